@@ -1,179 +1,37 @@
 package weir
 
 import (
-	"context"
-	"fmt"
 	"time"
 
 	"github.com/weir-go/weir/deadletter"
-	"github.com/weir-go/weir/internal/lock"
+	"github.com/weir-go/weir/internal/failure"
 	"github.com/weir-go/weir/internal/retry"
 	"github.com/weir-go/weir/internal/source"
 	"github.com/weir-go/weir/lease"
 )
 
-// A record that kills the process that handles it goes from worker to worker. When owners of a
-// lease have died one after the other at one position, the next one handles what follows a record
-// at a time, and has it noted with the lease before each which record it is. A death then tells
-// which record it was.
+// This file acts on what a trial says of records that may kill their workers; see
+// internal/failure.
 
 const (
 	defaultSuspectAfter = 2
-	// trialRecords is how many records are handled by themselves: as many as a shard takes in a
-	// second, which owners may have handled before they died and not saved.
-	trialRecords = 1000
-	// trialLasts bounds that in time, for shards with little traffic.
-	trialLasts = 10 * time.Minute
 	// Before a record is handled again that has killed its worker, the shard waits for so long,
 	// doubling with each worker that dies.
 	suspectPause, suspectPauseMost = time.Minute, 15 * time.Minute
 )
 
-// trial is how a term handles what may have killed the owners before.
-type trial struct {
-	deaths  lease.Deaths // as they were noted last
-	began   time.Time
-	records int  // still to be handled by themselves
-	paused  bool // the pause before the record was made
-	turn    turn // what it holds of the process's turns
-	killed  killed
-}
-
-// turn is how a shard tries a record beside others of its process.
-type turn uint8
-
-const (
-	noTurn   turn = iota // it tries none
-	beside               // others may try theirs meanwhile
-	byItself             // they may not: it was tried beside others when an owner died
-)
-
-// turns are those of a process: of several records that were tried at once nobody knows which
-// killed it.
-type turns struct {
-	mu      lock.Mutex[lock.Turns]
-	taken   int // in all
-	single  bool
-	waiting int           // for one with nothing beside it
-	changed chan struct{} // closed when one is given back; nil when nobody waits
-}
-
-// take waits for a turn.
-func (s *turns) take(ctx context.Context, kind turn) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if kind == byItself {
-		s.waiting++
-		defer func() { s.waiting-- }()
-	}
-	for s.single || kind == byItself && s.taken > 0 || kind == beside && s.waiting > 0 {
-		if s.changed == nil {
-			s.changed = make(chan struct{})
-		}
-		changed := s.changed
-		s.mu.Unlock()
-		select {
-		case <-changed:
-			s.mu.Lock()
-		case <-ctx.Done():
-			cause := context.Cause(ctx) // before the lock, because it takes the mutex of the term
-			s.mu.Lock()
-			s.wake() // those that waited for this one to have its turn
-			return cause
-		}
-	}
-	s.taken++
-	s.single = kind == byItself
-	return nil
-}
-
-// giveBack ends a turn.
-func (s *turns) giveBack() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.taken--
-	s.single = false
-	s.wake()
-}
-
-// wake is called with the lock held.
-func (s *turns) wake() {
-	if s.changed != nil {
-		close(s.changed)
-		s.changed = nil
-	}
-}
-
-// next begins with the record after at: what was before it is done. They died of what follows, if
-// they did not of that.
-func (t *trial) next(at Position) {
-	t.deaths, t.paused = lease.Deaths{At: at, Count: t.deaths.Count, Record: at}, false
-	t.records--
-}
-
-// furthest returns the position that is further in the shard. A sink may be behind the checkpoint.
-func furthest(a, b Position) Position {
-	if a.Compare(b) < 0 {
-		return b
-	}
-	return a
-}
-
-// suspicious reports whether so many owners have died that the next handles records by themselves.
-func suspicious(d lease.Deaths, after int) bool {
-	return after > 0 && (d.Count >= after || !d.Record.IsZero() || parseKilled(d.Beyond) != nil)
-}
-
-// kills reports whether it is known which record the owners have died of.
-func kills(d lease.Deaths, after int) bool { return d.Alone > 0 && d.Count >= after }
-
-// clears reports whether a record comes before the one at which the owners died. They had handled
-// it, so it needs no note. It is read again if the position of a sink is before it, and the deaths
-// noted for the later record stay, also those that came while other shards tried a record. If more
-// owners have died than these deaths explain, such a record may have killed them: clears drops the
-// deaths, and each record is noted again. If the record at which they died has expired, clears
-// drops its deaths, so that they are not held against the next record.
-func (t *trial) clears(record Position, after int) bool {
-	d := &t.deaths
-	if d.Tried == 0 || d.Record.IsZero() {
-		return false
-	}
-	switch order := record.Compare(d.Record); {
-	case order == 0:
-		return false
-	case order > 0:
-		d.Tried, d.Alone = 0, 0
-		return false
-	case d.Count-d.Tried <= after+1:
-		return true
-	}
-	// The deaths that stay in Count are explained. Otherwise the next ones would be dropped as
-	// well.
-	d.Count, d.Tried, d.Alone = after, 0, 0
-	return false
-}
-
-// newTrial is nil for terms that need none: nearly all.
-func (l *shardLoop) newTrial() *trial {
-	d := l.term.Deaths()
-	if !suspicious(d, l.in.opts.SuspectAfter) {
-		return nil
-	}
-	t := &trial{deaths: d, began: time.Now(), records: trialRecords}
-	if l.remembers() {
-		t.killed = parseKilled(d.Beyond)
-	}
-	return t
-}
-
 // trial is how this term handles what may have killed the owners before, nil when it did not.
-func (l *shardLoop) trial() *trial {
+func (l *shardLoop) trial() *failure.Trial {
 	l.needHandler()
 	h := l.handles
 	if !h.judged {
-		h.judged, h.trial = true, l.newTrial()
-		if t := h.trial; t != nil && (t.deaths.Count > 0 || !t.deaths.Record.IsZero()) { // not only killed records
-			l.tellSuspected(t, "", 0)
+		d := l.term.Deaths()
+		h.judged, h.trial = true, failure.NewTrial(d, l.in.opts.SuspectAfter, time.Now())
+		if h.trial != nil && l.remembers() {
+			h.trial.Killed = failure.ParseKilled(d.Beyond)
+		}
+		if h.trial != nil && (d.Count > 0 || !d.Record.IsZero()) { // not only killed records
+			l.tellSuspected(h.trial, "", 0)
 		}
 	}
 	return h.trial
@@ -199,24 +57,24 @@ func (l *shardLoop) alone(d *delivery) error {
 		if !some { // a call for the end alone
 			return nil
 		}
-		if at := l.term.At(); at != t.deaths.At {
-			t.next(at)
+		if at := l.term.At(); at != t.Deaths.At {
+			t.Next(at)
 		}
-		if !d.pulled && t.killed.has(record) {
+		if !d.pulled && t.Killed.Has(record) {
 			l.passOver(d, id)
 			continue
 		}
-		if !d.pulled && t.clears(record, l.in.opts.SuspectAfter) {
+		if !d.pulled && t.Clears(record, l.in.opts.SuspectAfter) {
 			d.single()
 			return nil
 		}
-		if t.records <= 0 || time.Since(t.began) >= trialLasts {
+		if t.Over(time.Now()) {
 			h.trial = nil
 			l.restOfTrial(d)
 			return nil
 		}
-		if kills(t.deaths, l.in.opts.SuspectAfter) && (d.pulled || t.deaths.Record == record) {
-			if l.in.opts.GiveUp.To != nil && !d.pulled {
+		if failure.Kills(t.Deaths, l.in.opts.SuspectAfter) && (d.pulled || t.Deaths.Record == record) {
+			if l.in.brake.Policy.On && !d.pulled {
 				if err := l.giveUpKiller(d, t, id); err != nil {
 					return err
 				}
@@ -240,21 +98,13 @@ func (l *shardLoop) restOfTrial(d *delivery) {
 }
 
 // begin notes durably which record is handled next.
-func (l *shardLoop) begin(d *delivery, t *trial, record Position) error {
+func (l *shardLoop) begin(d *delivery, t *failure.Trial, record Position) error {
 	l.enter(ShardSuspected, 0, nil)
-	if !d.pulled && t.deaths.Record != record { // the note is about another record
-		t.deaths.Tried, t.deaths.Alone = 0, 0
-	}
-	kind := beside
-	if t.deaths.Tried > t.deaths.Alone {
-		kind = byItself
-	}
-	if err := l.in.turns.take(l.term.Reading(), kind); err != nil {
+	turn := t.Wants(record, d.pulled)
+	if err := l.in.turns.Take(l.term.Reading(), turn); err != nil {
 		return err
 	}
-	t.turn = kind
-	t.deaths.Trial, t.deaths.Record = l.term.Lease.Epoch, record
-	if err := l.term.Note(l.term.Reading(), t.note(l.term.Lease.Epoch)); err != nil {
+	if err := l.term.Note(l.term.Reading(), t.Begin(turn, record, l.term.Lease.Epoch)); err != nil {
 		l.tried(d, err)
 		return err
 	}
@@ -271,21 +121,19 @@ func (l *shardLoop) tried(d *delivery, err error) {
 	}
 	t := l.handles.trial
 	switch {
-	case t.turn == noTurn: // the record was not begun as one that may kill
+	case t.Turn == failure.NoTurn: // the record was not begun as one that may kill
+		return
 	case err == nil:
 		// The next beat has to say both: should the worker die before the next record is begun, its
 		// successor goes on trying.
-		t.next(furthest(t.deaths.Record, l.term.At()))
-		l.term.NoteSoon(t.note(l.term.Lease.Epoch))
-		l.term.Advance(t.deaths.At)
+		l.term.NoteSoon(t.Survived(l.term.At(), l.term.Lease.Epoch))
+		l.term.Advance(t.Deaths.At)
 	default:
-		t.deaths.Trial = 0
-		l.term.NoteSoon(t.note(l.term.Lease.Epoch))
+		l.term.NoteSoon(t.Failed(l.term.Lease.Epoch))
 	}
-	if t.turn != noTurn { // the note of the next comes with what was noted here, or after it
-		t.turn = noTurn
-		l.in.turns.giveBack()
-	}
+	// The note of the next record comes with what was noted here, or after it.
+	t.Turn = failure.NoTurn
+	l.in.turns.GiveBack()
 }
 
 // nextRecord is the first record that is not done: the position after it, and its ID.
@@ -311,56 +159,43 @@ func (d *delivery) single() {
 	}
 }
 
-// killsError is why a record is given up that nobody survived.
-func killsError(d lease.Deaths) error {
-	return fmt.Errorf("weir: %d workers died one after the other at this record or right before it, %d of them while they handled it by itself", d.Count, d.Tried)
-}
-
 // pauseBefore waits before a record is handled again that has killed its worker, once in a term.
 // How many it killed is kept with the lease, so the pauses grow from owner to owner; no clock is.
-func (l *shardLoop) pauseBefore(t *trial, id string) error {
-	if t.paused {
+func (l *shardLoop) pauseBefore(t *failure.Trial, id string) error {
+	if t.Paused {
 		return nil
 	}
-	pause := retry.Pause(suspectPause, suspectPauseMost, t.deaths.Alone)
+	pause := retry.Pause(suspectPause, suspectPauseMost, t.Deaths.Alone)
 	l.tellSuspected(t, id, pause)
-	l.enter(ShardSuspected, t.deaths.Count, killsError(t.deaths))
+	l.enter(ShardSuspected, t.Deaths.Count, failure.KillsError(t.Deaths))
 	if err := retry.Wait(l.term.Reading(), pause); err != nil {
 		return err
 	}
-	t.paused = true
+	t.Paused = true
 	return nil
 }
 
 // giveUpKiller gives the next record up, which has killed its workers.
-func (l *shardLoop) giveUpKiller(d *delivery, t *trial, id string) error {
-	err := killsError(t.deaths)
-	if !t.paused {
-		t.paused = true
+func (l *shardLoop) giveUpKiller(d *delivery, t *failure.Trial, id string) error {
+	err := failure.KillsError(t.Deaths)
+	if !t.Paused {
+		t.Paused = true
 		l.tellSuspected(t, id, 0)
 	}
 	d.mu.Lock()
 	at := d.done
 	d.mu.Unlock()
-	d.moveHead(at)
-	d.attempt, d.failed = t.deaths.Count, t.began
-	l.enter(ShardSuspected, d.attempt, err)
-	v := verdictOf{verdict{records: 1, reason: deadletter.Killed}, at, at + 1}
-	policy := &l.in.opts.GiveUp
+	d.Reach(at)
+	d.Attempts, d.First = t.Deaths.Count, t.Began
+	l.enter(ShardSuspected, d.Attempts, err)
+	v := failure.Verdict{From: at, Records: 1, Reason: deadletter.Killed}
 	for {
-		now := time.Now()
-		v.do = policy.judgeKiller(now.Sub(t.began), l.in.givingUp.lastWorked().After(t.began), l.in.givingUp.room(policy.PerMinute, now))
-		if v.do == giveUp {
-			d.dying = &dying{verdictOf: v, failure: err, last: err, letters: d.letters(v, err)}
+		if v.Do = l.in.brake.JudgeKiller(t.Began, time.Now()); v.Do == failure.GiveUp {
+			d.dying = &dying{Verdict: v, failure: err, last: err, letters: d.letters(v, err)}
 			if err := l.putAll(d); err != nil {
 				return err
 			}
-			t.deaths.Count = 0 // it was this record, so nobody has died of what follows
-			if l.remembers() {
-				t.killed = t.killed.add(t.deaths.Record)
-			}
-			t.next(furthest(t.deaths.Record, l.term.At()))
-			l.term.NoteSoon(t.note(l.term.Lease.Epoch))
+			l.term.NoteSoon(t.GaveUp(l.term.At(), l.term.Lease.Epoch, l.remembers()))
 			return nil
 		}
 		l.tellWaits(d, v)
@@ -370,30 +205,17 @@ func (l *shardLoop) giveUpKiller(d *delivery, t *trial, id string) error {
 	}
 }
 
-// judgeKiller says what becomes of a record that has killed its workers, so long after this worker
-// came to hold it. A worker that has handled something else meanwhile shows that it is the record:
-// where a broken build dies of everything, none has.
-func (g *GiveUp) judgeKiller(held time.Duration, other bool, room float64) consequence {
-	switch {
-	case !other && held < g.Patience:
-		return waitForOthers
-	case !g.roomFor(1, failedCall{room: room}):
-		return waitForRoom
-	}
-	return giveUp
-}
-
 // acquit has it noted that no record has killed the owners: there is none after the position at
 // which they died. The beat loop calls it for shards that have nothing to handle.
 func (l *shardLoop) acquit() {
 	d := l.term.Deaths()
-	if !suspicious(d, l.in.opts.SuspectAfter) || d.At != l.term.At() {
+	if !failure.Suspicious(d, l.in.opts.SuspectAfter) || d.At != l.term.At() {
 		return
 	}
 	if from := l.pagesNow(); from == nil || from.Status().Buffered > 0 {
 		return
 	}
-	note := withKilled(lease.Deaths{At: d.At}, parseKilled(d.Beyond), l.term.Lease.Epoch)
+	note := failure.WithKilled(lease.Deaths{At: d.At}, failure.ParseKilled(d.Beyond), l.term.Lease.Epoch)
 	if note == d {
 		return
 	}
@@ -402,8 +224,8 @@ func (l *shardLoop) acquit() {
 }
 
 // tellSuspected tells that owners of the shard have died, and of what, if that is known.
-func (l *shardLoop) tellSuspected(t *trial, id string, next time.Duration) {
-	key, d := l.term.Lease.Key, t.deaths
+func (l *shardLoop) tellSuspected(t *failure.Trial, id string, next time.Duration) {
+	key, d := l.term.Lease.Key, t.Deaths
 	what := "workers that had this shard died one after the other at one position; its records are handled one at a time"
 	args := []any{"seq", d.At, "died", d.Count}
 	if id != "" {
@@ -417,4 +239,41 @@ func (l *shardLoop) tellSuspected(t *trial, id string, next time.Duration) {
 	if f := l.in.tell.Suspected; f != nil {
 		f(Suspected{Stream: key.Stream, Shard: key.Shard, Epoch: l.term.Lease.Epoch, At: d.At, Record: id, Died: d.Count, Alone: d.Tried, Next: next})
 	}
+}
+
+// remembers reports whether records that were given up may be read again, because a sink keeps the
+// positions.
+func (l *shardLoop) remembers() bool { return l.in.shards != nil && l.in.shards.Position != nil }
+
+// advance moves the checkpoint to a position, also past records that the sink does not get because
+// they are dropped or given up. The names of killed records count only at the position at which
+// they are noted, so advance notes them again at the new one. A term that no longer handles records
+// one by one lets the names go: by then the sink has passed those records.
+func (l *shardLoop) advance(to Position) {
+	if l.remembers() && l.namesKilled() && to.Compare(l.term.At()) > 0 {
+		d := l.term.Deaths()
+		note := lease.Deaths{At: to, Count: d.Count, Record: to}
+		l.term.NoteSoon(failure.WithKilled(note, failure.ParseKilled(d.Beyond), l.term.Lease.Epoch))
+	}
+	l.term.Advance(to)
+}
+
+// namesKilled reports whether the last note of the deaths of a term names killed records that the
+// next owner needs. A term decides at its first record how it handles records.
+func (l *shardLoop) namesKilled() bool {
+	if h := l.handles; h != nil && h.judged && h.trial == nil {
+		return false
+	}
+	return failure.ParseKilled(l.term.Deaths().Beyond) != nil
+}
+
+// passOver leaves out the next record of a delivery, which was given up before.
+func (l *shardLoop) passOver(d *delivery, id string) {
+	d.mu.Lock()
+	d.done++
+	done := d.done
+	d.mu.Unlock()
+	d.Reach(done)
+	d.gone++
+	l.log().Info("a record that was given up before is passed over; the sink does not have it, and its letter does", "record", id)
 }

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/weir-go/weir/internal/failure"
 	"github.com/weir-go/weir/internal/lock"
 	"github.com/weir-go/weir/internal/source"
 	"github.com/weir-go/weir/shard"
@@ -43,22 +44,14 @@ type attempts struct {
 	behind time.Duration
 	bytes  int // of the data of all records
 	calls  int // of the handler
-	// of records: the first that was not done by the last call's beginning or failure
-	head    int
-	attempt int         // calls that failed there
-	alone   int         // … of which so many were about that record alone
-	failed  time.Time   // the first of them
-	suspect time.Time   // the first of these
-	latest  time.Time   // the last of them, and before that
-	before  time.Time   // … the one before it; zero when there is none
-	last    error       // … and the error of the last
-	gone    int         // records that were given up
-	waits   consequence // why the first is not given up although it could be, as it was told
-	failing failing     // what is known of failures, beside others
-	dying   *dying      // letters that are to be put; nil if there are none
-	batch   *Batch      // for the first call
-	first   []Record    // what the first call gets, if that is not a copy
-	copies  *[]Record   // what the handler gets where buffers are reused, and first is not there
+	// of the record that was the first not done by the last call's beginning or failure
+	failure.History
+	gone    int       // records that were given up
+	failing failing   // what is known of failures, beside others
+	dying   *dying    // letters that are to be put; nil if there are none
+	batch   *Batch    // for the first call
+	first   []Record  // what the first call gets, if that is not a copy
+	copies  *[]Record // what the handler gets where buffers are reused, and first is not there
 }
 
 // progress is how much of a delivery is done. It is read and written with its lock.
@@ -274,7 +267,7 @@ func (d *delivery) limit() int {
 func (d *delivery) halve(until int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.ends = append(d.ends, d.head+(until-d.head+1)/2)
+	d.ends = append(d.ends, d.Head+(until-d.Head+1)/2)
 }
 
 // advance notes that what the last call was about is done, and reports whether that is all.
@@ -285,7 +278,7 @@ func (d *delivery) advance() (all bool) {
 		return true
 	}
 	d.done = max(d.done, d.limit())
-	d.noneFailed() // a failure when all of the part was done says nothing of what follows
+	d.Forget() // a failure when all of the part was done says nothing of what follows
 	return false
 }
 
@@ -303,7 +296,7 @@ func (d *delivery) next() *Batch {
 	if d.loop.in.opts.Filter.By != nil {
 		d.cutFailed()
 	}
-	d.moveHead(d.done)
+	d.Reach(d.done)
 	d.calls++
 	b := d.batch
 	if d.calls > 1 {
@@ -311,7 +304,7 @@ func (d *delivery) next() *Batch {
 	}
 	*b = Batch{
 		Stream: d.from.Stream, Shard: d.from.Shard, Epoch: d.loop.term.Lease.Epoch, Behind: d.behind, End: d.end && d.limit() == len(d.kept.records),
-		Idle: d.idle, Tip: d.tip, Attempt: d.attempt + 1, FirstFailure: d.failed, delivery: d, use: d.use,
+		Idle: d.idle, Tip: d.tip, Attempt: d.Attempts + 1, FirstFailure: d.First, delivery: d, use: d.use,
 	}
 	switch rest := d.limit() - d.done; {
 	case d.calls == 1 && d.first != nil:
@@ -333,39 +326,13 @@ func (d *delivery) next() *Batch {
 	return b
 }
 
-// moveHead notes how many records are done. Attempts belong to the record that is at the head: one
-// that was not there before has not failed yet.
-func (d *delivery) moveHead(done int) {
-	if done > d.head {
-		d.head = done
-		d.noneFailed()
-	}
-}
-
-// noneFailed notes that no call has failed at the head.
-func (d *delivery) noneFailed() {
-	d.attempt, d.alone, d.failed, d.suspect, d.last, d.waits = 0, 0, time.Time{}, time.Time{}, nil, 0
-	d.latest, d.before = time.Time{}, time.Time{}
-}
-
 // noteFailure notes that a call failed; named says that it did at the first record that is not
 // done.
 func (d *delivery) noteFailure(err error, named bool) {
 	d.mu.Lock()
 	done, limit := d.done, d.limit()
 	d.mu.Unlock()
-	d.moveHead(done)
-	now := time.Now()
-	d.attempt++
-	d.before, d.latest = d.latest, now
-	if d.last = err; d.failed.IsZero() {
-		d.failed = now
-	}
-	if named || limit-done == 1 {
-		if d.alone++; d.alone == 1 {
-			d.suspect = now
-		}
-	}
+	d.Note(err, done, named || limit-done == 1, time.Now())
 }
 
 // enter notes what is done with it.

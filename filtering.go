@@ -216,7 +216,7 @@ func (d *delivery) passesNow(b *Batch) (bool, error) {
 	if len(b.Records) != 1 || !b.Records[0].failed {
 		return true, nil
 	}
-	return d.loop.in.opts.Filter.again(&d.kept.records[d.head])
+	return d.loop.in.opts.Filter.again(&d.kept.records[d.Head])
 }
 
 // passed notes that everything before a position is done when what was read before it is: handled,

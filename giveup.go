@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weir-go/weir/deadletter"
+	"github.com/weir-go/weir/internal/failure"
 )
 
 // GiveUp says when a record is given up that the handler fails at. Its letter goes to To, and only
@@ -76,6 +77,11 @@ func (g *GiveUp) check(bad func(format string, args ...any)) {
 	case g.PerMinute > 1_000_000:
 		bad("Options.GiveUp.PerMinute %d must be 1000000 at most, or negative for no bound", g.PerMinute)
 	}
+}
+
+// policy returns what decides when a record is given up.
+func (g *GiveUp) policy() failure.Policy {
+	return failure.Policy{On: g.To != nil, Attempts: g.Attempts, MaxAge: g.MaxAge, Bisect: g.Bisect, Patience: g.Patience, PerMinute: g.PerMinute}
 }
 
 // Reject is returned by a handler for a record that can never succeed, such as one that it cannot
@@ -154,35 +160,6 @@ var (
 	errNamedDone  = errors.New("weir: FailedAt named a record that Batch.Done had noted as done; it stays done, and the failure counts as an attempt of no record")
 )
 
-// blame is what an error of a handler says about the records that it got.
-type blame struct {
-	named    bool // it failed at the first that is not done
-	rejected bool // what it failed at can never succeed
-	untried  int  // so many, from the first that is not done, were left out because of their age
-	denied   bool // it failed at a record that it had said was done
-}
-
-// placing is how a record that an error names stands to the call of the handler that returned it.
-type placing uint8
-
-const (
-	namedOther placing = iota // the call was not about it
-	namedDone                 // the handler said during the call that it is done
-	namedHere                 // the record is not done, and all records before it are
-)
-
-// place returns how the record with the index named stands to a call about the records from begun
-// to limit, when done records of the delivery are done.
-func place(named, begun, done, limit int) placing {
-	switch {
-	case named < begun || named >= limit:
-		return namedOther
-	case named < done:
-		return namedDone
-	}
-	return namedHere
-}
-
 // blamed is a record that an error names.
 type blamed struct {
 	Record
@@ -213,28 +190,28 @@ func allBlamed(all []blamed, err error, rejected bool) []blamed {
 
 // where notes that all before the first record is done that an error of the handler names. The
 // error that it returns says so if that is none of those that were handed over.
-func (d *delivery) where(err error) (blame, error) {
+func (d *delivery) where(err error) (failure.Blame, error) {
 	if err == nil {
-		return blame{}, nil
+		return failure.Blame{}, nil
 	}
 	all := allBlamed(nil, err, false)
 	if len(all) == 0 {
-		return blame{rejected: errors.As(err, new(*rejectError))}, err
+		return failure.Blame{Rejected: errors.As(err, new(*rejectError))}, err
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	first, of := len(d.kept.records), blame{named: true}
+	first, of := len(d.kept.records), failure.Blame{Named: true}
 	for _, r := range all {
 		i, found := d.find(r.Record)
-		if r.from == nil || !r.from.Same(d.from) || !found || place(i, d.head, d.done, d.limit()) == namedOther {
-			return blame{}, fmt.Errorf("%w: %w", errNamedOther, err)
+		if r.from == nil || !r.from.Same(d.from) || !found || failure.Place(i, d.Head, d.done, d.limit()) == failure.NamedOther {
+			return failure.Blame{}, fmt.Errorf("%w: %w", errNamedOther, err)
 		}
 		if i < first {
-			first, of.rejected, of.untried = i, r.rejected, min(r.untried, d.limit()-i)
+			first, of.Rejected, of.Untried = i, r.rejected, min(r.untried, d.limit()-i)
 		}
 	}
-	if place(first, d.head, d.done, d.limit()) == namedDone {
-		return blame{denied: true}, fmt.Errorf("%w: %w", errNamedDone, err)
+	if failure.Place(first, d.Head, d.done, d.limit()) == failure.NamedDone {
+		return failure.Blame{Denied: true}, fmt.Errorf("%w: %w", errNamedDone, err)
 	}
 	d.done = first
 	return of, err

@@ -9,71 +9,32 @@ import (
 	"time"
 
 	"github.com/weir-go/weir/deadletter"
-	"github.com/weir-go/weir/internal/lock"
+	"github.com/weir-go/weir/internal/failure"
 	"github.com/weir-go/weir/internal/retry"
 	"github.com/weir-go/weir/internal/source"
-	"github.com/weir-go/weir/lease"
 )
-
-// givingUp is what the shards of a run share about giving records up.
-type givingUp struct {
-	mu      lock.Mutex[lock.Failures]
-	worked  time.Time // when the last call of a handler began that succeeded
-	allowed allowance
-	gaveUp  map[lease.Key]gaveUp // lately; nil before there is any
-}
-
-// works notes that a call of a handler succeeded, which began then.
-func (g *givingUp) works(began time.Time) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if began.After(g.worked) {
-		g.worked = began
-	}
-}
-
-// lastWorked is when the last call began that has succeeded by now.
-func (g *givingUp) lastWorked() time.Time {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.worked
-}
-
-// room is how many records may still be given up.
-func (g *givingUp) room(perMinute int, now time.Time) float64 {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.allowed.now(perMinute, now)
-}
-
-// took notes that n records were given up.
-func (g *givingUp) took(n, perMinute int, now time.Time) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.allowed.take(n, perMinute, now)
-}
 
 // afterFailure does what follows a failure of the handler that noteFailure has noted. worked is
 // when the last call began that had succeeded by the time at which this one began. It returns the
 // pause before the next step.
-func (l *shardLoop) afterFailure(d *delivery, err error, of blame, worked time.Time) time.Duration {
+func (l *shardLoop) afterFailure(d *delivery, err error, of failure.Blame, worked time.Time) time.Duration {
 	v := l.judge(d, of, worked)
-	pause := retry.Pause(l.in.opts.RetryMin, l.in.opts.RetryMax, l.in.opts.GiveUp.failures(v.do, d.attempt, d.alone))
-	switch v.do {
-	case giveUp:
+	pause := retry.Pause(l.in.opts.RetryMin, l.in.opts.RetryMax, l.in.brake.Policy.Failures(v.Do, &d.History))
+	switch v.Do {
+	case failure.GiveUp:
 		l.handlerFailed(d, failedForGood, err, 0)
-		d.dying = &dying{verdictOf: v, failure: err, last: err, letters: d.letters(v, err)}
+		d.dying = &dying{Verdict: v, failure: err, last: err, letters: d.letters(v, err)}
 		return 0
-	case halveNow:
-		d.halve(v.until)
+	case failure.HalveNow:
+		d.halve(v.Until())
 		l.handlerFailed(d, failedInParts, err, 0)
 		return 0
-	case halve:
-		d.halve(v.until)
-	case waitForOthers, waitForRoom:
+	case failure.Halve:
+		d.halve(v.Until())
+	case failure.WaitForOthers, failure.WaitForRoom:
 		l.tellWaits(d, v)
 	}
-	d.enter(ShardRetrying, d.attempt, err)
+	d.enter(ShardRetrying, d.Attempts, err)
 	l.handlerFailed(d, failedAgain, err, pause)
 	return pause
 }
@@ -84,9 +45,9 @@ func (l *shardLoop) afterFailure(d *delivery, err error, of blame, worked time.T
 func (l *shardLoop) afterDenial(d *delivery, err error) time.Duration {
 	d.noteFailure(err, false)
 	pause := retry.Pause(l.in.opts.RetryMin, l.in.opts.RetryMax, 1)
-	d.enter(ShardRetrying, d.attempt, err)
+	d.enter(ShardRetrying, d.Attempts, err)
 	l.handlerFailed(d, failedAgain, err, pause)
-	d.noneFailed()
+	d.Forget()
 	return pause
 }
 
@@ -95,50 +56,29 @@ func (l *shardLoop) leaveOut(d *delivery, err error, n int) {
 	d.mu.Lock()
 	from := d.done
 	d.mu.Unlock()
-	d.moveHead(from)
-	if d.last != nil { // it was tried before it got too old
-		err = fmt.Errorf("%w; before that: %w", err, d.last)
+	d.Reach(from)
+	if d.Err != nil { // it was tried before it got too old
+		err = fmt.Errorf("%w; before that: %w", err, d.Err)
 	}
-	v := verdictOf{verdict{giveUp, n, deadletter.Age}, from, from + n}
-	d.dying = &dying{verdictOf: v, failure: err, last: err, letters: d.letters(v, err), untried: true}
-}
-
-// verdictOf is a verdict about the records of a delivery from one index to another.
-type verdictOf struct {
-	verdict
-	from, until int
+	v := failure.Verdict{Do: failure.GiveUp, From: from, Records: n, Reason: deadletter.Age}
+	d.dying = &dying{Verdict: v, failure: err, last: err, letters: d.letters(v, err), untried: true}
 }
 
 // judge asks the policy what follows a failure.
-func (l *shardLoop) judge(d *delivery, of blame, worked time.Time) verdictOf {
-	policy, now := &l.in.opts.GiveUp, time.Now()
-	if policy.To == nil {
-		return verdictOf{}
+func (l *shardLoop) judge(d *delivery, of failure.Blame, worked time.Time) failure.Verdict {
+	brake, now := &l.in.brake, time.Now()
+	if !brake.Policy.On {
+		return failure.Verdict{}
 	}
 	// What goroutines of the handler say is done while this goes on counts at its next call.
 	d.mu.Lock()
-	from, failed := d.head, []source.Record(nil)
-	if until := d.limit(); from < until {
-		failed = d.kept.records[from:until]
-	}
+	failed := d.kept.records[min(d.Head, d.limit()):d.limit()]
 	d.mu.Unlock()
-	if len(failed) == 0 { // the handler fails at the shard's end
-		return verdictOf{}
+	old := 0
+	if most := brake.Policy.MaxAge; most > 0 {
+		old = olderThan(failed, now.Add(-most))
 	}
-	f := failedCall{
-		records: len(failed), named: of.named, rejected: of.rejected, attempts: d.attempt, alone: d.alone,
-		room: l.in.givingUp.room(policy.PerMinute, now),
-	}
-	if policy.MaxAge > 0 {
-		f.old = olderThan(failed, now.Add(-policy.MaxAge))
-	}
-	since := d.failed
-	if policy.Bisect {
-		since = d.suspect
-	}
-	f.failing, f.other = now.Sub(since), worked.After(since) && worked.After(d.before)
-	v := policy.judge(f)
-	return verdictOf{v, from, from + v.records}
+	return brake.Judge(&d.History, of, len(failed), old, worked, now)
 }
 
 // olderThan is how many records from the first on arrived before then.
@@ -154,7 +94,7 @@ func olderThan(records []source.Record, then time.Time) (n int) {
 
 // dying are records of a delivery that are given up, and are done once their letters are put.
 type dying struct {
-	verdictOf
+	failure.Verdict
 	failure error // of the handler
 	letters []deadletter.Letter
 	tries   int
@@ -166,7 +106,7 @@ type dying struct {
 // when the term is over.
 func (l *shardLoop) putLetters(d *delivery) (time.Duration, error) {
 	g, policy := d.dying, &l.in.opts.GiveUp
-	d.enter(ShardGivingUp, d.attempt, g.last)
+	d.enter(ShardGivingUp, d.Attempts, g.last)
 	g.tries++
 	if err := contained("GiveUp.To", func() error { return policy.To.Put(&d.ctx, g.letters) }); err != nil {
 		if cause := context.Cause(l.term.Context()); cause != nil {
@@ -179,13 +119,13 @@ func (l *shardLoop) putLetters(d *delivery) (time.Duration, error) {
 		return pause, nil
 	}
 	if !g.untried {
-		l.in.givingUp.took(len(g.letters), policy.PerMinute, time.Now())
+		l.in.brake.Took(len(g.letters), time.Now())
 	}
 	l.in.counted.recordsGivenUp.Add(uint64(len(g.letters)))
-	l.tellGivenUp(d, g.verdictOf, g.letters, g.failure)
+	l.tellGivenUp(d, g.Verdict, g.letters, g.failure)
 	d.dying = nil
 	d.mu.Lock()
-	d.done = max(d.done, g.until)
+	d.done = max(d.done, g.Until())
 	d.mu.Unlock()
 	d.gone += len(g.letters)
 	return 0, nil
@@ -209,25 +149,25 @@ func (l *shardLoop) putAll(d *delivery) error {
 }
 
 // letters are those of the records that are given up.
-func (d *delivery) letters(v verdictOf, failure error) []deadletter.Letter {
+func (d *delivery) letters(v failure.Verdict, err error) []deadletter.Letter {
 	var of deadletter.Letter
 	stack := ""
-	if panicked := (*PanicError)(nil); errors.As(failure, &panicked) {
+	if panicked := (*PanicError)(nil); errors.As(err, &panicked) {
 		stack = panicked.Stack
 	}
-	of.Describe(failure, stack)
-	opts, attempts := &d.loop.in.opts, d.attempt
-	if (opts.GiveUp.Bisect || v.reason == deadletter.Rejected) && d.alone > 0 {
-		attempts = d.alone // before it was found it failed with others
+	of.Describe(err, stack)
+	opts, attempts := &d.loop.in.opts, d.Attempts
+	if (opts.GiveUp.Bisect || v.Reason == deadletter.Rejected) && d.Alone > 0 {
+		attempts = d.Alone // before it was found it failed with others
 	}
 	of.Version, of.App, of.Worker, of.Epoch = deadletter.Version, opts.App, opts.Worker, d.loop.term.Lease.Epoch
 	of.GivenUp = time.Now().UTC()
-	of.FirstFailure, of.LastFailure = cmp.Or(d.failed.UTC(), of.GivenUp), cmp.Or(d.latest.UTC(), of.GivenUp)
-	of.Reason, of.Attempts, of.Together = v.reason, attempts, v.records
+	of.FirstFailure, of.LastFailure = cmp.Or(d.First.UTC(), of.GivenUp), cmp.Or(d.Latest.UTC(), of.GivenUp)
+	of.Reason, of.Attempts, of.Together = v.Reason, attempts, v.Records
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	letters := make([]deadletter.Letter, v.records)
-	for i, r := range whole(d.kept.records[v.from:v.until]) {
+	letters := make([]deadletter.Letter, v.Records)
+	for i, r := range whole(d.kept.records[v.From:v.Until()]) {
 		letters[i] = of
 		letters[i].ID, letters[i].Stream, letters[i].Shard = deadletter.ID(opts.App, r.ID()), d.from.Stream, d.from.Shard
 		letters[i].SequenceNumber, letters[i].Position, letters[i].PartitionKey = r.SequenceNumber, r.Position().String(), r.PartitionKey
@@ -240,18 +180,18 @@ func (d *delivery) letters(v verdictOf, failure error) []deadletter.Letter {
 }
 
 // tellWaits tells once that a record is not given up although it could be.
-func (l *shardLoop) tellWaits(d *delivery, v verdictOf) {
-	if d.waits == v.do {
+func (l *shardLoop) tellWaits(d *delivery, v failure.Verdict) {
+	if d.Held == v.Do {
 		return
 	}
-	d.waits = v.do
+	d.Held = v.Do
 	why := "this worker has handled nothing else since it first failed"
-	if v.do == waitForRoom {
+	if v.Do == failure.WaitForRoom {
 		why = "that would be too many a minute"
 	}
-	l.repeated().Warn("a record is not given up yet; it is handled again meanwhile", "seq", l.term.At(), "reason", v.reason, "why", why)
+	l.repeated().Warn("a record is not given up yet; it is handled again meanwhile", "seq", l.term.At(), "reason", v.Reason, "why", why)
 	if f := l.in.tell.GiveUpHeld; f != nil {
-		f(GiveUpHeld{Stream: d.from.Stream, Shard: d.from.Shard, Records: v.records, Reason: v.reason, Why: why})
+		f(GiveUpHeld{Stream: d.from.Stream, Shard: d.from.Shard, Records: v.Records, Reason: v.Reason, Why: why})
 	}
 }
 
@@ -267,13 +207,13 @@ func (l *shardLoop) lettersFailed(d *delivery, letters []deadletter.Letter, err 
 }
 
 // tellGivenUp tells that records were given up.
-func (l *shardLoop) tellGivenUp(d *delivery, v verdictOf, letters []deadletter.Letter, failure error) {
+func (l *shardLoop) tellGivenUp(d *delivery, v failure.Verdict, letters []deadletter.Letter, err error) {
 	l.log().Error("gave up; letters keep the records, and the shard goes on", "records", len(letters), "first", letters[0].ID,
-		"reason", v.reason, "attempts", letters[0].Attempts, "err", letters[0].Error)
-	l.in.givingUp.noteGivenUp(l.term.Lease.Key, len(letters), letters[len(letters)-1].Position, letters[0].Error, time.Now())
+		"reason", v.Reason, "attempts", letters[0].Attempts, "err", letters[0].Error)
+	l.in.gaveUp.Note(l.term.Lease.Key, len(letters), letters[len(letters)-1].Position, letters[0].Error, time.Now())
 	if f := l.in.tell.GivenUp; f != nil {
 		f(GivenUp{
-			Stream: d.from.Stream, Shard: d.from.Shard, Records: len(letters), First: letters[0].RecordID(), Reason: v.reason, Attempts: letters[0].Attempts, Err: failure,
+			Stream: d.from.Stream, Shard: d.from.Shard, Records: len(letters), First: letters[0].RecordID(), Reason: v.Reason, Attempts: letters[0].Attempts, Err: err,
 		})
 	}
 }

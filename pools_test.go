@@ -25,7 +25,7 @@ func TestWhatIsUsedAgainIsAsGoodAsNew(t *testing.T) {
 		// The constructor sets these for good. They are compared, so a reset may not change them.
 		identity := []string{"loop", "from", "parallel", "ctx", "of", "end", "idle", "tip", "until", "pulled", "puller", "use"}
 		pooled.Fill(b, identity...)
-		b.attempt, b.calls = 0, 1 // as after a call in which no record failed
+		b.Attempts, b.calls = 0, 1 // as after a call in which no record failed
 		b.reset()
 		fresh := s.newKeyDelivery()
 		fresh.parallel = b // each delivery points to itself

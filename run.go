@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/weir-go/weir/internal/failure"
 	"github.com/weir-go/weir/internal/fanout"
 	"github.com/weir-go/weir/internal/group"
 	"github.com/weir-go/weir/internal/memory"
@@ -29,6 +30,7 @@ func (c *Consumer) run(ctx context.Context, h Handler, shards *ShardHandlers) (e
 		Consumer: c, opts: c.opts, handler: h, shards: shards, lineage: newLineage(), budget: memory.New(c.opts.MaxMemory),
 		values: context.WithoutCancel(ctx), poison: os.Getenv(poisonVariable) != "",
 		stalls: map[lease.Key]supervise.Stalls{}, abandoned: map[lease.Key]*shardLoop{}, places: places{free: c.opts.Parallel.Calls},
+		brake: failure.Brake{Policy: c.opts.GiveUp.policy()},
 	}
 	stopTelling := r.startTelling(ctx)
 	defer func() { err = errors.Join(err, stopTelling()) }()
@@ -102,9 +104,10 @@ type run struct {
 	scheduler  polling.Scheduler
 	toldMemory time.Time // when a log line last said that shards wait for memory; of the beat loop
 	budget     *memory.Budget
-	givingUp   givingUp
+	brake      failure.Brake
+	gaveUp     failure.Recent
 	places     places // of handlers, with Options.Parallel
-	turns      turns
+	turns      failure.Turns
 	consumers  *fanout.Consumers // nil when it polls
 	streams    streams.Set
 	asked      chan named // the pending call of Options.StreamsFunc; owned by its caller

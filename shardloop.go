@@ -8,6 +8,7 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/weir-go/weir/internal/failure"
 	"github.com/weir-go/weir/internal/group"
 	"github.com/weir-go/weir/internal/jitter"
 	"github.com/weir-go/weir/internal/lock"
@@ -285,88 +286,67 @@ func (l *shardLoop) step(d *delivery, began time.Time) (after time.Time, pause t
 	}
 	records := len(b.Records)
 	l.tellBegins(d, records)
-	gives := l.in.opts.GiveUp.To != nil
+	gives := l.in.brake.Policy.On
 	var worked time.Time
 	if gives {
-		worked = l.in.givingUp.lastWorked()
+		worked = l.in.brake.LastWorked()
 	}
 	blame, err := d.where(d.call(b))
 	after = time.Now()
 	took := after.Sub(began)
 	l.tried(d, err)
-	what, cause := advance, error(nil)
+	next, cause := failure.Advance, error(nil)
 	if err != nil {
 		cause = context.Cause(l.term.Context())
-		what = decide(err, d.partDone(), d.pulled, cause != nil)
+		next = failure.Decide(failure.Result{Outcome: outcome(err), Blame: blame, Done: d.partDone(), Pulled: d.pulled, Over: cause != nil}, gives)
 	}
-	switch what {
-	case advance:
+	switch next {
+	case failure.Advance:
 		if err != nil { // after all was done, so there is nothing to do again
 			d.noteFailure(err, false)
 			l.handlerFailed(d, failedWhenDone, err, 0)
 		} else if gives && records > 0 {
-			l.in.givingUp.works(began)
+			l.in.brake.Works(began)
 		}
 		if over = d.advance(); over {
 			l.handled(d, took, after)
 		}
 		return after, 0, over, nil
-	case passOn:
+	case failure.PassOn:
 		l.passedOn(d, took, after)
 		return after, 0, true, nil
-	case leave:
+	case failure.Leave:
 		return after, 0, false, err
-	case stop:
+	case failure.Stop:
 		l.in.Stopping()
 		return after, 0, false, ended(err)
-	case abort:
+	case failure.Abort:
 		l.cutShort(began, cause)
 		return after, 0, false, cause
+	case failure.LeaveOut:
+		l.leaveOut(d, err, blame.Untried)
+		return after, 0, false, nil
+	case failure.Deny:
+		return after, l.afterDenial(d, err), false, nil
 	default:
-		if blame.untried > 0 && gives {
-			l.leaveOut(d, err, blame.untried)
-			return after, 0, false, nil
-		}
-		if blame.denied {
-			return after, l.afterDenial(d, err), false, nil
-		}
-		d.noteFailure(err, blame.named)
+		d.noteFailure(err, blame.Named)
 		return after, l.afterFailure(d, err, blame, worked), false, nil
 	}
 }
 
-// next is what follows a call of the handler.
-type next uint8
-
-const (
-	advance next = iota // all is done
-	passOn              // the function that pulls has it, and asks for more
-	leave               // the rest is for another owner, or for the function that pulls when it is called again
-	stop                // Run ends
-	abort               // the term is over
-	again               // what is not done is handed over again after a pause
-)
-
-// decide says what follows a call of the handler that returned err. done says that all records are
-// done and nothing but them was to be told, over that the term is over.
-func decide(err error, done, pulled, over bool) next {
+// outcome is how a call of the user's code ended that returned err.
+func outcome(err error) failure.Outcome {
 	switch {
 	case err == nil:
-		return advance
+		return failure.Succeeded
 	case errors.Is(err, errPulled):
-		return passOn
+		return failure.AsksForNext
 	case errors.Is(err, errForHeir):
-		return leave
+		return failure.WantedBack
 	case ended(err) != nil:
-		return stop
-	case done:
-		return advance
-	case over:
-		return abort
-	case pulled:
-		return leave
+		return failure.StopsRun
 	}
-	return again
+	return failure.Failed
 }
 
 // handled notes that all of a delivery is done by now.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weir-go/weir/internal/backlog"
+	"github.com/weir-go/weir/internal/failure"
 	"github.com/weir-go/weir/internal/group"
 	"github.com/weir-go/weir/internal/lanes"
 	"github.com/weir-go/weir/internal/retry"
@@ -115,7 +116,7 @@ type handling struct {
 	start Position // where reading began
 	// How records are tried that may have killed owners before; nil if they did not, and before
 	// judged, which says that this was looked at.
-	trial    *trial
+	trial    *failure.Trial
 	judged   bool
 	gathered *gathered // nil where batches do not wait
 	idle     idle

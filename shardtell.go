@@ -31,9 +31,9 @@ func (l *shardLoop) tellRead(page *source.Page) {
 
 // tellBegins tells that the handler is called.
 func (l *shardLoop) tellBegins(d *delivery, records int) {
-	d.enter(ShardHandling, d.attempt, d.last)
+	d.enter(ShardHandling, d.Attempts, d.Err)
 	if f := l.in.tell.BatchBegins; f != nil {
-		f(BatchBegins{Stream: d.from.Stream, Shard: d.from.Shard, Records: records, Attempt: d.attempt + 1})
+		f(BatchBegins{Stream: d.from.Stream, Shard: d.from.Shard, Records: records, Attempt: d.Attempts + 1})
 	}
 }
 
@@ -87,7 +87,7 @@ func (l *shardLoop) handlerFailed(d *delivery, what string, err error, next time
 	if d.parallel == nil {
 		f = l.failsAt(l.term.At())
 	}
-	l.tellFailure(what, f, HandlerFailed{Records: records, First: first, Last: last, Err: err, Attempt: d.attempt, Next: next})
+	l.tellFailure(what, f, HandlerFailed{Records: records, First: first, Last: last, Err: err, Attempt: d.Attempts, Next: next})
 }
 
 // failing is what is known of failures of the user's code at one position.

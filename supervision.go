@@ -168,7 +168,7 @@ func (r *run) Troubles() []lease.Trouble {
 		r.startProbe(n)
 	}
 	sortTroubles(troubles)
-	troubles = r.holdsOf(r.looks).tell(r.givingUp.tell(troubles, now), now)
+	troubles = r.holdsOf(r.looks).tell(r.gaveUp.Tell(troubles, now), now)
 	if cutOff {
 		return slices.Insert(troubles, 0, own)
 	}

@@ -1,4 +1,4 @@
-package weir
+package failure
 
 import (
 	"strings"
@@ -10,33 +10,33 @@ import (
 )
 
 func TestKilledRecordsAreNamedInAText(t *testing.T) {
-	at := func(seq string, done uint32) Position {
+	at := func(seq string, done uint32) shard.Position {
 		p, err := shard.Part(seq, done)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return p
 	}
-	var k killed
-	if k.has(at("1", 1)) || k.text(100) != "" || parseKilled("") != nil {
+	var k Killed
+	if k.Has(at("1", 1)) || k.Text(100) != "" || ParseKilled("") != nil {
 		t.Error("nothing names a record")
 	}
-	k = k.add(at("1", 1)).add(at("1", 2)).add(at("300", shard.Whole)).add(at("1", 2))
-	text := k.text(100)
-	got := parseKilled(text)
-	for _, p := range []Position{at("1", 1), at("1", 2), at("300", shard.Whole)} {
-		if !got.has(p) {
+	k = k.Add(at("1", 1)).Add(at("1", 2)).Add(at("300", shard.Whole)).Add(at("1", 2))
+	text := k.Text(100)
+	got := ParseKilled(text)
+	for _, p := range []shard.Position{at("1", 1), at("1", 2), at("300", shard.Whole)} {
+		if !got.Has(p) {
 			t.Errorf("%v is not in %q", p, text)
 		}
 	}
-	if len(got) != 3*killedName || got.has(at("300", 1)) || got.has(at("3", shard.Whole)) {
+	if len(got) != 3*killedName || got.Has(at("300", 1)) || got.Has(at("3", shard.Whole)) {
 		t.Errorf("%q names %d records, and others", text, len(got)/killedName)
 	}
-	if less := parseKilled(k.text(len(text) - 1)); len(less) != 2*killedName || less.has(at("1", 1)) {
+	if less := ParseKilled(k.Text(len(text) - 1)); len(less) != 2*killedName || less.Has(at("1", 1)) {
 		t.Error("the oldest is to be left out where there is no room")
 	}
 	for most := range 12 {
-		if n := len(k.text(most)); n > most {
+		if n := len(k.Text(most)); n > most {
 			t.Errorf("%d bytes of at most %d", n, most)
 		}
 	}
@@ -44,7 +44,7 @@ func TestKilledRecordsAreNamedInAText(t *testing.T) {
 		t.Error("the text is read as one of package lanes")
 	}
 	for _, other := range []string{"AQAAAAAAAAAAAAAB", "Ag", "AgAB", "?", strings.Repeat("A", 9)} {
-		if k := parseKilled(other); len(k) > 0 {
+		if k := ParseKilled(other); len(k) > 0 {
 			t.Errorf("%q names %d records", other, len(k)/killedName)
 		}
 	}
@@ -57,17 +57,17 @@ func TestManyKilledRecordsFitBesideDeaths(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var k killed
+	var k Killed
 	d := lease.Deaths{Count: 12, Tried: 11, Alone: 10, Trial: 123456, Given: 1234567, At: p, Record: p}
 	for i := range 100 {
 		seq, err := shard.Part(p.SequenceNumber(), uint32(i))
 		if err != nil {
 			t.Fatal(err)
 		}
-		k = k.add(seq)
+		k = k.Add(seq)
 	}
-	back := lease.ParseDeaths(withKilled(d, k, 123456).String())
-	kept := parseKilled(back.Beyond)
+	back := lease.ParseDeaths(WithKilled(d, k, 123456).String())
+	kept := ParseKilled(back.Beyond)
 	if n := len(kept) / killedName; n < 20 {
 		t.Errorf("%d records are kept", n)
 	}

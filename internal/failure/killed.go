@@ -1,0 +1,87 @@
+package failure
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/weir-go/weir/lease"
+	"github.com/weir-go/weir/shard"
+)
+
+// A record that was given up because it killed its workers is not in the sink. With
+// ShardHandlers.Position reading begins where the sink is, so the next owner reads the record again
+// and would die of it. The names of these records are stored with the deaths of the shard, in the
+// text that keys in parallel use for records handled beyond the checkpoint. No shard needs both,
+// because RunShards refuses Options.Parallel. A name is a hash of 48 bits, so the chance that one
+// of the twenty names at most is also that of another record is below 1e-13 for each record.
+
+const (
+	killedForm = 2 // the first byte of the text; package lanes uses another one
+	killedName = 6 // bytes of the hash of a position
+)
+
+// Killed holds the names of records that were given up because they killed their workers, the
+// newest last.
+type Killed []byte
+
+// ParseKilled reads the form that Text returns. Any other text names no record.
+func ParseKilled(text string) Killed {
+	raw, err := base64.RawURLEncoding.DecodeString(text)
+	if err != nil || len(raw) == 0 || raw[0] != killedForm || (len(raw)-1)%killedName != 0 {
+		return nil
+	}
+	return raw[1:]
+}
+
+// Text returns the stored form, in at most most bytes. It leaves out the oldest names if they do
+// not fit.
+func (k Killed) Text(most int) string {
+	room := (base64.RawURLEncoding.DecodedLen(most) - 1) / killedName
+	names := k[max(len(k)-max(room, 0)*killedName, 0):]
+	if len(names) == 0 {
+		return ""
+	}
+	return base64.RawURLEncoding.EncodeToString(append([]byte{killedForm}, names...))
+}
+
+// nameOfKilled returns a hash of the position after a record.
+func nameOfKilled(record shard.Position) []byte {
+	seq := strings.TrimLeft(record.SequenceNumber(), "0")
+	sum := sha256.Sum256([]byte(seq + "+" + strconv.FormatUint(uint64(record.Done()), 10)))
+	return sum[:killedName]
+}
+
+// Add returns the set with a record.
+func (k Killed) Add(record shard.Position) Killed {
+	if k.Has(record) {
+		return k
+	}
+	return append(slices.Clip(k), nameOfKilled(record)...)
+}
+
+// Has reports whether the set names a record.
+func (k Killed) Has(record shard.Position) bool {
+	if len(k) == 0 {
+		return false
+	}
+	name := nameOfKilled(record)
+	for i := 0; i < len(k); i += killedName {
+		if bytes.Equal(k[i:i+killedName], name) {
+			return true
+		}
+	}
+	return false
+}
+
+// WithKilled returns d with the names of killed records, for the owner of an epoch to note.
+func WithKilled(d lease.Deaths, k Killed, epoch uint64) lease.Deaths {
+	d.Beyond, d.Since = "", epoch
+	if d.Beyond = k.Text(d.RoomBeyond()); d.Beyond == "" {
+		d.Since = 0
+	}
+	return d
+}
