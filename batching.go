@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weir-go/weir/internal/delivery"
 	"github.com/weir-go/weir/internal/memory"
 	"github.com/weir-go/weir/internal/source"
 	"github.com/weir-go/weir/internal/wire/codec"
@@ -128,14 +129,14 @@ func (l *shardLoop) gather(run []source.Record, page *source.Page, own, isLast b
 		final := end || l.term.Reading().Err() != nil // nothing more is to be waited for
 		whole := !isLast && !begun                    // what is left of a run goes with the next one
 		if !g.waits() && (whole || final || size.full(len(run), dataBytes(run))) {
-			return l.deliver(l.delivery(run, page, own, end, until))
+			return l.deliver(l.handover(run, own, delivery.Batch{Behind: page.Behind, End: end}, until))
 		}
 		n := size.cut(run, len(g.records), g.bytes)
 		switch {
 		case n > 0 && g.add(run[:n]):
 			g.behind, run = page.Behind, run[n:]
 		case n > 0 && !g.waits(): // there is no memory to have it wait
-			return l.deliver(l.delivery(run, page, own, end, until))
+			return l.deliver(l.handover(run, own, delivery.Batch{Behind: page.Behind, End: end}, until))
 		} // else what waits goes first
 		if len(run) == 0 && !final && !size.full(len(g.records), g.bytes) {
 			if g.due.IsZero() {
@@ -166,7 +167,7 @@ func (l *shardLoop) handOver(end bool, until time.Time) error {
 	}
 	g.records, g.copies, g.bytes, g.held, g.due, g.timer, g.upTo = nil, nil, 0, 0, time.Time{}, nil, Position{}
 	defer g.share.Give(held)
-	if err := l.deliver(l.delivery(records, &source.Page{Behind: g.behind}, false, end, until)); err != nil {
+	if err := l.deliver(l.handover(records, false, delivery.Batch{Behind: g.behind, End: end}, until)); err != nil {
 		return err
 	}
 	if l.in.poison && l.in.opts.ReuseBuffers { // as with a page that is used again

@@ -6,7 +6,6 @@ import (
 	"github.com/weir-go/weir/deadletter"
 	"github.com/weir-go/weir/internal/failure"
 	"github.com/weir-go/weir/internal/retry"
-	"github.com/weir-go/weir/internal/source"
 	"github.com/weir-go/weir/lease"
 )
 
@@ -40,7 +39,7 @@ func (l *shardLoop) trial() *failure.Trial {
 // alone is what precedes a call of the handler. In a trial it cuts the next record off from the
 // others of the delivery, and notes durably that it is begun. A record that is known to kill is
 // given up here, or waited for. It fails when the term is over, and when the lease is wanted back.
-func (l *shardLoop) alone(d *delivery) error {
+func (l *shardLoop) alone(d *handover) error {
 	if d.dying != nil { // which comes first
 		return nil
 	}
@@ -53,7 +52,7 @@ func (l *shardLoop) alone(d *delivery) error {
 		return err
 	}
 	for h := l.handles; ; {
-		record, id, some := d.nextRecord()
+		record, id, some := d.NextRecord()
 		if !some { // a call for the end alone
 			return nil
 		}
@@ -65,7 +64,7 @@ func (l *shardLoop) alone(d *delivery) error {
 			continue
 		}
 		if !d.pulled && t.Clears(record, l.in.opts.SuspectAfter) {
-			d.single()
+			d.Single()
 			return nil
 		}
 		if t.Over(time.Now()) {
@@ -91,14 +90,14 @@ func (l *shardLoop) alone(d *delivery) error {
 // restOfTrial hands over the rest of the delivery in which a trial ended as single records, if keys
 // are handled in parallel, because a batch must not have several keys. The next page is handled as
 // usual.
-func (l *shardLoop) restOfTrial(d *delivery) {
+func (l *shardLoop) restOfTrial(d *handover) {
 	if l.in.opts.Parallel.on() {
-		d.single()
+		d.Single()
 	}
 }
 
 // begin notes durably which record is handled next.
-func (l *shardLoop) begin(d *delivery, t *failure.Trial, record Position) error {
+func (l *shardLoop) begin(d *handover, t *failure.Trial, record Position) error {
 	l.enter(ShardSuspected, 0, nil)
 	turn := t.Wants(record, d.pulled)
 	if err := l.in.turns.Take(l.term.Reading(), turn); err != nil {
@@ -109,14 +108,14 @@ func (l *shardLoop) begin(d *delivery, t *failure.Trial, record Position) error 
 		return err
 	}
 	if !d.pulled {
-		d.single()
+		d.Single()
 	}
 	return nil
 }
 
 // tried notes that a call of the handler has returned.
-func (l *shardLoop) tried(d *delivery, err error) {
-	if d.parallel != nil || l.handles == nil || l.handles.trial == nil {
+func (l *shardLoop) tried(d *handover, err error) {
+	if d.key != nil || l.handles == nil || l.handles.trial == nil {
 		return
 	}
 	t := l.handles.trial
@@ -136,29 +135,6 @@ func (l *shardLoop) tried(d *delivery, err error) {
 	l.in.turns.GiveBack()
 }
 
-// nextRecord is the first record that is not done: the position after it, and its ID.
-func (d *delivery) nextRecord() (after Position, id string, some bool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.done >= len(d.kept.records) {
-		return Position{}, "", false
-	}
-	r := d.kept.records[d.done]
-	return positionAfter(r.SequenceNumber, r.Done), whole([]source.Record{r})[0].ID(), true
-}
-
-// single has the next record handed over by itself.
-func (d *delivery) single() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for len(d.ends) > 0 && d.limit() <= d.done {
-		d.ends = d.ends[:len(d.ends)-1]
-	}
-	if d.limit()-d.done > 1 {
-		d.ends = append(d.ends, d.done+1)
-	}
-}
-
 // pauseBefore waits before a record is handled again that has killed its worker, once in a term.
 // How many it killed is kept with the lease, so the pauses grow from owner to owner; no clock is.
 func (l *shardLoop) pauseBefore(t *failure.Trial, id string) error {
@@ -176,16 +152,13 @@ func (l *shardLoop) pauseBefore(t *failure.Trial, id string) error {
 }
 
 // giveUpKiller gives the next record up, which has killed its workers.
-func (l *shardLoop) giveUpKiller(d *delivery, t *failure.Trial, id string) error {
+func (l *shardLoop) giveUpKiller(d *handover, t *failure.Trial, id string) error {
 	err := failure.KillsError(t.Deaths)
 	if !t.Paused {
 		t.Paused = true
 		l.tellSuspected(t, id, 0)
 	}
-	d.mu.Lock()
-	at := d.done
-	d.mu.Unlock()
-	d.Reach(at)
+	at := d.MoveHead()
 	d.Attempts, d.First = t.Deaths.Count, t.Began
 	l.enter(ShardSuspected, d.Attempts, err)
 	v := failure.Verdict{From: at, Records: 1, Reason: deadletter.Killed}
@@ -268,12 +241,7 @@ func (l *shardLoop) namesKilled() bool {
 }
 
 // passOver leaves out the next record of a delivery, which was given up before.
-func (l *shardLoop) passOver(d *delivery, id string) {
-	d.mu.Lock()
-	d.done++
-	done := d.done
-	d.mu.Unlock()
-	d.Reach(done)
-	d.gone++
+func (l *shardLoop) passOver(d *handover, id string) {
+	d.PassOver()
 	l.log().Info("a record that was given up before is passed over; the sink does not have it, and its letter does", "record", id)
 }

@@ -2,7 +2,6 @@ package weir
 
 import (
 	"errors"
-	"slices"
 	"strings"
 	"time"
 
@@ -197,26 +196,13 @@ func (f *filtering) tell() {
 	}
 }
 
-// cutFailed has a record that the handler must not get be tried by itself, and what is before it
-// handed over first. It is called with the lock held.
-func (d *delivery) cutFailed() {
-	limit := d.limit()
-	i := slices.IndexFunc(d.kept.records[d.done:limit], func(r source.Record) bool { return r.Failed })
-	if i < 0 {
-		return
-	}
-	if cut := d.done + max(i, 1); cut < limit {
-		d.ends = append(d.ends, cut)
-	}
-}
-
 // passesNow reports whether the handler gets a batch. It does not get a batch of a single record at
 // which the filter failed before, if the filter now fails again or drops the record.
-func (d *delivery) passesNow(b *Batch) (bool, error) {
+func (d *handover) passesNow(b *Batch) (bool, error) {
 	if len(b.Records) != 1 || !b.Records[0].failed {
 		return true, nil
 	}
-	return d.loop.in.opts.Filter.again(&d.kept.records[d.Head])
+	return d.loop.in.opts.Filter.again(&d.Slice(d.Head, d.Head+1)[0])
 }
 
 // passed notes that everything before a position is done when what was read before it is: handled,

@@ -2,7 +2,6 @@ package weir
 
 import (
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/weir-go/weir/deadletter"
@@ -186,33 +185,4 @@ func allBlamed(all []blamed, err error, rejected bool) []blamed {
 		}
 	}
 	return all
-}
-
-// where notes that all before the first record is done that an error of the handler names. The
-// error that it returns says so if that is none of those that were handed over.
-func (d *delivery) where(err error) (failure.Blame, error) {
-	if err == nil {
-		return failure.Blame{}, nil
-	}
-	all := allBlamed(nil, err, false)
-	if len(all) == 0 {
-		return failure.Blame{Rejected: errors.As(err, new(*rejectError))}, err
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	first, of := len(d.kept.records), failure.Blame{Named: true}
-	for _, r := range all {
-		i, found := d.find(r.Record)
-		if r.from == nil || !r.from.Same(d.from) || !found || failure.Place(i, d.Head, d.done, d.limit()) == failure.NamedOther {
-			return failure.Blame{}, fmt.Errorf("%w: %w", errNamedOther, err)
-		}
-		if i < first {
-			first, of.Rejected, of.Untried = i, r.rejected, min(r.untried, d.limit()-i)
-		}
-	}
-	if failure.Place(first, d.Head, d.done, d.limit()) == failure.NamedDone {
-		return failure.Blame{Denied: true}, fmt.Errorf("%w: %w", errNamedDone, err)
-	}
-	d.done = first
-	return of, err
 }

@@ -17,7 +17,7 @@ import (
 // afterFailure does what follows a failure of the handler that noteFailure has noted. worked is
 // when the last call began that had succeeded by the time at which this one began. It returns the
 // pause before the next step.
-func (l *shardLoop) afterFailure(d *delivery, err error, of failure.Blame, worked time.Time) time.Duration {
+func (l *shardLoop) afterFailure(d *handover, err error, of failure.Blame, worked time.Time) time.Duration {
 	v := l.judge(d, of, worked)
 	pause := retry.Pause(l.in.opts.RetryMin, l.in.opts.RetryMax, l.in.brake.Policy.Failures(v.Do, &d.History))
 	switch v.Do {
@@ -26,11 +26,11 @@ func (l *shardLoop) afterFailure(d *delivery, err error, of failure.Blame, worke
 		d.dying = &dying{Verdict: v, failure: err, last: err, letters: d.letters(v, err)}
 		return 0
 	case failure.HalveNow:
-		d.halve(v.Until())
+		d.Halve(v.Until())
 		l.handlerFailed(d, failedInParts, err, 0)
 		return 0
 	case failure.Halve:
-		d.halve(v.Until())
+		d.Halve(v.Until())
 	case failure.WaitForOthers, failure.WaitForRoom:
 		l.tellWaits(d, v)
 	}
@@ -42,8 +42,8 @@ func (l *shardLoop) afterFailure(d *delivery, err error, of failure.Blame, worke
 // afterDenial handles a failure at a record that the handler had noted as done: the failure is
 // reported, and counts as an attempt of no record. It returns the pause before the next step. The
 // records that are not done become fewer each time, so the pause need not grow.
-func (l *shardLoop) afterDenial(d *delivery, err error) time.Duration {
-	d.noteFailure(err, false)
+func (l *shardLoop) afterDenial(d *handover, err error) time.Duration {
+	d.NoteFailure(err, false, time.Now())
 	pause := retry.Pause(l.in.opts.RetryMin, l.in.opts.RetryMax, 1)
 	d.enter(ShardRetrying, d.Attempts, err)
 	l.handlerFailed(d, failedAgain, err, pause)
@@ -52,11 +52,8 @@ func (l *shardLoop) afterDenial(d *delivery, err error) time.Duration {
 }
 
 // leaveOut gives up what the handler has left untried because of its age.
-func (l *shardLoop) leaveOut(d *delivery, err error, n int) {
-	d.mu.Lock()
-	from := d.done
-	d.mu.Unlock()
-	d.Reach(from)
+func (l *shardLoop) leaveOut(d *handover, err error, n int) {
+	from := d.MoveHead()
 	if d.Err != nil { // it was tried before it got too old
 		err = fmt.Errorf("%w; before that: %w", err, d.Err)
 	}
@@ -65,16 +62,12 @@ func (l *shardLoop) leaveOut(d *delivery, err error, n int) {
 }
 
 // judge asks the policy what follows a failure.
-func (l *shardLoop) judge(d *delivery, of failure.Blame, worked time.Time) failure.Verdict {
+func (l *shardLoop) judge(d *handover, of failure.Blame, worked time.Time) failure.Verdict {
 	brake, now := &l.in.brake, time.Now()
 	if !brake.Policy.On {
 		return failure.Verdict{}
 	}
-	// What goroutines of the handler say is done while this goes on counts at its next call.
-	d.mu.Lock()
-	failed := d.kept.records[min(d.Head, d.limit()):d.limit()]
-	d.mu.Unlock()
-	old := 0
+	failed, old := d.Failed(), 0
 	if most := brake.Policy.MaxAge; most > 0 {
 		old = olderThan(failed, now.Add(-most))
 	}
@@ -104,7 +97,7 @@ type dying struct {
 
 // putLetters puts letters once, and returns the pause before it has to be tried again. It fails
 // when the term is over.
-func (l *shardLoop) putLetters(d *delivery) (time.Duration, error) {
+func (l *shardLoop) putLetters(d *handover) (time.Duration, error) {
 	g, policy := d.dying, &l.in.opts.GiveUp
 	d.enter(ShardGivingUp, d.Attempts, g.last)
 	g.tries++
@@ -124,16 +117,13 @@ func (l *shardLoop) putLetters(d *delivery) (time.Duration, error) {
 	l.in.counted.recordsGivenUp.Add(uint64(len(g.letters)))
 	l.tellGivenUp(d, g.Verdict, g.letters, g.failure)
 	d.dying = nil
-	d.mu.Lock()
-	d.done = max(d.done, g.Until())
-	d.mu.Unlock()
-	d.gone += len(g.letters)
+	d.GaveUp(g.Verdict)
 	return 0, nil
 }
 
 // putAll puts letters until that is done. It fails when the term is over or the lease is wanted
 // back.
-func (l *shardLoop) putAll(d *delivery) error {
+func (l *shardLoop) putAll(d *handover) error {
 	for d.dying != nil {
 		pause, err := l.putLetters(d)
 		if err != nil {
@@ -149,7 +139,7 @@ func (l *shardLoop) putAll(d *delivery) error {
 }
 
 // letters are those of the records that are given up.
-func (d *delivery) letters(v failure.Verdict, err error) []deadletter.Letter {
+func (d *handover) letters(v failure.Verdict, err error) []deadletter.Letter {
 	var of deadletter.Letter
 	stack := ""
 	if panicked := (*PanicError)(nil); errors.As(err, &panicked) {
@@ -164,12 +154,10 @@ func (d *delivery) letters(v failure.Verdict, err error) []deadletter.Letter {
 	of.GivenUp = time.Now().UTC()
 	of.FirstFailure, of.LastFailure = cmp.Or(d.First.UTC(), of.GivenUp), cmp.Or(d.Latest.UTC(), of.GivenUp)
 	of.Reason, of.Attempts, of.Together = v.Reason, attempts, v.Records
-	d.mu.Lock()
-	defer d.mu.Unlock()
 	letters := make([]deadletter.Letter, v.Records)
-	for i, r := range whole(d.kept.records[v.From:v.Until()]) {
+	for i, r := range whole(d.Slice(v.From, v.Until())) {
 		letters[i] = of
-		letters[i].ID, letters[i].Stream, letters[i].Shard = deadletter.ID(opts.App, r.ID()), d.from.Stream, d.from.Shard
+		letters[i].ID, letters[i].Stream, letters[i].Shard = deadletter.ID(opts.App, r.ID()), d.From.Stream, d.From.Shard
 		letters[i].SequenceNumber, letters[i].Position, letters[i].PartitionKey = r.SequenceNumber, r.Position().String(), r.PartitionKey
 		letters[i].Data = bytes.Clone(r.Data) // the destination may keep it
 		if r.arrival != 0 {
@@ -180,7 +168,7 @@ func (d *delivery) letters(v failure.Verdict, err error) []deadletter.Letter {
 }
 
 // tellWaits tells once that a record is not given up although it could be.
-func (l *shardLoop) tellWaits(d *delivery, v failure.Verdict) {
+func (l *shardLoop) tellWaits(d *handover, v failure.Verdict) {
 	if d.Held == v.Do {
 		return
 	}
@@ -191,29 +179,48 @@ func (l *shardLoop) tellWaits(d *delivery, v failure.Verdict) {
 	}
 	l.repeated().Warn("a record is not given up yet; it is handled again meanwhile", "seq", l.term.At(), "reason", v.Reason, "why", why)
 	if f := l.in.tell.GiveUpHeld; f != nil {
-		f(GiveUpHeld{Stream: d.from.Stream, Shard: d.from.Shard, Records: v.Records, Reason: v.Reason, Why: why})
+		f(GiveUpHeld{Stream: d.From.Stream, Shard: d.From.Shard, Records: v.Records, Reason: v.Reason, Why: why})
 	}
 }
 
 // lettersFailed tells that letters could not be put.
-func (l *shardLoop) lettersFailed(d *delivery, letters []deadletter.Letter, err error, attempt int, pause time.Duration) {
+func (l *shardLoop) lettersFailed(d *handover, letters []deadletter.Letter, err error, attempt int, pause time.Duration) {
 	l.repeated().Error("the letters of records that are given up could not be put; it is tried again, and the shard waits for that",
 		"records", len(letters), "first", letters[0].ID, "attempt", attempt, "next", pause.Round(time.Millisecond), "err", err)
 	d.enter(ShardRetrying, attempt, err)
 	l.failsHere(d, true)
 	if f := l.in.tell.LettersFailed; f != nil {
-		f(LettersFailed{Stream: d.from.Stream, Shard: d.from.Shard, Records: len(letters), Err: err, Attempt: attempt, Next: pause})
+		f(LettersFailed{Stream: d.From.Stream, Shard: d.From.Shard, Records: len(letters), Err: err, Attempt: attempt, Next: pause})
 	}
 }
 
 // tellGivenUp tells that records were given up.
-func (l *shardLoop) tellGivenUp(d *delivery, v failure.Verdict, letters []deadletter.Letter, err error) {
+func (l *shardLoop) tellGivenUp(d *handover, v failure.Verdict, letters []deadletter.Letter, err error) {
 	l.log().Error("gave up; letters keep the records, and the shard goes on", "records", len(letters), "first", letters[0].ID,
 		"reason", v.Reason, "attempts", letters[0].Attempts, "err", letters[0].Error)
 	l.in.gaveUp.Note(l.term.Lease.Key, len(letters), letters[len(letters)-1].Position, letters[0].Error, time.Now())
 	if f := l.in.tell.GivenUp; f != nil {
 		f(GivenUp{
-			Stream: d.from.Stream, Shard: d.from.Shard, Records: len(letters), First: letters[0].RecordID(), Reason: v.Reason, Attempts: letters[0].Attempts, Err: err,
+			Stream: d.From.Stream, Shard: d.From.Shard, Records: len(letters), First: letters[0].RecordID(), Reason: v.Reason, Attempts: letters[0].Attempts, Err: err,
 		})
+	}
+}
+
+// failsHere notes at what the handler fails, for those who look at the shard. letters says that the
+// letters of records that are given up cannot be put. It is called when the shard has entered the
+// state that follows.
+func (l *shardLoop) failsHere(d *handover, letters bool) {
+	at := d.Failing()
+	if at.Letters = letters; letters {
+		at.Held = ""
+	}
+	if b := d.key; b != nil {
+		b.of.fails(b, at)
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.failure != nil {
+		l.failure.at = at
 	}
 }

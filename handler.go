@@ -102,7 +102,7 @@ type Batch struct {
 	// FirstFailure is when the first of these calls failed; zero while Attempt is 1.
 	FirstFailure time.Time
 
-	delivery *delivery // nil in a batch of a Reader, or of a test
+	delivery *handover // nil in a batch of a Reader, or of a test
 	use      uint64    // of the delivery
 	given    []Record  // with Parallel: the records, which the delivery forgets when they are done
 	end      *Position // after the last record, in a part of the delivery; else nil
@@ -132,8 +132,8 @@ func (b *Batch) Checkpoint(ctx context.Context, r Record) error {
 	if err := b.Done(r); err != nil {
 		return err
 	}
-	if dispatcher := b.delivery.parallel; dispatcher != nil {
-		return dispatcher.of.save(ctx, dispatcher, b.use, r.Position())
+	if key := b.delivery.key; key != nil {
+		return key.of.save(ctx, key, b.use, r.Position())
 	}
 	return b.delivery.loop.term.Save(ctx, r.Position())
 }

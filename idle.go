@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/weir-go/weir/internal/delivery"
 	"github.com/weir-go/weir/internal/source"
 )
 
@@ -55,12 +56,11 @@ func (l *shardLoop) callIdle() (called bool, err error) {
 		return false, nil
 	}
 	defer l.rest()
-	d := l.delivery(nil, &source.Page{Behind: -1}, false, false, time.Time{})
-	d.idle, d.tip = true, l.tip()
-	if !d.tip.IsZero() {
-		d.behind = 0
+	b := delivery.Batch{Idle: true, Tip: l.tip(), Behind: -1}
+	if !b.Tip.IsZero() {
+		b.Behind = 0
 	}
-	return true, l.deliver(d)
+	return true, l.deliver(l.handover(nil, false, b, time.Time{}))
 }
 
 // tip is when all there was had been read and handed over; zero when that is not known.

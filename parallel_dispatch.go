@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/weir-go/weir/internal/delivery"
 	"github.com/weir-go/weir/internal/lanes"
 	"github.com/weir-go/weir/internal/lock"
 	"github.com/weir-go/weir/internal/memory"
@@ -50,7 +51,7 @@ type dispatcher struct {
 // keyDelivery is a delivery of records of one key. It is used again for other records when these
 // are done: what the handler may keep, the batch and its records, is not a part of it.
 type keyDelivery struct {
-	delivery
+	handover
 	of *dispatcher
 	keyCall
 }
@@ -62,6 +63,7 @@ type keyCall struct {
 	place, own bool
 
 	// With the lock of the dispatcher.
+	use     uint64      // of the delivery
 	lane    *lanes.Lane // nil when it is over
 	noted   int         // of its records that are done
 	works   bool        // a call is going on
@@ -108,7 +110,7 @@ func (s *dispatcher) Mark() Position {
 // add adds records that were read, when there is room for them. upTo is as for [lanes.Span.Add]. It
 // fails when the term is over or the lease is wanted back, and when the handler ends Run.
 func (s *dispatcher) add(run []source.Record, behind time.Duration, upTo Position) error {
-	bytes := mark(run, s.l.handles.from)
+	bytes := delivery.Mark(run, s.l.handles.from)
 	for i := range run {
 		bytes += len(run[i].Key)
 	}
@@ -265,15 +267,7 @@ func (s *dispatcher) delivery(lane *lanes.Lane) *keyDelivery {
 	}
 	b := s.spare[last]
 	s.spare = s.spare[:last]
-	b.mu.Lock()
-	b.reset()
-	b.kept.records = lane.Records
-	b.mu.Unlock()
-	b.lane, lane.Of = lane, b
-	b.behind = s.behind
-	for i := range lane.Records {
-		b.bytes += len(lane.Records[i].Data)
-	}
+	b.begin(lane, s.behind)
 	b.batch, b.first = s.handed(lane.Records)
 	return b
 }
@@ -282,16 +276,17 @@ func (s *dispatcher) delivery(lane *lanes.Lane) *keyDelivery {
 func (s *dispatcher) newKeyDelivery() *keyDelivery {
 	l := s.l
 	b := &keyDelivery{of: s}
-	b.loop, b.from, b.parallel, b.ctx = l, l.handles.from, b, handlerContext{l.term.Context(), l.in.values}
+	b.loop, b.From, b.key, b.ctx = l, l.handles.from, b, handlerContext{l.term.Context(), l.in.values}
 	return b
 }
 
-// reset makes b as good as new, however its last batch ended. Only the fields that newKeyDelivery
-// sets stay, because a handler that kept an old batch may read them at any time. It is called with
-// both locks held, and nothing else may prepare b for other records.
-func (b *keyDelivery) reset() {
-	b.attempts, b.progress, b.keyCall = attempts{}, progress{}, keyCall{}
-	b.use++
+// begin makes b the delivery of the records of a lane. Only the fields that newKeyDelivery sets
+// stay, because a handler that kept an old batch may read them at any time. Nothing else may
+// prepare b for other records.
+func (b *keyDelivery) begin(lane *lanes.Lane, behind time.Duration) {
+	use := b.Begin(delivery.Batch{Behind: behind}, delivery.Marked(lane.Records))
+	b.calling, b.keyCall = calling{}, keyCall{lane: lane, use: use}
+	lane.Of = b
 }
 
 // handed is a batch and copies of records for a handler that may keep them, in memory of which some
@@ -327,7 +322,7 @@ func (s *dispatcher) work(b *keyDelivery) {
 	}()
 	s.started()
 	for now := time.Now(); b != nil; {
-		after, pause, over, err := s.l.step(&b.delivery, now)
+		after, pause, over, err := s.l.step(&b.handover, now)
 		b, now = s.settle(b, after, pause, over, err), after
 	}
 }
@@ -335,9 +330,7 @@ func (s *dispatcher) work(b *keyDelivery) {
 // settle takes in what a step came to by now, and returns what to go on with. It is called without
 // the lock.
 func (s *dispatcher) settle(b *keyDelivery, now time.Time, pause time.Duration, over bool, err error) (next *keyDelivery) {
-	b.mu.Lock()
-	done := b.done
-	b.mu.Unlock()
+	done := b.Done()
 
 	s.mu.Lock()
 	if b.resting > 0 {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/weir-go/weir/internal/delivery"
 	"github.com/weir-go/weir/internal/mono"
 	"github.com/weir-go/weir/internal/source"
 )
@@ -36,7 +37,7 @@ func (l *shardLoop) takeParallel(page source.Page) (over bool, err error) {
 			return false, err
 		}
 	}
-	if err := l.deliver(l.delivery(nil, &page, false, true, time.Time{})); err != nil {
+	if err := l.deliver(l.handover(nil, false, delivery.Batch{Behind: page.Behind, End: true}, time.Time{})); err != nil {
 		return false, err
 	}
 	l.enter(ShardEnding, 0, nil)

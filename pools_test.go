@@ -3,8 +3,10 @@ package weir
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/weir-go/weir/internal/group"
+	"github.com/weir-go/weir/internal/lanes"
 	"github.com/weir-go/weir/internal/proof/pooled"
 	"github.com/weir-go/weir/internal/source"
 )
@@ -21,20 +23,19 @@ func TestWhatIsUsedAgainIsAsGoodAsNew(t *testing.T) {
 	t.Run("the delivery of a key", func(t *testing.T) {
 		l := &shardLoop{in: &run{values: context.Background()}, term: new(group.Term), handles: &handling{from: &origin{Shard: "a"}}}
 		s := &dispatcher{l: l}
+		lane := func() *lanes.Lane {
+			return &lanes.Lane{Records: []source.Record{{SequenceNumber: "1", Data: []byte("x")}}}
+		}
 		b := s.newKeyDelivery()
-		// The constructor sets these for good. They are compared, so a reset may not change them.
-		identity := []string{"loop", "from", "parallel", "ctx", "of", "end", "idle", "tip", "until", "pulled", "puller", "use"}
-		pooled.Fill(b, identity...)
-		b.Attempts, b.calls = 0, 1 // as after a call in which no record failed
-		b.reset()
-		fresh := s.newKeyDelivery()
-		fresh.parallel = b // each delivery points to itself
-		complain(t, pooled.Differences(&b.attempts, &fresh.attempts))
-		complain(t, pooled.Differences(&b.progress, &fresh.progress))
-		complain(t, pooled.Differences(&b.keyCall, &fresh.keyCall))
-		complain(t, pooled.Differences(b, fresh, "use"))
-		if b.use != 1 || b.parallel != b {
-			t.Error("an old batch would count as one of the new records")
+		// The constructor sets these for good. They are compared: a new batch may not change them.
+		pooled.Fill(b, "loop", "From", "key", "ctx", "of", "pulled", "puller", "until", "use")
+		mine, fresh := lane(), s.newKeyDelivery()
+		b.begin(mine, time.Second)
+		fresh.key = b // each delivery points to itself
+		fresh.begin(mine, time.Second)
+		complain(t, pooled.Differences(b, fresh, "use", "Of"))
+		if mine.Of != fresh || b.use != 1 || b.key != b {
+			t.Error("the lane or the batch is of another delivery")
 		}
 	})
 	t.Run("an unpacker", func(t *testing.T) {
@@ -43,16 +44,8 @@ func TestWhatIsUsedAgainIsAsGoodAsNew(t *testing.T) {
 		u.reset()
 		complain(t, pooled.Differences(u, new(unpacker)))
 	})
-	t.Run("records that are kept for another attempt", func(t *testing.T) {
-		k := new(kept)
-		pooled.Fill(k)
-		memory := k.pooled
-		k.release()
-		complain(t, pooled.Differences(k, new(kept)))
-		complain(t, pooled.Differences(memory, new([]source.Record)))
-	})
 	t.Run("records for a handler that keeps none", func(t *testing.T) {
-		d := &delivery{loop: &shardLoop{in: &run{}}}
+		d := &handover{loop: &shardLoop{in: &run{}}}
 		pooled.Fill(&d.copies)
 		memory := d.copies
 		d.close()

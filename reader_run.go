@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/weir-go/weir/internal/delivery"
 	"github.com/weir-go/weir/internal/fanout"
 	"github.com/weir-go/weir/internal/follow"
 	"github.com/weir-go/weir/internal/group"
@@ -111,7 +112,7 @@ func (r *reading) hand(got *follow.Read, yield func(*Batch, error) bool) bool {
 		if own {
 			run = slices.Clone(run)
 		}
-		mark(run, from)
+		delivery.Mark(run, from)
 		if !yield(batch(whole(run), false), nil) {
 			return false
 		}

@@ -8,6 +8,7 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/weir-go/weir/internal/delivery"
 	"github.com/weir-go/weir/internal/failure"
 	"github.com/weir-go/weir/internal/group"
 	"github.com/weir-go/weir/internal/jitter"
@@ -205,7 +206,7 @@ func (l *shardLoop) take(page source.Page, until time.Time) (over bool, err erro
 		if gathers {
 			err = l.gather(run, &page, own, isLast, until)
 		} else {
-			err = l.deliver(l.delivery(run, &page, own, page.End && isLast, until))
+			err = l.deliver(l.handover(run, own, delivery.Batch{Behind: page.Behind, End: page.End && isLast}, until))
 		}
 		if err != nil {
 			return false, err
@@ -244,7 +245,7 @@ func ended(err error) error {
 
 // deliver hands a delivery to the handler until all of it is done. It fails with the cause when the
 // term is over, when the lease is wanted back between two attempts, and with the handler's Stop.
-func (l *shardLoop) deliver(d *delivery) error {
+func (l *shardLoop) deliver(d *handover) error {
 	if !d.pulled {
 		l.term.SetMark(d)
 		defer d.close()
@@ -270,7 +271,7 @@ func (l *shardLoop) deliver(d *delivery) error {
 // up. It begins at began, which is now, and ends at after, so that whoever goes on at once need not
 // read the clock again. over says that nothing is left to be done with it; else there is a pause
 // before the next step. It fails as deliver does.
-func (l *shardLoop) step(d *delivery, began time.Time) (after time.Time, pause time.Duration, over bool, err error) {
+func (l *shardLoop) step(d *handover, began time.Time) (after time.Time, pause time.Duration, over bool, err error) {
 	if err := l.term.Check(began); err != nil {
 		return began, 0, false, err
 	}
@@ -298,17 +299,17 @@ func (l *shardLoop) step(d *delivery, began time.Time) (after time.Time, pause t
 	next, cause := failure.Advance, error(nil)
 	if err != nil {
 		cause = context.Cause(l.term.Context())
-		next = failure.Decide(failure.Result{Outcome: outcome(err), Blame: blame, Done: d.partDone(), Pulled: d.pulled, Over: cause != nil}, gives)
+		next = failure.Decide(failure.Result{Outcome: outcome(err), Blame: blame, Done: d.PartDone(), Pulled: d.pulled, Over: cause != nil}, gives)
 	}
 	switch next {
 	case failure.Advance:
 		if err != nil { // after all was done, so there is nothing to do again
-			d.noteFailure(err, false)
+			d.NoteFailure(err, false, after)
 			l.handlerFailed(d, failedWhenDone, err, 0)
 		} else if gives && records > 0 {
 			l.in.brake.Works(began)
 		}
-		if over = d.advance(); over {
+		if over = d.Advance(); over {
 			l.handled(d, took, after)
 		}
 		return after, 0, over, nil
@@ -329,7 +330,7 @@ func (l *shardLoop) step(d *delivery, began time.Time) (after time.Time, pause t
 	case failure.Deny:
 		return after, l.afterDenial(d, err), false, nil
 	default:
-		d.noteFailure(err, blame.Named)
+		d.NoteFailure(err, blame.Named, time.Now())
 		return after, l.afterFailure(d, err, blame, worked), false, nil
 	}
 }
@@ -350,38 +351,39 @@ func outcome(err error) failure.Outcome {
 }
 
 // handled notes that all of a delivery is done by now.
-func (l *shardLoop) handled(d *delivery, took time.Duration, now time.Time) {
-	if d.parallel == nil {
+func (l *shardLoop) handled(d *handover, took time.Duration, now time.Time) {
+	if d.key == nil {
 		l.handles.idle.again()
 	}
-	if d.idle {
+	if d.Idle {
 		l.noteHandled(0, now)
 		return
 	}
-	records, bytes := len(d.kept.records)-d.gone, d.bytes
-	if d.parallel != nil { // its span knows how far all is done
+	records, bytes := d.Size()
+	if d.key != nil { // its span knows how far all is done
 		d.complete()
-	} else if at := d.finish(); len(d.kept.records) > 0 {
+	} else if at := d.Finish(); records > 0 {
 		l.advance(at)
 	}
+	records -= d.Gone
 	l.noteHandled(bytes, now)
 	l.in.counted.batchesHandled.Add(1)
 	l.in.counted.recordsHandled.Add(uint64(records))
 	l.in.counted.bytesHandled.Add(uint64(bytes))
 	if f := l.in.tell.BatchHandled; f != nil {
 		f(BatchHandled{
-			Stream: d.from.Stream, Shard: d.from.Shard, Records: records, Bytes: bytes, Behind: d.behind, Took: took, Attempts: d.calls,
+			Stream: d.From.Stream, Shard: d.From.Shard, Records: records, Bytes: bytes, Behind: d.Behind, Took: took, Attempts: d.Calls,
 		})
 	}
 }
 
 // passedOn notes that a batch is with the function that pulls, which notes its progress. What is
 // done by the time it asks for more counts as handled.
-func (l *shardLoop) passedOn(d *delivery, took time.Duration, now time.Time) {
-	if d.left() == 0 {
+func (l *shardLoop) passedOn(d *handover, took time.Duration, now time.Time) {
+	if records, bytes := d.Size(); records == d.Done() {
 		l.handled(d, took, now)
 	} else {
-		l.noteHandled(d.bytes, now)
+		l.noteHandled(bytes, now)
 	}
 	if l.in.opts.ReuseBuffers {
 		d.close()

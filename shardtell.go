@@ -30,10 +30,10 @@ func (l *shardLoop) tellRead(page *source.Page) {
 }
 
 // tellBegins tells that the handler is called.
-func (l *shardLoop) tellBegins(d *delivery, records int) {
+func (l *shardLoop) tellBegins(d *handover, records int) {
 	d.enter(ShardHandling, d.Attempts, d.Err)
 	if f := l.in.tell.BatchBegins; f != nil {
-		f(BatchBegins{Stream: d.from.Stream, Shard: d.from.Shard, Records: records, Attempt: d.Attempts + 1})
+		f(BatchBegins{Stream: d.From.Stream, Shard: d.From.Shard, Records: records, Attempt: d.Attempts + 1})
 	}
 }
 
@@ -77,14 +77,14 @@ const (
 )
 
 // handlerFailed tells of a failure and of what follows it, after a pause.
-func (l *shardLoop) handlerFailed(d *delivery, what string, err error, next time.Duration) {
+func (l *shardLoop) handlerFailed(d *handover, what string, err error, next time.Duration) {
 	l.in.counted.handlerFailures.Add(1)
-	records, first, last := d.rest()
+	records, first, last := d.Rest()
 	if what != failedWhenDone {
 		l.failsHere(d, false)
 	}
 	f := &d.failing
-	if d.parallel == nil {
+	if d.key == nil {
 		f = l.failsAt(l.term.At())
 	}
 	l.tellFailure(what, f, HandlerFailed{Records: records, First: first, Last: last, Err: err, Attempt: d.Attempts, Next: next})

@@ -1,0 +1,280 @@
+// Package delivery keeps one batch that is handed to the user's code: its records, how many of them
+// are done, and the calls that failed. It calls nothing and waits for nothing.
+//
+// One goroutine hands a batch over, and calls all methods. [Delivery.MarkDone] and [Delivery.Mark]
+// may be called by any goroutine at any time, also after the batch is over.
+package delivery
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"hash/maphash"
+	"slices"
+	"sort"
+	"strings"
+	"time"
+
+	"github.com/weir-go/weir/internal/failure"
+	"github.com/weir-go/weir/internal/lock"
+	"github.com/weir-go/weir/internal/source"
+	"github.com/weir-go/weir/lease"
+	"github.com/weir-go/weir/shard"
+)
+
+// Delivery is one batch that is handed over until all of it is done. It may be used for another
+// batch after that.
+type Delivery struct {
+	From *source.Origin // where the records come from; never changes
+
+	mu lock.Mutex[lock.Delivery] // guards progress and use
+	state
+}
+
+// state is all that Begin sets.
+type state struct {
+	Batch
+	failure.History
+	Calls int // of the handler
+	Gone  int // records that were given up
+	progress
+	use uint64 // number of batches that the delivery was used for
+}
+
+// Batch describes a batch. It does not change while the batch is handed over.
+type Batch struct {
+	Behind time.Duration // how far the read was behind the tip of the shard
+	End    bool          // the shard ends with the batch
+	Idle   bool          // it is a call without anything to handle
+	Tip    time.Time     // with Idle: when there was nothing more to read
+}
+
+// progress is how much of the batch is done.
+type progress struct {
+	records Records // empty once the batch is over
+	done    int     // of its records
+	ends    []int   // ends of the parts that are handed over apart, the next one last; nil for all of it
+	over    bool    // the records may be used again
+	whole   bool    // all of it is done
+	upTo    shard.Position
+}
+
+// Begin makes d the delivery of a batch. It sets everything that belongs to a batch, so nothing of
+// the batch before stays. It returns the number of the use.
+func (d *Delivery) Begin(b Batch, r Records) (use uint64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.state = state{Batch: b, progress: progress{records: r}, use: d.use + 1}
+	return d.use
+}
+
+// Size returns the number of records and the size of their data.
+func (d *Delivery) Size() (records, bytes int) { return len(d.records.all), d.records.bytes }
+
+// Part is what one call of the handler is about.
+type Part struct {
+	Records []source.Record
+	From    int            // index of the first record
+	Use     uint64         // number of the delivery's use
+	End     bool           // the shard ends with the part
+	UpTo    shard.Position // position after the part; zero if it is the last one
+}
+
+// Next returns what the next call is about: the records that are not done, or a part of them. It
+// returns false if all is done, which goroutines of an earlier call may have seen to. filtered says
+// that a filter may have failed at records; each of them is a part of its own.
+func (d *Delivery) Next(filtered bool) (p Part, some bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.dropParts()
+	if d.done == len(d.records.all) && !d.End && !d.Idle {
+		return Part{}, false
+	}
+	if filtered {
+		d.cutFailed()
+	}
+	d.Reach(d.done)
+	d.Calls++
+	limit := d.limit()
+	p = Part{Records: d.records.all[d.done:limit:limit], From: d.done, Use: d.use, End: d.End && limit == len(d.records.all)}
+	if limit < len(d.records.all) {
+		p.UpTo = after(&d.records.all[limit-1])
+	}
+	return p, true
+}
+
+// cutFailed makes a record at which the filter failed a part of its own.
+func (d *Delivery) cutFailed() {
+	limit := d.limit()
+	i := slices.IndexFunc(d.records.all[d.done:limit], func(r source.Record) bool { return r.Failed })
+	if i < 0 {
+		return
+	}
+	if cut := d.done + max(i, 1); cut < limit {
+		d.ends = append(d.ends, cut)
+	}
+}
+
+// Single makes the next record a part of its own.
+func (d *Delivery) Single() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.dropParts()
+	if d.limit()-d.done > 1 {
+		d.ends = append(d.ends, d.done+1)
+	}
+}
+
+// Halve splits what the last call failed at, up to until, into two parts.
+func (d *Delivery) Halve(until int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.ends = append(d.ends, d.Head+(until-d.Head+1)/2)
+}
+
+// Advance notes that the part of the last call is done, and reports whether that is all.
+func (d *Delivery) Advance() (all bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.ends) == 0 {
+		return true
+	}
+	d.done = max(d.done, d.limit())
+	d.Forget() // a failure when all of the part was done says nothing of what follows
+	return false
+}
+
+// NoteFailure notes that the last call failed. named says that it failed at the first record that
+// is not done.
+func (d *Delivery) NoteFailure(err error, named bool, now time.Time) {
+	d.mu.Lock()
+	done, limit := d.done, d.limit()
+	d.mu.Unlock()
+	d.Note(err, done, named || limit-done == 1, now)
+}
+
+// MoveHead moves the history to the first record that is not done, and returns its index.
+func (d *Delivery) MoveHead() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.Reach(d.done)
+	return d.done
+}
+
+// PassOver notes that the next record is left out.
+func (d *Delivery) PassOver() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.done++
+	d.Reach(d.done)
+	d.Gone++
+}
+
+// GaveUp notes that the records of a verdict were given up.
+func (d *Delivery) GaveUp(v failure.Verdict) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.done = max(d.done, v.Until())
+	d.Gone += v.Records
+}
+
+// Named is a record that an error of the handler names.
+type Named struct {
+	SequenceNumber string
+	Done           uint32
+	Elsewhere      bool // the record is of another shard
+	Rejected       bool // it can never succeed
+	Untried        int  // number of records from it on that were left out because of their age
+}
+
+// Blame notes that all records are done before the first one that an error names. If that is not
+// NamedHere, it notes nothing.
+func (d *Delivery) Blame(named []Named) (of failure.Blame, placed failure.Placing) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	first, of := len(d.records.all), failure.Blame{Named: true}
+	for _, r := range named {
+		i, found := d.find(r.SequenceNumber, r.Done)
+		if r.Elsewhere || !found || failure.Place(i, d.Head, d.done, d.limit()) == failure.NamedOther {
+			return failure.Blame{}, failure.NamedOther
+		}
+		if i < first {
+			first, of.Rejected, of.Untried = i, r.Rejected, min(r.Untried, d.limit()-i)
+		}
+	}
+	if failure.Place(first, d.Head, d.done, d.limit()) == failure.NamedDone {
+		return failure.Blame{Denied: true}, failure.NamedDone
+	}
+	d.done = first
+	return of, failure.NamedHere
+}
+
+// Failed returns the records from the one at which the last call failed to the end of its part.
+// What goroutines of the handler note as done meanwhile counts at its next call.
+func (d *Delivery) Failed() []source.Record {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.records.all[min(d.Head, d.limit()):d.limit()]
+}
+
+// Slice returns some of the records.
+func (d *Delivery) Slice(from, until int) []source.Record { return d.records.all[from:until] }
+
+// Failing describes the record that the handler fails at, or the first of those.
+func (d *Delivery) Failing() lease.Failing {
+	f := lease.Failing{Attempts: d.Attempts}
+	switch d.Held {
+	case failure.WaitForOthers:
+		f.Held = lease.HeldPatience
+	case failure.WaitForRoom:
+		f.Held = lease.HeldRate
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	n := d.limit() - d.done
+	if n <= 0 { // the handler fails at the shard's end
+		return f
+	}
+	if f.Records = n; d.Alone > 0 {
+		f.Records = 1
+	}
+	r := &d.records.all[d.done]
+	f.At = after(r).String()
+	if r.Key != "" {
+		hash := sha256.Sum256([]byte(r.Key))
+		f.KeyHash = hex.EncodeToString(hash[:4])
+	}
+	return f
+}
+
+// Fingerprint returns a hash of everything that a handler must not write to.
+func (d *Delivery) Fingerprint(seed maphash.Seed) uint64 {
+	var h maphash.Hash
+	h.SetSeed(seed)
+	for i := range d.records.all {
+		_, _ = h.Write(d.records.all[i].Data)
+	}
+	return h.Sum64()
+}
+
+// after returns the position after a record. It keeps no page in memory.
+func after(r *source.Record) shard.Position {
+	p, err := shard.Part(strings.Clone(r.SequenceNumber), r.Done)
+	if err != nil {
+		return shard.Position{}
+	}
+	return p
+}
+
+// find returns the index of a record. It is called with the lock held.
+func (d *Delivery) find(number string, done uint32) (int, bool) {
+	at := func(i int) int {
+		of := &d.records.all[i]
+		return cmp.Or(shard.CompareSequence(number, of.SequenceNumber), cmp.Compare(done, of.Done))
+	}
+	// nearly always: records are done one after the other
+	if d.done < len(d.records.all) && at(d.done) == 0 {
+		return d.done, true
+	}
+	return sort.Find(len(d.records.all), at)
+}

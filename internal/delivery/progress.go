@@ -1,0 +1,130 @@
+package delivery
+
+import "github.com/weir-go/weir/shard"
+
+// Noted is what MarkDone found.
+type Noted struct {
+	Found bool // the record is of the batch
+	Over  bool // the batch is over
+	Whole bool // all of the batch is done
+	Done  int  // number of its records that are done
+}
+
+// MarkDone notes that everything of a batch is done up to and including a record. use is the use of
+// the delivery that the batch is of, and upTo the position after its records, nil for all of them.
+func (d *Delivery) MarkDone(use uint64, number string, done uint32, upTo *shard.Position) Noted {
+	var at shard.Position
+	if upTo != nil {
+		at, _ = shard.Part(number, done)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if use != d.use { // a delivery is used again only when all before is done
+		return Noted{Over: true, Whole: true}
+	}
+	found := false
+	if upTo == nil || at.Compare(*upTo) <= 0 {
+		var i int
+		if i, found = d.find(number, done); found {
+			d.done = max(d.done, i+1)
+		}
+		// The records are not kept for late callers. What is after the last one is never theirs.
+		if d.whole {
+			at, _ = shard.Part(number, done)
+			found = at.Compare(d.upTo) <= 0
+		}
+	}
+	return Noted{Found: found, Over: d.over, Whole: d.whole, Done: d.done}
+}
+
+// Mark returns the position after the last record that is done, zero if none is. It is what the
+// beat saves while the handler is at work.
+func (d *Delivery) Mark() shard.Position {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.mark()
+}
+
+func (d *Delivery) mark() shard.Position {
+	if d.done == 0 || d.over {
+		return shard.Position{}
+	}
+	return after(&d.records.all[d.done-1])
+}
+
+// limit is where the next call's records end. It is called with the lock held.
+func (d *Delivery) limit() int {
+	if n := len(d.ends); n > 0 {
+		return d.ends[n-1]
+	}
+	return len(d.records.all)
+}
+
+// dropParts forgets parts that are done. It is called with the lock held.
+func (d *Delivery) dropParts() {
+	for len(d.ends) > 0 && d.limit() <= d.done {
+		d.ends = d.ends[:len(d.ends)-1]
+	}
+}
+
+// PartDone reports whether all is done that the last call was about.
+func (d *Delivery) PartDone() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.done >= d.limit() && !(d.End && d.limit() == len(d.records.all)) && !d.Idle
+}
+
+// Done returns how many records are done.
+func (d *Delivery) Done() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.done
+}
+
+// Rest returns how many records are not done, and the names of the first and the last of them.
+func (d *Delivery) Rest() (n int, first, last string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	rest := d.records.all[d.done:]
+	if len(rest) == 0 {
+		return 0, "", ""
+	}
+	return len(rest), after(&rest[0]).String(), after(&rest[len(rest)-1]).String()
+}
+
+// NextRecord returns the position after the first record that is not done, and its ID. It returns
+// false if all records are done.
+func (d *Delivery) NextRecord() (at shard.Position, id string, some bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.done >= len(d.records.all) {
+		return shard.Position{}, "", false
+	}
+	at = after(&d.records.all[d.done])
+	return at, d.From.Stream + "/" + d.From.Shard + "/" + at.String(), true
+}
+
+// Finish notes that all of it is done, and returns the position after it.
+func (d *Delivery) Finish() shard.Position {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.done, d.whole = len(d.records.all), true
+	d.upTo = d.mark()
+	return d.upTo
+}
+
+// Complete notes that all is done, and drops the records.
+func (d *Delivery) Complete() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.done, d.whole, d.over = len(d.records.all), true, true
+	d.records.release()
+}
+
+// Close drops the records: the memory of their page may be needed again.
+func (d *Delivery) Close() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.over = true
+	d.records.release()
+}
