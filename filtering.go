@@ -2,9 +2,9 @@ package weir
 
 import (
 	"errors"
-	"strings"
 	"time"
 
+	"github.com/weir-go/weir/internal/batch"
 	"github.com/weir-go/weir/internal/source"
 	"github.com/weir-go/weir/shard"
 )
@@ -59,52 +59,50 @@ func (f *Filter) check(bad func(format string, args ...any)) {
 	}
 }
 
-// filtering filters the records of one page.
-type filtering struct {
-	loop  *shardLoop
-	count Filtered
-	// bytes of data since records were detached
-	kept, dropped int
-}
-
-// filtering is that of a page; nil if nothing is filtered.
-func (l *shardLoop) filtering() *filtering {
+// filtering is the filter of a page; nil if nothing is filtered.
+func (l *shardLoop) filtering() *batch.Filter {
 	if l.in.opts.Filter.By == nil {
 		return nil
 	}
-	return &filtering{loop: l}
+	return &batch.Filter{By: l}
 }
 
-// passes reports whether a record goes on. It marks it if the handler must not get it.
-func (f *filtering) passes(r *source.Record) bool {
-	if f == nil {
-		return true
-	}
-	pass := true
-	matches, isJSON, err := f.loop.in.opts.Filter.match(r)
+// Decide says what becomes of a record. It marks it if the handler must not get it.
+func (l *shardLoop) Decide(r *source.Record) batch.Decision {
+	matches, isJSON, err := l.in.opts.Filter.match(r)
 	switch {
 	case err != nil:
-		f.loop.in.logPanic(f.loop.repeated(), "the filter of a record failed; the record fails as if the handler had failed, or goes to the function that pulls", err)
-		r.Failed = !f.loop.pulls()
+		l.in.logPanic(l.repeated(), "the filter of a record failed; the record fails as if the handler had failed, or goes to the function that pulls", err)
+		r.Failed = !l.pulls()
+		return batch.Pass
+	case isJSON && matches:
+		return batch.Pass
 	case isJSON:
-		if pass = matches; !pass {
-			f.count.Dropped++
-		}
-	default:
-		f.count.NotJSON++
-		switch f.loop.in.opts.Filter.NotJSON {
-		case DropNotJSON:
-			pass = false
-		case FailNotJSON:
-			r.Failed = true
-		}
+		return batch.Drop
 	}
-	if pass {
-		f.kept += len(r.Data)
-	} else {
-		f.dropped += len(r.Data)
+	switch l.in.opts.Filter.NotJSON {
+	case DropNotJSON:
+		return batch.DropNotJSON
+	case FailNotJSON:
+		r.Failed = true
 	}
-	return pass
+	return batch.PassNotJSON
+}
+
+// tellFiltered counts and tells what was filtered of a page.
+func (l *shardLoop) tellFiltered(f *batch.Filter) {
+	if f == nil || f.Dropped+f.NotJSON == 0 {
+		return
+	}
+	dropped := f.Dropped
+	if l.in.opts.Filter.NotJSON == DropNotJSON {
+		dropped += f.NotJSON
+	}
+	l.in.counted.recordsFiltered.Add(uint64(dropped))
+	l.in.counted.recordsNotJSON.Add(uint64(f.NotJSON))
+	if tell := l.in.tell.Filtered; tell != nil {
+		tell(Filtered{Stream: l.term.Lease.Stream, Shard: l.term.Lease.Shard, Dropped: f.Dropped, NotJSON: f.NotJSON})
+	}
 }
 
 // filteredTimeout bounds looking for a record that passes, in what a sink has not of a shard: all
@@ -113,15 +111,10 @@ const filteredTimeout = 10 * time.Minute
 
 // keepsSome reports whether a page has a record after a position that passes. It counts none.
 func (l *shardLoop) keepsSome(page *source.Page, own shard.HashRange, at Position) bool {
-	unpack := newUnpacker(l.in.opts.Aggregates, l.term.Lease.Stream, l.term.Lease.Shard, own, at)
-	defer unpack.release()
-	unpack.filter = l.filtering()
-	for i := range page.Records {
-		for range unpack.records(&page.Records[i]) {
-			return true
-		}
-	}
-	return false
+	unpack := batch.NewUnpacker(batch.Mode(l.in.opts.Aggregates), l.term.Lease.Stream, l.term.Lease.Shard, own, at)
+	defer unpack.Release()
+	unpack.Filter = l.filtering()
+	return unpack.Passes(page)
 }
 
 // match asks the user's code. A panic of it is an error.
@@ -150,52 +143,6 @@ func (f *Filter) again(r *source.Record) (passes bool, err error) {
 	return f.NotJSON == PassNotJSON, nil
 }
 
-// detach copies what the records of a run refer to, if they are a small part of what was read, so
-// that they do not keep the rest in memory.
-func (f *filtering) detach(run []source.Record) {
-	if f == nil {
-		return
-	}
-	small := f.dropped > f.kept
-	f.kept, f.dropped = 0, 0
-	if !small {
-		return
-	}
-	names, bytes := strings.Builder{}, 0
-	for i := range run {
-		bytes += len(run[i].Data)
-		names.WriteString(run[i].SequenceNumber)
-		names.WriteString(run[i].Key)
-	}
-	text, data := names.String(), make([]byte, 0, bytes)
-	for i := range run {
-		r := &run[i]
-		number, key := len(r.SequenceNumber), len(r.Key)
-		r.SequenceNumber, r.Key, text = text[:number], text[number:number+key], text[number+key:]
-		at := len(data)
-		data = append(data, r.Data...)
-		r.Data = data[at:len(data):len(data)]
-	}
-}
-
-// tell counts and tells what was filtered of a page.
-func (f *filtering) tell() {
-	if f == nil || f.count == (Filtered{}) {
-		return
-	}
-	l, count := f.loop, f.count
-	dropped := count.Dropped
-	if l.in.opts.Filter.NotJSON == DropNotJSON {
-		dropped += count.NotJSON
-	}
-	l.in.counted.recordsFiltered.Add(uint64(dropped))
-	l.in.counted.recordsNotJSON.Add(uint64(count.NotJSON))
-	if tell := l.in.tell.Filtered; tell != nil {
-		count.Stream, count.Shard = l.term.Lease.Stream, l.term.Lease.Shard
-		tell(count)
-	}
-}
-
 // passesNow reports whether the handler gets a batch. It does not get a batch of a single record at
 // which the filter failed before, if the filter now fails again or drops the record.
 func (d *handover) passesNow(b *Batch) (bool, error) {
@@ -209,8 +156,8 @@ func (d *handover) passesNow(b *Batch) (bool, error) {
 // waiting for a full batch, or with a function that pulls. So what was dropped there is, too.
 func (l *shardLoop) passed(upTo Position) {
 	switch {
-	case l.handles != nil && l.handles.gathered.waits():
-		l.handles.gathered.upTo = upTo
+	case l.handles != nil && l.handles.gathered.Waits():
+		l.handles.gathered.UpTo = upTo
 	case !l.pulls():
 		l.advance(upTo)
 	case l.handles.pull != nil && l.in.opts.Filter.By != nil:

@@ -45,7 +45,7 @@ func (i *idle) stop() {
 // reports whether it did.
 func (l *shardLoop) callIdle() (called bool, err error) {
 	h := l.handles
-	if h == nil || h.idle.every == 0 || h.gathered.waits() {
+	if h == nil || h.idle.every == 0 || h.gathered.Waits() {
 		return false, nil
 	}
 	h.idle.stop()

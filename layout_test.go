@@ -5,6 +5,7 @@ import (
 	"testing"
 	"unsafe"
 
+	"github.com/weir-go/weir/internal/batch"
 	"github.com/weir-go/weir/internal/group"
 	"github.com/weir-go/weir/internal/source"
 	"github.com/weir-go/weir/shard"
@@ -31,6 +32,14 @@ func TestARecordIsLaidOutAsItWasRead(t *testing.T) {
 	}
 	if len(whole(nil)) != 0 {
 		t.Error("records of nothing")
+	}
+}
+
+func TestModesOfAggregatesHaveOneValueEach(t *testing.T) {
+	for ours, mode := range map[Aggregates]batch.Mode{Unpack: batch.Unpack, UnpackOwn: batch.UnpackOwn, KeepPacked: batch.KeepPacked} {
+		if batch.Mode(ours) != mode {
+			t.Errorf("%d is %d in package batch", ours, mode)
+		}
 	}
 }
 

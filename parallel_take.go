@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/weir-go/weir/internal/batch"
 	"github.com/weir-go/weir/internal/delivery"
 	"github.com/weir-go/weir/internal/mono"
 	"github.com/weir-go/weir/internal/source"
@@ -51,18 +52,17 @@ func (l *shardLoop) addParallel(page *source.Page, end Position) error {
 	if dispatcher == nil {
 		dispatcher = l.newDispatcher()
 	}
-	unpack := newUnpacker(l.in.opts.Aggregates, l.term.Lease.Stream, l.term.Lease.Shard, l.term.Lease.Range, l.start())
-	defer unpack.release()
-	unpack.filter = l.filtering()
-	defer unpack.filter.tell()
-	again := unpack.unpacks(page) // the memory of runs is used again
+	unpack := l.unpacker()
+	defer unpack.Release()
+	defer l.tellFiltered(unpack.Filter)
+	again := unpack.Unpacks(page) // the memory of runs is used again
 	page.Keep()
 	size := min(l.in.opts.Parallel.Span/8, 1000)
 	added := false
-	for run, isLast := range unpack.runs(page, batchSize{records: size}) {
+	for run, isLast := range unpack.Runs(page, batch.Size{Records: size}) {
 		if again {
 			run = slices.Clone(run)
-			unpack.filter.detach(run)
+			unpack.Filter.Detach(run)
 		}
 		upTo := Position{}
 		if isLast {
@@ -77,9 +77,7 @@ func (l *shardLoop) addParallel(page *source.Page, end Position) error {
 		dispatcher.span.Add(nil, 0, end, mono.Now(), nil)
 		dispatcher.mu.Unlock()
 	}
-	if c, some := unpack.counted(); some && l.in.tell.Unpacked != nil {
-		l.in.tell.Unpacked(c)
-	}
+	l.tellUnpacked(unpack)
 	return nil
 }
 

@@ -38,12 +38,6 @@ func TestWhatIsUsedAgainIsAsGoodAsNew(t *testing.T) {
 			t.Error("the lane or the batch is of another delivery")
 		}
 	})
-	t.Run("an unpacker", func(t *testing.T) {
-		u := new(unpacker)
-		pooled.Fill(u, "parsed") // package aggregate tests its own reset
-		u.reset()
-		complain(t, pooled.Differences(u, new(unpacker)))
-	})
 	t.Run("records for a handler that keeps none", func(t *testing.T) {
 		d := &handover{loop: &shardLoop{in: &run{}}}
 		pooled.Fill(&d.copies)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/weir-go/weir/internal/batch"
 	"github.com/weir-go/weir/internal/delivery"
 	"github.com/weir-go/weir/internal/fanout"
 	"github.com/weir-go/weir/internal/follow"
@@ -98,14 +99,14 @@ func (r *reading) hand(got *follow.Read, yield func(*Batch, error) bool) bool {
 		return yield(nil, got.Err)
 	}
 	from := &origin{Stream: r.source.Name, Shard: got.ID}
-	batch := func(records []Record, end bool) *Batch {
+	made := func(records []Record, end bool) *Batch {
 		return &Batch{Stream: from.Stream, Shard: from.Shard, Records: records, Behind: got.Page.Behind, End: end}
 	}
-	unpack := newUnpacker(r.opts.Aggregates, from.Stream, from.Shard, got.Range, got.At)
-	defer unpack.release()
-	own := unpack.unpacks(&got.Page)
+	unpack := batch.NewUnpacker(batch.Mode(r.opts.Aggregates), from.Stream, from.Shard, got.Range, got.At)
+	defer unpack.Release()
+	own := unpack.Unpacks(&got.Page)
 	got.Page.Keep() // the records are the caller's for good
-	for run := range unpack.runs(&got.Page, batchSize{records: 10_000}) {
+	for run := range unpack.Runs(&got.Page, batch.Size{Records: 10_000}) {
 		if len(run) == 0 { // the end has a batch of its own
 			continue
 		}
@@ -113,11 +114,11 @@ func (r *reading) hand(got *follow.Read, yield func(*Batch, error) bool) bool {
 			run = slices.Clone(run)
 		}
 		delivery.Mark(run, from)
-		if !yield(batch(whole(run), false), nil) {
+		if !yield(made(whole(run), false), nil) {
 			return false
 		}
 	}
-	return !got.Page.End || yield(batch(nil, true), nil)
+	return !got.Page.End || yield(made(nil, true), nil)
 }
 
 // consumers is what the Reader reads by with fan-out, registered if that is asked for.

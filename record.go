@@ -34,6 +34,24 @@ type Record struct {
 	from      *origin // nil only for a Record that weir did not make
 }
 
+// Aggregates says what becomes of records into which the Kinesis Producer Library (KPL) has packed
+// many.
+type Aggregates int
+
+const (
+	// Unpack makes each packed record a [Record] of its own, with its own key and position. The
+	// default. A payload that only looks like an aggregate, or is a damaged one, is delivered as it
+	// is.
+	Unpack Aggregates = iota
+	// UnpackOwn is Unpack without the packed records whose keys do not belong to the shard: after a
+	// split the KPL sends those once more, to the right shard. Only for streams whose producers do
+	// that: elsewhere, and on streams that distribute records by themselves, it drops the only
+	// copy. What it drops is counted in [Events].Unpacked.
+	UnpackOwn
+	// KeepPacked delivers aggregates as they are.
+	KeepPacked
+)
+
 // origin is the shard that records were read from, and what belongs to a record with tags. It keeps
 // no page in memory.
 type origin = source.Origin

@@ -186,22 +186,21 @@ func (l *shardLoop) take(page source.Page, until time.Time) (over bool, err erro
 	if h := l.handles; h != nil && page.Behind == 0 && !page.Tip.IsZero() {
 		h.idle.tip = page.Tip
 	}
-	unpack := newUnpacker(l.in.opts.Aggregates, l.term.Lease.Stream, l.term.Lease.Shard, l.term.Lease.Range, l.start())
-	defer unpack.release()
-	unpack.filter = l.filtering()
-	defer unpack.filter.tell()
-	own := unpack.unpacks(&page) // of memory that it uses again
+	unpack := l.unpacker()
+	defer unpack.Release()
+	defer l.tellFiltered(unpack.Filter)
+	own := unpack.Unpacks(&page) // of memory that it uses again
 	if !l.in.opts.ReuseBuffers {
 		page.Keep()
 	}
 	begun, gathers := false, l.gathers()
-	for run, isLast := range unpack.runs(&page, l.size()) {
+	for run, isLast := range unpack.Runs(&page, l.size()) {
 		if begun && l.wantedBack(until) {
 			return false, errForHeir
 		}
 		begun = true
 		if !l.in.opts.ReuseBuffers {
-			unpack.filter.detach(run)
+			unpack.Filter.Detach(run)
 		}
 		if gathers {
 			err = l.gather(run, &page, own, isLast, until)
@@ -212,9 +211,7 @@ func (l *shardLoop) take(page source.Page, until time.Time) (over bool, err erro
 			return false, err
 		}
 	}
-	if c, some := unpack.counted(); some && l.in.tell.Unpacked != nil {
-		l.in.tell.Unpacked(c)
-	}
+	l.tellUnpacked(unpack)
 	if some { // also past what was dropped
 		l.passed(end)
 	}

@@ -7,9 +7,11 @@ import (
 	"time"
 
 	"github.com/weir-go/weir/internal/backlog"
+	"github.com/weir-go/weir/internal/batch"
 	"github.com/weir-go/weir/internal/failure"
 	"github.com/weir-go/weir/internal/group"
 	"github.com/weir-go/weir/internal/lanes"
+	"github.com/weir-go/weir/internal/memory"
 	"github.com/weir-go/weir/internal/retry"
 	"github.com/weir-go/weir/shard"
 )
@@ -118,7 +120,9 @@ type handling struct {
 	// judged, which says that this was looked at.
 	trial    *failure.Trial
 	judged   bool
-	gathered *gathered // nil where batches do not wait
+	gathered *batch.Gathering // nil where batches do not wait
+	share    *memory.Share    // of gathered
+	flushes  *time.Timer      // wakes the loop when the batch that waits is due; nil if none does
 	idle     idle
 	// which records are done that the owner before had beyond the checkpoint; nil before it was
 	// looked for
@@ -287,7 +291,7 @@ func (l *shardLoop) close(err error) {
 		l.handles.Close(&handlerContext{l.term.Context(), l.in.values}, why)
 		return nil
 	})
-	l.handles.gathered.close()
+	l.handles.stopGathering()
 	l.handles.idle.stop()
 	l.handledBy(nil)
 	if err != nil {

@@ -1,0 +1,96 @@
+package batch
+
+import (
+	"strings"
+
+	"github.com/weir-go/weir/internal/source"
+)
+
+// Decision is what a filter says of a record.
+type Decision uint8
+
+const (
+	Pass        Decision = iota
+	Drop                 // the record matches no pattern
+	PassNotJSON          // the record is not JSON, and goes on
+	DropNotJSON          // the record is not JSON, and does not
+)
+
+// Decider decides whether records go on. It may mark a record that the handler must not get.
+type Decider interface {
+	Decide(r *source.Record) Decision
+}
+
+// Filter filters the records of one page.
+type Filter struct {
+	By      Decider
+	Dropped int // records that match no pattern
+	NotJSON int // records that are not JSON
+
+	// bytes of data since records were detached
+	kept, dropped int
+}
+
+// passes reports whether a record goes on.
+func (f *Filter) passes(r *source.Record) bool {
+	if f == nil {
+		return true
+	}
+	decision := f.By.Decide(r)
+	switch decision {
+	case Drop:
+		f.Dropped++
+	case PassNotJSON, DropNotJSON:
+		f.NotJSON++
+	}
+	if decision == Drop || decision == DropNotJSON {
+		f.dropped += len(r.Data)
+		return false
+	}
+	f.kept += len(r.Data)
+	return true
+}
+
+// Detach copies what the records of a run refer to, if they are a small part of what was read, so
+// that they do not keep the rest in memory.
+func (f *Filter) Detach(run []source.Record) {
+	if f == nil {
+		return
+	}
+	small := f.dropped > f.kept
+	f.kept, f.dropped = 0, 0
+	if small {
+		detach(run, extentOf(run))
+	}
+}
+
+// extent is how many bytes the records of a run refer to.
+type extent struct{ names, data int }
+
+func extentOf(run []source.Record) (s extent) {
+	for i := range run {
+		s.names += len(run[i].Key) + len(run[i].SequenceNumber)
+		s.data += len(run[i].Data)
+	}
+	return s
+}
+
+// detach has the records of a run refer to copies, and returns the copy of their data.
+func detach(run []source.Record, n extent) (data []byte) {
+	var names strings.Builder
+	names.Grow(n.names)
+	for i := range run {
+		names.WriteString(run[i].SequenceNumber)
+		names.WriteString(run[i].Key)
+	}
+	text, data := names.String(), make([]byte, 0, n.data)
+	for i := range run {
+		r := &run[i]
+		number, key := len(r.SequenceNumber), len(r.Key)
+		r.SequenceNumber, r.Key, text = text[:number], text[number:number+key], text[number+key:]
+		at := len(data)
+		data = append(data, r.Data...)
+		r.Data = data[at:len(data):len(data)]
+	}
+	return data
+}

@@ -1,0 +1,161 @@
+package batch
+
+import (
+	"iter"
+	"strings"
+	"sync"
+
+	"github.com/weir-go/weir/aggregate"
+	"github.com/weir-go/weir/internal/source"
+	"github.com/weir-go/weir/shard"
+)
+
+// Mode says what becomes of aggregates.
+type Mode uint8
+
+const (
+	Unpack     Mode = iota // each packed record is a record of its own
+	UnpackOwn              // the same, without those whose keys do not belong to the shard
+	KeepPacked             // aggregates stay as they are
+)
+
+// Unpacked counts what became of aggregates.
+type Unpacked struct {
+	Aggregates int // unpacked
+	Records    int // that came out of them
+	Dropped    int // by UnpackOwn
+	Damaged    int // looked like aggregates and were none
+}
+
+// Unpacker turns pages into runs of records, which keep the form they were read in. It belongs to
+// one reader of one shard.
+type Unpacker struct {
+	Filter *Filter // nil if all records are handled
+
+	mode Mode
+	from source.Origin // copied for records with tags; its Number is that of the last one
+	own  aggregate.HashRange
+	// of the container that it points into, what is done already is left out
+	resume shard.Position
+	spare  [2][]source.Record // one run is handed over while the next is filled
+	parsed aggregate.Aggregate
+	count  Unpacked
+}
+
+// unpackers are for shards that have something to unpack now, so that the others need none.
+var unpackers = sync.Pool{New: func() any { return new(Unpacker) }}
+
+// NewUnpacker prepares one for a shard. Give it back with Release.
+func NewUnpacker(mode Mode, stream, shardID string, own shard.HashRange, resume shard.Position) *Unpacker {
+	u := unpackers.Get().(*Unpacker)
+	u.mode, u.from, u.resume = mode, source.Origin{Stream: stream, Shard: shardID}, resume
+	u.own = aggregate.HashRange{
+		Start: aggregate.HashKey{Hi: own.Start.Hi, Lo: own.Start.Lo}, End: aggregate.HashKey{Hi: own.End.Hi, Lo: own.End.Lo},
+	}
+	return u
+}
+
+// Release gives the unpacker back.
+func (u *Unpacker) Release() {
+	u.reset()
+	unpackers.Put(u)
+}
+
+// reset makes u as good as new, except that it keeps its memory. Its runs must not keep a page in
+// memory.
+func (u *Unpacker) reset() {
+	for i, run := range u.spare {
+		clear(run[:cap(run)])
+		u.spare[i] = run[:0]
+	}
+	u.parsed.Reset()
+	*u = Unpacker{spare: u.spare, parsed: u.parsed}
+}
+
+// records yields the records that are packed in r, or r itself where it is no aggregate, without
+// those that are dropped.
+func (u *Unpacker) records(r *source.Record) iter.Seq[source.Record] {
+	return func(yield func(source.Record) bool) {
+		if u.mode == KeepPacked || !aggregate.Marked(r.Data) {
+			if rec := *r; u.Filter.passes(&rec) {
+				yield(rec)
+			}
+			return
+		}
+		packed, damage := u.parsed.Parse(r.Data)
+		if damage != nil {
+			u.count.Damaged++
+		}
+		if !packed {
+			if rec := *r; u.Filter.passes(&rec) {
+				yield(rec)
+			}
+			return
+		}
+		defer u.parsed.Reset()
+		u.count.Aggregates++
+		if u.mode == UnpackOwn {
+			u.count.Dropped += u.parsed.Keep(u.own)
+		}
+		done := uint32(0)
+		if r.SequenceNumber == u.resume.SequenceNumber() && u.resume.Done() != shard.Whole {
+			done = u.resume.Done()
+		}
+		n := u.parsed.Len()
+		for i := range n {
+			sub := u.parsed.Record(i)
+			if sub.Sub() < done {
+				continue
+			}
+			rec := *r
+			rec.Data, rec.Key, rec.Done = sub.Data(), sub.PartitionKey(), sub.Sub()+1
+			if i == n-1 {
+				rec.Done = shard.Whole
+			}
+			u.count.Records++
+			if !u.Filter.passes(&rec) {
+				continue
+			}
+			if tags := sub.Tags(); !tags.IsZero() {
+				u.tag(&rec, tags)
+			}
+			if !yield(rec) {
+				return
+			}
+		}
+	}
+}
+
+// tag gives a record an origin of its own, which has its tags.
+func (u *Unpacker) tag(r *source.Record, tags aggregate.Tags) {
+	if u.from.Number != r.SequenceNumber {
+		u.from.Number = strings.Clone(r.SequenceNumber)
+	}
+	own := u.from
+	own.Tags, own.Done = tags.Clone(), r.Done
+	r.From = &own
+}
+
+// begin returns an empty run with room for n records.
+func (u *Unpacker) begin(n int) []source.Record {
+	u.spare[0], u.spare[1] = u.spare[1], u.spare[0]
+	if cap(u.spare[0]) < n {
+		u.spare[0] = make([]source.Record, 0, n)
+	}
+	return u.spare[0][:0]
+}
+
+// Counted returns what became of the aggregates so far, and false if there were none.
+func (u *Unpacker) Counted() (Unpacked, bool) {
+	return u.count, u.count.Aggregates > 0 || u.count.Damaged > 0
+}
+
+// Passes reports whether a record of a page passes the filter.
+func (u *Unpacker) Passes(page *source.Page) bool {
+	for i := range page.Records {
+		for range u.records(&page.Records[i]) {
+			return true
+		}
+	}
+	return false
+}
