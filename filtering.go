@@ -172,7 +172,7 @@ type trail struct{ after, upTo Position }
 
 // handedOver notes the last record that the function gets.
 func (p *puller) handedOver(r *source.Record) {
-	p.handed = positionAfter(r.SequenceNumber, r.Done)
+	p.handed = source.After(r.SequenceNumber, r.Done)
 }
 
 // past is how far everything is done when the function has done everything before a position. It

@@ -214,8 +214,8 @@ func (l *shardLoop) failsHere(d *handover, letters bool) {
 	if at.Letters = letters; letters {
 		at.Held = ""
 	}
-	if b := d.key; b != nil {
-		b.of.fails(b, at)
+	if d.key != nil {
+		d.key.FailsAt(at)
 		return
 	}
 	l.mu.Lock()

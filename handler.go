@@ -133,7 +133,7 @@ func (b *Batch) Checkpoint(ctx context.Context, r Record) error {
 		return err
 	}
 	if key := b.delivery.key; key != nil {
-		return key.of.save(ctx, key, b.use, r.Position())
+		return key.Runner().Save(ctx, key, b.use, r.Position(), b.delivery.loop.term.AwaitSaved)
 	}
 	return b.delivery.loop.term.Save(ctx, r.Position())
 }

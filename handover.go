@@ -12,7 +12,9 @@ import (
 
 	"github.com/weir-go/weir/internal/delivery"
 	"github.com/weir-go/weir/internal/failure"
+	"github.com/weir-go/weir/internal/keyed"
 	"github.com/weir-go/weir/internal/source"
+	"github.com/weir-go/weir/internal/supervise"
 )
 
 // handover is a batch that is with the user's code. The handler gets copies of the records, so a
@@ -21,11 +23,11 @@ type handover struct {
 	// Handlers that kept an old batch may read the first fields at any time, so they never change.
 	loop   *shardLoop
 	ctx    handlerContext // of the handler's calls
-	key    *keyDelivery   // the call of one key; nil if batches are handled one after the other
+	key    *keyed.Call    // the call of one key; nil if batches are handled one after the other
 	puller *puller        // of the function that pulls; nil if none does
 	pulled bool           // the batch is over for the loop before its records are done
 	until  time.Time      // a lease that is wanted back keeps the handler until then
-	delivery.Delivery
+	*delivery.Delivery
 	calling
 }
 
@@ -44,12 +46,14 @@ func (l *shardLoop) handover(run []source.Record, own bool, b delivery.Batch, un
 	l.needHandler()
 	both := new(struct {
 		handover
-		batch Batch
+		delivery delivery.Delivery
+		batch    Batch
 	})
 	d := &both.handover
+	both.delivery.From = l.handles.from
 	*d = handover{
 		loop: l, ctx: handlerContext{l.term.Context(), l.in.values}, pulled: l.pulls(), until: until,
-		Delivery: delivery.Delivery{From: l.handles.from}, calling: calling{batch: &both.batch},
+		Delivery: &both.delivery, calling: calling{batch: &both.batch},
 	}
 	if d.pulled {
 		if d.puller = l.handles.pull; len(run) > 0 && l.in.opts.Filter.By != nil {
@@ -104,7 +108,7 @@ func (d *handover) markDone(b *Batch, r Record) error {
 	}
 	noted := d.MarkDone(b.use, r.SequenceNumber, r.done, b.end)
 	if d.key != nil && !noted.Over {
-		d.key.of.noteDone(d.key, b.use, noted.Done)
+		d.key.NoteDone(b.use, noted.Done)
 	}
 	if d.key != nil && noted.Over && noted.Whole {
 		_, noted.Found = sort.Find(len(b.given), func(i int) int { return r.Position().Compare(b.given[i].Position()) })
@@ -205,11 +209,10 @@ func (d *handover) where(err error) (failure.Blame, error) {
 
 // enter notes what is done with it.
 func (d *handover) enter(state ShardState, attempt int, err error) {
-	switch b := d.key; {
-	case b == nil:
+	if d.key != nil {
+		d.key.Enter(supervise.State(state), attempt, err)
+	} else {
 		d.loop.enter(state, attempt, err)
-	case state != ShardHandling || err != nil || b.err != nil: // else it is noted already
-		b.of.entered(b, state, attempt, err)
 	}
 }
 

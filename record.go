@@ -1,7 +1,6 @@
 package weir
 
 import (
-	"strings"
 	"time"
 	"unsafe"
 
@@ -10,7 +9,6 @@ import (
 
 	"github.com/weir-go/weir/aggregate"
 	"github.com/weir-go/weir/internal/source"
-	"github.com/weir-go/weir/shard"
 )
 
 // Record is one record of a shard. It is a small value; Data and the strings alias the page that
@@ -58,17 +56,7 @@ type origin = source.Origin
 
 // Position is the place right after r, where reading resumes once r is done. It is a copy: it may
 // be kept for longer than the record, and keeps no page in memory.
-func (r Record) Position() Position { return positionAfter(r.SequenceNumber, r.done) }
-
-// positionAfter is the place after done sub-records of the record seq. It is zero if seq is no
-// number, which only a Record has that weir did not make.
-func positionAfter(seq string, done uint32) Position {
-	p, err := shard.Part(strings.Clone(seq), done)
-	if err != nil {
-		return Position{}
-	}
-	return p
-}
+func (r Record) Position() Position { return source.After(r.SequenceNumber, r.done) }
 
 // ID names r among all records of all streams: stream, shard and [Record.Position] as text, such as
 // "orders/shardId-000000000003/4959…" or, for the second record of an aggregate, "…+2". It is the

@@ -13,6 +13,7 @@ import (
 	"github.com/weir-go/weir/internal/failure"
 	"github.com/weir-go/weir/internal/fanout"
 	"github.com/weir-go/weir/internal/group"
+	"github.com/weir-go/weir/internal/keyed"
 	"github.com/weir-go/weir/internal/memory"
 	"github.com/weir-go/weir/internal/notify"
 	"github.com/weir-go/weir/internal/polling"
@@ -29,7 +30,7 @@ func (c *Consumer) run(ctx context.Context, h Handler, shards *ShardHandlers) (e
 	r := &run{
 		Consumer: c, opts: c.opts, handler: h, shards: shards, lineage: newLineage(), budget: memory.New(c.opts.MaxMemory),
 		values: context.WithoutCancel(ctx), poison: os.Getenv(poisonVariable) != "",
-		stalls: map[lease.Key]supervise.Stalls{}, abandoned: map[lease.Key]*shardLoop{}, places: places{free: c.opts.Parallel.Calls},
+		stalls: map[lease.Key]supervise.Stalls{}, abandoned: map[lease.Key]*shardLoop{}, slots: keyed.NewSlots(c.opts.Parallel.Calls),
 		brake: failure.Brake{Policy: c.opts.GiveUp.policy()},
 	}
 	stopTelling := r.startTelling(ctx)
@@ -106,7 +107,7 @@ type run struct {
 	budget     *memory.Budget
 	brake      failure.Brake
 	gaveUp     failure.Recent
-	places     places // of handlers, with Options.Parallel
+	slots      *keyed.Slots // for calls of the handler, with Options.Parallel
 	turns      failure.Turns
 	consumers  *fanout.Consumers // nil when it polls
 	streams    streams.Set

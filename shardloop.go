@@ -12,6 +12,7 @@ import (
 	"github.com/weir-go/weir/internal/failure"
 	"github.com/weir-go/weir/internal/group"
 	"github.com/weir-go/weir/internal/jitter"
+	"github.com/weir-go/weir/internal/keyed"
 	"github.com/weir-go/weir/internal/lock"
 	"github.com/weir-go/weir/internal/mono"
 	"github.com/weir-go/weir/internal/retry"
@@ -30,15 +31,15 @@ type shardLoop struct {
 	term   *group.Term
 	source pages
 
-	mu         lock.Mutex[lock.Shard]
-	state      ShardState // of handling; empty when there is nothing to handle
-	since      mono.Time
-	rate       supervise.Rate  // of what is handled
-	failure    *handlerFailure // nil while the handler's last call was no failure
-	handles    *handling       // nil until there is something to handle; set by whoever runs the loop
-	dispatcher *dispatcher     // nil if nothing is handled side by side
-	failing    *failing        // nil before the user's code failed; of whoever calls it
-	refusal    *refusal        // nil before a position was refused; set by the goroutine that reads
+	mu      lock.Mutex[lock.Shard]
+	state   ShardState // of handling; empty when there is nothing to handle
+	since   mono.Time
+	rate    supervise.Rate  // of what is handled
+	failure *handlerFailure // nil while the handler's last call was no failure
+	handles *handling       // nil until there is something to handle; set by whoever runs the loop
+	runner  *keyed.Runner   // nil if no keys are handled in parallel
+	failing *failing        // nil before the user's code failed; of whoever calls it
+	refusal *refusal        // nil before a position was refused; set by the goroutine that reads
 	notes
 }
 
@@ -84,12 +85,12 @@ func (l *shardLoop) run() (err error) {
 		}
 		err := l.read()
 		if parks = errors.Is(err, source.ErrEmpty); parks {
-			if parks, err = l.leaveDispatcher(); parks {
+			if parks, err = l.leaveRunner(); parks {
 				return l.term.Park(l)
 			}
 		}
-		if dispatcher := l.dispatcherNow(); dispatcher != nil {
-			err = cmp.Or(dispatcher.end(), err)
+		if r := l.runner; r != nil {
+			err = cmp.Or(l.endRunner(r), err)
 		}
 		pull := (*pullEnded)(nil)
 		if !errors.As(err, &pull) {
@@ -177,7 +178,7 @@ var errForHeir = fmt.Errorf("weir: what is left of the page is for the next owne
 // the first: a page can be of so many that they would outlast the time for a hand-off or a stop.
 func (l *shardLoop) take(page source.Page, until time.Time) (over bool, err error) {
 	if l.in.opts.Parallel.on() && l.trial() == nil {
-		return l.takeParallel(page)
+		return l.takeKeys(page)
 	}
 	defer l.rest()
 	defer page.Release()

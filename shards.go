@@ -10,7 +10,7 @@ import (
 	"github.com/weir-go/weir/internal/batch"
 	"github.com/weir-go/weir/internal/failure"
 	"github.com/weir-go/weir/internal/group"
-	"github.com/weir-go/weir/internal/lanes"
+	"github.com/weir-go/weir/internal/keyed"
 	"github.com/weir-go/weir/internal/memory"
 	"github.com/weir-go/weir/internal/retry"
 	"github.com/weir-go/weir/shard"
@@ -126,7 +126,7 @@ type handling struct {
 	idle     idle
 	// which records are done that the owner before had beyond the checkpoint; nil before it was
 	// looked for
-	known  *lanes.Known
+	known  *keyed.Known
 	handed backlog.Log // what was handed over and is not saved; with the loop's lock
 }
 

@@ -174,8 +174,8 @@ func (l *shardLoop) status() ShardStatus {
 	if h := l.held(); h.why != "" {
 		s.Held, s.HeldSince = h.why, h.since.Time()
 	}
-	beside := l.lookAtDispatch()
-	s.Keys, s.Calls, s.Span = beside.keys, beside.works, beside.records
+	beside := l.lookAtKeys()
+	s.Keys, s.Calls, s.Span = beside.Keys, beside.Calls, beside.Records
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s.Expired = l.refusal != nil && l.refusal.stays
@@ -185,8 +185,8 @@ func (l *shardLoop) status() ShardStatus {
 			s.Attempt, s.Err = l.failure.attempt, l.failure.err
 		}
 	}
-	if beside.state != "" {
-		s.State, s.Since, s.Attempt, s.Err = beside.state, beside.since.Time(), beside.attempt, beside.err
+	if beside.State != "" {
+		s.State, s.Since, s.Attempt, s.Err = ShardState(beside.State), beside.Since.Time(), beside.Attempt, beside.Err
 	}
 	if l.left != nil {
 		s.State, s.Since = ShardAbandoned, l.ended.Time()
@@ -201,7 +201,7 @@ func (l *shardLoop) noteArrival(page *source.Page) (end Position, some bool) {
 		return Position{}, false
 	}
 	l.needHandler()
-	end = positionAfter(page.Records[len(page.Records)-1].SequenceNumber, shard.Whole)
+	end = source.After(page.Records[len(page.Records)-1].SequenceNumber, shard.Whole)
 	saved := l.term.Saved()
 	l.mu.Lock()
 	defer l.mu.Unlock()

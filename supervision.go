@@ -50,7 +50,7 @@ func (l *shardLoop) snapshot() (s supervise.Shard, well bool) {
 	if from := l.pagesNow(); from != nil {
 		r = from.Status()
 	}
-	beside := l.lookAtDispatch()
+	beside := l.lookAtKeys()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s = supervise.Shard{
@@ -72,11 +72,11 @@ func (l *shardLoop) snapshot() (s supervise.Shard, well bool) {
 	if r.Lacks != nil {
 		s.Lacks, s.LacksSince = r.Lacks, r.Since
 	}
-	if beside.state != "" {
+	if beside.State != "" {
 		s.Parallel = true
-		s.Handling, s.Since = supervise.State(beside.state), beside.since.Time()
-		s.Failing, s.FailingAt = beside.failing.Time(), beside.at
-		if s.Err = beside.err; s.Err == nil {
+		s.Handling, s.Since = beside.State, beside.Since.Time()
+		s.Failing, s.FailingAt = beside.Failing.Time(), beside.At
+		if s.Err = beside.Err; s.Err == nil {
 			s.Err = r.Err
 		}
 	}

@@ -12,7 +12,6 @@ import (
 	"hash/maphash"
 	"slices"
 	"sort"
-	"strings"
 	"time"
 
 	"github.com/weir-go/weir/internal/failure"
@@ -98,7 +97,7 @@ func (d *Delivery) Next(filtered bool) (p Part, some bool) {
 	limit := d.limit()
 	p = Part{Records: d.records.all[d.done:limit:limit], From: d.done, Use: d.use, End: d.End && limit == len(d.records.all)}
 	if limit < len(d.records.all) {
-		p.UpTo = after(&d.records.all[limit-1])
+		p.UpTo = d.records.all[limit-1].After()
 	}
 	return p, true
 }
@@ -239,7 +238,7 @@ func (d *Delivery) Failing() lease.Failing {
 		f.Records = 1
 	}
 	r := &d.records.all[d.done]
-	f.At = after(r).String()
+	f.At = r.After().String()
 	if r.Key != "" {
 		hash := sha256.Sum256([]byte(r.Key))
 		f.KeyHash = hex.EncodeToString(hash[:4])
@@ -255,15 +254,6 @@ func (d *Delivery) Fingerprint(seed maphash.Seed) uint64 {
 		_, _ = h.Write(d.records.all[i].Data)
 	}
 	return h.Sum64()
-}
-
-// after returns the position after a record. It keeps no page in memory.
-func after(r *source.Record) shard.Position {
-	p, err := shard.Part(strings.Clone(r.SequenceNumber), r.Done)
-	if err != nil {
-		return shard.Position{}
-	}
-	return p
 }
 
 // find returns the index of a record. It is called with the lock held.

@@ -49,7 +49,7 @@ func (d *Delivery) mark() shard.Position {
 	if d.done == 0 || d.over {
 		return shard.Position{}
 	}
-	return after(&d.records.all[d.done-1])
+	return d.records.all[d.done-1].After()
 }
 
 // limit is where the next call's records end. It is called with the lock held.
@@ -89,7 +89,7 @@ func (d *Delivery) Rest() (n int, first, last string) {
 	if len(rest) == 0 {
 		return 0, "", ""
 	}
-	return len(rest), after(&rest[0]).String(), after(&rest[len(rest)-1]).String()
+	return len(rest), rest[0].After().String(), rest[len(rest)-1].After().String()
 }
 
 // NextRecord returns the position after the first record that is not done, and its ID. It returns
@@ -100,7 +100,7 @@ func (d *Delivery) NextRecord() (at shard.Position, id string, some bool) {
 	if d.done >= len(d.records.all) {
 		return shard.Position{}, "", false
 	}
-	at = after(&d.records.all[d.done])
+	at = d.records.all[d.done].After()
 	return at, d.From.Stream + "/" + d.From.Shard + "/" + at.String(), true
 }
 

@@ -20,7 +20,7 @@ import (
 // of the twenty names at most is also that of another record is below 1e-13 for each record.
 
 const (
-	killedForm = 2 // the first byte of the text; package lanes uses another one
+	killedForm = 2 // the first byte of the text; package keyed uses another one
 	killedName = 6 // bytes of the hash of a position
 )
 

@@ -12,6 +12,12 @@ import (
 // Record is one record as it was read. Data and the strings alias the page.
 type Record = codec.Record
 
+// After returns the position after done sub-records of the record with a sequence number, as
+// [Record.After] does.
+func After(number string, done uint32) shard.Position {
+	return (&Record{SequenceNumber: number, Done: done}).After()
+}
+
 // Origin is the shard that a record was read from.
 type Origin = codec.Origin
 

@@ -323,7 +323,7 @@ func problems(files []file) []string {
 
 // engine are the packages whose mutexes have ranks; see internal/lock.
 var engine = []string{
-	".", "internal/delivery", "internal/failure", "internal/group", "internal/lanes", "internal/polling", "internal/fanout", "internal/follow", "internal/supervise", "internal/notify",
+	".", "internal/delivery", "internal/failure", "internal/group", "internal/keyed", "internal/polling", "internal/fanout", "internal/follow", "internal/supervise", "internal/notify",
 	"internal/memory", "internal/history", "internal/wire/...",
 }
 

@@ -1,11 +1,13 @@
 package codec
 
 import (
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 
 	"github.com/weir-go/weir/aggregate"
+	"github.com/weir-go/weir/shard"
 )
 
 // Record is one record of a page. Data, Key and SequenceNumber lie in the page's body: they are
@@ -19,6 +21,16 @@ type Record struct {
 	Encrypted      bool   // by the service, with a KMS key
 	Failed         bool   // it is handed to nobody; who filters records says so of a copy
 	From           *Origin
+}
+
+// After returns the position after a record. It is a copy: it keeps no page in memory. It is zero
+// if the sequence number is not a number.
+func (r *Record) After() shard.Position {
+	p, err := shard.Part(strings.Clone(r.SequenceNumber), r.Done)
+	if err != nil {
+		return shard.Position{}
+	}
+	return p
 }
 
 // Origin is the shard that a record was read from. Whoever hands records on fills it in. All of a

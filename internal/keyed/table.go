@@ -1,4 +1,4 @@
-package lanes
+package keyed
 
 import (
 	"sync"
@@ -59,21 +59,48 @@ func (t *table) remove(l *Lane) {
 	t.n--
 }
 
-// memory is what a span needs and the next one can use again. It has no records.
-type memory struct {
+// arena is what a span needs and the next one can use again. It has no records.
+type arena struct {
 	lanes    table
 	spare    *Lane             // a list of those that are not used
 	gathered [][]source.Record // slices for Records of lanes
 }
 
-// memories are of spans that were closed: a shard that has something to handle now and then makes a
+// arenas are of spans that were closed: a shard that has something to handle now and then makes a
 // span each time.
-var memories = sync.Pool{New: func() any { return new(memory) }}
+var arenas = sync.Pool{New: func() any { return new(arena) }}
 
 // Close lets others use what the span needs, unless it has lanes. Nothing may be added to it then.
 func (s *Span) Close() {
-	if s.live == 0 && s.memory != nil {
-		memories.Put(s.memory)
-		s.memory = nil
+	if s.live == 0 && s.arena != nil {
+		arenas.Put(s.arena)
+		s.arena = nil
 	}
+}
+
+// queue is a list of lanes, of which any can leave.
+type queue struct{ first, last *Lane }
+
+func (q *queue) push(l *Lane) {
+	l.before = q.last
+	if q.last == nil {
+		q.first = l
+	} else {
+		q.last.next = l
+	}
+	q.last = l
+}
+
+func (q *queue) remove(l *Lane) {
+	if l.before == nil {
+		q.first = l.next
+	} else {
+		l.before.next = l.next
+	}
+	if l.next == nil {
+		q.last = l.before
+	} else {
+		l.next.before = l.before
+	}
+	l.before, l.next = nil, nil
 }

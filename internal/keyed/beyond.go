@@ -1,4 +1,4 @@
-package lanes
+package keyed
 
 import (
 	"crypto/sha256"

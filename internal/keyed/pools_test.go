@@ -1,4 +1,4 @@
-package lanes
+package keyed
 
 import (
 	"testing"
@@ -11,20 +11,20 @@ import (
 // A lane that is used again, and the memory that a closed span leaves to the next one, are as good
 // as new.
 func TestWhatIsUsedAgainIsAsGoodAsNew(t *testing.T) {
-	s := New(2, 10)
+	s := NewSpan(2, 10)
 	records := make([]source.Record, 6)
 	for i, key := range []string{"a", "b", "a", "b", "", "a"} {
 		records[i].Key, records[i].SequenceNumber = key, string(rune('1'+i))
 	}
-	s.Add(records, 60, after(&records[5]), mono.Now(), nil)
-	memory := s.memory
+	s.Add(records, 60, records[5].After(), mono.Now(), nil)
+	memory := s.arena
 	for {
 		l, _ := s.MayBegin()
 		if l == nil {
 			break
 		}
 		s.Begin(l)
-		l.Of = "of the user"
+		l.call = new(Call)
 		s.Done(l, len(l.Records))
 		s.Return(l)
 	}
@@ -38,7 +38,7 @@ func TestWhatIsUsedAgainIsAsGoodAsNew(t *testing.T) {
 			t.Errorf("gathered records are not reset %s", d)
 		}
 	}
-	if s.Close(); memory.lanes.n != 0 || s.memory != nil {
+	if s.Close(); memory.lanes.n != 0 || s.arena != nil {
 		t.Errorf("%d lanes are left for the next span", memory.lanes.n)
 	}
 	for _, l := range memory.lanes.lists {

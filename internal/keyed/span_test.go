@@ -1,4 +1,4 @@
-package lanes
+package keyed
 
 import (
 	"fmt"
@@ -212,10 +212,10 @@ func (m *model) check() {
 			if !a.upTo.IsZero() {
 				mark = a.upTo
 			} else if a.end > a.begin {
-				mark = after(&m.all[a.end-1].record)
+				mark = m.all[a.end-1].record.After()
 			}
 		case a.begin < oldest:
-			mark = after(&m.all[oldest-1].record)
+			mark = m.all[oldest-1].record.After()
 		}
 		if a.end > oldest {
 			bytes += a.bytes
@@ -259,7 +259,7 @@ func TestASpanIsLikeAListThatIsLookedThrough(t *testing.T) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 1))
 			m := &model{t: t, rng: rng, bound: 2 + rng.IntN(6), most: 1 + rng.IntN(5), keys: 1 + rng.IntN(12)}
-			m.span = New(m.bound, m.most)
+			m.span = NewSpan(m.bound, m.most)
 			for range 300 {
 				switch rng.IntN(8) {
 				case 0:
@@ -298,7 +298,7 @@ func rounds() uint64 {
 // One place is kept for the record that all wait for, and those of its lane that follow wait for a
 // place like others. Who waits for the oldest has none.
 func TestAPlaceIsKeptForTheOldest(t *testing.T) {
-	s := New(2, 1)
+	s := NewSpan(2, 1)
 	s.Add([]source.Record{{Key: "a", SequenceNumber: "1", Done: shard.Whole}, {Key: "b", SequenceNumber: "2", Done: shard.Whole},
 		{Key: "c", SequenceNumber: "3", Done: shard.Whole}, {Key: "a", SequenceNumber: "4", Done: shard.Whole}}, 4, shard.Position{}, 1, nil)
 	begins := func(key string, isOldest bool) *Lane {
@@ -341,7 +341,7 @@ func TestAPlaceIsKeptForTheOldest(t *testing.T) {
 
 // A call that waits until older records are done leaves its place to them.
 func TestWhoRestsLeavesItsPlace(t *testing.T) {
-	s := New(2, 1)
+	s := NewSpan(2, 1)
 	s.Add([]source.Record{{Key: "a", SequenceNumber: "1", Done: shard.Whole}, {Key: "b", SequenceNumber: "2", Done: shard.Whole},
 		{Key: "c", SequenceNumber: "3", Done: shard.Whole}, {Key: "d", SequenceNumber: "4", Done: shard.Whole}}, 4, shard.Position{}, 1, nil)
 	for _, key := range []string{"a", "b", "c", "d"} {

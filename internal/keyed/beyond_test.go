@@ -1,4 +1,4 @@
-package lanes
+package keyed
 
 import (
 	"encoding/base64"
@@ -6,13 +6,14 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/weir-go/weir/internal/failure"
 	"github.com/weir-go/weir/internal/source"
 	"github.com/weir-go/weir/shard"
 )
 
 // spanOf is a span of n records, each of its own key, in chunks, of which some are done.
 func spanOf(rng *rand.Rand, n int, likely float64) (s *Span, all []source.Record, done []bool) {
-	s = New(n+1, 1)
+	s = NewSpan(n+1, 1)
 	for from := 0; from < n; {
 		var some []source.Record
 		for range 1 + rng.IntN(20) {
@@ -103,7 +104,7 @@ func TestKnownRecordsPassTheMark(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 4))
 		before, all, _ := spanOf(rng, 1+rng.IntN(200), 0.7)
 		known := ParseBeyond(before.Beyond(0, 10_000), 0)
-		s, skipped := New(1000, 1), 0
+		s, skipped := NewSpan(1000, 1), 0
 		for from := 0; from < len(all); {
 			n := min(1+rng.IntN(30), len(all)-from)
 			skipped += s.Add(all[from:from+n], n, shard.Position{}, 1, &known)
@@ -116,7 +117,7 @@ func TestKnownRecordsPassTheMark(t *testing.T) {
 			s.Done(l, len(l.Records))
 			s.Return(l)
 		}
-		if last := after(&all[len(all)-1]); s.Mark() != last || s.Len() != 0 || s.Bytes() != 0 || handled+skipped != len(all) {
+		if last := all[len(all)-1].After(); s.Mark() != last || s.Len() != 0 || s.Bytes() != 0 || handled+skipped != len(all) {
 			t.Fatalf("%d: the mark is %v, want %v; %d handled, %d skipped of %d, %d left", seed, s.Mark(), last, handled, skipped, len(all), s.Len())
 		}
 	}
@@ -137,4 +138,16 @@ func FuzzParseBeyond(f *testing.F) {
 			}
 		}
 	})
+}
+
+// The text that names killed records is stored in the same place.
+func TestBeyondIsNotReadFromKilledRecords(t *testing.T) {
+	p, err := shard.After("1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := failure.Killed(nil).Add(p).Text(100)
+	if known := ParseBeyond(text, 0); text == "" || !known.Over() {
+		t.Errorf("%q is read as records that are done", text)
+	}
 }

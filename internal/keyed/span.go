@@ -1,12 +1,13 @@
-// Package lanes keeps what was read of a shard and is handled key by key: which records may be
-// handled now, and before which place everything is done. It handles nothing itself, and locks
-// nothing: whoever uses a Span sees to that.
-package lanes
+// Package keyed handles the partition keys of a shard in parallel.
+//
+// A [Span] keeps what was read: it knows which records may be handled now, and before which
+// position everything is done. It locks nothing. A [Runner] hands the records of a span to the
+// user's code, which it calls through its [Host]. [Slots] bound the calls of a process.
+package keyed
 
 import (
 	"hash/maphash"
 	"slices"
-	"strings"
 
 	"github.com/weir-go/weir/internal/mono"
 	"github.com/weir-go/weir/internal/source"
@@ -28,7 +29,7 @@ type Span struct {
 	MostBytes int
 	seed      maphash.Seed
 	ready     queue // lanes that may begin
-	*memory         // with the lanes of keys; two keys of one hash share one
+	*arena          // with the lanes of keys; two keys of one hash share one
 
 	first, last *chunk
 	length      int // records from the first that is not done on
@@ -43,7 +44,7 @@ type Span struct {
 // Lane has the records of one key that are not done.
 type Lane struct {
 	Records []source.Record // that a call has: not to be changed, and valid until Return
-	Of      any             // what the user keeps with them
+	call    *Call           // nil if no call has them
 
 	hash         uint64
 	alone        bool  // of one record, without a key
@@ -78,9 +79,9 @@ type chunk struct {
 	next    *chunk
 }
 
-// New makes an empty span of which so many calls may have records at a time, so many each.
-func New(bound, most int) *Span {
-	return &Span{bound: bound, most: most, seed: maphash.MakeSeed(), memory: memories.Get().(*memory)}
+// NewSpan makes an empty span of which so many calls may have records at a time, so many each.
+func NewSpan(bound, most int) *Span {
+	return &Span{bound: bound, most: most, seed: maphash.MakeSeed(), arena: arenas.Get().(*arena)}
 }
 
 // Add adds records that follow those before. They must not change as long as the span has them.
@@ -268,7 +269,7 @@ func (s *Span) Return(l *Lane) {
 		l.gathered = false
 	}
 	if l.head != nil {
-		l.works, l.taken, l.till, l.Records, l.Of = false, nil, nil, nil, nil
+		l.works, l.taken, l.till, l.Records, l.call = false, nil, nil, nil, nil
 		s.enqueue(l)
 		return
 	}
@@ -287,7 +288,7 @@ func (s *Span) pop() {
 		case !c.upTo.IsZero():
 			s.upTo = c.upTo
 		case n > 0:
-			s.upTo = after(&c.records[n-1])
+			s.upTo = c.records[n-1].After()
 		}
 		s.moved = true
 		s.bytes -= c.bytes
@@ -299,22 +300,13 @@ func (s *Span) pop() {
 	}
 }
 
-// after is the position after a record.
-func after(r *source.Record) shard.Position {
-	p, err := shard.Part(strings.Clone(r.SequenceNumber), r.Done)
-	if err != nil {
-		return shard.Position{}
-	}
-	return p
-}
-
 // Mark is the position before which everything is done; zero before anything is.
 func (s *Span) Mark() shard.Position {
 	if s.moved {
 		s.moved = false
 		s.mark = s.upTo
 		if c := s.first; c != nil && c.at > 0 {
-			s.mark = after(&c.records[c.at-1])
+			s.mark = c.records[c.at-1].After()
 		}
 	}
 	return s.mark
