@@ -432,7 +432,9 @@ func (w *world) unsettled(wrong string) {
 	done := -w.judge.Missing()
 	places := uint64(0)
 	for key, l := range w.books.last {
-		if w.filters != nil { // no handler gets what is dropped, but the checkpoint passes it
+		// Dropped records and expired ones that were read before count as missing no more, but the
+		// checkpoint passes them.
+		if w.filters != nil || w.counts[Trim] > 0 {
 			places += stirred(stirred(0, key.String()), l.Position.String())
 		}
 		if l.Finished() {

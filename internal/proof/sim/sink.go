@@ -25,6 +25,9 @@ type sink struct {
 	backups  []backup
 	complete bool // of a shard that it does not know it says that it has none of its records
 	ends     bool // it keeps the ends of shards, too
+	// shards whose position was at a record that has expired, so that nobody knows any more which
+	// windows of payload time had ended there
+	torn map[string]bool
 
 	doubts   bool               // it was set back, or has lied: a lease may be set back
 	moved    map[lease.Key]bool // leases that were, by the call that is carried out
@@ -45,7 +48,7 @@ func (w *world) makeSink() {
 	d := roll(w.seed, "sink")
 	w.sink = &sink{
 		at: map[string]weir.Position{}, has: map[judge.ID]bool{}, lost: map[judge.ID]bool{}, epochs: map[string]uint64{}, complete: d.chance(.5), ends: d.chance(.5),
-		moved: map[lease.Key]bool{}, reopened: map[lease.Key]bool{},
+		moved: map[lease.Key]bool{}, reopened: map[lease.Key]bool{}, torn: map[string]bool{},
 	}
 	if w.profile.Letters { // or a record that was given up at the end of a shard is read again and again
 		w.sink.ends = true
@@ -73,7 +76,7 @@ func (w *world) takes(h *handling, n int) {
 		switch {
 		case behind && s.has[id]:
 			w.breaks("%s of %s is beyond what the sink has of that shard, and yet in it", id, of)
-		case !behind && !s.has[id] && !w.gaveUp(id) && w.operator == nil:
+		case !behind && !s.has[id] && !w.gaveUp(id) && w.operator == nil && !w.judge.Exempted(id):
 			w.breaks("the sink has %s up to %s, but not %s, which comes before", of, s.at[of], id)
 		case behind:
 			s.at[of], s.has[id], s.effects = at, true, append(s.effects, id)
@@ -83,6 +86,12 @@ func (w *world) takes(h *handling, n int) {
 	if h.judge.End && n == len(h.positions) && s.ends {
 		s.at[of] = shard.End
 	}
+}
+
+// expires notes that a record has expired at which reading of a shard would begin.
+func (s *sink) expires(of, number string) {
+	at := s.at[of]
+	s.torn[of] = s.torn[of] || at.SequenceNumber() == number && at.Done() != shard.Whole
 }
 
 // setsBack restores a backup of the sink. Nobody may be at work on it meanwhile, so all workers

@@ -200,6 +200,9 @@ func (w *world) reshapes(f Fault, id string, d *dice) {
 func (w *world) expires(st *stream, sh *model.Shard, r model.Record) {
 	number := model.Number(r.Seq)
 	for _, x := range w.reads(st) {
+		if x.sink != nil {
+			x.sink.expires(about(st.name, sh.ID), number)
+		}
 		for _, c := range x.books.kept[sh.Name] {
 			if c.number == number {
 				for _, id := range c.ids {
