@@ -22,7 +22,7 @@ type books struct {
 	last    map[lease.Key]lease.Lease // as of the last look
 	view    leases                    // the same, in order
 	of      map[string]*life          // the life of each session
-	ghosts  map[string]bool           // sessions with a beat that came after their workers had gone
+	ghosts  map[string]bool           // sessions whose workers had gone when a last beat came, or when all else was well
 	expired map[judge.ID]bool         // they have left the stream
 	early   map[judge.ID]bool         // put before the application's start
 	pinned  map[int64]bool            // the lives of streams in which it has started

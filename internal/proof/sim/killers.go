@@ -13,12 +13,14 @@ import (
 
 // killers are what is known of records that end the process that handles them.
 type killers struct {
-	after  int                 // Options.SuspectAfter
-	inHand map[hand][]judge.ID // what handlers are at work with
-	alone  map[judge.ID]int    // workers that crashed with it alone in hand, of its shard
-	only   judge.ID            // the one record that kills; only with a sink
-	killed map[judge.ID]int    // workers, by the first record of those in hand that kills
-	ended  map[string]bool     // sessions
+	after  int                         // Options.SuspectAfter
+	inHand map[hand][]judge.ID         // what handlers are at work with
+	alone  map[judge.ID]int            // workers that crashed with it alone in hand, of its shard
+	only   judge.ID                    // the one record that kills; only with a sink
+	killed map[judge.ID]int            // workers, by the first record of those in hand that kills
+	ended  map[string]bool             // sessions
+	at     map[judge.ID]shard.Position // the checkpoint when a record last killed
+	moved  map[judge.ID]int            // deaths of a record between which the checkpoint had moved
 	// what workers said that they would try, a record by itself
 	tried map[trial]bool
 }
@@ -43,7 +45,7 @@ func (w *world) makeKillers() {
 		return
 	}
 	d := roll(w.seed, "killers")
-	w.killers = &killers{after: 1 + d.below(3), inHand: map[hand][]judge.ID{}, alone: map[judge.ID]int{}, tried: map[trial]bool{}, ended: map[string]bool{}, killed: map[judge.ID]int{}}
+	w.killers = &killers{after: 1 + d.below(3), inHand: map[hand][]judge.ID{}, alone: map[judge.ID]int{}, tried: map[trial]bool{}, ended: map[string]bool{}, killed: map[judge.ID]int{}, at: map[judge.ID]shard.Position{}, moved: map[judge.ID]int{}}
 }
 
 // suspectAfter is Options.SuspectAfter: elsewhere nothing is handled one by one, which takes its
@@ -105,8 +107,14 @@ func (w *world) killsOneMore(h *handling) {
 	k := w.killers
 	// Beside those that are to die: each time that the position had not been saved when they did,
 	// others were tried in the same process, or what was noted did not come through.
-	if k.killed[ids[i]]++; k.killed[ids[i]] > k.after+1+mostMore {
-		l := w.books.last[lease.Key{Stream: h.batch.Stream, Shard: h.batch.Shard}]
+	// With keys in parallel the checkpoint may also move between two deaths, by the other keys'
+	// records, and deaths count at one position.
+	l := w.books.last[lease.Key{Stream: h.batch.Stream, Shard: h.batch.Shard}]
+	if at, some := k.at[ids[i]]; some && at != l.Position {
+		k.moved[ids[i]]++
+	}
+	k.at[ids[i]] = l.Position
+	if k.killed[ids[i]]++; k.killed[ids[i]]-k.moved[ids[i]] > k.after+1+mostMore {
 		w.breaks("%s has killed %d workers, and is handed over still (%d in a batch): %s is noted of %s", ids[i], k.killed[ids[i]], len(ids), l.Deaths, &l)
 	}
 }

@@ -213,6 +213,9 @@ func (w *world) crash(l *life, why string) {
 		return
 	}
 	w.note(l, "crashes", "", 0, why)
+	if w.stage >= settling && l.session != "" { // all may stop before anybody sees that it is dead
+		w.books.ghosts[l.session] = true
+	}
 	w.judge.Fault(l.who, w.wall())
 	w.mourn(l)
 	l.dead.Store(true)
