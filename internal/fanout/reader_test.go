@@ -153,7 +153,7 @@ func refusal(code string) kinesistest.Fault {
 
 func (p *fanned) subscriptions() int { return p.srv.Requests("SubscribeToShard") }
 
-// A day of five-minute subscriptions, with and without records: every record arrives once, in order.
+// A day of five-minute subscriptions: every record arrives once, in order and without delay.
 func TestFanOutFollowsAShardThroughItsSubscriptions(t *testing.T) {
 	fanOut(t, kinesistest.Config{}, func(t *testing.T, p *fanned) {
 		p.send()
@@ -207,7 +207,7 @@ func TestFanOutSeesTheEndOfAShard(t *testing.T) {
 	}
 }
 
-// Another program subscribes with the consumer's name: the shard is read again, and polled if needed.
+// Another program uses the consumer's name: the shard is read again in time, or polled.
 func TestFanOutIsTakenOver(t *testing.T) {
 	for name, cfg := range map[string]kinesistest.Config{"with an exception": {}, "cleanly": {TakeoverEndsCleanly: true}} {
 		t.Run(name, func(t *testing.T) {

@@ -103,9 +103,9 @@ func (t tempo) throttled() tempo {
 }
 
 // interval returns the time between two reads at the tip. It is idle, or half of that while reads
-// bring records. A throttled read doubles it, and further ones extend it up to four times idle. Each
-// later read reduces it by a quarter of idle. It is never less than least, and never extended beyond
-// mostStretched.
+// bring records. A throttled read doubles it, and further ones extend it up to four times idle.
+// Each later read reduces it by a quarter of idle. It is never less than least, and never extended
+// beyond mostStretched.
 func (t tempo) interval(idle, least time.Duration) time.Duration {
 	switch d := max(idle, least); {
 	case t == bringing:
