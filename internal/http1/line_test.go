@@ -384,7 +384,8 @@ func TestUntilAfterTheEnd(t *testing.T) {
 	})
 }
 
-// The bound of a finished call does not end a connection, even if bounds are enforced by closing it.
+// The bound of a finished call does not end a connection, even if bounds are enforced by closing
+// it.
 func TestABoundIsLifted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -16,8 +16,8 @@ import (
 const lastLook = 10 * time.Millisecond
 
 // listen sets a deadline for reading. It comes no later than when a connection that has been silent
-// since a time has been silent for too long. An existing deadline is kept if it allows at least half
-// of that silence.
+// since a time has been silent for too long. An existing deadline is kept if it allows at least
+// half of that silence.
 func (c *conn) listen(since time.Time) {
 	if c.soft.Sub(since) < c.bound.Silence/2 || c.soft.Sub(since) > c.bound.Silence {
 		c.readUntil(since.Add(c.bound.Silence))
