@@ -106,8 +106,8 @@ func TestTracesAreServed(t *testing.T) {
 	}
 }
 
-// net/http and our own client send the same request, except for Connection and similar headers, with
-// the SDK's signature.
+// net/http and our own client send the same request, except for Connection and similar headers,
+// with the SDK's signature.
 func TestBothClientsSendTheSame(t *testing.T) {
 	server := newFake(t, func(w http.ResponseWriter, r seen) {
 		write(w, 200, r.Header.Get("Content-Type"), map[string]string{codec.CBORType: "\xa0", codec.JSONType: "{}"}[r.Header.Get("Content-Type")])
