@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestAnInversionIsReported plants locks in the wrong order. It collects what is found from then
-// on, so it must be the only test of this package that looks for violations.
+// TestAnInversionIsReported takes locks in the wrong order. From then on violations are collected,
+// so it must be the only test of this package that looks for them.
 func TestAnInversionIsReported(t *testing.T) {
 	Violations()
 	var term Mutex[Term]
@@ -84,7 +84,7 @@ func TestAnInversionIsReported(t *testing.T) {
 	}
 }
 
-// Many goroutines at a time do not disturb each other's records.
+// Many concurrent goroutines do not disturb each other's records.
 func TestGoroutinesAreToldApart(t *testing.T) {
 	var all sync.WaitGroup
 	for range 200 {

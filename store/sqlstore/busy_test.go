@@ -6,15 +6,14 @@ import (
 	"testing"
 )
 
-// coded is an error as pgx and lib/pq have them.
+// coded is an error in the form of pgx and lib/pq.
 type coded string
 
 func (c coded) Error() string    { return "the server's words" }
 func (c coded) SQLState() string { return string(c) }
 
-// What the database did not carry out because of somebody else is tried again, and nothing else:
-// serialization failures come only where the server's default isolation is above READ COMMITTED, so
-// no test against a server has them.
+// Only errors due to other transactions are retried. Serialization failures occur only if the
+// server's default isolation is above READ COMMITTED, so no test against a server has them.
 func TestCollisionsAreTriedAgain(t *testing.T) {
 	for _, c := range []struct {
 		d    *dialect
