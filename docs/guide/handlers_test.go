@@ -213,7 +213,7 @@ func TestStopEndsRunWithItsError(t *testing.T) {
 	})
 }
 
-// total counts the bytes of one shard, and reports them when the worker stops reading it.
+// total counts the records of one shard, and reports them when the worker stops reading it.
 type total struct {
 	term  weir.Term
 	count int
