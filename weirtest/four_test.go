@@ -34,7 +34,7 @@ func TestOrdersAreCharged(t *testing.T) {
 	}
 }
 
-// A record that is no order is put aside, and holds up neither those behind it nor those before it.
+// An invalid order is set aside, and blocks neither earlier nor later records.
 func TestARecordThatIsNoOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // virtual time: the backoff takes none
 		srv := kinesistest.NewServer(t, kinesistest.Config{InMemory: true})
@@ -57,8 +57,7 @@ func TestARecordThatIsNoOrder(t *testing.T) {
 	})
 }
 
-// The orders of a customer are charged in their order, also when the stream is split while they
-// come.
+// The orders of a customer are charged in order, also when the stream is split meanwhile.
 func TestASplitKeepsTheOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := kinesistest.NewServer(t, kinesistest.Config{InMemory: true})
@@ -85,7 +84,7 @@ func TestASplitKeepsTheOrder(t *testing.T) {
 	})
 }
 
-// When a worker dies, another one charges what it has left.
+// When a worker dies, another one charges the remaining orders.
 func TestAWorkerDies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // virtual time: nor does the failover
 		srv := kinesistest.NewServer(t, kinesistest.Config{InMemory: true})
