@@ -1,5 +1,5 @@
-// Package filter selects the records to handle, with the patterns of Amazon EventBridge that Lambda's
-// event source mappings use:
+// Package filter selects the records to handle, with the patterns of Amazon EventBridge that
+// Lambda's event source mappings use:
 //
 //	f, err := filter.Compile(`{"data": {"kind": ["order"], "amount": [{"numeric": [">", 100]}]}}`)
 //	…
@@ -7,8 +7,8 @@
 //
 // A pattern names fields of a record: "data" is its payload, which must be JSON, "partitionKey" its
 // key, and "approximateArrivalTimestamp" its arrival time at the service, in seconds since 1970. A
-// record must match one of the patterns. It matches a pattern if each field matches one of the values
-// in the field's array:
+// record must match one of the patterns. It matches a pattern if each field matches one of the
+// values in the field's array:
 //
 //	"x" 5 true null                       equal; numbers by value, so 5 is 5.0
 //	{"equals-ignore-case": "x"}
@@ -24,12 +24,12 @@
 //
 // A dotted name, such as "a.b", names the field b of an object a, in patterns and in payloads.
 //
-// If a record has an array, one of its elements must match. Fields below one array must match in one
-// element; a pattern that asks only for absence below it must hold in all elements.
+// If a record has an array, one of its elements must match. Fields below one array must match in
+// one element; a pattern that asks only for absence below it must hold in all elements.
 //
-// A payload is read once, without decoding it: values that no pattern names are skipped. It is read to
-// its end, because the last of several fields with one name counts, and so that invalid JSON is always
-// detected.
+// A payload is read once, without decoding it: values that no pattern names are skipped. It is read
+// to its end, because the last of several fields with one name counts, and so that invalid JSON is
+// always detected.
 //
 // The rules are those of EventBridge, with these differences from event-ruler, the library that
 // Amazon published for its patterns:

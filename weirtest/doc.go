@@ -1,5 +1,5 @@
-// Package weirtest runs consumers in tests: until a number of records is handled, until the tip of a
-// stream, or until any condition. It can also kill workers.
+// Package weirtest runs consumers in tests: until a number of records is handled, until the tip of
+// a stream, or until any condition. It can also kill workers.
 //
 //	func TestBilling(t *testing.T) {
 //		srv := kinesistest.NewServer(t)
