@@ -1,23 +1,23 @@
-// Package archtest holds the directions in which the packages of this repository may import each
-// other. It has tests only.
+// Package archtest checks the allowed imports between the packages of this repository. It only has
+// tests.
 package archtest
 
-// module is the path of the root module, and the beginning of those of the nested ones.
+// module is the path of the root module, and the prefix of the nested ones.
 const module = "github.com/weir-go/weir"
 
-// A row says why a package exists and what it may import beside the standard library. A name that
-// ends in "/..." stands for a package and all below it. Packages are named without the module's
-// path; the root package is ".".
+// A row states why a package exists and which packages it may import besides the standard library.
+// A name that ends in "/..." includes all packages below it. Packages are named without the
+// module's path; the root package is ".".
 type row struct {
 	pkg   string
 	why   string
 	ours  []string // packages of this repository
-	tests []string // those that its tests may import as well
+	tests []string // additional packages for its tests
 	sdk   bool     // the AWS SDK
-	pure  bool     // no goroutine, no clock, no logger, no I/O, no chance
+	pure  bool     // no goroutine, clock, logger, I/O or randomness
 }
 
-// rows is the architecture. A new package begins with a row, and a row with a sentence.
+// rows is the architecture. A new package needs a row, and a row needs a sentence.
 var rows = []row{
 	{
 		pkg: ".", why: "the consumer: one held lease from source to checkpoint",
@@ -217,20 +217,20 @@ var rows = []row{
 	{pkg: "internal/proof/leaktest", why: "fails tests that leave goroutines behind; any test may import it"},
 }
 
-// nested are the modules beside the root one. They may require anything; the root module requires
-// the AWS SDK alone.
+// nested are the other modules. They may require anything; the root module requires the AWS SDK
+// only.
 var nested = []string{"cmd/weir", "deadletter/sqsletters", "internal/proof/integration", "otelweir", "promweir", "sink/s3sink", "store/redisstore"}
 
-// never lists what nobody outside may import, whatever a row says.
+// never lists packages that must not be imported from outside, whatever a row says.
 var never = []string{"cmd/...", "internal/proof/sim/..."}
 
-// impure is what a pure package must not import.
+// impure lists packages that a pure package must not import.
 var impure = []string{
 	"crypto/rand", "log", "log/slog", "math/rand", "math/rand/v2", "net", "net/http", "os", "os/exec", "os/signal", "syscall",
 }
 
-// clocks are the functions of package time that ask a clock or wait for one; AfterFunc counts as
-// what starts a goroutine.
+// clocks are the functions of package time that read a clock or wait for one; AfterFunc counts as
+// starting a goroutine.
 var clocks = []string{
 	"After", "NewTicker", "NewTimer", "Now", "Since", "Sleep", "Tick", "Until",
 }

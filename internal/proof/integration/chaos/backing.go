@@ -14,18 +14,19 @@ import (
 	"github.com/weir-go/weir/internal/proof/integration/servers"
 )
 
-// backing is the store's server, or its file.
+// backing is the store: its server, or its file.
 type backing interface {
-	place(addr string) string // for workers that reach it there; addr "" is itself
-	address() string          // host and port, "" for a file
+	// the store's address for workers, or addr for workers that use a proxy; "" is the store itself
+	place(addr string) string
+	address() string // host and port, "" for a file
 
-	// For servers.
+	// Only for servers.
 	kill()
 	start() error
 
-	// For files.
+	// Only for files.
 	lock() (unlock func() error, err error)
-	held() (bool, error) // whether somebody has it locked, and does not let go
+	held() (bool, error) // whether another process holds its lock
 	endless() error      // why its disk cannot be filled, nil if it can
 	fill() error
 	free() error
@@ -58,7 +59,7 @@ func newBacking(t testing.TB, kind, dir string) (backing, error) {
 	return nil, fmt.Errorf("no store is called %q", kind)
 }
 
-// noFile is what only files can do.
+// noFile has the methods of files.
 type noFile struct{}
 
 var errNotThere = errors.New("this store cannot do that")
@@ -85,8 +86,7 @@ func (p *postgres) place(addr string) string {
 
 func (p *postgres) kill() { p.d.Kill() }
 
-// start tries again for a while: the processes of the server that was killed need a moment to
-// notice.
+// start retries for a while: the processes of a killed server need a moment to notice.
 func (p *postgres) start() error {
 	for try := 1; ; try++ {
 		err := p.d.TryStart()
@@ -120,10 +120,10 @@ func (d *dynamo) start() error {
 	return nil
 }
 
-// sqlite is a file, on a small disk of its own where this user may have one.
+// sqlite is a file, on a small separate disk if this user may mount one.
 type sqlite struct {
 	dir       string
-	unlimited error // why it has no disk of its own
+	unlimited error // why it has no separate disk
 }
 
 func (f *sqlite) address() string     { return "" }
@@ -131,10 +131,10 @@ func (f *sqlite) place(string) string { return filepath.Join(f.dir, "leases.db")
 func (f *sqlite) kill()               {}
 func (f *sqlite) start() error        { return errNotThere }
 
-// lock has somebody else write to the file for as long as it likes.
+// lock simulates another writer that keeps the file locked.
 func (f *sqlite) lock() (func() error, error) { return f.lockWithin(5 * time.Second) }
 
-// held asks for longer than any write takes, and for less than the shortest freeze.
+// held tries for longer than any write takes, and for less than the shortest freeze.
 func (f *sqlite) held() (bool, error) {
 	unlock, err := f.lockWithin(250 * time.Millisecond)
 	if err != nil {
@@ -172,8 +172,8 @@ func (f *sqlite) endless() error { return f.unlimited }
 
 func (f *sqlite) ballast() string { return filepath.Join(f.dir, "ballast") }
 
-// fill leaves no byte free. The write-ahead log would go on in the space that it has, so it is cut
-// off, and what becomes free is taken too.
+// fill leaves no byte free. The write-ahead log would continue in its existing space, so it is
+// truncated, and the freed space is filled too.
 func (f *sqlite) fill() error {
 	db, err := sql.Open("sqlite", f.place(""))
 	if err != nil {

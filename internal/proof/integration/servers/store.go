@@ -13,8 +13,8 @@ import (
 	"github.com/weir-go/weir/store/sqlstore"
 )
 
-// The kinds of store that OpenStore knows. A place is all that a process needs to know beside the
-// kind: a path, a data source name, a URL.
+// The kinds of store of OpenStore. Besides the kind, a process only needs a place: a path, a data
+// source name, a URL.
 const (
 	SQLiteStore   = "SQLite"
 	PostgresStore = "Postgres"
@@ -54,7 +54,7 @@ func OpenStore(kind, place string) (lease.Store, io.Closer, error) {
 	return nil, nil, fmt.Errorf("no store is called %q", kind)
 }
 
-// PrepareStore makes the tables of the store at a place.
+// PrepareStore creates the tables of the store at a place.
 func PrepareStore(ctx context.Context, kind, place string) error {
 	s, closer, err := OpenStore(kind, place)
 	if err != nil {
