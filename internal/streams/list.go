@@ -52,7 +52,7 @@ var startSeed = maphash.MakeSeed()
 // Each page of a listing tells of the stream as it is by then: a shard that is split between two of
 // them is on neither, though its children are. So where they do not fit on one page those are
 // listed that were open at the time of the first one, which does not change any more.
-func Open(ctx context.Context, client *kinesis.Client, s Stream) ([]shard.Shard, time.Time, error) {
+func Open(ctx context.Context, client Lister, s Stream) ([]shard.Shard, time.Time, error) {
 	now, err := list(ctx, client, s, &types.ShardFilter{Type: types.ShardFilterTypeAtLatest}, 1)
 	if err != nil || !now.more || now.date.IsZero() {
 		return now.shards, now.date, err
