@@ -53,7 +53,7 @@ var startSeed = maphash.MakeSeed()
 // pages is on neither, though its children are. If the shards do not fit on one page, Open
 // therefore lists those that were open at the time of the first page. That set does not change any
 // more.
-func Open(ctx context.Context, client *kinesis.Client, s Stream) ([]shard.Shard, time.Time, error) {
+func Open(ctx context.Context, client Lister, s Stream) ([]shard.Shard, time.Time, error) {
 	now, err := list(ctx, client, s, &types.ShardFilter{Type: types.ShardFilterTypeAtLatest}, 1)
 	if err != nil || !now.more || now.date.IsZero() {
 		return now.shards, now.date, err

@@ -28,6 +28,10 @@ var rows = []row{
 		pkg: "dashboard", why: "the page: what state applications are in, and their shards over time",
 		ours: []string{"deadletter", "health", "lease", "shard", "internal/change", "internal/dump", "internal/guard", "internal/history", "internal/hostcheck", "internal/observe", "internal/operate", "internal/seqtime", "internal/streams"}, tests: []string{".", "kinesistest", "store/memstore"}, sdk: true,
 	},
+	{
+		pkg: "producer", why: "writes records to a stream, in order per key and close to the limits; it knows no lease",
+		ours: []string{"aggregate", "internal/guard", "internal/notify", "internal/retry", "internal/streams", "shard"}, tests: []string{"kinesistest", "internal/jitter"}, sdk: true,
+	},
 	{pkg: "health", why: "how shards and applications stand, judged from observations", ours: []string{"shard"}, pure: true},
 	{pkg: "window", why: "tumbling windows of the records of a shard", ours: []string{".", "shard"}, tests: []string{"aggregate", "lease", "kinesistest", "store/memstore"}},
 	{pkg: "filter", why: "EventBridge's patterns, matched without decoding", pure: true},
