@@ -26,6 +26,9 @@ import (
 	"github.com/aws/smithy-go/logging"
 	"github.com/spf13/cobra"
 
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/cmd/weir/internal/explain"
+	"github.com/weir-go/weir/cmd/weir/internal/peers"
 	"github.com/weir-go/weir/cmd/weir/internal/redact"
 	"github.com/weir-go/weir/cmd/weir/internal/wholebody"
 )
@@ -44,11 +47,11 @@ type awsFlags struct {
 	reads bool
 	wait  bool // go on until all have answered
 
-	patience patience
-	service  *peer // Kinesis, once there is a client
-	tables   *peer // DynamoDB, the same
-	objects  *peer // S3, the same
-	queues   *peer // SQS, the same
+	patience peers.Patience
+	service  *peers.Peer // Kinesis, once there is a client
+	tables   *peers.Peer // DynamoDB, the same
+	objects  *peers.Peer // S3, the same
+	queues   *peers.Peer // SQS, the same
 
 	noted map[string]bool // what was said already: two clients of one command must not say it twice
 }
@@ -56,7 +59,7 @@ type awsFlags struct {
 func (f *awsFlags) register(cmd *cobra.Command, withDynamo bool) {
 	cmd.Flags().StringVar(&f.endpoint, "endpoint", "", "`URL` of Kinesis (default: the AWS SDK's, AWS_ENDPOINT_URL_KINESIS or AWS_ENDPOINT_URL)")
 	cmd.Flags().StringVar(&f.region, "region", "", "AWS region (default: the AWS SDK's, AWS_REGION)")
-	f.patience = defaultPatience
+	f.patience = peers.DefaultPatience
 	cmd.Flags().Var(&f.patience, "connect-timeout", "how long to wait for the first answer of the service, and of the store")
 	if withDynamo {
 		cmd.Flags().StringVar(&f.dynamoEndpoint, "dynamodb-endpoint", "", "`URL` of DynamoDB (default: the AWS SDK's, AWS_ENDPOINT_URL_DYNAMODB or AWS_ENDPOINT_URL)")
@@ -66,7 +69,7 @@ func (f *awsFlags) register(cmd *cobra.Command, withDynamo bool) {
 // kinesis makes a client, after checking that it has an endpoint, a region and credentials to work
 // with. Whoever reads with it must leave its HTTP client alone: over another one weir's own calls
 // do not go. All others lose no connection in the middle of answers that come early.
-func (f *awsFlags) kinesis(ctx context.Context, t terminal) (*kinesis.Client, error) {
+func (f *awsFlags) kinesis(ctx context.Context, t cli.Terminal) (*kinesis.Client, error) {
 	if err := checkEndpoint("--endpoint", f.endpoint); err != nil {
 		return nil, err
 	}
@@ -93,14 +96,16 @@ func (f *awsFlags) kinesis(ctx context.Context, t terminal) (*kinesis.Client, er
 		return f.patient(kinesis.NewFromConfig(cfg, override, whole)), nil
 	}
 	if own, ok := cfg.HTTPClient.(*awshttp.BuildableClient); ok && !f.http2 {
-		cfg.HTTPClient = listen(own, f.service)
+		cfg.HTTPClient = peers.NoteConnections(own, f.service)
 	}
 	return kinesis.NewFromConfig(cfg, override), nil
 }
 
 // patient is a client whose calls are noted.
 func (f *awsFlags) patient(client *kinesis.Client) *kinesis.Client {
-	return kinesis.New(client.Options(), func(o *kinesis.Options) { o.HTTPClient = patientClient{o.HTTPClient, f.service, "Kinesis"} })
+	return kinesis.New(client.Options(), func(o *kinesis.Options) {
+		o.HTTPClient = peers.Client{HTTPClient: o.HTTPClient, Peer: f.service, Service: "Kinesis"}
+	})
 }
 
 // greet asks for streams that are to be read, and so whether the service answers: what reads goes
@@ -109,7 +114,7 @@ func (f *awsFlags) greet(ctx context.Context, client *kinesis.Client, streams ..
 	asking := f.patient(client)
 	for _, s := range streams {
 		name, arn := nameOrARN(s)
-		err := persist(ctx, f.wait, f.service, func() error {
+		err := peers.Persist(ctx, f.wait, f.service, func() error {
 			_, err := asking.ListShards(ctx, &kinesis.ListShardsInput{StreamName: name, StreamARN: arn, MaxResults: aws.Int32(1)})
 			return err
 		})
@@ -121,20 +126,20 @@ func (f *awsFlags) greet(ctx context.Context, client *kinesis.Client, streams ..
 }
 
 // peer is a service or a store that the command asks.
-func (f *awsFlags) peer(ctx context.Context, name string) *peer {
-	p := newPeer(ctx, name, time.Duration(f.patience))
-	p.wait = f.wait
+func (f *awsFlags) peer(ctx context.Context, name string) *peers.Peer {
+	p := peers.New(ctx, name, time.Duration(f.patience))
+	p.Wait = f.wait
 	return p
 }
 
 // dynamodb is the same for DynamoDB.
-func (f *awsFlags) dynamodb(ctx context.Context, t terminal) (*dynamodb.Client, error) {
+func (f *awsFlags) dynamodb(ctx context.Context, t cli.Terminal) (*dynamodb.Client, error) {
 	if err := checkEndpoint("--dynamodb-endpoint", f.dynamoEndpoint); err != nil {
 		return nil, err
 	}
 	f.tables = f.peer(ctx, "DynamoDB")
 	override := func(o *dynamodb.Options) {
-		o.HTTPClient = patientClient{wholebody.Client(o.HTTPClient), f.tables, "DynamoDB"}
+		o.HTTPClient = peers.Client{HTTPClient: wholebody.Client(o.HTTPClient), Peer: f.tables, Service: "DynamoDB"}
 		if f.dynamoEndpoint != "" {
 			o.BaseEndpoint = aws.String(f.dynamoEndpoint)
 		}
@@ -148,10 +153,10 @@ func (f *awsFlags) dynamodb(ctx context.Context, t terminal) (*dynamodb.Client, 
 
 // s3 is the same for S3. Another server than AWS, which an endpoint names, has its buckets in
 // paths.
-func (f *awsFlags) s3(ctx context.Context, t terminal) (*s3.Client, error) {
+func (f *awsFlags) s3(ctx context.Context, t cli.Terminal) (*s3.Client, error) {
 	f.objects = f.peer(ctx, "S3")
 	override := func(o *s3.Options) {
-		o.HTTPClient = patientClient{o.HTTPClient, f.objects, "S3"}
+		o.HTTPClient = peers.Client{HTTPClient: o.HTTPClient, Peer: f.objects, Service: "S3"}
 		o.UsePathStyle = o.BaseEndpoint != nil
 	}
 	cfg, err := f.settings(ctx, t, func(c aws.Config) *string { return s3.NewFromConfig(c, override).Options().BaseEndpoint })
@@ -165,15 +170,15 @@ func (f *awsFlags) s3(ctx context.Context, t terminal) (*s3.Client, error) {
 var regionOfQueue = regexp.MustCompile(`^(?:sqs(?:-fips)?\.([a-z0-9-]+)|([a-z0-9-]+)\.queue)\.(?:amazonaws\.com|api\.aws)`)
 
 // sqs is the same for a queue of SQS, whose URL says where it is, and in which region.
-func (f *awsFlags) sqs(ctx context.Context, t terminal, queue string) (*sqs.Client, error) {
+func (f *awsFlags) sqs(ctx context.Context, t cli.Terminal, queue string) (*sqs.Client, error) {
 	f.queues = f.peer(ctx, "SQS")
 	u, err := url.Parse(queue)
 	if err != nil {
-		return nil, usagef("the queue's URL: %s", redact.Text(err.Error()))
+		return nil, cli.Usagef("the queue's URL: %s", redact.Text(err.Error()))
 	}
 	region := regionOfQueue.FindStringSubmatch(u.Host)
 	override := func(o *sqs.Options) {
-		o.HTTPClient = patientClient{o.HTTPClient, f.queues, "SQS"}
+		o.HTTPClient = peers.Client{HTTPClient: o.HTTPClient, Peer: f.queues, Service: "SQS"}
 		if region != nil {
 			o.Region = region[1] + region[2]
 		} else if o.BaseEndpoint == nil {
@@ -188,7 +193,7 @@ func (f *awsFlags) sqs(ctx context.Context, t terminal, queue string) (*sqs.Clie
 }
 
 // settings loads the SDK's configuration. endpointOf says where a client made from it would call.
-func (f *awsFlags) settings(ctx context.Context, t terminal, endpointOf func(aws.Config) *string) (aws.Config, error) {
+func (f *awsFlags) settings(ctx context.Context, t cli.Terminal, endpointOf func(aws.Config) *string) (aws.Config, error) {
 	load := func(more ...func(*config.LoadOptions) error) (aws.Config, error) {
 		options := append([]func(*config.LoadOptions) error{
 			config.WithHTTPClient(httpClient(f.http2)),
@@ -223,12 +228,12 @@ func (f *awsFlags) settings(ctx context.Context, t terminal, endpointOf func(aws
 		if cfg.Region == "" {
 			return cfg, fmt.Errorf("no AWS region is set: set AWS_REGION, choose a profile with AWS_PROFILE, or give --region")
 		}
-		err := newPeer(ctx, "the AWS credentials", 0).ask(ctx, func(ctx context.Context) error {
+		err := peers.New(ctx, "the AWS credentials", 0).Ask(ctx, func(ctx context.Context) error {
 			_, err := retrieve(ctx, cfg)
 			return err
 		})
 		if err != nil {
-			return cfg, fmt.Errorf("no usable AWS credentials were found (%s): set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or run where a role is attached", rootCause(err))
+			return cfg, fmt.Errorf("no usable AWS credentials were found (%s): set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or run where a role is attached", explain.RootCause(err))
 		}
 		return cfg, nil
 	}
@@ -252,7 +257,7 @@ func (f *awsFlags) settings(ctx context.Context, t terminal, endpointOf func(aws
 			f.noted = map[string]bool{}
 		}
 		f.noted[said] = true
-		t.note("%s is on this machine, so %s will do: the AWS settings have none", endpoint, said)
+		t.Note("%s is on this machine, so %s will do: the AWS settings have none", endpoint, said)
 	}
 	return cfg, nil
 }
@@ -292,10 +297,10 @@ func checkEndpoint(where, endpoint string) error {
 	}
 	u, err := url.Parse(endpoint)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "" || u.RawQuery != "" {
-		return usagef("%s %q is not the URL of a server: write it like http://127.0.0.1:4567", where, redact.URL(endpoint))
+		return cli.Usagef("%s %q is not the URL of a server: write it like http://127.0.0.1:4567", where, redact.URL(endpoint))
 	}
 	if u.User != nil {
-		return usagef("%s %q has a user: calls are signed with the AWS credentials, and nothing else is sent", where, redact.URL(endpoint))
+		return cli.Usagef("%s %q has a user: calls are signed with the AWS credentials, and nothing else is sent", where, redact.URL(endpoint))
 	}
 	return nil
 }
@@ -312,26 +317,4 @@ func isLoopback(endpoint string) bool {
 	}
 	addr, err := netip.ParseAddr(host)
 	return err == nil && addr.IsLoopback()
-}
-
-// checkStreams looks at --stream before a service does, whose words about it are not for people.
-func checkStreams(streams ...string) error {
-	for _, s := range streams {
-		// a stream's name has the form of a consumer's
-		if !strings.HasPrefix(s, "arn:") && !consumerForm.MatchString(s) {
-			return usagef("--stream %.140q is no name of a stream: use 1 to 128 of a-z, A-Z, 0-9, _ . -, or an ARN", s)
-		}
-	}
-	return nil
-}
-
-// streamName is the name in a --stream value, which may be an ARN.
-func streamName(stream string) string { return stream[strings.LastIndexByte(stream, '/')+1:] }
-
-// nameOrARN puts a --stream value into the field of a request that it belongs to.
-func nameOrARN(stream string) (name, arn *string) {
-	if strings.HasPrefix(stream, "arn:") {
-		return nil, aws.String(stream)
-	}
-	return aws.String(stream), nil
 }

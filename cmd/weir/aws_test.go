@@ -5,6 +5,8 @@ import (
 
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/cmd/weir/internal/clitest"
 	"github.com/weir-go/weir/internal/wire"
 )
 
@@ -13,7 +15,7 @@ import (
 func TestCommandsReadByWeirsOwnCalls(t *testing.T) {
 	for _, http2 := range []bool{false, true} {
 		f := awsFlags{endpoint: "http://127.0.0.1:1", region: "eu-west-1", http2: http2, reads: true}
-		client, err := f.kinesis(t.Context(), terminal{out: newOutput(), err: newOutput()})
+		client, err := f.kinesis(t.Context(), cli.Terminal{Out: clitest.NewOutput(), Err: clitest.NewOutput()})
 		if err != nil {
 			t.Fatal(err)
 		}

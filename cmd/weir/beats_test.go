@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
 	"github.com/weir-go/weir/lease"
 	"github.com/weir-go/weir/store/memstore"
 )
@@ -71,7 +72,7 @@ func TestAllThatRunAreNamed(t *testing.T) {
 			t.Fatal(err)
 		}
 		began := time.Now()
-		err = refuseWhileRunning(ctx, silent, openStore{Store: mem}, "a", first, 5*time.Second)
+		err = refuseWhileRunning(ctx, cli.Silent, openStore{Store: mem}, "a", first, 5*time.Second)
 		if want := "workers run: ann, bob; stop them first"; err == nil || err.Error() != want {
 			t.Errorf("%v, want %s", err, want)
 		}
@@ -126,7 +127,7 @@ func TestRefuseWhileRunning(t *testing.T) {
 					t.Fatal(err)
 				}
 				began := time.Now()
-				err = refuseWhileRunning(ctx, silent, openStore{Store: &blind{mem, c.looks}}, "a", first, 5*time.Second)
+				err = refuseWhileRunning(ctx, cli.Silent, openStore{Store: &blind{mem, c.looks}}, "a", first, 5*time.Second)
 				if took := time.Since(began); took > c.takes {
 					t.Errorf("it took %v", took)
 				}

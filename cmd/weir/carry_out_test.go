@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/cmd/weir/internal/explain"
 	"github.com/weir-go/weir/internal/change"
 	"github.com/weir-go/weir/internal/operate"
 	"github.com/weir-go/weir/lease"
@@ -61,7 +63,7 @@ func TestCarryOut(t *testing.T) {
 			c.store.Store = memstore.New()
 			store := openStore{Store: &c.store}
 			steps := creations(120)
-			out := carryOut(t.Context(), silent, store, "a", steps)
+			out := carryOut(t.Context(), cli.Silent, store, "a", steps)
 			if out.Done != c.done || out.Left != c.left || len(out.State) != 120 {
 				t.Errorf("%d done, %d left, %d in all", out.Done, out.Left, len(out.State))
 			}
@@ -74,7 +76,7 @@ func TestCarryOut(t *testing.T) {
 				t.Errorf("%v, %d leases", err, len(v.Leases))
 			}
 			c.store.fails = 99
-			if out := carryOut(t.Context(), silent, store, "a", steps); out.Done+c.done != 120 || out.Left != c.done {
+			if out := carryOut(t.Context(), cli.Silent, store, "a", steps); out.Done+c.done != 120 || out.Left != c.done {
 				t.Errorf("again: %d done, %d left", out.Done, out.Left)
 			}
 		})
@@ -84,7 +86,7 @@ func TestCarryOut(t *testing.T) {
 // Who came first wins: a lease that changed since it was seen is left alone, and said.
 func TestCarryOutWhatChangedMeanwhile(t *testing.T) {
 	store := openStore{Store: memstore.New()}
-	if out := carryOut(t.Context(), silent, store, "a", creations(3)); out.Done != 3 {
+	if out := carryOut(t.Context(), cli.Silent, store, "a", creations(3)); out.Done != 3 {
 		t.Fatalf("%+v", out)
 	}
 	move := func(id string, epoch uint64) change.Step {
@@ -93,7 +95,7 @@ func TestCarryOutWhatChangedMeanwhile(t *testing.T) {
 	}
 	anew := move("1", 7) // a step of several actions, the first of which fails
 	anew.Actions = append(anew.Actions, lease.Action{Kind: lease.Delete, Key: anew.Key, Epoch: 1})
-	out := carryOut(t.Context(), silent, store, "a", []change.Step{move("0", 1), anew, move("2", 7), {Key: lease.Key{Stream: "s", Shard: "9"}}})
+	out := carryOut(t.Context(), cli.Silent, store, "a", []change.Step{move("0", 1), anew, move("2", 7), {Key: lease.Key{Stream: "s", Shard: "9"}}})
 	if err := out.failure("moved"); out.Done != 1 || out.Left != 2 || err == nil || !strings.Contains(err.Error(), "1 of 3 leases moved; the others changed") {
 		t.Errorf("%+v, %v", out, err)
 	}
@@ -110,9 +112,9 @@ func TestCarryOutWhatChangedMeanwhile(t *testing.T) {
 
 func TestCarryOutInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
-	cancel(errInterrupted)
-	out := carryOut(ctx, silent, openStore{Store: memstore.New()}, "a", creations(3))
-	if err := out.failure("moved"); out.Done != 0 || out.Left != 3 || err == nil || !strings.Contains(explain(err), "0 of 3 leases moved, then: stopped before it was done") {
+	cancel(explain.ErrInterrupted)
+	out := carryOut(ctx, cli.Silent, openStore{Store: memstore.New()}, "a", creations(3))
+	if err := out.failure("moved"); out.Done != 0 || out.Left != 3 || err == nil || !strings.Contains(explain.Error(err), "0 of 3 leases moved, then: stopped before it was done") {
 		t.Errorf("%+v, %v", out, err)
 	}
 }

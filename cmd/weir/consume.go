@@ -2,24 +2,21 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"strings"
-	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/weir-go/weir"
-	"github.com/weir-go/weir/deadletter"
-	"github.com/weir-go/weir/store/memstore"
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/cmd/weir/internal/explain"
 )
 
 type consumeOptions struct {
 	aws      awsFlags
-	out      format
+	out      cli.Format
 	streams  []string
 	app      string
 	store    string
@@ -30,7 +27,7 @@ type consumeOptions struct {
 	newTable bool
 	new      streamMode // of streams that are made
 	verbose  bool
-	log      logFormat
+	log      cli.LogFormat
 	health   string
 	metrics  metricsFlags
 	settings weir.Options // those that have flags of their names
@@ -43,7 +40,7 @@ type consumeOptions struct {
 	lambda          lambdaFlags
 }
 
-func consumeCommand(t terminal) *cobra.Command {
+func consumeCommand(t cli.Terminal) *cobra.Command {
 	var o consumeOptions
 	cmd := &cobra.Command{
 		Use:   "consume --stream NAME --app NAME --store URL",
@@ -60,7 +57,7 @@ change of the shard's owner, so a database can refuse a late writer. The command
 shards run at the same time. If the worker is killed (SIGKILL), Linux kills the command too, but not what the command
 has started; begin the last command with "exec" so that there is nothing in between. Elsewhere it goes on; compare the
 epoch where that matters.
-The command inherits the worker's environment, but for AWS credentials, ` + storeVariable + ` and ` + letterVariable + `,
+The command inherits the worker's environment, but for AWS credentials, ` + cli.StoreVariable + ` and ` + cli.DeadVariable + `,
 unless --exec-credentials lets it have them.
 
 ` + aboutExecResults + `
@@ -109,7 +106,7 @@ package's documentation says more about each.
   weir consume --stream flights --app look --store memory: --from 15m`,
 		Args: o.fanOut.args,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := require(cmd, "stream", "app", "store"); err != nil {
+			if err := cli.Require(cmd, "stream", "app", "store"); err != nil {
 				return err
 			}
 			url, err := parseStore(o.store)
@@ -132,7 +129,7 @@ package's documentation says more about each.
 				return err
 			}
 			if o.exec == "" && o.execCredentials {
-				return usagef("--exec-credentials is about the command of --exec: give that, too (--lambda has --pass-env)")
+				return cli.Usagef("--exec-credentials is about the command of --exec: give that, too (--lambda has --pass-env)")
 			}
 			if err := o.filter.apply(&o.settings.Filter); err != nil {
 				return err
@@ -160,7 +157,7 @@ package's documentation says more about each.
 			if err := o.metrics.check(cmd); err != nil {
 				return err
 			}
-			return orderly(cmd.Context(), o.run(cmd.Context(), t, url, from))
+			return explain.Orderly(cmd.Context(), o.run(cmd.Context(), t, url, from))
 		},
 	}
 	cmd.Flags().StringArrayVar(&o.streams, "stream", nil, "stream, by `NAME` or ARN; may be repeated")
@@ -182,113 +179,21 @@ package's documentation says more about each.
 	o.giveUp.register(cmd, &o.settings.GiveUp)
 	o.filter.register(cmd, "it is tried again for ever, or with --dead given up")
 	cmd.Flags().BoolVarP(&o.verbose, "verbose", "v", false, "log which shards are taken and given back, too")
-	o.log = logText
+	o.log = cli.LogText
 	cmd.Flags().Var(&o.log, "log", "how standard error tells what happens: text or json, a line each")
-	mustComplete(cmd, "log", "text\tname=value, for people and grep", "json\tan object a line, from the first word on")
-	mustComplete(cmd, "from", "oldest\twhat the stream still keeps", "latest\tfrom now on", "15m\tthe last quarter of an hour")
-	o.out.register(cmd, "text hands on the data, json an object about each record")
+	cli.MustComplete(cmd, "log", "text\tname=value, for people and grep", "json\tan object a line, from the first word on")
+	cli.MustComplete(cmd, "from", "oldest\twhat the stream still keeps", "latest\tfrom now on", "15m\tthe last quarter of an hour")
+	o.out.Register(cmd, "text hands on the data, json an object about each record")
 	o.aws.register(cmd, true)
 	o.aws.role.register(cmd)
 	o.registerWait(cmd)
 	return cmd
 }
 
-func (o *consumeOptions) run(ctx context.Context, t terminal, url storeURL, from weir.Position) (err error) {
-	log := o.log.handler(t.err)
-	if o.log == logJSON {
-		speakThrough(t, log, o.app, o.worker)
-	}
-	o.aws.http2, o.aws.reads = o.fanOut.on, true
-	client, err := o.aws.kinesis(ctx, t)
-	if err != nil {
-		return err
-	}
-	options := o.options(log, from)
-	told, err := o.metrics.observe(&options)
-	if err != nil {
-		return err
-	}
-	trial, err := weir.New(client, memstore.New(), options) // before a store is made for nothing
-	if err != nil {
-		return usageError{flagged(err)}
-	}
-	form := func() (deadletter.Lambda, error) { return o.lambdasForm(client.Options().Region) }
-	if err := o.giveUp.open(ctx, t, &o.aws, o.streams, form); err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, o.giveUp.letters.Close()) }()
-	to, err := o.destination(ctx, t, client.Options().Region)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, to.close()) }()
-
-	var healthy atomic.Pointer[weir.Consumer]
-	healthy.Store(trial) // alive and not ready, however long the store takes
-	told.watch(trial)
-	stop, err := observers{o.health, o.metrics.addr, told}.serve(ctx, t, &healthy)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, stop()) }()
-	written, err := told.write(ctx, t)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, written()) }()
-	store, err := o.begin(ctx, t, client, url)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, store.Close()) }()
-	if url.kind == storeMemory {
-		t.note("the store is memory: no other worker shares it, and the progress is forgotten at the end")
-	}
-	consumer, err := weir.New(client, store.Store, options)
-	if err != nil {
-		return err
-	}
-	healthy.Store(consumer)
-	told.watch(consumer)
-	speakThrough(t, log, o.app, o.worker) // what came before is for who started it
-	return ended(t, store, to.run(ctx, consumer))
-}
-
-// ended returns the error of a command whose worker has returned err.
-func ended(t terminal, store openStore, err error) error {
-	broken := notKept(err)
-	if errors.Is(err, syscall.EPIPE) {
-		t.note("standard output was closed: stopped; what was not read from it will be handled again")
-		return broken
-	}
-	if broken != nil {
-		return broken
-	}
-	return store.trouble(err)
-}
-
-// notKept returns an error with the plain text of err if the worker could not save its progress or
-// give its shards back, and otherwise nil.
-func notKept(err error) error {
-	if errors.Is(err, weir.ErrNotSaved) || errors.Is(err, weir.ErrNotReleased) {
-		return plainError{strings.TrimPrefix(ourPackages.Replace(oneLine(err.Error())), "weir: "), err}
-	}
-	return nil
-}
-
-// orderly is the error of a command that is meant to be interrupted: being interrupted, at whatever
-// moment, is none.
-func orderly(ctx context.Context, err error) error {
-	if ctx.Err() != nil && errors.Is(err, context.Canceled) && notKept(err) == nil {
-		return nil
-	}
-	return err
-}
-
 // printer is the handler that writes records to standard output.
 type printer struct {
 	outlet *outlet
-	out    format
+	out    cli.Format
 }
 
 func (p printer) Handle(ctx context.Context, b *weir.Batch) error {
@@ -309,11 +214,11 @@ func (p printer) Handle(ctx context.Context, b *weir.Batch) error {
 // shards never mix. A reader that is slow holds the handlers up; it does not keep one that has to
 // stop.
 type outlet struct {
-	t    terminal
+	t    cli.Terminal
 	turn chan struct{}
 }
 
-func newOutlet(t terminal) *outlet { return &outlet{t, make(chan struct{}, 1)} }
+func newOutlet(t cli.Terminal) *outlet { return &outlet{t, make(chan struct{}, 1)} }
 
 func (o *outlet) write(ctx context.Context, buf []byte) error {
 	select {
@@ -323,7 +228,7 @@ func (o *outlet) write(ctx context.Context, buf []byte) error {
 	}
 	written := make(chan error, 1)
 	go func() { // ends with the write; should nobody ever read, with the process
-		_, err := o.t.out.Write(buf)
+		_, err := o.t.Out.Write(buf)
 		<-o.turn
 		written <- err
 	}()

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/cmd/weir/internal/clitest"
 	"github.com/weir-go/weir/internal/proof/fakes3"
 )
 
@@ -15,15 +17,15 @@ func TestLettersInLambdasForm(t *testing.T) {
 	web := httptest.NewServer(bucket)
 	defer web.Close()
 	t.Setenv("AWS_ENDPOINT_URL_S3", web.URL)
-	server, endpoint := kinesisServer(t)
+	server, endpoint := clitest.Kinesis(t)
 	server.CreateStream("s", 1)
 	for _, text := range []string{"1", "bad", "3"} {
 		server.Put("s", "key", []byte(text))
 	}
-	c := start(t, "", "consume", "--stream=s", "--app=a", "--store=memory:", "--retry-min=1ms", "--retry-max=10ms", endpoint, "--exec", `in=$(cat); case $in in *bad*) exit 3;; esac`,
+	c := clitest.Start(t, "", "consume", "--stream=s", "--app=a", "--store=memory:", "--retry-min=1ms", "--retry-max=10ms", endpoint, "--exec", `in=$(cat); case $in in *bad*) exit 3;; esac`,
 		"--attempts=2", "--bisect", "--patience=0", "--dead=s3://bucket/dead", "--dead-format=lambda")
-	c.err.await(t, "the letter", func(s string) bool { return strings.Contains(s, "gave up") })
-	orderlyEnd(t, c)
+	c.Err.Await(t, "the letter", func(s string) bool { return strings.Contains(s, "gave up") })
+	clitest.Stop(t, c)
 	var found []string
 	for _, key := range bucket.Keys() {
 		if strings.HasPrefix(key, "dead/aws/lambda/") {
@@ -49,7 +51,7 @@ func TestLettersInLambdasForm(t *testing.T) {
 		!strings.HasSuffix(m.KinesisBatchInfo.StreamARN, ":000000000000:stream/s") || m.KinesisBatchInfo.BatchSize != 1 || !strings.Contains(m.Payload, `"data":"YmFk"`) {
 		t.Errorf("%s", text)
 	}
-	if got := mustRun(t, "", "dead", "list", "--dead=s3://bucket/dead"); !strings.HasPrefix(got, "No letters") {
+	if got := clitest.MustRun(t, "", "dead", "list", "--dead=s3://bucket/dead"); !strings.HasPrefix(got, "No letters") {
 		t.Errorf("%q", got)
 	}
 }
@@ -87,7 +89,7 @@ func TestWrongWordsAboutLambdasForm(t *testing.T) {
 		{"a function says which records failed with --function-response-types", []string{"--lambda=x", "--exec-results"}},
 		{"--exec-credentials is about the command of --exec", []string{"--lambda=x", "--exec-credentials"}},
 	} {
-		if _, said := refused(t, exitUsage, append(consume, row.args...)...); !strings.Contains(said, row.want) {
+		if _, said := clitest.MustExit(t, cli.ExitUsage, append(consume, row.args...)...); !strings.Contains(said, row.want) {
 			t.Errorf("%v: %s", row.args, said)
 		}
 	}

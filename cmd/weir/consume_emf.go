@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
 	"github.com/weir-go/weir/emfweir"
 )
 
@@ -26,17 +27,17 @@ const emfFile = "file:"
 func (f *emfFlags) register(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.to, "metrics-emf", "", "write metrics for CloudWatch Logs, a line a minute for each shard, with the KCL's names: `WHERE` is stderr, or file:PATH for CloudWatch's agent")
 	cmd.Flags().StringVar(&f.namespace, "metrics-namespace", "", "with --metrics-emf: CloudWatch's namespace, by `NAME` (default --app)")
-	mustComplete(cmd, "metrics-emf", "stderr\tas log drivers of containers send it to CloudWatch Logs", "file:\ta file that is appended to")
+	cli.MustComplete(cmd, "metrics-emf", "stderr\tas log drivers of containers send it to CloudWatch Logs", "file:\ta file that is appended to")
 }
 
 func (f *emfFlags) check() error {
 	switch {
 	case f.to == "" && f.namespace != "":
-		return usagef("--metrics-namespace says under which name --metrics-emf tells: say --metrics-emf stderr, too")
+		return cli.Usagef("--metrics-namespace says under which name --metrics-emf tells: say --metrics-emf stderr, too")
 	case f.to == "" || f.to == "stderr" || strings.HasPrefix(f.to, emfFile) && f.to != emfFile:
 		return nil
 	}
-	return usagef("--metrics-emf %q: want stderr, or file:PATH", f.to)
+	return cli.Usagef("--metrics-emf %q: want stderr, or file:PATH", f.to)
 }
 
 // observe has metrics observe a consumer that will be made with options.
@@ -47,14 +48,14 @@ func (f *emfFlags) observe(options *weir.Options, shards bool) (*emfweir.Metrics
 		if f.namespace == "" {
 			flag = "--app is CloudWatch's namespace unless --metrics-namespace names another"
 		}
-		return nil, usagef("%s: %s", flag, strings.TrimPrefix(err.Error(), "emfweir: "))
+		return nil, cli.Usagef("%s: %s", flag, strings.TrimPrefix(err.Error(), "emfweir: "))
 	}
 	return m, nil
 }
 
 // write writes lines until stop is called, which waits for the last ones.
-func (f *emfFlags) write(ctx context.Context, t terminal, m *emfweir.Metrics) (stop func() error, err error) {
-	to := &emfWriter{Writer: t.err, t: t}
+func (f *emfFlags) write(ctx context.Context, t cli.Terminal, m *emfweir.Metrics) (stop func() error, err error) {
+	to := &emfWriter{Writer: t.Err, t: t}
 	closing := func() error { return nil }
 	if path, is := strings.CutPrefix(f.to, emfFile); is {
 		file, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
@@ -83,14 +84,14 @@ func (f *emfFlags) write(ctx context.Context, t terminal, m *emfweir.Metrics) (s
 // goes on without its metrics.
 type emfWriter struct {
 	io.Writer
-	t       terminal
+	t       cli.Terminal
 	failing bool
 }
 
 func (w *emfWriter) Write(p []byte) (int, error) {
 	_, err := w.Writer.Write(p)
 	if err != nil && !w.failing {
-		w.t.note("--metrics-emf: lines are lost: %v", err)
+		w.t.Note("--metrics-emf: lines are lost: %v", err)
 	}
 	w.failing = err != nil
 	return len(p), nil

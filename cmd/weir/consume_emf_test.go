@@ -8,6 +8,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/cmd/weir/internal/clitest"
 )
 
 // emfOf are the lines of a text that CloudWatch makes metrics of.
@@ -15,7 +18,7 @@ func emfOf(t *testing.T, text string) (all []map[string]any) {
 	t.Helper()
 	for line := range strings.Lines(text) {
 		if strings.Contains(line, `"_aws"`) {
-			all = append(all, decode[map[string]any](t, line))
+			all = append(all, clitest.Decode[map[string]any](t, line))
 		}
 	}
 	return all
@@ -24,7 +27,7 @@ func emfOf(t *testing.T, text string) (all []map[string]any) {
 func TestConsumeWritesMetricsForCloudWatch(t *testing.T) {
 	for _, c := range []struct{ name, namespace string }{{"stderr", "a"}, {"file", "shop/a"}} {
 		t.Run(c.name, func(t *testing.T) {
-			server, endpoint := kinesisServer(t)
+			server, endpoint := clitest.Kinesis(t)
 			server.CreateStream("s", 1)
 			for i := range 10 {
 				server.Put("s", fmt.Sprint(i), []byte("x\n"))
@@ -36,12 +39,12 @@ func TestConsumeWritesMetricsForCloudWatch(t *testing.T) {
 			} else {
 				args = append(args, "--metrics-emf=stderr")
 			}
-			x := start(t, "", args...)
-			x.out.await(t, "the records", func(s string) bool { return strings.Count(s, "x") == 10 })
-			if code := x.interrupt(t); code != exitDone {
-				t.Fatalf("exit code %d, %s", code, x.err)
+			x := clitest.Start(t, "", args...)
+			x.Out.Await(t, "the records", func(s string) bool { return strings.Count(s, "x") == 10 })
+			if code := x.Interrupt(t); code != cli.ExitDone {
+				t.Fatalf("exit code %d, %s", code, x.Err)
 			}
-			text := x.err.String()
+			text := x.Err.String()
 			if c.name == "file" {
 				if len(emfOf(t, text)) > 0 {
 					t.Errorf("on standard error too: %s", text)
@@ -72,7 +75,7 @@ func TestConsumeWritesMetricsForCloudWatch(t *testing.T) {
 }
 
 func TestWrongFlagsOfMetricsForCloudWatch(t *testing.T) {
-	server, endpoint := kinesisServer(t)
+	server, endpoint := clitest.Kinesis(t)
 	server.CreateStream("s", 1)
 	args := []string{"consume", endpoint, "--stream=s", "--store=memory:"}
 	for _, c := range []struct {
@@ -80,14 +83,14 @@ func TestWrongFlagsOfMetricsForCloudWatch(t *testing.T) {
 		code int
 		want string
 	}{
-		{"--app=a --metrics-emf=stdout", exitUsage, `--metrics-emf "stdout": want stderr, or file:PATH`},
-		{"--app=a --metrics-emf=file:", exitUsage, `--metrics-emf "file:": want`},
-		{"--app=a --metrics-namespace=x", exitUsage, "say --metrics-emf stderr, too"},
-		{"--app=a --metrics-emf=stderr --metrics-namespace=AWS/x", exitUsage, `--metrics-namespace: Namespace "AWS/x"`},
-		{"--app=größe --metrics-emf=stderr", exitUsage, "unless --metrics-namespace names another"},
-		{"--app=a --metrics-emf=file:" + filepath.Join(t.TempDir(), "none", "x"), exitFailed, "--metrics-emf: open "},
+		{"--app=a --metrics-emf=stdout", cli.ExitUsage, `--metrics-emf "stdout": want stderr, or file:PATH`},
+		{"--app=a --metrics-emf=file:", cli.ExitUsage, `--metrics-emf "file:": want`},
+		{"--app=a --metrics-namespace=x", cli.ExitUsage, "say --metrics-emf stderr, too"},
+		{"--app=a --metrics-emf=stderr --metrics-namespace=AWS/x", cli.ExitUsage, `--metrics-namespace: Namespace "AWS/x"`},
+		{"--app=größe --metrics-emf=stderr", cli.ExitUsage, "unless --metrics-namespace names another"},
+		{"--app=a --metrics-emf=file:" + filepath.Join(t.TempDir(), "none", "x"), cli.ExitFailed, "--metrics-emf: open "},
 	} {
-		if _, said := refused(t, c.code, append(args, strings.Fields(c.more)...)...); !strings.Contains(said, c.want) {
+		if _, said := clitest.MustExit(t, c.code, append(args, strings.Fields(c.more)...)...); !strings.Contains(said, c.want) {
 			t.Errorf("%s: %s", c.more, said)
 		}
 	}
@@ -100,7 +103,7 @@ func (fullDisk) Write([]byte) (int, error) { return 0, errors.New("no space left
 // A worker goes on without its metrics, and says so once.
 func TestLinesThatCannotBeWrittenAreToldOnce(t *testing.T) {
 	var said bytes.Buffer
-	w := &emfWriter{Writer: fullDisk{}, t: terminal{err: &said}}
+	w := &emfWriter{Writer: fullDisk{}, t: cli.Terminal{Err: &said}}
 	for range 3 {
 		if n, err := w.Write([]byte("line\n")); n != 5 || err != nil {
 			t.Errorf("%d, %v", n, err)

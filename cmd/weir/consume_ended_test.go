@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/cmd/weir/internal/explain"
 )
 
 // TestEnded checks the error that consume returns, with exit code 1, when its worker has ended.
@@ -29,8 +31,8 @@ func TestEnded(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			err := ended(terminal{err: io.Discard, speech: &speech{}}, openStore{}, c.err)
-			if (err == nil) != (c.want == "") || err != nil && !strings.HasPrefix(explain(err), c.want) {
+			err := ended(cli.Terminal{Err: io.Discard}, openStore{}, c.err)
+			if (err == nil) != (c.want == "") || err != nil && !strings.HasPrefix(explain.Error(err), c.want) {
 				t.Errorf("returned %v", err)
 			}
 			if saved := !errors.Is(c.err, weir.ErrNotSaved); saved == errors.Is(err, weir.ErrNotSaved) {

@@ -4,11 +4,12 @@ import (
 	"context"
 	"errors"
 	"strconv"
-	"time"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
 	"github.com/weir-go/weir/deadletter"
 )
 
@@ -29,14 +30,14 @@ func (g *giveUpFlags) register(cmd *cobra.Command, to *weir.GiveUp) {
 	g.flag = cmd
 	f := cmd.Flags()
 	registerDead(cmd, &g.dead, "where the letters of records go that are given up")
-	f.Var(&number[int]{to: &to.Attempts, parse: strconv.Atoi, low: 1, high: 10_000, want: "1 to 10000"}, "attempts", "give a batch up that was failed at so many times, 1 to 10000 (default: never)")
-	f.Var(&span{to: &to.MaxAge}, "max-age", "give a batch up that is failed at when it is older, from 1s (default: never)")
+	f.Var(&cli.Number[int]{To: &to.Attempts, Parse: strconv.Atoi, Low: 1, High: 10_000, Want: "1 to 10000"}, "attempts", "give a batch up that was failed at so many times, 1 to 10000 (default: never)")
+	f.Var(&cli.Span{To: &to.MaxAge}, "max-age", "give a batch up that is failed at when it is older, from 1s (default: never)")
 	f.BoolVar(&to.Bisect, "bisect", false, "find the record at fault: hand a batch that failed over in halves, and give up single records only")
-	f.Var(&span{to: &to.Patience, zero: true}, "patience",
+	f.Var(&cli.Span{To: &to.Patience, Zero: true}, "patience",
 		"do not give up for so long while nothing else is handled, either: it may not be the record's fault; 0 is not to wait (default 2m)")
-	f.Var(&number[int]{to: &to.PerMinute, parse: strconv.Atoi, low: 0, high: 1_000_000, want: "0 to 1000000"}, "dead-per-minute", "give up at most so many records a minute; 0 is no limit (default 60)")
-	choose(cmd, "dead-format", &g.asLambda, "form of letters: weir's own, or of what AWS Lambda sends to a queue (without the record) or puts into a bucket (with it); for sqs: and s3: only",
-		choice[bool]{"letter", false, "what \"weir dead\" reads"}, choice[bool]{"lambda", true, "what programs read that were written for Lambda"})
+	f.Var(&cli.Number[int]{To: &to.PerMinute, Parse: strconv.Atoi, Low: 0, High: 1_000_000, Want: "0 to 1000000"}, "dead-per-minute", "give up at most so many records a minute; 0 is no limit (default 60)")
+	cli.Choose(cmd, "dead-format", &g.asLambda, "form of letters: weir's own, or of what AWS Lambda sends to a queue (without the record) or puts into a bucket (with it); for sqs: and s3: only",
+		cli.Word("letter", false, "what \"weir dead\" reads"), cli.Word("lambda", true, "what programs read that were written for Lambda"))
 }
 
 // apply completes the options. handled says that a command or a function handles the batches.
@@ -44,7 +45,7 @@ func (g *giveUpFlags) apply(to *weir.GiveUp, handled bool) error {
 	given := func(name string) bool { return g.flag.Flags().Changed(name) }
 	for _, name := range aboutGivingUp {
 		if given(name) && g.dead == "" {
-			return usagef("--%s is about giving records up: say where their letters go, with --dead, such as --dead file:PATH", name)
+			return cli.Usagef("--%s is about giving records up: say where their letters go, with --dead, such as --dead file:PATH", name)
 		}
 	}
 	when := given("attempts") || given("max-age") || g.rejects
@@ -52,11 +53,11 @@ func (g *giveUpFlags) apply(to *weir.GiveUp, handled bool) error {
 	case g.dead == "", !given("dead") && !(handled && when): // the environment may name a place for others
 		return nil
 	case !handled:
-		return usagef("--dead is for what a command or a function fails at: give --exec or --lambda, too; or for what is not JSON, with --filter-not-json fail")
+		return cli.Usagef("--dead is for what a command or a function fails at: give --exec or --lambda, too; or for what is not JSON, with --filter-not-json fail")
 	case !when && given("lambda"):
-		return usagef("--dead alone gives nothing up: say when, with --maximum-retry-attempts, --maximum-record-age-in-seconds or --max-age")
+		return cli.Usagef("--dead alone gives nothing up: say when, with --maximum-retry-attempts, --maximum-record-age-in-seconds or --max-age")
 	case !when:
-		return usagef("--dead alone gives nothing up: say when, with --attempts or --max-age, or let the command say it, with --exec-results")
+		return cli.Usagef("--dead alone gives nothing up: say when, with --attempts or --max-age, or let the command say it, with --exec-results")
 	}
 	if given("patience") && to.Patience == 0 {
 		to.Patience = -1
@@ -69,7 +70,7 @@ func (g *giveUpFlags) apply(to *weir.GiveUp, handled bool) error {
 		return err
 	}
 	if g.asLambda && place.kind != placeQueue && place.kind != placeS3 {
-		return usagef("--dead-format lambda is for a queue or a bucket, where Lambda's event source writes: use --dead sqs:URL or s3://BUCKET/PREFIX, or leave it out")
+		return cli.Usagef("--dead-format lambda is for a queue or a bucket, where Lambda's event source writes: use --dead sqs:URL or s3://BUCKET/PREFIX, or leave it out")
 	}
 	g.place, to.To = place, &g.letters
 	return nil
@@ -77,7 +78,7 @@ func (g *giveUpFlags) apply(to *weir.GiveUp, handled bool) error {
 
 // open opens the place of the letters, if there is one. What is wrong with it shows here: it should
 // not be found out when a record is at stake.
-func (g *giveUpFlags) open(ctx context.Context, t terminal, f *awsFlags, streams []string, form func() (deadletter.Lambda, error)) error {
+func (g *giveUpFlags) open(ctx context.Context, t cli.Terminal, f *awsFlags, streams []string, form func() (deadletter.Lambda, error)) error {
 	if g.place.kind == "" {
 		return nil
 	}
@@ -95,17 +96,28 @@ func (g *giveUpFlags) open(ctx context.Context, t terminal, f *awsFlags, streams
 	return nil
 }
 
-// parseWhen reads a time that a flag gives, or how long ago it was.
-func parseWhen(flag, s string, now time.Time) (time.Time, error) {
-	if s == "" {
-		return time.Time{}, nil
+// lambdasForm is what letters in Lambda's form say of where records are from. An account is known
+// only of a stream that is given by its ARN.
+func (o *consumeOptions) lambdasForm(region string) (deadletter.Lambda, error) {
+	before := ""
+	for _, s := range o.streams {
+		at, _, found := strings.Cut(s, ":stream/")
+		if found && before != "" && at != before {
+			return deadletter.Lambda{}, cli.Usagef("--dead-format lambda: %s and %s are of two accounts or regions, and letters name one: give each a worker of its own", before, at)
+		}
+		if found {
+			before = at
+		}
 	}
-	if ago, err := time.ParseDuration(s); err == nil && ago >= 0 {
-		return now.Add(-ago), nil
+	if before == "" {
+		before = "arn:aws:kinesis:" + region + ":000000000000"
 	}
-	at, err := time.Parse(time.RFC3339, s)
-	if err != nil {
-		return at, usagef("--%s %.140q is no time: use one like 2026-01-31T12:00:00Z, or how long ago (15m)", flag, s)
+	_, first, found := strings.Cut(o.streams[0], ":stream/")
+	if !found {
+		first = o.streams[0]
 	}
-	return at, nil
+	return deadletter.Lambda{
+		FunctionARN: strings.Replace(before, ":kinesis:", ":lambda:", 1) + ":function:" + o.app,
+		StreamARN:   before + ":stream/" + first,
+	}, nil
 }

@@ -9,13 +9,15 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/weir-go/weir/cmd/weir/internal/clitest"
 )
 
 func TestACommandEndsWithAWorkerThatIsKilled(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("only Linux ends it")
 	}
-	server, endpoint := kinesisServer(t)
+	server, endpoint := clitest.Kinesis(t)
 	server.CreateStream("s", 1)
 	server.Put("s", "k", []byte("x"))
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "consume", endpoint, "--stream=s", "--app=a", "--store=memory:", "--exec", "echo begun; exec sleep 1000")

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
 	"github.com/weir-go/weir/lambda"
 )
 
@@ -23,7 +24,7 @@ command, which has to begin a runtime client of Lambda (such as python -m awslam
 event that Lambda makes of records of Kinesis, over Lambda's Runtime API on 127.0.0.1. Aggregates stay as they are, as in
 Lambda, unless --aggregates says otherwise; then the eventID of a record in one ends in its number there. A call that takes
 longer than --lambda-timeout has failed, and its process is ended and started again. What a process writes goes to standard
-error, with its number in front, as far as --lambda-output allows. It gets the worker's environment without AWS credentials and ` + storeVariable + `; --pass-env lets
+error, with its number in front, as far as --lambda-output allows. It gets the worker's environment without AWS credentials and ` + cli.StoreVariable + `; --pass-env lets
 it have single variables. The flags named as Lambda's parameters set weir's: --batch-size is --batch,
 --maximum-retry-attempts N is --attempts N+1, --bisect-batch-on-function-error is --bisect, --parallelization-factor is
 --parallel, --maximum-batching-window-in-seconds is --batch-wait, --starting-position is --from, --filter-criteria is
@@ -61,13 +62,13 @@ func (f *lambdaFlags) register(cmd *cobra.Command) {
 	flags.StringVar(&f.invoke, "invoke", "", "`URL` of an emulator of AWS Lambda, whose function handles each batch; without a path the function is called as --app")
 	f.names.register(f)
 	f.limits.register(f)
-	flags.Var(&number[int]{to: &f.processes, parse: strconv.Atoi, low: 1, high: 1000, want: "1 to 1000"}, "lambda-processes", "at most so many processes of --lambda, 1 to 1000 (default: one for each core)")
-	flags.Var(&span{to: &f.timeout}, "lambda-timeout", "how long one call of a function may take, and its start, up to 24h (default 1m)")
+	flags.Var(&cli.Number[int]{To: &f.processes, Parse: strconv.Atoi, Low: 1, High: 1000, Want: "1 to 1000"}, "lambda-processes", "at most so many processes of --lambda, 1 to 1000 (default: one for each core)")
+	flags.Var(&cli.Span{To: &f.timeout}, "lambda-timeout", "how long one call of a function may take, and its start, up to 24h (default 1m)")
 	flags.StringArrayVar(&f.respond, "function-response-types", nil, "`TYPE` of a function's answer: ReportBatchItemFailures lets it say which records failed")
 	flags.StringArrayVar(&f.pass, "pass-env", nil, "let the function have the variable `NAME`, though it is the worker's; may be repeated")
-	flags.Var(&number[int]{to: &f.batch, parse: strconv.Atoi, low: 1, high: 10_000, want: "1 to 10000"}, "batch-size", "--batch for --lambda, by Lambda's name (default 100)")
-	flags.Var(&number[int]{to: &f.retries, parse: strconv.Atoi, low: -1, high: 9_999, want: "-1 to 9999"}, "maximum-retry-attempts", "calls after the first that failed, until records are given up; -1 is no limit (default -1)")
-	flags.Var(&number[int]{to: &f.factor, parse: strconv.Atoi, low: 1, high: 10_000, want: "1 to 10000"}, "parallelization-factor", "--parallel for --lambda, by Lambda's name (default 1)")
+	flags.Var(&cli.Number[int]{To: &f.batch, Parse: strconv.Atoi, Low: 1, High: 10_000, Want: "1 to 10000"}, "batch-size", "--batch for --lambda, by Lambda's name (default 100)")
+	flags.Var(&cli.Number[int]{To: &f.retries, Parse: strconv.Atoi, Low: -1, High: 9_999, Want: "-1 to 9999"}, "maximum-retry-attempts", "calls after the first that failed, until records are given up; -1 is no limit (default -1)")
+	flags.Var(&cli.Number[int]{To: &f.factor, Parse: strconv.Atoi, Low: 1, High: 10_000, Want: "1 to 10000"}, "parallelization-factor", "--parallel for --lambda, by Lambda's name (default 1)")
 	flags.BoolVar(&f.bisect, "bisect-batch-on-function-error", false, "--bisect for --lambda, by Lambda's name")
 }
 
@@ -77,22 +78,22 @@ func (f *lambdaFlags) apply(o *consumeOptions) error {
 	if !f.used() {
 		for _, name := range append(aboutLimits, aboutFunctions...) {
 			if given(name) {
-				return usagef("--%s is about functions of AWS Lambda: give --lambda or --invoke, too", name)
+				return cli.Usagef("--%s is about functions of AWS Lambda: give --lambda or --invoke, too", name)
 			}
 		}
 		return nil
 	}
 	switch {
 	case o.exec != "":
-		return usagef("--lambda or --invoke, and --exec, are two ways to handle a record: give one of them")
+		return cli.Usagef("--lambda or --invoke, and --exec, are two ways to handle a record: give one of them")
 	case f.command != "" && f.invoke != "":
-		return usagef("--lambda and --invoke are two ways to reach a function: give one of them")
+		return cli.Usagef("--lambda and --invoke are two ways to reach a function: give one of them")
 	case f.invoke != "" && (given("lambda-processes") || given("pass-env")):
-		return usagef("--lambda-processes and --pass-env are about processes that --lambda starts; --invoke starts none")
+		return cli.Usagef("--lambda-processes and --pass-env are about processes that --lambda starts; --invoke starts none")
 	case given("output"):
-		return usagef("--output is about what a command gets; a function gets Lambda's event: leave it out")
+		return cli.Usagef("--output is about what a command gets; a function gets Lambda's event: leave it out")
 	case f.timeout > 24*time.Hour:
-		return usagef("--lambda-timeout %v is too long: use up to 24h", f.timeout)
+		return cli.Usagef("--lambda-timeout %v is too long: use up to 24h", f.timeout)
 	}
 	if f.invoke != "" {
 		where, err := invokeURL(f.invoke, o.app)
@@ -103,12 +104,12 @@ func (f *lambdaFlags) apply(o *consumeOptions) error {
 	}
 	for _, kind := range f.respond {
 		if kind != "ReportBatchItemFailures" {
-			return usagef("--function-response-types %.140q: there is only ReportBatchItemFailures", kind)
+			return cli.Usagef("--function-response-types %.140q: there is only ReportBatchItemFailures", kind)
 		}
 	}
 	for _, name := range f.pass {
 		if name == "" || strings.Contains(name, "=") {
-			return usagef("--pass-env %.140q is no name of a variable: write it like --pass-env AWS_PROFILE", name)
+			return cli.Usagef("--pass-env %.140q is no name of a variable: write it like --pass-env AWS_PROFILE", name)
 		}
 	}
 	for name, ours := range map[string]string{
@@ -116,9 +117,9 @@ func (f *lambdaFlags) apply(o *consumeOptions) error {
 	} {
 		switch {
 		case given(name) && given(ours):
-			return usagef("--%s and --%s are two names of one thing: give one of them", name, ours)
+			return cli.Usagef("--%s and --%s are two names of one thing: give one of them", name, ours)
 		case given(name) && o.giveUp.dead == "" && (ours == "attempts" && f.retries >= 0 || ours == "bisect" && f.bisect):
-			return usagef("--%s is about giving records up: say where their letters go, with --dead file:PATH", name)
+			return cli.Usagef("--%s is about giving records up: say where their letters go, with --dead file:PATH", name)
 		}
 	}
 	if err := f.limits.apply(f, o); err != nil {
@@ -158,7 +159,7 @@ func (f *lambdaFlags) used() bool { return f.command != "" || f.invoke != "" }
 
 // functions are the processes of a function. Each is one slot, which whoever calls it holds.
 type functions struct {
-	t       terminal
+	t       cli.Terminal
 	command string
 	timeout time.Duration
 	env     []string
@@ -169,7 +170,7 @@ type functions struct {
 }
 
 // functions prepares processes, which are started when they are first needed.
-func (o *consumeOptions) functions(t terminal, region string) *functions {
+func (o *consumeOptions) functions(t cli.Terminal, region string) *functions {
 	fs := &functions{
 		t: t, command: o.lambda.command, timeout: o.lambda.timeout, free: make(chan *function, o.lambda.processes),
 		arn: "arn:aws:lambda:" + region + ":000000000000:function:" + o.app,
@@ -191,10 +192,10 @@ func (o *consumeOptions) functions(t terminal, region string) *functions {
 	}
 	if most := o.lambda.limits.memory; most > 0 {
 		fs.memory = boundMemory(most, groupsMemory, func(err error) {
-			t.say(slog.LevelError, "--lambda-memory bounds nothing: the memory of processes cannot be measured: %v", err)
+			t.Say(slog.LevelError, "--lambda-memory bounds nothing: the memory of processes cannot be measured: %v", err)
 		})
 	}
-	fs.output = passOutput(t.err, o.lambda.processes, o.lambda.limits.output, func(format string, args ...any) { t.say(slog.LevelWarn, format, args...) })
+	fs.output = passOutput(t.Err, o.lambda.processes, o.lambda.limits.output, func(format string, args ...any) { t.Say(slog.LevelWarn, format, args...) })
 	for i := range o.lambda.processes {
 		fs.free <- &function{of: fs, number: i + 1, output: processOutput{of: fs.output, number: i + 1}}
 	}
@@ -376,7 +377,7 @@ func (o *consumeOptions) source(region string) func(stream string) lambda.Source
 }
 
 // byFunctions has functions of Lambda handle what is read.
-func (o *consumeOptions) byFunctions(t terminal, region string) (destination, error) {
+func (o *consumeOptions) byFunctions(t cli.Terminal, region string) (destination, error) {
 	fs := o.functions(t, region)
 	to, err := o.byFunction(t, fs.invoke, region)
 	to.close = fs.close

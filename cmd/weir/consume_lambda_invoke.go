@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
 	"github.com/weir-go/weir/lambda"
 )
 
@@ -28,7 +29,7 @@ type invoker struct {
 func invokeURL(given, app string) (string, error) {
 	u, err := url.Parse(given)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-		return "", usagef("--invoke %.140q: write it like http://127.0.0.1:9000, or with the path of a function, /2015-03-31/functions/NAME/invocations", given)
+		return "", cli.Usagef("--invoke %.140q: write it like http://127.0.0.1:9000, or with the path of a function, /2015-03-31/functions/NAME/invocations", given)
 	}
 	if strings.Trim(u.Path, "/") == "" {
 		u.Path = "/2015-03-31/functions/" + url.PathEscape(app) + "/invocations"
@@ -37,7 +38,7 @@ func invokeURL(given, app string) (string, error) {
 }
 
 // byInvoking has the function behind a URL handle what is read.
-func (o *consumeOptions) byInvoking(t terminal, region string) (destination, error) {
+func (o *consumeOptions) byInvoking(t cli.Terminal, region string) (destination, error) {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.MaxIdleConnsPerHost = 100
 	i := &invoker{o.lambda.invoke, &http.Client{
@@ -101,7 +102,7 @@ func line(text []byte) string {
 	if cut := []rune(all); len(cut) > most {
 		all = string(cut[:most]) + "…"
 	}
-	return visible(all)
+	return cli.Visible(all)
 }
 
 // lambdaNames are flags that Lambda's users know, and what they are here. Each stands for one of
@@ -121,7 +122,7 @@ func (n *lambdaNames) register(f *lambdaFlags) {
 	flags.StringVar(&n.position, "starting-position", "", "--from for --lambda, by Lambda's name: TRIM_HORIZON, LATEST or AT_TIMESTAMP")
 	flags.StringVar(&n.at, "starting-position-timestamp", "", "the `TIME` of AT_TIMESTAMP, such as 2026-03-01T12:00:00Z or seconds since 1970")
 	flags.StringVar(&n.criteria, "filter-criteria", "", "--filter for --lambda, as Lambda's `JSON`: {\"Filters\":[{\"Pattern\":\"…\"}]}")
-	mustComplete(f.flag, "starting-position", "TRIM_HORIZON", "LATEST", "AT_TIMESTAMP")
+	cli.MustComplete(f.flag, "starting-position", "TRIM_HORIZON", "LATEST", "AT_TIMESTAMP")
 }
 
 // apply sets weir's flags. It runs before these are looked at.
@@ -130,21 +131,21 @@ func (n *lambdaNames) apply(f *lambdaFlags) error {
 	if f.command == "" && f.invoke == "" {
 		for _, name := range aboutNames {
 			if given(name) {
-				return usagef("--%s is about functions of AWS Lambda: give --lambda or --invoke, too", name)
+				return cli.Usagef("--%s is about functions of AWS Lambda: give --lambda or --invoke, too", name)
 			}
 		}
 		return nil
 	}
 	for name, ours := range map[string]string{"maximum-batching-window-in-seconds": "batch-wait", "starting-position": "from", "filter-criteria": "filter"} {
 		if given(name) && given(ours) {
-			return usagef("--%s and --%s are two names of one thing: give one of them", name, ours)
+			return cli.Usagef("--%s and --%s are two names of one thing: give one of them", name, ours)
 		}
 	}
 	set := func(name, value string) error { return f.flag.Flags().Set(name, value) }
 	var problems []error
 	if given("maximum-batching-window-in-seconds") {
 		if n.window < 0 || n.window > 300 {
-			return usagef("--maximum-batching-window-in-seconds %d: want 0 to 300", n.window)
+			return cli.Usagef("--maximum-batching-window-in-seconds %d: want 0 to 300", n.window)
 		}
 		problems = append(problems, set("batch-wait", (time.Duration(n.window)*time.Second).String()))
 	}
@@ -170,7 +171,7 @@ func (n *lambdaNames) apply(f *lambdaFlags) error {
 // from is Lambda's starting position as --from has it.
 func (n *lambdaNames) from() (string, error) {
 	if (n.position == "AT_TIMESTAMP") != (n.at != "") {
-		return "", usagef("--starting-position AT_TIMESTAMP and --starting-position-timestamp go together")
+		return "", cli.Usagef("--starting-position AT_TIMESTAMP and --starting-position-timestamp go together")
 	}
 	switch n.position {
 	case "TRIM_HORIZON":
@@ -184,9 +185,9 @@ func (n *lambdaNames) from() (string, error) {
 		if at, err := time.Parse(time.RFC3339Nano, n.at); err == nil {
 			return at.UTC().Format(time.RFC3339Nano), nil
 		}
-		return "", usagef("--starting-position-timestamp %.60q: write it like 2026-03-01T12:00:00Z, or in seconds since 1970", n.at)
+		return "", cli.Usagef("--starting-position-timestamp %.60q: write it like 2026-03-01T12:00:00Z, or in seconds since 1970", n.at)
 	}
-	return "", usagef("--starting-position %.60q: there are TRIM_HORIZON, LATEST and AT_TIMESTAMP", n.position)
+	return "", cli.Usagef("--starting-position %.60q: there are TRIM_HORIZON, LATEST and AT_TIMESTAMP", n.position)
 }
 
 // criteriaPatterns are the patterns of Lambda's FilterCriteria.
@@ -197,15 +198,15 @@ func criteriaPatterns(criteria string) ([]string, error) {
 	read := json.NewDecoder(strings.NewReader(criteria))
 	read.DisallowUnknownFields()
 	if err := read.Decode(&given); err != nil || read.More() {
-		return nil, usagef(`--filter-criteria is not Lambda's JSON: write it like {"Filters":[{"Pattern":"{\"data\":{\"kind\":[\"order\"]}}"}]}`)
+		return nil, cli.Usagef(`--filter-criteria is not Lambda's JSON: write it like {"Filters":[{"Pattern":"{\"data\":{\"kind\":[\"order\"]}}"}]}`)
 	}
 	if len(given.Filters) == 0 {
-		return nil, usagef("--filter-criteria has no Filters: leave it out to get all records")
+		return nil, cli.Usagef("--filter-criteria has no Filters: leave it out to get all records")
 	}
 	patterns := make([]string, 0, len(given.Filters))
 	for i, f := range given.Filters {
 		if !strings.HasPrefix(strings.TrimSpace(f.Pattern), "{") {
-			return nil, usagef("--filter-criteria: Filters[%d] has no Pattern that is a JSON object in a string", i)
+			return nil, cli.Usagef("--filter-criteria: Filters[%d] has no Pattern that is a JSON object in a string", i)
 		}
 		patterns = append(patterns, f.Pattern)
 	}

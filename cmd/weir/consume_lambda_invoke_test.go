@@ -12,10 +12,13 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/cmd/weir/internal/clitest"
 )
 
 func TestAnEmulatorsFunctionIsInvoked(t *testing.T) {
-	server, endpoint := kinesisServer(t)
+	server, endpoint := clitest.Kinesis(t)
 	server.CreateStream("s", 1)
 	for i := range 6 {
 		server.Put("s", "k", fmt.Appendf(nil, `{"n":%d}`, i))
@@ -55,7 +58,7 @@ func TestAnEmulatorsFunctionIsInvoked(t *testing.T) {
 		}
 	}))
 	defer emulator.Close()
-	c := start(t, "", "consume", endpoint, "--stream=s", "--app=my-app", "--store=memory:", "--invoke="+emulator.URL,
+	c := clitest.Start(t, "", "consume", endpoint, "--stream=s", "--app=my-app", "--store=memory:", "--invoke="+emulator.URL,
 		"--starting-position=TRIM_HORIZON", `--filter-criteria={"Filters":[{"Pattern":"{\"data\":{\"n\":[{\"numeric\":[\">\",1]}]}}"}]}`)
 	for end := time.Now().Add(time.Minute); ; {
 		mu.Lock()
@@ -65,25 +68,25 @@ func TestAnEmulatorsFunctionIsInvoked(t *testing.T) {
 			break
 		}
 		if time.Now().After(end) {
-			t.Fatal(c.err.String())
+			t.Fatal(c.Err.String())
 		}
 	}
-	if code := c.interrupt(t); code != exitDone {
+	if code := c.Interrupt(t); code != cli.ExitDone {
 		t.Errorf("exit code %d", code)
 	}
 	if said := strings.Join(got, " "); said != `{"n":2} {"n":3} {"n":4} {"n":5}` {
 		t.Errorf("the function got %s", said)
 	}
 	for _, why := range []string{"429 Too Many Requests", "ValueError: first time", "307 Temporary Redirect"} {
-		if !strings.Contains(c.err.String(), why) {
-			t.Errorf("standard error lacks %q: %s", why, c.err)
+		if !strings.Contains(c.Err.String(), why) {
+			t.Errorf("standard error lacks %q: %s", why, c.Err)
 		}
 	}
 }
 
 func TestAFunctionThatIsInvokedIsBounded(t *testing.T) {
 	t.Parallel()
-	server, endpoint := kinesisServer(t)
+	server, endpoint := clitest.Kinesis(t)
 	server.CreateStream("s", 1)
 	server.Put("s", "k", []byte("x"))
 	release := make(chan struct{})
@@ -107,23 +110,23 @@ func TestAFunctionThatIsInvokedIsBounded(t *testing.T) {
 	defer emulator.Close()
 	defer close(release)
 	dead := filepath.Join(t.TempDir(), "dead.ndjson")
-	c := start(t, "", "consume", endpoint, "--stream=s", "--app=a", "--store=memory:", "--invoke="+emulator.URL, "--lambda-timeout=4s",
+	c := clitest.Start(t, "", "consume", endpoint, "--stream=s", "--app=a", "--store=memory:", "--invoke="+emulator.URL, "--lambda-timeout=4s",
 		"--function-response-types=ReportBatchItemFailures", "--maximum-retry-attempts=2", "--patience=0", "--dead=file:"+dead)
 	for end := time.Now().Add(time.Minute); ; {
 		if letters, err := os.ReadFile(dead); err == nil && len(letters) > 0 {
 			break
 		}
 		if time.Now().After(end) {
-			t.Fatal(c.err.String())
+			t.Fatal(c.Err.String())
 		}
 		time.Sleep(10 * time.Millisecond) // the file is looked at again
 	}
-	if code := c.interrupt(t); code != exitDone {
+	if code := c.Interrupt(t); code != cli.ExitDone {
 		t.Errorf("exit code %d", code)
 	}
 	for _, why := range []string{"has not answered in time", "more than 6 MiB"} {
-		if !strings.Contains(c.err.String(), why) {
-			t.Errorf("standard error lacks %q: %s", why, c.err)
+		if !strings.Contains(c.Err.String(), why) {
+			t.Errorf("standard error lacks %q: %s", why, c.Err)
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
 	"github.com/weir-go/weir/lambda"
 )
 
@@ -23,13 +24,13 @@ var aboutLimits = []string{"maximum-record-age-in-seconds", "tumbling-window-in-
 
 func (l *lambdaLimits) register(f *lambdaFlags) {
 	flags := f.flag.Flags()
-	flags.Var(&number[int]{to: &l.age, parse: parseRecordAge, low: -1, high: 604_800, want: "60 to 604800, or -1 for no limit"}, "maximum-record-age-in-seconds",
+	flags.Var(&cli.Number[int]{To: &l.age, Parse: parseRecordAge, Low: -1, High: 604_800, Want: "60 to 604800, or -1 for no limit"}, "maximum-record-age-in-seconds",
 		"give records that are older up without a try, 60 to 604800; -1 is no limit (default -1). --max-age gives up only what has failed")
-	flags.Var(&number[int]{to: &l.window, parse: strconv.Atoi, low: 0, high: 900, want: "0 to 900"}, "tumbling-window-in-seconds",
+	flags.Var(&cli.Number[int]{To: &l.window, Parse: strconv.Atoi, Low: 0, High: 900, Want: "0 to 900"}, "tumbling-window-in-seconds",
 		"give the function the records in windows of the time at which they arrived, with a state from answer to answer, 1 to 900; 0 is without (default 0)")
-	flags.Var(&number[int]{to: &l.memory, parse: parseSize, low: 16 << 20, high: 1 << 40, want: "16MiB to 1024GiB"}, "lambda-memory",
+	flags.Var(&cli.Number[int]{To: &l.memory, Parse: cli.ParseSize, Low: 16 << 20, High: 1 << 40, Want: "16MiB to 1024GiB"}, "lambda-memory",
 		"kill and start again a process of --lambda that uses more memory than so many bytes with all that it started, such as 512MiB; from 16MiB, on Linux only (default: no bound)")
-	flags.Var(&number[int]{to: &l.output, parse: parseOutputRate, low: 0, high: 1 << 30, want: "1KiB to 1GiB, or 0 for no bound"}, "lambda-output",
+	flags.Var(&cli.Number[int]{To: &l.output, Parse: parseOutputRate, Low: 0, High: 1 << 30, Want: "1KiB to 1GiB, or 0 for no bound"}, "lambda-output",
 		"pass on so many bytes a second of what each process of --lambda writes, and ten times as many at once, and drop the rest; 0 is no bound (default 256KiB)")
 }
 
@@ -50,11 +51,11 @@ func (l *lambdaLimits) apply(f *lambdaFlags, o *consumeOptions) error {
 	}
 	switch {
 	case given("lambda-output") && f.invoke != "":
-		return usagef("--lambda-output is about processes that --lambda starts; --invoke starts none")
+		return cli.Usagef("--lambda-output is about processes that --lambda starts; --invoke starts none")
 	case l.memory > 0 && f.invoke != "":
-		return usagef("--lambda-memory is about processes that --lambda starts; --invoke starts none")
+		return cli.Usagef("--lambda-memory is about processes that --lambda starts; --invoke starts none")
 	case l.memory > 0 && !measuresMemory:
-		return usagef("--lambda-memory is for Linux, where weir can see what processes use: leave it out here")
+		return cli.Usagef("--lambda-memory is for Linux, where weir can see what processes use: leave it out here")
 	}
 	if l.window > 0 {
 		if err := l.checkWindow(f, o); err != nil {
@@ -65,9 +66,9 @@ func (l *lambdaLimits) apply(f *lambdaFlags, o *consumeOptions) error {
 		const name = "maximum-record-age-in-seconds"
 		switch {
 		case f.flag.Flags().Changed("max-age"):
-			return usagef("--%s gives up what is older, and --max-age only what has also failed: give one of them", name)
+			return cli.Usagef("--%s gives up what is older, and --max-age only what has also failed: give one of them", name)
 		case o.giveUp.dead == "":
-			return usagef("--%s is about giving records up: say where their letters go, with --dead file:PATH", name)
+			return cli.Usagef("--%s is about giving records up: say where their letters go, with --dead file:PATH", name)
 		}
 		o.giveUp.rejects = true
 	}
@@ -90,16 +91,16 @@ func (l *lambdaLimits) checkWindow(f *lambdaFlags, o *consumeOptions) error {
 		{"dead", given("dead")},
 	} {
 		if c.on {
-			return usagef("--%s does not go with --tumbling-window-in-seconds: a window is of all of its records, so none is given up, and a call that fails is made again until it succeeds", c.name)
+			return cli.Usagef("--%s does not go with --tumbling-window-in-seconds: a window is of all of its records, so none is given up, and a call that fails is made again until it succeeds", c.name)
 		}
 	}
 	switch {
 	case f.factor > 1:
-		return usagef("--parallelization-factor does not go with --tumbling-window-in-seconds: a window's records are handled one after the other")
+		return cli.Usagef("--parallelization-factor does not go with --tumbling-window-in-seconds: a window's records are handled one after the other")
 	case o.settings.Parallel.Keys > 1:
-		return usagef("--parallel does not go with --tumbling-window-in-seconds: a window's records are handled one after the other")
+		return cli.Usagef("--parallel does not go with --tumbling-window-in-seconds: a window's records are handled one after the other")
 	case o.settings.Filter.NotJSON == weir.FailNotJSON:
-		return usagef("--filter-not-json fail does not go with --tumbling-window-in-seconds: no record fails by itself there; use pass or drop")
+		return cli.Usagef("--filter-not-json fail does not go with --tumbling-window-in-seconds: no record fails by itself there; use pass or drop")
 	}
 	return nil
 }
@@ -116,12 +117,12 @@ func (l *lambdaLimits) megabytes() int {
 func (l *lambdaLimits) maxAge() time.Duration { return time.Duration(max(l.age, 0)) * time.Second }
 
 // byFunction has a function handle what is read, in a way to invoke it.
-func (o *consumeOptions) byFunction(t terminal, invoke func(context.Context, *weir.Batch, []byte) ([]byte, error), region string) (destination, error) {
+func (o *consumeOptions) byFunction(t cli.Terminal, invoke func(context.Context, *weir.Batch, []byte) ([]byte, error), region string) (destination, error) {
 	limits := &o.lambda.limits
 	h := lambda.Handler{
 		Invoke: invoke, Source: o.source(region), Report: len(o.lambda.respond) > 0, MaxAge: limits.maxAge(),
 		Retries: func(b *weir.Batch, err error, attempt int, pause time.Duration) {
-			t.say(slog.LevelWarn, "the function failed in a window of %s/%s (attempt %d, next in %v): %v", b.Stream, b.Shard, attempt, pause.Round(time.Millisecond), err)
+			t.Say(slog.LevelWarn, "the function failed in a window of %s/%s (attempt %d, next in %v): %v", b.Stream, b.Shard, attempt, pause.Round(time.Millisecond), err)
 		},
 	}
 	if limits.window == 0 {

@@ -13,6 +13,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/cmd/weir/internal/clitest"
 )
 
 // beSum is a runtime client with a function that sums up numbers in windows, if it is to be one.
@@ -92,7 +95,7 @@ func sums(t *testing.T, said string) (total int) {
 // records again: the sums are those of all records.
 func TestAFunctionSumsUpInWindowsAcrossWorkers(t *testing.T) {
 	t.Parallel()
-	server, endpoint := kinesisServer(t)
+	server, endpoint := clitest.Kinesis(t)
 	server.CreateStream("s", 1)
 	args := []string{"consume", endpoint, "--stream=s", "--app=a", "--store=sqlite:" + filepath.Join(t.TempDir(), "s.db"),
 		"--lambda-processes=1", "--tumbling-window-in-seconds=3", "--batch-size=7", "--lambda", functionCommand(t, "sums")}
@@ -103,31 +106,31 @@ func TestAFunctionSumsUpInWindowsAcrossWorkers(t *testing.T) {
 			want += n
 		}
 	}
-	first := start(t, "", args...)
+	first := clitest.Start(t, "", args...)
 	put(1, 50)
-	first.err.await(t, "the function has them", func(s string) bool { return strings.Contains(s, "number 49\n") })
-	if code := first.interrupt(t); code != exitDone {
-		t.Errorf("exit code %d: %s", code, first.err)
+	first.Err.Await(t, "the function has them", func(s string) bool { return strings.Contains(s, "number 49\n") })
+	if code := first.Interrupt(t); code != cli.ExitDone {
+		t.Errorf("exit code %d: %s", code, first.Err)
 	}
-	second := start(t, "", args...)
+	second := clitest.Start(t, "", args...)
 	put(50, 100)
-	second.err.await(t, "all windows have ended", func(s string) bool { return sums(t, first.err.String()+s) >= want })
-	if code := second.interrupt(t); code != exitDone {
-		t.Errorf("exit code %d: %s", code, second.err)
+	second.Err.Await(t, "all windows have ended", func(s string) bool { return sums(t, first.Err.String()+s) >= want })
+	if code := second.Interrupt(t); code != cli.ExitDone {
+		t.Errorf("exit code %d: %s", code, second.Err)
 	}
-	if got := sums(t, first.err.String()+second.err.String()); got != want {
+	if got := sums(t, first.Err.String()+second.Err.String()); got != want {
 		t.Errorf("%d, want %d", got, want)
 	}
 	// On a slow machine the window may have ended before the first worker did.
-	if !strings.Contains(first.err.String(), "] sum ") && !strings.Contains(second.err.String(), "number 49\n") {
-		t.Errorf("the second worker began after the window's start: %s", second.err)
+	if !strings.Contains(first.Err.String(), "] sum ") && !strings.Contains(second.Err.String(), "number 49\n") {
+		t.Errorf("the second worker began after the window's start: %s", second.Err)
 	}
 }
 
 func TestAFunctionIsToldItsMemory(t *testing.T) {
 	for memory, want := range map[int]string{0: "128", 512 << 20: "512"} {
 		o := consumeOptions{app: "a", lambda: lambdaFlags{processes: 1, limits: lambdaLimits{memory: memory}}}
-		fs := o.functions(terminal{}, "eu-west-1")
+		fs := o.functions(cli.Terminal{}, "eu-west-1")
 		if env := strings.Join(fs.env, "\n") + "\n"; !strings.Contains(env, "AWS_LAMBDA_FUNCTION_MEMORY_SIZE="+want+"\n") {
 			t.Error(env)
 		}

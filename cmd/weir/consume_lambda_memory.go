@@ -119,7 +119,7 @@ func (fs *functions) bounded(cmd *exec.Cmd, number int) error {
 	}
 	if n := int(used.Load()); n > 0 {
 		err = &memoryError{n, fs.memory.most}
-		fs.t.say(slog.LevelWarn, "the process of function %d is started again: %v", number, err)
+		fs.t.Say(slog.LevelWarn, "the process of function %d is started again: %v", number, err)
 	}
 	return err
 }

@@ -9,6 +9,9 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/cmd/weir/internal/clitest"
 )
 
 func TestTheStatOfAProcess(t *testing.T) {
@@ -111,18 +114,18 @@ func TestTheBoundOfMemoryKillsWhatUsesMore(t *testing.T) {
 // A function that takes more and more memory is killed and started again, and its batch handled.
 func TestAFunctionThatLeaksIsStartedAgain(t *testing.T) {
 	t.Parallel()
-	server, endpoint := kinesisServer(t)
+	server, endpoint := clitest.Kinesis(t)
 	server.CreateStream("s", 1)
 	server.Put("s", "k", []byte("x"))
-	c := start(t, "", "consume", endpoint, "--stream=s", "--app=a", "--store=memory:", "--lambda-processes=1", "--lambda-memory=200MiB",
+	c := clitest.Start(t, "", "consume", endpoint, "--stream=s", "--app=a", "--store=memory:", "--lambda-processes=1", "--lambda-memory=200MiB",
 		"--lambda", functionCommand(t, "leaks"))
-	c.err.await(t, "the record", func(s string) bool { return strings.Contains(s, "got x") })
-	if code := c.interrupt(t); code != exitDone {
+	c.Err.Await(t, "the record", func(s string) bool { return strings.Contains(s, "got x") })
+	if code := c.Interrupt(t); code != cli.ExitDone {
 		t.Errorf("exit code %d", code)
 	}
 	for _, says := range []string{"the process of function 1 is started again", "ended in the middle of a call: it used", "--lambda-memory allows 200 MiB"} {
-		if !strings.Contains(c.err.String(), says) {
-			t.Errorf("standard error lacks %q: %s", says, c.err)
+		if !strings.Contains(c.Err.String(), says) {
+			t.Errorf("standard error lacks %q: %s", says, c.Err)
 		}
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/weir-go/weir/cmd/weir/internal/clitest"
 )
 
 func TestHowMuchAProcessMayWrite(t *testing.T) {
@@ -43,7 +45,7 @@ func TestHowMuchAProcessMayWrite(t *testing.T) {
 // What is beyond the rate is dropped and told once a minute, by process, and no other is affected.
 func TestAProcessThatFloodsIsCutAndTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		out, told := newOutput(), newOutput()
+		out, told := clitest.NewOutput(), clitest.NewOutput()
 		o := passOutput(out, 2, 1000, func(format string, args ...any) { fmt.Fprintf(told, format+"\n", args...) })
 		floods, quiet := &processOutput{of: o, number: 1}, &processOutput{of: o, number: 2}
 		line := []byte(strings.Repeat("x", 99) + "\n")
@@ -56,7 +58,7 @@ func TestAProcessThatFloodsIsCutAndTold(t *testing.T) {
 			_, _ = quiet.Write([]byte("quiet\n"))
 			time.Sleep(time.Second)
 		}
-		if got := len(told.lines()); got != 2 {
+		if got := len(told.Lines()); got != 2 {
 			t.Errorf("told %d times in two minutes and a half: %s", got, told)
 		}
 		o.close()
@@ -65,7 +67,7 @@ func TestAProcessThatFloodsIsCutAndTold(t *testing.T) {
 			t.Errorf("%d lines passed, and %d of the other", passed, other)
 		}
 		dropped := 0
-		for _, l := range told.lines() {
+		for _, l := range told.Lines() {
 			n, number := 0, 0
 			if _, err := fmt.Sscanf(l, "%d bytes that function %d wrote were dropped", &n, &number); err != nil || number != 1 {
 				t.Error(l, err)

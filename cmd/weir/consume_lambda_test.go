@@ -12,6 +12,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/cmd/weir/internal/clitest"
 )
 
 // asFunction is set for a test program that is to be a function of Lambda, and says which.
@@ -99,17 +102,17 @@ func TestAFunctionThatFailsOnceHandlesAll(t *testing.T) {
 		"throws": "ValueError: first time", "dies": "exit status 3", "hangs": "has not answered in time",
 	} {
 		t.Run(kind, func(t *testing.T) {
-			server, endpoint := kinesisServer(t)
+			server, endpoint := clitest.Kinesis(t)
 			server.CreateStream("s", 1)
 			for i := range 10 {
 				server.Put("s", "k", fmt.Appendf(nil, "%d;", i))
 			}
-			c := start(t, "", "consume", endpoint, "--stream=s", "--app=a", "--store=memory:", "--lambda-processes=1", "--lambda-timeout=2s", "--lambda", functionCommand(t, kind))
-			c.err.await(t, "all records", func(s string) bool { return strings.Count(s, "got ") >= 10 })
-			if code := c.interrupt(t); code != exitDone {
+			c := clitest.Start(t, "", "consume", endpoint, "--stream=s", "--app=a", "--store=memory:", "--lambda-processes=1", "--lambda-timeout=2s", "--lambda", functionCommand(t, kind))
+			c.Err.Await(t, "all records", func(s string) bool { return strings.Count(s, "got ") >= 10 })
+			if code := c.Interrupt(t); code != cli.ExitDone {
 				t.Errorf("exit code %d", code)
 			}
-			said, at := c.err.String(), 0
+			said, at := c.Err.String(), 0
 			for i := range 10 {
 				line := fmt.Sprintf("[function 1] got %d;\n", i)
 				found := strings.Index(said[at:], line)
@@ -127,32 +130,32 @@ func TestAFunctionThatFailsOnceHandlesAll(t *testing.T) {
 
 func TestAProcessThatEndsAfterItsAnswerFailsAtNothing(t *testing.T) {
 	t.Parallel()
-	server, endpoint := kinesisServer(t)
+	server, endpoint := clitest.Kinesis(t)
 	server.CreateStream("s", 1)
 	for i := range 10 {
 		server.Put("s", "k", fmt.Appendf(nil, "%d;", i))
 	}
-	c := start(t, "", "consume", endpoint, "--stream=s", "--app=a", "--store=memory:", "--lambda-processes=1", "--batch-size=1", "--lambda", functionCommand(t, "leaves"))
-	c.err.await(t, "all records", func(s string) bool { return strings.Contains(s, "got 9;") })
-	if code := c.interrupt(t); code != exitDone {
+	c := clitest.Start(t, "", "consume", endpoint, "--stream=s", "--app=a", "--store=memory:", "--lambda-processes=1", "--batch-size=1", "--lambda", functionCommand(t, "leaves"))
+	c.Err.Await(t, "all records", func(s string) bool { return strings.Contains(s, "got 9;") })
+	if code := c.Interrupt(t); code != cli.ExitDone {
 		t.Errorf("exit code %d", code)
 	}
-	if said := c.err.String(); strings.Contains(said, "the handler failed") || strings.Count(said, "got ") != 10 {
+	if said := c.Err.String(); strings.Contains(said, "the handler failed") || strings.Count(said, "got ") != 10 {
 		t.Error(said)
 	}
 }
 
 func TestARecordThatAFunctionNamesIsGivenUpAlone(t *testing.T) {
-	server, endpoint := kinesisServer(t)
+	server, endpoint := clitest.Kinesis(t)
 	server.CreateStream("s", 1)
 	for _, data := range []string{"0;", "poison", "1;"} {
 		server.Put("s", "k", []byte(data))
 	}
 	dead := filepath.Join(t.TempDir(), "dead.ndjson")
-	c := start(t, "", "consume", endpoint, "--stream=s", "--app=a", "--store=memory:", "--lambda", functionCommand(t, "reports"),
+	c := clitest.Start(t, "", "consume", endpoint, "--stream=s", "--app=a", "--store=memory:", "--lambda", functionCommand(t, "reports"),
 		"--function-response-types=ReportBatchItemFailures", "--maximum-retry-attempts=1", "--patience=0", "--dead=file:"+dead)
-	c.err.await(t, "the record behind it", func(s string) bool { return strings.Contains(s, "got 1;") })
-	if code := c.interrupt(t); code != exitDone {
+	c.Err.Await(t, "the record behind it", func(s string) bool { return strings.Contains(s, "got 1;") })
+	if code := c.Interrupt(t); code != cli.ExitDone {
 		t.Errorf("exit code %d", code)
 	}
 	letters, err := os.ReadFile(dead)
@@ -165,24 +168,24 @@ func TestARecordThatAFunctionNamesIsGivenUpAlone(t *testing.T) {
 }
 
 func TestAFunctionThatCannotStartIsTold(t *testing.T) {
-	server, endpoint := kinesisServer(t)
+	server, endpoint := clitest.Kinesis(t)
 	server.CreateStream("s", 1)
 	server.Put("s", "k", []byte("x"))
-	c := start(t, "", "consume", endpoint, "--stream=s", "--app=a", "--store=memory:", "--lambda", functionCommand(t, "unable"))
-	c.err.await(t, "the reason", func(s string) bool { return strings.Contains(s, "Runtime.ImportModuleError: no module named app") })
-	if code := c.interrupt(t); code != exitDone {
+	c := clitest.Start(t, "", "consume", endpoint, "--stream=s", "--app=a", "--store=memory:", "--lambda", functionCommand(t, "unable"))
+	c.Err.Await(t, "the reason", func(s string) bool { return strings.Contains(s, "Runtime.ImportModuleError: no module named app") })
+	if code := c.Interrupt(t); code != cli.ExitDone {
 		t.Errorf("exit code %d", code)
 	}
 }
 
 func TestAFunctionDoesNotGetCredentialsUnlessTheyArePassed(t *testing.T) {
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
-	t.Setenv(storeVariable, "secret store")
-	o := consumeOptions{app: "a", lambda: lambdaFlags{processes: 1, pass: []string{storeVariable}}}
-	fs := o.functions(terminal{}, "eu-west-1")
+	t.Setenv(cli.StoreVariable, "secret store")
+	o := consumeOptions{app: "a", lambda: lambdaFlags{processes: 1, pass: []string{cli.StoreVariable}}}
+	fs := o.functions(cli.Terminal{}, "eu-west-1")
 	defer func() { _ = fs.close() }()
 	env := strings.Join(fs.env, "\n")
-	if strings.Contains(env, "AWS_SECRET_ACCESS_KEY=") || !strings.Contains(env, storeVariable+"=secret store") || !strings.Contains(env, "AWS_REGION=eu-west-1") {
+	if strings.Contains(env, "AWS_SECRET_ACCESS_KEY=") || !strings.Contains(env, cli.StoreVariable+"=secret store") || !strings.Contains(env, "AWS_REGION=eu-west-1") {
 		t.Error(env)
 	}
 }
@@ -244,14 +247,14 @@ func TestWrongFlagsOfFunctions(t *testing.T) {
 		{"--lambda=x --starting-position=AT_TIMESTAMP --starting-position-timestamp=noon", "seconds since 1970"},
 		{"--lambda=x --starting-position=LATEST --from=oldest", "two names of one thing"},
 	} {
-		if _, said := refused(t, exitUsage, strings.Fields(consume+c.args)...); !strings.Contains(said, c.says) {
+		if _, said := clitest.MustExit(t, cli.ExitUsage, strings.Fields(consume+c.args)...); !strings.Contains(said, c.says) {
 			t.Errorf("%s: %s", c.args, said)
 		}
 	}
 }
 
 func TestOutputOfProcessesIsWholeLines(t *testing.T) {
-	out := newOutput()
+	out := clitest.NewOutput()
 	p := &prefixed{w: out, prefix: "[1] "}
 	for _, part := range []string{"a", "b\nc", "\n\n", strings.Repeat("x", 3*longestOutputLine), "\nend"} {
 		if n, err := p.Write([]byte(part)); n != len(part) || err != nil {
@@ -260,7 +263,7 @@ func TestOutputOfProcessesIsWholeLines(t *testing.T) {
 	}
 	p.flush()
 	want := []string{"[1] ab", "[1] c", "[1] " + strings.Repeat("x", longestOutputLine) + " …", "[1] end"}
-	if got := out.lines(); strings.Join(got, "\n") != strings.Join(want, "\n") {
+	if got := out.Lines(); strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("%d lines", len(got))
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
 	"github.com/weir-go/weir/emfweir"
 	"github.com/weir-go/weir/promweir"
 )
@@ -32,7 +33,7 @@ func (f *metricsFlags) check(cmd *cobra.Command) (err error) {
 	}
 	if f.addr == "" {
 		if f.emf.to == "" && cmd.Flags().Changed("metrics-by-shard") {
-			return usagef("--metrics-by-shard says how --metrics and --metrics-emf tell: say --metrics ADDR or --metrics-emf stderr, too")
+			return cli.Usagef("--metrics-by-shard says how --metrics and --metrics-emf tell: say --metrics ADDR or --metrics-emf stderr, too")
 		}
 		return nil
 	}
@@ -51,7 +52,7 @@ type metrics struct {
 func (f *metricsFlags) observe(options *weir.Options) (metrics, error) {
 	m := metrics{to: f.emf}
 	if f.addr != "" {
-		m.of = promweir.New(options, promweir.Config{ShardLabel: f.shards, Version: version})
+		m.of = promweir.New(options, promweir.Config{ShardLabel: f.shards, Version: cli.Version})
 	}
 	var err error
 	if f.emf.to != "" {
@@ -71,7 +72,7 @@ func (m metrics) watch(c *weir.Consumer) {
 }
 
 // write writes lines for CloudWatch until stop is called.
-func (m metrics) write(ctx context.Context, t terminal) (stop func() error, err error) {
+func (m metrics) write(ctx context.Context, t cli.Terminal) (stop func() error, err error) {
 	if m.emf == nil {
 		return func() error { return nil }, nil
 	}

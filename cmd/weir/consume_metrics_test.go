@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"path/filepath"
@@ -10,36 +9,24 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/cmd/weir/internal/clitest"
 )
 
-// page is what is answered to a GET.
-func page(t *testing.T, url string) (int, string) {
-	t.Helper()
-	resp, err := http.Get(url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return resp.StatusCode, string(body)
-}
-
 func TestConsumeTellsPrometheusWhatItHandles(t *testing.T) {
-	server, endpoint := kinesisServer(t)
+	server, endpoint := clitest.Kinesis(t)
 	server.CreateStream("s", 1)
 	for i := range 10 {
 		server.Put("s", fmt.Sprint(i), []byte("x"))
 	}
 	store := "--store=sqlite:" + filepath.Join(t.TempDir(), "leases.db")
-	c := start(t, "", "consume", endpoint, store, "--stream=s", "--app=a", "--metrics=0")
+	c := clitest.Start(t, "", "consume", endpoint, store, "--stream=s", "--app=a", "--metrics=0")
 	link := regexp.MustCompile(`http://127\.0\.0\.1:\d+/`)
-	c.err.await(t, "the address", link.MatchString)
-	base := link.FindString(c.err.String())
+	c.Err.Await(t, "the address", link.MatchString)
+	base := link.FindString(c.Err.String())
 	for end := time.Now().Add(time.Minute); ; {
-		code, body := page(t, base+"metrics")
+		code, body := clitest.Get(t, base+"metrics")
 		if code != http.StatusOK {
 			t.Fatalf("%d %s", code, body)
 		}
@@ -53,17 +40,17 @@ func TestConsumeTellsPrometheusWhatItHandles(t *testing.T) {
 			t.Fatal(body)
 		}
 	}
-	if code, _ := page(t, base+"livez"); code != http.StatusNotFound {
+	if code, _ := clitest.Get(t, base+"livez"); code != http.StatusNotFound {
 		t.Errorf("/livez: %d without --health", code)
 	}
-	if code := c.interrupt(t); code != exitDone {
-		t.Errorf("exit code %d, %s", code, c.err)
+	if code := c.Interrupt(t); code != cli.ExitDone {
+		t.Errorf("exit code %d, %s", code, c.Err)
 	}
 }
 
 // Two flags with one address are one server.
 func TestMetricsAndHealthShareAnAddress(t *testing.T) {
-	server, endpoint := kinesisServer(t)
+	server, endpoint := clitest.Kinesis(t)
 	server.CreateStream("s", 1)
 	free, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -72,26 +59,26 @@ func TestMetricsAndHealthShareAnAddress(t *testing.T) {
 	addr := free.Addr().String()
 	free.Close()
 	_, port, _ := net.SplitHostPort(addr)
-	c := start(t, "", "consume", endpoint, "--store=memory:", "--stream=s", "--app=a", "--health="+port, "--metrics="+addr)
-	c.err.await(t, "the address", func(s string) bool { return strings.Contains(s, "health and metrics: http://"+addr) })
+	c := clitest.Start(t, "", "consume", endpoint, "--store=memory:", "--stream=s", "--app=a", "--health="+port, "--metrics="+addr)
+	c.Err.Await(t, "the address", func(s string) bool { return strings.Contains(s, "health and metrics: http://"+addr) })
 	for _, path := range []string{"/livez", "/metrics"} {
-		if code, body := page(t, "http://"+addr+path); code != http.StatusOK {
+		if code, body := clitest.Get(t, "http://"+addr+path); code != http.StatusOK {
 			t.Errorf("%s: %d %s", path, code, body)
 		}
 	}
-	if code := c.interrupt(t); code != exitDone {
-		t.Errorf("exit code %d, %s", code, c.err)
+	if code := c.Interrupt(t); code != cli.ExitDone {
+		t.Errorf("exit code %d, %s", code, c.Err)
 	}
 }
 
 func TestWrongMetricsFlags(t *testing.T) {
-	server, endpoint := kinesisServer(t)
+	server, endpoint := clitest.Kinesis(t)
 	server.CreateStream("s", 1)
 	args := []string{"consume", endpoint, "--stream=s", "--app=a", "--store=memory:"}
-	if _, said := refused(t, exitUsage, append(args, "--metrics=x")...); !strings.Contains(said, `--metrics "127.0.0.1:x"`) {
+	if _, said := clitest.MustExit(t, cli.ExitUsage, append(args, "--metrics=x")...); !strings.Contains(said, `--metrics "127.0.0.1:x"`) {
 		t.Errorf("an address that is none: %s", said)
 	}
-	if _, said := refused(t, exitUsage, append(args, "--metrics-by-shard=false")...); !strings.Contains(said, "say --metrics ADDR") {
+	if _, said := clitest.MustExit(t, cli.ExitUsage, append(args, "--metrics-by-shard=false")...); !strings.Contains(said, "say --metrics ADDR") {
 		t.Errorf("a flag without effect: %s", said)
 	}
 }

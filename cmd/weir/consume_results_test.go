@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/cmd/weir/internal/clitest"
 	"github.com/weir-go/weir/deadletter"
 )
 
@@ -35,26 +37,26 @@ echo '{"end":true}' >&3`
 // Two bad records among others, in batches of many: each is in a letter of its own with what the
 // command said of it, and everything else is handled.
 func TestACommandAnswersForEachRecord(t *testing.T) {
-	server, endpoint := kinesisServer(t)
+	server, endpoint := clitest.Kinesis(t)
 	server.CreateStream("s", 1)
-	text, lines := numbered(120)
-	mustRun(t, text, "put", endpoint, "--stream=s", "--key=key")
+	text, lines := clitest.Numbered(120)
+	clitest.MustRun(t, text, "put", endpoint, "--stream=s", "--key=key")
 	dead := "--dead=file:" + filepath.Join(t.TempDir(), "dead.ndjson")
-	c := start(t, "", "consume", endpoint, "--stream=s", "--app=a", "--store=memory:", "--retry-min=1ms", "--retry-max=10ms",
+	c := clitest.Start(t, "", "consume", endpoint, "--stream=s", "--app=a", "--store=memory:", "--retry-min=1ms", "--retry-max=10ms",
 		"--exec", answersEach, "--exec-results", dead, "--attempts=3", "--patience=0")
-	c.err.await(t, "both letters", func(s string) bool { return strings.Count(s, "gave up") == 2 })
-	c.out.await(t, "what is behind them", func(s string) bool { return strings.Contains(s, `\"n\":119}`) })
-	if code := c.interrupt(t); code != exitDone {
-		t.Errorf("exit code %d: %s", code, c.err)
+	c.Err.Await(t, "both letters", func(s string) bool { return strings.Count(s, "gave up") == 2 })
+	c.Out.Await(t, "what is behind them", func(s string) bool { return strings.Contains(s, `\"n\":119}`) })
+	if code := c.Interrupt(t); code != cli.ExitDone {
+		t.Errorf("exit code %d: %s", code, c.Err)
 	}
 	for n, line := range lines {
 		quoted, _ := json.Marshal(line)
-		if got := strings.Contains(c.out.String(), `"data":`+string(quoted)); got != (n != 57 && n != 99) {
+		if got := strings.Contains(c.Out.String(), `"data":`+string(quoted)); got != (n != 57 && n != 99) {
 			t.Errorf("record %d handled: %v", n, got)
 		}
 	}
 	var letters []deadletter.Item
-	for line := range strings.Lines(mustRun(t, "", "dead", "list", dead, "-o=json")) {
+	for line := range strings.Lines(clitest.MustRun(t, "", "dead", "list", dead, "-o=json")) {
 		var l deadletter.Item
 		if err := json.Unmarshal([]byte(line), &l); err != nil {
 			t.Fatal(err)
@@ -67,12 +69,12 @@ func TestACommandAnswersForEachRecord(t *testing.T) {
 	}
 
 	// handled again it still answers for itself
-	if _, said := refused(t, exitFailed, "dead", "retry", dead, "--all", "--yes", "--exec-results", "--exec", answersEach); !strings.Contains(said, "letter "+letters[0].ID+": no room") ||
+	if _, said := clitest.MustExit(t, cli.ExitFailed, "dead", "retry", dead, "--all", "--yes", "--exec-results", "--exec", answersEach); !strings.Contains(said, "letter "+letters[0].ID+": no room") ||
 		!strings.Contains(said, "letter "+letters[1].ID+": cannot be read") {
 		t.Errorf("%s", said)
 	}
 	better := strings.NewReplacer(":57}", ":-1}", ":99}", ":-1}").Replace(answersEach)
-	if got := mustRun(t, "", "dead", "retry", dead, "--all", "--yes", "--exec-results", "--exec", better); !strings.Contains(got, "2 of 2 letters handled.") || !strings.Contains(got, `"id":"`+letters[0].ID+`"`) {
+	if got := clitest.MustRun(t, "", "dead", "retry", dead, "--all", "--yes", "--exec-results", "--exec", better); !strings.Contains(got, "2 of 2 letters handled.") || !strings.Contains(got, `"id":"`+letters[0].ID+`"`) {
 		t.Errorf("%s", got)
 	}
 }
@@ -104,7 +106,7 @@ func TestWhatCommandsDoWithTheirResults(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			began := time.Now()
-			o := asking{executor{terminal{out: newOutput(), err: newOutput()}, c.command, formatJSON, false}}.
+			o := asking{executor{cli.Terminal{Out: clitest.NewOutput(), Err: clitest.NewOutput()}, c.command, cli.FormatJSON, false}}.
 				ask(t.Context(), []byte(strings.Repeat("x", 1<<20)), []string{"a", "b"})
 			got := fmt.Sprintf("%d done", o.done)
 			if o.err != nil {
@@ -123,13 +125,13 @@ func TestWhatCommandsDoWithTheirResults(t *testing.T) {
 // A command that is ended, because its shard goes to another worker, may say how far it came.
 func TestACommandThatIsEndedSaysHowFarItCame(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
-	out, asked := newOutput(), make(chan batchOutcome, 1)
+	out, asked := clitest.NewOutput(), make(chan batchOutcome, 1)
 	command := `trap 'echo "{\"id\":\"a\",\"result\":\"done\"}" >&3; echo "{\"id\":\"b\",\"result\":\"failed\"}" >&3; echo "{\"end\":true}" >&3; exit 1' TERM
 		echo ready; while :; do sleep 0.1; done`
 	go func() {
-		asked <- asking{executor{terminal{out: out, err: newOutput()}, command, formatJSON, false}}.ask(ctx, nil, []string{"a", "b"})
+		asked <- asking{executor{cli.Terminal{Out: out, Err: clitest.NewOutput()}, command, cli.FormatJSON, false}}.ask(ctx, nil, []string{"a", "b"})
 	}()
-	out.await(t, "the command", func(s string) bool { return strings.Contains(s, "ready") })
+	out.Await(t, "the command", func(s string) bool { return strings.Contains(s, "ready") })
 	cancel(weir.ErrStopping)
 	if o := <-asked; o.done != 1 || o.named || !errors.Is(o.err, weir.ErrStopping) {
 		t.Errorf("%s", shown(o))
@@ -138,15 +140,15 @@ func TestACommandThatIsEndedSaysHowFarItCame(t *testing.T) {
 
 // What a command gets has an ID, which is that of the letter.
 func TestWhatAnAnsweringCommandGets(t *testing.T) {
-	server, endpoint := kinesisServer(t)
+	server, endpoint := clitest.Kinesis(t)
 	server.CreateStream("s", 1)
-	mustRun(t, "one\ntwo\n", "put", endpoint, "--stream=s")
-	c := start(t, "", "consume", endpoint, "--stream=s", "--app=a", "--store=memory:", "--exec", "cat; "+answersEach, "--exec-results")
-	c.out.await(t, "the records", func(s string) bool { return strings.Contains(s, "two") })
-	c.interrupt(t)
-	i := slices.IndexFunc(c.out.lines(), func(l string) bool { return strings.Contains(l, "two") })
+	clitest.MustRun(t, "one\ntwo\n", "put", endpoint, "--stream=s")
+	c := clitest.Start(t, "", "consume", endpoint, "--stream=s", "--app=a", "--store=memory:", "--exec", "cat; "+answersEach, "--exec-results")
+	c.Out.Await(t, "the records", func(s string) bool { return strings.Contains(s, "two") })
+	c.Interrupt(t)
+	i := slices.IndexFunc(c.Out.Lines(), func(l string) bool { return strings.Contains(l, "two") })
 	var got recordJSON
-	if err := json.Unmarshal([]byte(c.out.lines()[i]), &got); err != nil || got.ID != "s/shardId-000000000000/"+got.Sequence || got.Data == nil || *got.Data != "two" {
+	if err := json.Unmarshal([]byte(c.Out.Lines()[i]), &got); err != nil || got.ID != "s/shardId-000000000000/"+got.Sequence || got.Data == nil || *got.Data != "two" {
 		t.Errorf("%v: %+v", err, got)
 	}
 }
@@ -162,7 +164,7 @@ func TestWrongExecResults(t *testing.T) {
 		{"the command gets JSON, to know each record's id: leave --input out", []string{"dead", "retry", "--dead=file:x", "--all", "--exec=cat", "--exec-results", "--input=text"}},
 		{"--exec-results is about a command: give --exec, too", []string{"dead", "retry", "--dead=file:x", "--all", "--to-stream=s", "--exec-results"}},
 	} {
-		if _, said := refused(t, exitUsage, c.args...); !strings.Contains(said, c.want) {
+		if _, said := clitest.MustExit(t, cli.ExitUsage, c.args...); !strings.Contains(said, c.want) {
 			t.Errorf("%v: %s", c.args, said)
 		}
 	}
@@ -192,24 +194,24 @@ func TestTheGuidesProgramsThatAnswer(t *testing.T) {
 			if _, err := exec.LookPath(c.program); err != nil {
 				t.Skip(err)
 			}
-			server, endpoint := kinesisServer(t)
+			server, endpoint := clitest.Kinesis(t)
 			server.CreateStream("s", 1)
-			mustRun(t, `{"n":1}`+"\n{\"n\n"+`{"n":2}`+"\n{}\n"+`{"n":3}`+"\n", "put", endpoint, "--stream=s")
+			clitest.MustRun(t, `{"n":1}`+"\n{\"n\n"+`{"n":2}`+"\n{}\n"+`{"n":3}`+"\n", "put", endpoint, "--stream=s")
 			dir := t.TempDir()
 			dead := "--dead=file:" + filepath.Join(dir, "dead.ndjson")
 			charge := "#!/bin/sh\nsed -n 's/.*\"n\\\\\":\\([0-9]*\\)}.*/\\1/p' | grep .\n"
 			if err := errors.Join(os.WriteFile(filepath.Join(dir, name), script, 0o700), os.WriteFile(filepath.Join(dir, "charge"), []byte(charge), 0o700)); err != nil {
 				t.Fatal(err)
 			}
-			run := start(t, "", "consume", endpoint, "--stream=s", "--app=a", "--store=memory:", "--retry-min=1ms", "--retry-max=10ms",
+			run := clitest.Start(t, "", "consume", endpoint, "--stream=s", "--app=a", "--store=memory:", "--retry-min=1ms", "--retry-max=10ms",
 				"--exec", "cd "+dir+" && exec ./"+name, "--exec-results", dead, "--attempts=2", "--patience=0")
-			run.out.await(t, "the last record", func(s string) bool { return strings.Contains(s, "3\n") })
-			run.interrupt(t)
-			if got := strings.Join(run.out.lines(), " "); got != "1 2 3" {
+			run.Out.Await(t, "the last record", func(s string) bool { return strings.Contains(s, "3\n") })
+			run.Interrupt(t)
+			if got := strings.Join(run.Out.Lines(), " "); got != "1 2 3" {
 				t.Errorf("handled %q", got)
 			}
 			var reasons []string
-			for line := range strings.Lines(mustRun(t, "", "dead", "list", dead, "-o=json")) {
+			for line := range strings.Lines(clitest.MustRun(t, "", "dead", "list", dead, "-o=json")) {
 				var l deadletter.Item
 				if err := json.Unmarshal([]byte(line), &l); err != nil {
 					t.Fatal(err)
@@ -217,7 +219,7 @@ func TestTheGuidesProgramsThatAnswer(t *testing.T) {
 				reasons = append(reasons, string(l.Reason))
 			}
 			if got := strings.Join(reasons, " "); got != c.reasons {
-				t.Errorf("letters: %q; %s", got, run.err)
+				t.Errorf("letters: %q; %s", got, run.Err)
 			}
 		})
 	}

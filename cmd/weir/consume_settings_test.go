@@ -14,6 +14,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/cmd/weir/internal/clitest"
+	"github.com/weir-go/weir/cmd/weir/internal/explain"
 )
 
 // kebab is an option's name as a flag.
@@ -40,7 +43,7 @@ func TestEveryOptionIsAFlag(t *testing.T) {
 		"Wire": "sdk", "RemoveFanOut": "true", "NoHistory": "true", "SuspectAfter": "7", "Parallel": "64",
 	}
 	options := reflect.TypeFor[weir.Options]()
-	consume := consumeCommand(terminal{})
+	consume := consumeCommand(cli.Terminal{})
 	for i := range options.NumField() {
 		field := options.Field(i)
 		flag, renamed := elsewhere[field.Name]
@@ -57,8 +60,8 @@ func TestEveryOptionIsAFlag(t *testing.T) {
 			t.Errorf("%s has no flag --%s", field.Name, flag)
 			continue
 		}
-		if flags[field.Name] != flag {
-			t.Errorf("errors about %s name --%s", field.Name, flags[field.Name])
+		if explain.OptionFlags[field.Name] != flag {
+			t.Errorf("errors about %s name --%s", field.Name, explain.OptionFlags[field.Name])
 		}
 		var set weir.Options
 		alone := &cobra.Command{}
@@ -102,7 +105,7 @@ func TestSettingsThatCannotBe(t *testing.T) {
 		"--wire=http":       "use auto, net-http, under-sdk or sdk",
 		"--log=yaml":        "use text or json",
 	} {
-		_, said := refused(t, exitUsage, append(args, strings.Fields(given)...)...)
+		_, said := clitest.MustExit(t, cli.ExitUsage, append(args, strings.Fields(given)...)...)
 		flag, _, _ := strings.Cut(given[strings.LastIndex(given, "--"):], "=")
 		if !strings.Contains(said, want) || !strings.Contains(said, flag) {
 			t.Errorf("%s: %s", given, said)
@@ -122,7 +125,7 @@ func TestZeroMayBeGiven(t *testing.T) {
 			t.Errorf("--%s 0: %v", flag, err)
 		}
 	}
-	if err := refuseBlank(cmd, nil); err != nil {
+	if err := cli.RefuseBlank(cmd, nil); err != nil {
 		t.Error(err)
 	}
 }
@@ -130,15 +133,15 @@ func TestZeroMayBeGiven(t *testing.T) {
 // The log has one format, to the last line; each says when, how bad, and whose it is. As text it
 // begins with the work: what is said before is for who started it.
 func TestTheLogOfConsume(t *testing.T) {
-	server, endpoint := kinesisServer(t)
+	server, endpoint := clitest.Kinesis(t)
 	server.CreateStream("s", 1)
 	server.Put("s", "k", []byte("x"))
 	for _, format := range []string{"text", "json"} {
 		t.Run(format, func(t *testing.T) {
-			c := start(t, "", "consume", endpoint, "--stream=s", "--app=a", "--store=memory:", "--worker=w", "--log="+format, "-v", "--exec=exit 7")
-			c.err.await(t, "a failure", func(s string) bool { return strings.Count(s, "exit status 7") >= 2 })
-			c.interrupt(t)
-			lines := strings.Split(strings.TrimSpace(c.err.String()), "\n")
+			c := clitest.Start(t, "", "consume", endpoint, "--stream=s", "--app=a", "--store=memory:", "--worker=w", "--log="+format, "-v", "--exec=exit 7")
+			c.Err.Await(t, "a failure", func(s string) bool { return strings.Count(s, "exit status 7") >= 2 })
+			c.Interrupt(t)
+			lines := strings.Split(strings.TrimSpace(c.Err.String()), "\n")
 			for format == "text" && strings.HasPrefix(lines[0], "weir: ") {
 				lines = lines[1:]
 			}
@@ -169,8 +172,8 @@ func TestTheLogOfConsume(t *testing.T) {
 					}
 				}
 			}
-			if failures < 2 || !strings.Contains(c.err.String(), "lease taken") || !strings.Contains(c.err.String(), "lease ended") {
-				t.Errorf("the log:\n%s", c.err)
+			if failures < 2 || !strings.Contains(c.Err.String(), "lease taken") || !strings.Contains(c.Err.String(), "lease ended") {
+				t.Errorf("the log:\n%s", c.Err)
 			}
 		})
 	}
@@ -180,10 +183,10 @@ func TestTheLogIsQuietAboutLeases(t *testing.T) {
 	var b bytes.Buffer
 	for _, verbose := range []bool{false, true} {
 		b.Reset()
-		log := slog.New(leases{logText.handler(&b), verbose}).With("app", "a")
+		log := slog.New(leases{cli.LogText.Handler(&b), verbose}).With("app", "a")
 		log.Info("lease taken", "shard", "1")
 		log.Info("lease ended", "shard", "1")
-		log.Warn("something else", "for", 90*time.Second, "err", errInterrupted)
+		log.Warn("something else", "for", 90*time.Second, "err", explain.ErrInterrupted)
 		if n, want := strings.Count(b.String(), "\n"), map[bool]int{false: 1, true: 3}[verbose]; n != want || !strings.Contains(b.String(), "for=1m30s") {
 			t.Errorf("verbose %v: %s", verbose, b.String())
 		}

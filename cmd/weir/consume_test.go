@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/cmd/weir/internal/clitest"
 )
 
 // closing is a standard output whose reader leaves after some writes.
@@ -24,31 +26,31 @@ func (c *closing) Write(p []byte) (int, error) {
 }
 
 func TestAClosedOutputIsAnOrderlyEnd(t *testing.T) {
-	server, endpoint := kinesisServer(t)
+	server, endpoint := clitest.Kinesis(t)
 	server.CreateStream("s", 1)
 	store := "--store=sqlite:" + filepath.Join(t.TempDir(), "leases.db")
-	text, lines := numbered(20)
-	mustRun(t, text, "put", endpoint, "--stream=s", "--key=key")
+	text, lines := clitest.Numbered(20)
+	clitest.MustRun(t, text, "put", endpoint, "--stream=s", "--key=key")
 
 	for name, args := range map[string][]string{
 		"tail":    {"tail", endpoint, "--stream=s", "--from=oldest"},
 		"consume": {"consume", endpoint, store, "--stream=s", "--app=a", "--batch=5"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			said := newOutput()
+			said := clitest.NewOutput()
 			ended := make(chan int, 1)
 			go func() {
-				ended <- run(t.Context(), args, terminal{in: strings.NewReader(""), out: &closing{left: 0}, err: said})
+				ended <- clitest.Run(t.Context(), args, cli.Terminal{In: strings.NewReader(""), Out: &closing{left: 0}, Err: said})
 			}()
-			if code := <-ended; code != exitDone {
+			if code := <-ended; code != cli.ExitDone {
 				t.Errorf("exit code %d, %s", code, said)
 			}
 		})
 	}
 	t.Run("and nothing counts as handled", func(t *testing.T) {
-		c := start(t, "", "consume", endpoint, store, "--stream=s", "--app=a")
-		c.out.await(t, "all records", func(s string) bool { return strings.Count(s, "\n") >= 20 })
-		checkOrder(t, c.out.lines(), lines)
+		c := clitest.Start(t, "", "consume", endpoint, store, "--stream=s", "--app=a")
+		c.Out.Await(t, "all records", func(s string) bool { return strings.Count(s, "\n") >= 20 })
+		clitest.CheckOrder(t, c.Out.Lines(), lines)
 	})
 }
 
@@ -64,7 +66,7 @@ func (s stuck) Write([]byte) (int, error) {
 func TestABlockedOutputDoesNotHoldAHandlerThatHasToStop(t *testing.T) {
 	s := stuck{make(chan struct{}), make(chan struct{})}
 	defer close(s.closed)
-	p := printer{newOutlet(terminal{out: s}), formatText}
+	p := printer{newOutlet(cli.Terminal{Out: s}), cli.FormatText}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	handled := make(chan error, 1)
 	batch := &weir.Batch{Shard: "shard", Records: []weir.Record{{Data: []byte("x")}}}
@@ -81,17 +83,17 @@ func TestABlockedOutputDoesNotHoldAHandlerThatHasToStop(t *testing.T) {
 
 func TestRecordsThatAreNotText(t *testing.T) {
 	t.Parallel()
-	server, endpoint := kinesisServer(t)
+	server, endpoint := clitest.Kinesis(t)
 	server.CreateStream("s", 1)
 	server.Put("s", "k", []byte{0xff, 0, '\n'})
 	server.Put("s", "k", nil)
 	server.Put("s", "k", []byte("text\nof two lines"))
-	all := parsePrinted(t, strings.Split(strings.TrimSpace(mustRun(t, "", "tail", endpoint, "--stream=s", "--until-tip", "-o=json")), "\n"))
+	all := parsePrinted(t, strings.Split(strings.TrimSpace(clitest.MustRun(t, "", "tail", endpoint, "--stream=s", "--until-tip", "-o=json")), "\n"))
 	if len(all) != 3 || all[0].Data != nil || string(all[0].Base64) != "\xff\x00\n" ||
 		all[1].Data == nil || *all[1].Data != "" || all[2].Data == nil || *all[2].Data != "text\nof two lines" {
 		t.Errorf("printed %+v", all)
 	}
-	if out := mustRun(t, "", "tail", endpoint, "--stream=s", "--until-tip"); out != "\xff\x00\n\n\ntext\nof two lines\n" {
+	if out := clitest.MustRun(t, "", "tail", endpoint, "--stream=s", "--until-tip"); out != "\xff\x00\n\n\ntext\nof two lines\n" {
 		t.Errorf("printed %q", out)
 	}
 }

@@ -14,13 +14,15 @@ import (
 	"time"
 
 	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/cmd/weir/internal/clitest"
 	"github.com/weir-go/weir/internal/proof/fakes3"
 	"github.com/weir-go/weir/sink/s3sink"
 )
 
 func TestRecordsGoIntoAFile(t *testing.T) {
 	t.Parallel()
-	server, endpoint := kinesisServer(t)
+	server, endpoint := clitest.Kinesis(t)
 	server.CreateStream("s", 1)
 	server.Put("s", "k", []byte(`{"n": 1}`))
 	server.Put("s", "k", []byte("not JSON"))
@@ -36,22 +38,22 @@ func TestRecordsGoIntoAFile(t *testing.T) {
 		}
 		return strings.Split(string(text), "\n")
 	}
-	c := start(t, "", "consume", endpoint, store, "--stream=s", "--app=a", "--to=file:"+path)
-	eventually(t, "both records", func() bool { return len(lines()) == 5 })
+	c := clitest.Start(t, "", "consume", endpoint, store, "--stream=s", "--app=a", "--to=file:"+path)
+	clitest.Eventually(t, "both records", func() bool { return len(lines()) == 5 })
 	server.Put("s", "k", []byte("3"))
-	eventually(t, "one more", func() bool { return len(lines()) == 6 })
-	orderlyEnd(t, c)
+	clitest.Eventually(t, "one more", func() bool { return len(lines()) == 6 })
+	clitest.Stop(t, c)
 	if got := lines(); !slices.Equal(got, []string{"{}", "{cut", `{"n": 1}`, `{"data_base64":"bm90IEpTT04="}`, "3", ""}) {
 		t.Errorf("%q", got)
 	}
-	if c.out.String() != "" {
-		t.Errorf("standard output has %q", c.out)
+	if c.Out.String() != "" {
+		t.Errorf("standard output has %q", c.Out)
 	}
 	// what is in the file is done
 	server.Put("s", "k", []byte("4"))
-	c = start(t, "", "consume", endpoint, store, "--stream=s", "--app=a", "--to=file:"+path, "-o=json")
-	eventually(t, "the fourth", func() bool { return len(lines()) == 7 })
-	orderlyEnd(t, c)
+	c = clitest.Start(t, "", "consume", endpoint, store, "--stream=s", "--app=a", "--to=file:"+path, "-o=json")
+	clitest.Eventually(t, "the fourth", func() bool { return len(lines()) == 7 })
+	clitest.Stop(t, c)
 	if got := lines()[5]; !strings.Contains(got, `"data":"4"`) || !strings.Contains(got, `"shard":"shardId-000000000000"`) {
 		t.Errorf("%s", got)
 	}
@@ -78,10 +80,10 @@ func TestAFileThatFailsKeepsTheBatch(t *testing.T) {
 }
 
 func TestRecordsGoIntoABucket(t *testing.T) {
-	server, endpoint := kinesisServer(t)
+	server, endpoint := clitest.Kinesis(t)
 	server.CreateStream("s", 1)
-	text, lines := numbered(20)
-	mustRun(t, text, "put", endpoint, "--stream=s", "--key=key")
+	text, lines := clitest.Numbered(20)
+	clitest.MustRun(t, text, "put", endpoint, "--stream=s", "--key=key")
 	bucket := fakes3.New()
 	web := httptest.NewServer(bucket)
 	defer web.Close()
@@ -105,9 +107,9 @@ func TestRecordsGoIntoABucket(t *testing.T) {
 		}
 		return all
 	}
-	c := start(t, "", consume...)
-	eventually(t, "all records", func() bool { return strings.Count(content(), "\n") == len(lines) })
-	orderlyEnd(t, c)
+	c := clitest.Start(t, "", consume...)
+	clitest.Eventually(t, "all records", func() bool { return strings.Count(content(), "\n") == len(lines) })
+	clitest.Stop(t, c)
 	want := ""
 	for _, l := range lines {
 		line, err := s3sink.Payloads.Append(nil, weir.Record{Data: []byte(l)})
@@ -131,9 +133,9 @@ func TestRecordsGoIntoABucket(t *testing.T) {
 	t.Run("that overwrites what it should not", func(t *testing.T) {
 		bucket.IgnoreConditions = true
 		defer func() { bucket.IgnoreConditions = false }()
-		c := start(t, "", consume...)
-		code, said := c.wait(t), c.err.String()
-		if code != exitFailed || !strings.Contains(said, "bucket bucket: ") || !strings.Contains(said, "If-None-Match") {
+		c := clitest.Start(t, "", consume...)
+		code, said := c.Wait(t), c.Err.String()
+		if code != cli.ExitFailed || !strings.Contains(said, "bucket bucket: ") || !strings.Contains(said, "If-None-Match") {
 			t.Errorf("%d: %s", code, said)
 		}
 	})
@@ -148,34 +150,11 @@ func TestRecordsGoIntoABucket(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bucket.Control(func(fakes3.Call) fakes3.Fault { return row.fault })
 			defer bucket.Control(nil)
-			c := start(t, "", consume...)
-			code, said := c.wait(t), c.err.String()
-			if code != exitFailed || !strings.Contains(said, row.says) {
+			c := clitest.Start(t, "", consume...)
+			code, said := c.Wait(t), c.Err.String()
+			if code != cli.ExitFailed || !strings.Contains(said, row.says) {
 				t.Errorf("%d: %s", code, said)
 			}
 		})
-	}
-}
-
-// eventually waits until something holds.
-func eventually(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	late := time.After(time.Minute)
-	every := time.NewTicker(10 * time.Millisecond)
-	defer every.Stop()
-	for !holds() {
-		select {
-		case <-every.C:
-		case <-late:
-			t.Fatalf("%s: not within a minute", what)
-		}
-	}
-}
-
-// orderlyEnd interrupts a worker.
-func orderlyEnd(t *testing.T, c *command) {
-	t.Helper()
-	if code := c.interrupt(t); code != exitDone {
-		t.Errorf("exit code %d, %s", code, c.err)
 	}
 }

@@ -2,17 +2,12 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net"
-	"net/http"
-	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 	"github.com/spf13/cobra"
 
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
 	"github.com/weir-go/weir/dashboard"
-	"github.com/weir-go/weir/lease"
 )
 
 type dashboardOptions struct {
@@ -24,7 +19,7 @@ type dashboardOptions struct {
 	letters   pageLetters
 }
 
-func dashboardCommand(t terminal) *cobra.Command {
+func dashboardCommand(t cli.Terminal) *cobra.Command {
 	var o dashboardOptions
 	cmd := &cobra.Command{
 		Use:   "dashboard --store URL [--addr 127.0.0.1:4568]",
@@ -55,7 +50,7 @@ shown can be handed to a command, one after the other for 50 s at most, as "weir
   weir dashboard --store sqlite:billing.db --allow-writes
   weir dashboard --store sqlite:billing.db --dead file:dead.ndjson --allow-writes --retry-exec ./handle
   weir dashboard --store dynamodb:weir --allow-writes --behind-auth --host tools.example.com`,
-		Args: noArgs,
+		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			url, err := o.url(cmd)
 			if err != nil {
@@ -66,7 +61,7 @@ shown can be handed to a command, one after the other for 50 s at most, as "weir
 			}
 			for _, h := range o.hosts {
 				if !hostForm.MatchString(h) {
-					return usagef("--host %q: give a name alone, such as weir.example.com", h)
+					return cli.Usagef("--host %q: give a name alone, such as weir.example.com", h)
 				}
 			}
 			if err := o.writes.check(cmd, o.addr); err != nil {
@@ -87,7 +82,7 @@ shown can be handed to a command, one after the other for 50 s at most, as "weir
 	return cmd
 }
 
-func (o *dashboardOptions) run(ctx context.Context, t terminal, url storeURL) error {
+func (o *dashboardOptions) run(ctx context.Context, t cli.Terminal, url storeURL) error {
 	store, err := url.open(ctx, t, &o.aws, false, false)
 	if err != nil {
 		return err
@@ -114,113 +109,4 @@ func (o *dashboardOptions) run(ctx context.Context, t terminal, url storeURL) er
 	defer func() { _ = closeLetters() }() // each mark is written by itself
 	o.writes.allow(t, &options)
 	return o.writes.serve(ctx, t, o.addr, dashboard.Handler(shownStore{store}, options))
-}
-
-// lagsFrom asks shards how far they are behind, by one read of each.
-func lagsFrom(client *kinesis.Client) func(context.Context, []lease.Lease) (map[lease.Key]dashboard.Lag, error) {
-	return func(ctx context.Context, leases []lease.Lease) (map[lease.Key]dashboard.Lag, error) {
-		lags := askLags(ctx, silent, client, leases, "")
-		known := map[lease.Key]dashboard.Lag{}
-		for key, l := range lags {
-			if l.err == nil {
-				known[key] = dashboard.Lag{Behind: l.age, Expired: l.expired}
-			}
-		}
-		if n, err := firstTrouble(lags); n > 0 {
-			return known, fmt.Errorf("%s: %s", some(n, "shard"), explain(err))
-		}
-		return known, nil
-	}
-}
-
-// shownStore is a store that lists its applications, with errors for people.
-type shownStore struct{ openStore }
-
-// View is that of the store.
-func (s shownStore) View(ctx context.Context, app, since string) (lease.View, error) {
-	v, err := s.openStore.View(ctx, app, since)
-	return v, s.said(err)
-}
-
-// Apps makes it a lease.Admin.
-func (s shownStore) Apps(ctx context.Context) ([]string, error) {
-	admin, err := s.admin()
-	if err != nil {
-		return nil, err
-	}
-	apps, err := admin.Apps(ctx)
-	return apps, s.said(err)
-}
-
-// Apply is that of the store.
-func (s shownStore) Apply(ctx context.Context, app string, actions []lease.Action) ([]bool, error) {
-	did, err := s.openStore.Apply(ctx, app, actions)
-	return did, s.said(err)
-}
-
-// Remove is not for a page.
-func (s shownStore) Remove(context.Context, string) error {
-	return errors.New("a page removes nothing")
-}
-
-// PutHistory is not for a page that only looks.
-func (s shownStore) PutHistory(context.Context, string, lease.HistoryChunk) error {
-	return errors.New("this page only looks")
-}
-
-// History makes it a lease.Historian.
-func (s shownStore) History(ctx context.Context, app string, since int64) (chunks []lease.HistoryChunk, err error) {
-	historian, can := s.Store.(lease.Historian)
-	if !can {
-		return nil, fmt.Errorf("a %s store keeps no history", s.url.kind)
-	}
-	err = s.asks(ctx, func(ctx context.Context) error {
-		chunks, err = historian.History(ctx, app, since)
-		return err
-	})
-	return chunks, s.said(err)
-}
-
-func (s shownStore) said(err error) error {
-	if err == nil {
-		return nil
-	}
-	return plainError{explain(s.trouble(err)), err}
-}
-
-// withoutPassword is what whoever reaches an address learns.
-const withoutPassword = "whoever reaches it sees names of streams, shards and workers, positions and errors, without a password"
-
-// serveUntil serves on an address until ctx ends, and says where. open is what it means that not
-// only this machine reaches it.
-func serveUntil(ctx context.Context, t terminal, addr string, page http.Handler, open string, where func(addr string) string) error {
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
-	if err != nil {
-		return listenError("--addr", addr, err)
-	}
-	server := &http.Server{
-		Handler: page, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second,
-		WriteTimeout: time.Minute, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
-	}
-	done := make(chan error, 1)
-	go func() { done <- server.Serve(listener) }()
-	t.note("%s", where(listener.Addr().String()))
-	if tcp, ok := listener.Addr().(*net.TCPAddr); ok && !tcp.IP.IsLoopback() {
-		t.note("%s is not only for this machine, and %s", listener.Addr(), open)
-	}
-	select {
-	case <-ctx.Done():
-	case err := <-done:
-		return fmt.Errorf("serving %s: %w", addr, err)
-	}
-	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
-	defer cancel()
-	err = server.Shutdown(ending)
-	if errors.Is(err, context.DeadlineExceeded) { // who does not take an answer does not hold it up
-		err = server.Close()
-	}
-	if served := <-done; !errors.Is(served, http.ErrServerClosed) {
-		err = errors.Join(err, served)
-	}
-	return err
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
 	"github.com/weir-go/weir/dashboard"
 	"github.com/weir-go/weir/deadletter"
 )
@@ -13,16 +14,16 @@ import (
 type pageLetters struct {
 	dead        string
 	exec        string
-	records     format
+	records     cli.Format
 	credentials bool
 }
 
 func (p *pageLetters) register(cmd *cobra.Command) {
 	registerDead(cmd, &p.dead, "show letters of records that were given up")
 	cmd.Flags().StringVar(&p.exec, "retry-exec", "", "shell `COMMAND` that handles a letter again when the page is asked to, as \"weir dead retry --exec\" does")
-	p.records = formatText
+	p.records = cli.FormatText
 	cmd.Flags().Var(&p.records, "input", "what that command gets: text is the data, json an object about the record")
-	mustComplete(cmd, "input", "text\tthe data", "json\tan object about the record")
+	cli.MustComplete(cmd, "input", "text\tthe data", "json\tan object about the record")
 	registerExecCredentials(cmd, &p.credentials)
 }
 
@@ -32,17 +33,17 @@ func (p *pageLetters) check(cmd *cobra.Command, writes bool) error {
 	}
 	switch {
 	case p.exec != "" && !writes:
-		return usagef("--retry-exec is for a page that changes things: give --allow-writes, too")
+		return cli.Usagef("--retry-exec is for a page that changes things: give --allow-writes, too")
 	case p.exec != "" && p.dead == "":
-		return usagef("--retry-exec handles letters again: say with --dead where they are")
+		return cli.Usagef("--retry-exec handles letters again: say with --dead where they are")
 	case p.exec == "" && (cmd.Flags().Changed("input") || p.credentials):
-		return usagef("--input and --exec-credentials are for --retry-exec, which is not given")
+		return cli.Usagef("--input and --exec-credentials are for --retry-exec, which is not given")
 	}
 	return nil
 }
 
 // open has a page show the letters, and handle them again if asked to, until close.
-func (p *pageLetters) open(ctx context.Context, t terminal, flags *awsFlags, o *dashboard.Options) (close func() error, err error) {
+func (p *pageLetters) open(ctx context.Context, t cli.Terminal, flags *awsFlags, o *dashboard.Options) (close func() error, err error) {
 	if p.dead == "" {
 		return func() error { return nil }, nil
 	}
@@ -56,7 +57,7 @@ func (p *pageLetters) open(ctx context.Context, t terminal, flags *awsFlags, o *
 	case p.exec == "":
 	case letters.unmarked:
 		_ = letters.Close() // nothing was written
-		return nil, usagef("letters in a stream cannot be handled again by the page: a stream keeps no marks, so each would be handled again each time; leave out --retry-exec, and use \"weir dead retry\"")
+		return nil, cli.Usagef("letters in a stream cannot be handled again by the page: a stream keeps no marks, so each would be handled again each time; leave out --retry-exec, and use \"weir dead retry\"")
 	default:
 		to := executor{t, p.exec, p.records, p.credentials}
 		o.RetryLetter = func(ctx context.Context, i deadletter.Item) error { return to.letter(ctx, &i) }

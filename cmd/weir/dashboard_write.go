@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
 	"github.com/weir-go/weir/dashboard"
 )
 
@@ -37,13 +38,13 @@ var headerForm = regexp.MustCompile(`^[a-zA-Z0-9-]{1,64}$`)
 func (p *pageWrites) check(cmd *cobra.Command, addr string) error {
 	switch {
 	case p.on && !p.behindAuth && !isLoopback("http://"+addr):
-		return usagef("--allow-writes with --addr %s lets whoever reaches that change things without a password: put a proxy that asks for one in front, and say so with --behind-auth", addr)
+		return cli.Usagef("--allow-writes with --addr %s lets whoever reaches that change things without a password: put a proxy that asks for one in front, and say so with --behind-auth", addr)
 	case cmd.Flags().Changed("user-header") && !p.behindAuth:
-		return usagef("--user-header is believed behind a proxy only: give --behind-auth, too, if there is one")
+		return cli.Usagef("--user-header is believed behind a proxy only: give --behind-auth, too, if there is one")
 	case !headerForm.MatchString(p.userHeader):
-		return usagef("--user-header %.80q: give the name of a header, such as X-Forwarded-User", p.userHeader)
+		return cli.Usagef("--user-header %.80q: give the name of a header, such as X-Forwarded-User", p.userHeader)
 	case cmd.Flags().Changed("dump-dir") && !p.on:
-		return usagef("--dump-dir is for --allow-writes, which is not given")
+		return cli.Usagef("--dump-dir is for --allow-writes, which is not given")
 	case !p.on:
 		return nil
 	}
@@ -54,19 +55,19 @@ func checkDir(flag, dir string) error {
 	info, err := os.Stat(dir)
 	switch {
 	case err != nil:
-		return usagef("%s %s: %v", flag, dir, rootError(err))
+		return cli.Usagef("%s %s: %v", flag, dir, cli.RootError(err))
 	case !info.IsDir():
-		return usagef("%s %s is no directory", flag, dir)
+		return cli.Usagef("%s %s is no directory", flag, dir)
 	}
 	return nil
 }
 
 // allow has a page do what the flags say.
-func (p *pageWrites) allow(t terminal, o *dashboard.Options) {
+func (p *pageWrites) allow(t cli.Terminal, o *dashboard.Options) {
 	if !p.on {
 		return
 	}
-	o.Logger = slog.New(logText.handler(t.err))
+	o.Logger = slog.New(cli.LogText.Handler(t.Err))
 	o.Authorize = func(r *http.Request, _ dashboard.Action) error {
 		if !p.behindAuth {
 			return nil // whoever is on this machine
@@ -98,7 +99,7 @@ func (p *pageWrites) named(r *http.Request) (string, error) {
 }
 
 // serve serves the page until ctx ends.
-func (p *pageWrites) serve(ctx context.Context, t terminal, addr string, page http.Handler) error {
+func (p *pageWrites) serve(ctx context.Context, t cli.Terminal, addr string, page http.Handler) error {
 	open := withoutPassword
 	switch {
 	case p.on && p.behindAuth:
@@ -120,11 +121,11 @@ func saveProgress(dir, app string, progress []byte, now time.Time) (string, erro
 	const tries = 100 // in one second
 	for n := range tries {
 		path := filepath.Join(dir, dumpName(app, now, n))
-		err := writeNew(path, func(f *os.File) error {
+		err := cli.WriteNew(path, func(f *os.File) error {
 			_, err := f.Write(progress)
 			return err
 		})
-		if !errors.As(err, new(existsError)) {
+		if !errors.As(err, new(cli.ExistsError)) {
 			return path, err
 		}
 	}

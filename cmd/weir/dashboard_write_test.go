@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/cmd/weir/internal/clitest"
 	"github.com/weir-go/weir/internal/dump"
 	"github.com/weir-go/weir/lease"
 )
@@ -40,20 +42,20 @@ func postForm(t *testing.T, base string, form url.Values, headers ...string) (in
 }
 
 func TestDashboardChangesThings(t *testing.T) {
-	server, endpoint := kinesisServer(t)
+	server, endpoint := clitest.Kinesis(t)
 	server.CreateStream("s", 2)
 	dir := t.TempDir()
 	store := "--store=sqlite:" + filepath.Join(dir, "leases.db")
-	worker := start(t, "", "consume", endpoint, store, "--stream=s", "--app=billing", "--worker=w1")
-	mustRun(t, "one\n", "put", endpoint, "--stream=s")
-	worker.out.await(t, "the record", func(s string) bool { return strings.Contains(s, "one") })
-	c := start(t, "", "dashboard", endpoint, store, "--addr=0", "--allow-writes", "--dump-dir="+dir)
-	c.err.await(t, "the address", func(s string) bool {
+	worker := clitest.Start(t, "", "consume", endpoint, store, "--stream=s", "--app=billing", "--worker=w1")
+	clitest.MustRun(t, "one\n", "put", endpoint, "--stream=s")
+	worker.Out.Await(t, "the record", func(s string) bool { return strings.Contains(s, "one") })
+	c := clitest.Start(t, "", "dashboard", endpoint, store, "--addr=0", "--allow-writes", "--dump-dir="+dir)
+	c.Err.Await(t, "the address", func(s string) bool {
 		return pageLink.MatchString(s) && strings.Contains(s, "/, and changes things")
 	})
-	base := pageLink.FindStringSubmatch(c.err.String())[1]
+	base := pageLink.FindStringSubmatch(c.Err.String())[1]
 	get := func(path string) string {
-		code, body := page(t, base+path)
+		code, body := clitest.Get(t, base+path)
 		if code != http.StatusOK {
 			t.Fatalf("%s: %d %s", path, code, body)
 		}
@@ -63,7 +65,7 @@ func TestDashboardChangesThings(t *testing.T) {
 	if code, body := postForm(t, base, pause); code != http.StatusOK || !strings.Contains(body, "The whole application is paused") {
 		t.Errorf("%d %s", code, body)
 	}
-	if out := mustRun(t, "", "group", "resume", "--app=billing", store, "--wait=30s"); !strings.Contains(out, "is not paused any more") {
+	if out := clitest.MustRun(t, "", "group", "resume", "--app=billing", store, "--wait=30s"); !strings.Contains(out, "is not paused any more") {
 		t.Errorf("the command says %s", out)
 	}
 	// what is read, and from where, as it was before
@@ -78,7 +80,7 @@ func TestDashboardChangesThings(t *testing.T) {
 	if code, body := postForm(t, base, form); code != http.StatusOK || !strings.Contains(body, "2 of 2 checkpoints moved to oldest") {
 		t.Errorf("%d %s", code, body)
 	}
-	worker.out.await(t, "the record again", func(s string) bool { return strings.Count(s, "one") > 1 })
+	worker.Out.Await(t, "the record again", func(s string) bool { return strings.Count(s, "one") > 1 })
 	saved, err := filepath.Glob(filepath.Join(dir, "weir-billing-*.ndjson"))
 	if err != nil || len(saved) != 1 {
 		t.Fatalf("saved are %q, %v", saved, err)
@@ -91,23 +93,23 @@ func TestDashboardChangesThings(t *testing.T) {
 	if f, err := dump.Read(file); err != nil || len(f.Leases) != 2 {
 		t.Errorf("saved is %+v, %v", f, err)
 	}
-	if log := c.err.String(); !strings.Contains(log, `msg="page: changed" action=reset app=billing to=oldest user="" remote=127.0.0.1:`) {
+	if log := c.Err.String(); !strings.Contains(log, `msg="page: changed" action=reset app=billing to=oldest user="" remote=127.0.0.1:`) {
 		t.Errorf("the log is %s", log)
 	}
-	if code := c.interrupt(t); code != exitDone {
-		t.Errorf("exit code %d, %s", code, c.err)
+	if code := c.Interrupt(t); code != cli.ExitDone {
+		t.Errorf("exit code %d, %s", code, c.Err)
 	}
 }
 
 func TestDashboardBelievesTheProxyThatNamesOne(t *testing.T) {
-	server, endpoint := kinesisServer(t)
+	server, endpoint := clitest.Kinesis(t)
 	server.CreateStream("s", 1)
 	store := "--store=sqlite:" + filepath.Join(t.TempDir(), "leases.db")
-	mustRun(t, "", "store", "create", store)
-	mustRun(t, "", "group", "reset", endpoint, store, "--app=billing", "--stream=s", "--to=oldest", "--yes", "--dump="+filepath.Join(t.TempDir(), "x"))
-	c := start(t, "", "dashboard", endpoint, store, "--addr=0.0.0.0:0", "--no-kinesis", "--allow-writes", "--behind-auth", "--user-header=X-Who")
-	c.err.await(t, "what that means", func(s string) bool { return strings.Contains(s, "can name anybody in X-Who, and change things") })
-	base := strings.Replace(pageLink.FindStringSubmatch(strings.ReplaceAll(c.err.String(), "[::]", "127.0.0.1"))[1], "0.0.0.0", "127.0.0.1", 1)
+	clitest.MustRun(t, "", "store", "create", store)
+	clitest.MustRun(t, "", "group", "reset", endpoint, store, "--app=billing", "--stream=s", "--to=oldest", "--yes", "--dump="+filepath.Join(t.TempDir(), "x"))
+	c := clitest.Start(t, "", "dashboard", endpoint, store, "--addr=0.0.0.0:0", "--no-kinesis", "--allow-writes", "--behind-auth", "--user-header=X-Who")
+	c.Err.Await(t, "what that means", func(s string) bool { return strings.Contains(s, "can name anybody in X-Who, and change things") })
+	base := strings.Replace(pageLink.FindStringSubmatch(strings.ReplaceAll(c.Err.String(), "[::]", "127.0.0.1"))[1], "0.0.0.0", "127.0.0.1", 1)
 	for _, step := range []struct {
 		headers []string
 		code    int
@@ -124,10 +126,10 @@ func TestDashboardBelievesTheProxyThatNamesOne(t *testing.T) {
 			t.Errorf("%q: %d %s", step.headers, code, body)
 		}
 	}
-	if log := c.err.String(); !strings.Contains(log, `action=pause app=billing stream=s user=ann`) {
+	if log := c.Err.String(); !strings.Contains(log, `action=pause app=billing stream=s user=ann`) {
 		t.Errorf("the log is %s", log)
 	}
-	c.interrupt(t)
+	c.Interrupt(t)
 }
 
 func TestDashboardDoesNotLetStrangersWrite(t *testing.T) {
@@ -141,7 +143,7 @@ func TestDashboardDoesNotLetStrangersWrite(t *testing.T) {
 		"--dump-dir is for --allow-writes":                   {"--dump-dir=."},
 		"--dump-dir /nowhere: no such file or directory":     {"--allow-writes", "--dump-dir=/nowhere"},
 	} {
-		if _, said := refused(t, exitUsage, append([]string{"dashboard", store}, args...)...); !strings.Contains(said, want) {
+		if _, said := clitest.MustExit(t, cli.ExitUsage, append([]string{"dashboard", store}, args...)...); !strings.Contains(said, want) {
 			t.Errorf("%q: %s, want %q", args, said, want)
 		}
 	}

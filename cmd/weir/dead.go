@@ -14,10 +14,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/cmd/weir/internal/explain"
 	"github.com/weir-go/weir/deadletter"
 )
 
-func deadCommand(t terminal) *cobra.Command {
+func deadCommand(t cli.Terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "dead",
 		Short: "Look at records that were given up, and handle them again",
@@ -34,7 +36,7 @@ listed: "weir dead peek" shows some of its letters, and "weir dead retry" delete
 
 Applications may share a place. --app chooses the letters of one; "weir dead retry" and "weir dead drop" need it where there
 are letters of several.`,
-		Args: noArgs,
+		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(deadListCommand(t), deadShowCommand(t), deadDropCommand(t), deadRetryCommand(t), deadCreateCommand(t), deadPeekCommand(t))
@@ -66,8 +68,8 @@ func (l *letterFlags) register(cmd *cobra.Command, states string) {
 	f.StringVar(&l.since, "since", "", "letters given up at this `TIME` or later (2026-01-31T12:00:00Z, or how long ago: 15m)")
 	f.StringVar(&l.until, "until", "", "letters given up before this `TIME`")
 	f.StringArrayVar(&l.states, "state", nil, "letters in this `STATE` only: kept, begun, done or dropped; may be repeated (default "+states+")")
-	mustComplete(cmd, "reason", "rejected\tit can never succeed", "attempts\tit failed as often as it may", "age\tit failed, and was too old", "killed\tworkers died of it")
-	mustComplete(cmd, "state", "kept\tnothing was done about it yet", "begun\thandling it was interrupted", "done\tit was handled again", "dropped\ta person dropped it")
+	cli.MustComplete(cmd, "reason", "rejected\tit can never succeed", "attempts\tit failed as often as it may", "age\tit failed, and was too old", "killed\tworkers died of it")
+	cli.MustComplete(cmd, "state", "kept\tnothing was done about it yet", "begun\thandling it was interrupted", "done\tit was handled again", "dropped\ta person dropped it")
 }
 
 // registerLetterApp registers --app. It alone is not enough for retry and drop: they still need
@@ -83,17 +85,17 @@ func (l *letterFlags) registerPlace(cmd *cobra.Command) {
 }
 
 // open opens the letters.
-func (l *letterFlags) open(ctx context.Context, t terminal, write bool) (openLetters, error) {
+func (l *letterFlags) open(ctx context.Context, t cli.Terminal, write bool) (openLetters, error) {
 	place, err := parsePlace(l.dead)
 	if err != nil {
 		return openLetters{}, err
 	}
 	if place.kind == placeQueue {
-		return openLetters{}, usagef("a queue cannot be listed, and keeps no marks: use \"weir dead peek\" to look at letters in %s, and \"weir dead retry\" to take them out", place)
+		return openLetters{}, cli.Usagef("a queue cannot be listed, and keeps no marks: use \"weir dead peek\" to look at letters in %s, and \"weir dead retry\" to take them out", place)
 	}
 	if place.kind == placeStream {
 		if len(l.states) > 0 {
-			return openLetters{}, usagef("--state is not for %s: a stream keeps no marks, so all its letters are kept", place)
+			return openLetters{}, cli.Usagef("--state is not for %s: a stream keeps no marks, so all its letters are kept", place)
 		}
 		write = false // nothing is put there
 	}
@@ -114,7 +116,7 @@ func (l *letterFlags) open(ctx context.Context, t terminal, write bool) (openLet
 // choose completes the filter by what the flags and the IDs say. narrowed reports whether they
 // leave out more than other states.
 func (l *letterFlags) choose(cmd *cobra.Command, ids []string, states ...deadletter.State) (narrowed bool, err error) {
-	if err := require(cmd, "dead"); err != nil {
+	if err := cli.Require(cmd, "dead"); err != nil {
 		return false, err
 	}
 	f, now := &l.filter, time.Now()
@@ -124,7 +126,7 @@ func (l *letterFlags) choose(cmd *cobra.Command, ids []string, states ...deadlet
 			return false, err
 		}
 		if of != "" && f.Stream != "" && of != f.Stream {
-			return false, usagef("--shard %s is of stream %s, not of %s", l.shard, of, f.Stream)
+			return false, cli.Usagef("--shard %s is of stream %s, not of %s", l.shard, of, f.Stream)
 		}
 		f.Stream = cmp.Or(f.Stream, of)
 	}
@@ -135,7 +137,7 @@ func (l *letterFlags) choose(cmd *cobra.Command, ids []string, states ...deadlet
 		return false, err
 	}
 	if f.Reason = deadletter.Reason(l.reason); l.reason != "" && !slices.Contains([]deadletter.Reason{deadletter.Rejected, deadletter.Attempts, deadletter.Age, deadletter.Killed}, f.Reason) {
-		return false, usagef("--reason %.140q: use rejected, attempts, age or killed", l.reason)
+		return false, cli.Usagef("--reason %.140q: use rejected, attempts, age or killed", l.reason)
 	}
 	f.States = states
 	for i, s := range l.states {
@@ -143,7 +145,7 @@ func (l *letterFlags) choose(cmd *cobra.Command, ids []string, states ...deadlet
 			f.States = nil
 		}
 		if !slices.Contains(letterStates, deadletter.State(s)) {
-			return false, usagef("--state %.140q: use kept, begun, done or dropped", s)
+			return false, cli.Usagef("--state %.140q: use kept, begun, done or dropped", s)
 		}
 		f.States = append(f.States, deadletter.State(s))
 	}
@@ -157,14 +159,14 @@ func (l *letterFlags) choose(cmd *cobra.Command, ids []string, states ...deadlet
 // chosen returns the letters that the flags choose. It reports and counts the letters that it
 // cannot read. If one is set, it refuses letters of several applications unless --app chooses an
 // application.
-func (l *letterFlags) chosen(ctx context.Context, t terminal, letters openLetters, one bool) (items []deadletter.Item, unread int, err error) {
+func (l *letterFlags) chosen(ctx context.Context, t cli.Terminal, letters openLetters, one bool) (items []deadletter.Item, unread int, err error) {
 	seen, known, apps := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for i, err := range letters.box.Items(ctx) {
 		if err != nil {
 			if ctx.Err() != nil {
 				return nil, 0, context.Cause(ctx)
 			}
-			t.note("%s", said(err))
+			t.Note("%s", said(err))
 			unread++
 			continue
 		}
@@ -190,7 +192,7 @@ func (l *letterFlags) chosen(ctx context.Context, t terminal, letters openLetter
 		}
 	}
 	if l.filter.App != "" && !apps[l.filter.App] && len(apps) > 0 {
-		t.note("%s has no letter of application %s, only of %s", letters.place, l.filter.App, appNames(apps))
+		t.Note("%s has no letter of application %s, only of %s", letters.place, l.filter.App, appNames(apps))
 	}
 	if one && l.filter.App == "" && len(apps) > 1 {
 		return nil, unread, severalApps(letters.place, apps)
@@ -200,7 +202,7 @@ func (l *letterFlags) chosen(ctx context.Context, t terminal, letters openLetter
 
 // severalApps returns the error of a command that changes letters of one application only.
 func severalApps(place letterPlace, apps map[string]bool) error {
-	return usagef("%s has letters of %s: choose one with --app (%s)", place, some(len(apps), "application"), appNames(apps))
+	return cli.Usagef("%s has letters of %s: choose one with --app (%s)", place, cli.Count(len(apps), "application"), appNames(apps))
 }
 
 // appNames lists applications in sorted order.
@@ -222,24 +224,16 @@ func (l *letterFlags) ofApp() string {
 
 // said is an error of a place without the name of its package.
 func said(err error) string {
-	text := explain(err)
+	text := explain.Error(err)
 	for _, name := range []string{"weir: ", "sqlletters: ", "s3letters: ", "kinesisletters: ", "sqsletters: "} {
 		text = strings.TrimPrefix(text, name)
 	}
 	return text
 }
 
-// unreadable is the error of a command that could not read all.
-func (o *openLetters) unreadable(n int) error {
-	if n == 0 {
-		return nil
-	}
-	return fmt.Errorf("%s could not be read", some(n, o.one))
-}
-
-func deadListCommand(t terminal) *cobra.Command {
+func deadListCommand(t cli.Terminal) *cobra.Command {
 	var l letterFlags
-	var out format
+	var out cli.Format
 	cmd := &cobra.Command{
 		Use:   "list --dead PLACE [ID ...]",
 		Short: "Show which records were given up, and why",
@@ -266,8 +260,8 @@ A line of a file, or another letter, that cannot be read is told on standard err
 			if err != nil {
 				return err
 			}
-			if out == formatJSON {
-				to := json.NewEncoder(t.out)
+			if out == cli.FormatJSON {
+				to := json.NewEncoder(t.Out)
 				for i := range items {
 					if err := to.Encode(&items[i]); err != nil {
 						return err
@@ -275,14 +269,14 @@ A line of a file, or another letter, that cannot be read is told on standard err
 				}
 				return letters.unreadable(unread)
 			}
-			if _, err := fmt.Fprint(t.out, lettersText(items)); err != nil {
+			if _, err := fmt.Fprint(t.Out, lettersText(items)); err != nil {
 				return err
 			}
 			return letters.unreadable(unread)
 		},
 	}
 	l.register(cmd, "kept and begun")
-	out.register(cmd, "output format; json is a letter a line, with its payload")
+	out.Register(cmd, "output format; json is a letter a line, with its payload")
 	return cmd
 }
 
@@ -295,7 +289,7 @@ func lettersText(items []deadletter.Item) string {
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "GIVEN UP\tAPP\tSTATE\tREASON\tATTEMPTS\tBYTES\tERROR\tID")
 	for _, i := range items {
-		_ = textf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%s\t%s\n", i.GivenUp.UTC().Format(time.RFC3339), i.App, i.State, i.Reason, i.Attempts, len(i.Data), shortened(i.Error), i.ID)
+		_ = cli.Textf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%s\t%s\n", i.GivenUp.UTC().Format(time.RFC3339), i.App, i.State, i.Reason, i.Attempts, len(i.Data), shortened(i.Error), i.ID)
 	}
 	_ = w.Flush() // into memory
 	return b.String()
@@ -309,7 +303,7 @@ func shortened(s string) string {
 	return s
 }
 
-func deadShowCommand(t terminal) *cobra.Command {
+func deadShowCommand(t cli.Terminal) *cobra.Command {
 	var l letterFlags
 	payload := false
 	cmd := &cobra.Command{
@@ -322,7 +316,7 @@ one of several applications that gave the record up.`,
   weir dead show --dead file:dead.ndjson --data flights/shardId-000000000000/49590338271490256608559692538361571095921575989136588898 > record`,
 		RunE: func(cmd *cobra.Command, ids []string) (err error) {
 			if len(ids) != 1 {
-				return usagef("%s shows one letter: give its ID", cmd.CommandPath())
+				return cli.Usagef("%s shows one letter: give its ID", cmd.CommandPath())
 			}
 			if _, err := l.choose(cmd, ids, letterStates...); err != nil {
 				return err
@@ -346,10 +340,10 @@ one of several applications that gave the record up.`,
 				}
 			}
 			if payload {
-				_, err = t.out.Write(items[0].Data)
+				_, err = t.Out.Write(items[0].Data)
 				return err
 			}
-			to := json.NewEncoder(t.out)
+			to := json.NewEncoder(t.Out)
 			to.SetIndent("", "  ")
 			return to.Encode(&items[0])
 		},
@@ -358,4 +352,19 @@ one of several applications that gave the record up.`,
 	registerLetterApp(cmd, &l.filter.App)
 	cmd.Flags().BoolVar(&payload, "data", false, "the payload alone, as it is")
 	return cmd
+}
+
+// parseWhen reads a time that a flag gives, or how long ago it was.
+func parseWhen(flag, s string, now time.Time) (time.Time, error) {
+	if s == "" {
+		return time.Time{}, nil
+	}
+	if ago, err := time.ParseDuration(s); err == nil && ago >= 0 {
+		return now.Add(-ago), nil
+	}
+	at, err := time.Parse(time.RFC3339, s)
+	if err != nil {
+		return at, cli.Usagef("--%s %.140q is no time: use one like 2026-01-31T12:00:00Z, or how long ago (15m)", flag, s)
+	}
+	return at, nil
 }

@@ -14,14 +14,15 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 	"github.com/spf13/cobra"
 
-	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/cmd/weir/internal/explain"
 	"github.com/weir-go/weir/deadletter"
 )
 
 // letterChange is what drop and retry have in common.
 type letterChange struct {
 	letterFlags
-	out  format
+	out  cli.Format
 	all  bool
 	yes  bool
 	dry  bool
@@ -34,7 +35,7 @@ func (c *letterChange) register(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&c.all, "all", false, "all letters, where nothing else says which")
 	cmd.Flags().BoolVar(&c.dry, "dry-run", false, "show which letters it is about, and do nothing")
 	cmd.Flags().BoolVar(&c.yes, "yes", false, "do not ask")
-	c.out.register(cmd, "output format")
+	c.out.Register(cmd, "output format")
 }
 
 // changed is what drop and retry tell as JSON.
@@ -46,22 +47,22 @@ type changed struct {
 }
 
 // check completes the filter, and wants to know which letters are meant.
-func (c *letterChange) check(cmd *cobra.Command, t terminal, ids []string) error {
+func (c *letterChange) check(cmd *cobra.Command, t cli.Terminal, ids []string) error {
 	narrowed, err := c.choose(cmd, ids, deadletter.Kept)
 	if err != nil {
 		return err
 	}
 	switch {
 	case !narrowed && !c.all:
-		return usagef("%s wants to know which letters: give their IDs, --stream, --shard, --key, --error, --reason, --since or --until, or --all", cmd.CommandPath())
+		return cli.Usagef("%s wants to know which letters: give their IDs, --stream, --shard, --key, --error, --reason, --since or --until, or --all", cmd.CommandPath())
 	case narrowed && c.all:
-		return usagef("--all is all letters: leave it out where something else says which")
+		return cli.Usagef("--all is all letters: leave it out where something else says which")
 	}
-	return canConfirm(cmd, t, c.yes || c.dry)
+	return cli.CanConfirm(cmd, t, c.yes || c.dry)
 }
 
 // run shows which letters the command is about, asks, and does it.
-func (c *letterChange) run(ctx context.Context, cmd *cobra.Command, t terminal, ids []string, warning string, do func(deadletter.Box, []deadletter.Item) (deadletter.Outcome, error)) (err error) {
+func (c *letterChange) run(ctx context.Context, cmd *cobra.Command, t cli.Terminal, ids []string, warning string, do func(deadletter.Box, []deadletter.Item) (deadletter.Outcome, error)) (err error) {
 	if err := c.check(cmd, t, ids); err != nil {
 		return err
 	}
@@ -81,11 +82,11 @@ func (c *letterChange) run(ctx context.Context, cmd *cobra.Command, t terminal, 
 		return errors.Join(c.report(t, changed{Letters: len(items)}, lettersText(items)), letters.unreadable(unread))
 	}
 	if !c.yes {
-		fmt.Fprint(t.err, lettersText(items[:min(len(items), 20)]), andMore(len(items)-20))
+		fmt.Fprint(t.Err, lettersText(items[:min(len(items), 20)]), andMore(len(items)-20))
 		if letters.unmarked {
 			warning += " A stream keeps no marks: those that were handled before are handled again, and these will be the next time."
 		}
-		if err := confirm(ctx, t, fmt.Sprintf("This will %s %s.%s", c.verb, some(len(items), "letter"), warning), c.verb); err != nil {
+		if err := cli.Confirm(ctx, t, fmt.Sprintf("This will %s %s.%s", c.verb, cli.Count(len(items), "letter"), warning), c.verb); err != nil {
 			return err
 		}
 	}
@@ -94,13 +95,13 @@ func (c *letterChange) run(ctx context.Context, cmd *cobra.Command, t terminal, 
 }
 
 // tell says what was done to n letters.
-func (c *letterChange) tell(t terminal, n int, o deadletter.Outcome) error {
-	text := fmt.Sprintf("%s of %s %s.\n", strconv.Itoa(o.Done), some(n, "letter"), c.done)
+func (c *letterChange) tell(t cli.Terminal, n int, o deadletter.Outcome) error {
+	text := fmt.Sprintf("%s of %s %s.\n", strconv.Itoa(o.Done), cli.Count(n, "letter"), c.done)
 	if o.Failed > 0 {
 		text += fmt.Sprintf("%s failed and stay: run it again for them.\n", strconv.Itoa(o.Failed))
 	}
 	if o.Taken > 0 {
-		text += fmt.Sprintf("%s left alone, which somebody else has changed meanwhile.\n", some(o.Taken, "letter"))
+		text += fmt.Sprintf("%s left alone, which somebody else has changed meanwhile.\n", cli.Count(o.Taken, "letter"))
 	}
 	return c.report(t, changed{n, o.Done, o.Failed, o.Taken}, text)
 }
@@ -112,15 +113,15 @@ func andMore(n int) string {
 	return fmt.Sprintf("… and %s more\n", strconv.Itoa(n))
 }
 
-func (c *letterChange) report(t terminal, r changed, text string) error {
-	if c.out == formatJSON {
-		return json.NewEncoder(t.out).Encode(r)
+func (c *letterChange) report(t cli.Terminal, r changed, text string) error {
+	if c.out == cli.FormatJSON {
+		return json.NewEncoder(t.Out).Encode(r)
 	}
-	_, err := fmt.Fprint(t.out, text)
+	_, err := fmt.Fprint(t.Out, text)
 	return err
 }
 
-func deadDropCommand(t terminal) *cobra.Command {
+func deadDropCommand(t cli.Terminal) *cobra.Command {
 	c := letterChange{verb: "drop", done: "dropped"}
 	cmd := &cobra.Command{
 		Use:   "drop --dead PLACE (ID ... | FILTER | --all)",
@@ -135,7 +136,7 @@ chooses one.`,
 		RunE: func(cmd *cobra.Command, ids []string) error {
 			ctx := cmd.Context()
 			if strings.HasPrefix(c.dead, string(placeStream)+":") {
-				return usagef("letters in a stream cannot be dropped: the stream keeps them until its retention is over, and no longer")
+				return cli.Usagef("letters in a stream cannot be dropped: the stream keeps them until its retention is over, and no longer")
 			}
 			return c.run(ctx, cmd, t, ids, "", func(box deadletter.Box, items []deadletter.Item) (deadletter.Outcome, error) {
 				var all []string
@@ -177,12 +178,12 @@ func changedLetters(err error) (n int) {
 	return 0
 }
 
-func deadRetryCommand(t terminal) *cobra.Command {
+func deadRetryCommand(t cli.Terminal) *cobra.Command {
 	c := letterChange{verb: "retry", done: "handled"}
 	var (
 		exec     string
 		toStream string
-		records  format
+		records  cli.Format
 
 		credentials bool
 		results     execResultsFlag
@@ -214,7 +215,7 @@ first, gives all others back, and then names their applications and exits with a
 			ctx, warning := cmd.Context(), ""
 			switch {
 			case (exec == "") == (toStream == ""):
-				return usagef("%s hands letters to a command or to a stream: give --exec or --to-stream", cmd.CommandPath())
+				return cli.Usagef("%s hands letters to a command or to a stream: give --exec or --to-stream", cmd.CommandPath())
 			case toStream != "":
 				if err := checkStreams(toStream); err != nil {
 					return err
@@ -244,17 +245,17 @@ first, gives all others back, and then names their applications and exits with a
 				if err != nil {
 					return deadletter.Outcome{}, err
 				}
-				shown := newBar(t, "handling letters", len(items))
-				defer shown.finish()
+				shown := cli.NewBar(t, "handling letters", len(items))
+				defer shown.Done()
 				o, err := deadletter.Retry(ctx, box, items, func(ctx context.Context, i deadletter.Item) error {
-					defer shown.add(1)
+					defer shown.Advance(1)
 					if err := handle.told(ctx, t, i); err != nil {
 						return errTold
 					}
 					return nil
 				})
 				if errors.Is(errors.Unwrap(err), errTold) { // and nothing else
-					err = fmt.Errorf("%s failed", some(o.Failed, "letter"))
+					err = fmt.Errorf("%s failed", cli.Count(o.Failed, "letter"))
 				}
 				return o, err
 			})
@@ -265,9 +266,9 @@ first, gives all others back, and then names their applications and exits with a
 	registerExecCredentials(cmd, &credentials)
 	results.register(cmd)
 	cmd.Flags().StringVar(&toStream, "to-stream", "", "put the records into this stream, by `NAME`")
-	records = formatText
+	records = cli.FormatText
 	cmd.Flags().Var(&records, "input", "what the command gets: text is the data, json an object about the record")
-	mustComplete(cmd, "input", "text\tthe data", "json\tan object about the record")
+	cli.MustComplete(cmd, "input", "text\tthe data", "json\tan object about the record")
 	return cmd
 }
 
@@ -278,16 +279,16 @@ type letterHandler func(context.Context, deadletter.Item) error
 var errTold = errors.New("it failed")
 
 // told says what a letter failed with.
-func (h letterHandler) told(ctx context.Context, t terminal, i deadletter.Item) error {
+func (h letterHandler) told(ctx context.Context, t cli.Terminal, i deadletter.Item) error {
 	err := h(ctx, i)
 	if err != nil && ctx.Err() == nil {
-		t.note("letter %s: %s", i.ID, explain(err))
+		t.Note("letter %s: %s", i.ID, explain.Error(err))
 	}
 	return err
 }
 
 // intoStream puts letters into a stream.
-func intoStream(ctx context.Context, t terminal, flags *awsFlags, name string) (letterHandler, error) {
+func intoStream(ctx context.Context, t cli.Terminal, flags *awsFlags, name string) (letterHandler, error) {
 	client, err := flags.kinesis(ctx, t)
 	if err != nil {
 		return nil, err
@@ -298,21 +299,4 @@ func intoStream(ctx context.Context, t terminal, flags *awsFlags, name string) (
 		})
 		return err
 	}, nil
-}
-
-// letter gives a letter to the command, as a batch of one record.
-func (e executor) letter(ctx context.Context, i *deadletter.Item) error {
-	r := weir.Record{Data: i.Data, PartitionKey: i.PartitionKey, SequenceNumber: i.SequenceNumber}
-	input := append(slices.Clone(i.Data), '\n')
-	if e.out == formatJSON {
-		var err error
-		if input, err = appendObject(nil, recordOf(i.Shard, i.Position, i.Arrived, r)); err != nil {
-			return err
-		}
-	}
-	return e.run(ctx, input, letterEnvironment(i)...)
-}
-
-func letterEnvironment(i *deadletter.Item) []string {
-	return []string{"WEIR_STREAM=" + i.Stream, "WEIR_SHARD=" + i.Shard, "WEIR_EPOCH=" + strconv.FormatUint(i.Epoch, 10), "WEIR_LETTER=" + i.ID}
 }

@@ -6,9 +6,11 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
 )
 
-func deadCreateCommand(t terminal) *cobra.Command {
+func deadCreateCommand(t cli.Terminal) *cobra.Command {
 	var l letterFlags
 	print := false
 	cmd := &cobra.Command{
@@ -22,10 +24,10 @@ A URL may have ?weir_prefix=P for the name of the table, which is P and "letters
 		Example: `  weir dead create --dead postgres://weir@db/shop
   weir dead create --dead postgres://weir@db/shop --print | psql
   weir dead create --dead sqlite:letters.db`,
-		Args: noArgs,
+		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			ctx := cmd.Context()
-			if err := require(cmd, "dead"); err != nil {
+			if err := cli.Require(cmd, "dead"); err != nil {
 				return err
 			}
 			place, err := parsePlace(l.dead)
@@ -33,9 +35,9 @@ A URL may have ?weir_prefix=P for the name of the table, which is P and "letters
 			case err != nil:
 				return err
 			case place.kind != placeServer && place.kind != placeSQLite:
-				return usagef("there is nothing to make for %s: tables of databases are made", place)
+				return cli.Usagef("there is nothing to make for %s: tables of databases are made", place)
 			case print && place.kind == placeSQLite:
-				return usagef("--print is for Postgres and MySQL: a SQLite file gets its table when it is named")
+				return cli.Usagef("--print is for Postgres and MySQL: a SQLite file gets its table when it is named")
 			}
 			letters, err := place.open(ctx, t, &l.aws, true)
 			if err != nil {
@@ -43,7 +45,7 @@ A URL may have ?weir_prefix=P for the name of the table, which is P and "letters
 			}
 			defer func() { err = errors.Join(err, letters.Close()) }()
 			if print {
-				_, err := fmt.Fprintf(t.out, "%s;\n", letters.table.Schema())
+				_, err := fmt.Fprintf(t.Out, "%s;\n", letters.table.Schema())
 				return err
 			}
 			err = letters.check(ctx, false, func(ctx context.Context) error {
@@ -52,7 +54,7 @@ A URL may have ?weir_prefix=P for the name of the table, which is P and "letters
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(t.out, "%s is ready\n", place)
+			_, err = fmt.Fprintf(t.Out, "%s is ready\n", place)
 			return err
 		},
 	}

@@ -12,15 +12,16 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
 	"github.com/weir-go/weir/deadletter"
 	"github.com/weir-go/weir/deadletter/sqsletters"
 )
 
 // openQueue opens the letters in a queue, and asks it about itself.
-func (l *letterFlags) openQueue(ctx context.Context, t terminal) (letters openLetters, about sqsletters.About, err error) {
+func (l *letterFlags) openQueue(ctx context.Context, t cli.Terminal) (letters openLetters, about sqsletters.About, err error) {
 	place, err := parsePlace(l.dead)
 	if err == nil && place.kind != placeQueue {
-		err = usagef("%s is no queue: \"weir dead list\" shows its letters, and takes none", place)
+		err = cli.Usagef("%s is no queue: \"weir dead list\" shows its letters, and takes none", place)
 	}
 	if err != nil {
 		return letters, about, err
@@ -35,9 +36,9 @@ func (l *letterFlags) openQueue(ctx context.Context, t terminal) (letters openLe
 	return letters, about, err
 }
 
-func deadPeekCommand(t terminal) *cobra.Command {
+func deadPeekCommand(t cli.Terminal) *cobra.Command {
 	var l letterFlags
-	var out format
+	var out cli.Format
 	most := 10
 	cmd := &cobra.Command{
 		Use:   "peek --dead sqs:URL",
@@ -48,9 +49,9 @@ that was received too often to a dead-letter queue of its own, whoever received 
 Nobody else receives the letters while they are looked at.`,
 		Example: `  weir dead peek --dead sqs:https://sqs.eu-west-1.amazonaws.com/111122223333/orders-dead
   weir dead peek --dead sqs:https://sqs.eu-west-1.amazonaws.com/111122223333/orders-dead --most 100 -o json`,
-		Args: noArgs,
+		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := require(cmd, "dead"); err != nil {
+			if err := cli.Require(cmd, "dead"); err != nil {
 				return err
 			}
 			letters, about, err := l.openQueue(cmd.Context(), t)
@@ -58,23 +59,23 @@ Nobody else receives the letters while they are looked at.`,
 				return err
 			}
 			if about.MaxReceives > 0 {
-				t.note("this counts as a receive of each letter; the queue moves a letter to its own dead-letter queue when it has been received %s", some(about.MaxReceives, "time"))
+				t.Note("this counts as a receive of each letter; the queue moves a letter to its own dead-letter queue when it has been received %s", cli.Count(about.MaxReceives, "time"))
 			}
 			received, err := letters.queue.Peek(cmd.Context(), most)
-			if out == formatJSON {
-				to := json.NewEncoder(t.out)
+			if out == cli.FormatJSON {
+				to := json.NewEncoder(t.Out)
 				for i := range received {
 					err = errors.Join(err, to.Encode(&received[i].Item))
 				}
 				return err
 			}
-			_, wrong := fmt.Fprint(t.out, receivedText(received))
+			_, wrong := fmt.Fprint(t.Out, receivedText(received))
 			return errors.Join(wrong, err)
 		},
 	}
 	l.registerPlace(cmd)
-	cmd.Flags().Var(&number[int]{to: &most, parse: strconv.Atoi, low: 1, high: 1000, want: "1 to 1000"}, "most", "at most so many letters, 1 to 1000")
-	out.register(cmd, "output format; json is a letter a line, with its payload")
+	cmd.Flags().Var(&cli.Number[int]{To: &most, Parse: strconv.Atoi, Low: 1, High: 1000, Want: "1 to 1000"}, "most", "at most so many letters, 1 to 1000")
+	out.Register(cmd, "output format; json is a letter a line, with its payload")
 	return cmd
 }
 
@@ -87,22 +88,22 @@ func receivedText(all []sqsletters.Received) string {
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "GIVEN UP\tRECEIVED\tREASON\tATTEMPTS\tBYTES\tERROR\tID")
 	for _, r := range all {
-		_ = textf(w, "%s\t%d\t%s\t%d\t%d\t%s\t%s\n", r.GivenUp.UTC().Format(time.RFC3339), r.Receives, r.Reason, r.Attempts, len(r.Data), shortened(r.Error), r.ID)
+		_ = cli.Textf(w, "%s\t%d\t%s\t%d\t%d\t%s\t%s\n", r.GivenUp.UTC().Format(time.RFC3339), r.Receives, r.Reason, r.Attempts, len(r.Data), shortened(r.Error), r.ID)
 	}
 	_ = w.Flush() // into memory
 	return b.String()
 }
 
 // fromQueue handles letters of a queue again. Nobody knows beforehand which they are.
-func (c *letterChange) fromQueue(ctx context.Context, cmd *cobra.Command, t terminal, ids []string, warning string, handler func() (letterHandler, error)) error {
+func (c *letterChange) fromQueue(ctx context.Context, cmd *cobra.Command, t cli.Terminal, ids []string, warning string, handler func() (letterHandler, error)) error {
 	if err := c.check(cmd, t, ids); err != nil {
 		return err
 	}
 	switch {
 	case c.dry:
-		return usagef("--dry-run is not for a queue, whose letters cannot be listed: \"weir dead peek\" shows some")
+		return cli.Usagef("--dry-run is not for a queue, whose letters cannot be listed: \"weir dead peek\" shows some")
 	case len(c.states) > 0:
-		return usagef("--state is not for a queue, which keeps no marks: what is in it was not handled")
+		return cli.Usagef("--state is not for a queue, which keeps no marks: what is in it was not handled")
 	}
 	letters, about, err := c.openQueue(ctx, t)
 	if err != nil {
@@ -113,11 +114,11 @@ func (c *letterChange) fromQueue(ctx context.Context, cmd *cobra.Command, t term
 		if !c.all {
 			which = "those that were chosen"
 		}
-		text := fmt.Sprintf("The queue has about %s. This will retry %s, and delete what was handled.%s", some(about.Messages, "message"), which, warning)
+		text := fmt.Sprintf("The queue has about %s. This will retry %s, and delete what was handled.%s", cli.Count(about.Messages, "message"), which, warning)
 		if about.MaxReceives > 0 {
-			text += fmt.Sprintf(" It counts as a receive of each; the queue moves a letter to its own dead-letter queue when it has been received %s.", some(about.MaxReceives, "time"))
+			text += fmt.Sprintf(" It counts as a receive of each; the queue moves a letter to its own dead-letter queue when it has been received %s.", cli.Count(about.MaxReceives, "time"))
 		}
-		if err := confirm(ctx, t, text, c.verb); err != nil {
+		if err := cli.Confirm(ctx, t, text, c.verb); err != nil {
 			return err
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
 	"github.com/weir-go/weir/cmd/weir/internal/demo"
 	"github.com/weir-go/weir/dashboard"
 	"github.com/weir-go/weir/lease"
@@ -20,9 +21,9 @@ import (
 // workerCommand is the hidden command that a worker process of the demo runs.
 const workerCommand = "demo-worker"
 
-func demoCommand(t terminal) *cobra.Command {
+func demoCommand(t cli.Terminal) *cobra.Command {
 	o := demo.Options{Workers: 3, Command: nil}
-	var out format
+	var out cli.Format
 	var plain bool
 	var victim string
 	cmd := &cobra.Command{
@@ -44,7 +45,7 @@ The exit code is 0 only if nothing was lost and no order was broken.`,
   weir demo -o json          only the verdict, as one JSON object on standard output
   weir demo --fan-out        the same, read by enhanced fan-out
   weir demo --kill other     kill a worker that does not lead`,
-		Args: noArgs,
+		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := checkDemo(o, victim); err != nil {
 				return err
@@ -60,26 +61,26 @@ The exit code is 0 only if nothing was lost and no order was broken.`,
 			}
 			var result demo.Result
 			switch {
-			case out == formatJSON:
-				o.Show = &demo.Plain{Out: t.err}
+			case out == cli.FormatJSON:
+				o.Show = &demo.Plain{Out: t.Err}
 				result, err = demo.Run(cmd.Context(), o)
 			case plain || !fitsPicture(t):
-				o.Show = &demo.Plain{Out: t.out}
+				o.Show = &demo.Plain{Out: t.Out}
 				result, err = demo.Run(cmd.Context(), o)
 			default:
-				result, err = demo.RunLive(cmd.Context(), o, t.in, t.out, t.interrupt)
+				result, err = demo.RunLive(cmd.Context(), o, t.In, t.Out, t.Interrupt)
 			}
 			if err != nil {
 				if o.Keep && result.Dir != "" {
-					t.note("what there is lies in %s", result.Dir)
+					t.Note("what there is lies in %s", result.Dir)
 				}
 				return err
 			}
 			write := result.WriteText
-			if out == formatJSON {
+			if out == cli.FormatJSON {
 				write = result.WriteJSON
 			}
-			if err := write(t.out); err != nil {
+			if err := write(t.Out); err != nil {
 				return err
 			}
 			if !result.Clean() {
@@ -88,7 +89,7 @@ The exit code is 0 only if nothing was lost and no order was broken.`,
 			return nil
 		},
 	}
-	out.register(cmd, "what to print at the end; json prints nothing else on standard output")
+	out.Register(cmd, "what to print at the end; json prints nothing else on standard output")
 	cmd.Flags().BoolVar(&plain, "plain", false, "lines instead of a live picture (always so without a terminal of 80 by 24)")
 	cmd.Flags().StringVar(&victim, "kill", "leader", "whom to kill: leader (the hardest to lose) or other")
 	cmd.Flags().IntVar(&o.Flights, "flights", 20000, "how many flights to put, 1000 to 20000")
@@ -96,15 +97,15 @@ The exit code is 0 only if nothing was lost and no order was broken.`,
 	cmd.Flags().DurationVar(&o.Duration, "duration", 40*time.Second, "how long the flights take, 10s to 10m")
 	cmd.Flags().BoolVar(&o.FanOut, "fan-out", false, "have the flights pushed to the workers by fan-out instead of polling")
 	cmd.Flags().BoolVar(&o.Keep, "keep", false, "keep the temporary directory: journals, logs, leases")
-	mustComplete(cmd, "kill", "leader", "other")
+	cli.MustComplete(cmd, "kill", "leader", "other")
 	return cmd
 }
 
 // fitsPicture reports whether there is a terminal that is large and able enough for the live
 // picture.
-func fitsPicture(t terminal) bool {
-	out, isFile := t.out.(*os.File)
-	if !isFile || !isTerminal(t.out) || !isTerminal(t.in) || os.Getenv("TERM") == "dumb" {
+func fitsPicture(t cli.Terminal) bool {
+	out, isFile := t.Out.(*os.File)
+	if !isFile || !cli.IsTerminal(t.Out) || !cli.IsTerminal(t.In) || os.Getenv("TERM") == "dumb" {
 		return false
 	}
 	width, height, err := term.GetSize(int(out.Fd()))
@@ -127,12 +128,12 @@ func checkDemo(o demo.Options, victim string) error {
 		bad("--duration %v: want 10s to 10m", o.Duration)
 	}
 	if len(errs) > 0 {
-		return usageError{errors.Join(errs...)}
+		return cli.Usage(errors.Join(errs...))
 	}
 	return nil
 }
 
-func demoWorkerCommand(t terminal) *cobra.Command {
+func demoWorkerCommand(t cli.Terminal) *cobra.Command {
 	return &cobra.Command{
 		Use:    workerCommand + " JSON",
 		Short:  "One worker process of the demo",
@@ -142,9 +143,9 @@ func demoWorkerCommand(t terminal) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var w demo.Worker
 			if err := json.Unmarshal([]byte(args[0]), &w); err != nil {
-				return usagef("%s is started by the demo only: %v", workerCommand, err)
+				return cli.Usagef("%s is started by the demo only: %v", workerCommand, err)
 			}
-			return w.Run(cmd.Context(), t.in, t.err)
+			return w.Run(cmd.Context(), t.In, t.Err)
 		},
 	}
 }

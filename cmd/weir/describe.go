@@ -9,6 +9,8 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/cmd/weir/internal/explain"
 	"github.com/weir-go/weir/cmd/weir/internal/figures"
 	"github.com/weir-go/weir/lease"
 )
@@ -108,7 +110,7 @@ func deathsOf(l lease.Lease) *deathsInfo {
 }
 
 func (d deathsInfo) String() string {
-	text := fmt.Sprintf("%d %s died at its checkpoint, one after the other", d.Died, plural(d.Died, "worker", "workers"))
+	text := fmt.Sprintf("%d %s died at its checkpoint, one after the other", d.Died, cli.Plural(d.Died, "worker", "workers"))
 	switch {
 	case d.known:
 		text += fmt.Sprintf(", %d of them while they handled one record by itself, before %s", d.Alone, d.Record)
@@ -254,9 +256,9 @@ func (d description) text() string {
 	case d.Leader != nil:
 		leader = fmt.Sprintf("%s leads (term %d)", d.Leader.Worker, d.Leader.Term)
 	}
-	_ = textf(&b, "Application %s; %s.%s\n\n", d.App, leader, pausedText(d.Paused))
+	_ = cli.Textf(&b, "Application %s; %s.%s\n\n", d.App, leader, pausedText(d.Paused))
 	for _, note := range d.Notes {
-		_ = textf(&b, "%s%s.\n\n", strings.ToUpper(note[:1]), note[1:])
+		_ = cli.Textf(&b, "%s%s.\n\n", strings.ToUpper(note[:1]), note[1:])
 	}
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "WORKER\tSTATE\tLEASES\tLOAD\tBEATS\tFAILOVER\tSESSION")
@@ -265,7 +267,7 @@ func (d description) text() string {
 		if info.Drain {
 			state += ", draining"
 		}
-		_ = textf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", info.Worker, state, figures.Count(info.Leases), rate(info.Load),
+		_ = cli.Textf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", info.Worker, state, figures.Count(info.Leases), rate(info.Load),
 			age(info.Beat), age(info.Failover), info.Session)
 	}
 	if len(d.Workers) == 0 {
@@ -279,7 +281,7 @@ func (d description) text() string {
 			if tr.Stream == "" {
 				of = "itself"
 			}
-			_ = textf(&b, "%s says: %s %s for %s: %s%s\n", info.Worker, of, tr.State, age(tr.ForMS), oneLine(tr.Why), tr.Failing)
+			_ = cli.Textf(&b, "%s says: %s %s for %s: %s%s\n", info.Worker, of, tr.State, age(tr.ForMS), explain.OneLine(tr.Why), tr.Failing)
 		}
 		if len(info.Troubles) > 0 {
 			b.WriteString("\n")
@@ -288,7 +290,7 @@ func (d description) text() string {
 	died := false
 	for _, l := range d.Leases {
 		if l.Deaths != nil && (l.Deaths.Died > 1 || l.Deaths.Alone > 0) { // a worker may die of anything
-			_ = textf(&b, "%s of %s: %s\n", shortID(l.Shard), l.Stream, l.Deaths)
+			_ = cli.Textf(&b, "%s of %s: %s\n", shortID(l.Shard), l.Stream, l.Deaths)
 			died = true
 		}
 	}
@@ -306,7 +308,7 @@ func (d description) text() string {
 		if l.load != 0 {
 			load = loadText(l.load)
 		}
-		_ = textf(w, "%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\n", l.Stream, shortID(l.Shard), l.State, owner, l.Epoch, lagText(l), load, l.Checkpoint)
+		_ = cli.Textf(w, "%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\n", l.Stream, shortID(l.Shard), l.State, owner, l.Epoch, lagText(l), load, l.Checkpoint)
 	}
 	_ = w.Flush() // into memory
 	return b.String()
@@ -319,7 +321,7 @@ func lagText(l leaseInfo) string {
 	case l.Lag == nil:
 		return "?"
 	case l.Held != "" && *l.Lag > 0:
-		return age(*l.Lag) + ", held " + oneLine(l.Held)
+		return age(*l.Lag) + ", held " + explain.OneLine(l.Held)
 	}
 	return age(*l.Lag)
 }
@@ -355,5 +357,5 @@ func pausedText(paused []string) string {
 	case slices.Contains(paused, ""):
 		return " It is paused."
 	}
-	return " Paused: " + listed(paused) + "."
+	return " Paused: " + cli.List(paused) + "."
 }

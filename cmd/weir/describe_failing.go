@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
 	"github.com/weir-go/weir/lease"
 )
 
@@ -37,7 +38,7 @@ func (f *failingInfo) String() string {
 	switch {
 	case f.At == "":
 	case f.Records > 1:
-		add("%s from %s on", some(f.Records, "record"), f.At)
+		add("%s from %s on", cli.Count(f.Records, "record"), f.At)
 	default:
 		add("record %s", f.At)
 	}
@@ -45,7 +46,7 @@ func (f *failingInfo) String() string {
 		add("hash of its key %s", f.KeyHash)
 	}
 	if f.Attempts > 0 {
-		add("%s failed", some(f.Attempts, "call"))
+		add("%s failed", cli.Count(f.Attempts, "call"))
 	}
 	switch f.Held {
 	case "":
@@ -57,7 +58,7 @@ func (f *failingInfo) String() string {
 		add("not given up yet: %s", f.Held)
 	}
 	if f.GivenUp > 0 {
-		add("%s given up lately", some(f.GivenUp, "record"))
+		add("%s given up lately", cli.Count(f.GivenUp, "record"))
 	}
 	if len(parts) == 0 {
 		return ""

@@ -12,6 +12,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/cmd/weir/internal/clitest"
 	"github.com/weir-go/weir/cmd/weir/internal/doctor"
 	"github.com/weir-go/weir/lease"
 	"github.com/weir-go/weir/shard"
@@ -190,13 +192,13 @@ func TestIteratorAt(t *testing.T) {
 // one.
 func TestAskLags(t *testing.T) {
 	t.Parallel()
-	server, _ := kinesisServer(t)
+	server, _ := clitest.Kinesis(t)
 	server.CreateStream("s", 1)
 	shardID, first := server.Put("s", "k", []byte("one"))
 	_, second := server.Put("s", "k", []byte("two"))
 	key := lease.Key{Stream: "s", Shard: shardID}
 	ask := func(p string) lag {
-		return askLags(t.Context(), silent, server.Client(), []lease.Lease{{Key: key, Position: at(t, p)}}, "")[key]
+		return askLags(t.Context(), cli.Silent, server.Client(), []lease.Lease{{Key: key, Position: at(t, p)}}, "")[key]
 	}
 	if l := ask(second); l.err != nil || l.age != 0 {
 		t.Errorf("at the tip: %+v", l)
@@ -233,7 +235,7 @@ func TestAskLags(t *testing.T) {
 	if l := ask("end"); l != (lag{}) {
 		t.Errorf("a finished lease was asked about: %+v", l)
 	}
-	if l := askLags(t.Context(), silent, server.Client(), []lease.Lease{{Key: lease.Key{Stream: "none", Shard: shardID}, Position: shard.Oldest}}, ""); l[lease.Key{Stream: "none", Shard: shardID}].err == nil {
+	if l := askLags(t.Context(), cli.Silent, server.Client(), []lease.Lease{{Key: lease.Key{Stream: "none", Shard: shardID}, Position: shard.Oldest}}, ""); l[lease.Key{Stream: "none", Shard: shardID}].err == nil {
 		t.Error("a stream that does not exist has a lag")
 	}
 }

@@ -15,7 +15,9 @@ import (
 	"github.com/aws/smithy-go"
 	"github.com/spf13/cobra"
 
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
 	"github.com/weir-go/weir/cmd/weir/internal/doctor"
+	"github.com/weir-go/weir/cmd/weir/internal/explain"
 	"github.com/weir-go/weir/cmd/weir/internal/figures"
 	"github.com/weir-go/weir/health"
 	"github.com/weir-go/weir/internal/observe"
@@ -25,12 +27,12 @@ import (
 
 type doctorOptions struct {
 	target
-	out     format
+	out     cli.Format
 	streams []string
 	watch   looking
 }
 
-func doctorCommand(t terminal) *cobra.Command {
+func doctorCommand(t cli.Terminal) *cobra.Command {
 	var o doctorOptions
 	cmd := &cobra.Command{
 		Use:   "doctor --app NAME --store URL",
@@ -50,7 +52,7 @@ there is nothing but what somebody asked for, a pause or a drain, and 0 when not
 		Example: `  weir doctor --app billing --store sqlite:billing.db
   weir doctor --app billing --store dynamodb:weir -o json | jq -r '.findings[] | .text'
   weir doctor --app billing --store sqlite:billing.db; [ $? -ne 3 ] || page-somebody`,
-		Args: noArgs,
+		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			url, err := o.url(cmd, "app")
 			if err != nil {
@@ -68,7 +70,7 @@ there is nothing but what somebody asked for, a pause or a drain, and 0 when not
 	o.register(cmd)
 	cmd.Flags().StringArrayVar(&o.streams, "stream", nil, "a stream that it should read, by `NAME` or ARN; may be repeated (those with leases are looked at anyway)")
 	o.watch.register(cmd, "how long to look, by default until all workers that do not beat count as dead")
-	o.out.register(cmd, "output format")
+	o.out.Register(cmd, "output format")
 	return cmd
 }
 
@@ -83,7 +85,7 @@ type doctorReport struct {
 	Findings []doctor.Finding `json:"findings"`
 }
 
-func (o *doctorOptions) run(ctx context.Context, t terminal, url storeURL) error {
+func (o *doctorOptions) run(ctx context.Context, t cli.Terminal, url storeURL) error {
 	store, view, err := o.open(ctx, t, url)
 	if err != nil {
 		return err
@@ -108,10 +110,10 @@ func (o *doctorOptions) run(ctx context.Context, t terminal, url storeURL) error
 	if report.Findings == nil {
 		report.Findings = []doctor.Finding{}
 	}
-	if o.out == formatJSON {
-		err = json.NewEncoder(t.out).Encode(report)
+	if o.out == cli.FormatJSON {
+		err = json.NewEncoder(t.Out).Encode(report)
 	} else {
-		_, err = fmt.Fprint(t.out, report.text())
+		_, err = fmt.Fprint(t.Out, report.text())
 	}
 	if err == nil {
 		err = report.verdict()
@@ -147,8 +149,8 @@ func judged(f doctor.Facts, now time.Time) health.Application {
 func (r doctorReport) verdict() error {
 	for _, v := range []struct {
 		severity doctor.Severity
-		code     verdict
-	}{{doctor.Error, exitWrong}, {doctor.Warning, exitWarned}, {doctor.Intended, exitIntended}} {
+		code     cli.ExitCode
+	}{{doctor.Error, cli.ExitWrong}, {doctor.Warning, cli.ExitWarned}, {doctor.Intended, cli.ExitIntended}} {
 		if slices.ContainsFunc(r.Findings, func(f doctor.Finding) bool { return f.Severity == v.severity }) {
 			return v.code
 		}
@@ -181,23 +183,23 @@ func (r doctorReport) text() string {
 		verdict += ", and something is paused or drained on purpose"
 	}
 	if n := count[doctor.Error] + count[doctor.Warning]; n > 0 {
-		verdict = fmt.Sprintf("%s and %s", some(count[doctor.Error], "error"), some(count[doctor.Warning], "warning"))
+		verdict = fmt.Sprintf("%s and %s", cli.Count(count[doctor.Error], "error"), cli.Count(count[doctor.Warning], "warning"))
 	}
-	_ = textf(&b, "Application %s: %s. %s, %s; %s.\n", r.App, verdict, some(r.Leases, "lease"), some(r.Workers, "worker")+plural(r.Workers, " beats", " beat"), leader)
+	_ = cli.Textf(&b, "Application %s: %s. %s, %s; %s.\n", r.App, verdict, cli.Count(r.Leases, "lease"), cli.Count(r.Workers, "worker")+cli.Plural(r.Workers, " beats", " beat"), leader)
 	if r.Sentence != "" {
-		_ = textf(&b, "By its shards it is %s.\n", r.Sentence)
+		_ = cli.Textf(&b, "By its shards it is %s.\n", r.Sentence)
 	}
 	for _, f := range r.Findings {
-		_ = textf(&b, "\n%-8s  [%s] %s\n          → %s\n", f.Severity, f.Code, f.Text, f.Do)
+		_ = cli.Textf(&b, "\n%-8s  [%s] %s\n          → %s\n", f.Severity, f.Code, f.Text, f.Do)
 	}
 	return b.String()
 }
 
 // examine collects the facts: a look at the store and at the streams, the time between, and a
 // second look.
-func (o *doctorOptions) examine(ctx context.Context, t terminal, store openStore, client *kinesis.Client, first lease.View) (doctor.Facts, error) {
+func (o *doctorOptions) examine(ctx context.Context, t cli.Terminal, store openStore, client *kinesis.Client, first lease.View) (doctor.Facts, error) {
 	f := doctor.Facts{App: o.app, First: first, Second: first, Apart: o.watch.untilDead(first), Beats: map[string]bool{}}
-	t.note("watching application %s for %s", o.app, figures.Duration(f.Apart))
+	t.Note("watching application %s for %s", o.app, figures.Duration(f.Apart))
 	var watching sync.WaitGroup
 	var blind error
 	watching.Go(func() {
@@ -241,7 +243,7 @@ func (o *doctorOptions) examine(ctx context.Context, t terminal, store openStore
 
 func lookOf(l lag) doctor.Look {
 	if l.err != nil {
-		return doctor.Look{Err: explain(l.err), Code: codeOf(l.err)}
+		return doctor.Look{Err: explain.Error(l.err), Code: codeOf(l.err)}
 	}
 	return doctor.Look{Waits: l.waits, Age: l.age, Expired: l.expired}
 }
@@ -263,7 +265,7 @@ type denials struct {
 // note takes in an error of a call. It is safe for concurrent use.
 func (d *denials) note(err error, about string) {
 	var op *smithy.OperationError
-	if !isAccessDenied(err) || strings.HasPrefix(codeOf(err), "KMS") || !errors.As(err, &op) {
+	if !explain.IsAccessDenied(err) || strings.HasPrefix(codeOf(err), "KMS") || !errors.As(err, &op) {
 		return
 	}
 	found := doctor.Denied{Action: strings.ToLower(op.Service()) + ":" + op.Operation(), On: about}
@@ -312,7 +314,7 @@ func askDoctorStream(ctx context.Context, client *kinesis.Client, stream string,
 	s := doctor.Stream{Name: about.Name, Shards: about.Shards, Born: about.Born, Retention: about.Retention, Now: about.Now, Status: about.Status}
 	if err != nil {
 		denied.note(err, "stream "+about.Name)
-		s.Err, s.Missing = explain(err), errors.Is(err, streams.ErrNoStream)
+		s.Err, s.Missing = explain.Error(err), errors.Is(err, streams.ErrNoStream)
 		return s
 	}
 	denied.note(about.Denied, "stream "+about.Name)

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/cmd/weir/internal/clitest"
 	"github.com/weir-go/weir/cmd/weir/internal/doctor"
 )
 
@@ -28,7 +30,7 @@ func TestTheDoctorsExitCodeIsThatOfTheWorst(t *testing.T) {
 		for _, s := range c.found {
 			r.Findings = append(r.Findings, doctor.Finding{Severity: s})
 		}
-		code, err := verdict(0), r.verdict()
+		code, err := cli.ExitCode(0), r.verdict()
 		if err != nil && !errors.As(err, &code) || int(code) != c.want {
 			t.Errorf("%v: %v, want %d", c.found, err, c.want)
 		}
@@ -38,19 +40,19 @@ func TestTheDoctorsExitCodeIsThatOfTheWorst(t *testing.T) {
 // A service that does not answer is one error, whatever it is that does not.
 func TestAnOutageIsOneError(t *testing.T) {
 	t.Parallel()
-	server, endpoint := kinesisServer(t)
+	server, endpoint := clitest.Kinesis(t)
 	server.CreateStream("s", 4)
 	store := "--store=sqlite:" + filepath.Join(t.TempDir(), "leases.db")
-	text, _ := numbered(20)
-	mustRun(t, text, "put", endpoint, "--stream=s", "--key=key")
+	text, _ := clitest.Numbered(20)
+	clitest.MustRun(t, text, "put", endpoint, "--stream=s", "--key=key")
 	worked(t, 20, endpoint, store)
-	silent := "http://" + silentServer(t)
+	silent := "http://" + clitest.SilentServer(t)
 	for _, c := range []struct{ at, timeout, says string }{
-		{nobody(t), "30s", "nothing answers at "},
+		{clitest.UnusedAddr(t), "30s", "nothing answers at "},
 		{silent, "500ms", "Kinesis at " + silent + " did not answer within 500ms"},
 	} {
-		out, said := refused(t, exitWrong, "doctor", "--endpoint="+c.at, store, "--app=a", "--watch=50ms", "--connect-timeout="+c.timeout, "-o=json")
-		findings := decode[doctorReport](t, out).Findings
+		out, said := clitest.MustExit(t, cli.ExitWrong, "doctor", "--endpoint="+c.at, store, "--app=a", "--watch=50ms", "--connect-timeout="+c.timeout, "-o=json")
+		findings := clitest.Decode[doctorReport](t, out).Findings
 		if got := codesOf(findings); !slices.Equal(got, []string{"no-workers", "service-unreachable"}) {
 			t.Fatalf("it found %v: %s", got, said)
 		}
@@ -59,12 +61,12 @@ func TestAnOutageIsOneError(t *testing.T) {
 		}
 	}
 	// Nobody reads, and it was asked for.
-	mustRun(t, "", "group", "pause", store, "--app=a")
-	out, _ := refused(t, exitIntended, "doctor", endpoint, store, "--app=a", "--watch=50ms")
+	clitest.MustRun(t, "", "group", "pause", store, "--app=a")
+	out, _ := clitest.MustExit(t, cli.ExitIntended, "doctor", endpoint, store, "--app=a", "--watch=50ms")
 	if want := "Application a: nothing is wrong, and something is paused or drained on purpose."; !strings.HasPrefix(out, want) {
 		t.Errorf("it says %s", out)
 	}
-	if help := mustRun(t, "", "doctor", "--help"); !strings.Contains(help, fmt.Sprint(exitIntended)+" doctor found only pauses") {
+	if help := clitest.MustRun(t, "", "doctor", "--help"); !strings.Contains(help, fmt.Sprint(cli.ExitIntended)+" doctor found only pauses") {
 		t.Errorf("the help does not say what the codes are: %s", help)
 	}
 }

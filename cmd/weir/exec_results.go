@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
 )
 
 // answer is what a command of --exec-results says of a record.
@@ -204,6 +206,6 @@ func parseResult(line []byte) (l resultLine, err error) {
 	if len(l.text) > mostResultText {
 		l.text = strings.ToValidUTF8(l.text[:mostResultText], "") + "…"
 	}
-	l.text = visible(l.text)
+	l.text = cli.Visible(l.text)
 	return l, nil
 }

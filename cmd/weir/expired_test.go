@@ -6,12 +6,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/weir-go/weir/cmd/weir/internal/clitest"
 )
 
 // A checkpoint that the service refuses is told once and with what to do, and --expired says where
 // to go on.
 func TestConsumeAtACheckpointThatIsRefused(t *testing.T) {
-	server, endpoint := kinesisServer(t)
+	server, endpoint := clitest.Kinesis(t)
 	server.CreateStream("s", 1)
 	shardID, _ := server.Put("s", "k", []byte("one"))
 	dir := t.TempDir()
@@ -25,26 +27,26 @@ func TestConsumeAtACheckpointThatIsRefused(t *testing.T) {
 	for _, policy := range []string{"", "fail", "oldest", "latest"} {
 		t.Run(policy, func(t *testing.T) {
 			store := "--store=sqlite:" + filepath.Join(dir, policy+".db")
-			mustRun(t, "", "group", "import", store, "--app=a", "--yes", file)
+			clitest.MustRun(t, "", "group", "import", store, "--app=a", "--yes", file)
 			args := []string{"consume", endpoint, store, "--stream=s", "--app=a", "--list-interval=1s"}
 			if policy != "" {
 				args = append(args, "--expired="+policy)
 			}
-			c := start(t, "", args...)
+			c := clitest.Start(t, "", args...)
 			told := "which stays there"
 			if policy == "oldest" || policy == "latest" {
 				told = "have left the stream, or may have, that were not handled"
 			}
-			c.err.await(t, "what happened", func(s string) bool { return strings.Contains(s, told) })
+			c.Err.Await(t, "what happened", func(s string) bool { return strings.Contains(s, told) })
 			if policy == "oldest" {
-				c.out.await(t, "the record", func(s string) bool { return s == "one\n" })
+				c.Out.Await(t, "the record", func(s string) bool { return s == "one\n" })
 			}
-			c.interrupt(t)
-			if said := c.err.String(); strings.Count(said, "level=ERROR") != 1 || strings.Contains(said, "level=WARN") {
+			c.Interrupt(t)
+			if said := c.Err.String(); strings.Count(said, "level=ERROR") != 1 || strings.Contains(said, "level=WARN") {
 				t.Errorf("it says %s", said)
 			}
-			if policy != "oldest" && c.out.String() != "" {
-				t.Errorf("it handled %q", c.out)
+			if policy != "oldest" && c.Out.String() != "" {
+				t.Errorf("it handled %q", c.Out)
 			}
 		})
 	}

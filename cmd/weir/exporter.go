@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/spf13/cobra"
 
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
 	"github.com/weir-go/weir/internal/hostcheck"
 	"github.com/weir-go/weir/lease"
 )
@@ -25,7 +26,7 @@ type exporterOptions struct {
 	noKinesis bool
 }
 
-func exporterCommand(t terminal) *cobra.Command {
+func exporterCommand(t cli.Terminal) *cobra.Command {
 	var o exporterOptions
 	cmd := &cobra.Command{
 		Use:   "exporter --store URL [--app NAME] [--addr 127.0.0.1:4569]",
@@ -44,7 +45,7 @@ It asks nobody for a password, so it listens on this machine alone unless --addr
 		Example: `  weir exporter --store sqlite:billing.db
   weir exporter --store dynamodb:weir --app billing --app fraud --addr 0.0.0.0:4569
   curl 'http://127.0.0.1:4569/lag.json?app=billing' | jq .sentence`,
-		Args: noArgs,
+		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			url, err := o.url(cmd)
 			if err != nil {
@@ -55,15 +56,15 @@ It asks nobody for a password, so it listens on this machine alone unless --addr
 			}
 			switch {
 			case o.every < time.Second || o.every > 10*time.Minute:
-				return usagef("--every %v: want 1s to 10m", o.every)
+				return cli.Usagef("--every %v: want 1s to 10m", o.every)
 			case !(o.share > 0 && o.share <= 1):
-				return usagef("--read-share %v: want more than 0, up to 1", o.share)
+				return cli.Usagef("--read-share %v: want more than 0, up to 1", o.share)
 			case o.noKinesis && cmd.Flags().Changed("read-share"):
-				return usagef("--read-share is for reading, which --no-kinesis does not do")
+				return cli.Usagef("--read-share is for reading, which --no-kinesis does not do")
 			}
 			for _, app := range o.apps {
 				if err := lease.CheckApp(app); err != nil {
-					return usagef("--app: %s", strings.TrimPrefix(err.Error(), "lease: "))
+					return cli.Usagef("--app: %s", strings.TrimPrefix(err.Error(), "lease: "))
 				}
 			}
 			if err := checkStreams(o.streams...); err != nil {
@@ -79,12 +80,12 @@ It asks nobody for a password, so it listens on this machine alone unless --addr
 	cmd.Flags().DurationVar(&o.every, "every", 15*time.Second, "how often to look, 1s to 10m")
 	cmd.Flags().Float64Var(&o.share, "read-share", 0.05, "the part of a shard's five reads a second that may be used, up to 1")
 	cmd.Flags().BoolVar(&o.noKinesis, "no-kinesis", false, "ask Kinesis for nothing: no lag is known then")
-	mustComplete(cmd, "every", "5s", "15s", "1m")
-	mustComplete(cmd, "read-share", "0.05", "0.2")
+	cli.MustComplete(cmd, "every", "5s", "15s", "1m")
+	cli.MustComplete(cmd, "read-share", "0.05", "0.2")
 	return cmd
 }
 
-func (o *exporterOptions) run(ctx context.Context, t terminal, url storeURL) error {
+func (o *exporterOptions) run(ctx context.Context, t cli.Terminal, url storeURL) error {
 	store, err := url.open(ctx, t, &o.aws, false, false)
 	if err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/weir-go/weir/cmd/weir/internal/explain"
 	"github.com/weir-go/weir/health"
 	"github.com/weir-go/weir/lease"
 )
@@ -129,7 +130,7 @@ func (a *standing) answer() lagAnswer {
 		l.Seen = a.looked.UTC().Format(time.RFC3339)
 	}
 	if a.err != nil {
-		l.Error = explain(a.err)
+		l.Error = explain.Error(a.err)
 		l.Sentence = "not known now, because the store does not answer; before it was " + l.Sentence
 		l.State = health.NotKnown
 	} else if a.sum.Lag >= 0 {

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/cmd/weir/internal/clitest"
 	"github.com/weir-go/weir/health"
 	"github.com/weir-go/weir/internal/observe"
 	"github.com/weir-go/weir/lease"
@@ -61,17 +63,17 @@ func TestALagAgesUntilItsShardIsReadAgain(t *testing.T) {
 }
 
 func TestExporterTellsWhatItSeesFromTheOutside(t *testing.T) {
-	server, endpoint := kinesisServer(t)
+	server, endpoint := clitest.Kinesis(t)
 	server.CreateStream("s", 2)
 	store := "--store=sqlite:" + filepath.Join(t.TempDir(), "leases.db")
-	text, _ := numbered(20)
-	mustRun(t, text, "put", endpoint, "--stream=s", "--key=key")
+	text, _ := clitest.Numbered(20)
+	clitest.MustRun(t, text, "put", endpoint, "--stream=s", "--key=key")
 	worked(t, 20, endpoint, store)
-	x := start(t, "", "exporter", endpoint, store, "--addr=0", "--every=1s", "--read-share=1")
+	x := clitest.Start(t, "", "exporter", endpoint, store, "--addr=0", "--every=1s", "--read-share=1")
 	link := regexp.MustCompile(`http://127\.0\.0\.1:\d+/`)
-	x.err.await(t, "the address", link.MatchString)
-	base := link.FindString(x.err.String())
-	get := func(path string) (int, string) { return page(t, base+path) }
+	x.Err.Await(t, "the address", link.MatchString)
+	base := link.FindString(x.Err.String())
+	get := func(path string) (int, string) { return clitest.Get(t, base+path) }
 	until := func(what, path string, want ...string) string {
 		t.Helper()
 		for end := time.Now().Add(time.Minute); ; {
@@ -89,8 +91,8 @@ func TestExporterTellsWhatItSeesFromTheOutside(t *testing.T) {
 		}
 	}
 	until("handled, and its worker has left", "metrics", `weir_up{app="a"} 1`, `weir_workers{app="a"} 0`, `stream="s"} 0`, `state="unread"`, `weir_lag_seconds{app="a"`)
-	mustRun(t, text, "put", endpoint, "--stream=s", "--key=key")
-	answer := decode[lagAnswer](t, until("records came, and nobody reads", "lag.json?app=a", `"state":"unread"`, ` behind, `))
+	clitest.MustRun(t, text, "put", endpoint, "--stream=s", "--key=key")
+	answer := clitest.Decode[lagAnswer](t, until("records came, and nobody reads", "lag.json?app=a", `"state":"unread"`, ` behind, `))
 	if answer.Shards != 2 || answer.Held != 0 || answer.Workers != 0 || answer.State != health.Unread || !strings.Contains(answer.Sentence, "no worker lives") {
 		t.Errorf("%+v", answer)
 	}
@@ -118,23 +120,23 @@ func TestExporterTellsWhatItSeesFromTheOutside(t *testing.T) {
 	if _, body := get("metrics"); strings.Contains(body, "key") || strings.Contains(body, "sequence") {
 		t.Errorf("no key and no sequence number is told: %s", body)
 	}
-	if code := x.interrupt(t); code != exitDone {
-		t.Errorf("exit code %d, %s", code, x.err)
+	if code := x.Interrupt(t); code != cli.ExitDone {
+		t.Errorf("exit code %d, %s", code, x.Err)
 	}
 }
 
 func TestExporterWithoutKinesisSaysThatLagIsNotKnown(t *testing.T) {
-	server, endpoint := kinesisServer(t)
+	server, endpoint := clitest.Kinesis(t)
 	server.CreateStream("s", 1)
 	store := "--store=sqlite:" + filepath.Join(t.TempDir(), "leases.db")
-	text, _ := numbered(5)
-	mustRun(t, text, "put", endpoint, "--stream=s", "--key=key")
+	text, _ := clitest.Numbered(5)
+	clitest.MustRun(t, text, "put", endpoint, "--stream=s", "--key=key")
 	worked(t, 5, endpoint, store)
-	x := start(t, "", "exporter", store, "--no-kinesis", "--addr=0", "--every=1s")
+	x := clitest.Start(t, "", "exporter", store, "--no-kinesis", "--addr=0", "--every=1s")
 	link := regexp.MustCompile(`http://127\.0\.0\.1:\d+/`)
-	x.err.await(t, "the address", link.MatchString)
+	x.Err.Await(t, "the address", link.MatchString)
 	for end := time.Now().Add(time.Minute); ; {
-		_, told := page(t, link.FindString(x.err.String())+"metrics")
+		_, told := clitest.Get(t, link.FindString(x.Err.String())+"metrics")
 		if strings.Contains(told, "weir_checkpoint_age_seconds{") && strings.Contains(told, "weir_leases_unheld{") {
 			if strings.Contains(told, "weir_lag_seconds{") {
 				t.Errorf("it tells a lag: %s", told)
@@ -145,7 +147,7 @@ func TestExporterWithoutKinesisSaysThatLagIsNotKnown(t *testing.T) {
 			t.Fatalf("nothing is told: %s", told)
 		}
 	}
-	if code := x.interrupt(t); code != exitDone {
-		t.Errorf("exit code %d, %s", code, x.err)
+	if code := x.Interrupt(t); code != cli.ExitDone {
+		t.Errorf("exit code %d, %s", code, x.Err)
 	}
 }

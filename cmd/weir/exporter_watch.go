@@ -9,6 +9,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/cmd/weir/internal/explain"
 	"github.com/weir-go/weir/health"
 	"github.com/weir-go/weir/internal/observe"
 	"github.com/weir-go/weir/lease"
@@ -21,7 +23,7 @@ type watcher struct {
 	store   shownStore
 	kinesis *kinesis.Client // nil when it is not to be asked
 	opts    *exporterOptions
-	told    terminal
+	told    cli.Terminal
 
 	mu         sync.Mutex
 	apps       map[string]*watchedApp
@@ -145,7 +147,7 @@ func (w *watcher) visit(ctx context.Context, a *watchedApp) {
 	unread, lagErr, reads := a.unread, a.lagErr, 0
 	if w.kinesis != nil && now.Sub(read) >= readEvery(len(open), w.opts.every, w.opts.share)-w.opts.every/10 {
 		retention = askRetentions(ctx, w.kinesis, streamsOf(view.Leases), a.retention)
-		found := askLags(ctx, silent, w.kinesis, open, "")
+		found := askLags(ctx, cli.Silent, w.kinesis, open, "")
 		if ctx.Err() != nil {
 			return
 		}
@@ -155,7 +157,7 @@ func (w *watcher) visit(ctx context.Context, a *watchedApp) {
 	}
 	if lagErr != nil && !w.denied {
 		w.denied = true
-		w.told.note("application %s: the lag of %s is not known: %s", a.name, some(unread, "shard"), explain(lagErr))
+		w.told.Note("application %s: the lag of %s is not known: %s", a.name, cli.Count(unread, "shard"), explain.Error(lagErr))
 	} else if lagErr == nil && reads > 0 {
 		w.denied = false
 	}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"regexp"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -15,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
 )
 
 // fanOutFlag is --fan-out[=NAME|ARN].
@@ -26,8 +26,6 @@ type fanOutFlag struct {
 
 // fanOutDefault is the flag's value when none is given; no consumer can have this name.
 const fanOutDefault = "<NAME>"
-
-var consumerForm = regexp.MustCompile(`^[a-zA-Z0-9_.-]{1,128}$`)
 
 func (f *fanOutFlag) String() string { return strings.Join(append(f.arns, f.name), " ") }
 func (f *fanOutFlag) Type() string   { return "name" }
@@ -55,9 +53,9 @@ func (f *fanOutFlag) register(cmd *cobra.Command) {
 // them.
 func (f *fanOutFlag) args(cmd *cobra.Command, args []string) error {
 	if len(args) == 1 && f.on && f.name == "" {
-		return usagef("%s takes no argument %q: if the consumer is to be named so, write --fan-out=%s", cmd.CommandPath(), args[0], args[0])
+		return cli.Usagef("%s takes no argument %q: if the consumer is to be named so, write --fan-out=%s", cmd.CommandPath(), args[0], args[0])
 	}
-	return noArgs(cmd, args)
+	return cli.NoArgs(cmd, args)
 }
 
 func (f *fanOutFlag) reading() weir.Reading {
@@ -67,7 +65,7 @@ func (f *fanOutFlag) reading() weir.Reading {
 	return weir.Polling
 }
 
-func fanoutCommand(t terminal) *cobra.Command {
+func fanoutCommand(t cli.Terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "fanout",
 		Short: "See and remove what enhanced fan-out has registered",
@@ -76,7 +74,7 @@ func fanoutCommand(t terminal) *cobra.Command {
 A worker that is told to read by fan-out registers a consumer, named like its application if not told otherwise. The
 other workers and the next start use it, too, so it stays, unless --remove-fan-out has the last worker that stops remove
 it. AWS bills each consumer for every shard and hour until it is removed.`,
-		Args: noArgs,
+		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(fanoutListCommand(t), fanoutRemoveCommand(t))
@@ -91,10 +89,10 @@ type registered struct {
 	ARN     string    `json:"arn"`
 }
 
-func fanoutListCommand(t terminal) *cobra.Command {
+func fanoutListCommand(t cli.Terminal) *cobra.Command {
 	var (
 		f      awsFlags
-		out    format
+		out    cli.Format
 		stream string
 	)
 	cmd := &cobra.Command{
@@ -103,9 +101,9 @@ func fanoutListCommand(t terminal) *cobra.Command {
 		Long:  "Shows the consumers that are registered with a stream for enhanced fan-out, of all applications. It changes nothing.",
 		Example: `  weir fanout list --stream flights
   weir fanout list --stream flights -o json | jq -r '.[].name'`,
-		Args: noArgs,
+		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := require(cmd, "stream"); err != nil {
+			if err := cli.Require(cmd, "stream"); err != nil {
 				return err
 			}
 			if err := checkStreams(stream); err != nil {
@@ -119,15 +117,15 @@ func fanoutListCommand(t terminal) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if out == formatJSON {
-				return json.NewEncoder(t.out).Encode(all)
+			if out == cli.FormatJSON {
+				return json.NewEncoder(t.Out).Encode(all)
 			}
-			_, err = io.WriteString(t.out, consumersText(stream, all))
+			_, err = io.WriteString(t.Out, consumersText(stream, all))
 			return err
 		},
 	}
 	cmd.Flags().StringVar(&stream, "stream", "", "stream, by `NAME` or ARN")
-	out.register(cmd, "output format")
+	out.Register(cmd, "output format")
 	f.register(cmd, false)
 	f.role.register(cmd)
 	return cmd
@@ -135,19 +133,19 @@ func fanoutListCommand(t terminal) *cobra.Command {
 
 func consumersText(stream string, all []registered) string {
 	if len(all) == 0 {
-		return fmt.Sprintf("No consumer is registered with stream %s.\n", visible(stream))
+		return fmt.Sprintf("No consumer is registered with stream %s.\n", cli.Visible(stream))
 	}
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "NAME\tSTATUS\tSINCE\tARN")
 	for _, c := range all {
-		_ = textf(w, "%s\t%s\t%s\t%s\n", c.Name, c.Status, c.Created.UTC().Format(time.RFC3339), c.ARN)
+		_ = cli.Textf(w, "%s\t%s\t%s\t%s\n", c.Name, c.Status, c.Created.UTC().Format(time.RFC3339), c.ARN)
 	}
 	_ = w.Flush() // into memory
 	return b.String()
 }
 
-func fanoutRemoveCommand(t terminal) *cobra.Command {
+func fanoutRemoveCommand(t cli.Terminal) *cobra.Command {
 	var (
 		f            awsFlags
 		stream, name string
@@ -163,15 +161,15 @@ Stop the workers that use it first, or start them without fan-out: one that stil
 registers the consumer again.`,
 		Example: `  weir fanout remove --stream flights --name billing
   weir fanout remove --stream flights --name billing --yes     without being asked`,
-		Args: noArgs,
+		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := require(cmd, "stream", "name"); err != nil {
+			if err := cli.Require(cmd, "stream", "name"); err != nil {
 				return err
 			}
 			if err := checkStreams(stream); err != nil {
 				return err
 			}
-			if err := canConfirm(cmd, t, yes); err != nil {
+			if err := cli.CanConfirm(cmd, t, yes); err != nil {
 				return err
 			}
 			client, err := f.kinesis(cmd.Context(), t)
@@ -189,7 +187,7 @@ registers the consumer again.`,
 	return cmd
 }
 
-func removeConsumer(ctx context.Context, t terminal, client *kinesis.Client, stream, name string, yes bool) error {
+func removeConsumer(ctx context.Context, t cli.Terminal, client *kinesis.Client, stream, name string, yes bool) error {
 	arn, all, err := listConsumers(ctx, client, stream)
 	if err != nil {
 		return err
@@ -207,14 +205,14 @@ func removeConsumer(ctx context.Context, t terminal, client *kinesis.Client, str
 		return fmt.Errorf("stream %s has no consumer %s: there is %s", stream, name, strings.Join(names, ", "))
 	}
 	if !yes {
-		if err := confirm(ctx, t, fmt.Sprintf("Remove consumer %s from stream %s?", name, stream), name); err != nil {
+		if err := cli.Confirm(ctx, t, fmt.Sprintf("Remove consumer %s from stream %s?", name, stream), name); err != nil {
 			return err
 		}
 	}
 	if _, err := client.DeregisterStreamConsumer(ctx, &kinesis.DeregisterStreamConsumerInput{StreamARN: &arn, ConsumerName: &name}); err != nil {
 		return err
 	}
-	err = textf(t.out, "consumer %s of stream %s is being removed\n", name, stream)
+	err = cli.Textf(t.Out, "consumer %s of stream %s is being removed\n", name, stream)
 	return err
 }
 

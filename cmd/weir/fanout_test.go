@@ -1,32 +1,32 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/cmd/weir/internal/clitest"
 	"github.com/weir-go/weir/cmd/weir/internal/demo"
 )
 
 // What fan-out leaves behind is seen and removed.
 func TestConsumeByFanOutAndClearUp(t *testing.T) {
 	t.Parallel()
-	server, endpoint := kinesisServer(t)
+	server, endpoint := clitest.Kinesis(t)
 	server.CreateStream("s", 2)
-	text, lines := numbered(40)
-	mustRun(t, text, "put", endpoint, "--stream=s", "--key=key")
+	text, lines := clitest.Numbered(40)
+	clitest.MustRun(t, text, "put", endpoint, "--stream=s", "--key=key")
 	for app, flag := range map[string]string{"plain": "--fan-out", "named": "--fan-out=pushed"} {
-		c := start(t, "", "consume", endpoint, "--stream=s", "--app="+app, "--store=sqlite:"+filepath.Join(t.TempDir(), "leases.db"), flag, "--verbose")
-		c.out.await(t, "everything by fan-out", func(s string) bool { return strings.Count(s, "\n") == len(lines) })
-		checkOrder(t, c.out.lines(), lines)
-		if code := c.interrupt(t); code != exitDone || !strings.Contains(c.err.String(), "fan-out consumer registered") {
-			t.Errorf("exit code %d, %s", code, c.err)
+		c := clitest.Start(t, "", "consume", endpoint, "--stream=s", "--app="+app, "--store=sqlite:"+filepath.Join(t.TempDir(), "leases.db"), flag, "--verbose")
+		c.Out.Await(t, "everything by fan-out", func(s string) bool { return strings.Count(s, "\n") == len(lines) })
+		clitest.CheckOrder(t, c.Out.Lines(), lines)
+		if code := c.Interrupt(t); code != cli.ExitDone || !strings.Contains(c.Err.String(), "fan-out consumer registered") {
+			t.Errorf("exit code %d, %s", code, c.Err)
 		}
 	}
 	if n := server.Requests("GetRecords"); n > 0 {
@@ -35,7 +35,7 @@ func TestConsumeByFanOutAndClearUp(t *testing.T) {
 
 	list := func() (all []registered) {
 		t.Helper()
-		if err := json.Unmarshal([]byte(mustRun(t, "", "fanout", "list", endpoint, "--stream=s", "-o=json")), &all); err != nil {
+		if err := json.Unmarshal([]byte(clitest.MustRun(t, "", "fanout", "list", endpoint, "--stream=s", "-o=json")), &all); err != nil {
 			t.Fatal(err)
 		}
 		return all
@@ -44,7 +44,7 @@ func TestConsumeByFanOutAndClearUp(t *testing.T) {
 	if len(all) != 2 || all[0].Name != "plain" && all[1].Name != "plain" || all[0].Status != "ACTIVE" || all[0].ARN == "" || all[0].Created.IsZero() {
 		t.Fatalf("registered are %+v", all)
 	}
-	if said := mustRun(t, "", "fanout", "list", endpoint, "--stream="+server.StreamARN("s")); !strings.Contains(said, "pushed") || !strings.Contains(said, "ACTIVE") {
+	if said := clitest.MustRun(t, "", "fanout", "list", endpoint, "--stream="+server.StreamARN("s")); !strings.Contains(said, "pushed") || !strings.Contains(said, "ACTIVE") {
 		t.Errorf("it lists %s", said)
 	}
 	for name, test := range map[string]struct {
@@ -52,26 +52,26 @@ func TestConsumeByFanOutAndClearUp(t *testing.T) {
 		code int
 		said string
 	}{
-		"nobody to ask":      {[]string{"--stream=s", "--name=pushed"}, exitUsage, "--yes"},
-		"no name":            {[]string{"--stream=s", "--yes"}, exitUsage, "--name"},
-		"another name":       {[]string{"--stream=s", "--name=other", "--yes"}, exitFailed, "there is "},
-		"a stream that none": {[]string{"--stream=none", "--name=pushed", "--yes"}, exitFailed, "no such stream"},
+		"nobody to ask":      {[]string{"--stream=s", "--name=pushed"}, cli.ExitUsage, "--yes"},
+		"no name":            {[]string{"--stream=s", "--yes"}, cli.ExitUsage, "--name"},
+		"another name":       {[]string{"--stream=s", "--name=other", "--yes"}, cli.ExitFailed, "there is "},
+		"a stream that none": {[]string{"--stream=none", "--name=pushed", "--yes"}, cli.ExitFailed, "no such stream"},
 	} {
-		c := start(t, "", append([]string{"fanout", "remove", endpoint}, test.args...)...)
-		if code := c.wait(t); code != test.code || !strings.Contains(c.err.String(), test.said) {
-			t.Errorf("%s: exit code %d, %s", name, code, c.err)
+		c := clitest.Start(t, "", append([]string{"fanout", "remove", endpoint}, test.args...)...)
+		if code := c.Wait(t); code != test.code || !strings.Contains(c.Err.String(), test.said) {
+			t.Errorf("%s: exit code %d, %s", name, code, c.Err)
 		}
 	}
 	if n := len(list()); n != 2 {
 		t.Fatalf("%d consumers are left, and none was removed", n)
 	}
 	for _, name := range []string{"pushed", "plain"} {
-		mustRun(t, "", "fanout", "remove", endpoint, "--stream=s", "--name="+name, "--yes")
+		clitest.MustRun(t, "", "fanout", "remove", endpoint, "--stream=s", "--name="+name, "--yes")
 	}
 	if n := len(list()); n != 0 {
 		t.Errorf("%d consumers are left", n)
 	}
-	if said := mustRun(t, "", "fanout", "list", endpoint, "--stream=s"); !strings.Contains(said, "No consumer") {
+	if said := clitest.MustRun(t, "", "fanout", "list", endpoint, "--stream=s"); !strings.Contains(said, "No consumer") {
 		t.Errorf("it lists %s", said)
 	}
 }
@@ -80,46 +80,28 @@ func TestConsumeByFanOutAndClearUp(t *testing.T) {
 // is removed by the last worker, when asked.
 func TestConsumeByAGivenConsumerAndRemoveOnesOwn(t *testing.T) {
 	t.Parallel()
-	server, endpoint := kinesisServer(t)
+	server, endpoint := clitest.Kinesis(t)
 	server.CreateStream("s", 1)
 	given := server.RegisterConsumer("s", "theirs")
 	server.Put("s", "k", []byte("hello"))
 	for flag, stays := range map[string]string{"--fan-out=" + given: "theirs", "--fan-out": "theirs"} {
-		c := start(t, "", "consume", endpoint, "--stream=s", "--app=a", "--store=sqlite:"+filepath.Join(t.TempDir(), "leases.db"), flag, "--remove-fan-out")
-		c.out.await(t, "the record", func(s string) bool { return s == "hello\n" })
-		if code := c.interrupt(t); code != exitDone {
-			t.Errorf("%s: exit code %d, %s", flag, code, c.err)
+		c := clitest.Start(t, "", "consume", endpoint, "--stream=s", "--app=a", "--store=sqlite:"+filepath.Join(t.TempDir(), "leases.db"), flag, "--remove-fan-out")
+		c.Out.Await(t, "the record", func(s string) bool { return s == "hello\n" })
+		if code := c.Interrupt(t); code != cli.ExitDone {
+			t.Errorf("%s: exit code %d, %s", flag, code, c.Err)
 		}
-		if removed := strings.Contains(c.err.String(), "fan-out consumer removed"); removed != (flag == "--fan-out") {
-			t.Errorf("%s: it says %s", flag, c.err)
+		if removed := strings.Contains(c.Err.String(), "fan-out consumer removed"); removed != (flag == "--fan-out") {
+			t.Errorf("%s: it says %s", flag, c.Err)
 		}
-		if said := mustRun(t, "", "fanout", "list", endpoint, "--stream=s", "-o=json"); strings.Count(said, `"name"`) != 1 || !strings.Contains(said, `"`+stays+`"`) {
+		if said := clitest.MustRun(t, "", "fanout", "list", endpoint, "--stream=s", "-o=json"); strings.Count(said, `"name"`) != 1 || !strings.Contains(said, `"`+stays+`"`) {
 			t.Errorf("%s: registered are %s", flag, said)
 		}
 	}
-	if said := mustRun(t, "", "tail", endpoint, "--stream=s", "--from=oldest", "--until-tip", "--fan-out="+given); said != "hello\n" {
+	if said := clitest.MustRun(t, "", "tail", endpoint, "--stream=s", "--from=oldest", "--until-tip", "--fan-out="+given); said != "hello\n" {
 		t.Errorf("tail says %q", said)
 	}
 	if n := server.Requests("GetRecords"); n > 0 {
 		t.Errorf("it polled %d times", n)
-	}
-}
-
-func TestConfirm(t *testing.T) {
-	for typed, want := range map[string]bool{"billing\n": true, " billing \r\n": true, "billing": true, "yes\n": false, "\n": false, "": false} {
-		said := newOutput()
-		err := confirm(t.Context(), terminal{in: strings.NewReader(typed), err: said}, "Sure?", "billing")
-		if (err == nil) != want || said.String() != "Sure? Type billing to do so: " {
-			t.Errorf("%q is %v, after %q", typed, err, said)
-		}
-	}
-	// Ctrl-C does not wait for an answer.
-	ctx, cancel := context.WithCancelCause(t.Context())
-	cancel(errInterrupted)
-	never, end := io.Pipe()
-	defer func() { _ = end.Close() }()
-	if err := confirm(ctx, terminal{in: never, err: newOutput()}, "Sure?", "yes"); err == nil || explain(err) != "nothing was changed: it was interrupted" {
-		t.Errorf("interrupted: %v", err)
 	}
 }
 
@@ -130,9 +112,9 @@ func TestFanOutFlag(t *testing.T) {
 			t.Errorf("%.20q is taken for a name", bad)
 		}
 	}
-	c := start(t, "", "consume", "--stream=s", "--app=a", "--store=memory:", "--fan-out=a b")
-	if code := c.wait(t); code != exitUsage || !strings.Contains(c.err.String(), "no name of a consumer") {
-		t.Errorf("exit code %d, %s", code, c.err)
+	c := clitest.Start(t, "", "consume", "--stream=s", "--app=a", "--store=memory:", "--fan-out=a b")
+	if code := c.Wait(t); code != cli.ExitUsage || !strings.Contains(c.Err.String(), "no name of a consumer") {
+		t.Errorf("exit code %d, %s", code, c.Err)
 	}
 }
 
@@ -155,12 +137,12 @@ func TestTheNameOfAConsumerNeedsAnEqualsSign(t *testing.T) {
 	for args, want := range map[string]string{
 		"--fan-out pushed": "--fan-out=pushed", "pushed --fan-out": "--fan-out=pushed", "--fan-out=pushed other": `"other"`, "other": `"other"`,
 	} {
-		c := start(t, "", append([]string{"consume", "--stream=s", "--app=a", "--store=memory:"}, strings.Fields(args)...)...)
-		if code := c.wait(t); code != exitUsage || !strings.Contains(c.err.String(), want) {
-			t.Errorf("%s: code %d, %s", args, code, c.err.String())
+		c := clitest.Start(t, "", append([]string{"consume", "--stream=s", "--app=a", "--store=memory:"}, strings.Fields(args)...)...)
+		if code := c.Wait(t); code != cli.ExitUsage || !strings.Contains(c.Err.String(), want) {
+			t.Errorf("%s: code %d, %s", args, code, c.Err.String())
 		}
 	}
-	if help := mustRun(t, "", "consume", "--help"); !strings.Contains(help, "--fan-out[=<NAME>] ") {
+	if help := clitest.MustRun(t, "", "consume", "--help"); !strings.Contains(help, "--fan-out[=<NAME>] ") {
 		t.Errorf("the help says\n%s", help)
 	}
 }
@@ -179,9 +161,9 @@ func TestAListingOfConsumersThatNeverEnds(t *testing.T) {
 				fmt.Fprintf(w, `{"Consumers":[],"NextToken":%q}`, token)
 			}))
 			defer s.Close()
-			c := start(t, "", "fanout", "list", "--endpoint="+s.URL, "--stream=arn:aws:kinesis:us-east-1:000000000000:stream/s")
-			if code := c.wait(t); code != exitFailed || !strings.Contains(c.err.String(), "does not end") || asked > mostPages {
-				t.Errorf("exit code %d after %d pages, %s", code, asked, c.err)
+			c := clitest.Start(t, "", "fanout", "list", "--endpoint="+s.URL, "--stream=arn:aws:kinesis:us-east-1:000000000000:stream/s")
+			if code := c.Wait(t); code != cli.ExitFailed || !strings.Contains(c.Err.String(), "does not end") || asked > mostPages {
+				t.Errorf("exit code %d after %d pages, %s", code, asked, c.Err)
 			}
 		})
 	}

@@ -5,12 +5,15 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/cmd/weir/internal/clitest"
 )
 
 // filtered is a server with a stream of some records, one of them no JSON.
 func filtered(t *testing.T) (endpoint string) {
 	t.Helper()
-	server, endpoint := kinesisServer(t)
+	server, endpoint := clitest.Kinesis(t)
 	server.CreateStream("s", 1)
 	for _, data := range []string{`{"n":1,"kind":"order"}`, `{"n":2,"kind":"refund"}`, `no JSON`, `{"n":3,"kind":"order"}`, `{"n":4,"kind":"return"}`} {
 		server.Put("s", "k", []byte(data))
@@ -41,11 +44,11 @@ func TestTailFilters(t *testing.T) {
 		{[]string{`--filter={"partitionKey":["other"]}`}, ""},
 	} {
 		args := append([]string{"tail", endpoint, "--stream=s", "--until-tip"}, c.args...)
-		if out := mustRun(t, "", args...); out != c.want {
+		if out := clitest.MustRun(t, "", args...); out != c.want {
 			t.Errorf("%q: printed %q, want %q", c.args, out, c.want)
 		}
 	}
-	out, said := refused(t, exitFailed, "tail", endpoint, "--stream=s", "--until-tip", "--filter="+justOrders, "--filter-not-json=fail")
+	out, said := clitest.MustExit(t, cli.ExitFailed, "tail", endpoint, "--stream=s", "--until-tip", "--filter="+justOrders, "--filter-not-json=fail")
 	if out != one || !strings.Contains(said, "is not JSON") {
 		t.Errorf("printed %q, said %q", out, said)
 	}
@@ -55,11 +58,11 @@ func TestConsumeFilters(t *testing.T) {
 	endpoint := filtered(t)
 	dir := t.TempDir()
 	dead := filepath.Join(dir, "dead.ndjson")
-	c := start(t, "", "consume", endpoint, "--stream=s", "--app=a", "--store=sqlite:"+filepath.Join(dir, "a.db"), "--filter="+justOrders,
+	c := clitest.Start(t, "", "consume", endpoint, "--stream=s", "--app=a", "--store=sqlite:"+filepath.Join(dir, "a.db"), "--filter="+justOrders,
 		"--filter-not-json=fail", "--dead=file:"+dead)
-	c.out.await(t, "the last record", func(s string) bool { return strings.Contains(s, `"n":3`) })
-	c.interrupt(t)
-	if out := c.out.String(); out != `{"n":1,"kind":"order"}`+"\n"+`{"n":3,"kind":"order"}`+"\n" {
+	c.Out.Await(t, "the last record", func(s string) bool { return strings.Contains(s, `"n":3`) })
+	c.Interrupt(t)
+	if out := c.Out.String(); out != `{"n":1,"kind":"order"}`+"\n"+`{"n":3,"kind":"order"}`+"\n" {
 		t.Errorf("printed %q", out)
 	}
 	text, err := os.ReadFile(dead)

@@ -1,20 +1,12 @@
 package main
 
 import (
-	"context"
-	"fmt"
-	"io"
-	"slices"
-	"strings"
-	"time"
-
 	"github.com/spf13/cobra"
 
-	"github.com/weir-go/weir/cmd/weir/internal/figures"
-	"github.com/weir-go/weir/lease"
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
 )
 
-func groupCommand(t terminal) *cobra.Command {
+func groupCommand(t cli.Terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "group",
 		Short: "Look after the workers and the progress of an application",
@@ -23,7 +15,7 @@ behind; and changes that, for those who know why.
 
 What can lose or repeat records (reset, delete, import) refuses to while workers run, writes the progress to a file
 first, shows what it will do and asks. "weir doctor" says what is wrong with an application.`,
-		Args: noArgs,
+		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddGroup(&cobra.Group{ID: "look", Title: "Looking:"}, &cobra.Group{ID: "run", Title: "With running workers:"},
@@ -38,154 +30,4 @@ first, shows what it will do and asks. "weir doctor" says what is wrong with an 
 	in("run", groupPauseCommand(t, true), groupPauseCommand(t, false), groupDrainCommand(t))
 	in("change", groupResetCommand(t), groupDeleteCommand(t), groupExportCommand(t), groupImportCommand(t))
 	return cmd
-}
-
-// silent is where nobody listens.
-var silent = terminal{out: io.Discard, err: io.Discard}
-
-// target is the application that a command is about, and where its leases are.
-type target struct {
-	aws   awsFlags
-	app   string
-	store string
-}
-
-func (g *target) register(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&g.app, "app", "", "application, by `NAME`")
-	g.registerStore(cmd)
-	err := cmd.RegisterFlagCompletionFunc("app", func(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		return g.complete(cmd.Context()), cobra.ShellCompDirectiveNoFileComp
-	})
-	if err != nil {
-		panic(err)
-	}
-}
-
-func (g *target) registerStore(cmd *cobra.Command) {
-	registerStore(cmd, &g.store)
-	g.aws.register(cmd, true)
-	g.aws.role.register(cmd)
-}
-
-// complete offers the applications of the store that the command line names already.
-func (g *target) complete(ctx context.Context) []cobra.Completion {
-	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
-	defer cancel()
-	url, err := parseStore(g.store)
-	if err != nil || url.kind == storeMemory {
-		return nil
-	}
-	store, err := url.open(ctx, silent, &g.aws, false, false)
-	if err != nil {
-		return nil
-	}
-	defer func() { _ = store.Close() }() // only read from
-	admin, err := store.admin()
-	if err != nil {
-		return nil
-	}
-	apps, _ := admin.Apps(ctx) // no applications are no completion
-	return apps
-}
-
-// url checks the command line.
-func (g *target) url(cmd *cobra.Command, flags ...string) (storeURL, error) {
-	if err := require(cmd, append(flags, "store")...); err != nil {
-		return storeURL{}, err
-	}
-	url, err := parseStore(g.store)
-	if err != nil {
-		return url, err
-	}
-	if url.kind == storeMemory {
-		return url, usagef("memory: belongs to the worker that uses it: nobody else can look into it")
-	}
-	if f := cmd.Flags().Lookup("app"); f != nil && f.Value.Type() == "string" { // else they are several
-		if err := lease.CheckApp(g.app); err != nil {
-			return url, usagef("--app: %s", strings.TrimPrefix(err.Error(), "lease: "))
-		}
-	}
-	return url, nil
-}
-
-// open opens the store and looks at the application, which has to be there.
-func (g *target) open(ctx context.Context, t terminal, url storeURL) (openStore, lease.View, error) {
-	store, err := url.open(ctx, t, &g.aws, false, false)
-	if err != nil {
-		return store, lease.View{}, err
-	}
-	view, err := store.view(ctx, g.app)
-	if err == nil && len(view.Leases)+len(view.Workers)+len(view.Paused) == 0 {
-		err = g.absent()
-	}
-	if err != nil {
-		_ = store.Close() // only read from
-		return store, view, err
-	}
-	return store, view, nil
-}
-
-func (g *target) absent() error {
-	return fmt.Errorf("there is no application %s in that store: check --app and --store; \"weir group list\" shows what is there", visible(g.app))
-}
-
-// checkNew refuses the name of an application that no worker could have. Who looks after one that
-// is there may call it what it is called.
-func (g *target) checkNew() error {
-	if consumerForm.MatchString(g.app) {
-		return nil
-	}
-	return usagef("--app %.140q: no worker can have an application of that name: use 1 to 128 of a-z, A-Z, 0-9, _ . -", g.app)
-}
-
-// admin is what the store offers beside its contract.
-func (s openStore) admin() (lease.Admin, error) {
-	if admin, ok := s.Store.(lease.Admin); ok {
-		return storeAdmin{s, admin}, nil
-	}
-	return nil, fmt.Errorf("a %s store cannot list or remove applications", s.url.kind)
-}
-
-// streamsOf are the streams that have leases, sorted.
-func streamsOf(leases []lease.Lease) []string {
-	var names []string
-	for _, l := range leases {
-		names = append(names, l.Stream)
-	}
-	slices.Sort(names)
-	return slices.Compact(names)
-}
-
-// leasesOf are the leases of a stream, of all streams for "". One that has none is an error.
-func leasesOf(app string, leases []lease.Lease, stream string) ([]lease.Lease, error) {
-	if stream == "" {
-		return leases, nil
-	}
-	var found []lease.Lease
-	for _, l := range leases {
-		if l.Stream == stream {
-			found = append(found, l)
-		}
-	}
-	if len(found) == 0 {
-		return nil, fmt.Errorf("application %s has no leases of a stream %s: it has some of %s", app, stream, listed(streamsOf(leases)))
-	}
-	return found, nil
-}
-
-// listed puts names into a sentence.
-func listed(names []string) string {
-	const most = 10
-	if len(names) == 0 {
-		return "none"
-	}
-	if len(names) > most {
-		return strings.Join(names[:most], ", ") + fmt.Sprintf(" and %s more", figures.Count(len(names)-most))
-	}
-	return strings.Join(names, ", ")
-}
-
-// some is a number of things: "1 lease", "2 leases".
-func some[N int | int32 | int64](n N, one string) string {
-	return figures.Count(n) + " " + plural(int(n), one, one+"s")
 }

@@ -7,15 +7,17 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
 )
 
 type deleteOptions struct {
 	target
 	guard
-	out format
+	out cli.Format
 }
 
-func groupDeleteCommand(t terminal) *cobra.Command {
+func groupDeleteCommand(t cli.Terminal) *cobra.Command {
 	var o deleteOptions
 	cmd := &cobra.Command{
 		Use:   "delete --app NAME --store URL",
@@ -27,7 +29,7 @@ the application may have registered for fan-out.
 It refuses while workers run, asks, and first writes the progress to a file, which "weir group import" brings back.`,
 		Example: `  weir group delete --app billing --store sqlite:billing.db
   weir group delete --app billing --store dynamodb:weir --yes --dump billing.ndjson`,
-		Args: noArgs,
+		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			url, err := o.url(cmd, "app")
 			if err != nil {
@@ -42,11 +44,11 @@ It refuses while workers run, asks, and first writes the progress to a file, whi
 	o.target.register(cmd)
 	o.guard.register(cmd)
 	o.registerDump(cmd)
-	o.out.register(cmd, "output format")
+	o.out.Register(cmd, "output format")
 	return cmd
 }
 
-func (o *deleteOptions) run(ctx context.Context, t terminal, url storeURL) error {
+func (o *deleteOptions) run(ctx context.Context, t cli.Terminal, url storeURL) error {
 	store, view, err := o.open(ctx, t, url)
 	if err != nil {
 		return err
@@ -60,7 +62,7 @@ func (o *deleteOptions) run(ctx context.Context, t terminal, url storeURL) error
 		return err
 	}
 	if !o.yes {
-		if err := confirm(ctx, t, fmt.Sprintf("Delete application %s with %s?", o.app, some(len(view.Leases), "lease")), o.app); err != nil {
+		if err := cli.Confirm(ctx, t, fmt.Sprintf("Delete application %s with %s?", o.app, cli.Count(len(view.Leases), "lease")), o.app); err != nil {
 			return err
 		}
 	}
@@ -78,17 +80,17 @@ func (o *deleteOptions) run(ctx context.Context, t terminal, url storeURL) error
 	if err != nil {
 		return fmt.Errorf("nothing was deleted, because the progress could not be saved: %w", err)
 	}
-	t.note("the progress is in %s; \"weir group import\" brings it back", path)
+	t.Note("the progress is in %s; \"weir group import\" brings it back", path)
 	if err := admin.Remove(ctx, o.app); err != nil {
 		return fmt.Errorf("application %s may be deleted in part, run the command again: %w", o.app, store.trouble(err))
 	}
-	if o.out == formatJSON {
-		return json.NewEncoder(t.out).Encode(struct {
+	if o.out == cli.FormatJSON {
+		return json.NewEncoder(t.Out).Encode(struct {
 			App    string `json:"app"`
 			Leases int    `json:"leases"`
 			Dump   string `json:"dump"`
 		}{o.app, len(view.Leases), path})
 	}
-	err = textf(t.out, "application %s and its %s are deleted\n", o.app, some(len(view.Leases), "lease"))
+	err = cli.Textf(t.Out, "application %s and its %s are deleted\n", o.app, cli.Count(len(view.Leases), "lease"))
 	return err
 }

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/cmd/weir/internal/clitest"
 	"github.com/weir-go/weir/cmd/weir/internal/sqlitefile"
 	"github.com/weir-go/weir/lease"
 )
@@ -28,7 +30,7 @@ func (l *late) Read(p []byte) (int, error) {
 // under its feet.
 func TestDeleteLooksAgainAfterTheAnswer(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.db")
-	mustRun(t, `{"weir":"progress","version":1,"app":"a","leases":1}`+"\n"+`{"stream":"s","shard":"0","range":["0","9"],"epoch":1,"position":"17"}`,
+	clitest.MustRun(t, `{"weir":"progress","version":1,"app":"a","leases":1}`+"\n"+`{"stream":"s","shard":"0","range":["0","9"],"epoch":1,"position":"17"}`,
 		"group", "import", "--app=a", "--store=sqlite:"+path, "--yes", "-")
 	starts := func() {
 		file, err := sqlitefile.Open(t.Context(), path, false)
@@ -42,16 +44,16 @@ func TestDeleteLooksAgainAfterTheAnswer(t *testing.T) {
 		}
 	}
 	saved := filepath.Join(t.TempDir(), "saved.ndjson")
-	out, said := newOutput(), newOutput()
-	code := run(t.Context(), []string{"group", "delete", "--app=a", "--store=sqlite:" + path, "--dump=" + saved},
-		terminal{in: &late{first: starts, Reader: strings.NewReader("a\n")}, out: out, err: said, asks: true})
-	if code != exitFailed || !strings.Contains(said.String(), "workers run: ann; stop them first") {
+	out, said := clitest.NewOutput(), clitest.NewOutput()
+	code := clitest.Run(t.Context(), []string{"group", "delete", "--app=a", "--store=sqlite:" + path, "--dump=" + saved},
+		cli.Terminal{In: &late{first: starts, Reader: strings.NewReader("a\n")}, Out: out, Err: said, Asks: true})
+	if code != cli.ExitFailed || !strings.Contains(said.String(), "workers run: ann; stop them first") {
 		t.Errorf("exit code %d: %s%s", code, out, said)
 	}
 	if _, err := os.Stat(saved); err == nil {
 		t.Error("there is a dump of what was not deleted")
 	}
-	if text := mustRun(t, "", "group", "list", "--store=sqlite:"+path); !strings.Contains(text, "\na ") {
+	if text := clitest.MustRun(t, "", "group", "list", "--store=sqlite:"+path); !strings.Contains(text, "\na ") {
 		t.Errorf("what is left: %s", text)
 	}
 }
@@ -79,7 +81,7 @@ func TestWhatIsPausedIsSaidInSentences(t *testing.T) {
 
 func TestATableIsPrintedForOtherTools(t *testing.T) {
 	for _, table := range []string{"mine", "arn:aws:dynamodb:eu-west-1:123456789012:table/mine"} {
-		text := mustRun(t, "", "store", "create", "--store=dynamodb:"+table, "--print")
+		text := clitest.MustRun(t, "", "store", "create", "--store=dynamodb:"+table, "--print")
 		for _, want := range []string{"create-table --table-name mine ", `name         = "mine"`, "TableName: mine\n"} {
 			if !strings.Contains(text, want) {
 				t.Errorf("%s: %q is not in\n%s", table, want, text)
@@ -90,7 +92,7 @@ func TestATableIsPrintedForOtherTools(t *testing.T) {
 		"no versions":                  "--store=dynamodb:mine --since=1",
 		"Postgres, MySQL and DynamoDB": "--store=sqlite:a.db",
 	} {
-		if _, said := refused(t, exitUsage, append([]string{"store", "create", "--print"}, strings.Fields(args)...)...); !strings.Contains(said, want) {
+		if _, said := clitest.MustExit(t, cli.ExitUsage, append([]string{"store", "create", "--print"}, strings.Fields(args)...)...); !strings.Contains(said, want) {
 			t.Errorf("%s: %s", args, said)
 		}
 	}

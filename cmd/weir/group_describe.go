@@ -7,18 +7,20 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/cmd/weir/internal/explain"
 	"github.com/weir-go/weir/lease"
 )
 
 type describeOptions struct {
 	target
-	out    format
+	out    cli.Format
 	stream string
 	noLag  bool
 	watch  looking
 }
 
-func groupDescribeCommand(t terminal) *cobra.Command {
+func groupDescribeCommand(t cli.Terminal) *cobra.Command {
 	var o describeOptions
 	cmd := &cobra.Command{
 		Use:   "describe --app NAME --store URL",
@@ -39,7 +41,7 @@ two beat intervals at most (see --watch), and for no more than 10 s. A worker th
 		Example: `  weir group describe --app billing --store sqlite:billing.db
   weir group describe --app billing --store dynamodb:weir --no-lag
   weir group describe --app billing --store sqlite:billing.db -o json | jq '.leases[] | {shard, lag_ms}'`,
-		Args: noArgs,
+		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			url, err := o.url(cmd, "app")
 			if err != nil {
@@ -55,11 +57,11 @@ two beat intervals at most (see --watch), and for no more than 10 s. A worker th
 	cmd.Flags().StringVar(&o.stream, "stream", "", "only the leases of this stream, by `NAME`")
 	cmd.Flags().BoolVar(&o.noLag, "no-lag", false, "do not ask Kinesis for the lag")
 	o.watch.register(cmd, "how long to look for beats at most, by default for two of the slowest worker's; 0 does not")
-	o.out.register(cmd, "output format")
+	o.out.Register(cmd, "output format")
 	return cmd
 }
 
-func (o *describeOptions) run(ctx context.Context, t terminal, url storeURL) error {
+func (o *describeOptions) run(ctx context.Context, t cli.Terminal, url storeURL) error {
 	store, view, err := o.open(ctx, t, url)
 	if err != nil {
 		return err
@@ -79,24 +81,24 @@ func (o *describeOptions) run(ctx context.Context, t terminal, url storeURL) err
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if o.out == formatJSON {
-		return json.NewEncoder(t.out).Encode(d)
+	if o.out == cli.FormatJSON {
+		return json.NewEncoder(t.Out).Encode(d)
 	}
-	_, err = fmt.Fprint(t.out, d.text())
+	_, err = fmt.Fprint(t.Out, d.text())
 	return err
 }
 
 // lags asks for the lag of every lease that is not finished. When Kinesis cannot be asked the rest
 // is shown all the same.
-func (o *describeOptions) lags(ctx context.Context, t terminal, view lease.View) map[lease.Key]lag {
+func (o *describeOptions) lags(ctx context.Context, t cli.Terminal, view lease.View) map[lease.Key]lag {
 	client, err := o.aws.kinesis(ctx, t)
 	if err != nil {
-		t.note("no lag: %s", explain(err))
+		t.Note("no lag: %s", explain.Error(err))
 		return nil
 	}
 	lags := askLags(ctx, t, client, view.Leases, o.stream)
 	if _, err := firstTrouble(lags); err != nil {
-		t.note("the lag of some shards is not known: %s", explain(err))
+		t.Note("the lag of some shards is not known: %s", explain.Error(err))
 	}
 	return lags
 }

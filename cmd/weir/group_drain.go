@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
 	"github.com/weir-go/weir/cmd/weir/internal/figures"
 	"github.com/weir-go/weir/internal/operate"
 	"github.com/weir-go/weir/lease"
@@ -17,12 +18,12 @@ import (
 
 type drainOptions struct {
 	target
-	out  format
+	out  cli.Format
 	off  bool
 	wait time.Duration
 }
 
-func groupDrainCommand(t terminal) *cobra.Command {
+func groupDrainCommand(t cli.Terminal) *cobra.Command {
 	var o drainOptions
 	cmd := &cobra.Command{
 		Use:   "drain --app NAME --store URL WORKER",
@@ -38,7 +39,7 @@ When no other worker takes leases, a drained one keeps its own: shards that are 
   weir group drain --app billing --store dynamodb:weir --off host-7:4711`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 || args[0] == "" {
-				return usagef("%s needs one WORKER: \"weir group describe\" shows them", cmd.CommandPath())
+				return cli.Usagef("%s needs one WORKER: \"weir group describe\" shows them", cmd.CommandPath())
 			}
 			return nil
 		},
@@ -62,7 +63,7 @@ When no other worker takes leases, a drained one keeps its own: shards that are 
 	o.register(cmd)
 	cmd.Flags().BoolVar(&o.off, "off", false, "end it: the worker takes leases again")
 	registerWait(cmd, &o.wait)
-	o.out.register(cmd, "output format")
+	o.out.Register(cmd, "output format")
 	return cmd
 }
 
@@ -75,7 +76,7 @@ type drainReport struct {
 	Held     int      `json:"held"` // leases that they hold
 }
 
-func (o *drainOptions) run(ctx context.Context, t terminal, url storeURL, worker string) error {
+func (o *drainOptions) run(ctx context.Context, t cli.Terminal, url storeURL, worker string) error {
 	store, view, err := o.open(ctx, t, url)
 	if err != nil {
 		return err
@@ -86,7 +87,7 @@ func (o *drainOptions) run(ctx context.Context, t terminal, url storeURL, worker
 		return err
 	}
 	if len(sessions) > 1 {
-		t.note("%s is the name of %s sessions, and all of them are meant: %s", worker, figures.Count(len(sessions)), listed(sessions))
+		t.Note("%s is the name of %s sessions, and all of them are meant: %s", worker, figures.Count(len(sessions)), cli.List(sessions))
 	}
 	err = operate.SetDrain(ctx, store, o.app, sessions, !o.off)
 	if errors.Is(err, operate.ErrWorkerEnded) {
@@ -99,7 +100,7 @@ func (o *drainOptions) run(ctx context.Context, t terminal, url storeURL, worker
 		return err
 	}
 	if !o.off && !takesLeases(view) {
-		t.note("no other worker takes leases, so %s keeps its own until one comes", worker)
+		t.Note("no other worker takes leases, so %s keeps its own until one comes", worker)
 	}
 	held := func(v lease.View) (n int) {
 		for _, l := range v.Leases {
@@ -115,14 +116,14 @@ func (o *drainOptions) run(ctx context.Context, t terminal, url storeURL, worker
 		}
 	}
 	report := drainReport{o.app, worker, !o.off, sessions, held(view)}
-	if o.out == formatJSON {
-		return json.NewEncoder(t.out).Encode(report)
+	if o.out == cli.FormatJSON {
+		return json.NewEncoder(t.Out).Encode(report)
 	}
 	if o.off {
-		err = textf(t.out, "%s takes leases again\n", worker)
+		err = cli.Textf(t.Out, "%s takes leases again\n", worker)
 		return err
 	}
-	err = textf(t.out, "%s is being drained; it holds %s\n", worker, some(report.Held, "lease"))
+	err = cli.Textf(t.Out, "%s is being drained; it holds %s\n", worker, cli.Count(report.Held, "lease"))
 	return err
 }
 
@@ -144,7 +145,7 @@ func sessionsOf(app string, v lease.View, worker string) ([]string, error) {
 	}
 	if len(byName) == 0 {
 		slices.Sort(known)
-		return nil, fmt.Errorf("application %s has no worker %s: there is %s", app, worker, listed(slices.Compact(known)))
+		return nil, fmt.Errorf("application %s has no worker %s: there is %s", app, worker, cli.List(slices.Compact(known)))
 	}
 	slices.Sort(byName)
 	return byName, nil
@@ -161,7 +162,7 @@ func (o *drainOptions) completeWorkers(ctx context.Context) []cobra.Completion {
 	if err != nil || url.kind == storeMemory || o.app == "" {
 		return nil
 	}
-	store, view, err := o.open(ctx, silent, url)
+	store, view, err := o.open(ctx, cli.Silent, url)
 	if err != nil {
 		return nil
 	}

@@ -10,13 +10,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
 	"github.com/weir-go/weir/cmd/weir/internal/figures"
 	"github.com/weir-go/weir/internal/change"
 	"github.com/weir-go/weir/internal/dump"
 	"github.com/weir-go/weir/lease"
 )
 
-func groupExportCommand(t terminal) *cobra.Command {
+func groupExportCommand(t cli.Terminal) *cobra.Command {
 	var g target
 	cmd := &cobra.Command{
 		Use:   "export --app NAME --store URL FILE|-",
@@ -41,12 +42,12 @@ them first if the file is to be all there is. It changes nothing, and never writ
 			defer func() { _ = store.Close() }() // only read from
 			f := dump.Of(g.app, view)
 			if args[0] == "-" {
-				return dump.Write(t.out, f)
+				return dump.Write(t.Out, f)
 			}
 			if err := writeDump(args[0], f); err != nil {
 				return err
 			}
-			t.note("%s of %s are in %s", some(len(f.Leases), "lease"), g.app, args[0])
+			t.Note("%s of %s are in %s", cli.Count(len(f.Leases), "lease"), g.app, args[0])
 			return nil
 		},
 		ValidArgsFunction: files,
@@ -57,7 +58,7 @@ them first if the file is to be all there is. It changes nothing, and never writ
 
 func oneFile(cmd *cobra.Command, args []string) error {
 	if len(args) != 1 || args[0] == "" {
-		return usagef("%s needs one FILE, or - for the standard one", cmd.CommandPath())
+		return cli.Usagef("%s needs one FILE, or - for the standard one", cmd.CommandPath())
 	}
 	return nil
 }
@@ -72,11 +73,11 @@ func files(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra
 type importOptions struct {
 	target
 	guard
-	out     format
+	out     cli.Format
 	replace bool
 }
 
-func groupImportCommand(t terminal) *cobra.Command {
+func groupImportCommand(t cli.Terminal) *cobra.Command {
 	var o importOptions
 	cmd := &cobra.Command{
 		Use:   "import --app NAME --store URL FILE|-",
@@ -101,7 +102,7 @@ A SQLite file is made if need be, other stores have to be there: see "weir store
 				return err
 			}
 			if args[0] == "-" && !o.yes {
-				return usagef("%s - reads its leases where it would read the answer to its question: give --yes, too", cmd.CommandPath())
+				return cli.Usagef("%s - reads its leases where it would read the answer to its question: give --yes, too", cmd.CommandPath())
 			}
 			if err := o.check(cmd, t); err != nil {
 				return err
@@ -113,7 +114,7 @@ A SQLite file is made if need be, other stores have to be there: see "weir store
 	o.target.register(cmd)
 	o.guard.register(cmd)
 	cmd.Flags().BoolVar(&o.replace, "replace", false, "move leases that are in the store already to the file's positions")
-	o.out.register(cmd, "output format")
+	o.out.Register(cmd, "output format")
 	return cmd
 }
 
@@ -125,7 +126,7 @@ type importReport struct {
 	Steps  []stepInfo `json:"steps"`
 }
 
-func (o *importOptions) run(ctx context.Context, t terminal, url storeURL, path string) error {
+func (o *importOptions) run(ctx context.Context, t cli.Terminal, url storeURL, path string) error {
 	file, err := readDump(t, path)
 	if err != nil {
 		return err
@@ -147,14 +148,14 @@ func (o *importOptions) run(ctx context.Context, t terminal, url storeURL, path 
 		return err
 	}
 	if file.App != o.app {
-		t.note("the file is of application %s, and becomes %s", file.App, o.app)
+		t.Note("the file is of application %s, and becomes %s", file.App, o.app)
 	}
 	n := toDo(steps)
-	if o.out == formatText {
-		fmt.Fprint(t.out, stepsText(steps))
+	if o.out == cli.FormatText {
+		fmt.Fprint(t.Out, stepsText(steps))
 	}
 	if n > 0 && !o.yes {
-		if err := confirm(ctx, t, fmt.Sprintf("Bring %s to %s?", some(n, "lease"), o.app), "yes"); err != nil {
+		if err := cli.Confirm(ctx, t, fmt.Sprintf("Bring %s to %s?", cli.Count(n, "lease"), o.app), "yes"); err != nil {
 			return err
 		}
 	}
@@ -165,10 +166,10 @@ func (o *importOptions) run(ctx context.Context, t terminal, url storeURL, path 
 		out = carryOut(ctx, t, store, o.app, steps)
 	}
 	report := importReport{o.app, file.App, file.Paused, stepInfos(steps, out.State)}
-	if o.out == formatJSON {
-		err = errors.Join(err, json.NewEncoder(t.out).Encode(report))
+	if o.out == cli.FormatJSON {
+		err = errors.Join(err, json.NewEncoder(t.Out).Encode(report))
 	} else if err == nil {
-		err = textf(t.out, "\n%s brought, %s were there already.%s\n", some(out.Done, "lease"), figures.Count(len(steps)-n), pausedText(file.Paused))
+		err = cli.Textf(t.Out, "\n%s brought, %s were there already.%s\n", cli.Count(out.Done, "lease"), figures.Count(len(steps)-n), pausedText(file.Paused))
 	}
 	return errors.Join(out.failure("brought"), err)
 }
@@ -193,8 +194,8 @@ func pauseAll(ctx context.Context, store openStore, app string, streams []string
 	return nil
 }
 
-func readDump(t terminal, path string) (dump.File, error) {
-	in := t.in
+func readDump(t cli.Terminal, path string) (dump.File, error) {
+	in := t.In
 	name := "standard input"
 	if path != "-" {
 		file, err := os.Open(path)
@@ -202,7 +203,7 @@ func readDump(t terminal, path string) (dump.File, error) {
 			return dump.File{}, fmt.Errorf("there is no file %s", path)
 		}
 		if err != nil {
-			return dump.File{}, fmt.Errorf("the file %s cannot be read: %w", path, rootError(err))
+			return dump.File{}, fmt.Errorf("the file %s cannot be read: %w", path, cli.RootError(err))
 		}
 		defer func() { _ = file.Close() }() // only read from
 		if info, err := file.Stat(); err == nil && info.IsDir() {

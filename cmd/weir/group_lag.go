@@ -13,6 +13,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/cmd/weir/internal/explain"
 	"github.com/weir-go/weir/cmd/weir/internal/figures"
 	"github.com/weir-go/weir/health"
 	"github.com/weir-go/weir/internal/observe"
@@ -21,13 +23,13 @@ import (
 
 type lagOptions struct {
 	target
-	out    format
+	out    cli.Format
 	stream string
 	max    time.Duration
 	watch  looking
 }
 
-func groupLagCommand(t terminal) *cobra.Command {
+func groupLagCommand(t cli.Terminal) *cobra.Command {
 	var o lagOptions
 	cmd := &cobra.Command{
 		Use:   "lag --app NAME --store URL [--max 5m]",
@@ -45,7 +47,7 @@ every shard, so it fits into any monitor that runs a command.`,
 		Example: `  weir group lag --app billing --store sqlite:billing.db
   weir group lag --app billing --store dynamodb:weir --max 5m
   weir group lag --app billing --store dynamodb:weir -o json | jq .worst_ms`,
-		Args: noArgs,
+		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			url, err := o.url(cmd, "app")
 			if err != nil {
@@ -55,7 +57,7 @@ every shard, so it fits into any monitor that runs a command.`,
 				return err
 			}
 			if o.max < 0 {
-				return usagef("--max %v: want a time such as 5m", o.max)
+				return cli.Usagef("--max %v: want a time such as 5m", o.max)
 			}
 			return o.run(cmd.Context(), t, url, cmd.Flags().Changed("max"))
 		},
@@ -63,9 +65,9 @@ every shard, so it fits into any monitor that runs a command.`,
 	o.register(cmd)
 	cmd.Flags().StringVar(&o.stream, "stream", "", "only the shards of this stream, by `NAME`")
 	cmd.Flags().DurationVar(&o.max, "max", 0, "exit with 3 when a shard is further behind than this")
-	mustComplete(cmd, "max", "1m", "5m", "1h")
+	cli.MustComplete(cmd, "max", "1m", "5m", "1h")
 	o.watch.register(cmd, "how long to look for beats of workers, by default until all that do not beat count as dead; 0 is not at all")
-	o.out.register(cmd, "output format")
+	o.out.Register(cmd, "output format")
 	return cmd
 }
 
@@ -90,7 +92,7 @@ type shardLag struct {
 	Error  string       `json:"error,omitempty"`
 }
 
-func (o *lagOptions) run(ctx context.Context, t terminal, url storeURL, limited bool) error {
+func (o *lagOptions) run(ctx context.Context, t cli.Terminal, url storeURL, limited bool) error {
 	store, view, err := o.open(ctx, t, url)
 	if err != nil {
 		return err
@@ -124,10 +126,10 @@ func (o *lagOptions) run(ctx context.Context, t terminal, url storeURL, limited 
 	seen := lookAt(time.Now(), view, lags)
 	seen.Retention, seen.Silent = kept, silentIn(view, beats, length)
 	report := lagsOf(o.app, seen, lags)
-	if o.out == formatJSON {
-		err = json.NewEncoder(t.out).Encode(report)
+	if o.out == cli.FormatJSON {
+		err = json.NewEncoder(t.Out).Encode(report)
 	} else {
-		_, err = fmt.Fprint(t.out, report.text())
+		_, err = fmt.Fprint(t.Out, report.text())
 	}
 	if err != nil {
 		return err
@@ -135,22 +137,11 @@ func (o *lagOptions) run(ctx context.Context, t terminal, url storeURL, limited 
 	key, most := worst(lags)
 	switch {
 	case limited && most > o.max:
-		return wrong(fmt.Sprintf("shard %s is %s behind, more than %s", key, age(most.Milliseconds()), figures.Duration(o.max)))
+		return cli.Wrong(fmt.Sprintf("shard %s is %s behind, more than %s", key, age(most.Milliseconds()), figures.Duration(o.max)))
 	case limited && unknown > 0:
-		return fmt.Errorf("the lag of %s is not known: %w", some(unknown, "shard"), trouble)
+		return fmt.Errorf("the lag of %s is not known: %w", cli.Count(unknown, "shard"), trouble)
 	}
 	return nil
-}
-
-// silentIn are the sessions that have not beaten for their failover time.
-func silentIn(v lease.View, beats map[string]bool, length time.Duration) map[string]bool {
-	silent := map[string]bool{}
-	for _, w := range v.Workers {
-		if beats != nil && !beats[w.Session] && length >= min(w.Times.Or(lease.DefaultTimes).Failover, time.Minute) {
-			silent[w.Session] = true
-		}
-	}
-	return silent
 }
 
 // lagsOf judges the shards that were asked.
@@ -182,7 +173,7 @@ func lagsOf(app string, look observe.Look, lags map[lease.Key]lag) lagReport {
 		s := shardLag{Stream: l.Stream, Shard: l.Shard, Worker: cmp.Or(names[l.Owner], l.Owner), State: shards[l.Key].State, Why: shards[l.Key].Why}
 		if found.err != nil {
 			r.Unknown++
-			s.Error = explain(found.err)
+			s.Error = explain.Error(found.err)
 		} else {
 			ms := found.age.Milliseconds()
 			s.Lag = &ms
@@ -203,7 +194,7 @@ func lagsOf(app string, look observe.Look, lags map[lease.Key]lag) lagReport {
 
 func (r lagReport) text() string {
 	if len(r.Shards) == 0 {
-		return fmt.Sprintf("Application %s has no shard that is not finished.\n", visible(r.App))
+		return fmt.Sprintf("Application %s has no shard that is not finished.\n", cli.Visible(r.App))
 	}
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
@@ -217,16 +208,16 @@ func (r lagReport) text() string {
 		if s.Why != "" && s.State != health.Behind {
 			state += ": " + s.Why
 		}
-		_ = textf(w, "%s\t%s\t%s\t%s\t%s\n", s.Stream, shortID(s.Shard), cmp.Or(s.Worker, "-"), text, state)
+		_ = cli.Textf(w, "%s\t%s\t%s\t%s\t%s\n", s.Stream, shortID(s.Shard), cmp.Or(s.Worker, "-"), text, state)
 	}
 	_ = w.Flush() // into memory
-	_ = textf(&b, "\n%s, %s behind", some(len(r.Shards), "shard"), figures.Count(r.Behind))
+	_ = cli.Textf(&b, "\n%s, %s behind", cli.Count(len(r.Shards), "shard"), figures.Count(r.Behind))
 	if r.Worst != nil {
-		_ = textf(&b, "; the worst by %s", age(*r.Worst))
+		_ = cli.Textf(&b, "; the worst by %s", age(*r.Worst))
 	}
 	if r.Unknown > 0 {
-		_ = textf(&b, "; not known of %s", figures.Count(r.Unknown))
+		_ = cli.Textf(&b, "; not known of %s", figures.Count(r.Unknown))
 	}
-	_ = textf(&b, ".\nThe application is %s.\n", r.Sentence)
+	_ = cli.Textf(&b, ".\nThe application is %s.\n", r.Sentence)
 	return b.String()
 }

@@ -12,14 +12,15 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
 	"github.com/weir-go/weir/cmd/weir/internal/figures"
 	"github.com/weir-go/weir/lease"
 )
 
-func groupListCommand(t terminal) *cobra.Command {
+func groupListCommand(t cli.Terminal) *cobra.Command {
 	var (
 		g   target
-		out format
+		out cli.Format
 	)
 	cmd := &cobra.Command{
 		Use:   "list --store URL",
@@ -31,7 +32,7 @@ Workers and leader are those that the store knows, whether they live or not: "we
 DynamoDB the whole table is read.`,
 		Example: `  weir group list --store sqlite:billing.db
   weir group list --store dynamodb:weir -o json | jq -r '.[].app'`,
-		Args: noArgs,
+		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			url, err := g.url(cmd)
 			if err != nil {
@@ -46,15 +47,15 @@ DynamoDB the whole table is read.`,
 			if err != nil {
 				return err
 			}
-			if out == formatJSON {
-				return json.NewEncoder(t.out).Encode(all)
+			if out == cli.FormatJSON {
+				return json.NewEncoder(t.Out).Encode(all)
 			}
-			_, err = fmt.Fprint(t.out, appsText(all))
+			_, err = fmt.Fprint(t.Out, appsText(all))
 			return err
 		},
 	}
 	g.registerStore(cmd)
-	out.register(cmd, "output format")
+	out.Register(cmd, "output format")
 	return cmd
 }
 
@@ -71,7 +72,7 @@ type appInfo struct {
 	Paused []string `json:"paused,omitempty"`
 }
 
-func listApps(ctx context.Context, t terminal, store openStore) ([]appInfo, error) {
+func listApps(ctx context.Context, t cli.Terminal, store openStore) ([]appInfo, error) {
 	admin, err := store.admin()
 	if err != nil {
 		return nil, err
@@ -90,7 +91,7 @@ func listApps(ctx context.Context, t terminal, store openStore) ([]appInfo, erro
 		failed = make([]error, len(apps))
 		asked  sync.WaitGroup
 		turns  = make(chan struct{}, 8)
-		shown  = newBar(t, "reading applications", len(apps))
+		shown  = cli.NewBar(t, "reading applications", len(apps))
 	)
 	for i, app := range apps {
 		turns <- struct{}{}
@@ -99,11 +100,11 @@ func listApps(ctx context.Context, t terminal, store openStore) ([]appInfo, erro
 			var v lease.View
 			v, failed[i] = store.view(ctx, app)
 			all[i] = summary(app, v)
-			shown.add(1)
+			shown.Advance(1)
 		})
 	}
 	asked.Wait()
-	shown.finish()
+	shown.Done()
 	return all, cmp.Or(failed...)
 }
 
@@ -138,14 +139,14 @@ func appsText(all []appInfo) string {
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "APPLICATION\tLEASES\tHELD\tFINISHED\tWORKERS\tLAST LEADER\tSTREAMS")
 	for _, a := range all {
-		streams := listed(a.Streams)
+		streams := cli.List(a.Streams)
 		switch {
 		case slices.Contains(a.Paused, ""):
 			streams += " (paused)"
 		case len(a.Paused) > 0:
-			streams += " (paused: " + listed(a.Paused) + ")"
+			streams += " (paused: " + cli.List(a.Paused) + ")"
 		}
-		_ = textf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", a.App, figures.Count(a.Leases), figures.Count(a.Held), figures.Count(a.Finished), figures.Count(a.Workers), cmp.Or(a.Leader, "-"), streams)
+		_ = cli.Textf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", a.App, figures.Count(a.Leases), figures.Count(a.Held), figures.Count(a.Finished), figures.Count(a.Workers), cmp.Or(a.Leader, "-"), streams)
 	}
 	_ = w.Flush() // into memory
 	return b.String()

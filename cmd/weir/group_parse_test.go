@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
 	"github.com/weir-go/weir/lease"
 )
 
@@ -24,7 +25,7 @@ func TestParseTo(t *testing.T) {
 		}
 	}
 	for _, s := range []string{"", "end", "newest", "-15m", "yesterday", "2026-01-31", "017", "17+", "+3"} {
-		var usage usageError
+		var usage cli.UsageError
 		if w, _, err := parseTo(s); !errors.As(err, &usage) {
 			t.Errorf("%q is %s, %v, want a wrong usage", s, w.To, err)
 		}
@@ -36,7 +37,7 @@ func TestSessionsOf(t *testing.T) {
 		{Session: "S2", Name: "web"}, {Session: "S1", Name: "web"}, {Session: "S3", Name: "S1"}, {Session: "S4", Name: "old", Ended: true},
 	}}
 	for worker, want := range map[string]string{"web": "S1, S2", "S1": "S1", "S3": "S3"} {
-		if got, err := sessionsOf("a", v, worker); err != nil || listed(got) != want {
+		if got, err := sessionsOf("a", v, worker); err != nil || cli.List(got) != want {
 			t.Errorf("%s is %v, %v, want %s", worker, got, err, want)
 		}
 	}

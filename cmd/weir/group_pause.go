@@ -10,6 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/cmd/weir/internal/explain"
 	"github.com/weir-go/weir/cmd/weir/internal/figures"
 	"github.com/weir-go/weir/internal/operate"
 	"github.com/weir-go/weir/lease"
@@ -17,13 +19,13 @@ import (
 
 type pauseOptions struct {
 	target
-	out    format
+	out    cli.Format
 	stream string
 	wait   time.Duration
 }
 
 // groupPauseCommand is pause, or resume.
-func groupPauseCommand(t terminal, on bool) *cobra.Command {
+func groupPauseCommand(t cli.Terminal, on bool) *cobra.Command {
 	var o pauseOptions
 	cmd := &cobra.Command{
 		Use:   "pause --app NAME --store URL [--stream NAME]",
@@ -35,7 +37,7 @@ before the stream's records expire.
 With --wait the command ends when nobody holds a lease of it any more, and fails if that takes longer.`,
 		Example: `  weir group pause --app billing --store sqlite:billing.db
   weir group pause --app billing --store dynamodb:weir --stream clicks --wait 1m`,
-		Args: noArgs,
+		Args: cli.NoArgs,
 	}
 	if !on {
 		cmd.Use = "resume --app NAME --store URL [--stream NAME]"
@@ -60,7 +62,7 @@ With --wait the command ends when every lease that can be read is held, and fail
 	o.register(cmd)
 	cmd.Flags().StringVar(&o.stream, "stream", "", "this stream only, by `NAME` (default: the whole application)")
 	registerWait(cmd, &o.wait)
-	o.out.register(cmd, "output format")
+	o.out.Register(cmd, "output format")
 	return cmd
 }
 
@@ -72,7 +74,7 @@ type pauseReport struct {
 	Held    int      `json:"held"` // leases of what was paused or resumed that somebody holds
 }
 
-func (o *pauseOptions) run(ctx context.Context, t terminal, url storeURL, on bool) error {
+func (o *pauseOptions) run(ctx context.Context, t cli.Terminal, url storeURL, on bool) error {
 	store, view, err := o.open(ctx, t, url)
 	if err != nil {
 		return err
@@ -85,7 +87,7 @@ func (o *pauseOptions) run(ctx context.Context, t terminal, url storeURL, on boo
 	}
 	changed, err := operate.SetPause(ctx, store, o.app, view, o.stream, on)
 	if errors.Is(err, operate.ErrPausedEnough) {
-		return fmt.Errorf("%s of %s are paused already, which is as many as can be: pause the whole application instead", some(len(view.Paused), "stream"), o.app)
+		return fmt.Errorf("%s of %s are paused already, which is as many as can be: pause the whole application instead", cli.Count(len(view.Paused), "stream"), o.app)
 	}
 	if err != nil {
 		return store.trouble(err)
@@ -112,14 +114,14 @@ func (o *pauseOptions) run(ctx context.Context, t terminal, url storeURL, on boo
 	if report.Paused == nil {
 		report.Paused = []string{}
 	}
-	if o.out == formatJSON {
-		return json.NewEncoder(t.out).Encode(report)
+	if o.out == cli.FormatJSON {
+		return json.NewEncoder(t.Out).Encode(report)
 	}
-	return textf(t.out, "%s\n", report.text(what, on))
+	return cli.Textf(t.Out, "%s\n", report.text(what, on))
 }
 
 func (r pauseReport) text(what string, on bool) string {
-	held := some(r.Held, "lease") + plural(r.Held, " is", " are")
+	held := cli.Count(r.Held, "lease") + cli.Plural(r.Held, " is", " are")
 	switch {
 	case on && r.Changed:
 		return fmt.Sprintf("%s is paused; %s still held", what, held)
@@ -140,7 +142,7 @@ func (r pauseReport) still() string {
 	if slices.Contains(r.Paused, "") {
 		return `the whole application is paused: "weir group resume" without --stream ends that`
 	}
-	return "still paused: " + listed(r.Paused)
+	return "still paused: " + cli.List(r.Paused)
 }
 
 // overIn says which sessions hold nothing, whatever leases name them: those that have ended or have
@@ -188,7 +190,7 @@ func unread(v lease.View, stream string) (n int) {
 }
 
 // await looks until no lease is left that is what says, and fails after length.
-func await(ctx context.Context, t terminal, store openStore, app string, length time.Duration, what string, left func(lease.View) int) (lease.View, error) {
+func await(ctx context.Context, t cli.Terminal, store openStore, app string, length time.Duration, what string, left func(lease.View) int) (lease.View, error) {
 	first, err := store.view(ctx, app)
 	if err != nil {
 		return first, err
@@ -197,14 +199,14 @@ func await(ctx context.Context, t terminal, store openStore, app string, length 
 	if n == 0 {
 		return last, nil
 	}
-	t.note("%s; waiting for up to %s", these(n, what), figures.Duration(length))
+	t.Note("%s; waiting for up to %s", these(n, what), figures.Duration(length))
 	err = watch(ctx, store, app, first, length, func(now lease.View) bool {
 		last, n = now, left(now)
 		return n > 0
 	})
 	switch {
-	case errors.Is(err, errInterrupted), errors.Is(err, context.Canceled):
-		return last, plainError{fmt.Sprintf("stopped before it was done: %s; what was asked for stands", these(n, what)), err}
+	case errors.Is(err, explain.ErrInterrupted), errors.Is(err, context.Canceled):
+		return last, explain.PlainError{Text: fmt.Sprintf("stopped before it was done: %s; what was asked for stands", these(n, what)), Cause: err}
 	case err != nil:
 		return last, store.trouble(err)
 	case n > 0:
@@ -214,17 +216,17 @@ func await(ctx context.Context, t terminal, store openStore, app string, length 
 }
 
 func these(leases int, what string) string {
-	return some(leases, "lease") + plural(leases, " is ", " are ") + what
+	return cli.Count(leases, "lease") + cli.Plural(leases, " is ", " are ") + what
 }
 
 func registerWait(cmd *cobra.Command, wait *time.Duration) {
 	cmd.Flags().DurationVar(wait, "wait", 0, "wait until it has happened, for so long at most")
-	mustComplete(cmd, "wait", "30s", "1m", "5m")
+	cli.MustComplete(cmd, "wait", "30s", "1m", "5m")
 }
 
 func checkWait(d time.Duration) error {
 	if d < 0 || d > 24*time.Hour {
-		return usagef("--wait %v: want 0 to 24h", d)
+		return cli.Usagef("--wait %v: want 0 to 24h", d)
 	}
 	return nil
 }

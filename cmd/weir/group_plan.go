@@ -11,16 +11,17 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
 	"github.com/weir-go/weir/lease"
 )
 
 type planOptions struct {
 	target
-	out   format
+	out   cli.Format
 	watch looking
 }
 
-func groupPlanCommand(t terminal) *cobra.Command {
+func groupPlanCommand(t cli.Terminal) *cobra.Command {
 	var o planOptions
 	cmd := &cobra.Command{
 		Use:   "plan --app NAME --store URL",
@@ -34,7 +35,7 @@ the leader's FailoverAfter; while nobody leads, for the longest of any worker (s
 (making and removing leases) is not part of the plan.`,
 		Example: `  weir group plan --app billing --store sqlite:billing.db
   weir group plan --app billing --store dynamodb:weir -o json | jq .actions`,
-		Args: noArgs,
+		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			url, err := o.url(cmd, "app")
 			if err != nil {
@@ -48,7 +49,7 @@ the leader's FailoverAfter; while nobody leads, for the longest of any worker (s
 	}
 	o.register(cmd)
 	o.watch.register(cmd, "how long to look for beats at most, by default until all that do not beat count as dead; with 0 every worker counts as alive")
-	o.out.register(cmd, "output format")
+	o.out.Register(cmd, "output format")
 	return cmd
 }
 
@@ -67,7 +68,7 @@ type plannedAction struct {
 	Explain string `json:"why"`
 }
 
-func (o *planOptions) run(ctx context.Context, t terminal, url storeURL) error {
+func (o *planOptions) run(ctx context.Context, t cli.Terminal, url storeURL) error {
 	store, view, err := o.open(ctx, t, url)
 	if err != nil {
 		return err
@@ -78,10 +79,10 @@ func (o *planOptions) run(ctx context.Context, t terminal, url storeURL) error {
 		return err
 	}
 	report := planOf(o.app, view, facts)
-	if o.out == formatJSON {
-		return json.NewEncoder(t.out).Encode(report)
+	if o.out == cli.FormatJSON {
+		return json.NewEncoder(t.Out).Encode(report)
 	}
-	_, err = fmt.Fprint(t.out, report.text())
+	_, err = fmt.Fprint(t.Out, report.text())
 	return err
 }
 
@@ -156,7 +157,7 @@ func planNote(v lease.View, f lease.Facts, actions int) string {
 	nobody := v.Leader.Session == "" || leaderDead
 	switch {
 	case workers == 0 && unfinished > 0:
-		return fmt.Sprintf("no worker runs, so nobody reads the %s that %s not finished", some(unfinished, "shard"), plural(unfinished, "is", "are"))
+		return fmt.Sprintf("no worker runs, so nobody reads the %s that %s not finished", cli.Count(unfinished, "shard"), cli.Plural(unfinished, "is", "are"))
 	case len(v.Leases) == 0:
 		return "there is no lease yet"
 	case unfinished == 0:
@@ -179,15 +180,15 @@ func planNote(v lease.View, f lease.Facts, actions int) string {
 func (r planReport) text() string {
 	var b strings.Builder
 	if len(r.Actions) == 0 {
-		_ = textf(&b, "Nothing would move: %s.\n", cmp.Or(r.Note, "everybody has what is due"))
+		_ = cli.Textf(&b, "Nothing would move: %s.\n", cmp.Or(r.Note, "everybody has what is due"))
 	} else {
 		for i, a := range r.Actions {
-			_ = textf(&b, "%3d. %s\n", i+1, a.Explain)
+			_ = cli.Textf(&b, "%3d. %s\n", i+1, a.Explain)
 		}
-		_ = textf(&b, "\n%s; %s.\n", some(len(r.Actions), "action"), r.Note)
+		_ = cli.Textf(&b, "\n%s; %s.\n", cli.Count(len(r.Actions), "action"), r.Note)
 	}
 	if r.Waiting > 0 {
-		_ = textf(&b, "%s for the end of %s parents.\n", some(r.Waiting, "shard")+plural(r.Waiting, " waits", " wait"), plural(r.Waiting, "its", "their"))
+		_ = cli.Textf(&b, "%s for the end of %s parents.\n", cli.Count(r.Waiting, "shard")+cli.Plural(r.Waiting, " waits", " wait"), cli.Plural(r.Waiting, "its", "their"))
 	}
 	return b.String()
 }

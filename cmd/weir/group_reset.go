@@ -12,6 +12,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 	"github.com/spf13/cobra"
 
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/cmd/weir/internal/explain"
 	"github.com/weir-go/weir/cmd/weir/internal/figures"
 	"github.com/weir-go/weir/internal/change"
 	"github.com/weir-go/weir/internal/operate"
@@ -36,17 +38,17 @@ func (g *guard) registerDump(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&g.dump, "dump", "", "`FILE` for the progress as it was (default weir-APP-TIME.ndjson, here)")
 }
 
-func (g *guard) check(cmd *cobra.Command, t terminal) error {
+func (g *guard) check(cmd *cobra.Command, t cli.Terminal) error {
 	if err := g.watch.check(false); err != nil {
 		return err
 	}
-	return canConfirm(cmd, t, g.yes)
+	return cli.CanConfirm(cmd, t, g.yes)
 }
 
 type resetOptions struct {
 	target
 	guard
-	out     format
+	out     cli.Format
 	to      string
 	streams []string
 	shard   string
@@ -54,7 +56,7 @@ type resetOptions struct {
 	dry     bool
 }
 
-func groupResetCommand(t terminal) *cobra.Command {
+func groupResetCommand(t cli.Terminal) *cobra.Command {
 	var o resetOptions
 	cmd := &cobra.Command{
 		Use:   "reset --app NAME --store URL --to WHERE",
@@ -79,7 +81,7 @@ lease is as it was seen; what changed meanwhile is said, and the command can be 
   weir group reset --app billing --store sqlite:billing.db --to oldest
   weir group reset --app billing --store dynamodb:weir --stream clicks --to 2026-01-31T12:00:00Z
   weir group reset --app billing --store dynamodb:weir --stream clicks --to latest --yes --dump before.ndjson`,
-		Args: noArgs,
+		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			url, err := o.url(cmd, "app", "to")
 			if err != nil {
@@ -99,7 +101,7 @@ lease is as it was seen; what changed meanwhile is said, and the command can be 
 			}
 			switch {
 			case wish.To.Kind() == shard.Sequence && o.shard == "":
-				return usagef("--to %s is a sequence number, which belongs to one shard: give --shard, too", o.to)
+				return cli.Usagef("--to %s is a sequence number, which belongs to one shard: give --shard, too", o.to)
 			}
 			if o.dry {
 				o.yes = true
@@ -112,14 +114,14 @@ lease is as it was seen; what changed meanwhile is said, and the command can be 
 	}
 	o.target.register(cmd)
 	cmd.Flags().StringVar(&o.to, "to", "", "`WHERE`: oldest, latest, a time (2026-01-31T12:00:00Z), how long ago (15m), or a sequence number with --shard")
-	mustComplete(cmd, "to", "oldest\twhat the stream still keeps", "latest\twhat comes from now on", "15m\tthe last quarter of an hour")
+	cli.MustComplete(cmd, "to", "oldest\twhat the stream still keeps", "latest\twhat comes from now on", "15m\tthe last quarter of an hour")
 	cmd.Flags().StringArrayVar(&o.streams, "stream", nil, "this stream only, by `NAME` or ARN; may be repeated (default: every stream that has leases)")
 	cmd.Flags().StringVar(&o.shard, "shard", "", "this shard only, and those that descend from it, by `ID` "+shardHelp)
 	cmd.Flags().BoolVar(&o.running, "while-running", false, "also while workers run: they lose the leases, and start again at the new place")
 	cmd.Flags().BoolVar(&o.dry, "dry-run", false, "show what would be done, and do nothing")
 	o.guard.register(cmd)
 	o.registerDump(cmd)
-	o.out.register(cmd, "output format")
+	o.out.Register(cmd, "output format")
 	return cmd
 }
 
@@ -136,13 +138,13 @@ func (o *resetOptions) ofOneStream() (id string, err error) {
 	case 1:
 		return parseShardOf(o.streams[0], o.shard)
 	}
-	return "", usagef("--shard is a shard of one --stream, not of %d", len(o.streams))
+	return "", cli.Usagef("--shard is a shard of one --stream, not of %d", len(o.streams))
 }
 
 // parseTo reads a --to.
 func parseTo(s string) (w change.Wish, ago *time.Duration, err error) {
 	if w, ago, err = change.ParseTo(s); err != nil {
-		return w, nil, usagef("--to %v", err)
+		return w, nil, cli.Usagef("--to %v", err)
 	}
 	return w, ago, nil
 }
@@ -154,7 +156,7 @@ type resetReport struct {
 	Steps []stepInfo `json:"steps"`
 }
 
-func (o *resetOptions) run(ctx context.Context, t terminal, url storeURL, wish change.Wish, ago *time.Duration) error {
+func (o *resetOptions) run(ctx context.Context, t cli.Terminal, url storeURL, wish change.Wish, ago *time.Duration) error {
 	store, err := url.open(ctx, t, &o.aws, false, false)
 	if err != nil {
 		return err
@@ -175,7 +177,7 @@ func (o *resetOptions) run(ctx context.Context, t terminal, url storeURL, wish c
 		}
 	}
 	if o.shard != "" && len(o.streams) > 1 {
-		return usagef("application %s reads %s: say with --stream which one --shard %s is of", o.app, listed(o.streams), o.shard)
+		return cli.Usagef("application %s reads %s: say with --stream which one --shard %s is of", o.app, cli.List(o.streams), o.shard)
 	}
 	if !o.running && !o.dry {
 		if err := refuseWhileRunning(ctx, t, store, o.app, view, o.watch.untilDead(view)); err != nil {
@@ -196,45 +198,45 @@ func (o *resetOptions) run(ctx context.Context, t terminal, url storeURL, wish c
 	}
 	report := resetReport{App: o.app}
 	n := toDo(steps)
-	if o.out == formatText {
-		fmt.Fprint(t.out, stepsText(steps))
+	if o.out == cli.FormatText {
+		fmt.Fprint(t.Out, stepsText(steps))
 	}
 	if n > 0 && !o.dry {
 		if !o.yes {
-			if err := confirm(ctx, t, fmt.Sprintf("Move %s of %s?", some(n, "checkpoint"), o.app), "yes"); err != nil {
+			if err := cli.Confirm(ctx, t, fmt.Sprintf("Move %s of %s?", cli.Count(n, "checkpoint"), o.app), "yes"); err != nil {
 				return err
 			}
 		}
 		if report.Dump, err = dumpProgress(o.app, view, o.dump, time.Now()); err != nil {
 			return fmt.Errorf("nothing was changed, because the progress as it is could not be saved: %w", err)
 		}
-		t.note("the progress as it was is in %s; \"weir group import --replace\" brings it back", report.Dump)
-		t.note("handlers that ask their sink where reading begins go by the sink, not by these checkpoints")
+		t.Note("the progress as it was is in %s; \"weir group import --replace\" brings it back", report.Dump)
+		t.Note("handlers that ask their sink where reading begins go by the sink, not by these checkpoints")
 	}
 	var out outcome
 	if !o.dry {
 		out = carryOut(ctx, t, store, o.app, steps)
 	}
 	report.Steps = stepInfos(steps, out.State)
-	if o.out == formatJSON {
-		err = json.NewEncoder(t.out).Encode(report)
+	if o.out == cli.FormatJSON {
+		err = json.NewEncoder(t.Out).Encode(report)
 	} else {
 		err = report.conclude(t, out, n, o.dry)
 	}
 	return errors.Join(out.failure("moved"), err)
 }
 
-func (r resetReport) conclude(t terminal, out outcome, n int, dry bool) (err error) {
+func (r resetReport) conclude(t cli.Terminal, out outcome, n int, dry bool) (err error) {
 	switch {
 	case dry:
-		err = textf(t.out, "\n%s would move; nothing was changed.\n", some(n, "checkpoint"))
+		err = cli.Textf(t.Out, "\n%s would move; nothing was changed.\n", cli.Count(n, "checkpoint"))
 	case n == 0:
-		err = textf(t.out, "\nEverything is there already.\n")
+		err = cli.Textf(t.Out, "\nEverything is there already.\n")
 	default:
-		err = textf(t.out, "\n%s moved.\n", some(out.Done, "checkpoint"))
+		err = cli.Textf(t.Out, "\n%s moved.\n", cli.Count(out.Done, "checkpoint"))
 		for _, s := range r.Steps {
 			if s.State == string(operate.Meanwhile) || s.State == string(operate.Left) {
-				err = errors.Join(err, textf(t.out, "%s/%s: %s\n", s.Stream, shortID(s.Shard), s.State))
+				err = errors.Join(err, cli.Textf(t.Out, "%s/%s: %s\n", s.Stream, shortID(s.Shard), s.State))
 			}
 		}
 	}
@@ -250,13 +252,13 @@ func orWhileRunning(err error) error {
 }
 
 // resetStream asks the service about a stream and says what a wish means for it.
-func resetStream(ctx context.Context, t terminal, client *kinesis.Client, name string, leases []lease.Lease, wish change.Wish, ago *time.Duration) ([]change.Step, error) {
+func resetStream(ctx context.Context, t cli.Terminal, client *kinesis.Client, name string, leases []lease.Lease, wish change.Wish, ago *time.Duration) ([]change.Step, error) {
 	about, err := askStream(ctx, client, name)
 	if err != nil {
 		return nil, fmt.Errorf("stream %s: %w", name, err)
 	}
 	if about.Denied != nil {
-		t.note("when stream %s was created stays unknown: %s", name, explain(about.Denied))
+		t.Note("when stream %s was created stays unknown: %s", name, explain.Error(about.Denied))
 	}
 	if wish.Shard != "" && !slices.ContainsFunc(about.Shards, func(s shard.Shard) bool { return s.ID == wish.Shard }) {
 		return nil, fmt.Errorf("stream %s has no shard %s: it has %s", about.Name, wish.Shard, streams.ShardNames(about.Shards))
@@ -267,7 +269,7 @@ func resetStream(ctx context.Context, t terminal, client *kinesis.Client, name s
 	switch wish.To.Kind() {
 	case shard.Time:
 		if at := wish.To.Time(); about.Retention > 0 && at.Before(about.Now.Add(-about.Retention)) {
-			t.note("stream %s keeps %s of records: reading begins with the oldest one that is there", about.Name, figures.Duration(about.Retention))
+			t.Note("stream %s keeps %s of records: reading begins with the oldest one that is there", about.Name, figures.Duration(about.Retention))
 		}
 	case shard.Sequence:
 		in := iteratorAt(wish.To)
@@ -278,10 +280,4 @@ func resetStream(ctx context.Context, t terminal, client *kinesis.Client, name s
 		}
 	}
 	return change.Reset(about.Stream, leases, wish)
-}
-
-// askStream asks about a stream, by name or ARN.
-func askStream(ctx context.Context, client *kinesis.Client, stream string) (operate.Answer, error) {
-	_, arn := nameOrARN(stream)
-	return operate.AskStream(ctx, client, streams.Stream{Name: streamName(stream), ARN: aws.ToString(arn)})
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"slices"
@@ -10,48 +9,23 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/cmd/weir/internal/clitest"
 	"github.com/weir-go/weir/cmd/weir/internal/doctor"
 	"github.com/weir-go/weir/health"
 	"github.com/weir-go/weir/kinesistest"
 	"github.com/weir-go/weir/lease"
 )
 
-// decode reads what a command printed with -o json.
-func decode[T any](t *testing.T, text string) (v T) {
-	t.Helper()
-	if err := json.Unmarshal([]byte(text), &v); err != nil {
-		t.Fatalf("%v in %.500q", err, text)
-	}
-	return v
-}
-
-// refused runs a command line that has to end with a code, and returns what it said.
-func refused(t *testing.T, code int, args ...string) (out, said string) {
-	t.Helper()
-	c := start(t, "", args...)
-	if got := c.wait(t); got != code {
-		t.Fatalf("weir %s: exit code %d, want %d; %s%s", strings.Join(args, " "), got, code, c.out, c.err)
-	}
-	return c.out.String(), c.err.String()
-}
-
-// answered runs a command line at which a person types text.
-func answered(t *testing.T, text string, args ...string) (code int, out, said string) {
-	t.Helper()
-	o, e := newOutput(), newOutput()
-	code = run(t.Context(), args, terminal{in: strings.NewReader(text), out: o, err: e, asks: true})
-	return code, o.String(), e.String()
-}
-
 // worked has one worker read all of n records, and stop.
 func worked(t *testing.T, n int, endpoint, store string) []string {
 	t.Helper()
-	worker := start(t, "", "consume", endpoint, store, "--stream=s", "--app=a", "--worker=first")
-	worker.out.await(t, "all records", func(s string) bool { return strings.Count(s, "\n") >= n })
-	if code := worker.interrupt(t); code != exitDone {
-		t.Fatalf("the worker ended with %d: %s", code, worker.err)
+	worker := clitest.Start(t, "", "consume", endpoint, store, "--stream=s", "--app=a", "--worker=first")
+	worker.Out.Await(t, "all records", func(s string) bool { return strings.Count(s, "\n") >= n })
+	if code := worker.Interrupt(t); code != cli.ExitDone {
+		t.Fatalf("the worker ended with %d: %s", code, worker.Err)
 	}
-	return worker.out.lines()
+	return worker.Out.Lines()
 }
 
 func codesOf(findings []doctor.Finding) (codes []string) {
@@ -64,51 +38,51 @@ func codesOf(findings []doctor.Finding) (codes []string) {
 // What an operator does while a worker runs.
 func TestGroupWithARunningWorker(t *testing.T) {
 	t.Parallel()
-	server, endpoint := kinesisServer(t)
+	server, endpoint := clitest.Kinesis(t)
 	server.CreateStream("s", 2)
 	dir := t.TempDir()
 	store := "--store=sqlite:" + filepath.Join(dir, "leases.db")
-	text, _ := numbered(50)
-	mustRun(t, text, "put", endpoint, "--stream=s", "--key=key")
-	worker := start(t, "", "consume", endpoint, store, "--stream=s", "--app=a", "--worker=first")
-	worker.out.await(t, "all records", func(s string) bool { return strings.Count(s, "\n") >= 50 })
+	text, _ := clitest.Numbered(50)
+	clitest.MustRun(t, text, "put", endpoint, "--stream=s", "--key=key")
+	worker := clitest.Start(t, "", "consume", endpoint, store, "--stream=s", "--app=a", "--worker=first")
+	worker.Out.Await(t, "all records", func(s string) bool { return strings.Count(s, "\n") >= 50 })
 
 	t.Run("list shows the application", func(t *testing.T) {
-		all := decode[[]appInfo](t, mustRun(t, "", "group", "list", store, "-o=json"))
+		all := clitest.Decode[[]appInfo](t, clitest.MustRun(t, "", "group", "list", store, "-o=json"))
 		if len(all) != 1 || all[0].App != "a" || all[0].Leases != 2 || all[0].Held != 2 || all[0].Workers != 1 || all[0].Leader != "first" || !slices.Equal(all[0].Streams, []string{"s"}) {
 			t.Errorf("listed as %+v", all)
 		}
-		if text := mustRun(t, "", "group", "list", store); !strings.Contains(text, "first") || !strings.Contains(text, "APPLICATION") {
+		if text := clitest.MustRun(t, "", "group", "list", store); !strings.Contains(text, "first") || !strings.Contains(text, "APPLICATION") {
 			t.Errorf("listed as %s", text)
 		}
 	})
 	t.Run("there is no lag, and nothing to plan", func(t *testing.T) {
-		report := decode[lagReport](t, mustRun(t, "", "group", "lag", endpoint, store, "--app=a", "--max=1h", "-o=json"))
+		report := clitest.Decode[lagReport](t, clitest.MustRun(t, "", "group", "lag", endpoint, store, "--app=a", "--max=1h", "-o=json"))
 		if report.State.String() == "" || report.Sentence == "" || (len(report.Shards) > 0 && report.State < report.Shards[0].State) {
 			t.Errorf("the application is as bad as its worst shard: %+v", report)
 		}
 		if len(report.Shards) != 2 || report.Unknown != 0 || report.Worst == nil || report.Shards[0].Worker != "first" {
 			t.Errorf("lag %+v", report)
 		}
-		if text := mustRun(t, "", "group", "plan", store, "--app=a"); text != "Nothing would move: everybody has what is due.\n" {
+		if text := clitest.MustRun(t, "", "group", "plan", store, "--app=a"); text != "Nothing would move: everybody has what is due.\n" {
 			t.Errorf("the plan is %q", text)
 		}
 	})
 	t.Run("the doctor finds nothing", func(t *testing.T) {
-		report := decode[doctorReport](t, mustRun(t, "", "doctor", endpoint, store, "--app=a", "-o=json"))
+		report := clitest.Decode[doctorReport](t, clitest.MustRun(t, "", "doctor", endpoint, store, "--app=a", "-o=json"))
 		if len(report.Findings) != 0 || report.Workers != 1 || report.Leases != 2 || report.Leader != "first" {
 			t.Errorf("%+v", report)
 		}
 	})
 	t.Run("what could lose progress refuses", func(t *testing.T) {
 		dump := filepath.Join(dir, "export.ndjson")
-		mustRun(t, "", "group", "export", store, "--app=a", dump)
+		clitest.MustRun(t, "", "group", "export", store, "--app=a", dump)
 		for _, args := range [][]string{
 			{"group", "reset", endpoint, store, "--app=a", "--to=oldest", "--yes"},
 			{"group", "delete", store, "--app=a", "--yes"},
 			{"group", "import", store, "--app=a", "--yes", "--replace", dump},
 		} {
-			if _, said := refused(t, exitFailed, args...); !strings.Contains(said, "workers run: first; stop them first") {
+			if _, said := clitest.MustExit(t, cli.ExitFailed, args...); !strings.Contains(said, "workers run: first; stop them first") {
 				t.Errorf("%v: %s", args, said)
 			}
 		}
@@ -117,61 +91,61 @@ func TestGroupWithARunningWorker(t *testing.T) {
 		}
 	})
 	t.Run("a pause, and its end", func(t *testing.T) {
-		report := decode[pauseReport](t, mustRun(t, "", "group", "pause", store, "--app=a", "--wait=1m", "-o=json"))
+		report := clitest.Decode[pauseReport](t, clitest.MustRun(t, "", "group", "pause", store, "--app=a", "--wait=1m", "-o=json"))
 		if !report.Changed || report.Held != 0 || !slices.Equal(report.Paused, []string{""}) {
 			t.Errorf("paused: %+v", report)
 		}
-		if text := mustRun(t, "", "group", "pause", store, "--app=a"); text != "application a was paused already; 0 leases are still held\n" {
+		if text := clitest.MustRun(t, "", "group", "pause", store, "--app=a"); text != "application a was paused already; 0 leases are still held\n" {
 			t.Errorf("paused again: %s", text)
 		}
-		if text := mustRun(t, "", "group", "describe", store, "--app=a", "--no-lag"); !strings.Contains(text, "It is paused.") || strings.Count(text, "paused  ") != 2 {
+		if text := clitest.MustRun(t, "", "group", "describe", store, "--app=a", "--no-lag"); !strings.Contains(text, "It is paused.") || strings.Count(text, "paused  ") != 2 {
 			t.Errorf("described as %s", text)
 		}
-		out, _ := refused(t, exitIntended, "doctor", endpoint, store, "--app=a", "-o=json")
-		if got := codesOf(decode[doctorReport](t, out).Findings); !slices.Equal(got, []string{"paused"}) {
+		out, _ := clitest.MustExit(t, cli.ExitIntended, "doctor", endpoint, store, "--app=a", "-o=json")
+		if got := codesOf(clitest.Decode[doctorReport](t, out).Findings); !slices.Equal(got, []string{"paused"}) {
 			t.Errorf("the doctor found %v", got)
 		}
-		if text := mustRun(t, "", "group", "plan", store, "--app=a"); text != "Nothing would move: the application is paused.\n" {
+		if text := clitest.MustRun(t, "", "group", "plan", store, "--app=a"); text != "Nothing would move: the application is paused.\n" {
 			t.Errorf("the plan is %q", text)
 		}
-		report = decode[pauseReport](t, mustRun(t, "", "group", "resume", store, "--app=a", "--wait=1m", "-o=json"))
+		report = clitest.Decode[pauseReport](t, clitest.MustRun(t, "", "group", "resume", store, "--app=a", "--wait=1m", "-o=json"))
 		if !report.Changed || report.Held != 2 || len(report.Paused) != 0 {
 			t.Errorf("resumed: %+v", report)
 		}
 	})
 	t.Run("a stream is paused by its name", func(t *testing.T) {
-		if text := mustRun(t, "", "group", "pause", store, "--app=a", "--stream=s", "--wait=1m"); text != "stream s of a is paused; 0 leases are still held\n" {
+		if text := clitest.MustRun(t, "", "group", "pause", store, "--app=a", "--stream=s", "--wait=1m"); text != "stream s of a is paused; 0 leases are still held\n" {
 			t.Errorf("paused: %s", text)
 		}
-		if text := mustRun(t, "", "group", "resume", store, "--app=a"); text != "application a was not paused; still paused: s\n" {
+		if text := clitest.MustRun(t, "", "group", "resume", store, "--app=a"); text != "application a was not paused; still paused: s\n" {
 			t.Errorf("resumed: %s", text)
 		}
-		if text := mustRun(t, "", "group", "resume", store, "--app=a", "--stream=s", "--wait=1m"); text != "stream s of a is not paused any more; 2 leases are held\n" {
+		if text := clitest.MustRun(t, "", "group", "resume", store, "--app=a", "--stream=s", "--wait=1m"); text != "stream s of a is not paused any more; 2 leases are held\n" {
 			t.Errorf("resumed: %s", text)
 		}
 	})
 	t.Run("a drain with nobody else, and with another worker", func(t *testing.T) {
-		c := start(t, "", "group", "drain", store, "--app=a", "first")
-		if code := c.wait(t); code != exitDone || !strings.Contains(c.err.String(), "no other worker takes leases") {
-			t.Errorf("exit code %d: %s", code, c.err)
+		c := clitest.Start(t, "", "group", "drain", store, "--app=a", "first")
+		if code := c.Wait(t); code != cli.ExitDone || !strings.Contains(c.Err.String(), "no other worker takes leases") {
+			t.Errorf("exit code %d: %s", code, c.Err)
 		}
-		second := start(t, "", "consume", endpoint, store, "--stream=s", "--app=a", "--worker=second")
-		report := decode[drainReport](t, mustRun(t, "", "group", "drain", store, "--app=a", "--wait=1m", "-o=json", "first"))
+		second := clitest.Start(t, "", "consume", endpoint, store, "--stream=s", "--app=a", "--worker=second")
+		report := clitest.Decode[drainReport](t, clitest.MustRun(t, "", "group", "drain", store, "--app=a", "--wait=1m", "-o=json", "first"))
 		if report.Held != 0 || len(report.Sessions) != 1 || !report.Drain {
 			t.Errorf("drained: %+v", report)
 		}
-		out, _ := refused(t, exitIntended, "doctor", endpoint, store, "--app=a", "-o=json")
-		if got := codesOf(decode[doctorReport](t, out).Findings); !slices.Equal(got, []string{"draining"}) {
+		out, _ := clitest.MustExit(t, cli.ExitIntended, "doctor", endpoint, store, "--app=a", "-o=json")
+		if got := codesOf(clitest.Decode[doctorReport](t, out).Findings); !slices.Equal(got, []string{"draining"}) {
 			t.Errorf("the doctor found %v", got)
 		}
-		if text := mustRun(t, "", "group", "drain", store, "--app=a", "--off", report.Sessions[0]); text != report.Sessions[0]+" takes leases again\n" {
+		if text := clitest.MustRun(t, "", "group", "drain", store, "--app=a", "--off", report.Sessions[0]); text != report.Sessions[0]+" takes leases again\n" {
 			t.Errorf("ended: %s", text)
 		}
-		second.interrupt(t)
+		second.Interrupt(t)
 	})
 	t.Run("a reset while it runs", func(t *testing.T) {
-		mustRun(t, "", "group", "reset", endpoint, store, "--app=a", "--to=oldest", "--while-running", "--yes", "--dump="+filepath.Join(dir, "running.ndjson"))
-		worker.out.await(t, "all records again", func(s string) bool { return strings.Count(s, "\n") >= 100 })
+		clitest.MustRun(t, "", "group", "reset", endpoint, store, "--app=a", "--to=oldest", "--while-running", "--yes", "--dump="+filepath.Join(dir, "running.ndjson"))
+		worker.Out.Await(t, "all records again", func(s string) bool { return strings.Count(s, "\n") >= 100 })
 	})
 }
 
@@ -179,44 +153,44 @@ func TestGroupWithARunningWorker(t *testing.T) {
 // splits and merges.
 func TestResetReadsAgainInOrder(t *testing.T) {
 	t.Parallel()
-	server, endpoint := kinesisServer(t)
+	server, endpoint := clitest.Kinesis(t)
 	server.CreateStream("s", 3)
 	dir := t.TempDir()
 	store := "--store=sqlite:" + filepath.Join(dir, "leases.db")
-	text, lines := numbered(200)
+	text, lines := clitest.Numbered(200)
 	first, second := text[:strings.Index(text, lines[100])], text[strings.Index(text, lines[100]):]
-	mustRun(t, first, "put", endpoint, "--stream=s", "--key=key")
+	clitest.MustRun(t, first, "put", endpoint, "--stream=s", "--key=key")
 	open := server.OpenShards("s")
 	server.Split("s", open[0])
 	server.Merge("s", open[1], open[2])
-	mustRun(t, second, "put", endpoint, "--stream=s", "--key=key")
-	checkOrder(t, worked(t, 200, endpoint, store), lines)
+	clitest.MustRun(t, second, "put", endpoint, "--stream=s", "--key=key")
+	clitest.CheckOrder(t, worked(t, 200, endpoint, store), lines)
 
 	dump := filepath.Join(dir, "before.ndjson")
 	args := []string{"group", "reset", endpoint, store, "--app=a", "--to=oldest", "--dump=" + dump}
-	if code, _, said := answered(t, "no\n", args...); code != exitFailed || !strings.Contains(said, "nothing was changed") {
+	if code, _, said := clitest.Answered(t, "no\n", args...); code != cli.ExitFailed || !strings.Contains(said, "nothing was changed") {
 		t.Fatalf("exit code %d: %s", code, said)
 	}
 	if _, err := os.Stat(dump); err == nil {
 		t.Error("a dump was written for nothing")
 	}
-	out := mustRun(t, "", append(args, "--dry-run")...)
+	out := clitest.MustRun(t, "", append(args, "--dry-run")...)
 	if !strings.Contains(out, "6 checkpoints would move; nothing was changed.") || strings.Count(out, "it is opened again") != 3 {
 		t.Errorf("the dry run shows %s", out)
 	}
-	code, out, said := answered(t, "yes\n", args...)
-	if code != exitDone || !strings.Contains(out, "6 checkpoints moved.") || !strings.Contains(said, dump) {
+	code, out, said := clitest.Answered(t, "yes\n", args...)
+	if code != cli.ExitDone || !strings.Contains(out, "6 checkpoints moved.") || !strings.Contains(said, dump) {
 		t.Fatalf("exit code %d: %s%s", code, out, said)
 	}
-	checkOrder(t, worked(t, 200, endpoint, store), lines)
+	clitest.CheckOrder(t, worked(t, 200, endpoint, store), lines)
 
 	t.Run("the dump brings it back", func(t *testing.T) {
-		mustRun(t, `{"key":"a","n":1000}`+"\n", "put", endpoint, "--stream=s", "--key=key")
+		clitest.MustRun(t, `{"key":"a","n":1000}`+"\n", "put", endpoint, "--stream=s", "--key=key")
 		worked(t, 1, endpoint, store)
-		if _, said := refused(t, exitFailed, "group", "import", store, "--app=a", "--yes", dump); !strings.Contains(said, "give --replace") {
+		if _, said := clitest.MustExit(t, cli.ExitFailed, "group", "import", store, "--app=a", "--yes", dump); !strings.Contains(said, "give --replace") {
 			t.Errorf("without --replace: %s", said)
 		}
-		report := decode[importReport](t, mustRun(t, "", "group", "import", store, "--app=a", "--yes", "--replace", "-o=json", dump))
+		report := clitest.Decode[importReport](t, clitest.MustRun(t, "", "group", "import", store, "--app=a", "--yes", "--replace", "-o=json", dump))
 		if len(report.Steps) != 6 || report.From != "a" {
 			t.Errorf("%+v", report)
 		}
@@ -225,8 +199,8 @@ func TestResetReadsAgainInOrder(t *testing.T) {
 		}
 	})
 	t.Run("latest skips", func(t *testing.T) {
-		mustRun(t, text, "put", endpoint, "--stream=s", "--key=key")
-		report := decode[resetReport](t, mustRun(t, "", "group", "reset", endpoint, store, "--app=a", "--to=latest", "--yes", "-o=json", "--dump="+filepath.Join(dir, "latest.ndjson")))
+		clitest.MustRun(t, text, "put", endpoint, "--stream=s", "--key=key")
+		report := clitest.Decode[resetReport](t, clitest.MustRun(t, "", "group", "reset", endpoint, store, "--app=a", "--to=latest", "--yes", "-o=json", "--dump="+filepath.Join(dir, "latest.ndjson")))
 		ends := 0
 		for _, s := range report.Steps {
 			if s.To == "end" {
@@ -241,14 +215,14 @@ func TestResetReadsAgainInOrder(t *testing.T) {
 
 // A dump that cannot be written stops a reset before anything is changed.
 func TestNoResetWithoutADump(t *testing.T) {
-	server, endpoint := kinesisServer(t)
+	server, endpoint := clitest.Kinesis(t)
 	server.CreateStream("s", 2)
 	dir := t.TempDir()
 	store := "--store=sqlite:" + filepath.Join(dir, "leases.db")
-	text, _ := numbered(10)
-	mustRun(t, text, "put", endpoint, "--stream=s", "--key=key")
+	text, _ := clitest.Numbered(10)
+	clitest.MustRun(t, text, "put", endpoint, "--stream=s", "--key=key")
 	worked(t, 10, endpoint, store)
-	before := mustRun(t, "", "group", "export", store, "--app=a", "-")
+	before := clitest.MustRun(t, "", "group", "export", store, "--app=a", "-")
 	taken := filepath.Join(dir, "taken")
 	if err := os.WriteFile(taken, []byte("mine"), 0o600); err != nil {
 		t.Fatal(err)
@@ -256,12 +230,12 @@ func TestNoResetWithoutADump(t *testing.T) {
 	for _, dump := range []string{taken, filepath.Join(dir, "none", "x")} {
 		for _, what := range [][]string{{"reset", endpoint, "--to=oldest"}, {"delete"}} {
 			args := append([]string{"group"}, append(what, store, "--app=a", "--yes", "--dump="+dump)...)
-			if _, said := refused(t, exitFailed, args...); !strings.Contains(said, "could not be saved") {
+			if _, said := clitest.MustExit(t, cli.ExitFailed, args...); !strings.Contains(said, "could not be saved") {
 				t.Errorf("%v: %s", args, said)
 			}
 		}
 	}
-	if after := mustRun(t, "", "group", "export", store, "--app=a", "-"); after != before {
+	if after := clitest.MustRun(t, "", "group", "export", store, "--app=a", "-"); after != before {
 		t.Errorf("%s became %s", before, after)
 	}
 	if mine, err := os.ReadFile(taken); err != nil || string(mine) != "mine" {
@@ -271,48 +245,48 @@ func TestNoResetWithoutADump(t *testing.T) {
 
 // An application moves from store to store, is deleted in the old one, and goes on where it was.
 func TestExportImportDelete(t *testing.T) {
-	server, endpoint := kinesisServer(t)
+	server, endpoint := clitest.Kinesis(t)
 	server.CreateStream("s", 2)
 	dir := t.TempDir()
 	from, to := "--store=sqlite:"+filepath.Join(dir, "from.db"), "--store=sqlite:"+filepath.Join(dir, "to.db")
-	text, _ := numbered(40)
-	mustRun(t, text, "put", endpoint, "--stream=s", "--key=key")
+	text, _ := clitest.Numbered(40)
+	clitest.MustRun(t, text, "put", endpoint, "--stream=s", "--key=key")
 	worked(t, 40, endpoint, from)
-	mustRun(t, "", "group", "pause", from, "--app=a", "--stream=s")
+	clitest.MustRun(t, "", "group", "pause", from, "--app=a", "--stream=s")
 
-	dump := mustRun(t, "", "group", "export", from, "--app=a", "-")
-	if out := mustRun(t, dump, "group", "import", to, "--app=a", "--yes", "-"); !strings.Contains(out, "2 leases brought, 0 were there already. Paused: s.") {
+	dump := clitest.MustRun(t, "", "group", "export", from, "--app=a", "-")
+	if out := clitest.MustRun(t, dump, "group", "import", to, "--app=a", "--yes", "-"); !strings.Contains(out, "2 leases brought, 0 were there already. Paused: s.") {
 		t.Errorf("%s", out)
 	}
-	if again := mustRun(t, dump, "group", "import", to, "--app=a", "--yes", "-"); !strings.Contains(again, "0 leases brought, 2 were there already.") {
+	if again := clitest.MustRun(t, dump, "group", "import", to, "--app=a", "--yes", "-"); !strings.Contains(again, "0 leases brought, 2 were there already.") {
 		t.Errorf("again: %s", again)
 	}
-	if there := mustRun(t, "", "group", "export", to, "--app=a", "-"); there != dump {
+	if there := clitest.MustRun(t, "", "group", "export", to, "--app=a", "-"); there != dump {
 		t.Errorf("%s became %s", dump, there)
 	}
 	half := dump[:strings.LastIndex(strings.TrimSpace(dump), "\n")+1]
-	c := start(t, half, "group", "import", "--store=sqlite:"+filepath.Join(dir, "half.db"), "--app=a", "--yes", "-")
-	if code := c.wait(t); code != exitFailed || !strings.Contains(c.err.String(), "it ends after 1 of its 2 leases") {
-		t.Errorf("half a file: exit code %d, %s", code, c.err)
+	c := clitest.Start(t, half, "group", "import", "--store=sqlite:"+filepath.Join(dir, "half.db"), "--app=a", "--yes", "-")
+	if code := c.Wait(t); code != cli.ExitFailed || !strings.Contains(c.Err.String(), "it ends after 1 of its 2 leases") {
+		t.Errorf("half a file: exit code %d, %s", code, c.Err)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "half.db")); err == nil {
 		t.Error("half a file made a store")
 	}
 
-	mustRun(t, "", "group", "resume", to, "--app=a", "--stream=s")
-	mustRun(t, `{"key":"a","n":1000}`+"\n", "put", endpoint, "--stream=s", "--key=key")
+	clitest.MustRun(t, "", "group", "resume", to, "--app=a", "--stream=s")
+	clitest.MustRun(t, `{"key":"a","n":1000}`+"\n", "put", endpoint, "--stream=s", "--key=key")
 	if got := worked(t, 1, endpoint, to); len(got) != 1 {
 		t.Errorf("it repeats %d records", len(got)-1)
 	}
 
 	saved := filepath.Join(dir, "saved.ndjson")
-	if code, _, said := answered(t, "yes\n", "group", "delete", from, "--app=a", "--dump="+saved); code != exitFailed || !strings.Contains(said, "Type a to do so") {
+	if code, _, said := clitest.Answered(t, "yes\n", "group", "delete", from, "--app=a", "--dump="+saved); code != cli.ExitFailed || !strings.Contains(said, "Type a to do so") {
 		t.Errorf("exit code %d: %s", code, said)
 	}
-	if code, out, _ := answered(t, "a\n", "group", "delete", from, "--app=a", "--dump="+saved); code != exitDone || out != "application a and its 2 leases are deleted\n" {
+	if code, out, _ := clitest.Answered(t, "a\n", "group", "delete", from, "--app=a", "--dump="+saved); code != cli.ExitDone || out != "application a and its 2 leases are deleted\n" {
 		t.Errorf("exit code %d: %s", code, out)
 	}
-	if text := mustRun(t, "", "group", "list", from); text != "No application has anything in this store.\n" {
+	if text := clitest.MustRun(t, "", "group", "list", from); text != "No application has anything in this store.\n" {
 		t.Errorf("there still is %s", text)
 	}
 	if text, err := os.ReadFile(saved); err != nil || string(text) != dump {
@@ -322,18 +296,18 @@ func TestExportImportDelete(t *testing.T) {
 
 // A reset prepares an application that has never run.
 func TestResetBeforeTheFirstWorker(t *testing.T) {
-	server, endpoint := kinesisServer(t)
+	server, endpoint := clitest.Kinesis(t)
 	server.CreateStream("s", 1)
 	dir := t.TempDir()
 	store := "--store=sqlite:" + filepath.Join(dir, "leases.db")
-	mustRun(t, "", "store", "create", store)
+	clitest.MustRun(t, "", "store", "create", store)
 	shard, _ := server.Put("s", "k", []byte(`one`))
 	_, second := server.Put("s", "k", []byte(`two`))
-	mustRun(t, "", "group", "reset", endpoint, store, "--app=a", "--stream=s", "--shard="+shortID(shard), "--to="+second+"+0", "--yes", "--dump="+filepath.Join(dir, "d"))
+	clitest.MustRun(t, "", "group", "reset", endpoint, store, "--app=a", "--stream=s", "--shard="+shortID(shard), "--to="+second+"+0", "--yes", "--dump="+filepath.Join(dir, "d"))
 	if got := worked(t, 1, endpoint, store); !slices.Equal(got, []string{"two"}) {
 		t.Errorf("it read %q", got)
 	}
-	for _, v := range decode[description](t, mustRun(t, "", "group", "describe", endpoint, store, "--app=a", "-o=json")).Leases {
+	for _, v := range clitest.Decode[description](t, clitest.MustRun(t, "", "group", "describe", endpoint, store, "--app=a", "-o=json")).Leases {
 		if v.Created == "" {
 			t.Errorf("%+v does not say when its stream was made", v)
 		}
@@ -341,20 +315,20 @@ func TestResetBeforeTheFirstWorker(t *testing.T) {
 }
 
 func TestLagForMonitors(t *testing.T) {
-	server, endpoint := kinesisServer(t)
+	server, endpoint := clitest.Kinesis(t)
 	server.CreateStream("s", 2)
 	dir := t.TempDir()
 	store := "--store=sqlite:" + filepath.Join(dir, "leases.db")
-	text, _ := numbered(20)
-	mustRun(t, text, "put", endpoint, "--stream=s", "--key=key")
+	text, _ := clitest.Numbered(20)
+	clitest.MustRun(t, text, "put", endpoint, "--stream=s", "--key=key")
 	worked(t, 20, endpoint, store)
-	mustRun(t, text, "put", endpoint, "--stream=s", "--key=key")
-	out, said := refused(t, exitWrong, "group", "lag", endpoint, store, "--app=a", "--max=0s")
+	clitest.MustRun(t, text, "put", endpoint, "--stream=s", "--key=key")
+	out, said := clitest.MustExit(t, cli.ExitWrong, "group", "lag", endpoint, store, "--app=a", "--max=0s")
 	if !strings.Contains(out, "behind; the worst by") || !strings.Contains(said, "behind, more than 0 s") {
 		t.Errorf("%s%s", out, said)
 	}
-	mustRun(t, "", "group", "lag", endpoint, store, "--app=a", "--max=24h")
-	mustRun(t, "", "group", "lag", endpoint, store, "--app=a")
+	clitest.MustRun(t, "", "group", "lag", endpoint, store, "--app=a", "--max=24h")
+	clitest.MustRun(t, "", "group", "lag", endpoint, store, "--app=a")
 
 	blocked := server.OpenShards("s")[0]
 	server.Control("GetRecords", func(c *kinesistest.Call) (f kinesistest.Fault) {
@@ -363,10 +337,10 @@ func TestLagForMonitors(t *testing.T) {
 		}
 		return f
 	})
-	if out, said := refused(t, exitFailed, "group", "lag", endpoint, store, "--app=a", "--max=24h"); !strings.Contains(out, "the key is off") || !strings.Contains(said, "the lag of 1 shard is not known") {
+	if out, said := clitest.MustExit(t, cli.ExitFailed, "group", "lag", endpoint, store, "--app=a", "--max=24h"); !strings.Contains(out, "the key is off") || !strings.Contains(said, "the lag of 1 shard is not known") {
 		t.Errorf("%s%s", out, said)
 	}
-	if text := mustRun(t, "", "group", "lag", endpoint, store, "--app=a"); !strings.Contains(text, "not known of 1") {
+	if text := clitest.MustRun(t, "", "group", "lag", endpoint, store, "--app=a"); !strings.Contains(text, "not known of 1") {
 		t.Errorf("without --max: %s", text)
 	}
 }
@@ -405,11 +379,11 @@ func TestLagTellsThatWorkersAreDead(t *testing.T) {
 
 // The doctor against a service that refuses, with workers gone.
 func TestDoctorFindsWhatTheServiceRefuses(t *testing.T) {
-	server, endpoint := kinesisServer(t)
+	server, endpoint := clitest.Kinesis(t)
 	server.CreateStream("s", 2)
 	store := "--store=sqlite:" + filepath.Join(t.TempDir(), "leases.db")
-	text, _ := numbered(20)
-	mustRun(t, text, "put", endpoint, "--stream=s", "--key=key")
+	text, _ := clitest.Numbered(20)
+	clitest.MustRun(t, text, "put", endpoint, "--stream=s", "--key=key")
 	worked(t, 20, endpoint, store)
 	for action, c := range map[string]struct{ code, want string }{
 		"GetRecords":            {"AccessDeniedException", "no-workers permission"},
@@ -426,9 +400,9 @@ func TestDoctorFindsWhatTheServiceRefuses(t *testing.T) {
 			}
 			return kinesistest.Fault{}
 		})
-		out, _ := refused(t, exitWrong, "doctor", endpoint, store, "--app=a", "--watch=50ms", "-o=json")
+		out, _ := clitest.MustExit(t, cli.ExitWrong, "doctor", endpoint, store, "--app=a", "--watch=50ms", "-o=json")
 		on.Store(false)
-		report := decode[doctorReport](t, out)
+		report := clitest.Decode[doctorReport](t, out)
 		if got := strings.Join(codesOf(report.Findings), " "); got != c.want {
 			t.Errorf("%s refused: found %s, want %s", action, got, c.want)
 		}
@@ -438,17 +412,17 @@ func TestDoctorFindsWhatTheServiceRefuses(t *testing.T) {
 			}
 		}
 	}
-	out, _ := refused(t, exitWrong, "doctor", endpoint, store, "--app=a", "--watch=50ms", "--stream="+server.StreamARN("s"))
+	out, _ := clitest.MustExit(t, cli.ExitWrong, "doctor", endpoint, store, "--app=a", "--watch=50ms", "--stream="+server.StreamARN("s"))
 	if !strings.HasPrefix(out, "Application a: 1 error and 0 warnings. 2 leases, 0 workers beat; nobody leads.\nBy its shards it is unread: shardId-000000000000 of s, no worker lives since ") ||
 		!strings.Contains(out, "\n\nerror     [no-workers] no worker beats") {
 		t.Errorf("it says %s", out)
 	}
 	server.DeleteStream("s")
 	server.CreateStream("s", 2)
-	out, _ = refused(t, exitWrong, "doctor", endpoint, store, "--app=a", "--watch=50ms", "--stream=r", "-o=json")
+	out, _ = clitest.MustExit(t, cli.ExitWrong, "doctor", endpoint, store, "--app=a", "--watch=50ms", "--stream=r", "-o=json")
 	// The leases do not know yet when their stream was made, but their sequence numbers are of
 	// another one.
-	if got := codesOf(decode[doctorReport](t, out).Findings); !slices.Contains(got, "expired-checkpoint") || !slices.Contains(got, "no-stream") {
+	if got := codesOf(clitest.Decode[doctorReport](t, out).Findings); !slices.Contains(got, "expired-checkpoint") || !slices.Contains(got, "no-stream") {
 		t.Errorf("after the stream was made anew: %v", got)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -13,6 +14,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/cmd/weir/internal/explain"
+	"github.com/weir-go/weir/dashboard"
 	"github.com/weir-go/weir/internal/observe"
 	"github.com/weir-go/weir/lease"
 	"github.com/weir-go/weir/shard"
@@ -34,31 +38,31 @@ type lag struct {
 const atOnce = 16
 
 // askLags asks Kinesis about every lease that is not finished, a few at a time.
-func askLags(ctx context.Context, t terminal, client *kinesis.Client, leases []lease.Lease, stream string) map[lease.Key]lag {
+func askLags(ctx context.Context, t cli.Terminal, client *kinesis.Client, leases []lease.Lease, stream string) map[lease.Key]lag {
 	var (
 		mu    sync.Mutex
 		asked sync.WaitGroup
 		lags  = map[lease.Key]lag{}
 		turns = make(chan struct{}, atOnce)
-		shown = newBar(t, "asking shards", len(leases))
+		shown = cli.NewBar(t, "asking shards", len(leases))
 	)
 	for _, l := range leases {
 		if l.Finished() || (stream != "" && l.Stream != stream) {
-			shown.add(1)
+			shown.Advance(1)
 			continue
 		}
 		turns <- struct{}{}
 		asked.Go(func() {
 			defer func() { <-turns }()
 			found := askLag(ctx, client, l)
-			shown.add(1)
+			shown.Advance(1)
 			mu.Lock()
 			defer mu.Unlock()
 			lags[l.Key] = found
 		})
 	}
 	asked.Wait()
-	shown.finish()
+	shown.Done()
 	return lags
 }
 
@@ -192,4 +196,32 @@ func iteratorAt(p shard.Position) *kinesis.GetShardIteratorInput {
 		in.ShardIteratorType = types.ShardIteratorTypeTrimHorizon
 	}
 	return in
+}
+
+// lagsFrom asks shards how far they are behind, by one read of each.
+func lagsFrom(client *kinesis.Client) func(context.Context, []lease.Lease) (map[lease.Key]dashboard.Lag, error) {
+	return func(ctx context.Context, leases []lease.Lease) (map[lease.Key]dashboard.Lag, error) {
+		lags := askLags(ctx, cli.Silent, client, leases, "")
+		known := map[lease.Key]dashboard.Lag{}
+		for key, l := range lags {
+			if l.err == nil {
+				known[key] = dashboard.Lag{Behind: l.age, Expired: l.expired}
+			}
+		}
+		if n, err := firstTrouble(lags); n > 0 {
+			return known, fmt.Errorf("%s: %s", cli.Count(n, "shard"), explain.Error(err))
+		}
+		return known, nil
+	}
+}
+
+// silentIn are the sessions that have not beaten for their failover time.
+func silentIn(v lease.View, beats map[string]bool, length time.Duration) map[string]bool {
+	silent := map[string]bool{}
+	for _, w := range v.Workers {
+		if beats != nil && !beats[w.Session] && length >= min(w.Times.Or(lease.DefaultTimes).Failover, time.Minute) {
+			silent[w.Session] = true
+		}
+	}
+	return silent
 }

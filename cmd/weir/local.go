@@ -9,17 +9,17 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 	"github.com/spf13/cobra"
 
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
 	"github.com/weir-go/weir/kinesistest"
 )
 
-func localCommand(t terminal) *cobra.Command {
+func localCommand(t cli.Terminal) *cobra.Command {
 	cfg := kinesistest.Config{}
 	var streams []string
 	var caFile string
@@ -46,30 +46,30 @@ It names streams by ARN with that account, and calls with another account than -
   weir local --addr 0.0.0.0:4567 --host kinesis     for other containers, which call it kinesis
   weir local --tls --ca-file ca.pem                 then: export AWS_CA_BUNDLE=ca.pem
   weir local --account 123456789012 --state-delay 2s --shard-limit 50     more like a real account`,
-		Args: noArgs,
+		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			wanted, err := parseStreams(streams)
 			if err != nil {
 				return err
 			}
 			if caFile != "" && !cfg.TLS {
-				return usagef("--ca-file is for --tls")
+				return cli.Usagef("--ca-file is for --tls")
 			}
 			if err := checkAddr("--addr", cfg.Addr); err != nil {
 				return err
 			}
 			for _, h := range cfg.Hosts {
 				if !hostForm.MatchString(h) {
-					return usagef("--host %q: give a name alone, such as kinesis or kinesis.example.com", h)
+					return cli.Usagef("--host %q: give a name alone, such as kinesis or kinesis.example.com", h)
 				}
 			}
 			switch {
 			case !accountForm.MatchString(cfg.Account):
-				return usagef("--account %q: an account has 12 digits", cfg.Account)
+				return cli.Usagef("--account %q: an account has 12 digits", cfg.Account)
 			case stateDelay < 0:
-				return usagef("--state-delay %v: it cannot be negative", stateDelay)
+				return cli.Usagef("--state-delay %v: it cannot be negative", stateDelay)
 			case cfg.ShardLimit < 1:
-				return usagef("--shard-limit %d: it is at least 1", cfg.ShardLimit)
+				return cli.Usagef("--shard-limit %d: it is at least 1", cfg.ShardLimit)
 			}
 			server, err := kinesistest.Start(cfg)
 			if err != nil {
@@ -90,11 +90,11 @@ It names streams by ARN with that account, and calls with another account than -
 			}
 			// only now: what --stream asks for is there when the address is
 			server.SetStateDelay(stateDelay)
-			if _, err := fmt.Fprint(t.out, welcome(server.URL(), server.Region(), caFile, cfg.TLS, wanted)); err != nil {
+			if _, err := fmt.Fprint(t.Out, welcome(server.URL(), server.Region(), caFile, cfg.TLS, wanted)); err != nil {
 				return err
 			}
 			if addr, ok := netAddr(server.Addr()); ok && !addr.IP.IsLoopback() {
-				t.note("%s is not only for this machine, and whoever reaches it may read and write everything", server.Addr())
+				t.Note("%s is not only for this machine, and whoever reaches it may read and write everything", server.Addr())
 			}
 			<-cmd.Context().Done()
 			return nil
@@ -118,8 +118,6 @@ type wantedStream struct {
 	shards int32
 }
 
-var hostForm = regexp.MustCompile(`^[a-zA-Z0-9]([a-zA-Z0-9_.-]{0,252}[a-zA-Z0-9])?$`)
-
 var accountForm = regexp.MustCompile(`^[0-9]{12}$`)
 
 var streamForm = regexp.MustCompile(`^[a-zA-Z0-9_.-]{1,128}$`)
@@ -133,36 +131,14 @@ func parseStreams(list []string) ([]wantedStream, error) {
 		}
 		shards, err := strconv.ParseInt(count, 10, 32)
 		if err != nil || shards < 1 || shards > 10000 || !streamForm.MatchString(name) {
-			return nil, usagef("--stream %q: write it like flights:4, a name of a-z, A-Z, 0-9, _ . - and a number of shards", s)
+			return nil, cli.Usagef("--stream %q: write it like flights:4, a name of a-z, A-Z, 0-9, _ . - and a number of shards", s)
 		}
 		if slices.ContainsFunc(all, func(w wantedStream) bool { return w.name == name }) {
-			return nil, usagef("--stream names %s twice", name)
+			return nil, cli.Usagef("--stream names %s twice", name)
 		}
 		all = append(all, wantedStream{name, int32(shards)})
 	}
 	return all, nil
-}
-
-// checkAddr checks what a flag says to listen on.
-func checkAddr(flag, addr string) error {
-	if _, port, err := net.SplitHostPort(addr); err == nil {
-		if n, err := strconv.ParseUint(port, 10, 16); err == nil && n <= 65535 {
-			return nil
-		}
-	}
-	return usagef("%s %q: write it like 127.0.0.1:4567", flag, addr)
-}
-
-func listenError(flag, addr string, err error) error {
-	switch {
-	case errors.Is(err, syscall.EADDRINUSE):
-		return fmt.Errorf("the address %s is taken by another program, perhaps another weir: stop that one, or choose a port with %s", addr, flag)
-	case errors.Is(err, syscall.EACCES):
-		return fmt.Errorf("this user may not listen on %s: choose a port above 1023 with %s", addr, flag)
-	case errors.Is(err, syscall.EADDRNOTAVAIL):
-		return fmt.Errorf("this machine has no address %s: try 127.0.0.1:4567", addr)
-	}
-	return fmt.Errorf("no server on %s: %w", addr, err)
 }
 
 func netAddr(addr string) (*net.TCPAddr, bool) {
@@ -184,18 +160,11 @@ func welcome(url, region, caFile string, tls bool, streams []wantedStream) strin
 	}
 	b.WriteString("  aws kinesis list-streams\n")
 	for _, s := range streams {
-		fmt.Fprintf(&b, "\nStream %s has %s.", s.name, some(s.shards, "shard"))
+		fmt.Fprintf(&b, "\nStream %s has %s.", s.name, cli.Count(s.shards, "shard"))
 	}
 	if len(streams) > 0 {
 		b.WriteString("\n")
 	}
 	b.WriteString("\nCtrl-C ends it; its records are gone then.\n")
 	return b.String()
-}
-
-func plural(n int, one, many string) string {
-	if n == 1 {
-		return one
-	}
-	return many
 }

@@ -13,54 +13,56 @@ import (
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/cmd/weir/internal/clitest"
 	"github.com/weir-go/weir/cmd/weir/internal/wholebody"
 )
 
 func TestLocal(t *testing.T) {
-	c := start(t, "", "local", "--addr=127.0.0.1:0", "--stream=a:3", "--stream=b")
-	c.out.await(t, "the welcome", func(s string) bool { return strings.Contains(s, "Ctrl-C") })
-	found := regexp.MustCompile(`AWS_ENDPOINT_URL_KINESIS=(\S+)`).FindStringSubmatch(c.out.String())
+	c := clitest.Start(t, "", "local", "--addr=127.0.0.1:0", "--stream=a:3", "--stream=b")
+	c.Out.Await(t, "the welcome", func(s string) bool { return strings.Contains(s, "Ctrl-C") })
+	found := regexp.MustCompile(`AWS_ENDPOINT_URL_KINESIS=(\S+)`).FindStringSubmatch(c.Out.String())
 	if found == nil {
-		t.Fatalf("no endpoint in %s", c.out)
+		t.Fatalf("no endpoint in %s", c.Out)
 	}
-	if !strings.Contains(c.out.String(), "Stream a has 3 shards.") || !strings.Contains(c.out.String(), "Stream b has 1 shard.") {
-		t.Errorf("it said %s", c.out)
+	if !strings.Contains(c.Out.String(), "Stream a has 3 shards.") || !strings.Contains(c.Out.String(), "Stream b has 1 shard.") {
+		t.Errorf("it said %s", c.Out)
 	}
-	mustRun(t, "one\n", "put", "--endpoint="+found[1], "--stream=a")
-	if out := mustRun(t, "", "tail", "--endpoint="+found[1], "--stream=a", "--until-tip"); out != "one\n" {
+	clitest.MustRun(t, "one\n", "put", "--endpoint="+found[1], "--stream=a")
+	if out := clitest.MustRun(t, "", "tail", "--endpoint="+found[1], "--stream=a", "--until-tip"); out != "one\n" {
 		t.Errorf("tail printed %q", out)
 	}
-	if code := c.interrupt(t); code != exitDone {
-		t.Errorf("exit code %d, %s", code, c.err)
+	if code := c.Interrupt(t); code != cli.ExitDone {
+		t.Errorf("exit code %d, %s", code, c.Err)
 	}
 }
 
 func TestLocalWithTLS(t *testing.T) {
 	ca := filepath.Join(t.TempDir(), "ca.pem")
-	c := start(t, "", "local", "--addr=127.0.0.1:0", "--stream=a", "--tls", "--ca-file="+ca)
-	c.out.await(t, "the welcome", func(s string) bool { return strings.Contains(s, "Ctrl-C") })
-	found := regexp.MustCompile(`AWS_ENDPOINT_URL_KINESIS=(https://\S+)`).FindStringSubmatch(c.out.String())
-	if found == nil || !strings.Contains(c.out.String(), "AWS_CA_BUNDLE="+ca) {
-		t.Fatalf("it said %s", c.out)
+	c := clitest.Start(t, "", "local", "--addr=127.0.0.1:0", "--stream=a", "--tls", "--ca-file="+ca)
+	c.Out.Await(t, "the welcome", func(s string) bool { return strings.Contains(s, "Ctrl-C") })
+	found := regexp.MustCompile(`AWS_ENDPOINT_URL_KINESIS=(https://\S+)`).FindStringSubmatch(c.Out.String())
+	if found == nil || !strings.Contains(c.Out.String(), "AWS_CA_BUNDLE="+ca) {
+		t.Fatalf("it said %s", c.Out)
 	}
 	if _, err := os.Stat(ca); err != nil {
 		t.Fatal(err)
 	}
-	refused := start(t, "", "tail", "--endpoint="+found[1], "--stream=a", "--until-tip")
-	if code := refused.wait(t); code != exitFailed || !strings.Contains(refused.err.String(), "certificate") {
-		t.Errorf("without the certificate: exit code %d, %s", code, refused.err)
+	refused := clitest.Start(t, "", "tail", "--endpoint="+found[1], "--stream=a", "--until-tip")
+	if code := refused.Wait(t); code != cli.ExitFailed || !strings.Contains(refused.Err.String(), "certificate") {
+		t.Errorf("without the certificate: exit code %d, %s", code, refused.Err)
 	}
 	t.Setenv("AWS_CA_BUNDLE", ca)
-	mustRun(t, "one\n", "put", "--endpoint="+found[1], "--stream=a")
-	if out := mustRun(t, "", "tail", "--endpoint="+found[1], "--stream=a", "--until-tip"); out != "one\n" {
+	clitest.MustRun(t, "one\n", "put", "--endpoint="+found[1], "--stream=a")
+	if out := clitest.MustRun(t, "", "tail", "--endpoint="+found[1], "--stream=a", "--until-tip"); out != "one\n" {
 		t.Errorf("tail printed %q", out)
 	}
 }
 
 func TestLocalIsAnAccountOfOnesOwn(t *testing.T) {
-	c := start(t, "", "local", "--addr=127.0.0.1:0", "--stream=a:2", "--account=123456789012", "--state-delay=1h", "--shard-limit=3")
-	c.out.await(t, "the welcome", func(s string) bool { return strings.Contains(s, "Ctrl-C") })
-	endpoint := regexp.MustCompile(`AWS_ENDPOINT_URL_KINESIS=(\S+)`).FindStringSubmatch(c.out.String())[1]
+	c := clitest.Start(t, "", "local", "--addr=127.0.0.1:0", "--stream=a:2", "--account=123456789012", "--state-delay=1h", "--shard-limit=3")
+	c.Out.Await(t, "the welcome", func(s string) bool { return strings.Contains(s, "Ctrl-C") })
+	endpoint := regexp.MustCompile(`AWS_ENDPOINT_URL_KINESIS=(\S+)`).FindStringSubmatch(c.Out.String())[1]
 	client := kinesis.New(kinesis.Options{
 		Region: "us-east-1", BaseEndpoint: &endpoint, Retryer: aws.NopRetryer{}, HTTPClient: wholebody.Client(awshttp.NewBuildableClient()),
 		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
@@ -94,9 +96,9 @@ func TestLocalIsAnAccountOfOnesOwn(t *testing.T) {
 
 func TestLocalFlagsThatMakeNoSense(t *testing.T) {
 	for _, flag := range []string{"--account=12", "--account=12345678901a", "--account=", "--state-delay=-1s", "--shard-limit=0"} {
-		c := start(t, "", "local", "--addr=127.0.0.1:0", flag)
-		if code := c.wait(t); code != exitUsage || !strings.Contains(c.err.String(), strings.Split(flag, "=")[0]) {
-			t.Errorf("%s: exit code %d, %s", flag, code, c.err)
+		c := clitest.Start(t, "", "local", "--addr=127.0.0.1:0", flag)
+		if code := c.Wait(t); code != cli.ExitUsage || !strings.Contains(c.Err.String(), strings.Split(flag, "=")[0]) {
+			t.Errorf("%s: exit code %d, %s", flag, code, c.Err)
 		}
 	}
 }

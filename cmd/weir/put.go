@@ -19,6 +19,8 @@ import (
 	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
 
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/cmd/weir/internal/explain"
 	"github.com/weir-go/weir/cmd/weir/internal/figures"
 	"github.com/weir-go/weir/cmd/weir/internal/put"
 	"github.com/weir-go/weir/provision"
@@ -26,7 +28,7 @@ import (
 
 type putOptions struct {
 	aws    awsFlags
-	out    format
+	out    cli.Format
 	stream string
 	field  string
 	create bool
@@ -35,7 +37,7 @@ type putOptions struct {
 	quiet  bool
 }
 
-func putCommand(t terminal) *cobra.Command {
+func putCommand(t cli.Terminal) *cobra.Command {
 	var o putOptions
 	cmd := &cobra.Command{
 		Use:   "put --stream NAME [FILE|-]",
@@ -55,9 +57,9 @@ service gets lost a record may be in the stream twice.`,
   weir put --stream flights --create --shards 4 --key origin flights.ndjson
   tail -f app.log | weir put --stream logs -
   weir put --stream flights --key origin -o json flights.ndjson    a summary for programs`,
-		Args: oneFileAtMost,
+		Args: cli.OneFileAtMost,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := require(cmd, "stream"); err != nil {
+			if err := cli.Require(cmd, "stream"); err != nil {
 				return err
 			}
 			if err := checkStreams(o.stream); err != nil {
@@ -65,17 +67,17 @@ service gets lost a record may be in the stream twice.`,
 			}
 			if cmd.Flags().Changed("shards") {
 				if !o.create {
-					return usagef("--shards is for --create")
+					return cli.Usagef("--shards is for --create")
 				}
 				if o.shards < 1 || o.shards > 10000 {
-					return usagef("--shards %d: a stream has 1 to 10000", o.shards)
+					return cli.Usagef("--shards %d: a stream has 1 to 10000", o.shards)
 				}
 			}
 			name := "-"
 			if len(args) == 1 {
 				name = args[0]
-			} else if isTerminal(t.in) {
-				return usagef("name a file, or - for standard input")
+			} else if cli.IsTerminal(t.In) {
+				return cli.Usagef("name a file, or - for standard input")
 			}
 			return o.run(cmd.Context(), t, name)
 		},
@@ -87,13 +89,13 @@ service gets lost a record may be in the stream twice.`,
 	cmd.Flags().Int32Var(&o.shards, "shards", 1, "shards of a stream that is created")
 	cmd.Flags().BoolVar(&o.loose, "loose-order", false, "faster with few keys, but records of one key may change places when the service refuses some")
 	cmd.Flags().BoolVarP(&o.quiet, "quiet", "q", false, "no progress bar")
-	o.out.register(cmd, "format of the summary")
+	o.out.Register(cmd, "format of the summary")
 	o.aws.register(cmd, false)
 	o.aws.role.register(cmd)
 	return cmd
 }
 
-func (o *putOptions) run(ctx context.Context, t terminal, name string) error {
+func (o *putOptions) run(ctx context.Context, t cli.Terminal, name string) error {
 	in, size, err := openInput(t, name)
 	if err != nil {
 		return err
@@ -133,7 +135,7 @@ func (o *putOptions) run(ctx context.Context, t terminal, name string) error {
 	cancel()
 	bar.finish()
 	if err != nil {
-		return plainError{explain(err) + "; " + howFar(sum), err}
+		return explain.PlainError{Text: explain.Error(err) + "; " + howFar(sum), Cause: err}
 	}
 	if ctx.Err() != nil {
 		return fmt.Errorf("stopped; %s", howFar(sum))
@@ -202,7 +204,7 @@ func until(ctx context.Context, entries <-chan put.Entry) <-chan put.Entry {
 }
 
 func howFar(sum put.Summary) string {
-	s := some(sum.Records, "record") + plural(int(sum.Records), " was", " were") + " put"
+	s := cli.Count(sum.Records, "record") + cli.Plural(int(sum.Records), " was", " were") + " put"
 	switch {
 	case sum.Records == 0:
 		return "nothing was put"
@@ -214,9 +216,9 @@ func howFar(sum put.Summary) string {
 }
 
 // openInput opens the file or standard input. size is -1 when nobody knows it.
-func openInput(t terminal, name string) (in io.ReadCloser, size int64, err error) {
+func openInput(t cli.Terminal, name string) (in io.ReadCloser, size int64, err error) {
 	if name == "-" {
-		return io.NopCloser(t.in), -1, nil
+		return io.NopCloser(t.In), -1, nil
 	}
 	f, err := os.Open(name)
 	switch {
@@ -241,7 +243,7 @@ func openInput(t terminal, name string) (in io.ReadCloser, size int64, err error
 }
 
 // makeStream makes the stream unless it is there.
-func (o *putOptions) makeStream(ctx context.Context, t terminal, client *kinesis.Client) error {
+func (o *putOptions) makeStream(ctx context.Context, t cli.Terminal, client *kinesis.Client) error {
 	if err := checkNewStreams(o.stream); err != nil {
 		return err
 	}
@@ -250,9 +252,9 @@ func (o *putOptions) makeStream(ctx context.Context, t terminal, client *kinesis
 	case err != nil:
 		return err
 	case made.Created:
-		t.note("stream %s created, with %s", o.stream, some(o.shards, "shard"))
+		t.Note("stream %s created, with %s", o.stream, cli.Count(o.shards, "shard"))
 	default:
-		t.note("stream %s exists already and is used as it is", o.stream)
+		t.Note("stream %s exists already and is used as it is", o.stream)
 	}
 	return nil
 }
@@ -264,12 +266,12 @@ func recordLimit(ctx context.Context, client *kinesis.Client, stream string) (in
 	name, arn := nameOrARN(stream)
 	out, err := client.DescribeStreamSummary(ctx, &kinesis.DescribeStreamSummaryInput{StreamName: name, StreamARN: arn})
 	if err != nil {
-		if isAccessDenied(err) {
+		if explain.IsAccessDenied(err) {
 			return usual, nil
 		}
 		var missing *types.ResourceNotFoundException
 		if errors.As(err, &missing) {
-			return 0, plainError{explain(err) + ", or give --create to make the stream", err}
+			return 0, explain.PlainError{Text: explain.Error(err) + ", or give --create to make the stream", Cause: err}
 		}
 		return 0, fmt.Errorf("stream %s: %w", stream, err)
 	}
@@ -282,12 +284,12 @@ func recordLimit(ctx context.Context, client *kinesis.Client, stream string) (in
 // putBar is the progress bar; a nil one shows nothing.
 type putBar struct{ *progressbar.ProgressBar }
 
-func (o *putOptions) bar(t terminal, size int64) putBar {
-	if o.quiet || !isTerminal(t.err) {
+func (o *putOptions) bar(t cli.Terminal, size int64) putBar {
+	if o.quiet || !cli.IsTerminal(t.Err) {
 		return putBar{}
 	}
 	return putBar{progressbar.NewOptions64(size,
-		progressbar.OptionSetWriter(t.err), progressbar.OptionSetDescription("putting"), progressbar.OptionShowBytes(true),
+		progressbar.OptionSetWriter(t.Err), progressbar.OptionSetDescription("putting"), progressbar.OptionShowBytes(true),
 		progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish(), progressbar.OptionSetWidth(30))}
 }
 
@@ -303,9 +305,9 @@ func (b putBar) finish() {
 	}
 }
 
-func (o *putOptions) report(t terminal, sum put.Summary, skipped int64, took time.Duration) error {
-	if o.out == formatJSON {
-		return json.NewEncoder(t.out).Encode(struct {
+func (o *putOptions) report(t cli.Terminal, sum put.Summary, skipped int64, took time.Duration) error {
+	if o.out == cli.FormatJSON {
+		return json.NewEncoder(t.Out).Encode(struct {
 			Records int64            `json:"records"`
 			Bytes   int64            `json:"bytes"`
 			Retries int64            `json:"retries"`
@@ -320,9 +322,9 @@ func (o *putOptions) report(t terminal, sum put.Summary, skipped int64, took tim
 	}
 	empty := ""
 	if skipped > 0 {
-		empty = fmt.Sprintf(", %s skipped", some(skipped, "empty line"))
+		empty = fmt.Sprintf(", %s skipped", cli.Count(skipped, "empty line"))
 	}
-	_, err := fmt.Fprintf(t.out, "%s (%s) put into %s in %s, %s sent again%s%s\n%s", some(sum.Records, "record"),
+	_, err := fmt.Fprintf(t.Out, "%s (%s) put into %s in %s, %s sent again%s%s\n%s", cli.Count(sum.Records, "record"),
 		figures.Bytes(sum.Bytes), o.stream, figures.Duration(took), figures.Count(sum.Retries), resent(sum), empty, shards)
 	return err
 }

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"testing/iotest"
 
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/cmd/weir/internal/clitest"
 	"github.com/weir-go/weir/cmd/weir/internal/put"
 	"github.com/weir-go/weir/kinesistest"
 )
@@ -91,7 +93,7 @@ func TestLines(t *testing.T) {
 // A stream that refuses records at random still gets each once, those of a key in their order.
 func TestPutKeepsOrderWhateverIsRefused(t *testing.T) {
 	t.Parallel()
-	server, endpoint := kinesisServer(t)
+	server, endpoint := clitest.Kinesis(t)
 	server.CreateStream("s", 3)
 	var n atomic.Int64
 	server.Control("PutRecords", func(*kinesistest.Call) kinesistest.Fault {
@@ -102,9 +104,9 @@ func TestPutKeepsOrderWhateverIsRefused(t *testing.T) {
 			return ""
 		}}
 	})
-	text, lines := numbered(60)
+	text, lines := clitest.Numbered(60)
 	var summary struct{ Records, Retries int }
-	if err := json.Unmarshal([]byte(mustRun(t, text, "put", endpoint, "--stream=s", "--key=key", "-o=json")), &summary); err != nil {
+	if err := json.Unmarshal([]byte(clitest.MustRun(t, text, "put", endpoint, "--stream=s", "--key=key", "-o=json")), &summary); err != nil {
 		t.Fatal(err)
 	}
 	if summary.Records != 60 || summary.Retries == 0 {
@@ -114,8 +116,8 @@ func TestPutKeepsOrderWhateverIsRefused(t *testing.T) {
 	for _, r := range server.Records("s") {
 		got = append(got, string(r.Data))
 	}
-	checkOrder(t, got, lines)
-	out := mustRun(t, text, "put", endpoint, "--stream=s", "--key=key")
+	clitest.CheckOrder(t, got, lines)
+	out := clitest.MustRun(t, text, "put", endpoint, "--stream=s", "--key=key")
 	if !regexp.MustCompile(`^60 records \([\d,.]+ (B|KiB)\) put into s in .* m?s, \d+ sent again because of: a shard takes 1 MiB and 1,000 records a second; nothing was lost\n`).MatchString(out) {
 		t.Errorf("it says %s", out)
 	}
@@ -123,40 +125,40 @@ func TestPutKeepsOrderWhateverIsRefused(t *testing.T) {
 
 func TestPutSaysHowFarItGot(t *testing.T) {
 	t.Run("when the server goes away", func(t *testing.T) {
-		server, endpoint := kinesisServer(t)
+		server, endpoint := clitest.Kinesis(t)
 		server.CreateStream("s", 1)
 		server.Control("PutRecords", func(c *kinesistest.Call) kinesistest.Fault {
 			return kinesistest.Fault{Err: map[bool]*kinesistest.Error{true: {Code: "ResourceNotFoundException", Message: "gone"}}[c.N > 3]}
 		})
-		text, _ := numbered(50)
-		c := start(t, text, "put", endpoint, "--stream=s", "--key=key")
-		if code := c.wait(t); code != exitFailed || !strings.Contains(c.err.String(), fmt.Sprintf("%d records were put: every line up to", len(server.Records("s")))) {
-			t.Errorf("exit code %d, %s; there are %d records", code, c.err, len(server.Records("s")))
+		text, _ := clitest.Numbered(50)
+		c := clitest.Start(t, text, "put", endpoint, "--stream=s", "--key=key")
+		if code := c.Wait(t); code != cli.ExitFailed || !strings.Contains(c.Err.String(), fmt.Sprintf("%d records were put: every line up to", len(server.Records("s")))) {
+			t.Errorf("exit code %d, %s; there are %d records", code, c.Err, len(server.Records("s")))
 		}
 	})
 	t.Run("when it is interrupted while it waits for input", func(t *testing.T) {
-		server, endpoint := kinesisServer(t)
+		server, endpoint := clitest.Kinesis(t)
 		server.CreateStream("s", 1)
 		in, writer := io.Pipe()
 		defer func() { _ = writer.Close() }()
-		c := startTo(t, newOutput(), in, "put", endpoint, "--stream=s", "-")
+		c := clitest.StartTo(t, clitest.NewOutput(), in, "put", endpoint, "--stream=s", "-")
 		if _, err := io.WriteString(writer, "one\ntwo\n"); err != nil {
 			t.Fatal(err)
 		}
-		tail := start(t, "", "tail", endpoint, "--stream=s", "--from=oldest", "--limit=2")
-		if code := tail.wait(t); code != exitDone { // so they were put while more may come
-			t.Fatalf("tail: exit code %d, %s", code, tail.err)
+		tail := clitest.Start(t, "", "tail", endpoint, "--stream=s", "--from=oldest", "--limit=2")
+		if code := tail.Wait(t); code != cli.ExitDone { // so they were put while more may come
+			t.Fatalf("tail: exit code %d, %s", code, tail.Err)
 		}
-		if code := c.interrupt(t); code != exitFailed || !strings.Contains(c.err.String(), "2 records were put: every line up to 2") {
-			t.Errorf("exit code %d, %s", code, c.err)
+		if code := c.Interrupt(t); code != cli.ExitFailed || !strings.Contains(c.Err.String(), "2 records were put: every line up to 2") {
+			t.Errorf("exit code %d, %s", code, c.Err)
 		}
 	})
 }
 
 func TestPutSpreadsRecordsWithoutKey(t *testing.T) {
-	server, endpoint := kinesisServer(t)
+	server, endpoint := clitest.Kinesis(t)
 	server.CreateStream("s", 2)
-	mustRun(t, strings.Repeat("line\n", 100), "put", endpoint, "--stream=s")
+	clitest.MustRun(t, strings.Repeat("line\n", 100), "put", endpoint, "--stream=s")
 	shards := map[string]int{}
 	for _, r := range server.Records("s") {
 		shards[r.Shard]++

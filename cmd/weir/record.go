@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
 )
 
 // recordJSON is a record as -o json prints it, one object a line.
@@ -22,8 +23,8 @@ type recordJSON struct {
 }
 
 // appendRecord adds a record to buf as one line: its data, or an object about it.
-func appendRecord(buf []byte, out format, shard string, r weir.Record) ([]byte, error) {
-	if out != formatJSON {
+func appendRecord(buf []byte, out cli.Format, shard string, r weir.Record) ([]byte, error) {
+	if out != cli.FormatJSON {
 		return append(append(buf, r.Data...), '\n'), nil
 	}
 	return appendObject(buf, recordOf(shard, r.Position().String(), r.ArrivalTime(), r))

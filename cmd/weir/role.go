@@ -13,6 +13,8 @@ import (
 	"github.com/aws/smithy-go"
 	"github.com/spf13/cobra"
 
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/cmd/weir/internal/peers"
 	"github.com/weir-go/weir/cmd/weir/internal/wholebody"
 )
 
@@ -36,17 +38,17 @@ var (
 func (r *role) check() error {
 	switch {
 	case r.arn == "" && r.externalID != "":
-		return usagef("--role-external-id is for --role, which names none")
+		return cli.Usagef("--role-external-id is for --role, which names none")
 	case r.arn == "" && r.session != "" && r.session != "weir":
-		return usagef("--role-session is for --role, which names none")
+		return cli.Usagef("--role-session is for --role, which names none")
 	case r.arn == "":
 		return nil
 	case !roleForm.MatchString(r.arn):
-		return usagef("--role %.200q is not the ARN of a role, such as arn:aws:iam::123456789012:role/reads-orders", r.arn)
+		return cli.Usagef("--role %.200q is not the ARN of a role, such as arn:aws:iam::123456789012:role/reads-orders", r.arn)
 	case r.externalID != "" && (len(r.externalID) < 2 || len(r.externalID) > 1224 || !externalForm.MatchString(r.externalID)):
-		return usagef("--role-external-id must be 2 to 1224 of a-z, A-Z, 0-9, _ + = , . @ : / -")
+		return cli.Usagef("--role-external-id must be 2 to 1224 of a-z, A-Z, 0-9, _ + = , . @ : / -")
 	case !sessionForm.MatchString(r.session):
-		return usagef("--role-session %.80q must be 2 to 64 of a-z, A-Z, 0-9, _ + = , . @ -", r.session)
+		return cli.Usagef("--role-session %.80q must be 2 to 64 of a-z, A-Z, 0-9, _ + = , . @ -", r.session)
 	}
 	return nil
 }
@@ -56,7 +58,7 @@ func (r *role) check() error {
 func (r *role) assume(ctx context.Context, f *awsFlags, cfg aws.Config) (aws.Config, error) {
 	peer := f.peer(ctx, "STS, for the role")
 	client := sts.NewFromConfig(cfg, func(o *sts.Options) {
-		o.HTTPClient = patientClient{wholebody.Client(o.HTTPClient), peer, "STS"}
+		o.HTTPClient = peers.Client{HTTPClient: wholebody.Client(o.HTTPClient), Peer: peer, Service: "STS"}
 	})
 	assumed := stscreds.NewAssumeRoleProvider(client, r.arn, func(o *stscreds.AssumeRoleOptions) {
 		o.RoleSessionName = r.session
@@ -65,7 +67,7 @@ func (r *role) assume(ctx context.Context, f *awsFlags, cfg aws.Config) (aws.Con
 		}
 	})
 	cfg.Credentials = aws.NewCredentialsCache(assumed, func(o *aws.CredentialsCacheOptions) { o.ExpiryWindow = time.Minute })
-	err := persist(ctx, f.wait, peer, func() error {
+	err := peers.Persist(ctx, f.wait, peer, func() error {
 		_, err := retrieve(ctx, cfg)
 		return err
 	})

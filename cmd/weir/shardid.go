@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
 )
 
 // A shard has one ID and several ways to write it. Tables show the digits alone, JSON and the
@@ -38,7 +40,7 @@ func parseShard(s string) (id, stream string, err error) {
 		}
 	}
 	if !shardForm.MatchString(s) {
-		return "", "", usagef("--shard %.140q is no shard: name it %s", s, shardHelp)
+		return "", "", cli.Usagef("--shard %.140q is no shard: name it %s", s, shardHelp)
 	}
 	number := shortID(s)
 	if !isNumber(number) {
@@ -54,7 +56,7 @@ func parseShardOf(stream, s string) (string, error) {
 		return "", err
 	}
 	if of != "" && streamName(of) != streamName(stream) {
-		return "", usagef("--shard %s is of stream %s, not of %s: shards of another stream need a command of their own", s, of, streamName(stream))
+		return "", cli.Usagef("--shard %s is of stream %s, not of %s: shards of another stream need a command of their own", s, of, streamName(stream))
 	}
 	return id, nil
 }

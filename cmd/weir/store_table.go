@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"net/url"
@@ -9,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
 	"github.com/weir-go/weir/cmd/weir/internal/redact"
 	"github.com/weir-go/weir/store/dynamostore"
 )
@@ -27,7 +27,7 @@ var tableSettings = map[string]func(s *dynamostore.Settings, value string) error
 	"infrequent_access":      func(s *dynamostore.Settings, v string) error { return parseSwitch(&s.InfrequentAccess, v) },
 	"read_capacity":          func(s *dynamostore.Settings, v string) error { return parseUnits(&s.ReadCapacity, v) },
 	"write_capacity":         func(s *dynamostore.Settings, v string) error { return parseUnits(&s.WriteCapacity, v) },
-	"tag":                    func(s *dynamostore.Settings, v string) error { return (&tagsFlag{&s.Tags}).Set(v) },
+	"tag":                    func(s *dynamostore.Settings, v string) error { return (&cli.TagsFlag{To: &s.Tags}).Set(v) },
 }
 
 func parseSwitch(to *bool, v string) (err error) {
@@ -49,32 +49,32 @@ func parseTable(from, s, rest string) (storeURL, error) {
 	name, query, settled := strings.Cut(rest, "?")
 	u := storeURL{kind: storeDynamo, name: name}
 	if !tableForm.MatchString(name) {
-		return u, usagef("%s %q: a DynamoDB table has 3 to 255 of a-z, A-Z, 0-9, _ . -, as in dynamodb:weir", from, redact.URL(s))
+		return u, cli.Usagef("%s %q: a DynamoDB table has 3 to 255 of a-z, A-Z, 0-9, _ . -, as in dynamodb:weir", from, redact.URL(s))
 	}
 	if !settled {
 		return u, nil
 	}
 	given, err := url.ParseQuery(query)
 	if err != nil {
-		return u, usagef("%s %q: the settings after the question mark cannot be read: %v", from, redact.URL(s), err)
+		return u, cli.Usagef("%s %q: the settings after the question mark cannot be read: %v", from, redact.URL(s), err)
 	}
 	u.table = &dynamostore.Settings{}
 	for _, key := range slices.Sorted(maps.Keys(given)) { // so that of several mistakes it is always the same that is told
 		set, values := tableSettings[key], given[key]
 		if set == nil {
-			return u, usagef("%s %q: a DynamoDB table has no setting %q; it has %s", from, redact.URL(s), key, strings.Join(settingNames(), ", "))
+			return u, cli.Usagef("%s %q: a DynamoDB table has no setting %q; it has %s", from, redact.URL(s), key, strings.Join(settingNames(), ", "))
 		}
 		if len(values) > 1 && key != "tag" {
-			return u, usagef("%s %q: %s is given %d times", from, redact.URL(s), key, len(values))
+			return u, cli.Usagef("%s %q: %s is given %d times", from, redact.URL(s), key, len(values))
 		}
 		for _, v := range values {
 			if err := set(u.table, v); err != nil {
-				return u, usagef("%s %q: %s %w", from, redact.URL(s), key, err)
+				return u, cli.Usagef("%s %q: %s %w", from, redact.URL(s), key, err)
 			}
 		}
 	}
 	if err := u.table.Check(); err != nil {
-		return u, usagef("%s %q: %s", from, redact.URL(s), settingWords.Replace(err.Error()))
+		return u, cli.Usagef("%s %q: %s", from, redact.URL(s), settingWords.Replace(err.Error()))
 	}
 	return u, nil
 }
@@ -84,27 +84,3 @@ var settingWords = strings.NewReplacer("dynamostore: ", "", "Settings.ReadCapaci
 	"Settings.KMSKey", "kms_key", "Settings.Tags", "tag", "both be 0 for", "neither for", "both 0 for", "neither for", "\n", "; ")
 
 func settingNames() []string { return slices.Sorted(maps.Keys(tableSettings)) }
-
-// settings are those of the table if it is made.
-func (u storeURL) settings() dynamostore.Settings {
-	if u.table == nil {
-		return dynamostore.Settings{}
-	}
-	return *u.table
-}
-
-// tellDifferences says what a table has not of the settings in its URL.
-func (s openStore) tellDifferences(ctx context.Context, t terminal, table *dynamostore.Store) error {
-	if s.url.table == nil {
-		return nil
-	}
-	var differences []string
-	err := s.asks(ctx, func(ctx context.Context) (err error) {
-		differences, err = table.Differences(ctx)
-		return err
-	})
-	for _, d := range differences {
-		t.note("table %s is left as it is, although %s", s.url.name, visible(d))
-	}
-	return err
-}

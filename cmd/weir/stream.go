@@ -5,33 +5,32 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 	"github.com/spf13/cobra"
 
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
 	"github.com/weir-go/weir/provision"
 )
 
-func streamCommand(t terminal) *cobra.Command {
+func streamCommand(t cli.Terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "stream",
 		Short: "Make a stream",
 		Long:  "Makes streams. Workers and \"weir put\" make none unless they are told to.",
-		Args:  noArgs,
+		Args:  cli.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(streamCreateCommand(t))
 	return cmd
 }
 
-func streamCreateCommand(t terminal) *cobra.Command {
+func streamCreateCommand(t cli.Terminal) *cobra.Command {
 	var (
 		f    awsFlags
-		out  format
+		out  cli.Format
 		want provision.Stream
 		mode streamMode
 	)
@@ -50,9 +49,9 @@ than 24 h and a KMS key of your own cost more.`,
   weir stream create --stream flights --shards on-demand --kms-key alias/aws/kinesis
   weir stream create --stream flights --shards 4 --retention 168h --tag team=billing --tag stage=test
   weir stream create --stream flights --shards 4 -o json | jq -r .arn`,
-		Args: noArgs,
+		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := require(cmd, "stream", "shards"); err != nil {
+			if err := cli.Require(cmd, "stream", "shards"); err != nil {
 				return err
 			}
 			want.Shards = mode.shards
@@ -67,36 +66,36 @@ than 24 h and a KMS key of your own cost more.`,
 			if err != nil {
 				return err
 			}
-			if out == formatJSON {
+			if out == cli.FormatJSON {
 				differences := made.Differences
 				if differences == nil {
 					differences = []string{}
 				}
-				return json.NewEncoder(t.out).Encode(map[string]any{"stream": want.Name, "arn": made.ARN, "created": made.Created, "differences": differences})
+				return json.NewEncoder(t.Out).Encode(map[string]any{"stream": want.Name, "arn": made.ARN, "created": made.Created, "differences": differences})
 			}
 			said := "exists already"
 			if made.Created {
 				said = "is made"
 			}
-			return textf(t.out, "stream %s %s: %s\n", want.Name, said, made.ARN)
+			return cli.Textf(t.Out, "stream %s %s: %s\n", want.Name, said, made.ARN)
 		},
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&want.Name, "stream", "", "stream, by `NAME`")
 	fl.Var(&mode, "shards", "how many shards it begins with, `N` or on-demand")
-	mustComplete(cmd, "shards", "on-demand\tthe service decides", "1", "4")
+	cli.MustComplete(cmd, "shards", "on-demand\tthe service decides", "1", "4")
 	fl.StringVar(&want.KMSKey, "kms-key", "", "encrypt what the stream keeps with this `KEY`: an ARN, an ID or an alias, such as AWS's own alias/aws/kinesis")
-	fl.Var(&span{to: &want.Retention}, "retention", "how long records are kept, 24h to 8760h in whole hours (default 24h)")
-	fl.Var(&number[int]{to: &want.MaxRecordSize, parse: parseSize, low: 1 << 20, high: 10 << 20, want: "1MiB to 10MiB"}, "max-record-size", "bytes that a record may have, 1MiB to 10MiB (default 1MiB)")
-	fl.Var(&tagsFlag{&want.Tags}, "tag", "a tag of the stream; may be repeated")
-	out.register(cmd, "output format")
+	fl.Var(&cli.Span{To: &want.Retention}, "retention", "how long records are kept, 24h to 8760h in whole hours (default 24h)")
+	fl.Var(&cli.Number[int]{To: &want.MaxRecordSize, Parse: cli.ParseSize, Low: 1 << 20, High: 10 << 20, Want: "1MiB to 10MiB"}, "max-record-size", "bytes that a record may have, 1MiB to 10MiB (default 1MiB)")
+	fl.Var(&cli.TagsFlag{To: &want.Tags}, "tag", "a tag of the stream; may be repeated")
+	out.Register(cmd, "output format")
 	f.register(cmd, false)
 	f.role.register(cmd)
 	return cmd
 }
 
 // makeStream makes a stream unless it is there, and says how that differs from what was asked for.
-func makeStream(ctx context.Context, t terminal, client *kinesis.Client, want provision.Stream) (provision.Result, error) {
+func makeStream(ctx context.Context, t cli.Terminal, client *kinesis.Client, want provision.Stream) (provision.Result, error) {
 	made, err := provision.CreateStream(ctx, client, want)
 	if err != nil {
 		if own := provisionForm(err); own != nil {
@@ -105,7 +104,7 @@ func makeStream(ctx context.Context, t terminal, client *kinesis.Client, want pr
 		return made, err
 	}
 	for _, d := range made.Differences {
-		t.note("stream %s is left as it is, although %s", want.Name, visible(d))
+		t.Note("stream %s is left as it is, although %s", want.Name, cli.Visible(d))
 	}
 	return made, nil
 }
@@ -120,14 +119,14 @@ func provisionForm(err error) error {
 	if !strings.HasPrefix(err.Error(), "provision: Stream.") {
 		return nil
 	}
-	return usageError{errors.New(provisionFlags.Replace(err.Error()))}
+	return cli.Usage(errors.New(provisionFlags.Replace(err.Error())))
 }
 
 // checkNewStreams looks at the names of streams that are to be made.
 func checkNewStreams(streams ...string) error {
 	for _, s := range streams {
 		if strings.HasPrefix(s, "arn:") {
-			return usagef("--stream %.200q is an ARN: a stream is made by its name, in the account and the region of the credentials", s)
+			return cli.Usagef("--stream %.200q is an ARN: a stream is made by its name, in the account and the region of the credentials", s)
 		}
 	}
 	return checkStreams(streams...)
@@ -166,52 +165,21 @@ func (m *streamMode) Set(s string) error {
 	return nil
 }
 
-// tagsFlag is --tag KEY=VALUE, repeated.
-type tagsFlag struct{ to *map[string]string }
-
-func (f *tagsFlag) Type() string { return "KEY=VALUE" }
-
-func (f *tagsFlag) String() string {
-	if f.to == nil {
-		return ""
-	}
-	var all []string
-	for _, key := range slices.Sorted(maps.Keys(*f.to)) {
-		all = append(all, key+"="+(*f.to)[key])
-	}
-	return strings.Join(all, ",")
-}
-
-func (f *tagsFlag) Set(s string) error {
-	key, value, found := strings.Cut(s, "=")
-	if !found || key == "" {
-		return fmt.Errorf("%.140q: want KEY=VALUE", s)
-	}
-	if _, twice := (*f.to)[key]; twice {
-		return fmt.Errorf("%.140q: the tag %.140s is given twice", s, key)
-	}
-	if *f.to == nil {
-		*f.to = map[string]string{}
-	}
-	(*f.to)[key] = value
-	return nil
-}
-
 // registerNewStream adds --create-stream, which makes the streams of a worker.
 func registerNewStream(cmd *cobra.Command, m *streamMode) {
 	cmd.Flags().Var(m, "create-stream", "make the stream if it does not exist, with `N` shards or on-demand; \"weir stream create\" has more settings")
-	mustComplete(cmd, "create-stream", "on-demand\tthe service decides", "1", "4")
+	cli.MustComplete(cmd, "create-stream", "on-demand\tthe service decides", "1", "4")
 }
 
 // makeAll makes the streams of a worker that do not exist.
-func (m *streamMode) makeAll(ctx context.Context, t terminal, client *kinesis.Client, streams []string) error {
+func (m *streamMode) makeAll(ctx context.Context, t cli.Terminal, client *kinesis.Client, streams []string) error {
 	for _, s := range streams {
 		made, err := makeStream(ctx, t, client, provision.Stream{Name: s, Shards: m.shards})
 		if err != nil {
 			return err
 		}
 		if made.Created {
-			t.note("stream %s is made", s)
+			t.Note("stream %s is made", s)
 		}
 	}
 	return nil

@@ -7,13 +7,16 @@ import (
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/cmd/weir/internal/clitest"
 )
 
 func TestStreamCreateMakesAStreamOnce(t *testing.T) {
 	t.Parallel()
-	server, endpoint := kinesisServer(t)
+	server, endpoint := clitest.Kinesis(t)
 	args := []string{"stream", "create", endpoint, "--stream=flights", "--shards=3", "--kms-key=alias/aws/kinesis", "--retention=48h", "--max-record-size=2MiB", "--tag=team=a=b", "--tag=stage=test"}
-	if said := mustRun(t, "", args...); said != "stream flights is made: "+server.StreamARN("flights")+"\n" {
+	if said := clitest.MustRun(t, "", args...); said != "stream flights is made: "+server.StreamARN("flights")+"\n" {
 		t.Errorf("it says %q", said)
 	}
 	name := "flights"
@@ -21,33 +24,33 @@ func TestStreamCreateMakesAStreamOnce(t *testing.T) {
 	if err != nil || len(tags.Tags) != 2 {
 		t.Errorf("the tags are %+v, %v", tags, err)
 	}
-	again := start(t, "", args...)
-	if code := again.wait(t); code != exitDone || !strings.Contains(again.out.String(), "exists already") || strings.Contains(again.err.String(), "left as it is") {
-		t.Errorf("again: exit code %d, %s%s", code, again.out, again.err)
+	again := clitest.Start(t, "", args...)
+	if code := again.Wait(t); code != cli.ExitDone || !strings.Contains(again.Out.String(), "exists already") || strings.Contains(again.Err.String(), "left as it is") {
+		t.Errorf("again: exit code %d, %s%s", code, again.Out, again.Err)
 	}
 
-	other := start(t, "", "stream", "create", endpoint, "--stream=flights", "--shards=on-demand", "--tag=team=other", "-o=json")
-	code := other.wait(t)
+	other := clitest.Start(t, "", "stream", "create", endpoint, "--stream=flights", "--shards=on-demand", "--tag=team=other", "-o=json")
+	code := other.Wait(t)
 	var said struct {
 		Stream, ARN string
 		Created     bool
 		Differences []string
 	}
-	if err := json.Unmarshal([]byte(other.out.String()), &said); err != nil || code != exitDone || said.Created || said.ARN != server.StreamARN("flights") || len(said.Differences) != 2 {
+	if err := json.Unmarshal([]byte(other.Out.String()), &said); err != nil || code != cli.ExitDone || said.Created || said.ARN != server.StreamARN("flights") || len(said.Differences) != 2 {
 		t.Errorf("exit code %d, %v, %+v", code, err, said)
 	}
 	for _, d := range said.Differences {
-		if !strings.Contains(other.err.String(), "left as it is, although "+d) {
-			t.Errorf("%q is not among %s", d, other.err)
+		if !strings.Contains(other.Err.String(), "left as it is, although "+d) {
+			t.Errorf("%q is not among %s", d, other.Err)
 		}
 	}
 }
 
 func TestConsumeMakesItsStreamsWhenAsked(t *testing.T) {
-	server, endpoint := kinesisServer(t)
+	server, endpoint := clitest.Kinesis(t)
 	store := "--store=sqlite:" + filepath.Join(t.TempDir(), "leases.db")
-	c := start(t, "", "consume", endpoint, "--stream=one", "--stream=two", "--create-stream=2", "--app=a", store)
-	c.err.await(t, "both streams", func(s string) bool {
+	c := clitest.Start(t, "", "consume", endpoint, "--stream=one", "--stream=two", "--create-stream=2", "--app=a", store)
+	c.Err.Await(t, "both streams", func(s string) bool {
 		return strings.Contains(s, "stream one is made") && strings.Contains(s, "stream two is made")
 	})
 	for _, name := range []string{"one", "two"} {
@@ -56,13 +59,13 @@ func TestConsumeMakesItsStreamsWhenAsked(t *testing.T) {
 		}
 	}
 	server.Put("one", "k", []byte("hello"))
-	c.out.await(t, "the record", func(s string) bool { return s == "hello\n" })
-	if code := c.interrupt(t); code != exitDone {
-		t.Errorf("exit code %d, %s", code, c.err)
+	c.Out.Await(t, "the record", func(s string) bool { return s == "hello\n" })
+	if code := c.Interrupt(t); code != cli.ExitDone {
+		t.Errorf("exit code %d, %s", code, c.Err)
 	}
-	again := start(t, "", "consume", endpoint, "--stream=one", "--create-stream=3", "--app=a", store)
-	again.err.await(t, "what is different", func(s string) bool {
+	again := clitest.Start(t, "", "consume", endpoint, "--stream=one", "--create-stream=3", "--app=a", store)
+	again.Err.Await(t, "what is different", func(s string) bool {
 		return strings.Contains(s, "stream one is left as it is, although it has 2 open shards, not 3")
 	})
-	again.interrupt(t)
+	again.Interrupt(t)
 }

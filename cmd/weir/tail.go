@@ -14,13 +14,15 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/cmd/weir/internal/explain"
 	"github.com/weir-go/weir/filter"
 	"github.com/weir-go/weir/shard"
 )
 
 type tailOptions struct {
 	aws      awsFlags
-	out      format
+	out      cli.Format
 	stream   string
 	from     string
 	shards   []string
@@ -34,7 +36,7 @@ type tailOptions struct {
 	keep     bool
 }
 
-func tailCommand(t terminal) *cobra.Command {
+func tailCommand(t cli.Terminal) *cobra.Command {
 	var o tailOptions
 	cmd := &cobra.Command{
 		Use:   "tail --stream NAME",
@@ -55,9 +57,9 @@ by the shard and hour for as long as it is registered: "weir fanout" shows and r
   weir tail --stream flights -o json | jq .key
   weir tail --stream flights --filter '{"data":{"carrier":["LX",{"prefix":"U"}]}}'
   weir tail --stream flights --fan-out me --register  pushed, by a consumer that is there only meanwhile`,
-		Args: noArgs,
+		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := require(cmd, "stream"); err != nil {
+			if err := cli.Require(cmd, "stream"); err != nil {
 				return err
 			}
 			if o.from == "" {
@@ -70,7 +72,7 @@ by the shard and hour for as long as it is registered: "weir fanout" shows and r
 				return err
 			}
 			if o.limit < 0 {
-				return usagef("--limit %d: want 1 or more, or 0 for no limit", o.limit)
+				return cli.Usagef("--limit %d: want 1 or more, or 0 for no limit", o.limit)
 			}
 			for i, named := range o.shards {
 				id, err := parseShardOf(o.stream, named)
@@ -87,7 +89,7 @@ by the shard and hour for as long as it is registered: "weir fanout" shows and r
 			if err != nil {
 				return err
 			}
-			return orderly(cmd.Context(), o.run(cmd.Context(), t, from, by))
+			return explain.Orderly(cmd.Context(), o.run(cmd.Context(), t, from, by))
 		},
 	}
 	cmd.Flags().StringVar(&o.stream, "stream", "", "stream, by `NAME` or ARN")
@@ -101,8 +103,8 @@ by the shard and hour for as long as it is registered: "weir fanout" shows and r
 	registerReadShare(cmd, &o.share)
 	registerWire(cmd, &o.wire)
 	cmd.Flags().BoolVar(&o.keep, "keep", false, "with --register, leave it registered, which costs money")
-	mustComplete(cmd, "from", "oldest\twhat the stream still keeps", "latest\tfrom now on", "15m\tthe last quarter of an hour")
-	o.out.register(cmd, "text prints the data, json an object about each record")
+	cli.MustComplete(cmd, "from", "oldest\twhat the stream still keeps", "latest\tfrom now on", "15m\tthe last quarter of an hour")
+	o.out.Register(cmd, "text prints the data, json an object about each record")
 	o.aws.register(cmd, false)
 	o.aws.role.register(cmd)
 	return cmd
@@ -116,11 +118,11 @@ func (o *tailOptions) start(now time.Time) (weir.Position, error) {
 		return parseFrom(o.from, now)
 	}
 	if len(o.shards) != 1 {
-		return weir.Position{}, usagef("--from %.40s… is a place in a shard: name that one with --shard", o.from)
+		return weir.Position{}, cli.Usagef("--from %.40s… is a place in a shard: name that one with --shard", o.from)
 	}
 	p, err := shard.Before(o.from)
 	if err != nil {
-		return p, usagef("--from %.140s: %v", o.from, err)
+		return p, cli.Usagef("--from %.140s: %v", o.from, err)
 	}
 	return p, nil
 }
@@ -128,21 +130,21 @@ func (o *tailOptions) start(now time.Time) (weir.Position, error) {
 func (o *tailOptions) checkFanOut() error {
 	switch {
 	case o.register && strings.HasPrefix(o.fanOut, "arn:"):
-		return usagef("--register is for a consumer's name: one that has an ARN is registered")
+		return cli.Usagef("--register is for a consumer's name: one that has an ARN is registered")
 	case o.fanOut != "" && !strings.HasPrefix(o.fanOut, "arn:") && !consumerForm.MatchString(o.fanOut):
-		return usagef("--fan-out %.140q is no name of a consumer: use 1 to 128 of a-z, A-Z, 0-9, _ . -", o.fanOut)
+		return cli.Usagef("--fan-out %.140q is no name of a consumer: use 1 to 128 of a-z, A-Z, 0-9, _ . -", o.fanOut)
 	case o.register && o.fanOut == "":
-		return usagef("--register says what becomes of a consumer: name it with --fan-out")
+		return cli.Usagef("--register says what becomes of a consumer: name it with --fan-out")
 	case o.keep && !o.register:
-		return usagef("--keep is about a consumer that is registered: say --register too")
+		return cli.Usagef("--keep is about a consumer that is registered: say --register too")
 	}
 	return nil
 }
 
 // reader is what the records come from.
-func (o *tailOptions) reader(client *kinesis.Client, t terminal, from weir.Position) (*weir.Reader, error) {
+func (o *tailOptions) reader(client *kinesis.Client, t cli.Terminal, from weir.Position) (*weir.Reader, error) {
 	opts := weir.ReaderOptions{
-		Stream: o.stream, Start: from, Shards: o.shards, UntilTip: o.untilTip, ReadShare: o.share, Wire: o.wire, Logger: slog.New(logText.handler(t.err)),
+		Stream: o.stream, Start: from, Shards: o.shards, UntilTip: o.untilTip, ReadShare: o.share, Wire: o.wire, Logger: slog.New(cli.LogText.Handler(t.Err)),
 	}
 	switch {
 	case strings.HasPrefix(o.fanOut, "arn:"):
@@ -159,7 +161,7 @@ func (o *tailOptions) reader(client *kinesis.Client, t terminal, from weir.Posit
 	return weir.NewReader(client, opts)
 }
 
-func (o *tailOptions) run(ctx context.Context, t terminal, from weir.Position, by *filter.Filter) error {
+func (o *tailOptions) run(ctx context.Context, t cli.Terminal, from weir.Position, by *filter.Filter) error {
 	o.aws.http2, o.aws.reads = o.fanOut != "", true
 	client, err := o.aws.kinesis(ctx, t)
 	if err != nil {
@@ -167,7 +169,7 @@ func (o *tailOptions) run(ctx context.Context, t terminal, from weir.Position, b
 	}
 	reader, err := o.reader(client, t, from)
 	if err != nil {
-		return usageError{flagged(err)}
+		return cli.Usage(explain.InFlags(err))
 	}
 	if err := o.aws.greet(ctx, client, o.stream); err != nil {
 		return err
@@ -202,7 +204,7 @@ func (o *tailOptions) run(ctx context.Context, t terminal, from weir.Position, b
 				return err
 			}
 		}
-		if _, err := t.out.Write(buf); err != nil {
+		if _, err := t.Out.Write(buf); err != nil {
 			if errors.Is(err, syscall.EPIPE) {
 				return nil // whoever read has seen enough
 			}

@@ -7,12 +7,13 @@ import (
 	"time"
 
 	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/cmd/weir/internal/clitest"
 	"github.com/weir-go/weir/internal/fanout"
 )
 
 func TestReadShareIsAFlag(t *testing.T) {
 	t.Parallel()
-	server, endpoint := kinesisServer(t)
+	server, endpoint := clitest.Kinesis(t)
 	server.CreateStream("s", 1)
 	for range 20 {
 		server.Put("s", "k", make([]byte, 50_000))
@@ -23,15 +24,15 @@ func TestReadShareIsAFlag(t *testing.T) {
 			"half": `--read-share "half": want 0.01 to 1`,
 		} {
 			args := append(strings.Fields(command), "--stream=s", endpoint, "--read-share="+value)
-			c := start(t, "", args...)
-			if code := c.wait(t); code != 2 || !strings.Contains(c.err.String(), want) {
-				t.Errorf("%s with %s: code %d, %q", command, value, code, c.err)
+			c := clitest.Start(t, "", args...)
+			if code := c.Wait(t); code != 2 || !strings.Contains(c.Err.String(), want) {
+				t.Errorf("%s with %s: code %d, %q", command, value, code, c.Err)
 			}
 		}
 	}
 	before := server.Requests("GetRecords")
 	began := time.Now()
-	mustRun(t, "", "tail", endpoint, "--stream=s", "--until-tip", "--read-share=0.5")
+	clitest.MustRun(t, "", "tail", endpoint, "--stream=s", "--until-tip", "--read-share=0.5")
 	if n := server.Requests("GetRecords") - before; n < 2 || time.Since(began) < time.Duration(n-1)*390*time.Millisecond {
 		t.Errorf("%d reads in %v", n, time.Since(began))
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
 	"github.com/weir-go/weir/cmd/weir/internal/doctor"
 	"github.com/weir-go/weir/deadletter"
 	"github.com/weir-go/weir/deadletter/sqsletters"
@@ -15,26 +16,6 @@ import (
 	"github.com/weir-go/weir/lease"
 	"github.com/weir-go/weir/shard"
 )
-
-func TestVisible(t *testing.T) {
-	for given, want := range map[string]string{
-		"":                           "",
-		"shard 7 → ann, größer":      "shard 7 → ann, größer",
-		"a\nb\tc":                    `a\nb\tc`,
-		"\x1b[2Jgone\a":              `\x1b[2Jgone\a`,
-		"\u009b31m":                  `\u009b31m`,
-		"\u202etxt":                  `\u202etxt`,
-		"bad \xff byte \x80, \ufffd": `bad \xff byte \x80, ` + "\ufffd",
-		`a "name" with \ in it`:      `a "name" with \ in it`,
-	} {
-		if got := visible(given); got != want {
-			t.Errorf("%q is shown as %s, want %s", given, got, want)
-		}
-		if again := visible(visible(given)); again != visible(given) {
-			t.Errorf("%q is shown otherwise the second time: %s", given, again)
-		}
-	}
-}
 
 // Whatever names are in a store or come from a service, they break no line of what people see and
 // steer no terminal.
@@ -49,9 +30,9 @@ func TestNamesDoNothingToTheTerminal(t *testing.T) {
 		},
 	}
 	var said bytes.Buffer
-	to := terminal{in: strings.NewReader(""), out: &said, err: &said}
-	to.note("%s", evil)
-	_ = confirm(t.Context(), to, "Delete "+evil+"?", evil) // nobody answers
+	to := cli.Terminal{In: strings.NewReader(""), Out: &said, Err: &said}
+	to.Note("%s", evil)
+	_ = cli.Confirm(t.Context(), to, "Delete "+evil+"?", evil) // nobody answers
 	outcome := outcome{operate.Outcome{State: map[lease.Key]operate.State{v.Leases[0].Key: operate.Left}, Left: 1}}
 	steps := []change.Step{{Key: v.Leases[0].Key, Why: evil}}
 	if err := (resetReport{App: evil, Steps: stepInfos(steps, outcome.State)}).conclude(to, outcome, 1, false); err != nil {

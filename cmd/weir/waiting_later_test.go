@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weir-go/weir/cmd/weir/internal/clitest"
 	"github.com/weir-go/weir/kinesistest"
 )
 
@@ -18,17 +19,17 @@ func TestLaterSilenceIsTold(t *testing.T) {
 	} {
 		t.Run(args, func(t *testing.T) {
 			t.Parallel()
-			server, endpoint := kinesisServer(t)
+			server, endpoint := clitest.Kinesis(t)
 			server.CreateStream("s", 2)
 			server.Control(action, func(*kinesistest.Call) kinesistest.Fault { return kinesistest.Fault{Delay: 5 * time.Minute} })
-			c := start(t, "", append(strings.Fields(args), endpoint, "--connect-timeout=1s")...)
-			c.err.await(t, "a word", func(s string) bool { return strings.Contains(s, "waiting for Kinesis at "+server.URL()+", ") })
+			c := clitest.Start(t, "", append(strings.Fields(args), endpoint, "--connect-timeout=1s")...)
+			c.Err.Await(t, "a word", func(s string) bool { return strings.Contains(s, "waiting for Kinesis at "+server.URL()+", ") })
 			select {
-			case <-c.done:
-				t.Errorf("it ended with %d: %s", c.code, c.err)
+			case <-c.Done:
+				t.Errorf("it ended with %d: %s", c.Code, c.Err)
 			default:
 			}
-			c.interrupt(t)
+			c.Interrupt(t)
 		})
 	}
 }

@@ -335,7 +335,7 @@ func forbidden(f file, r row, imported string) string {
 		return "" // a test of its package from the outside
 	case ours == "internal/proof/pooled" && f.test:
 		return "" // tests of every package may check what it uses again
-	case (ours == "internal/proof/leaktest" || ours == "internal/proof/longform") && (f.test || f.pkg == crowd):
+	case (ours == "internal/proof/leaktest" || ours == "internal/proof/longform") && (f.test || runsTests(f.pkg)):
 		return "" // tests of every package may look for goroutines that outlive them
 	case ours != imported:
 		for _, n := range never {

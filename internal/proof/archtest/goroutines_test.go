@@ -67,8 +67,14 @@ func TestPlantedGoroutines(t *testing.T) {
 	}
 }
 
-// crowd has the TestMain of those that use it, with leaktest.Run.
-const crowd = "internal/proof/integration/crowd"
+// crowd and commandTests have the TestMain of those that use them, with leaktest.Run.
+const (
+	crowd        = "internal/proof/integration/crowd"
+	commandTests = "cmd/weir/internal/clitest"
+)
+
+// runsTests reports whether a package has the TestMain of the packages that use it.
+func runsTests(pkg string) bool { return pkg == crowd || pkg == commandTests }
 
 // unwatched are the packages that start goroutines, or work with one that does, and whose tests do
 // not look for those that outlive them.
@@ -98,7 +104,7 @@ func unwatched(files []file) (found []string) {
 		u.tests = true
 		u.testSpawns = u.testSpawns || f.spawns
 		u.testImports = append(u.testImports, ours...)
-		u.watched = u.watched || slices.Contains(ours, "internal/proof/leaktest") || slices.Contains(ours, crowd)
+		u.watched = u.watched || slices.Contains(ours, "internal/proof/leaktest") || slices.ContainsFunc(ours, runsTests)
 	}
 	// reach is a package and all of ours that it works with, its tests included.
 	reach := func(pkg string) map[string]bool {

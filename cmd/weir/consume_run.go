@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"syscall"
+
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+	"github.com/spf13/cobra"
+
+	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/cmd/weir/internal/explain"
+	"github.com/weir-go/weir/cmd/weir/internal/peers"
+	"github.com/weir-go/weir/deadletter"
+	"github.com/weir-go/weir/store/dynamostore"
+	"github.com/weir-go/weir/store/memstore"
+)
+
+func (o *consumeOptions) registerWait(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&o.aws.wait, "wait", false, "go on until the service and the store answer, however long that takes, instead of ending after --connect-timeout")
+}
+
+// begin asks the streams and the store, and returns the store. A worker goes on whatever fails, for
+// as long as it takes. So what is wrong from the start shows here; with --wait an outage is not
+// wrong.
+func (o *consumeOptions) begin(ctx context.Context, t cli.Terminal, client *kinesis.Client, url storeURL) (openStore, error) {
+	if o.new.given {
+		err := peers.Persist(ctx, o.aws.wait, o.aws.service, func() error { return o.new.makeAll(ctx, t, o.aws.patient(client), o.streams) })
+		if err != nil {
+			return openStore{}, err
+		}
+	}
+	if err := o.aws.greet(ctx, client, o.streams...); err != nil {
+		return openStore{}, err
+	}
+	store, err := url.open(ctx, t, &o.aws, true, false)
+	if err != nil {
+		return store, err
+	}
+	err = peers.Persist(ctx, o.aws.wait, store.peer, func() error {
+		if o.newTable {
+			if err := store.create(ctx); err != nil {
+				return err
+			}
+			if table, ok := store.Store.(*dynamostore.Store); ok {
+				if err := store.tellDifferences(ctx, t, table); err != nil {
+					return err
+				}
+			}
+		}
+		_, err := store.view(ctx, o.app)
+		return err
+	})
+	if err != nil {
+		err = errors.Join(err, store.Close())
+	}
+	return store, err
+}
+
+func (o *consumeOptions) run(ctx context.Context, t cli.Terminal, url storeURL, from weir.Position) (err error) {
+	log := o.log.Handler(t.Err)
+	if o.log == cli.LogJSON {
+		cli.SpeakThrough(t, log, o.app, o.worker)
+	}
+	o.aws.http2, o.aws.reads = o.fanOut.on, true
+	client, err := o.aws.kinesis(ctx, t)
+	if err != nil {
+		return err
+	}
+	options := o.options(log, from)
+	told, err := o.metrics.observe(&options)
+	if err != nil {
+		return err
+	}
+	trial, err := weir.New(client, memstore.New(), options) // before a store is made for nothing
+	if err != nil {
+		return cli.Usage(explain.InFlags(err))
+	}
+	form := func() (deadletter.Lambda, error) { return o.lambdasForm(client.Options().Region) }
+	if err := o.giveUp.open(ctx, t, &o.aws, o.streams, form); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, o.giveUp.letters.Close()) }()
+	to, err := o.destination(ctx, t, client.Options().Region)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, to.close()) }()
+
+	var healthy atomic.Pointer[weir.Consumer]
+	healthy.Store(trial) // alive and not ready, however long the store takes
+	told.watch(trial)
+	stop, err := observers{o.health, o.metrics.addr, told}.serve(ctx, t, &healthy)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, stop()) }()
+	written, err := told.write(ctx, t)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, written()) }()
+	store, err := o.begin(ctx, t, client, url)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	if url.kind == storeMemory {
+		t.Note("the store is memory: no other worker shares it, and the progress is forgotten at the end")
+	}
+	consumer, err := weir.New(client, store.Store, options)
+	if err != nil {
+		return err
+	}
+	healthy.Store(consumer)
+	told.watch(consumer)
+	cli.SpeakThrough(t, log, o.app, o.worker) // what came before is for who started it
+	return ended(t, store, to.run(ctx, consumer))
+}
+
+// ended returns the error of a command whose worker has returned err.
+func ended(t cli.Terminal, store openStore, err error) error {
+	broken := explain.NotKept(err)
+	if errors.Is(err, syscall.EPIPE) {
+		t.Note("standard output was closed: stopped; what was not read from it will be handled again")
+		return broken
+	}
+	if broken != nil {
+		return broken
+	}
+	return store.trouble(err)
+}

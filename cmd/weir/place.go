@@ -1,0 +1,108 @@
+package main
+
+import (
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/spf13/cobra"
+
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/cmd/weir/internal/redact"
+	"github.com/weir-go/weir/cmd/weir/internal/serverstore"
+	"github.com/weir-go/weir/deadletter/sqsletters"
+)
+
+// letterPlace is a parsed --dead.
+type letterPlace struct {
+	kind           placeKind
+	name           string // the path of a file, the name or ARN of a stream, the URL of a queue, or the whole one of a database
+	bucket, prefix string
+	server         serverstore.Place
+}
+
+type placeKind string
+
+const (
+	placeFile   placeKind = "file"
+	placeS3     placeKind = "s3"
+	placeSQLite placeKind = "sqlite"
+	placeServer placeKind = "server"
+	placeStream placeKind = "kinesis"
+	placeQueue  placeKind = "sqs"
+)
+
+const letterPlaces = `file:PATH (a line of JSON each), s3://BUCKET/PREFIX, sqlite:PATH, postgres://USER@HOST/DB, mysql://USER@HOST/DB, kinesis:STREAM or sqs:URL`
+
+// String is the place as it was given, without a password.
+func (p letterPlace) String() string {
+	switch p.kind {
+	case placeS3:
+		return strings.TrimSuffix("s3://"+p.bucket+"/"+p.prefix, "/")
+	case placeServer:
+		return redact.URL(p.name)
+	}
+	return string(p.kind) + ":" + p.name
+}
+
+// parsePlace reads a --dead.
+func parsePlace(s string) (letterPlace, error) {
+	from := "--dead"
+	if s == os.Getenv(cli.DeadVariable) {
+		from = cli.DeadVariable
+	}
+	shown := redact.URL(s)
+	if len(shown) > 140 {
+		shown = shown[:140] + "…"
+	}
+	kind, rest, found := strings.Cut(s, ":")
+	p := letterPlace{kind: placeKind(kind), name: rest}
+	blank := strings.TrimSpace(rest) == ""
+	switch {
+	case !found:
+	case kind == "file" && blank:
+		return p, cli.Usagef("%s %q names no file: write it like file:dead.ndjson", from, shown)
+	case kind == "sqlite" && blank:
+		return p, cli.Usagef("%s %q names no file: write it like sqlite:letters.db", from, shown)
+	case kind == "file", kind == "sqlite":
+		return p, nil
+	case kind == "kinesis" && !strings.HasPrefix(rest, "arn:") && !consumerForm.MatchString(rest):
+		return p, cli.Usagef("%s %q names no stream: write it like kinesis:orders-dead, with the name or the ARN of a stream", from, shown)
+	case kind == "kinesis":
+		return p, nil
+	case kind == "sqs":
+		if _, err := sqsletters.New(new(sqs.Client), rest); err != nil {
+			return p, cli.Usagef("%s %q names no queue: write its URL behind the colon, like sqs:https://sqs.eu-west-1.amazonaws.com/111122223333/orders-dead", from, shown)
+		}
+		return p, nil
+	case kind == "s3":
+		bucket, prefix, _ := strings.Cut(strings.TrimPrefix(rest, "//"), "/")
+		if !strings.HasPrefix(rest, "//") || !bucketForm.MatchString(bucket) {
+			return p, cli.Usagef("%s %q names no bucket: write it like s3://my-bucket/dead", from, shown)
+		}
+		p.name, p.bucket, p.prefix = "", bucket, prefix
+		return p, nil
+	case slices.Contains(serverstore.Schemes, kind) && strings.HasPrefix(rest, "//"):
+		server, err := serverstore.Parse(s)
+		if err == nil {
+			err = server.CheckLetters()
+		}
+		if err != nil {
+			return p, cli.Usagef("%s %s: %v", from, shown, err)
+		}
+		return letterPlace{kind: placeServer, name: s, server: server}, nil
+	}
+	return p, cli.Usagef("%s %q is no place for letters: use %s", from, shown, letterPlaces)
+}
+
+func registerDead(cmd *cobra.Command, to *string, text string) {
+	cmd.Flags().StringVar(to, "dead", os.Getenv(cli.DeadVariable), text+", by `PLACE`: "+letterPlaces+"; by default what "+cli.DeadVariable+" says")
+	cmd.Flags().Lookup("dead").DefValue = "" // help does not show a password
+	err := cmd.RegisterFlagCompletionFunc("dead", cobra.FixedCompletions(
+		[]cobra.Completion{"file:\ta line of JSON each", "s3://\tan object each", "sqlite:\ta table in a file", "postgres://\ta table", "mysql://\ta table", "kinesis:\ta record of another stream each", "sqs:\ta message each"},
+		cobra.ShellCompDirectiveNoSpace))
+	if err != nil {
+		panic(err)
+	}
+}
