@@ -9,6 +9,7 @@ import (
 
 	"github.com/weir-go/weir/cmd/weir/internal/cli"
 	"github.com/weir-go/weir/cmd/weir/internal/explain"
+	"github.com/weir-go/weir/cmd/weir/internal/stores"
 	"github.com/weir-go/weir/internal/change"
 	"github.com/weir-go/weir/internal/operate"
 	"github.com/weir-go/weir/lease"
@@ -61,7 +62,7 @@ func TestCarryOut(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.store.Store = memstore.New()
-			store := openStore{Store: &c.store}
+			store := stores.Store{Store: &c.store}
 			steps := creations(120)
 			out := carryOut(t.Context(), cli.Silent, store, "a", steps)
 			if out.Done != c.done || out.Left != c.left || len(out.State) != 120 {
@@ -85,7 +86,7 @@ func TestCarryOut(t *testing.T) {
 
 // Who came first wins: a lease that changed since it was seen is left alone, and said.
 func TestCarryOutWhatChangedMeanwhile(t *testing.T) {
-	store := openStore{Store: memstore.New()}
+	store := stores.Store{Store: memstore.New()}
 	if out := carryOut(t.Context(), cli.Silent, store, "a", creations(3)); out.Done != 3 {
 		t.Fatalf("%+v", out)
 	}
@@ -113,7 +114,7 @@ func TestCarryOutWhatChangedMeanwhile(t *testing.T) {
 func TestCarryOutInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(explain.ErrInterrupted)
-	out := carryOut(ctx, cli.Silent, openStore{Store: memstore.New()}, "a", creations(3))
+	out := carryOut(ctx, cli.Silent, stores.Store{Store: memstore.New()}, "a", creations(3))
 	if err := out.failure("moved"); out.Done != 0 || out.Left != 3 || err == nil || !strings.Contains(explain.Error(err), "0 of 3 leases moved, then: stopped before it was done") {
 		t.Errorf("%+v, %v", out, err)
 	}

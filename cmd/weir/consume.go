@@ -10,12 +10,17 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/cmd/weir/internal/awsconf"
 	"github.com/weir-go/weir/cmd/weir/internal/cli"
 	"github.com/weir-go/weir/cmd/weir/internal/explain"
+	"github.com/weir-go/weir/cmd/weir/internal/records"
+	"github.com/weir-go/weir/cmd/weir/internal/serve"
+	"github.com/weir-go/weir/cmd/weir/internal/shellexec"
+	"github.com/weir-go/weir/cmd/weir/internal/stores"
 )
 
 type consumeOptions struct {
-	aws      awsFlags
+	aws      awsconf.Flags
 	out      cli.Format
 	streams  []string
 	app      string
@@ -32,11 +37,11 @@ type consumeOptions struct {
 	metrics  metricsFlags
 	settings weir.Options // those that have flags of their names
 	giveUp   giveUpFlags
-	filter   filterFlags
+	filter   records.FilterFlags
 	to       toFlags
 	// the command gets the worker's credentials
 	execCredentials bool
-	execResults     execResultsFlag
+	execResults     shellexec.ResultsFlag
 	lambda          lambdaFlags
 }
 
@@ -60,7 +65,7 @@ epoch where that matters.
 The command inherits the worker's environment, but for AWS credentials, ` + cli.StoreVariable + ` and ` + cli.DeadVariable + `,
 unless --exec-credentials lets it have them.
 
-` + aboutExecResults + `
+` + shellexec.AboutResults + `
 
 ` + aboutLambda + `
 
@@ -73,7 +78,7 @@ UTC in which an object's first record arrived. Each record is in one object, onc
 written when it has --object-size bytes, or --object-age after its first record. The bucket has to be in the stream's
 region, and needs permission to list, read and write; AWS_ENDPOINT_URL_S3 names another server than AWS.
 
-` + aboutFilters + `
+` + records.AboutFilters + `
 
 A batch that the command or the function fails at is given to it again for ever, unless --attempts or --max-age says when to give it up.
 Its letters go to --dead first, with the records as they were, and only then does the progress pass it; "weir dead" shows
@@ -92,7 +97,7 @@ worker, stream and shard. A failure names the first and the last sequence number
 How a worker works is set by the options of weir's Go package, by the same names (--failover-after is FailoverAfter); the
 package's documentation says more about each.
 
-` + aboutBinary,
+` + records.AboutBinary,
 		Example: `  weir consume --stream flights --app billing --store sqlite:billing.db
   weir consume --stream flights --app billing --store dynamodb:weir --create-store
   weir consume --stream flights --create-stream 4 --app billing --store dynamodb:weir --create-store
@@ -109,7 +114,7 @@ package's documentation says more about each.
 			if err := cli.Require(cmd, "stream", "app", "store"); err != nil {
 				return err
 			}
-			url, err := parseStore(o.store)
+			url, err := stores.Parse(o.store)
 			if err != nil {
 				return err
 			}
@@ -121,21 +126,21 @@ package's documentation says more about each.
 			if err := o.lambda.names.apply(&o.lambda); err != nil {
 				return err
 			}
-			from, err := parseFrom(o.from, time.Now())
+			from, err := records.ParseFrom(o.from, time.Now())
 			if err != nil {
 				return err
 			}
-			if err := o.execResults.apply(cmd, o.exec, "output", &o.out); err != nil {
+			if err := o.execResults.Apply(cmd, o.exec, "output", &o.out); err != nil {
 				return err
 			}
 			if o.exec == "" && o.execCredentials {
 				return cli.Usagef("--exec-credentials is about the command of --exec: give that, too (--lambda has --pass-env)")
 			}
-			if err := o.filter.apply(&o.settings.Filter); err != nil {
+			if err := o.filter.Apply(&o.settings.Filter); err != nil {
 				return err
 			}
 			fails := o.settings.Filter.NotJSON == weir.FailNotJSON
-			o.giveUp.rejects = o.execResults.on || fails
+			o.giveUp.rejects = o.execResults.On || fails
 			if err := o.lambda.apply(&o); err != nil {
 				return err
 			}
@@ -150,7 +155,7 @@ package's documentation says more about each.
 				o.worker = fmt.Sprintf("%s-%d", strings.ToValidUTF8(host, "_"), os.Getpid())
 			}
 			if o.health != "" {
-				if o.health, err = servingAddr("--health", o.health); err != nil {
+				if o.health, err = serve.Addr("--health", o.health); err != nil {
 					return err
 				}
 			}
@@ -162,14 +167,14 @@ package's documentation says more about each.
 	}
 	cmd.Flags().StringArrayVar(&o.streams, "stream", nil, "stream, by `NAME` or ARN; may be repeated")
 	cmd.Flags().StringVar(&o.app, "app", "", "application: the `NAME` under which workers share the progress")
-	registerStore(cmd, &o.store)
+	stores.Register(cmd, &o.store)
 	cmd.Flags().BoolVar(&o.newTable, "create-store", false, "make the DynamoDB table if it does not exist (SQLite files always are); \"weir store create\" says which settings its URL may have")
 	registerNewStream(cmd, &o.new)
-	cmd.Flags().StringVar(&o.from, "from", "oldest", "where a new application starts: "+fromHelp)
+	cmd.Flags().StringVar(&o.from, "from", "oldest", "where a new application starts: "+records.FromHelp)
 	cmd.Flags().StringVar(&o.worker, "worker", "", "name of this worker for people (default host and process)")
 	cmd.Flags().StringVar(&o.exec, "exec", "", "shell `COMMAND` that handles each batch")
-	registerExecCredentials(cmd, &o.execCredentials)
-	o.execResults.register(cmd)
+	shellexec.RegisterCredentials(cmd, &o.execCredentials)
+	o.execResults.Register(cmd)
 	o.lambda.register(cmd)
 	o.to.register(cmd)
 	cmd.Flags().StringVar(&o.health, "health", "", "answer /livez and /readyz over HTTP on `ADDR`, such as 8080 for this machine or 0.0.0.0:8080 for all")
@@ -177,15 +182,15 @@ package's documentation says more about each.
 	o.fanOut.register(cmd)
 	registerSettings(cmd, &o.settings)
 	o.giveUp.register(cmd, &o.settings.GiveUp)
-	o.filter.register(cmd, "it is tried again for ever, or with --dead given up")
+	o.filter.Register(cmd, "it is tried again for ever, or with --dead given up")
 	cmd.Flags().BoolVarP(&o.verbose, "verbose", "v", false, "log which shards are taken and given back, too")
 	o.log = cli.LogText
 	cmd.Flags().Var(&o.log, "log", "how standard error tells what happens: text or json, a line each")
 	cli.MustComplete(cmd, "log", "text\tname=value, for people and grep", "json\tan object a line, from the first word on")
 	cli.MustComplete(cmd, "from", "oldest\twhat the stream still keeps", "latest\tfrom now on", "15m\tthe last quarter of an hour")
 	o.out.Register(cmd, "text hands on the data, json an object about each record")
-	o.aws.register(cmd, true)
-	o.aws.role.register(cmd)
+	o.aws.Register(cmd, true)
+	o.aws.Role.Register(cmd)
 	o.registerWait(cmd)
 	return cmd
 }
@@ -200,7 +205,7 @@ func (p printer) Handle(ctx context.Context, b *weir.Batch) error {
 	var buf []byte
 	var err error
 	for _, r := range b.Records {
-		if buf, err = appendRecord(buf, p.out, b.Shard, r); err != nil {
+		if buf, err = records.Append(buf, p.out, b.Shard, r); err != nil {
 			return weir.Stop(err)
 		}
 	}

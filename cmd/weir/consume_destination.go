@@ -15,8 +15,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/cmd/weir/internal/awsconf"
 	"github.com/weir-go/weir/cmd/weir/internal/cli"
 	"github.com/weir-go/weir/cmd/weir/internal/peers"
+	"github.com/weir-go/weir/cmd/weir/internal/shellexec"
 	"github.com/weir-go/weir/sink/s3sink"
 )
 
@@ -54,7 +56,7 @@ func (f *toFlags) check(handled bool) error {
 		return cli.Usagef("--to %q names no file: write it like file:records.ndjson", f.url)
 	case found && kind == "s3":
 		bucket, prefix, _ := strings.Cut(strings.TrimPrefix(rest, "//"), "/")
-		if !strings.HasPrefix(rest, "//") || !bucketForm.MatchString(bucket) {
+		if !strings.HasPrefix(rest, "//") || !awsconf.BucketForm.MatchString(bucket) {
 			return cli.Usagef("--to %.140q names no bucket: write it like s3://my-bucket/raw", f.url)
 		}
 		f.bucket, f.prefix = bucket, prefix
@@ -82,14 +84,14 @@ func (o *consumeOptions) destination(ctx context.Context, t cli.Terminal, region
 		lines = s3sink.Envelopes
 	}
 	switch {
-	case o.execResults.on:
-		return handledBy(asking{executor{t, o.exec, o.out, o.execCredentials}}), nil
+	case o.execResults.On:
+		return handledBy(shellexec.PerRecord{Handler: shellexec.Handler{Terminal: t, Command: o.exec, Format: o.out, Credentials: o.execCredentials}}), nil
 	case o.lambda.invoke != "":
 		return o.byInvoking(t, region)
 	case o.lambda.command != "":
 		return o.byFunctions(t, region)
 	case o.exec != "":
-		return handledBy(executor{t, o.exec, o.out, o.execCredentials}), nil
+		return handledBy(shellexec.Handler{Terminal: t, Command: o.exec, Format: o.out, Credentials: o.execCredentials}), nil
 	case o.to.file != "":
 		f, err := openAppending(o.to.file, lines)
 		if err != nil {
@@ -112,7 +114,7 @@ func handledBy(h weir.Handler) destination {
 
 // intoBucket makes sure that the bucket can be written.
 func (o *consumeOptions) intoBucket(ctx context.Context, t cli.Terminal, lines s3sink.Lines) (destination, error) {
-	client, err := o.aws.s3(ctx, t)
+	client, err := o.aws.S3(ctx, t)
 	if err != nil {
 		return destination{}, err
 	}
@@ -121,7 +123,7 @@ func (o *consumeOptions) intoBucket(ctx context.Context, t cli.Terminal, lines s
 		return destination{}, cli.Usagef("--to %.140q: %s", o.to.url, strings.NewReplacer(
 			"s3sink: ", "", "Options.Prefix", "the prefix", "Options.MaxAge", "--object-age").Replace(err.Error()))
 	}
-	if err := peers.Persist(ctx, o.aws.wait, o.aws.objects, func() error { return sink.Check(ctx) }); err != nil {
+	if err := peers.Persist(ctx, o.aws.Wait, o.aws.Objects, func() error { return sink.Check(ctx) }); err != nil {
 		return destination{}, fmt.Errorf("bucket %s: %w", o.to.bucket, err)
 	}
 	return destination{func(ctx context.Context, c *weir.Consumer) error { return c.RunShards(ctx, sink.Handlers()) }, func() error { return nil }}, nil

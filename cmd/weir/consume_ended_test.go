@@ -11,6 +11,7 @@ import (
 	"github.com/weir-go/weir"
 	"github.com/weir-go/weir/cmd/weir/internal/cli"
 	"github.com/weir-go/weir/cmd/weir/internal/explain"
+	"github.com/weir-go/weir/cmd/weir/internal/stores"
 )
 
 // TestEnded checks the error that consume returns, with exit code 1, when its worker has ended.
@@ -31,7 +32,7 @@ func TestEnded(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			err := ended(cli.Terminal{Err: io.Discard}, openStore{}, c.err)
+			err := ended(cli.Terminal{Err: io.Discard}, stores.Store{}, c.err)
 			if (err == nil) != (c.want == "") || err != nil && !strings.HasPrefix(explain.Error(err), c.want) {
 				t.Errorf("returned %v", err)
 			}

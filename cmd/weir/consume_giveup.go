@@ -9,7 +9,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/cmd/weir/internal/awsconf"
 	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/cmd/weir/internal/deadletters"
 	"github.com/weir-go/weir/deadletter"
 )
 
@@ -19,8 +21,8 @@ type giveUpFlags struct {
 	asLambda bool // letters are written in Lambda's form
 	rejects  bool // a command or a function can say that a record is to be given up
 	flag     *cobra.Command
-	place    letterPlace // the parsed dead, if anything is given up
-	letters  openLetters
+	place    deadletters.Place // the parsed dead, if anything is given up
+	letters  deadletters.Letters
 }
 
 // the flags that say when records are given up, and have no meaning without a place for letters
@@ -29,7 +31,7 @@ var aboutGivingUp = []string{"attempts", "max-age", "bisect", "patience", "dead-
 func (g *giveUpFlags) register(cmd *cobra.Command, to *weir.GiveUp) {
 	g.flag = cmd
 	f := cmd.Flags()
-	registerDead(cmd, &g.dead, "where the letters of records go that are given up")
+	deadletters.Register(cmd, &g.dead, "where the letters of records go that are given up")
 	f.Var(&cli.Number[int]{To: &to.Attempts, Parse: strconv.Atoi, Low: 1, High: 10_000, Want: "1 to 10000"}, "attempts", "give a batch up that was failed at so many times, 1 to 10000 (default: never)")
 	f.Var(&cli.Span{To: &to.MaxAge}, "max-age", "give a batch up that is failed at when it is older, from 1s (default: never)")
 	f.BoolVar(&to.Bisect, "bisect", false, "find the record at fault: hand a batch that failed over in halves, and give up single records only")
@@ -65,11 +67,11 @@ func (g *giveUpFlags) apply(to *weir.GiveUp, handled bool) error {
 	if given("dead-per-minute") && to.PerMinute == 0 {
 		to.PerMinute = -1
 	}
-	place, err := parsePlace(g.dead)
+	place, err := deadletters.Parse(g.dead)
 	if err != nil {
 		return err
 	}
-	if g.asLambda && place.kind != placeQueue && place.kind != placeS3 {
+	if g.asLambda && place.Kind != deadletters.Queue && place.Kind != deadletters.S3 {
 		return cli.Usagef("--dead-format lambda is for a queue or a bucket, where Lambda's event source writes: use --dead sqs:URL or s3://BUCKET/PREFIX, or leave it out")
 	}
 	g.place, to.To = place, &g.letters
@@ -78,16 +80,16 @@ func (g *giveUpFlags) apply(to *weir.GiveUp, handled bool) error {
 
 // open opens the place of the letters, if there is one. What is wrong with it shows here: it should
 // not be found out when a record is at stake.
-func (g *giveUpFlags) open(ctx context.Context, t cli.Terminal, f *awsFlags, streams []string, form func() (deadletter.Lambda, error)) error {
-	if g.place.kind == "" {
+func (g *giveUpFlags) open(ctx context.Context, t cli.Terminal, f *awsconf.Flags, streams []string, form func() (deadletter.Lambda, error)) error {
+	if g.place.Kind == "" {
 		return nil
 	}
-	letters, err := g.place.open(ctx, t, f, true, streams...)
+	letters, err := g.place.Open(ctx, t, f, true, streams...)
 	if err == nil && g.asLambda {
-		err = letters.inLambdasForm(form)
+		err = letters.InLambdasForm(form)
 	}
 	if err == nil {
-		err = letters.check(ctx, f.wait, letters.writable)
+		err = letters.Check(ctx, f.Wait, letters.Writable)
 	}
 	g.letters = letters
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/weir-go/weir"
 	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/cmd/weir/internal/shellexec"
 	"github.com/weir-go/weir/lambda"
 )
 
@@ -176,7 +177,7 @@ func (o *consumeOptions) functions(t cli.Terminal, region string) *functions {
 		arn: "arn:aws:lambda:" + region + ":000000000000:function:" + o.app,
 	}
 	dir, _ := os.Getwd()
-	fs.env = append(environment(false),
+	fs.env = append(shellexec.Environment(false),
 		"AWS_LAMBDA_FUNCTION_NAME="+o.app, "AWS_LAMBDA_FUNCTION_VERSION=$LATEST", "AWS_LAMBDA_FUNCTION_MEMORY_SIZE="+strconv.Itoa(o.lambda.limits.megabytes()),
 		"AWS_LAMBDA_LOG_GROUP_NAME=/aws/lambda/"+o.app, "AWS_LAMBDA_LOG_STREAM_NAME="+strconv.Itoa(os.Getpid()),
 		"AWS_LAMBDA_INITIALIZATION_TYPE=on-demand", "AWS_REGION="+region, "AWS_DEFAULT_REGION="+region)
@@ -299,17 +300,17 @@ func (f *function) start(ctx context.Context) error {
 	life, kill := context.WithCancel(context.Background())
 	asked := new(bool)
 	f.api, f.kill, f.asked, f.exited, f.why = api, kill, asked, make(chan struct{}), nil
-	cmd := shell(life, f.of.command)
+	cmd := shellexec.Shell(life, f.of.command)
 	cmd.Env = append(f.of.env[:len(f.of.env):len(f.of.env)], "AWS_LAMBDA_RUNTIME_API="+api.Addr())
 	out := &prefixed{w: &f.output, prefix: fmt.Sprintf("[function %d] ", f.number)}
 	cmd.Stdout, cmd.Stderr = out, out
-	ownGroup(cmd)
-	cmd.Cancel = func() error { return endGroup(cmd, !*asked) }
-	cmd.WaitDelay = grace
+	shellexec.OwnGroup(cmd)
+	cmd.Cancel = func() error { return shellexec.EndGroup(cmd, !*asked) }
+	cmd.WaitDelay = shellexec.Grace
 	go func() { // ends with the process, which end sees to
 		defer close(f.exited)
 		f.why = f.of.bounded(cmd, f.number)
-		_ = endGroup(cmd, true) // what is left of it
+		_ = shellexec.EndGroup(cmd, true) // what is left of it
 		out.flush()
 		api.Close()
 	}()

@@ -15,6 +15,7 @@ import (
 
 	"github.com/weir-go/weir/cmd/weir/internal/cli"
 	"github.com/weir-go/weir/cmd/weir/internal/clitest"
+	"github.com/weir-go/weir/cmd/weir/internal/records"
 )
 
 func TestAnEmulatorsFunctionIsInvoked(t *testing.T) {
@@ -142,7 +143,7 @@ func TestLambdasStartingPositions(t *testing.T) {
 		if from != c.want || (err == nil) != (c.want != "") {
 			t.Errorf("%s, %s: %q, %v", c.position, c.at, from, err)
 		}
-		if _, err := parseFrom(from, time.Now()); c.want != "" && err != nil {
+		if _, err := records.ParseFrom(from, time.Now()); c.want != "" && err != nil {
 			t.Errorf("--from %s: %v", from, err)
 		}
 	}

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/weir-go/weir/cmd/weir/internal/shellexec"
 )
 
 // memoryEvery is how often the memory of processes is measured.
@@ -108,10 +110,10 @@ func sizeText(n int) string { return strconv.Itoa((n+1<<20-1)>>20) + " MiB" }
 // bounded runs the process of a number until it ends, and returns why it did.
 func (fs *functions) bounded(cmd *exec.Cmd, number int) error {
 	var used atomic.Int64
-	err := runNoted(cmd, func() {
+	err := shellexec.Run(cmd, func() {
 		fs.memory.watch(cmd.Process.Pid, func(n int) {
 			used.Store(int64(n))
-			_ = endGroup(cmd, true)
+			_ = shellexec.EndGroup(cmd, true)
 		})
 	})
 	if cmd.Process != nil {

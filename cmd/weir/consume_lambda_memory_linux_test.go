@@ -12,6 +12,7 @@ import (
 
 	"github.com/weir-go/weir/cmd/weir/internal/cli"
 	"github.com/weir-go/weir/cmd/weir/internal/clitest"
+	"github.com/weir-go/weir/cmd/weir/internal/shellexec"
 )
 
 func TestTheStatOfAProcess(t *testing.T) {
@@ -48,12 +49,12 @@ func FuzzParseStat(f *testing.F) {
 // What a process that was started by another of the group uses counts, too.
 func TestTheMemoryOfAGroupIsThatOfAllItsProcesses(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), "/bin/sh", "-c", "sleep 100 & sleep 100; :")
-	ownGroup(cmd)
+	shellexec.OwnGroup(cmd)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	defer func() {
-		_ = endGroup(cmd, true)
+		_ = shellexec.EndGroup(cmd, true)
 		_ = cmd.Wait()
 	}()
 	for end := time.Now().Add(time.Minute); ; {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/cmd/weir/internal/shellexec"
 )
 
 const (
@@ -95,7 +96,7 @@ func (o *outputs) tellDropped() {
 // program.
 func (o *outputs) close() {
 	close(o.ended)
-	late := time.NewTimer(grace)
+	late := time.NewTimer(shellexec.Grace)
 	defer late.Stop()
 	select {
 	case <-o.done:

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weir-go/weir/cmd/weir/internal/clitest"
+	"github.com/weir-go/weir/cmd/weir/internal/shellexec"
 )
 
 func TestHowMuchAProcessMayWrite(t *testing.T) {
@@ -92,7 +93,7 @@ func TestOutputThatNobodyReadsIsDropped(t *testing.T) {
 			_, _ = p.Write(line)
 		}
 		began := time.Now()
-		if o.close(); time.Since(began) != grace {
+		if o.close(); time.Since(began) != shellexec.Grace {
 			t.Errorf("it ended after %v", time.Since(began))
 		}
 		_ = r.Close() // as at the end of the program

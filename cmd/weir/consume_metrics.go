@@ -9,6 +9,7 @@ import (
 
 	"github.com/weir-go/weir"
 	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/cmd/weir/internal/serve"
 	"github.com/weir-go/weir/emfweir"
 	"github.com/weir-go/weir/promweir"
 )
@@ -37,7 +38,7 @@ func (f *metricsFlags) check(cmd *cobra.Command) (err error) {
 		}
 		return nil
 	}
-	f.addr, err = servingAddr("--metrics", f.addr)
+	f.addr, err = serve.Addr("--metrics", f.addr)
 	return err
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/weir-go/weir"
 	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/cmd/weir/internal/serve"
 )
 
 // observers are what a worker tells over HTTP.
@@ -63,7 +64,7 @@ func (o observers) serve(ctx context.Context, t cli.Terminal, c *atomic.Pointer[
 func serveHTTP(ctx context.Context, t cli.Terminal, flag, what, addr, paths string, h http.Handler) (stop func() error, err error) {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
 	if err != nil {
-		return nil, listenError(flag, addr, err)
+		return nil, serve.ListenError(flag, addr, err)
 	}
 	server := &http.Server{
 		Handler:           h,
@@ -72,7 +73,7 @@ func serveHTTP(ctx context.Context, t cli.Terminal, flag, what, addr, paths stri
 	}
 	done := make(chan error, 1)
 	go func() { done <- server.Serve(listener) }()
-	t.Note("%s", servingNote(what, listener.Addr(), paths))
+	t.Note("%s", serve.Note(what, listener.Addr(), paths))
 	return func() error {
 		err := errors.Join(server.Close(), <-done)
 		if errors.Is(err, http.ErrServerClosed) {

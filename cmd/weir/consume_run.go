@@ -13,44 +13,45 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/cli"
 	"github.com/weir-go/weir/cmd/weir/internal/explain"
 	"github.com/weir-go/weir/cmd/weir/internal/peers"
+	"github.com/weir-go/weir/cmd/weir/internal/stores"
 	"github.com/weir-go/weir/deadletter"
 	"github.com/weir-go/weir/store/dynamostore"
 	"github.com/weir-go/weir/store/memstore"
 )
 
 func (o *consumeOptions) registerWait(cmd *cobra.Command) {
-	cmd.Flags().BoolVar(&o.aws.wait, "wait", false, "go on until the service and the store answer, however long that takes, instead of ending after --connect-timeout")
+	cmd.Flags().BoolVar(&o.aws.Wait, "wait", false, "go on until the service and the store answer, however long that takes, instead of ending after --connect-timeout")
 }
 
 // begin asks the streams and the store, and returns the store. A worker goes on whatever fails, for
 // as long as it takes. So what is wrong from the start shows here; with --wait an outage is not
 // wrong.
-func (o *consumeOptions) begin(ctx context.Context, t cli.Terminal, client *kinesis.Client, url storeURL) (openStore, error) {
+func (o *consumeOptions) begin(ctx context.Context, t cli.Terminal, client *kinesis.Client, url stores.URL) (stores.Store, error) {
 	if o.new.given {
-		err := peers.Persist(ctx, o.aws.wait, o.aws.service, func() error { return o.new.makeAll(ctx, t, o.aws.patient(client), o.streams) })
+		err := peers.Persist(ctx, o.aws.Wait, o.aws.Service, func() error { return o.new.makeAll(ctx, t, o.aws.Patient(client), o.streams) })
 		if err != nil {
-			return openStore{}, err
+			return stores.Store{}, err
 		}
 	}
-	if err := o.aws.greet(ctx, client, o.streams...); err != nil {
-		return openStore{}, err
+	if err := o.aws.Greet(ctx, client, o.streams...); err != nil {
+		return stores.Store{}, err
 	}
-	store, err := url.open(ctx, t, &o.aws, true, false)
+	store, err := url.Open(ctx, t, &o.aws, true, false)
 	if err != nil {
 		return store, err
 	}
-	err = peers.Persist(ctx, o.aws.wait, store.peer, func() error {
+	err = peers.Persist(ctx, o.aws.Wait, store.Peer, func() error {
 		if o.newTable {
-			if err := store.create(ctx); err != nil {
+			if err := store.Create(ctx); err != nil {
 				return err
 			}
 			if table, ok := store.Store.(*dynamostore.Store); ok {
-				if err := store.tellDifferences(ctx, t, table); err != nil {
+				if err := store.TellDifferences(ctx, t, table); err != nil {
 					return err
 				}
 			}
 		}
-		_, err := store.view(ctx, o.app)
+		_, err := store.ReadApp(ctx, o.app)
 		return err
 	})
 	if err != nil {
@@ -59,13 +60,13 @@ func (o *consumeOptions) begin(ctx context.Context, t cli.Terminal, client *kine
 	return store, err
 }
 
-func (o *consumeOptions) run(ctx context.Context, t cli.Terminal, url storeURL, from weir.Position) (err error) {
+func (o *consumeOptions) run(ctx context.Context, t cli.Terminal, url stores.URL, from weir.Position) (err error) {
 	log := o.log.Handler(t.Err)
 	if o.log == cli.LogJSON {
 		cli.SpeakThrough(t, log, o.app, o.worker)
 	}
-	o.aws.http2, o.aws.reads = o.fanOut.on, true
-	client, err := o.aws.kinesis(ctx, t)
+	o.aws.HTTP2, o.aws.Reads = o.fanOut.on, true
+	client, err := o.aws.Kinesis(ctx, t)
 	if err != nil {
 		return err
 	}
@@ -107,7 +108,7 @@ func (o *consumeOptions) run(ctx context.Context, t cli.Terminal, url storeURL, 
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	if url.kind == storeMemory {
+	if url.Kind == stores.Memory {
 		t.Note("the store is memory: no other worker shares it, and the progress is forgotten at the end")
 	}
 	consumer, err := weir.New(client, store.Store, options)
@@ -121,7 +122,7 @@ func (o *consumeOptions) run(ctx context.Context, t cli.Terminal, url storeURL, 
 }
 
 // ended returns the error of a command whose worker has returned err.
-func ended(t cli.Terminal, store openStore, err error) error {
+func ended(t cli.Terminal, store stores.Store, err error) error {
 	broken := explain.NotKept(err)
 	if errors.Is(err, syscall.EPIPE) {
 		t.Note("standard output was closed: stopped; what was not read from it will be handled again")
@@ -130,5 +131,5 @@ func ended(t cli.Terminal, store openStore, err error) error {
 	if broken != nil {
 		return broken
 	}
-	return store.trouble(err)
+	return store.Explain(err)
 }

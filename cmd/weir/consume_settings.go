@@ -14,6 +14,7 @@ import (
 
 	"github.com/weir-go/weir"
 	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/cmd/weir/internal/records"
 	"github.com/weir-go/weir/internal/fanout"
 )
 
@@ -55,7 +56,7 @@ func registerSettings(cmd *cobra.Command, o *weir.Options) {
 		"how many workers have to die one after the other at one checkpoint until records there are handled one at a time, 1 to 1000; -1 is never (default 2)")
 	f.Var(&cli.Number[float64]{To: &o.Weight, Parse: cli.ParseFloat, Low: math.SmallestNonzeroFloat64, High: math.MaxFloat64, Want: "a number above 0"}, "weight",
 		"this worker's share of the shards, relative to the others (default 1)")
-	registerReadShare(cmd, &o.ReadShare)
+	records.RegisterReadShare(cmd, &o.ReadShare)
 	f.BoolVar(&o.NoHistory, "no-history", false, "do not keep in the store how this worker's shards stand, a write a minute, which \"weir dashboard\" shows for 3 hours")
 	f.BoolVar(&o.RemoveFanOut, "remove-fan-out", false, "the last worker that stops removes the consumer of --fan-out, so that it costs nothing while nobody runs; one given by its ARN stays")
 	cli.Choose(cmd, "aggregates", &o.Aggregates, "what becomes of records that the KPL has packed into one: unpack, unpack-own (without those whose keys belong to another shard) or keep-packed",
@@ -66,7 +67,7 @@ func registerSettings(cmd *cobra.Command, o *weir.Options) {
 		cli.Word("fail", weir.FailExpired, "the shard stays where it is, until somebody decides"),
 		cli.Word("oldest", weir.OldestExpired, "with the oldest record there is"),
 		cli.Word("latest", weir.LatestExpired, "with what arrives from then on"))
-	registerWire(cmd, &o.Wire)
+	records.RegisterWire(cmd, &o.Wire)
 }
 
 func parseSuspect(s string) (int, error) {

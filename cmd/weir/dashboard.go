@@ -7,11 +7,15 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/cmd/weir/internal/serve"
+	"github.com/weir-go/weir/cmd/weir/internal/shardlag"
+	"github.com/weir-go/weir/cmd/weir/internal/stores"
+	"github.com/weir-go/weir/cmd/weir/internal/target"
 	"github.com/weir-go/weir/dashboard"
 )
 
 type dashboardOptions struct {
-	target
+	target.Flags
 	addr      string
 	hosts     []string
 	noKinesis bool
@@ -52,15 +56,15 @@ shown can be handed to a command, one after the other for 50 s at most, as "weir
   weir dashboard --store dynamodb:weir --allow-writes --behind-auth --host tools.example.com`,
 		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			url, err := o.url(cmd)
+			url, err := o.URL(cmd)
 			if err != nil {
 				return err
 			}
-			if o.addr, err = servingAddr("--addr", o.addr); err != nil {
+			if o.addr, err = serve.Addr("--addr", o.addr); err != nil {
 				return err
 			}
 			for _, h := range o.hosts {
-				if !hostForm.MatchString(h) {
+				if !serve.HostForm.MatchString(h) {
 					return cli.Usagef("--host %q: give a name alone, such as weir.example.com", h)
 				}
 			}
@@ -73,7 +77,7 @@ shown can be handed to a command, one after the other for 50 s at most, as "weir
 			return o.run(cmd.Context(), t, url)
 		},
 	}
-	o.registerStore(cmd)
+	o.RegisterStore(cmd)
 	cmd.Flags().StringVar(&o.addr, "addr", "127.0.0.1:4568", "`ADDR` to listen on; a port alone is on this machine, port 0 is any free one")
 	cmd.Flags().StringArrayVar(&o.hosts, "host", nil, "a `NAME` by which a reverse proxy on this machine passes requests on; may be repeated")
 	cmd.Flags().BoolVar(&o.noKinesis, "no-kinesis", false, "ask Kinesis for nothing: neither shards nor lag are shown then but what the store knows")
@@ -82,31 +86,31 @@ shown can be handed to a command, one after the other for 50 s at most, as "weir
 	return cmd
 }
 
-func (o *dashboardOptions) run(ctx context.Context, t cli.Terminal, url storeURL) error {
-	store, err := url.open(ctx, t, &o.aws, false, false)
+func (o *dashboardOptions) run(ctx context.Context, t cli.Terminal, url stores.URL) error {
+	store, err := url.Open(ctx, t, &o.AWS, false, false)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = store.Close() }() // only read from
-	if _, err := store.view(ctx, "weir"); err != nil {
+	if _, err := store.ReadApp(ctx, "weir"); err != nil {
 		return err
 	}
 	options := dashboard.Options{Hosts: o.hosts}
 	if !o.noKinesis {
-		client, err := o.aws.kinesis(ctx, t)
+		client, err := o.AWS.Kinesis(ctx, t)
 		switch {
 		case ctx.Err() != nil:
 			return nil
 		case err != nil:
 			return fmt.Errorf("%w; with --no-kinesis the page shows what the store knows", err)
 		}
-		options.Kinesis, options.Lags = client, lagsFrom(client)
+		options.Kinesis, options.Lags = client, shardlag.Asker(client)
 	}
-	closeLetters, err := o.letters.open(ctx, t, &o.aws, &options)
+	closeLetters, err := o.letters.open(ctx, t, &o.AWS, &options)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = closeLetters() }() // each mark is written by itself
 	o.writes.allow(t, &options)
-	return o.writes.serve(ctx, t, o.addr, dashboard.Handler(shownStore{store}, options))
+	return o.writes.serve(ctx, t, o.addr, dashboard.Handler(stores.Shown{Store: store}, options))
 }

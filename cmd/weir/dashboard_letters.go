@@ -5,7 +5,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weir-go/weir/cmd/weir/internal/awsconf"
 	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/cmd/weir/internal/deadletters"
+	"github.com/weir-go/weir/cmd/weir/internal/shellexec"
 	"github.com/weir-go/weir/dashboard"
 	"github.com/weir-go/weir/deadletter"
 )
@@ -19,16 +22,16 @@ type pageLetters struct {
 }
 
 func (p *pageLetters) register(cmd *cobra.Command) {
-	registerDead(cmd, &p.dead, "show letters of records that were given up")
+	deadletters.Register(cmd, &p.dead, "show letters of records that were given up")
 	cmd.Flags().StringVar(&p.exec, "retry-exec", "", "shell `COMMAND` that handles a letter again when the page is asked to, as \"weir dead retry --exec\" does")
 	p.records = cli.FormatText
 	cmd.Flags().Var(&p.records, "input", "what that command gets: text is the data, json an object about the record")
 	cli.MustComplete(cmd, "input", "text\tthe data", "json\tan object about the record")
-	registerExecCredentials(cmd, &p.credentials)
+	shellexec.RegisterCredentials(cmd, &p.credentials)
 }
 
 func (p *pageLetters) check(cmd *cobra.Command, writes bool) error {
-	if place, err := parsePlace(p.dead); err == nil && place.kind == placeQueue && !cmd.Flags().Changed("dead") {
+	if place, err := deadletters.Parse(p.dead); err == nil && place.Kind == deadletters.Queue && !cmd.Flags().Changed("dead") {
 		p.dead = "" // a worker's, by the environment: a queue cannot be listed
 	}
 	switch {
@@ -43,7 +46,7 @@ func (p *pageLetters) check(cmd *cobra.Command, writes bool) error {
 }
 
 // open has a page show the letters, and handle them again if asked to, until close.
-func (p *pageLetters) open(ctx context.Context, t cli.Terminal, flags *awsFlags, o *dashboard.Options) (close func() error, err error) {
+func (p *pageLetters) open(ctx context.Context, t cli.Terminal, flags *awsconf.Flags, o *dashboard.Options) (close func() error, err error) {
 	if p.dead == "" {
 		return func() error { return nil }, nil
 	}
@@ -52,15 +55,15 @@ func (p *pageLetters) open(ctx context.Context, t cli.Terminal, flags *awsFlags,
 	if err != nil {
 		return nil, err
 	}
-	o.Letters = letters.box
+	o.Letters = letters.Box
 	switch {
 	case p.exec == "":
-	case letters.unmarked:
+	case letters.Unmarked:
 		_ = letters.Close() // nothing was written
 		return nil, cli.Usagef("letters in a stream cannot be handled again by the page: a stream keeps no marks, so each would be handled again each time; leave out --retry-exec, and use \"weir dead retry\"")
 	default:
-		to := executor{t, p.exec, p.records, p.credentials}
-		o.RetryLetter = func(ctx context.Context, i deadletter.Item) error { return to.letter(ctx, &i) }
+		to := shellexec.Handler{Terminal: t, Command: p.exec, Format: p.records, Credentials: p.credentials}
+		o.RetryLetter = func(ctx context.Context, i deadletter.Item) error { return to.Letter(ctx, &i) }
 	}
 	return letters.Close, nil
 }

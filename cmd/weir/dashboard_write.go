@@ -14,7 +14,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weir-go/weir/cmd/weir/internal/awsconf"
 	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/cmd/weir/internal/serve"
+	"github.com/weir-go/weir/cmd/weir/internal/target"
 	"github.com/weir-go/weir/dashboard"
 )
 
@@ -37,7 +40,7 @@ var headerForm = regexp.MustCompile(`^[a-zA-Z0-9-]{1,64}$`)
 
 func (p *pageWrites) check(cmd *cobra.Command, addr string) error {
 	switch {
-	case p.on && !p.behindAuth && !isLoopback("http://"+addr):
+	case p.on && !p.behindAuth && !awsconf.IsLoopback("http://"+addr):
 		return cli.Usagef("--allow-writes with --addr %s lets whoever reaches that change things without a password: put a proxy that asks for one in front, and say so with --behind-auth", addr)
 	case cmd.Flags().Changed("user-header") && !p.behindAuth:
 		return cli.Usagef("--user-header is believed behind a proxy only: give --behind-auth, too, if there is one")
@@ -100,14 +103,14 @@ func (p *pageWrites) named(r *http.Request) (string, error) {
 
 // serve serves the page until ctx ends.
 func (p *pageWrites) serve(ctx context.Context, t cli.Terminal, addr string, page http.Handler) error {
-	open := withoutPassword
+	open := serve.WithoutPassword
 	switch {
 	case p.on && p.behindAuth:
 		open = fmt.Sprintf("whoever reaches it past the proxy can name anybody in %s, and change things", p.userHeader)
 	case p.behindAuth:
 		open = "whoever reaches it past the proxy needs no password"
 	}
-	return serveUntil(ctx, t, addr, page, open, func(addr string) string {
+	return serve.Until(ctx, t, addr, page, open, func(addr string) string {
 		text := fmt.Sprintf("the page is at http://%s/", addr)
 		if p.on {
 			text += ", and changes things"
@@ -120,7 +123,7 @@ func (p *pageWrites) serve(ctx context.Context, t cli.Terminal, addr string, pag
 func saveProgress(dir, app string, progress []byte, now time.Time) (string, error) {
 	const tries = 100 // in one second
 	for n := range tries {
-		path := filepath.Join(dir, dumpName(app, now, n))
+		path := filepath.Join(dir, target.DumpName(app, now, n))
 		err := cli.WriteNew(path, func(f *os.File) error {
 			_, err := f.Write(progress)
 			return err

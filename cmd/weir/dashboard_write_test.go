@@ -13,6 +13,7 @@ import (
 
 	"github.com/weir-go/weir/cmd/weir/internal/cli"
 	"github.com/weir-go/weir/cmd/weir/internal/clitest"
+	"github.com/weir-go/weir/cmd/weir/internal/target"
 	"github.com/weir-go/weir/internal/dump"
 	"github.com/weir-go/weir/lease"
 )
@@ -162,7 +163,7 @@ func TestProgressIsNeverWrittenOver(t *testing.T) {
 	if _, err := saveProgress(filepath.Join(dir, "gone"), "a", nil, now); err == nil || !strings.Contains(err.Error(), "cannot be made") {
 		t.Errorf("into nowhere: %v", err)
 	}
-	if _, err := dumpProgress("a", lease.View{}, filepath.Join(dir, "weir-a_b-"+now.UTC().Format("20060102T150405Z")+".ndjson"), now); err == nil || !strings.Contains(err.Error(), "exists already") {
+	if _, err := target.DumpProgress("a", lease.View{}, filepath.Join(dir, "weir-a_b-"+now.UTC().Format("20060102T150405Z")+".ndjson"), now); err == nil || !strings.Contains(err.Error(), "exists already") {
 		t.Errorf("over a file: %v", err)
 	}
 }

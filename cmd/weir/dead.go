@@ -14,8 +14,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weir-go/weir/cmd/weir/internal/awsconf"
 	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/cmd/weir/internal/deadletters"
 	"github.com/weir-go/weir/cmd/weir/internal/explain"
+	"github.com/weir-go/weir/cmd/weir/internal/records"
 	"github.com/weir-go/weir/deadletter"
 )
 
@@ -46,7 +49,7 @@ are letters of several.`,
 // letterFlags are where letters are and which of them a command is about.
 type letterFlags struct {
 	dead         string
-	aws          awsFlags
+	aws          awsconf.Flags
 	filter       deadletter.Filter
 	reason       string
 	states       []string
@@ -61,7 +64,7 @@ func (l *letterFlags) register(cmd *cobra.Command, states string) {
 	f := cmd.Flags()
 	registerLetterApp(cmd, &l.filter.App)
 	f.StringVar(&l.filter.Stream, "stream", "", "letters of this stream only, by `NAME`")
-	f.StringVar(&l.shard, "shard", "", "letters of this shard only, by `ID` "+shardHelp)
+	f.StringVar(&l.shard, "shard", "", "letters of this shard only, by `ID` "+records.ShardHelp)
 	f.StringVar(&l.filter.Key, "key", "", "letters with this partition `KEY` only")
 	f.StringVar(&l.filter.Error, "error", "", "letters only whose error, or its type, contains this `TEXT`")
 	f.StringVar(&l.reason, "reason", "", "letters given up for this `REASON` only: rejected, attempts, age or killed")
@@ -79,35 +82,35 @@ func registerLetterApp(cmd *cobra.Command, to *string) {
 }
 
 func (l *letterFlags) registerPlace(cmd *cobra.Command) {
-	registerDead(cmd, &l.dead, "where the letters are")
-	l.aws.register(cmd, false)
-	l.aws.role.register(cmd)
+	deadletters.Register(cmd, &l.dead, "where the letters are")
+	l.aws.Register(cmd, false)
+	l.aws.Role.Register(cmd)
 }
 
 // open opens the letters.
-func (l *letterFlags) open(ctx context.Context, t cli.Terminal, write bool) (openLetters, error) {
-	place, err := parsePlace(l.dead)
+func (l *letterFlags) open(ctx context.Context, t cli.Terminal, write bool) (deadletters.Letters, error) {
+	place, err := deadletters.Parse(l.dead)
 	if err != nil {
-		return openLetters{}, err
+		return deadletters.Letters{}, err
 	}
-	if place.kind == placeQueue {
-		return openLetters{}, cli.Usagef("a queue cannot be listed, and keeps no marks: use \"weir dead peek\" to look at letters in %s, and \"weir dead retry\" to take them out", place)
+	if place.Kind == deadletters.Queue {
+		return deadletters.Letters{}, cli.Usagef("a queue cannot be listed, and keeps no marks: use \"weir dead peek\" to look at letters in %s, and \"weir dead retry\" to take them out", place)
 	}
-	if place.kind == placeStream {
+	if place.Kind == deadletters.Stream {
 		if len(l.states) > 0 {
-			return openLetters{}, cli.Usagef("--state is not for %s: a stream keeps no marks, so all its letters are kept", place)
+			return deadletters.Letters{}, cli.Usagef("--state is not for %s: a stream keeps no marks, so all its letters are kept", place)
 		}
 		write = false // nothing is put there
 	}
-	letters, err := place.open(ctx, t, &l.aws, false)
+	letters, err := place.Open(ctx, t, &l.aws, false)
 	if err != nil {
 		return letters, err
 	}
-	look := letters.readable
+	look := letters.Readable
 	if write {
-		look = letters.writable
+		look = letters.Writable
 	}
-	if err := letters.check(ctx, false, look); err != nil {
+	if err := letters.Check(ctx, false, look); err != nil {
 		return letters, errors.Join(err, letters.Close())
 	}
 	return letters, nil
@@ -122,7 +125,7 @@ func (l *letterFlags) choose(cmd *cobra.Command, ids []string, states ...deadlet
 	f, now := &l.filter, time.Now()
 	if l.shard != "" {
 		of := ""
-		if f.Shard, of, err = parseShard(l.shard); err != nil {
+		if f.Shard, of, err = records.ParseShard(l.shard); err != nil {
 			return false, err
 		}
 		if of != "" && f.Stream != "" && of != f.Stream {
@@ -159,9 +162,9 @@ func (l *letterFlags) choose(cmd *cobra.Command, ids []string, states ...deadlet
 // chosen returns the letters that the flags choose. It reports and counts the letters that it
 // cannot read. If one is set, it refuses letters of several applications unless --app chooses an
 // application.
-func (l *letterFlags) chosen(ctx context.Context, t cli.Terminal, letters openLetters, one bool) (items []deadletter.Item, unread int, err error) {
+func (l *letterFlags) chosen(ctx context.Context, t cli.Terminal, letters deadletters.Letters, one bool) (items []deadletter.Item, unread int, err error) {
 	seen, known, apps := map[string]bool{}, map[string]bool{}, map[string]bool{}
-	for i, err := range letters.box.Items(ctx) {
+	for i, err := range letters.Box.Items(ctx) {
 		if err != nil {
 			if ctx.Err() != nil {
 				return nil, 0, context.Cause(ctx)
@@ -170,7 +173,7 @@ func (l *letterFlags) chosen(ctx context.Context, t cli.Terminal, letters openLe
 			unread++
 			continue
 		}
-		if letters.unmarked && seen[i.ID] {
+		if letters.Unmarked && seen[i.ID] {
 			continue // put twice
 		}
 		apps[i.App] = true
@@ -192,16 +195,16 @@ func (l *letterFlags) chosen(ctx context.Context, t cli.Terminal, letters openLe
 		}
 	}
 	if l.filter.App != "" && !apps[l.filter.App] && len(apps) > 0 {
-		t.Note("%s has no letter of application %s, only of %s", letters.place, l.filter.App, appNames(apps))
+		t.Note("%s has no letter of application %s, only of %s", letters.Place, l.filter.App, appNames(apps))
 	}
 	if one && l.filter.App == "" && len(apps) > 1 {
-		return nil, unread, severalApps(letters.place, apps)
+		return nil, unread, severalApps(letters.Place, apps)
 	}
 	return items, unread, nil
 }
 
 // severalApps returns the error of a command that changes letters of one application only.
-func severalApps(place letterPlace, apps map[string]bool) error {
+func severalApps(place deadletters.Place, apps map[string]bool) error {
 	return cli.Usagef("%s has letters of %s: choose one with --app (%s)", place, cli.Count(len(apps), "application"), appNames(apps))
 }
 
@@ -267,12 +270,12 @@ A line of a file, or another letter, that cannot be read is told on standard err
 						return err
 					}
 				}
-				return letters.unreadable(unread)
+				return letters.Unreadable(unread)
 			}
 			if _, err := fmt.Fprint(t.Out, lettersText(items)); err != nil {
 				return err
 			}
-			return letters.unreadable(unread)
+			return letters.Unreadable(unread)
 		},
 	}
 	l.register(cmd, "kept and begun")
@@ -336,7 +339,7 @@ one of several applications that gave the record up.`,
 					apps[i.App] = true
 				}
 				if len(apps) > 1 {
-					return severalApps(letters.place, apps)
+					return severalApps(letters.Place, apps)
 				}
 			}
 			if payload {

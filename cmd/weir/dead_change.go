@@ -14,8 +14,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 	"github.com/spf13/cobra"
 
+	"github.com/weir-go/weir/cmd/weir/internal/awsconf"
 	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/cmd/weir/internal/deadletters"
 	"github.com/weir-go/weir/cmd/weir/internal/explain"
+	"github.com/weir-go/weir/cmd/weir/internal/shellexec"
 	"github.com/weir-go/weir/deadletter"
 )
 
@@ -76,22 +79,22 @@ func (c *letterChange) run(ctx context.Context, cmd *cobra.Command, t cli.Termin
 		return err
 	}
 	if len(items) == 0 {
-		return errors.Join(c.report(t, changed{}, "No letters: nothing to do.\n"), letters.unreadable(unread))
+		return errors.Join(c.report(t, changed{}, "No letters: nothing to do.\n"), letters.Unreadable(unread))
 	}
 	if c.dry {
-		return errors.Join(c.report(t, changed{Letters: len(items)}, lettersText(items)), letters.unreadable(unread))
+		return errors.Join(c.report(t, changed{Letters: len(items)}, lettersText(items)), letters.Unreadable(unread))
 	}
 	if !c.yes {
 		fmt.Fprint(t.Err, lettersText(items[:min(len(items), 20)]), andMore(len(items)-20))
-		if letters.unmarked {
+		if letters.Unmarked {
 			warning += " A stream keeps no marks: those that were handled before are handled again, and these will be the next time."
 		}
 		if err := cli.Confirm(ctx, t, fmt.Sprintf("This will %s %s.%s", c.verb, cli.Count(len(items), "letter"), warning), c.verb); err != nil {
 			return err
 		}
 	}
-	o, err := do(letters.box, items)
-	return errors.Join(c.tell(t, len(items), o), err, letters.unreadable(unread))
+	o, err := do(letters.Box, items)
+	return errors.Join(c.tell(t, len(items), o), err, letters.Unreadable(unread))
 }
 
 // tell says what was done to n letters.
@@ -135,7 +138,7 @@ chooses one.`,
   weir dead drop --dead file:dead.ndjson --all --yes`,
 		RunE: func(cmd *cobra.Command, ids []string) error {
 			ctx := cmd.Context()
-			if strings.HasPrefix(c.dead, string(placeStream)+":") {
+			if strings.HasPrefix(c.dead, string(deadletters.Stream)+":") {
 				return cli.Usagef("letters in a stream cannot be dropped: the stream keeps them until its retention is over, and no longer")
 			}
 			return c.run(ctx, cmd, t, ids, "", func(box deadletter.Box, items []deadletter.Item) (deadletter.Outcome, error) {
@@ -186,7 +189,7 @@ func deadRetryCommand(t cli.Terminal) *cobra.Command {
 		records  cli.Format
 
 		credentials bool
-		results     execResultsFlag
+		results     shellexec.ResultsFlag
 	)
 	cmd := &cobra.Command{
 		Use:   "retry --dead PLACE --exec COMMAND (ID ... | --all)",
@@ -217,27 +220,27 @@ first, gives all others back, and then names their applications and exits with a
 			case (exec == "") == (toStream == ""):
 				return cli.Usagef("%s hands letters to a command or to a stream: give --exec or --to-stream", cmd.CommandPath())
 			case toStream != "":
-				if err := checkStreams(toStream); err != nil {
+				if err := awsconf.CheckStreams(toStream); err != nil {
 					return err
 				}
 				warning = fmt.Sprintf(" Every application that reads %s gets them again, behind what has arrived meanwhile.", toStream)
 			}
-			if err := results.apply(cmd, exec, "input", &records); err != nil {
+			if err := results.Apply(cmd, exec, "input", &records); err != nil {
 				return err
 			}
 			handler := func() (letterHandler, error) {
 				if toStream != "" {
 					return intoStream(ctx, t, &c.aws, toStream)
 				}
-				to := executor{t, exec, records, credentials}
+				to := shellexec.Handler{Terminal: t, Command: exec, Format: records, Credentials: credentials}
 				return func(ctx context.Context, i deadletter.Item) error {
-					if results.on {
-						return asking{to}.letter(ctx, &i)
+					if results.On {
+						return shellexec.PerRecord{Handler: to}.Letter(ctx, &i)
 					}
-					return to.letter(ctx, &i)
+					return to.Letter(ctx, &i)
 				}, nil
 			}
-			if strings.HasPrefix(c.dead, string(placeQueue)+":") {
+			if strings.HasPrefix(c.dead, string(deadletters.Queue)+":") {
 				return c.fromQueue(ctx, cmd, t, ids, warning, handler)
 			}
 			return c.run(ctx, cmd, t, ids, warning, func(box deadletter.Box, items []deadletter.Item) (deadletter.Outcome, error) {
@@ -263,8 +266,8 @@ first, gives all others back, and then names their applications and exits with a
 	}
 	c.register(cmd)
 	cmd.Flags().StringVar(&exec, "exec", "", "shell `COMMAND` that handles each letter")
-	registerExecCredentials(cmd, &credentials)
-	results.register(cmd)
+	shellexec.RegisterCredentials(cmd, &credentials)
+	results.Register(cmd)
 	cmd.Flags().StringVar(&toStream, "to-stream", "", "put the records into this stream, by `NAME`")
 	records = cli.FormatText
 	cmd.Flags().Var(&records, "input", "what the command gets: text is the data, json an object about the record")
@@ -288,8 +291,8 @@ func (h letterHandler) told(ctx context.Context, t cli.Terminal, i deadletter.It
 }
 
 // intoStream puts letters into a stream.
-func intoStream(ctx context.Context, t cli.Terminal, flags *awsFlags, name string) (letterHandler, error) {
-	client, err := flags.kinesis(ctx, t)
+func intoStream(ctx context.Context, t cli.Terminal, flags *awsconf.Flags, name string) (letterHandler, error) {
+	client, err := flags.Kinesis(ctx, t)
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/cmd/weir/internal/deadletters"
 )
 
 func deadCreateCommand(t cli.Terminal) *cobra.Command {
@@ -30,26 +31,26 @@ A URL may have ?weir_prefix=P for the name of the table, which is P and "letters
 			if err := cli.Require(cmd, "dead"); err != nil {
 				return err
 			}
-			place, err := parsePlace(l.dead)
+			place, err := deadletters.Parse(l.dead)
 			switch {
 			case err != nil:
 				return err
-			case place.kind != placeServer && place.kind != placeSQLite:
+			case place.Kind != deadletters.Server && place.Kind != deadletters.SQLite:
 				return cli.Usagef("there is nothing to make for %s: tables of databases are made", place)
-			case print && place.kind == placeSQLite:
+			case print && place.Kind == deadletters.SQLite:
 				return cli.Usagef("--print is for Postgres and MySQL: a SQLite file gets its table when it is named")
 			}
-			letters, err := place.open(ctx, t, &l.aws, true)
+			letters, err := place.Open(ctx, t, &l.aws, true)
 			if err != nil {
 				return err
 			}
 			defer func() { err = errors.Join(err, letters.Close()) }()
 			if print {
-				_, err := fmt.Fprintf(t.Out, "%s;\n", letters.table.Schema())
+				_, err := fmt.Fprintf(t.Out, "%s;\n", letters.Table.Schema())
 				return err
 			}
-			err = letters.check(ctx, false, func(ctx context.Context) error {
-				return errors.Join(letters.table.Create(ctx), letters.table.Writable(ctx))
+			err = letters.Check(ctx, false, func(ctx context.Context) error {
+				return errors.Join(letters.Table.Create(ctx), letters.Table.Writable(ctx))
 			})
 			if err != nil {
 				return err

@@ -13,24 +13,25 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/cmd/weir/internal/deadletters"
 	"github.com/weir-go/weir/deadletter"
 	"github.com/weir-go/weir/deadletter/sqsletters"
 )
 
 // openQueue opens the letters in a queue, and asks it about itself.
-func (l *letterFlags) openQueue(ctx context.Context, t cli.Terminal) (letters openLetters, about sqsletters.About, err error) {
-	place, err := parsePlace(l.dead)
-	if err == nil && place.kind != placeQueue {
+func (l *letterFlags) openQueue(ctx context.Context, t cli.Terminal) (letters deadletters.Letters, about sqsletters.About, err error) {
+	place, err := deadletters.Parse(l.dead)
+	if err == nil && place.Kind != deadletters.Queue {
 		err = cli.Usagef("%s is no queue: \"weir dead list\" shows its letters, and takes none", place)
 	}
 	if err != nil {
 		return letters, about, err
 	}
-	if letters, err = place.open(ctx, t, &l.aws, false); err != nil {
+	if letters, err = place.Open(ctx, t, &l.aws, false); err != nil {
 		return letters, about, err
 	}
-	err = letters.check(ctx, false, func(ctx context.Context) (err error) {
-		about, err = letters.queue.About(ctx)
+	err = letters.Check(ctx, false, func(ctx context.Context) (err error) {
+		about, err = letters.Queue.About(ctx)
 		return err
 	})
 	return letters, about, err
@@ -61,7 +62,7 @@ Nobody else receives the letters while they are looked at.`,
 			if about.MaxReceives > 0 {
 				t.Note("this counts as a receive of each letter; the queue moves a letter to its own dead-letter queue when it has been received %s", cli.Count(about.MaxReceives, "time"))
 			}
-			received, err := letters.queue.Peek(cmd.Context(), most)
+			received, err := letters.Queue.Peek(cmd.Context(), most)
 			if out == cli.FormatJSON {
 				to := json.NewEncoder(t.Out)
 				for i := range received {
@@ -139,12 +140,12 @@ func (c *letterChange) fromQueue(ctx context.Context, cmd *cobra.Command, t cli.
 		}
 		return of.Matches(&i)
 	}
-	o, err := letters.queue.Retry(ctx, wants, func(ctx context.Context, i deadletter.Item) error {
+	o, err := letters.Queue.Retry(ctx, wants, func(ctx context.Context, i deadletter.Item) error {
 		tried++
 		return handle.told(ctx, t, i)
 	})
 	if len(apps) > 1 {
-		err = errors.Join(err, severalApps(letters.place, apps))
+		err = errors.Join(err, severalApps(letters.Place, apps))
 	}
 	return errors.Join(c.tell(t, tried, o), err)
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/weir-go/weir/cmd/weir/internal/cli"
 	"github.com/weir-go/weir/cmd/weir/internal/demo"
+	"github.com/weir-go/weir/cmd/weir/internal/shardlag"
 	"github.com/weir-go/weir/dashboard"
 	"github.com/weir-go/weir/lease"
 )
@@ -57,7 +58,7 @@ The exit code is 0 only if nothing was lost and no order was broken.`,
 			o.Leader = victim == "leader"
 			o.Command = []string{self, workerCommand}
 			o.Page = func(store lease.Store, client *kinesis.Client) http.Handler {
-				return dashboard.Handler(store, dashboard.Options{Kinesis: client, Lags: lagsFrom(client)})
+				return dashboard.Handler(store, dashboard.Options{Kinesis: client, Lags: shardlag.Asker(client)})
 			}
 			var result demo.Result
 			switch {

@@ -12,6 +12,9 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/cli"
 	"github.com/weir-go/weir/cmd/weir/internal/explain"
 	"github.com/weir-go/weir/cmd/weir/internal/figures"
+	"github.com/weir-go/weir/cmd/weir/internal/records"
+	"github.com/weir-go/weir/cmd/weir/internal/shardlag"
+	"github.com/weir-go/weir/cmd/weir/internal/target"
 	"github.com/weir-go/weir/lease"
 )
 
@@ -44,8 +47,8 @@ type workerInfo struct {
 	Weight  float64 `json:"weight"`
 	Max     int     `json:"max_leases,omitempty"`
 	// absent if it did not report them, or if there are very many
-	Streams   []string `json:"streams,omitempty"`
-	timesInfo          // the defaults if it did not report them
+	Streams          []string `json:"streams,omitempty"`
+	target.TimesInfo          // the defaults if it did not report them
 
 	Troubles []troubleInfo `json:"troubles,omitempty"` // what it says is not going well
 }
@@ -122,7 +125,7 @@ func (d deathsInfo) String() string {
 
 // describe puts together what was seen. beating are the sessions that were seen to beat in so long,
 // nil when nobody looked.
-func describe(app, stream string, v lease.View, beating map[string]bool, looked time.Duration, lags map[lease.Key]lag) description {
+func describe(app, stream string, v lease.View, beating map[string]bool, looked time.Duration, lags map[lease.Key]shardlag.Lag) description {
 	d := description{App: app, Paused: v.Paused, Notes: lease.DescribeStreams(v), Workers: []workerInfo{}, Leases: []leaseInfo{}}
 	names := map[string]string{}
 	for _, w := range v.Workers {
@@ -177,8 +180,8 @@ func describe(app, stream string, v lease.View, beating map[string]bool, looked 
 		if l.Owner != "" {
 			info.Worker = nameOf(l.Owner)
 		}
-		if found, asked := lags[l.Key]; asked && found.err == nil {
-			ms := found.age.Milliseconds()
+		if found, asked := lags[l.Key]; asked && found.Err == nil {
+			ms := found.Age.Milliseconds()
 			info.Lag = &ms
 		}
 		d.Leases = append(d.Leases, info)
@@ -187,7 +190,7 @@ func describe(app, stream string, v lease.View, beating map[string]bool, looked 
 		info := workerInfo{Worker: nameOf(w.Session), Session: w.Session, Leader: w.Session == v.Leader.Session, Leases: held[w.Session],
 			Drain: w.Drain, Load: int64(load[w.Session]), Weight: w.Weight, Max: w.MaxLeases}
 		times := w.Times.Or(lease.DefaultTimes)
-		info.timesInfo = infoOf(times)
+		info.TimesInfo = target.TimesInfoOf(times)
 		info.Streams, _ = w.Streams.Names()
 		for _, tr := range w.Troubles {
 			if tr.State == lease.OnPurpose {
@@ -277,7 +280,7 @@ func (d description) text() string {
 	b.WriteString("\n")
 	for _, info := range d.Workers {
 		for _, tr := range info.Troubles {
-			of := shortID(tr.Shard) + " of " + tr.Stream
+			of := records.ShortID(tr.Shard) + " of " + tr.Stream
 			if tr.Stream == "" {
 				of = "itself"
 			}
@@ -290,7 +293,7 @@ func (d description) text() string {
 	died := false
 	for _, l := range d.Leases {
 		if l.Deaths != nil && (l.Deaths.Died > 1 || l.Deaths.Alone > 0) { // a worker may die of anything
-			_ = cli.Textf(&b, "%s of %s: %s\n", shortID(l.Shard), l.Stream, l.Deaths)
+			_ = cli.Textf(&b, "%s of %s: %s\n", records.ShortID(l.Shard), l.Stream, l.Deaths)
 			died = true
 		}
 	}
@@ -308,7 +311,7 @@ func (d description) text() string {
 		if l.load != 0 {
 			load = loadText(l.load)
 		}
-		_ = cli.Textf(w, "%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\n", l.Stream, shortID(l.Shard), l.State, owner, l.Epoch, lagText(l), load, l.Checkpoint)
+		_ = cli.Textf(w, "%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\n", l.Stream, records.ShortID(l.Shard), l.State, owner, l.Epoch, lagText(l), load, l.Checkpoint)
 	}
 	_ = w.Flush() // into memory
 	return b.String()

@@ -2,31 +2,17 @@ package main
 
 import (
 	"errors"
-	"math/big"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/kinesis"
-	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
-
-	"github.com/weir-go/weir/cmd/weir/internal/cli"
 	"github.com/weir-go/weir/cmd/weir/internal/clitest"
 	"github.com/weir-go/weir/cmd/weir/internal/doctor"
+	"github.com/weir-go/weir/cmd/weir/internal/shardlag"
 	"github.com/weir-go/weir/lease"
 	"github.com/weir-go/weir/shard"
 )
-
-func at(t *testing.T, s string) shard.Position {
-	t.Helper()
-	p, err := shard.Parse(s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
-}
 
 func exampleView(t *testing.T) lease.View {
 	key := func(id string) lease.Key { return lease.Key{Stream: "s", Shard: id} }
@@ -38,9 +24,9 @@ func exampleView(t *testing.T) lease.View {
 		},
 		Leases: []lease.Lease{
 			{Key: key("shardId-3"), Parents: []string{"shardId-1"}, Epoch: 1, Position: shard.Oldest},
-			{Key: key("shardId-1"), Epoch: 4, Owner: "S1", Heir: "S2", Position: at(t, "123")},
+			{Key: key("shardId-1"), Epoch: 4, Owner: "S1", Heir: "S2", Position: clitest.Position(t, "123")},
 			{Key: key("shardId-0"), Epoch: 9, Position: shard.End},
-			{Key: key("shardId-2"), Parents: []string{"shardId-0"}, Epoch: 2, Owner: "S2", Position: at(t, "99+3")},
+			{Key: key("shardId-2"), Parents: []string{"shardId-0"}, Epoch: 2, Owner: "S2", Position: clitest.Position(t, "99+3")},
 			{Key: key("shardId-4"), Epoch: 3, Revoked: "S3", Position: shard.Oldest},
 			{Key: key("shardId-5"), Epoch: 1, Position: shard.Latest},
 			{Key: key("shardId-6"), Epoch: 2, Owner: "gone", Position: shard.Oldest},
@@ -53,11 +39,11 @@ func exampleView(t *testing.T) lease.View {
 }
 
 func TestDescribe(t *testing.T) {
-	lags := map[lease.Key]lag{
-		{Stream: "s", Shard: "shardId-1"}: {age: 1500 * time.Millisecond},
-		{Stream: "s", Shard: "shardId-2"}: {err: errors.New("throttled")},
-		{Stream: "s", Shard: "shardId-3"}: {age: 3 * time.Hour},
-		{Stream: "s", Shard: "shardId-4"}: {age: 20 * time.Millisecond},
+	lags := map[lease.Key]shardlag.Lag{
+		{Stream: "s", Shard: "shardId-1"}: {Age: 1500 * time.Millisecond},
+		{Stream: "s", Shard: "shardId-2"}: {Err: errors.New("throttled")},
+		{Stream: "s", Shard: "shardId-3"}: {Age: 3 * time.Hour},
+		{Stream: "s", Shard: "shardId-4"}: {Age: 20 * time.Millisecond},
 	}
 	v := exampleView(t)
 	v.Paused = []string{"s"}
@@ -112,7 +98,7 @@ func TestDescribeTellsWhatHoldsACheckpoint(t *testing.T) {
 	for name, of := range map[string]lease.Key{"of one shard": {Stream: "s", Shard: "shardId-2"}, "of several": {}} {
 		v := exampleView(t)
 		v.Workers[0].Troubles = []lease.Trouble{{Key: of, State: lease.OnPurpose, For: 3 * time.Minute, Why: "by an open window"}}
-		lags := map[lease.Key]lag{{Stream: "s", Shard: "shardId-1"}: {age: time.Minute}, {Stream: "s", Shard: "shardId-2"}: {age: 3 * time.Minute}}
+		lags := map[lease.Key]shardlag.Lag{{Stream: "s", Shard: "shardId-1"}: {Age: time.Minute}, {Stream: "s", Shard: "shardId-2"}: {Age: 3 * time.Minute}}
 		text := describe("billing", "s", v, nil, 0, lags).text()
 		if strings.Count(text, "held by an open window") != 1 || !strings.Contains(text, "3 min, held by an open window") || strings.Contains(text, "says:") {
 			t.Errorf("%s:\n%s", name, text)
@@ -164,78 +150,5 @@ func TestDescribeWithoutAnything(t *testing.T) {
 	}
 	if text := describe("a", "", lease.View{}, nil, 0, nil).text(); !strings.Contains(text, "nobody leads") || !strings.Contains(text, "none") {
 		t.Errorf("described as %s", text)
-	}
-}
-
-func TestIteratorAt(t *testing.T) {
-	for position, want := range map[string]struct {
-		kind types.ShardIteratorType
-		seq  string
-	}{
-		"oldest":               {types.ShardIteratorTypeTrimHorizon, ""},
-		"latest":               {types.ShardIteratorTypeLatest, ""},
-		"2026-01-31T12:00:00Z": {types.ShardIteratorTypeAtTimestamp, ""},
-		"17":                   {types.ShardIteratorTypeAfterSequenceNumber, "17"},
-		"17+2":                 {types.ShardIteratorTypeAtSequenceNumber, "17"},
-	} {
-		in := iteratorAt(at(t, position))
-		if in.ShardIteratorType != want.kind || aws.ToString(in.StartingSequenceNumber) != want.seq {
-			t.Errorf("%s: %s %s", position, in.ShardIteratorType, aws.ToString(in.StartingSequenceNumber))
-		}
-		if (in.Timestamp != nil) != (want.kind == types.ShardIteratorTypeAtTimestamp) {
-			t.Errorf("%s: timestamp %v", position, in.Timestamp)
-		}
-	}
-}
-
-// The lag of a shard is the age of the first record that is not handled, also when that is the only
-// one.
-func TestAskLags(t *testing.T) {
-	t.Parallel()
-	server, _ := clitest.Kinesis(t)
-	server.CreateStream("s", 1)
-	shardID, first := server.Put("s", "k", []byte("one"))
-	_, second := server.Put("s", "k", []byte("two"))
-	key := lease.Key{Stream: "s", Shard: shardID}
-	ask := func(p string) lag {
-		return askLags(t.Context(), cli.Silent, server.Client(), []lease.Lease{{Key: key, Position: at(t, p)}}, "")[key]
-	}
-	if l := ask(second); l.err != nil || l.age != 0 {
-		t.Errorf("at the tip: %+v", l)
-	}
-	for _, p := range []string{first, first + "+0", second + "+0", "oldest"} {
-		if l := ask(p); l.err != nil || l.age <= 0 {
-			t.Errorf("at %s: %+v, although a record waits", p, l)
-		}
-	}
-	// A checkpoint by fan-out may lie between records: it has expired only if everything up to it
-	// is gone.
-	between, ok := new(big.Int).SetString(first, 10)
-	if !ok {
-		t.Fatal(first)
-	}
-	between.Add(between, new(big.Int).Lsh(big.NewInt(1), 36))
-	if l := ask(between.String()); l.err != nil || l.expired || !l.waits || between.String() >= second {
-		t.Errorf("between the records: %+v", l)
-	}
-	out, err := server.Client().ListShards(t.Context(), &kinesis.ListShardsInput{StreamName: aws.String("s")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if l := ask(aws.ToString(out.Shards[0].SequenceNumberRange.StartingSequenceNumber)); l.err != nil || !l.expired || !l.waits {
-		t.Errorf("before all that is kept: %+v", l)
-	}
-	if l := ask(first); l.expired {
-		t.Errorf("at a record that is kept: %+v", l)
-	}
-	start := at(t, aws.ToString(out.Shards[0].SequenceNumberRange.StartingSequenceNumber))
-	if lags, err := lagsFrom(server.Client())(t.Context(), []lease.Lease{{Key: key, Position: start}}); err != nil || !lags[key].Expired || lags[key].Behind <= 0 {
-		t.Errorf("the page is told %+v, %v", lags, err)
-	}
-	if l := ask("end"); l != (lag{}) {
-		t.Errorf("a finished lease was asked about: %+v", l)
-	}
-	if l := askLags(t.Context(), cli.Silent, server.Client(), []lease.Lease{{Key: lease.Key{Stream: "none", Shard: shardID}, Position: shard.Oldest}}, ""); l[lease.Key{Stream: "none", Shard: shardID}].err == nil {
-		t.Error("a stream that does not exist has a lag")
 	}
 }

@@ -15,10 +15,14 @@ import (
 	"github.com/aws/smithy-go"
 	"github.com/spf13/cobra"
 
+	"github.com/weir-go/weir/cmd/weir/internal/awsconf"
 	"github.com/weir-go/weir/cmd/weir/internal/cli"
 	"github.com/weir-go/weir/cmd/weir/internal/doctor"
 	"github.com/weir-go/weir/cmd/weir/internal/explain"
 	"github.com/weir-go/weir/cmd/weir/internal/figures"
+	"github.com/weir-go/weir/cmd/weir/internal/shardlag"
+	"github.com/weir-go/weir/cmd/weir/internal/stores"
+	"github.com/weir-go/weir/cmd/weir/internal/target"
 	"github.com/weir-go/weir/health"
 	"github.com/weir-go/weir/internal/observe"
 	"github.com/weir-go/weir/internal/streams"
@@ -26,10 +30,10 @@ import (
 )
 
 type doctorOptions struct {
-	target
+	target.Flags
 	out     cli.Format
 	streams []string
-	watch   looking
+	watch   target.WatchFlag
 }
 
 func doctorCommand(t cli.Terminal) *cobra.Command {
@@ -54,22 +58,22 @@ there is nothing but what somebody asked for, a pause or a drain, and 0 when not
   weir doctor --app billing --store sqlite:billing.db; [ $? -ne 3 ] || page-somebody`,
 		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			url, err := o.url(cmd, "app")
+			url, err := o.URL(cmd, "app")
 			if err != nil {
 				return err
 			}
-			if err := o.watch.check(false); err != nil {
+			if err := o.watch.Check(false); err != nil {
 				return err
 			}
-			if err := checkStreams(o.streams...); err != nil {
+			if err := awsconf.CheckStreams(o.streams...); err != nil {
 				return err
 			}
 			return o.run(cmd.Context(), t, url)
 		},
 	}
-	o.register(cmd)
+	o.Register(cmd)
 	cmd.Flags().StringArrayVar(&o.streams, "stream", nil, "a stream that it should read, by `NAME` or ARN; may be repeated (those with leases are looked at anyway)")
-	o.watch.register(cmd, "how long to look, by default until all workers that do not beat count as dead")
+	o.watch.Register(cmd, "how long to look, by default until all workers that do not beat count as dead")
 	o.out.Register(cmd, "output format")
 	return cmd
 }
@@ -85,13 +89,13 @@ type doctorReport struct {
 	Findings []doctor.Finding `json:"findings"`
 }
 
-func (o *doctorOptions) run(ctx context.Context, t cli.Terminal, url storeURL) error {
-	store, view, err := o.open(ctx, t, url)
+func (o *doctorOptions) run(ctx context.Context, t cli.Terminal, url stores.URL) error {
+	store, view, err := o.Open(ctx, t, url)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = store.Close() }() // only read from
-	client, err := o.aws.kinesis(ctx, t)
+	client, err := o.AWS.Kinesis(ctx, t)
 	if err != nil {
 		return err
 	}
@@ -99,7 +103,7 @@ func (o *doctorOptions) run(ctx context.Context, t cli.Terminal, url storeURL) e
 	if err != nil {
 		return err
 	}
-	report := doctorReport{App: o.app, Leases: len(facts.Second.Leases), Leader: leading(facts), Findings: doctor.Diagnose(facts)}
+	report := doctorReport{App: o.App, Leases: len(facts.Second.Leases), Leader: leading(facts), Findings: doctor.Diagnose(facts)}
 	sum := judged(facts, time.Now())
 	report.State, report.Sentence = sum.State, sum.Sentence
 	for _, w := range facts.Second.Workers {
@@ -129,7 +133,7 @@ func judged(f doctor.Facts, now time.Time) health.Application {
 			At: now.Add(-f.Apart * time.Duration(1-i)), View: view, Lags: map[lease.Key]observe.Lag{}, Retention: map[string]time.Duration{},
 		}
 		if i == 1 {
-			look.Silent = silentIn(view, f.Beats, f.Apart)
+			look.Silent = shardlag.SilentIn(view, f.Beats, f.Apart)
 		}
 		for _, s := range f.Streams {
 			look.Retention[s.Name] = s.Retention
@@ -197,34 +201,34 @@ func (r doctorReport) text() string {
 
 // examine collects the facts: a look at the store and at the streams, the time between, and a
 // second look.
-func (o *doctorOptions) examine(ctx context.Context, t cli.Terminal, store openStore, client *kinesis.Client, first lease.View) (doctor.Facts, error) {
-	f := doctor.Facts{App: o.app, First: first, Second: first, Apart: o.watch.untilDead(first), Beats: map[string]bool{}}
-	t.Note("watching application %s for %s", o.app, figures.Duration(f.Apart))
+func (o *doctorOptions) examine(ctx context.Context, t cli.Terminal, store stores.Store, client *kinesis.Client, first lease.View) (doctor.Facts, error) {
+	f := doctor.Facts{App: o.App, First: first, Second: first, Apart: o.watch.UntilDead(first), Beats: map[string]bool{}}
+	t.Note("watching application %s for %s", o.App, figures.Duration(f.Apart))
 	var watching sync.WaitGroup
 	var blind error
 	watching.Go(func() {
-		blind = watch(ctx, store, o.app, first, f.Apart, func(now lease.View) bool {
+		blind = target.Watch(ctx, store, o.App, first, f.Apart, func(now lease.View) bool {
 			f.Second = now
-			for _, w := range stirring(first, now) {
+			for _, w := range target.BeatBetween(first, now) {
 				f.Beats[w.Session] = true
 			}
 			return true
 		})
 	})
 	var denied denials
-	f.Streams = o.askStreams(ctx, client, streamsOf(first.Leases), &denied)
-	before := askLags(ctx, t, client, first.Leases, "")
+	f.Streams = o.askStreams(ctx, client, target.StreamsOf(first.Leases), &denied)
+	before := shardlag.Ask(ctx, t, client, first.Leases, "")
 	watching.Wait()
 	if err := errors.Join(ctx.Err(), blind); err != nil {
-		return f, store.trouble(err)
+		return f, store.Explain(err)
 	}
 	var again []lease.Lease
 	for _, l := range f.Second.Leases {
-		if seen, asked := before[l.Key]; asked && (seen.waits || seen.err != nil) {
+		if seen, asked := before[l.Key]; asked && (seen.Waits || seen.Err != nil) {
 			again = append(again, l)
 		}
 	}
-	after := askLags(ctx, t, client, again, "")
+	after := shardlag.Ask(ctx, t, client, again, "")
 	if err := ctx.Err(); err != nil {
 		return f, err
 	}
@@ -234,18 +238,18 @@ func (o *doctorOptions) examine(ctx context.Context, t cli.Terminal, store openS
 		if !asked {
 			later = seen
 		}
-		denied.note(later.err, "stream "+k.Stream)
+		denied.note(later.Err, "stream "+k.Stream)
 		f.Shards[k] = doctor.Shard{First: lookOf(seen), Second: lookOf(later)}
 	}
 	f.Denied = denied.sorted()
 	return f, nil
 }
 
-func lookOf(l lag) doctor.Look {
-	if l.err != nil {
-		return doctor.Look{Err: explain.Error(l.err), Code: codeOf(l.err)}
+func lookOf(l shardlag.Lag) doctor.Look {
+	if l.Err != nil {
+		return doctor.Look{Err: explain.Error(l.Err), Code: codeOf(l.Err)}
 	}
-	return doctor.Look{Waits: l.waits, Age: l.age, Expired: l.expired}
+	return doctor.Look{Waits: l.Waits, Age: l.Age, Expired: l.Expired}
 }
 
 func codeOf(err error) string {
@@ -310,7 +314,7 @@ func (o *doctorOptions) askStreams(ctx context.Context, client *kinesis.Client, 
 }
 
 func askDoctorStream(ctx context.Context, client *kinesis.Client, stream string, denied *denials) doctor.Stream {
-	about, err := askStream(ctx, client, stream)
+	about, err := awsconf.AskStream(ctx, client, stream)
 	s := doctor.Stream{Name: about.Name, Shards: about.Shards, Born: about.Born, Retention: about.Retention, Now: about.Now, Status: about.Status}
 	if err != nil {
 		denied.note(err, "stream "+about.Name)

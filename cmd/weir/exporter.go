@@ -11,13 +11,17 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/spf13/cobra"
 
+	"github.com/weir-go/weir/cmd/weir/internal/awsconf"
 	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/cmd/weir/internal/serve"
+	"github.com/weir-go/weir/cmd/weir/internal/stores"
+	"github.com/weir-go/weir/cmd/weir/internal/target"
 	"github.com/weir-go/weir/internal/hostcheck"
 	"github.com/weir-go/weir/lease"
 )
 
 type exporterOptions struct {
-	target
+	target.Flags
 	apps      []string
 	streams   []string
 	addr      string
@@ -47,11 +51,11 @@ It asks nobody for a password, so it listens on this machine alone unless --addr
   curl 'http://127.0.0.1:4569/lag.json?app=billing' | jq .sentence`,
 		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			url, err := o.url(cmd)
+			url, err := o.URL(cmd)
 			if err != nil {
 				return err
 			}
-			if o.addr, err = servingAddr("--addr", o.addr); err != nil {
+			if o.addr, err = serve.Addr("--addr", o.addr); err != nil {
 				return err
 			}
 			switch {
@@ -67,13 +71,13 @@ It asks nobody for a password, so it listens on this machine alone unless --addr
 					return cli.Usagef("--app: %s", strings.TrimPrefix(err.Error(), "lease: "))
 				}
 			}
-			if err := checkStreams(o.streams...); err != nil {
+			if err := awsconf.CheckStreams(o.streams...); err != nil {
 				return err
 			}
 			return o.run(cmd.Context(), t, url)
 		},
 	}
-	o.registerStore(cmd)
+	o.RegisterStore(cmd)
 	cmd.Flags().StringArrayVar(&o.apps, "app", nil, "an application to watch, by `NAME`; may be repeated (default: all of the store)")
 	cmd.Flags().StringArrayVar(&o.streams, "stream", nil, "only shards of this stream, by `NAME`; may be repeated")
 	cmd.Flags().StringVar(&o.addr, "addr", "127.0.0.1:4569", "`ADDR` to listen on; a port alone is on this machine, port 0 is any free one")
@@ -85,16 +89,16 @@ It asks nobody for a password, so it listens on this machine alone unless --addr
 	return cmd
 }
 
-func (o *exporterOptions) run(ctx context.Context, t cli.Terminal, url storeURL) error {
-	store, err := url.open(ctx, t, &o.aws, false, false)
+func (o *exporterOptions) run(ctx context.Context, t cli.Terminal, url stores.URL) error {
+	store, err := url.Open(ctx, t, &o.AWS, false, false)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = store.Close() }() // only read from
-	if _, err := store.view(ctx, "weir"); err != nil {
+	if _, err := store.ReadApp(ctx, "weir"); err != nil {
 		return err
 	}
-	w := &watcher{store: shownStore{store}, opts: o, told: t, apps: map[string]*watchedApp{}}
+	w := &watcher{store: stores.Shown{Store: store}, opts: o, told: t, apps: map[string]*watchedApp{}}
 	for _, app := range o.apps {
 		w.apps[app] = &watchedApp{name: app}
 	}
@@ -104,7 +108,7 @@ func (o *exporterOptions) run(ctx context.Context, t cli.Terminal, url storeURL)
 		}
 	}
 	if !o.noKinesis {
-		client, err := o.aws.kinesis(ctx, t)
+		client, err := o.AWS.Kinesis(ctx, t)
 		if err != nil {
 			return fmt.Errorf("%w; with --no-kinesis the exporter tells what the store knows", err)
 		}
@@ -116,7 +120,7 @@ func (o *exporterOptions) run(ctx context.Context, t cli.Terminal, url storeURL)
 		defer close(watching)
 		w.run(ctx)
 	}()
-	err = serveUntil(ctx, t, o.addr, w.handler(), withoutPassword, func(addr string) string {
+	err = serve.Until(ctx, t, o.addr, w.handler(), serve.WithoutPassword, func(addr string) string {
 		return fmt.Sprintf("metrics: http://%s/metrics and /lag.json", addr)
 	})
 	cancel()

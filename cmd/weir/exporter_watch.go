@@ -11,6 +11,9 @@ import (
 
 	"github.com/weir-go/weir/cmd/weir/internal/cli"
 	"github.com/weir-go/weir/cmd/weir/internal/explain"
+	"github.com/weir-go/weir/cmd/weir/internal/shardlag"
+	"github.com/weir-go/weir/cmd/weir/internal/stores"
+	"github.com/weir-go/weir/cmd/weir/internal/target"
 	"github.com/weir-go/weir/health"
 	"github.com/weir-go/weir/internal/observe"
 	"github.com/weir-go/weir/lease"
@@ -20,7 +23,7 @@ import (
 // watcher looks at applications until it is stopped. One goroutine looks; what it found is read
 // under mu.
 type watcher struct {
-	store   shownStore
+	store   stores.Shown
 	kinesis *kinesis.Client // nil when it is not to be asked
 	opts    *exporterOptions
 	told    cli.Terminal
@@ -146,13 +149,13 @@ func (w *watcher) visit(ctx context.Context, a *watchedApp) {
 	lags, read, retention := a.lags, a.read, a.retention // only this goroutine writes them
 	unread, lagErr, reads := a.unread, a.lagErr, 0
 	if w.kinesis != nil && now.Sub(read) >= readEvery(len(open), w.opts.every, w.opts.share)-w.opts.every/10 {
-		retention = askRetentions(ctx, w.kinesis, streamsOf(view.Leases), a.retention)
-		found := askLags(ctx, cli.Silent, w.kinesis, open, "")
+		retention = shardlag.Retentions(ctx, w.kinesis, target.StreamsOf(view.Leases), a.retention)
+		found := shardlag.Ask(ctx, cli.Silent, w.kinesis, open, "")
 		if ctx.Err() != nil {
 			return
 		}
-		lags, reads = lookAt(now, view, found).Lags, len(found)
-		unread, lagErr = firstTrouble(found)
+		lags, reads = shardlag.LookAt(now, view, found).Lags, len(found)
+		unread, lagErr = shardlag.FirstError(found)
 		read, now = now, time.Now()
 	}
 	if lagErr != nil && !w.denied {

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/cmd/weir/internal/awsconf"
 	"github.com/weir-go/weir/cmd/weir/internal/cli"
 )
 
@@ -36,7 +37,7 @@ func (f *fanOutFlag) Set(s string) error {
 		f.on, f.name = true, ""
 	case strings.HasPrefix(s, "arn:"):
 		f.on, f.arns = true, append(f.arns, s) // package weir looks at it
-	case consumerForm.MatchString(s):
+	case awsconf.NameForm.MatchString(s):
 		f.on, f.name = true, s
 	default:
 		return fmt.Errorf("%.140q is no name of a consumer: use 1 to 128 of a-z, A-Z, 0-9, _ . -", s)
@@ -91,7 +92,7 @@ type registered struct {
 
 func fanoutListCommand(t cli.Terminal) *cobra.Command {
 	var (
-		f      awsFlags
+		f      awsconf.Flags
 		out    cli.Format
 		stream string
 	)
@@ -106,10 +107,10 @@ func fanoutListCommand(t cli.Terminal) *cobra.Command {
 			if err := cli.Require(cmd, "stream"); err != nil {
 				return err
 			}
-			if err := checkStreams(stream); err != nil {
+			if err := awsconf.CheckStreams(stream); err != nil {
 				return err
 			}
-			client, err := f.kinesis(cmd.Context(), t)
+			client, err := f.Kinesis(cmd.Context(), t)
 			if err != nil {
 				return err
 			}
@@ -126,8 +127,8 @@ func fanoutListCommand(t cli.Terminal) *cobra.Command {
 	}
 	cmd.Flags().StringVar(&stream, "stream", "", "stream, by `NAME` or ARN")
 	out.Register(cmd, "output format")
-	f.register(cmd, false)
-	f.role.register(cmd)
+	f.Register(cmd, false)
+	f.Role.Register(cmd)
 	return cmd
 }
 
@@ -147,7 +148,7 @@ func consumersText(stream string, all []registered) string {
 
 func fanoutRemoveCommand(t cli.Terminal) *cobra.Command {
 	var (
-		f            awsFlags
+		f            awsconf.Flags
 		stream, name string
 		yes          bool
 	)
@@ -166,13 +167,13 @@ registers the consumer again.`,
 			if err := cli.Require(cmd, "stream", "name"); err != nil {
 				return err
 			}
-			if err := checkStreams(stream); err != nil {
+			if err := awsconf.CheckStreams(stream); err != nil {
 				return err
 			}
 			if err := cli.CanConfirm(cmd, t, yes); err != nil {
 				return err
 			}
-			client, err := f.kinesis(cmd.Context(), t)
+			client, err := f.Kinesis(cmd.Context(), t)
 			if err != nil {
 				return err
 			}
@@ -182,8 +183,8 @@ registers the consumer again.`,
 	cmd.Flags().StringVar(&stream, "stream", "", "stream, by `NAME` or ARN")
 	cmd.Flags().StringVar(&name, "name", "", "the consumer's `NAME`; \"weir fanout list\" shows them")
 	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
-	f.register(cmd, false)
-	f.role.register(cmd)
+	f.Register(cmd, false)
+	f.Role.Register(cmd)
 	return cmd
 }
 
@@ -222,7 +223,7 @@ const mostPages = 100
 
 // listConsumers returns the stream's ARN and its consumers.
 func listConsumers(ctx context.Context, client *kinesis.Client, stream string) (arn string, all []registered, err error) {
-	if name, given := nameOrARN(stream); given != nil {
+	if name, given := awsconf.NameOrARN(stream); given != nil {
 		arn = *given
 	} else {
 		out, err := client.DescribeStreamSummary(ctx, &kinesis.DescribeStreamSummaryInput{StreamName: name})

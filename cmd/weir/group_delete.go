@@ -9,10 +9,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/cmd/weir/internal/stores"
+	"github.com/weir-go/weir/cmd/weir/internal/target"
 )
 
 type deleteOptions struct {
-	target
+	target.Flags
 	guard
 	out cli.Format
 }
@@ -31,7 +33,7 @@ It refuses while workers run, asks, and first writes the progress to a file, whi
   weir group delete --app billing --store dynamodb:weir --yes --dump billing.ndjson`,
 		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			url, err := o.url(cmd, "app")
+			url, err := o.URL(cmd, "app")
 			if err != nil {
 				return err
 			}
@@ -41,56 +43,56 @@ It refuses while workers run, asks, and first writes the progress to a file, whi
 			return o.run(cmd.Context(), t, url)
 		},
 	}
-	o.target.register(cmd)
+	o.Flags.Register(cmd)
 	o.guard.register(cmd)
 	o.registerDump(cmd)
 	o.out.Register(cmd, "output format")
 	return cmd
 }
 
-func (o *deleteOptions) run(ctx context.Context, t cli.Terminal, url storeURL) error {
-	store, view, err := o.open(ctx, t, url)
+func (o *deleteOptions) run(ctx context.Context, t cli.Terminal, url stores.URL) error {
+	store, view, err := o.Open(ctx, t, url)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = store.Close() }() // what was written is written
-	admin, err := store.admin()
+	admin, err := store.Admin()
 	if err != nil {
 		return err
 	}
-	if err := refuseWhileRunning(ctx, t, store, o.app, view, o.watch.untilDead(view)); err != nil {
+	if err := target.RefuseWhileRunning(ctx, t, store, o.App, view, o.watch.UntilDead(view)); err != nil {
 		return err
 	}
 	if !o.yes {
-		if err := cli.Confirm(ctx, t, fmt.Sprintf("Delete application %s with %s?", o.app, cli.Count(len(view.Leases), "lease")), o.app); err != nil {
+		if err := cli.Confirm(ctx, t, fmt.Sprintf("Delete application %s with %s?", o.App, cli.Count(len(view.Leases), "lease")), o.App); err != nil {
 			return err
 		}
 	}
 	// The look, and even more the answer, took their time. Nothing that Remove does depends on what
 	// was seen.
-	now, err := store.view(ctx, o.app)
+	now, err := store.ReadApp(ctx, o.App)
 	if err != nil {
 		return err
 	}
-	if running := stirring(view, now); len(running) > 0 {
-		return runningError{running}
+	if running := target.BeatBetween(view, now); len(running) > 0 {
+		return target.RunningError{Running: running}
 	}
 	view = now
-	path, err := dumpProgress(o.app, view, o.dump, time.Now())
+	path, err := target.DumpProgress(o.App, view, o.dump, time.Now())
 	if err != nil {
 		return fmt.Errorf("nothing was deleted, because the progress could not be saved: %w", err)
 	}
 	t.Note("the progress is in %s; \"weir group import\" brings it back", path)
-	if err := admin.Remove(ctx, o.app); err != nil {
-		return fmt.Errorf("application %s may be deleted in part, run the command again: %w", o.app, store.trouble(err))
+	if err := admin.Remove(ctx, o.App); err != nil {
+		return fmt.Errorf("application %s may be deleted in part, run the command again: %w", o.App, store.Explain(err))
 	}
 	if o.out == cli.FormatJSON {
 		return json.NewEncoder(t.Out).Encode(struct {
 			App    string `json:"app"`
 			Leases int    `json:"leases"`
 			Dump   string `json:"dump"`
-		}{o.app, len(view.Leases), path})
+		}{o.App, len(view.Leases), path})
 	}
-	err = cli.Textf(t.Out, "application %s and its %s are deleted\n", o.app, cli.Count(len(view.Leases), "lease"))
+	err = cli.Textf(t.Out, "application %s and its %s are deleted\n", o.App, cli.Count(len(view.Leases), "lease"))
 	return err
 }

@@ -9,15 +9,18 @@ import (
 
 	"github.com/weir-go/weir/cmd/weir/internal/cli"
 	"github.com/weir-go/weir/cmd/weir/internal/explain"
+	"github.com/weir-go/weir/cmd/weir/internal/shardlag"
+	"github.com/weir-go/weir/cmd/weir/internal/stores"
+	"github.com/weir-go/weir/cmd/weir/internal/target"
 	"github.com/weir-go/weir/lease"
 )
 
 type describeOptions struct {
-	target
+	target.Flags
 	out    cli.Format
 	stream string
 	noLag  bool
-	watch  looking
+	watch  target.WatchFlag
 }
 
 func groupDescribeCommand(t cli.Terminal) *cobra.Command {
@@ -43,41 +46,41 @@ two beat intervals at most (see --watch), and for no more than 10 s. A worker th
   weir group describe --app billing --store sqlite:billing.db -o json | jq '.leases[] | {shard, lag_ms}'`,
 		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			url, err := o.url(cmd, "app")
+			url, err := o.URL(cmd, "app")
 			if err != nil {
 				return err
 			}
-			if err := o.watch.check(true); err != nil {
+			if err := o.watch.Check(true); err != nil {
 				return err
 			}
 			return o.run(cmd.Context(), t, url)
 		},
 	}
-	o.register(cmd)
+	o.Register(cmd)
 	cmd.Flags().StringVar(&o.stream, "stream", "", "only the leases of this stream, by `NAME`")
 	cmd.Flags().BoolVar(&o.noLag, "no-lag", false, "do not ask Kinesis for the lag")
-	o.watch.register(cmd, "how long to look for beats at most, by default for two of the slowest worker's; 0 does not")
+	o.watch.Register(cmd, "how long to look for beats at most, by default for two of the slowest worker's; 0 does not")
 	o.out.Register(cmd, "output format")
 	return cmd
 }
 
-func (o *describeOptions) run(ctx context.Context, t cli.Terminal, url storeURL) error {
-	store, view, err := o.open(ctx, t, url)
+func (o *describeOptions) run(ctx context.Context, t cli.Terminal, url stores.URL) error {
+	store, view, err := o.Open(ctx, t, url)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = store.Close() }() // only read from
-	if _, err := leasesOf(o.app, view.Leases, o.stream); err != nil {
+	if _, err := target.LeasesOf(o.App, view.Leases, o.stream); err != nil {
 		return err
 	}
-	looked := o.watch.forBeats(view)
+	looked := o.watch.ForBeats(view)
 	beating := make(chan map[string]bool, 1)
-	go func() { beating <- watchBeats(ctx, store, o.app, view, looked) }()
-	lags := map[lease.Key]lag{}
+	go func() { beating <- target.WatchBeats(ctx, store, o.App, view, looked) }()
+	lags := map[lease.Key]shardlag.Lag{}
 	if !o.noLag {
 		lags = o.lags(ctx, t, view)
 	}
-	d := describe(o.app, o.stream, view, <-beating, looked, lags)
+	d := describe(o.App, o.stream, view, <-beating, looked, lags)
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -90,14 +93,14 @@ func (o *describeOptions) run(ctx context.Context, t cli.Terminal, url storeURL)
 
 // lags asks for the lag of every lease that is not finished. When Kinesis cannot be asked the rest
 // is shown all the same.
-func (o *describeOptions) lags(ctx context.Context, t cli.Terminal, view lease.View) map[lease.Key]lag {
-	client, err := o.aws.kinesis(ctx, t)
+func (o *describeOptions) lags(ctx context.Context, t cli.Terminal, view lease.View) map[lease.Key]shardlag.Lag {
+	client, err := o.AWS.Kinesis(ctx, t)
 	if err != nil {
 		t.Note("no lag: %s", explain.Error(err))
 		return nil
 	}
-	lags := askLags(ctx, t, client, view.Leases, o.stream)
-	if _, err := firstTrouble(lags); err != nil {
+	lags := shardlag.Ask(ctx, t, client, view.Leases, o.stream)
+	if _, err := shardlag.FirstError(lags); err != nil {
 		t.Note("the lag of some shards is not known: %s", explain.Error(err))
 	}
 	return lags

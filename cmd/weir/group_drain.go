@@ -12,12 +12,14 @@ import (
 
 	"github.com/weir-go/weir/cmd/weir/internal/cli"
 	"github.com/weir-go/weir/cmd/weir/internal/figures"
+	"github.com/weir-go/weir/cmd/weir/internal/stores"
+	"github.com/weir-go/weir/cmd/weir/internal/target"
 	"github.com/weir-go/weir/internal/operate"
 	"github.com/weir-go/weir/lease"
 )
 
 type drainOptions struct {
-	target
+	target.Flags
 	out  cli.Format
 	off  bool
 	wait time.Duration
@@ -44,7 +46,7 @@ When no other worker takes leases, a drained one keeps its own: shards that are 
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			url, err := o.url(cmd, "app")
+			url, err := o.URL(cmd, "app")
 			if err != nil {
 				return err
 			}
@@ -60,7 +62,7 @@ When no other worker takes leases, a drained one keeps its own: shards that are 
 			return o.completeWorkers(cmd.Context()), cobra.ShellCompDirectiveNoFileComp
 		},
 	}
-	o.register(cmd)
+	o.Register(cmd)
 	cmd.Flags().BoolVar(&o.off, "off", false, "end it: the worker takes leases again")
 	registerWait(cmd, &o.wait)
 	o.out.Register(cmd, "output format")
@@ -76,27 +78,27 @@ type drainReport struct {
 	Held     int      `json:"held"` // leases that they hold
 }
 
-func (o *drainOptions) run(ctx context.Context, t cli.Terminal, url storeURL, worker string) error {
-	store, view, err := o.open(ctx, t, url)
+func (o *drainOptions) run(ctx context.Context, t cli.Terminal, url stores.URL, worker string) error {
+	store, view, err := o.Open(ctx, t, url)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = store.Close() }() // what was written is written
-	sessions, err := sessionsOf(o.app, view, worker)
+	sessions, err := sessionsOf(o.App, view, worker)
 	if err != nil {
 		return err
 	}
 	if len(sessions) > 1 {
 		t.Note("%s is the name of %s sessions, and all of them are meant: %s", worker, figures.Count(len(sessions)), cli.List(sessions))
 	}
-	err = operate.SetDrain(ctx, store, o.app, sessions, !o.off)
+	err = operate.SetDrain(ctx, store, o.App, sessions, !o.off)
 	if errors.Is(err, operate.ErrWorkerEnded) {
 		return fmt.Errorf("worker %s ended meanwhile: there is nothing to drain", worker)
 	}
 	if err != nil {
-		return store.trouble(err)
+		return store.Explain(err)
 	}
-	if view, err = store.view(ctx, o.app); err != nil {
+	if view, err = store.ReadApp(ctx, o.App); err != nil {
 		return err
 	}
 	if !o.off && !takesLeases(view) {
@@ -111,11 +113,11 @@ func (o *drainOptions) run(ctx context.Context, t cli.Terminal, url storeURL, wo
 		return n
 	}
 	if o.wait > 0 && !o.off {
-		if view, err = await(ctx, t, store, o.app, o.wait, "still held by "+worker, held); err != nil {
+		if view, err = await(ctx, t, store, o.App, o.wait, "still held by "+worker, held); err != nil {
 			return err
 		}
 	}
-	report := drainReport{o.app, worker, !o.off, sessions, held(view)}
+	report := drainReport{o.App, worker, !o.off, sessions, held(view)}
 	if o.out == cli.FormatJSON {
 		return json.NewEncoder(t.Out).Encode(report)
 	}
@@ -158,11 +160,11 @@ func takesLeases(v lease.View) bool {
 func (o *drainOptions) completeWorkers(ctx context.Context) []cobra.Completion {
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()
-	url, err := parseStore(o.store)
-	if err != nil || url.kind == storeMemory || o.app == "" {
+	url, err := stores.Parse(o.Store)
+	if err != nil || url.Kind == stores.Memory || o.App == "" {
 		return nil
 	}
-	store, view, err := o.open(ctx, cli.Silent, url)
+	store, view, err := o.Open(ctx, cli.Silent, url)
 	if err != nil {
 		return nil
 	}

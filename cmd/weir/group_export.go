@@ -12,13 +12,15 @@ import (
 
 	"github.com/weir-go/weir/cmd/weir/internal/cli"
 	"github.com/weir-go/weir/cmd/weir/internal/figures"
+	"github.com/weir-go/weir/cmd/weir/internal/stores"
+	"github.com/weir-go/weir/cmd/weir/internal/target"
 	"github.com/weir-go/weir/internal/change"
 	"github.com/weir-go/weir/internal/dump"
 	"github.com/weir-go/weir/lease"
 )
 
 func groupExportCommand(t cli.Terminal) *cobra.Command {
-	var g target
+	var g target.Flags
 	cmd := &cobra.Command{
 		Use:   "export --app NAME --store URL FILE|-",
 		Short: "Write an application's progress to a file",
@@ -31,28 +33,28 @@ them first if the file is to be all there is. It changes nothing, and never writ
   weir group export --app billing --store sqlite:billing.db - | weir group import --app billing --store dynamodb:weir --yes -`,
 		Args: oneFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			url, err := g.url(cmd, "app")
+			url, err := g.URL(cmd, "app")
 			if err != nil {
 				return err
 			}
-			store, view, err := g.open(cmd.Context(), t, url)
+			store, view, err := g.Open(cmd.Context(), t, url)
 			if err != nil {
 				return err
 			}
 			defer func() { _ = store.Close() }() // only read from
-			f := dump.Of(g.app, view)
+			f := dump.Of(g.App, view)
 			if args[0] == "-" {
 				return dump.Write(t.Out, f)
 			}
-			if err := writeDump(args[0], f); err != nil {
+			if err := target.WriteDump(args[0], f); err != nil {
 				return err
 			}
-			t.Note("%s of %s are in %s", cli.Count(len(f.Leases), "lease"), g.app, args[0])
+			t.Note("%s of %s are in %s", cli.Count(len(f.Leases), "lease"), g.App, args[0])
 			return nil
 		},
 		ValidArgsFunction: files,
 	}
-	g.register(cmd)
+	g.Register(cmd)
 	return cmd
 }
 
@@ -71,7 +73,7 @@ func files(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra
 }
 
 type importOptions struct {
-	target
+	target.Flags
 	guard
 	out     cli.Format
 	replace bool
@@ -94,11 +96,11 @@ A SQLite file is made if need be, other stores have to be there: see "weir store
   weir group export --app billing --store sqlite:billing.db - | weir group import --app billing --store dynamodb:weir --yes -`,
 		Args: oneFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			url, err := o.url(cmd, "app")
+			url, err := o.URL(cmd, "app")
 			if err != nil {
 				return err
 			}
-			if err := o.checkNew(); err != nil {
+			if err := o.CheckNew(); err != nil {
 				return err
 			}
 			if args[0] == "-" && !o.yes {
@@ -111,7 +113,7 @@ A SQLite file is made if need be, other stores have to be there: see "weir store
 		},
 		ValidArgsFunction: files,
 	}
-	o.target.register(cmd)
+	o.Flags.Register(cmd)
 	o.guard.register(cmd)
 	cmd.Flags().BoolVar(&o.replace, "replace", false, "move leases that are in the store already to the file's positions")
 	o.out.Register(cmd, "output format")
@@ -126,46 +128,46 @@ type importReport struct {
 	Steps  []stepInfo `json:"steps"`
 }
 
-func (o *importOptions) run(ctx context.Context, t cli.Terminal, url storeURL, path string) error {
+func (o *importOptions) run(ctx context.Context, t cli.Terminal, url stores.URL, path string) error {
 	file, err := readDump(t, path)
 	if err != nil {
 		return err
 	}
-	store, err := url.open(ctx, t, &o.aws, true, false)
+	store, err := url.Open(ctx, t, &o.AWS, true, false)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = store.Close() }() // what was written is written
-	view, err := store.view(ctx, o.app)
+	view, err := store.ReadApp(ctx, o.App)
 	if err != nil {
 		return err
 	}
-	if err := refuseWhileRunning(ctx, t, store, o.app, view, o.watch.untilDead(view)); err != nil {
+	if err := target.RefuseWhileRunning(ctx, t, store, o.App, view, o.watch.UntilDead(view)); err != nil {
 		return err
 	}
 	steps, err := change.Restore(file.Leases, view, o.replace)
 	if err != nil {
 		return err
 	}
-	if file.App != o.app {
-		t.Note("the file is of application %s, and becomes %s", file.App, o.app)
+	if file.App != o.App {
+		t.Note("the file is of application %s, and becomes %s", file.App, o.App)
 	}
 	n := toDo(steps)
 	if o.out == cli.FormatText {
 		fmt.Fprint(t.Out, stepsText(steps))
 	}
 	if n > 0 && !o.yes {
-		if err := cli.Confirm(ctx, t, fmt.Sprintf("Bring %s to %s?", cli.Count(n, "lease"), o.app), "yes"); err != nil {
+		if err := cli.Confirm(ctx, t, fmt.Sprintf("Bring %s to %s?", cli.Count(n, "lease"), o.App), "yes"); err != nil {
 			return err
 		}
 	}
 	// Paused first: what is not to be read must not be given out in between.
-	err = pauseAll(ctx, store, o.app, file.Paused)
+	err = pauseAll(ctx, store, o.App, file.Paused)
 	var out outcome
 	if err == nil {
-		out = carryOut(ctx, t, store, o.app, steps)
+		out = carryOut(ctx, t, store, o.App, steps)
 	}
-	report := importReport{o.app, file.App, file.Paused, stepInfos(steps, out.State)}
+	report := importReport{o.App, file.App, file.Paused, stepInfos(steps, out.State)}
 	if o.out == cli.FormatJSON {
 		err = errors.Join(err, json.NewEncoder(t.Out).Encode(report))
 	} else if err == nil {
@@ -174,7 +176,7 @@ func (o *importOptions) run(ctx context.Context, t cli.Terminal, url storeURL, p
 	return errors.Join(out.failure("brought"), err)
 }
 
-func pauseAll(ctx context.Context, store openStore, app string, streams []string) error {
+func pauseAll(ctx context.Context, store stores.Store, app string, streams []string) error {
 	if len(streams) == 0 {
 		return nil
 	}
@@ -184,7 +186,7 @@ func pauseAll(ctx context.Context, store openStore, app string, streams []string
 	}
 	did, err := store.Apply(ctx, app, actions)
 	if err != nil {
-		return fmt.Errorf("nothing was brought: %w", store.trouble(err))
+		return fmt.Errorf("nothing was brought: %w", store.Explain(err))
 	}
 	for _, happened := range did {
 		if !happened {

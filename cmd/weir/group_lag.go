@@ -16,17 +16,21 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/cli"
 	"github.com/weir-go/weir/cmd/weir/internal/explain"
 	"github.com/weir-go/weir/cmd/weir/internal/figures"
+	"github.com/weir-go/weir/cmd/weir/internal/records"
+	"github.com/weir-go/weir/cmd/weir/internal/shardlag"
+	"github.com/weir-go/weir/cmd/weir/internal/stores"
+	"github.com/weir-go/weir/cmd/weir/internal/target"
 	"github.com/weir-go/weir/health"
 	"github.com/weir-go/weir/internal/observe"
 	"github.com/weir-go/weir/lease"
 )
 
 type lagOptions struct {
-	target
+	target.Flags
 	out    cli.Format
 	stream string
 	max    time.Duration
-	watch  looking
+	watch  target.WatchFlag
 }
 
 func groupLagCommand(t cli.Terminal) *cobra.Command {
@@ -49,11 +53,11 @@ every shard, so it fits into any monitor that runs a command.`,
   weir group lag --app billing --store dynamodb:weir -o json | jq .worst_ms`,
 		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			url, err := o.url(cmd, "app")
+			url, err := o.URL(cmd, "app")
 			if err != nil {
 				return err
 			}
-			if err := o.watch.check(true); err != nil {
+			if err := o.watch.Check(true); err != nil {
 				return err
 			}
 			if o.max < 0 {
@@ -62,11 +66,11 @@ every shard, so it fits into any monitor that runs a command.`,
 			return o.run(cmd.Context(), t, url, cmd.Flags().Changed("max"))
 		},
 	}
-	o.register(cmd)
+	o.Register(cmd)
 	cmd.Flags().StringVar(&o.stream, "stream", "", "only the shards of this stream, by `NAME`")
 	cmd.Flags().DurationVar(&o.max, "max", 0, "exit with 3 when a shard is further behind than this")
 	cli.MustComplete(cmd, "max", "1m", "5m", "1h")
-	o.watch.register(cmd, "how long to look for beats of workers, by default until all that do not beat count as dead; 0 is not at all")
+	o.watch.Register(cmd, "how long to look for beats of workers, by default until all that do not beat count as dead; 0 is not at all")
 	o.out.Register(cmd, "output format")
 	return cmd
 }
@@ -92,16 +96,16 @@ type shardLag struct {
 	Error  string       `json:"error,omitempty"`
 }
 
-func (o *lagOptions) run(ctx context.Context, t cli.Terminal, url storeURL, limited bool) error {
-	store, view, err := o.open(ctx, t, url)
+func (o *lagOptions) run(ctx context.Context, t cli.Terminal, url stores.URL, limited bool) error {
+	store, view, err := o.Open(ctx, t, url)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = store.Close() }() // only read from
-	if _, err := leasesOf(o.app, view.Leases, o.stream); err != nil {
+	if _, err := target.LeasesOf(o.App, view.Leases, o.stream); err != nil {
 		return err
 	}
-	client, err := o.aws.kinesis(ctx, t)
+	client, err := o.AWS.Kinesis(ctx, t)
 	if err != nil {
 		return err
 	}
@@ -109,23 +113,23 @@ func (o *lagOptions) run(ctx context.Context, t cli.Terminal, url storeURL, limi
 		watching sync.WaitGroup
 		beats    map[string]bool
 	)
-	length := o.watch.untilDead(view)
-	if alive(view) > 0 && (!o.watch.given || o.watch.asked > 0) {
-		watching.Go(func() { beats = watchBeats(ctx, store, o.app, view, length) }) // ends by itself, or with ctx
+	length := o.watch.UntilDead(view)
+	if target.NotEnded(view) > 0 && (!o.watch.Given || o.watch.Asked > 0) {
+		watching.Go(func() { beats = target.WatchBeats(ctx, store, o.App, view, length) }) // ends by itself, or with ctx
 	}
-	lags := askLags(ctx, t, client, view.Leases, o.stream)
-	kept := askRetentions(ctx, client, streamsOf(view.Leases), nil)
+	lags := shardlag.Ask(ctx, t, client, view.Leases, o.stream)
+	kept := shardlag.Retentions(ctx, client, target.StreamsOf(view.Leases), nil)
 	watching.Wait()
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	unknown, trouble := firstTrouble(lags)
+	unknown, trouble := shardlag.FirstError(lags)
 	if unknown > 0 && unknown == len(lags) {
 		return trouble // not one answer: that is no report
 	}
-	seen := lookAt(time.Now(), view, lags)
-	seen.Retention, seen.Silent = kept, silentIn(view, beats, length)
-	report := lagsOf(o.app, seen, lags)
+	seen := shardlag.LookAt(time.Now(), view, lags)
+	seen.Retention, seen.Silent = kept, shardlag.SilentIn(view, beats, length)
+	report := lagsOf(o.App, seen, lags)
 	if o.out == cli.FormatJSON {
 		err = json.NewEncoder(t.Out).Encode(report)
 	} else {
@@ -134,7 +138,7 @@ func (o *lagOptions) run(ctx context.Context, t cli.Terminal, url storeURL, limi
 	if err != nil {
 		return err
 	}
-	key, most := worst(lags)
+	key, most := shardlag.Worst(lags)
 	switch {
 	case limited && most > o.max:
 		return cli.Wrong(fmt.Sprintf("shard %s is %s behind, more than %s", key, age(most.Milliseconds()), figures.Duration(o.max)))
@@ -145,7 +149,7 @@ func (o *lagOptions) run(ctx context.Context, t cli.Terminal, url storeURL, limi
 }
 
 // lagsOf judges the shards that were asked.
-func lagsOf(app string, look observe.Look, lags map[lease.Key]lag) lagReport {
+func lagsOf(app string, look observe.Look, lags map[lease.Key]shardlag.Lag) lagReport {
 	r, v := lagReport{App: app, Shards: []shardLag{}}, look.View
 	var seen observe.Watch
 	seen.Add(look)
@@ -171,16 +175,16 @@ func lagsOf(app string, look observe.Look, lags map[lease.Key]lag) lagReport {
 			continue
 		}
 		s := shardLag{Stream: l.Stream, Shard: l.Shard, Worker: cmp.Or(names[l.Owner], l.Owner), State: shards[l.Key].State, Why: shards[l.Key].Why}
-		if found.err != nil {
+		if found.Err != nil {
 			r.Unknown++
-			s.Error = explain.Error(found.err)
+			s.Error = explain.Error(found.Err)
 		} else {
-			ms := found.age.Milliseconds()
+			ms := found.Age.Milliseconds()
 			s.Lag = &ms
 			if r.Worst == nil || *r.Worst < ms {
 				r.Worst = &ms
 			}
-			if found.waits {
+			if found.Waits {
 				r.Behind++
 			}
 		}
@@ -208,7 +212,7 @@ func (r lagReport) text() string {
 		if s.Why != "" && s.State != health.Behind {
 			state += ": " + s.Why
 		}
-		_ = cli.Textf(w, "%s\t%s\t%s\t%s\t%s\n", s.Stream, shortID(s.Shard), cmp.Or(s.Worker, "-"), text, state)
+		_ = cli.Textf(w, "%s\t%s\t%s\t%s\t%s\n", s.Stream, records.ShortID(s.Shard), cmp.Or(s.Worker, "-"), text, state)
 	}
 	_ = w.Flush() // into memory
 	_ = cli.Textf(&b, "\n%s, %s behind", cli.Count(len(r.Shards), "shard"), figures.Count(r.Behind))

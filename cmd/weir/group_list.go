@@ -14,12 +14,14 @@ import (
 
 	"github.com/weir-go/weir/cmd/weir/internal/cli"
 	"github.com/weir-go/weir/cmd/weir/internal/figures"
+	"github.com/weir-go/weir/cmd/weir/internal/stores"
+	"github.com/weir-go/weir/cmd/weir/internal/target"
 	"github.com/weir-go/weir/lease"
 )
 
 func groupListCommand(t cli.Terminal) *cobra.Command {
 	var (
-		g   target
+		g   target.Flags
 		out cli.Format
 	)
 	cmd := &cobra.Command{
@@ -34,11 +36,11 @@ DynamoDB the whole table is read.`,
   weir group list --store dynamodb:weir -o json | jq -r '.[].app'`,
 		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			url, err := g.url(cmd)
+			url, err := g.URL(cmd)
 			if err != nil {
 				return err
 			}
-			store, err := url.open(cmd.Context(), t, &g.aws, false, false)
+			store, err := url.Open(cmd.Context(), t, &g.AWS, false, false)
 			if err != nil {
 				return err
 			}
@@ -54,7 +56,7 @@ DynamoDB the whole table is read.`,
 			return err
 		},
 	}
-	g.registerStore(cmd)
+	g.RegisterStore(cmd)
 	out.Register(cmd, "output format")
 	return cmd
 }
@@ -72,17 +74,17 @@ type appInfo struct {
 	Paused []string `json:"paused,omitempty"`
 }
 
-func listApps(ctx context.Context, t cli.Terminal, store openStore) ([]appInfo, error) {
-	admin, err := store.admin()
+func listApps(ctx context.Context, t cli.Terminal, store stores.Store) ([]appInfo, error) {
+	admin, err := store.Admin()
 	if err != nil {
 		return nil, err
 	}
 	apps, err := admin.Apps(ctx)
 	if err != nil {
-		return nil, store.trouble(err)
+		return nil, store.Explain(err)
 	}
 	if len(apps) == 0 { // as in a table of others, or where this user sees nothing: a look says so
-		if _, err := store.view(ctx, "weir"); err != nil {
+		if _, err := store.ReadApp(ctx, "weir"); err != nil {
 			return nil, err
 		}
 	}
@@ -98,7 +100,7 @@ func listApps(ctx context.Context, t cli.Terminal, store openStore) ([]appInfo, 
 		asked.Go(func() {
 			defer func() { <-turns }()
 			var v lease.View
-			v, failed[i] = store.view(ctx, app)
+			v, failed[i] = store.ReadApp(ctx, app)
 			all[i] = summary(app, v)
 			shown.Advance(1)
 		})
@@ -109,7 +111,7 @@ func listApps(ctx context.Context, t cli.Terminal, store openStore) ([]appInfo, 
 }
 
 func summary(app string, v lease.View) appInfo {
-	a := appInfo{App: app, Streams: streamsOf(v.Leases), Leases: len(v.Leases), Paused: v.Paused}
+	a := appInfo{App: app, Streams: target.StreamsOf(v.Leases), Leases: len(v.Leases), Paused: v.Paused}
 	if a.Streams == nil {
 		a.Streams = []string{}
 	}

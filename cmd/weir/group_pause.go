@@ -13,12 +13,14 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/cli"
 	"github.com/weir-go/weir/cmd/weir/internal/explain"
 	"github.com/weir-go/weir/cmd/weir/internal/figures"
+	"github.com/weir-go/weir/cmd/weir/internal/stores"
+	"github.com/weir-go/weir/cmd/weir/internal/target"
 	"github.com/weir-go/weir/internal/operate"
 	"github.com/weir-go/weir/lease"
 )
 
 type pauseOptions struct {
-	target
+	target.Flags
 	out    cli.Format
 	stream string
 	wait   time.Duration
@@ -50,7 +52,7 @@ With --wait the command ends when every lease that can be read is held, and fail
   weir group resume --app billing --store dynamodb:weir --stream clicks --wait 1m`
 	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		url, err := o.url(cmd, "app")
+		url, err := o.URL(cmd, "app")
 		if err != nil {
 			return err
 		}
@@ -59,7 +61,7 @@ With --wait the command ends when every lease that can be read is held, and fail
 		}
 		return o.run(cmd.Context(), t, url, on)
 	}
-	o.register(cmd)
+	o.Register(cmd)
 	cmd.Flags().StringVar(&o.stream, "stream", "", "this stream only, by `NAME` (default: the whole application)")
 	registerWait(cmd, &o.wait)
 	o.out.Register(cmd, "output format")
@@ -74,30 +76,30 @@ type pauseReport struct {
 	Held    int      `json:"held"` // leases of what was paused or resumed that somebody holds
 }
 
-func (o *pauseOptions) run(ctx context.Context, t cli.Terminal, url storeURL, on bool) error {
-	store, view, err := o.open(ctx, t, url)
+func (o *pauseOptions) run(ctx context.Context, t cli.Terminal, url stores.URL, on bool) error {
+	store, view, err := o.Open(ctx, t, url)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = store.Close() }() // what was written is written
 	if on || !slices.Contains(view.Paused, o.stream) {
-		if _, err := leasesOf(o.app, view.Leases, o.stream); err != nil {
+		if _, err := target.LeasesOf(o.App, view.Leases, o.stream); err != nil {
 			return err // a slip of the pen should not be kept as a pause
 		}
 	}
-	changed, err := operate.SetPause(ctx, store, o.app, view, o.stream, on)
+	changed, err := operate.SetPause(ctx, store, o.App, view, o.stream, on)
 	if errors.Is(err, operate.ErrPausedEnough) {
-		return fmt.Errorf("%s of %s are paused already, which is as many as can be: pause the whole application instead", cli.Count(len(view.Paused), "stream"), o.app)
+		return fmt.Errorf("%s of %s are paused already, which is as many as can be: pause the whole application instead", cli.Count(len(view.Paused), "stream"), o.App)
 	}
 	if err != nil {
-		return store.trouble(err)
+		return store.Explain(err)
 	}
-	if view, err = store.view(ctx, o.app); err != nil {
+	if view, err = store.ReadApp(ctx, o.App); err != nil {
 		return err
 	}
-	what := "application " + o.app
+	what := "application " + o.App
 	if o.stream != "" {
-		what = fmt.Sprintf("stream %s of %s", o.stream, o.app)
+		what = fmt.Sprintf("stream %s of %s", o.stream, o.App)
 	}
 	if o.wait > 0 {
 		what := "still held"
@@ -106,11 +108,11 @@ func (o *pauseOptions) run(ctx context.Context, t cli.Terminal, url storeURL, on
 			what = "held by nobody"
 			left = func(v lease.View) int { return unread(v, o.stream) }
 		}
-		if view, err = await(ctx, t, store, o.app, o.wait, what, left); err != nil {
+		if view, err = await(ctx, t, store, o.App, o.wait, what, left); err != nil {
 			return err
 		}
 	}
-	report := pauseReport{o.app, view.Paused, changed, heldOf(view, o.stream)}
+	report := pauseReport{o.App, view.Paused, changed, heldOf(view, o.stream)}
 	if report.Paused == nil {
 		report.Paused = []string{}
 	}
@@ -190,8 +192,8 @@ func unread(v lease.View, stream string) (n int) {
 }
 
 // await looks until no lease is left that is what says, and fails after length.
-func await(ctx context.Context, t cli.Terminal, store openStore, app string, length time.Duration, what string, left func(lease.View) int) (lease.View, error) {
-	first, err := store.view(ctx, app)
+func await(ctx context.Context, t cli.Terminal, store stores.Store, app string, length time.Duration, what string, left func(lease.View) int) (lease.View, error) {
+	first, err := store.ReadApp(ctx, app)
 	if err != nil {
 		return first, err
 	}
@@ -200,7 +202,7 @@ func await(ctx context.Context, t cli.Terminal, store openStore, app string, len
 		return last, nil
 	}
 	t.Note("%s; waiting for up to %s", these(n, what), figures.Duration(length))
-	err = watch(ctx, store, app, first, length, func(now lease.View) bool {
+	err = target.Watch(ctx, store, app, first, length, func(now lease.View) bool {
 		last, n = now, left(now)
 		return n > 0
 	})
@@ -208,7 +210,7 @@ func await(ctx context.Context, t cli.Terminal, store openStore, app string, len
 	case errors.Is(err, explain.ErrInterrupted), errors.Is(err, context.Canceled):
 		return last, explain.PlainError{Text: fmt.Sprintf("stopped before it was done: %s; what was asked for stands", these(n, what)), Cause: err}
 	case err != nil:
-		return last, store.trouble(err)
+		return last, store.Explain(err)
 	case n > 0:
 		return last, fmt.Errorf("%s after %s: what was asked for stands, \"weir group describe\" shows how far it is", these(n, what), figures.Duration(length))
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/cmd/weir/internal/stores"
 	"github.com/weir-go/weir/lease"
 	"github.com/weir-go/weir/shard"
 	"github.com/weir-go/weir/store/memstore"
@@ -56,7 +57,7 @@ func TestAWorkerThatHasEndedHoldsNothing(t *testing.T) {
 		t.Errorf("when one has ended: %d held, %d unread", heldOf(v, "s"), unread(v, "s"))
 	}
 	apply(lease.Action{Kind: lease.EndSession, Session: "B", Beat: v.Workers[len(v.Workers)-1].Beat})
-	_, err := await(t.Context(), cli.Silent, openStore{Store: mem}, "a", time.Minute, "still held", func(v lease.View) int { return heldOf(v, "") })
+	_, err := await(t.Context(), cli.Silent, stores.Store{Store: mem}, "a", time.Minute, "still held", func(v lease.View) int { return heldOf(v, "") })
 	if err != nil {
 		t.Error(err)
 	}

@@ -12,13 +12,15 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/cmd/weir/internal/stores"
+	"github.com/weir-go/weir/cmd/weir/internal/target"
 	"github.com/weir-go/weir/lease"
 )
 
 type planOptions struct {
-	target
+	target.Flags
 	out   cli.Format
-	watch looking
+	watch target.WatchFlag
 }
 
 func groupPlanCommand(t cli.Terminal) *cobra.Command {
@@ -37,29 +39,29 @@ the leader's FailoverAfter; while nobody leads, for the longest of any worker (s
   weir group plan --app billing --store dynamodb:weir -o json | jq .actions`,
 		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			url, err := o.url(cmd, "app")
+			url, err := o.URL(cmd, "app")
 			if err != nil {
 				return err
 			}
-			if err := o.watch.check(true); err != nil {
+			if err := o.watch.Check(true); err != nil {
 				return err
 			}
 			return o.run(cmd.Context(), t, url)
 		},
 	}
-	o.register(cmd)
-	o.watch.register(cmd, "how long to look for beats at most, by default until all that do not beat count as dead; with 0 every worker counts as alive")
+	o.Register(cmd)
+	o.watch.Register(cmd, "how long to look for beats at most, by default until all that do not beat count as dead; with 0 every worker counts as alive")
 	o.out.Register(cmd, "output format")
 	return cmd
 }
 
 // planReport is what group plan shows.
 type planReport struct {
-	App     string          `json:"app"`
-	Actions []plannedAction `json:"actions"`
-	Waiting int             `json:"waiting"` // leases whose parents are not done
-	Times   timesInfo       `json:"times"`   // that workers are judged by
-	Note    string          `json:"note,omitempty"`
+	App     string           `json:"app"`
+	Actions []plannedAction  `json:"actions"`
+	Waiting int              `json:"waiting"` // leases whose parents are not done
+	Times   target.TimesInfo `json:"times"`   // that workers are judged by
+	Note    string           `json:"note,omitempty"`
 }
 
 type plannedAction struct {
@@ -68,8 +70,8 @@ type plannedAction struct {
 	Explain string `json:"why"`
 }
 
-func (o *planOptions) run(ctx context.Context, t cli.Terminal, url storeURL) error {
-	store, view, err := o.open(ctx, t, url)
+func (o *planOptions) run(ctx context.Context, t cli.Terminal, url stores.URL) error {
+	store, view, err := o.Open(ctx, t, url)
 	if err != nil {
 		return err
 	}
@@ -78,7 +80,7 @@ func (o *planOptions) run(ctx context.Context, t cli.Terminal, url storeURL) err
 	if err != nil {
 		return err
 	}
-	report := planOf(o.app, view, facts)
+	report := planOf(o.App, view, facts)
 	if o.out == cli.FormatJSON {
 		return json.NewEncoder(t.Out).Encode(report)
 	}
@@ -88,11 +90,11 @@ func (o *planOptions) run(ctx context.Context, t cli.Terminal, url storeURL) err
 
 // observe looks as a leader does until every session was seen to beat or is known to be dead, and
 // returns the last view.
-func (o *planOptions) observe(ctx context.Context, store openStore, first lease.View) (lease.View, lease.Facts, error) {
+func (o *planOptions) observe(ctx context.Context, store stores.Store, first lease.View) (lease.View, lease.Facts, error) {
 	seen := lease.NewWatch(lease.TimesOf(first), lease.Leader{})
 	last, facts := first, seen.See(first, time.Now(), time.Now())
 	facts.OutOfDate = nil // of one look nothing follows
-	length := o.watch.untilDead(first)
+	length := o.watch.UntilDead(first)
 	if length == 0 {
 		return last, facts, nil
 	}
@@ -105,16 +107,16 @@ func (o *planOptions) observe(ctx context.Context, store openStore, first lease.
 	if alive == 0 {
 		return last, facts, nil
 	}
-	err := watch(ctx, store, o.app, first, length, func(now lease.View) bool {
+	err := target.Watch(ctx, store, o.App, first, length, func(now lease.View) bool {
 		last, facts = now, seen.See(now, time.Now(), time.Now())
-		return len(stirring(first, now))+len(facts.Dead) < alive
+		return len(target.BeatBetween(first, now))+len(facts.Dead) < alive
 	})
 	facts.OutOfDate = nil // telling is about notes between leader and workers: nothing that moves
-	return last, facts, store.trouble(err)
+	return last, facts, store.Explain(err)
 }
 
 func planOf(app string, v lease.View, f lease.Facts) planReport {
-	r := planReport{App: app, Actions: []plannedAction{}, Times: infoOf(lease.TimesOf(v))}
+	r := planReport{App: app, Actions: []plannedAction{}, Times: target.TimesInfoOf(lease.TimesOf(v))}
 	actions, sentences := lease.Plan(v, f, lease.Limits{}), lease.Explain(v, f, lease.Limits{})
 	// each session is shown by its name, and by both if the name is not its own alone
 	var names []string

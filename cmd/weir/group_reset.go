@@ -12,9 +12,14 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 	"github.com/spf13/cobra"
 
+	"github.com/weir-go/weir/cmd/weir/internal/awsconf"
 	"github.com/weir-go/weir/cmd/weir/internal/cli"
 	"github.com/weir-go/weir/cmd/weir/internal/explain"
 	"github.com/weir-go/weir/cmd/weir/internal/figures"
+	"github.com/weir-go/weir/cmd/weir/internal/records"
+	"github.com/weir-go/weir/cmd/weir/internal/shardlag"
+	"github.com/weir-go/weir/cmd/weir/internal/stores"
+	"github.com/weir-go/weir/cmd/weir/internal/target"
 	"github.com/weir-go/weir/internal/change"
 	"github.com/weir-go/weir/internal/operate"
 	"github.com/weir-go/weir/internal/streams"
@@ -26,12 +31,12 @@ import (
 type guard struct {
 	yes   bool
 	dump  string
-	watch looking
+	watch target.WatchFlag
 }
 
 func (g *guard) register(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&g.yes, "yes", false, "do not ask")
-	g.watch.register(cmd, "how long to look whether workers beat, by default until all that do not count as dead")
+	g.watch.Register(cmd, "how long to look whether workers beat, by default until all that do not count as dead")
 }
 
 func (g *guard) registerDump(cmd *cobra.Command) {
@@ -39,14 +44,14 @@ func (g *guard) registerDump(cmd *cobra.Command) {
 }
 
 func (g *guard) check(cmd *cobra.Command, t cli.Terminal) error {
-	if err := g.watch.check(false); err != nil {
+	if err := g.watch.Check(false); err != nil {
 		return err
 	}
 	return cli.CanConfirm(cmd, t, g.yes)
 }
 
 type resetOptions struct {
-	target
+	target.Flags
 	guard
 	out     cli.Format
 	to      string
@@ -83,7 +88,7 @@ lease is as it was seen; what changed meanwhile is said, and the command can be 
   weir group reset --app billing --store dynamodb:weir --stream clicks --to latest --yes --dump before.ndjson`,
 		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			url, err := o.url(cmd, "app", "to")
+			url, err := o.URL(cmd, "app", "to")
 			if err != nil {
 				return err
 			}
@@ -91,7 +96,7 @@ lease is as it was seen; what changed meanwhile is said, and the command can be 
 			if err != nil {
 				return err
 			}
-			if err := checkStreams(o.streams...); err != nil {
+			if err := awsconf.CheckStreams(o.streams...); err != nil {
 				return err
 			}
 			if cmd.Flags().Changed("shard") {
@@ -112,11 +117,11 @@ lease is as it was seen; what changed meanwhile is said, and the command can be 
 			return o.run(cmd.Context(), t, url, wish, ago)
 		},
 	}
-	o.target.register(cmd)
+	o.Flags.Register(cmd)
 	cmd.Flags().StringVar(&o.to, "to", "", "`WHERE`: oldest, latest, a time (2026-01-31T12:00:00Z), how long ago (15m), or a sequence number with --shard")
 	cli.MustComplete(cmd, "to", "oldest\twhat the stream still keeps", "latest\twhat comes from now on", "15m\tthe last quarter of an hour")
 	cmd.Flags().StringArrayVar(&o.streams, "stream", nil, "this stream only, by `NAME` or ARN; may be repeated (default: every stream that has leases)")
-	cmd.Flags().StringVar(&o.shard, "shard", "", "this shard only, and those that descend from it, by `ID` "+shardHelp)
+	cmd.Flags().StringVar(&o.shard, "shard", "", "this shard only, and those that descend from it, by `ID` "+records.ShardHelp)
 	cmd.Flags().BoolVar(&o.running, "while-running", false, "also while workers run: they lose the leases, and start again at the new place")
 	cmd.Flags().BoolVar(&o.dry, "dry-run", false, "show what would be done, and do nothing")
 	o.guard.register(cmd)
@@ -130,13 +135,13 @@ lease is as it was seen; what changed meanwhile is said, and the command can be 
 func (o *resetOptions) ofOneStream() (id string, err error) {
 	switch len(o.streams) {
 	case 0:
-		id, stream, err := parseShard(o.shard)
+		id, stream, err := records.ParseShard(o.shard)
 		if stream != "" {
 			o.streams = []string{stream}
 		}
 		return id, err
 	case 1:
-		return parseShardOf(o.streams[0], o.shard)
+		return records.ParseShardOf(o.streams[0], o.shard)
 	}
 	return "", cli.Usagef("--shard is a shard of one --stream, not of %d", len(o.streams))
 }
@@ -156,35 +161,35 @@ type resetReport struct {
 	Steps []stepInfo `json:"steps"`
 }
 
-func (o *resetOptions) run(ctx context.Context, t cli.Terminal, url storeURL, wish change.Wish, ago *time.Duration) error {
-	store, err := url.open(ctx, t, &o.aws, false, false)
+func (o *resetOptions) run(ctx context.Context, t cli.Terminal, url stores.URL, wish change.Wish, ago *time.Duration) error {
+	store, err := url.Open(ctx, t, &o.AWS, false, false)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = store.Close() }() // what was written is written
-	view, err := store.view(ctx, o.app)
+	view, err := store.ReadApp(ctx, o.App)
 	if err != nil {
 		return err
 	}
 	if len(view.Leases)+len(view.Workers)+len(view.Paused) == 0 {
-		if err := o.checkNew(); err != nil {
+		if err := o.CheckNew(); err != nil {
 			return err
 		}
 	}
 	if len(o.streams) == 0 {
-		if o.streams = streamsOf(view.Leases); len(o.streams) == 0 {
-			return fmt.Errorf("application %s has no leases in that store: check --app and --store, or name a --stream to prepare it before its first worker", o.app)
+		if o.streams = target.StreamsOf(view.Leases); len(o.streams) == 0 {
+			return fmt.Errorf("application %s has no leases in that store: check --app and --store, or name a --stream to prepare it before its first worker", o.App)
 		}
 	}
 	if o.shard != "" && len(o.streams) > 1 {
-		return cli.Usagef("application %s reads %s: say with --stream which one --shard %s is of", o.app, cli.List(o.streams), o.shard)
+		return cli.Usagef("application %s reads %s: say with --stream which one --shard %s is of", o.App, cli.List(o.streams), o.shard)
 	}
 	if !o.running && !o.dry {
-		if err := refuseWhileRunning(ctx, t, store, o.app, view, o.watch.untilDead(view)); err != nil {
+		if err := target.RefuseWhileRunning(ctx, t, store, o.App, view, o.watch.UntilDead(view)); err != nil {
 			return orWhileRunning(err)
 		}
 	}
-	client, err := o.aws.kinesis(ctx, t)
+	client, err := o.AWS.Kinesis(ctx, t)
 	if err != nil {
 		return err
 	}
@@ -196,18 +201,18 @@ func (o *resetOptions) run(ctx context.Context, t cli.Terminal, url storeURL, wi
 		}
 		steps = append(steps, more...)
 	}
-	report := resetReport{App: o.app}
+	report := resetReport{App: o.App}
 	n := toDo(steps)
 	if o.out == cli.FormatText {
 		fmt.Fprint(t.Out, stepsText(steps))
 	}
 	if n > 0 && !o.dry {
 		if !o.yes {
-			if err := cli.Confirm(ctx, t, fmt.Sprintf("Move %s of %s?", cli.Count(n, "checkpoint"), o.app), "yes"); err != nil {
+			if err := cli.Confirm(ctx, t, fmt.Sprintf("Move %s of %s?", cli.Count(n, "checkpoint"), o.App), "yes"); err != nil {
 				return err
 			}
 		}
-		if report.Dump, err = dumpProgress(o.app, view, o.dump, time.Now()); err != nil {
+		if report.Dump, err = target.DumpProgress(o.App, view, o.dump, time.Now()); err != nil {
 			return fmt.Errorf("nothing was changed, because the progress as it is could not be saved: %w", err)
 		}
 		t.Note("the progress as it was is in %s; \"weir group import --replace\" brings it back", report.Dump)
@@ -215,7 +220,7 @@ func (o *resetOptions) run(ctx context.Context, t cli.Terminal, url storeURL, wi
 	}
 	var out outcome
 	if !o.dry {
-		out = carryOut(ctx, t, store, o.app, steps)
+		out = carryOut(ctx, t, store, o.App, steps)
 	}
 	report.Steps = stepInfos(steps, out.State)
 	if o.out == cli.FormatJSON {
@@ -236,7 +241,7 @@ func (r resetReport) conclude(t cli.Terminal, out outcome, n int, dry bool) (err
 		err = cli.Textf(t.Out, "\n%s moved.\n", cli.Count(out.Done, "checkpoint"))
 		for _, s := range r.Steps {
 			if s.State == string(operate.Meanwhile) || s.State == string(operate.Left) {
-				err = errors.Join(err, cli.Textf(t.Out, "%s/%s: %s\n", s.Stream, shortID(s.Shard), s.State))
+				err = errors.Join(err, cli.Textf(t.Out, "%s/%s: %s\n", s.Stream, records.ShortID(s.Shard), s.State))
 			}
 		}
 	}
@@ -244,7 +249,7 @@ func (r resetReport) conclude(t cli.Terminal, out outcome, n int, dry bool) (err
 }
 
 func orWhileRunning(err error) error {
-	var running runningError
+	var running target.RunningError
 	if errors.As(err, &running) {
 		return fmt.Errorf("%w, or give --while-running to take the leases from them", err)
 	}
@@ -253,7 +258,7 @@ func orWhileRunning(err error) error {
 
 // resetStream asks the service about a stream and says what a wish means for it.
 func resetStream(ctx context.Context, t cli.Terminal, client *kinesis.Client, name string, leases []lease.Lease, wish change.Wish, ago *time.Duration) ([]change.Step, error) {
-	about, err := askStream(ctx, client, name)
+	about, err := awsconf.AskStream(ctx, client, name)
 	if err != nil {
 		return nil, fmt.Errorf("stream %s: %w", name, err)
 	}
@@ -272,8 +277,8 @@ func resetStream(ctx context.Context, t cli.Terminal, client *kinesis.Client, na
 			t.Note("stream %s keeps %s of records: reading begins with the oldest one that is there", about.Name, figures.Duration(about.Retention))
 		}
 	case shard.Sequence:
-		in := iteratorAt(wish.To)
-		in.StreamName, in.StreamARN = nameOrARN(name)
+		in := shardlag.IteratorAt(wish.To)
+		in.StreamName, in.StreamARN = awsconf.NameOrARN(name)
 		in.ShardId = aws.String(wish.Shard)
 		if _, err := client.GetShardIterator(ctx, in); err != nil {
 			return nil, fmt.Errorf("--to %s: the service does not take it for shard %s of stream %s: %w", wish.To, wish.Shard, about.Name, err)

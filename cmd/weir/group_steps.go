@@ -11,6 +11,8 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/cli"
 	"github.com/weir-go/weir/cmd/weir/internal/explain"
 	"github.com/weir-go/weir/cmd/weir/internal/figures"
+	"github.com/weir-go/weir/cmd/weir/internal/records"
+	"github.com/weir-go/weir/cmd/weir/internal/stores"
 	"github.com/weir-go/weir/internal/change"
 	"github.com/weir-go/weir/internal/operate"
 	"github.com/weir-go/weir/lease"
@@ -20,11 +22,11 @@ import (
 type outcome struct{ operate.Outcome }
 
 // carryOut carries steps out, and shows how far it is.
-func carryOut(ctx context.Context, t cli.Terminal, store openStore, app string, steps []change.Step) outcome {
+func carryOut(ctx context.Context, t cli.Terminal, store stores.Store, app string, steps []change.Step) outcome {
 	shown := cli.NewBar(t, "changing leases", len(steps))
 	defer shown.Done()
 	out := operate.CarryOut(ctx, store, app, steps, shown.Advance)
-	out.Err = store.trouble(out.Err)
+	out.Err = store.Explain(out.Err)
 	return outcome{out}
 }
 
@@ -73,7 +75,7 @@ func stepsText(steps []change.Step) string {
 		if len(s.Actions) == 0 {
 			to = "stays"
 		}
-		_ = cli.Textf(w, "%s\t%s\t%s\t%s\t%s\n", s.Stream, shortID(s.Shard), cmp.Or(s.From.String(), "no lease"), to, s.Why)
+		_ = cli.Textf(w, "%s\t%s\t%s\t%s\t%s\n", s.Stream, records.ShortID(s.Shard), cmp.Or(s.From.String(), "no lease"), to, s.Why)
 	}
 	_ = w.Flush() // into memory
 	return trailing.ReplaceAllString(b.String(), "")

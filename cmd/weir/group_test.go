@@ -12,6 +12,8 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/cli"
 	"github.com/weir-go/weir/cmd/weir/internal/clitest"
 	"github.com/weir-go/weir/cmd/weir/internal/doctor"
+	"github.com/weir-go/weir/cmd/weir/internal/records"
+	"github.com/weir-go/weir/cmd/weir/internal/shardlag"
 	"github.com/weir-go/weir/health"
 	"github.com/weir-go/weir/kinesistest"
 	"github.com/weir-go/weir/lease"
@@ -303,7 +305,7 @@ func TestResetBeforeTheFirstWorker(t *testing.T) {
 	clitest.MustRun(t, "", "store", "create", store)
 	shard, _ := server.Put("s", "k", []byte(`one`))
 	_, second := server.Put("s", "k", []byte(`two`))
-	clitest.MustRun(t, "", "group", "reset", endpoint, store, "--app=a", "--stream=s", "--shard="+shortID(shard), "--to="+second+"+0", "--yes", "--dump="+filepath.Join(dir, "d"))
+	clitest.MustRun(t, "", "group", "reset", endpoint, store, "--app=a", "--stream=s", "--shard="+records.ShortID(shard), "--to="+second+"+0", "--yes", "--dump="+filepath.Join(dir, "d"))
 	if got := worked(t, 1, endpoint, store); !slices.Equal(got, []string{"two"}) {
 		t.Errorf("it read %q", got)
 	}
@@ -353,7 +355,7 @@ func TestLagTellsThatWorkersAreDead(t *testing.T) {
 		Workers: []lease.Worker{{Session: "s1", Name: "w1"}, {Session: "s2", Name: "w2"}},
 		Leases:  []lease.Lease{{Key: key("orders", "a"), Owner: "s1"}, {Key: key("orders", "b"), Owner: "s2"}, {Key: key("bills", "c"), Owner: "s1"}},
 	}
-	lags := map[lease.Key]lag{key("orders", "a"): {age: time.Second}, key("orders", "b"): {age: 20 * time.Hour}}
+	lags := map[lease.Key]shardlag.Lag{key("orders", "a"): {Age: time.Second}, key("orders", "b"): {Age: 20 * time.Hour}}
 	for name, c := range map[string]struct {
 		beats    map[string]bool
 		length   time.Duration
@@ -368,8 +370,8 @@ func TestLagTellsThatWorkersAreDead(t *testing.T) {
 		"it was not looked for long":       {map[string]bool{}, time.Millisecond, 0, health.Behind, "b of orders"},
 		"it was not looked at all":         {nil, time.Minute, 0, health.Behind, "b of orders"},
 	} {
-		look := lookAt(time.Now(), v, lags)
-		look.Silent, look.Retention = silentIn(v, c.beats, c.length), map[string]time.Duration{"orders": c.kept}
+		look := shardlag.LookAt(time.Now(), v, lags)
+		look.Silent, look.Retention = shardlag.SilentIn(v, c.beats, c.length), map[string]time.Duration{"orders": c.kept}
 		r := lagsOf("app", look, lags)
 		if r.State != c.state || !strings.Contains(r.Sentence, c.sentence) || strings.Contains(r.Sentence, "bills") || len(r.Shards) != 2 {
 			t.Errorf("%s: %v, %s, of %d shards; want %v, %s", name, r.State, r.Sentence, len(r.Shards), c.state, c.sentence)

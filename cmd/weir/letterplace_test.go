@@ -15,22 +15,6 @@ import (
 	"github.com/weir-go/weir/internal/proof/fakes3"
 )
 
-func TestPlacesOfLetters(t *testing.T) {
-	for s, want := range map[string]string{
-		"file:a:b.ndjson":                     "file:a:b.ndjson",
-		"s3://bucket":                         "s3://bucket",
-		"s3://bucket/a/b/":                    "s3://bucket/a/b",
-		"sqlite:letters.db":                   "sqlite:letters.db",
-		"postgres://u:secret@h/d":             "postgres://u:xxxxx@h/d",
-		"mysql://u:secret@h/d?weir_prefix=x_": "mysql://u:xxxxx@h/d?weir_prefix=x_",
-		"mariadb://h/d":                       "mariadb://h/d",
-	} {
-		if p, err := parsePlace(s); err != nil || p.String() != want {
-			t.Errorf("%s: %s, %v", s, p, err)
-		}
-	}
-}
-
 // A bad record goes to the place, the commands show it there, and retry hands it on.
 func letterThrough(t *testing.T, place string, more ...string) {
 	t.Helper()

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/cmd/weir/internal/serve"
 	"github.com/weir-go/weir/kinesistest"
 )
 
@@ -55,11 +56,11 @@ It names streams by ARN with that account, and calls with another account than -
 			if caFile != "" && !cfg.TLS {
 				return cli.Usagef("--ca-file is for --tls")
 			}
-			if err := checkAddr("--addr", cfg.Addr); err != nil {
+			if err := serve.CheckAddr("--addr", cfg.Addr); err != nil {
 				return err
 			}
 			for _, h := range cfg.Hosts {
-				if !hostForm.MatchString(h) {
+				if !serve.HostForm.MatchString(h) {
 					return cli.Usagef("--host %q: give a name alone, such as kinesis or kinesis.example.com", h)
 				}
 			}
@@ -73,7 +74,7 @@ It names streams by ARN with that account, and calls with another account than -
 			}
 			server, err := kinesistest.Start(cfg)
 			if err != nil {
-				return listenError("--addr", cfg.Addr, err)
+				return serve.ListenError("--addr", cfg.Addr, err)
 			}
 			defer func() { err = errors.Join(err, server.Close()) }()
 			if caFile != "" {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/weir-go/weir/cmd/weir/internal/cli"
 	"github.com/weir-go/weir/cmd/weir/internal/explain"
+	"github.com/weir-go/weir/cmd/weir/internal/shellexec"
 )
 
 func main() {
@@ -46,7 +47,7 @@ func main() {
 		}
 		cancel(explain.ErrInterrupted)
 	}, func(s os.Signal) {
-		killCommands()
+		shellexec.KillAll()
 		restore()
 		if !quiet {
 			briefly(func() { t.Say(slog.LevelWarn, "stopped at once by a second signal; what was begun may be unfinished") })

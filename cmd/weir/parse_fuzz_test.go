@@ -7,8 +7,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weir-go/weir/cmd/weir/internal/awsconf"
 	"github.com/weir-go/weir/cmd/weir/internal/cli"
 	"github.com/weir-go/weir/cmd/weir/internal/explain"
+	"github.com/weir-go/weir/cmd/weir/internal/records"
+	"github.com/weir-go/weir/cmd/weir/internal/serve"
+	"github.com/weir-go/weir/cmd/weir/internal/stores"
 	"github.com/weir-go/weir/lease"
 )
 
@@ -32,24 +36,18 @@ func FuzzFlags(f *testing.F) {
 			}
 			return false
 		}
-		if p, err := parseFrom(s, now); said("a start", err) && p.IsZero() {
+		if p, err := records.ParseFrom(s, now); said("a start", err) && p.IsZero() {
 			t.Errorf("%q is no position", s)
 		}
-		_, _, err := parseTo(s)
-		said("a target", err)
-		if u, err := parseStore(s); said("a store", err) && u.kind == "" {
+		if u, err := stores.Parse(s); said("a store", err) && u.Kind == "" {
 			t.Errorf("%q is a store of no kind", s)
 		}
-		if addr, err := servingAddr("--health", s); said("an address", err) {
+		if addr, err := serve.Addr("--health", s); said("an address", err) {
 			if host, _, err := net.SplitHostPort(addr); err != nil || host == "" {
 				t.Errorf("%q is to listen on %q: %v", s, addr, err)
 			}
 		}
-		if streams, err := parseStreams([]string{s}); said("a stream", err) && (len(streams) != 1 || streams[0].shards < 1) {
-			t.Errorf("%q is %v", s, streams)
-		}
-		said("an endpoint", checkEndpoint("--endpoint", s))
-		isLoopback(s)
+		awsconf.IsLoopback(s)
 		if err := new(cli.Format).Set(s); err == nil && s != "text" && s != "json" {
 			t.Errorf("%q is a format", s)
 		}

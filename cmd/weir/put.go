@@ -19,6 +19,7 @@ import (
 	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
 
+	"github.com/weir-go/weir/cmd/weir/internal/awsconf"
 	"github.com/weir-go/weir/cmd/weir/internal/cli"
 	"github.com/weir-go/weir/cmd/weir/internal/explain"
 	"github.com/weir-go/weir/cmd/weir/internal/figures"
@@ -27,7 +28,7 @@ import (
 )
 
 type putOptions struct {
-	aws    awsFlags
+	aws    awsconf.Flags
 	out    cli.Format
 	stream string
 	field  string
@@ -62,7 +63,7 @@ service gets lost a record may be in the stream twice.`,
 			if err := cli.Require(cmd, "stream"); err != nil {
 				return err
 			}
-			if err := checkStreams(o.stream); err != nil {
+			if err := awsconf.CheckStreams(o.stream); err != nil {
 				return err
 			}
 			if cmd.Flags().Changed("shards") {
@@ -90,8 +91,8 @@ service gets lost a record may be in the stream twice.`,
 	cmd.Flags().BoolVar(&o.loose, "loose-order", false, "faster with few keys, but records of one key may change places when the service refuses some")
 	cmd.Flags().BoolVarP(&o.quiet, "quiet", "q", false, "no progress bar")
 	o.out.Register(cmd, "format of the summary")
-	o.aws.register(cmd, false)
-	o.aws.role.register(cmd)
+	o.aws.Register(cmd, false)
+	o.aws.Role.Register(cmd)
 	return cmd
 }
 
@@ -101,7 +102,7 @@ func (o *putOptions) run(ctx context.Context, t cli.Terminal, name string) error
 		return err
 	}
 	defer func() { _ = in.Close() }() // only read from
-	client, err := o.aws.kinesis(ctx, t)
+	client, err := o.aws.Kinesis(ctx, t)
 	if err != nil {
 		return err
 	}
@@ -263,7 +264,7 @@ func (o *putOptions) makeStream(ctx context.Context, t cli.Terminal, client *kin
 // gets the limit that every stream has.
 func recordLimit(ctx context.Context, client *kinesis.Client, stream string) (int, error) {
 	const usual = 1024 << 10
-	name, arn := nameOrARN(stream)
+	name, arn := awsconf.NameOrARN(stream)
 	out, err := client.DescribeStreamSummary(ctx, &kinesis.DescribeStreamSummaryInput{StreamName: name, StreamARN: arn})
 	if err != nil {
 		if explain.IsAccessDenied(err) {

@@ -4,6 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/cmd/weir/internal/stores"
 )
 
 func newRoot(t cli.Terminal) *cobra.Command {
@@ -52,7 +53,7 @@ Exit codes:
 	}
 	in("try", demoCommand(t), localCommand(t))
 	in("stream", putCommand(t), tailCommand(t), consumeCommand(t), streamCommand(t), fanoutCommand(t))
-	in("app", groupCommand(t), dashboardCommand(t), exporterCommand(t), doctorCommand(t), deadCommand(t), storeCommand(t))
+	in("app", groupCommand(t), dashboardCommand(t), exporterCommand(t), doctorCommand(t), deadCommand(t), stores.Command(t))
 	root.AddCommand(cli.VersionCommand(t), demoWorkerCommand(t))
 	cli.Finish(root, t)
 	return root

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -9,32 +8,8 @@ import (
 
 	"github.com/weir-go/weir/cmd/weir/internal/cli"
 	"github.com/weir-go/weir/cmd/weir/internal/clitest"
+	"github.com/weir-go/weir/cmd/weir/internal/records"
 )
-
-func TestParseShard(t *testing.T) {
-	const three = "shardId-000000000003"
-	for named, want := range map[string]struct{ id, stream string }{
-		three: {three, ""}, "000000000003": {three, ""}, "3": {three, ""}, "shardId-3": {three, ""}, "0": {"shardId-000000000000", ""},
-		"00000000000000003": {three, ""}, "1234567890123": {"shardId-1234567890123", ""},
-		"flights/" + three: {three, "flights"}, "flights/3": {three, "flights"},
-		"odd-1": {"odd-1", ""}, "shardId-x": {"shardId-x", ""}, "shardid-3": {"shardid-3", ""},
-		"arn:aws:kinesis:eu-west-1:000000000000:stream/flights/3": {three, "arn:aws:kinesis:eu-west-1:000000000000:stream/flights"},
-	} {
-		id, stream, err := parseShard(named)
-		if err != nil || id != want.id || stream != want.stream {
-			t.Errorf("%q is %q of %q, %v; want %+v", named, id, stream, err, want)
-		}
-		if again, _, err := parseShard(shortID(id)); err != nil || again != id {
-			t.Errorf("%q, as tables show it, is %q, %v; want %q", shortID(id), again, err, id)
-		}
-	}
-	for _, named := range []string{"", " ", "/3", "flights/", "3 4", "3,4", "-3 ", "shard\n", "ü", strings.Repeat("x", 129)} {
-		var usage cli.UsageError
-		if id, _, err := parseShard(named); !errors.As(err, &usage) {
-			t.Errorf("%q is %q, %v; want a wrong usage", named, id, err)
-		}
-	}
-}
 
 // The shard that one command prints, in whatever way, is one that the others take.
 func TestCommandsTakeTheShardsThatCommandsPrint(t *testing.T) {
@@ -43,7 +18,7 @@ func TestCommandsTakeTheShardsThatCommandsPrint(t *testing.T) {
 	server.CreateStream("s", 2)
 	server.CreateStream("other", 1)
 	clitest.MustRun(t, `{"k":"a"}`, "put", endpoint, "--stream=s", "--key=k")
-	of, err := strconv.Atoi(shortID(server.Records("s")[0].Shard))
+	of, err := strconv.Atoi(records.ShortID(server.Records("s")[0].Shard))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 	"github.com/spf13/cobra"
 
+	"github.com/weir-go/weir/cmd/weir/internal/awsconf"
 	"github.com/weir-go/weir/cmd/weir/internal/cli"
 	"github.com/weir-go/weir/provision"
 )
@@ -29,7 +30,7 @@ func streamCommand(t cli.Terminal) *cobra.Command {
 
 func streamCreateCommand(t cli.Terminal) *cobra.Command {
 	var (
-		f    awsFlags
+		f    awsconf.Flags
 		out  cli.Format
 		want provision.Stream
 		mode streamMode
@@ -58,7 +59,7 @@ than 24 h and a KMS key of your own cost more.`,
 			if err := checkNewStreams(want.Name); err != nil {
 				return err
 			}
-			client, err := f.kinesis(cmd.Context(), t)
+			client, err := f.Kinesis(cmd.Context(), t)
 			if err != nil {
 				return err
 			}
@@ -89,8 +90,8 @@ than 24 h and a KMS key of your own cost more.`,
 	fl.Var(&cli.Number[int]{To: &want.MaxRecordSize, Parse: cli.ParseSize, Low: 1 << 20, High: 10 << 20, Want: "1MiB to 10MiB"}, "max-record-size", "bytes that a record may have, 1MiB to 10MiB (default 1MiB)")
 	fl.Var(&cli.TagsFlag{To: &want.Tags}, "tag", "a tag of the stream; may be repeated")
 	out.Register(cmd, "output format")
-	f.register(cmd, false)
-	f.role.register(cmd)
+	f.Register(cmd, false)
+	f.Role.Register(cmd)
 	return cmd
 }
 
@@ -129,7 +130,7 @@ func checkNewStreams(streams ...string) error {
 			return cli.Usagef("--stream %.200q is an ARN: a stream is made by its name, in the account and the region of the credentials", s)
 		}
 	}
-	return checkStreams(streams...)
+	return awsconf.CheckStreams(streams...)
 }
 
 // streamMode is a number of shards, or on-demand.

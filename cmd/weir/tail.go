@@ -14,14 +14,16 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/cmd/weir/internal/awsconf"
 	"github.com/weir-go/weir/cmd/weir/internal/cli"
 	"github.com/weir-go/weir/cmd/weir/internal/explain"
+	"github.com/weir-go/weir/cmd/weir/internal/records"
 	"github.com/weir-go/weir/filter"
 	"github.com/weir-go/weir/shard"
 )
 
 type tailOptions struct {
-	aws      awsFlags
+	aws      awsconf.Flags
 	out      cli.Format
 	stream   string
 	from     string
@@ -30,7 +32,7 @@ type tailOptions struct {
 	untilTip bool
 	fanOut   string
 	share    float64
-	filter   filterFlags
+	filter   records.FilterFlags
 	wire     weir.Wire
 	register bool
 	keep     bool
@@ -48,9 +50,9 @@ It remembers nothing and shares nothing: to read a stream with several workers t
 registers it if it is not there, and then it is removed when weir tail ends; --register --keep leaves it. AWS bills a consumer
 by the shard and hour for as long as it is registered: "weir fanout" shows and removes what is left.
 
-` + aboutFilters + ` --limit counts what is printed.
+` + records.AboutFilters + ` --limit counts what is printed.
 
-` + aboutBinary,
+` + records.AboutBinary,
 		Example: `  weir tail --stream flights                          what arrives from now on
   weir tail --stream flights --from oldest --limit 10
   weir tail --stream flights --from 15m --until-tip   the last quarter of an hour, then end
@@ -75,7 +77,7 @@ by the shard and hour for as long as it is registered: "weir fanout" shows and r
 				return cli.Usagef("--limit %d: want 1 or more, or 0 for no limit", o.limit)
 			}
 			for i, named := range o.shards {
-				id, err := parseShardOf(o.stream, named)
+				id, err := records.ParseShardOf(o.stream, named)
 				if err != nil {
 					return err
 				}
@@ -85,7 +87,7 @@ by the shard and hour for as long as it is registered: "weir fanout" shows and r
 			if err != nil {
 				return err
 			}
-			by, err := o.filter.compiled()
+			by, err := o.filter.Compiled()
 			if err != nil {
 				return err
 			}
@@ -93,20 +95,20 @@ by the shard and hour for as long as it is registered: "weir fanout" shows and r
 		},
 	}
 	cmd.Flags().StringVar(&o.stream, "stream", "", "stream, by `NAME` or ARN")
-	cmd.Flags().StringVar(&o.from, "from", "", "`WHERE` to start: "+fromHelp+"; or, with one --shard, at a sequence number (default latest; oldest with --until-tip)")
-	cmd.Flags().StringArrayVar(&o.shards, "shard", nil, "only this shard and its descendants, by `ID` "+shardHelp+"; may be repeated")
+	cmd.Flags().StringVar(&o.from, "from", "", "`WHERE` to start: "+records.FromHelp+"; or, with one --shard, at a sequence number (default latest; oldest with --until-tip)")
+	cmd.Flags().StringArrayVar(&o.shards, "shard", nil, "only this shard and its descendants, by `ID` "+records.ShardHelp+"; may be repeated")
 	cmd.Flags().Int64Var(&o.limit, "limit", 0, "end after so many records")
 	cmd.Flags().BoolVar(&o.untilTip, "until-tip", false, "end when everything that is in the stream has been printed")
 	cmd.Flags().StringVar(&o.fanOut, "fan-out", "", "have records pushed, by the registered consumer `NAME`, or by its ARN")
 	cmd.Flags().BoolVar(&o.register, "register", false, "register that consumer if it is not there, and remove it again in the end")
-	o.filter.register(cmd, "nothing more is printed")
-	registerReadShare(cmd, &o.share)
-	registerWire(cmd, &o.wire)
+	o.filter.Register(cmd, "nothing more is printed")
+	records.RegisterReadShare(cmd, &o.share)
+	records.RegisterWire(cmd, &o.wire)
 	cmd.Flags().BoolVar(&o.keep, "keep", false, "with --register, leave it registered, which costs money")
 	cli.MustComplete(cmd, "from", "oldest\twhat the stream still keeps", "latest\tfrom now on", "15m\tthe last quarter of an hour")
 	o.out.Register(cmd, "text prints the data, json an object about each record")
-	o.aws.register(cmd, false)
-	o.aws.role.register(cmd)
+	o.aws.Register(cmd, false)
+	o.aws.Role.Register(cmd)
 	return cmd
 }
 
@@ -115,7 +117,7 @@ var sequenceForm = regexp.MustCompile(`^[0-9]{20,}$`)
 // start is --from, which here may be a sequence number.
 func (o *tailOptions) start(now time.Time) (weir.Position, error) {
 	if !sequenceForm.MatchString(o.from) {
-		return parseFrom(o.from, now)
+		return records.ParseFrom(o.from, now)
 	}
 	if len(o.shards) != 1 {
 		return weir.Position{}, cli.Usagef("--from %.40s… is a place in a shard: name that one with --shard", o.from)
@@ -131,7 +133,7 @@ func (o *tailOptions) checkFanOut() error {
 	switch {
 	case o.register && strings.HasPrefix(o.fanOut, "arn:"):
 		return cli.Usagef("--register is for a consumer's name: one that has an ARN is registered")
-	case o.fanOut != "" && !strings.HasPrefix(o.fanOut, "arn:") && !consumerForm.MatchString(o.fanOut):
+	case o.fanOut != "" && !strings.HasPrefix(o.fanOut, "arn:") && !awsconf.NameForm.MatchString(o.fanOut):
 		return cli.Usagef("--fan-out %.140q is no name of a consumer: use 1 to 128 of a-z, A-Z, 0-9, _ . -", o.fanOut)
 	case o.register && o.fanOut == "":
 		return cli.Usagef("--register says what becomes of a consumer: name it with --fan-out")
@@ -162,8 +164,8 @@ func (o *tailOptions) reader(client *kinesis.Client, t cli.Terminal, from weir.P
 }
 
 func (o *tailOptions) run(ctx context.Context, t cli.Terminal, from weir.Position, by *filter.Filter) error {
-	o.aws.http2, o.aws.reads = o.fanOut != "", true
-	client, err := o.aws.kinesis(ctx, t)
+	o.aws.HTTP2, o.aws.Reads = o.fanOut != "", true
+	client, err := o.aws.Kinesis(ctx, t)
 	if err != nil {
 		return err
 	}
@@ -171,7 +173,7 @@ func (o *tailOptions) run(ctx context.Context, t cli.Terminal, from weir.Positio
 	if err != nil {
 		return cli.Usage(explain.InFlags(err))
 	}
-	if err := o.aws.greet(ctx, client, o.stream); err != nil {
+	if err := o.aws.Greet(ctx, client, o.stream); err != nil {
 		return err
 	}
 	left := o.limit
@@ -193,14 +195,14 @@ func (o *tailOptions) run(ctx context.Context, t cli.Terminal, from weir.Positio
 				break
 			}
 			passes := false
-			if passes, failed = o.filter.passes(by, r); failed != nil {
+			if passes, failed = o.filter.Passes(by, r); failed != nil {
 				break // when what is before it was printed
 			}
 			if !passes {
 				continue
 			}
 			left--
-			if buf, err = appendRecord(buf, o.out, b.Shard, r); err != nil {
+			if buf, err = records.Append(buf, o.out, b.Shard, r); err != nil {
 				return err
 			}
 		}

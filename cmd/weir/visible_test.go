@@ -9,6 +9,7 @@ import (
 
 	"github.com/weir-go/weir/cmd/weir/internal/cli"
 	"github.com/weir-go/weir/cmd/weir/internal/doctor"
+	"github.com/weir-go/weir/cmd/weir/internal/shardlag"
 	"github.com/weir-go/weir/deadletter"
 	"github.com/weir-go/weir/deadletter/sqsletters"
 	"github.com/weir-go/weir/internal/change"
@@ -38,14 +39,14 @@ func TestNamesDoNothingToTheTerminal(t *testing.T) {
 	if err := (resetReport{App: evil, Steps: stepInfos(steps, outcome.State)}).conclude(to, outcome, 1, false); err != nil {
 		t.Fatal(err)
 	}
-	someLag := map[lease.Key]lag{v.Leases[0].Key: {age: time.Second}}
+	someLag := map[lease.Key]shardlag.Lag{v.Leases[0].Key: {Age: time.Second}}
 	for name, c := range map[string]struct {
 		text  string
 		lines int
 	}{
 		"describe": {describe(evil, "", v, nil, 0, nil).text(), 11},
 		"list":     {appsText([]appInfo{summary(evil, v)}), 2},
-		"lag":      {lagsOf(evil, lookAt(time.Now(), v, someLag), someLag).text(), 5},
+		"lag":      {lagsOf(evil, shardlag.LookAt(time.Now(), v, someLag), someLag).text(), 5},
 		"no lag":   {lagReport{App: evil}.text(), 1},
 		"plan":     {planOf(evil, v, lease.Facts{}).text(), 4},
 		"steps":    {stepsText(steps), 2},

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/shard"
 )
 
 // Eventually waits until something holds.
@@ -56,4 +57,14 @@ func CheckOrder(t *testing.T, got, want []string) {
 	if sorted, wanted := slices.Sorted(slices.Values(got)), slices.Sorted(slices.Values(want)); !slices.Equal(sorted, wanted) {
 		t.Fatalf("%d lines came, %d were put, and they are not the same", len(got), len(want))
 	}
+}
+
+// Position reads a position of a checkpoint.
+func Position(t *testing.T, s string) shard.Position {
+	t.Helper()
+	p, err := shard.Parse(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
 }
