@@ -25,7 +25,7 @@ func smallDemo(t *testing.T) (demo.Options, *clitest.Output) {
 	out := clitest.NewOutput()
 	return demo.Options{
 		Flights: 2000, Shards: 4, Workers: 3, Duration: 5 * time.Second, Leader: true,
-		Command: []string{self, workerCommand}, Beat: 200 * time.Millisecond, Failover: 1500 * time.Millisecond,
+		Command: []string{self, demo.WorkerName}, Beat: 200 * time.Millisecond, Failover: 1500 * time.Millisecond,
 		Show: &demo.Plain{Out: out},
 	}, out
 }
@@ -127,7 +127,7 @@ func TestDemoWorkerDiesWithItsParent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), o.Command[0], workerCommand, string(told))
+	cmd := exec.CommandContext(t.Context(), o.Command[0], demo.WorkerName, string(told))
 	lifeline, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -144,5 +144,19 @@ func TestDemoWorkerDiesWithItsParent(t *testing.T) {
 	}
 	if left := leftovers(t); len(left) > 0 {
 		t.Errorf("it left %v behind", left)
+	}
+}
+
+// The demo by fan-out comes to the same verdict.
+func TestDemoByFanOut(t *testing.T) {
+	t.Parallel()
+	o, said := smallDemo(t)
+	o.FanOut = true
+	r, err := demo.Run(t.Context(), o)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, said)
+	}
+	if !r.Clean() || r.Put != 2000 || r.Distinct != 2000 {
+		t.Errorf("verdict %+v\n%s", r.Verdict, said)
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weir-go/weir/cmd/weir/internal/cli"
 	"github.com/weir-go/weir/cmd/weir/internal/clitest"
+	"github.com/weir-go/weir/cmd/weir/internal/demo"
 )
 
 // Every mistake gets one sentence that names the thing and says what to do, and the right exit
@@ -106,7 +107,7 @@ func TestErrors(t *testing.T) {
 		"a certificate for none":         {"local --ca-file x", 2, "--ca-file is for --tls"},
 		"a victim of no sense":           {"demo --kill all", 2, "say leader or other"},
 		"too many flights":               {"demo --flights 20001", 2, "--flights 20001"},
-		"a worker by hand":               {workerCommand + " x", 2, "started by the demo only"},
+		"a worker by hand":               {demo.WorkerName + " x", 2, "started by the demo only"},
 
 		"no such app":               {"group describe --app none --store sqlite:" + leases, 1, "there is no application none in that store"},
 		"no such app to diagnose":   {"doctor --app none --store sqlite:" + leases + " " + endpoint, 1, "there is no application none"},

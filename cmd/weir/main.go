@@ -15,6 +15,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/cmd/weir/internal/demo"
 	"github.com/weir-go/weir/cmd/weir/internal/explain"
 	"github.com/weir-go/weir/cmd/weir/internal/shellexec"
 )
@@ -39,7 +40,7 @@ func main() {
 		default: // enough are waiting already
 		}
 	}
-	quiet := len(os.Args) > 1 && os.Args[1] == workerCommand // the demo speaks for its workers
+	quiet := len(os.Args) > 1 && os.Args[1] == demo.WorkerName // the demo speaks for its workers
 	restore := rememberTerminal()
 	go heedSignals(requests, func() {
 		if !quiet {

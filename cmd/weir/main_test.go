@@ -5,24 +5,18 @@ import (
 	"testing"
 
 	"github.com/weir-go/weir/cmd/weir/internal/clitest"
+	"github.com/weir-go/weir/cmd/weir/internal/demo"
 )
 
 // asCommand is set for a test program that is to be the command: in a process of its own, with all
 // that its libraries print.
 const asCommand = "WEIR_TEST_AS_COMMAND"
 
-// otherRole makes of the test program what else its environment says, where there are tests that
-// need that.
-var otherRole func()
-
 // TestMain lets the demo start this test program as its workers, and other tests start it as the
 // command.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == workerCommand {
+	if len(os.Args) > 1 && os.Args[1] == demo.WorkerName {
 		main()
-	}
-	if otherRole != nil {
-		otherRole()
 	}
 	if os.Getenv(asCommand) != "" {
 		main()

@@ -14,6 +14,7 @@ import (
 
 	"github.com/weir-go/weir/cmd/weir/internal/cli"
 	"github.com/weir-go/weir/cmd/weir/internal/clitest"
+	"github.com/weir-go/weir/cmd/weir/internal/local"
 )
 
 // What README.md shows to be typed, in its order, by how each block begins: what runs it, or why
@@ -148,7 +149,7 @@ func (r *readme) install(script string) {
 
 // serve runs an embedded Kinesis, on a port that is free instead of the README's.
 func (r *readme) serve(script string) {
-	if addr := localCommand(cli.Terminal{}).Flags().Lookup("addr").DefValue; addr != "127.0.0.1:"+r.port {
+	if addr := local.Command(cli.Terminal{}).Flags().Lookup("addr").DefValue; addr != "127.0.0.1:"+r.port {
 		r.t.Errorf("the README calls port %s, and weir local listens on %s", r.port, addr)
 	}
 	out := r.lasts(strings.Replace(script, "weir local", "weir local --addr 127.0.0.1:0", 1))

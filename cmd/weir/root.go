@@ -4,7 +4,19 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/cmd/weir/internal/consume"
+	"github.com/weir-go/weir/cmd/weir/internal/dashboard"
+	"github.com/weir-go/weir/cmd/weir/internal/dead"
+	"github.com/weir-go/weir/cmd/weir/internal/demo"
+	"github.com/weir-go/weir/cmd/weir/internal/doctor"
+	"github.com/weir-go/weir/cmd/weir/internal/exporter"
+	"github.com/weir-go/weir/cmd/weir/internal/fanout"
+	"github.com/weir-go/weir/cmd/weir/internal/group"
+	"github.com/weir-go/weir/cmd/weir/internal/local"
+	"github.com/weir-go/weir/cmd/weir/internal/put"
 	"github.com/weir-go/weir/cmd/weir/internal/stores"
+	"github.com/weir-go/weir/cmd/weir/internal/stream"
+	"github.com/weir-go/weir/cmd/weir/internal/tail"
 )
 
 func newRoot(t cli.Terminal) *cobra.Command {
@@ -51,10 +63,10 @@ Exit codes:
 			root.AddCommand(c)
 		}
 	}
-	in("try", demoCommand(t), localCommand(t))
-	in("stream", putCommand(t), tailCommand(t), consumeCommand(t), streamCommand(t), fanoutCommand(t))
-	in("app", groupCommand(t), dashboardCommand(t), exporterCommand(t), doctorCommand(t), deadCommand(t), stores.Command(t))
-	root.AddCommand(cli.VersionCommand(t), demoWorkerCommand(t))
+	in("try", demo.Command(t), local.Command(t))
+	in("stream", put.Command(t), tail.Command(t), consume.Command(t), stream.Command(t), fanout.Command(t))
+	in("app", group.Command(t), dashboard.Command(t), exporter.Command(t), doctor.Command(t), dead.Command(t), stores.Command(t))
+	root.AddCommand(cli.VersionCommand(t), demo.WorkerCommand(t))
 	cli.Finish(root, t)
 	return root
 }

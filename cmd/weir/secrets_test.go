@@ -236,3 +236,26 @@ func TestNothingThatIsKeptHasASecret(t *testing.T) {
 		noSecret(t, f.Name(), string(text))
 	}
 }
+
+func TestNoFailureOfAPlaceOfLettersShowsAPassword(t *testing.T) {
+	t.Parallel()
+	gone := strings.TrimPrefix(clitest.UnusedAddr(t), "http://")
+	user, query := url.UserPassword("weir", planted).String(), url.QueryEscape(planted)
+	for _, place := range []string{
+		"postgres://" + user + "@" + gone + "/shop", "postgres://weir:" + planted + "@[::1/shop", "postgres://" + user + "@" + gone + "/shop?weir_prefix=a-b",
+		"postgres://" + gone + "/shop?user=weir&password=" + query, "postgres://" + user + "@" + gone, "mysql://" + user + "@" + gone + "/shop",
+		"mysql://" + user + "@" + gone + "/shop?tls=" + query, "mysql:weir:" + planted + "@tcp(" + gone + ")/shop", "weir:" + planted + "@tcp(" + gone + ")/shop",
+		"redis://" + user + "@" + gone, "oracle://" + user + "@" + gone + "/shop", "s3://" + user + "@bucket",
+	} {
+		for _, args := range [][]string{
+			{"dead", "list", "--dead", place}, {"dead", "retry", "--all", "--exec=cat", "--yes", "--dead", place}, {"dead", "create", "--dead", place},
+			{"consume", "--app=a", "--stream=s", "--store=memory:", "--endpoint=http://" + gone, "--exec=cat", "--attempts=3", "--dead", place},
+		} {
+			said, code := process(t, nil, "", append(args, "--connect-timeout=3s")...)
+			if code == cli.ExitDone || said == "" {
+				t.Errorf("%v: exit code %d", args, code)
+			}
+			noSecret(t, strings.Join(args[:2], " "), said)
+		}
+	}
+}

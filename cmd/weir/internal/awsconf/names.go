@@ -24,6 +24,16 @@ func CheckStreams(streams ...string) error {
 	return nil
 }
 
+// CheckNewStreams looks at the names of streams that are to be made.
+func CheckNewStreams(streams ...string) error {
+	for _, s := range streams {
+		if strings.HasPrefix(s, "arn:") {
+			return cli.Usagef("--stream %.200q is an ARN: a stream is made by its name, in the account and the region of the credentials", s)
+		}
+	}
+	return CheckStreams(streams...)
+}
+
 // StreamName is the name in a --stream value, which may be an ARN.
 func StreamName(stream string) string { return stream[strings.LastIndexByte(stream, '/')+1:] }
 
