@@ -334,7 +334,7 @@ func forbidden(f file, r row, imported string) string {
 		return "" // an external test of its own package
 	case ours == "internal/proof/pooled" && f.test:
 		return "" // tests of every package may check reused objects
-	case (ours == "internal/proof/leaktest" || ours == "internal/proof/longform") && (f.test || f.pkg == crowd):
+	case (ours == "internal/proof/leaktest" || ours == "internal/proof/longform") && (f.test || runsTests(f.pkg)):
 		return "" // tests of every package may check for leaked goroutines
 	case ours != imported:
 		for _, n := range never {

@@ -67,8 +67,14 @@ func TestPlantedGoroutines(t *testing.T) {
 	}
 }
 
-// crowd provides the TestMain for its users, with leaktest.Run.
-const crowd = "internal/proof/integration/crowd"
+// crowd and commandTests provide the TestMain for their users, with leaktest.Run.
+const (
+	crowd        = "internal/proof/integration/crowd"
+	commandTests = "cmd/weir/internal/clitest"
+)
+
+// runsTests reports whether a package provides the TestMain for its users.
+func runsTests(pkg string) bool { return pkg == crowd || pkg == commandTests }
 
 // unwatched returns the packages that start goroutines, or use one that does, without tests that
 // check for leaked goroutines.
@@ -98,7 +104,7 @@ func unwatched(files []file) (found []string) {
 		u.tests = true
 		u.testSpawns = u.testSpawns || f.spawns
 		u.testImports = append(u.testImports, ours...)
-		u.watched = u.watched || slices.Contains(ours, "internal/proof/leaktest") || slices.Contains(ours, crowd)
+		u.watched = u.watched || slices.Contains(ours, "internal/proof/leaktest") || slices.ContainsFunc(ours, runsTests)
 	}
 	// reach returns a package and all of our packages that it uses, including its tests.
 	reach := func(pkg string) map[string]bool {
