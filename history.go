@@ -49,7 +49,7 @@ type noted struct {
 // sample starts reporting, and returns what ends it with a last report. It does nothing if the
 // store cannot keep it, or the options do not want it.
 func (r *run) sample(ctx context.Context) (end func()) {
-	if r.opts.NoHistory || !r.store.keepsHistory() {
+	if r.opts.NoHistory || !r.store.KeepsHistory() {
 		return func() {}
 	}
 	s := &sampler{in: r, noted: map[lease.Key]noted{}}

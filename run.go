@@ -169,6 +169,17 @@ func (r *run) setup(stream string) *source.Setup {
 	return known.(*source.Setup)
 }
 
+// logAbilities logs which features are off.
+func (r *run) logAbilities() {
+	for _, f := range r.off {
+		r.opts.Logger.Info("a feature is off, because the store lacks an ability",
+			"feature", f.Name, "missing", r.store.Abilities().Missing(f.Needs).String())
+	}
+	if r.store.Abilities().Has(lease.KeepHistory) && !r.store.KeepsHistory() && !r.opts.NoHistory {
+		r.opts.Logger.Info("the page shows nothing of before it was started: what wraps the store does not pass lease.Historian on")
+	}
+}
+
 func (r *run) switched(streamARN string, to codec.Format, why error) {
 	r.opts.Logger.Info("reading a stream in another format from now on", "arn", streamARN, "format", to.String(), "why", why)
 }

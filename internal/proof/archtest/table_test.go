@@ -21,7 +21,7 @@ type row struct {
 var rows = []row{
 	{
 		pkg: ".", why: "the consumer: one held lease from source to checkpoint",
-		ours:  []string{"aggregate", "deadletter", "health", "lease", "shard", "internal/backlog", "internal/fanout", "internal/follow", "internal/group", "internal/guard", "internal/history", "internal/hostcheck", "internal/jitter", "internal/lanes", "internal/lock", "internal/memory", "internal/mono", "internal/notify", "internal/polling", "internal/retry", "internal/seqtime", "internal/source", "internal/streams", "internal/supervise", "internal/wire", "internal/wire/codec"},
+		ours:  []string{"aggregate", "deadletter", "health", "lease", "shard", "internal/backlog", "internal/fanout", "internal/follow", "internal/group", "internal/guard/...", "internal/history", "internal/hostcheck", "internal/jitter", "internal/lanes", "internal/lock", "internal/memory", "internal/mono", "internal/notify", "internal/polling", "internal/retry", "internal/seqtime", "internal/source", "internal/streams", "internal/supervise", "internal/wire", "internal/wire/codec"},
 		tests: []string{"filter", "kinesistest", "weirtest", "store/...", "internal/previous", "internal/proof/benchserver"}, sdk: true,
 	},
 	{
@@ -65,6 +65,10 @@ var rows = []row{
 	{pkg: "internal/operate", why: "what operators do to an application, for the command and the page", ours: []string{"lease", "internal/change", "internal/streams"}, tests: []string{"shard", "kinesistest", "store/memstore"}, sdk: true},
 	{pkg: "internal/hostcheck", why: "which hosts may be asked for of what listens on this machine alone"},
 	{pkg: "internal/guard", why: "turns panics of user code into errors, on goroutines that weir starts"},
+	{
+		pkg: "internal/guard/guarded", why: "calls what users pass to weir so that its panics are errors, and says which features a store is not able to serve",
+		ours: []string{"internal/lock", "lease"}, tests: []string{"store/memstore"}, sdk: true,
+	},
 	{pkg: "internal/retry", why: "pauses between tries", ours: []string{"internal/jitter"}},
 	{pkg: "internal/jitter", why: "all that is left to chance, in one place, so that a simulation can decide it"},
 	{pkg: "internal/notify", why: "what happens is told to the user's code without waiting for it", ours: []string{"internal/lock"}},
