@@ -50,7 +50,7 @@ func (r *run) listed(name string, err error, now time.Time) {
 // LeaseTaken tells that a term has begun.
 func (r *run) LeaseTaken(t *group.Term) {
 	r.counted.leasesTaken.Add(1)
-	r.sampler.mark(t.Lease.Key, history.Began)
+	r.sampler.Mark(t.Lease.Key, history.Began)
 	r.opts.Logger.Info("lease taken", "stream", t.Lease.Stream, "shard", t.Lease.Shard, "epoch", t.Lease.Epoch, "seq", t.Lease.Position)
 	if f := r.tell.LeaseTaken; f != nil {
 		f(LeaseTaken{Stream: t.Lease.Stream, Shard: t.Lease.Shard, Epoch: t.Lease.Epoch, From: t.Lease.Position})
@@ -60,7 +60,7 @@ func (r *run) LeaseTaken(t *group.Term) {
 // LeaseEnded tells that a term has ended.
 func (r *run) LeaseEnded(t *group.Term, why group.EndReason) {
 	r.counted.leasesEnded.Add(1)
-	r.sampler.ended(t, why)
+	r.sampler.Ended(t.Lease.Key, t.At(), why)
 	if why == group.EndLost {
 		r.counted.leasesLost.Add(1)
 	}
@@ -111,7 +111,7 @@ func (r *run) Stopping() {
 }
 
 // SessionBegan notes which session this run has.
-func (r *run) SessionBegan(session string) { r.sampler.begin(session) }
+func (r *run) SessionBegan(session string) { r.sampler.Begin(session) }
 
 // BeatAnswered notes that a beat was answered, which was sent then.
 func (r *run) BeatAnswered(sent time.Time) {

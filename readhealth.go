@@ -46,7 +46,7 @@ func (r *run) probe(ctx context.Context, n int) {
 		}
 	}
 	if err == nil {
-		err = r.lineage.probe(call, r)
+		err = r.lineage.Probe(call)
 	}
 	if ctx.Err() != nil {
 		return

@@ -12,6 +12,8 @@ import (
 
 	"github.com/weir-go/weir/internal/fanout"
 	"github.com/weir-go/weir/internal/group"
+	"github.com/weir-go/weir/internal/history/sampling"
+	"github.com/weir-go/weir/internal/lineage"
 	"github.com/weir-go/weir/internal/memory"
 	"github.com/weir-go/weir/internal/notify"
 	"github.com/weir-go/weir/internal/polling"
@@ -26,10 +28,11 @@ import (
 // run is Run with a handler for all shards, or with one for each term.
 func (c *Consumer) run(ctx context.Context, h Handler, shards *ShardHandlers) (err error) {
 	r := &run{
-		Consumer: c, opts: c.opts, handler: h, shards: shards, lineage: newLineage(), budget: memory.New(c.opts.MaxMemory),
+		Consumer: c, opts: c.opts, handler: h, shards: shards, budget: memory.New(c.opts.MaxMemory),
 		values: context.WithoutCancel(ctx), poison: os.Getenv(poisonVariable) != "",
 		stalls: map[lease.Key]supervise.Stalls{}, abandoned: map[lease.Key]*shardLoop{}, places: places{free: c.opts.Parallel.Calls},
 	}
+	r.lineage = lineage.New(r.leases, r.firstNumbers)
 	stopTelling := r.startTelling(ctx)
 	defer func() { err = errors.Join(err, stopTelling()) }()
 	on := r.opts.Wire.options(r.opts.Logger)
@@ -52,7 +55,7 @@ func (c *Consumer) run(ctx context.Context, h Handler, shards *ShardHandlers) (e
 	r.register()
 	defer r.unregister()
 	defer context.AfterFunc(ctx, r.Stopping)()
-	defer r.sample(ctx)()
+	defer r.startSampling(ctx)()
 	r.streams.Replace(c.streams)
 	r.catalog = streams.Catalog{Client: c.client, Refused: r.creationUntold, Spread: r.spread}
 	errOfGroup := r.join(ctx, group.Config{
@@ -95,7 +98,7 @@ type run struct {
 	panics     sync.Map       // by PanicError.Who, the text of the last panic whose stack was logged
 	handler    Handler        // of all shards; nil if shards is set
 	shards     *ShardHandlers // make a handler for each term; nil if handler is set
-	lineage    *lineage
+	lineage    *lineage.Lineage
 	values     context.Context // Run's, without its end
 	poison     bool            // check whether handlers write into Data
 	caller     *wire.Caller
@@ -110,7 +113,7 @@ type run struct {
 	asked      chan named // the pending call of Options.StreamsFunc; owned by its caller
 	setups     sync.Map   // source.Stream to *source.Setup
 	catalog    streams.Catalog
-	sampler    *sampler // nil if no history is kept
+	sampler    *sampling.Sampler // nil if no history is kept
 
 	probes     sync.WaitGroup
 	startProbe func(n int) // is called by the beat loop
@@ -167,6 +170,28 @@ func (r *run) setup(stream string) *source.Setup {
 		IfExpired: source.IfExpired(r.opts.Expired),
 	})
 	return known.(*source.Setup)
+}
+
+// startSampling starts reporting how the shards stand, and returns what ends it with a last report.
+// It does nothing if the store is not able to keep that, or the options do not want it.
+func (r *run) startSampling(ctx context.Context) (end func()) {
+	if r.opts.NoHistory || !r.store.KeepsHistory() {
+		return func() {}
+	}
+	r.sampler = &sampling.Sampler{Store: r.store, App: r.opts.App, Worker: r.opts.Worker, Shards: r.standings, Log: r.opts.Logger}
+	stop := r.sampler.Start(ctx)
+	return func() { stop(time.Since(r.StoreAnswered()) < r.opts.FailoverAfter) }
+}
+
+// standings returns how the shards of the run stand, for its sampler.
+func (r *run) standings(now time.Time) (all []sampling.Standing) {
+	for _, l := range r.running(nil) {
+		if l.in == r {
+			s := l.status()
+			all = append(all, sampling.Standing{Key: l.term.Lease.Key, At: s.At, Lag: s.HandledLag, Load: l.load(now)})
+		}
+	}
+	return all
 }
 
 // logAbilities logs which features are off.

@@ -155,7 +155,7 @@ func (l *shardLoop) Failed(err error, throttled bool, next time.Duration) {
 	level(what, "stream", l.term.Lease.Stream, "shard", l.term.Lease.Shard,
 		"throttled", throttled, "next", next.Round(time.Millisecond), "err", err)
 	if streams.Throttled(err) { // a subscription that waits for the one before it is not
-		l.in.sampler.throttle(l.term.Lease.Key, next)
+		l.in.sampler.Throttle(l.term.Lease.Key, next)
 	}
 	if throttled {
 		l.in.counted.readsThrottled.Add(1)

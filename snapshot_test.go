@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 
 	"github.com/weir-go/weir/internal/group"
+	"github.com/weir-go/weir/internal/lineage"
 	"github.com/weir-go/weir/internal/source"
 	"github.com/weir-go/weir/internal/supervise"
 	"github.com/weir-go/weir/lease"
@@ -31,7 +32,7 @@ func TestStatusWaitsForNoTermAndNoHandler(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := &run{
-		Consumer: c, opts: c.opts, repeats: c.opts.Logger, lineage: newLineage(), stalls: map[lease.Key]supervise.Stalls{},
+		Consumer: c, opts: c.opts, repeats: c.opts.Logger, lineage: lineage.New(nil, nil), stalls: map[lease.Key]supervise.Stalls{},
 		abandoned: map[lease.Key]*shardLoop{}, handler: HandlerFunc(func(context.Context, *Batch) error {
 			close(handling)
 			<-finish
@@ -99,7 +100,7 @@ func TestStallsOfShardsThatWentElsewhereAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const after = 2 * time.Minute
 		recent := lease.Key{Stream: "s", Shard: "2"}
-		r := &run{Consumer: &Consumer{loops: map[*shardLoop]struct{}{}, runs: map[*run]struct{}{}}, lineage: newLineage()}
+		r := &run{Consumer: &Consumer{loops: map[*shardLoop]struct{}{}, runs: map[*run]struct{}{}}, lineage: lineage.New(nil, nil)}
 		r.opts.StallAfter, r.opts.BeatInterval = after, time.Second
 		r.stalls = map[lease.Key]supervise.Stalls{{Stream: "s", Shard: "1"}: {Count: 1, Last: time.Now()}}
 		if r.Troubles(); len(r.stalls) != 1 {

@@ -105,7 +105,7 @@ func (r *run) Troubles() []lease.Trouble {
 	r.mu.Unlock()
 	r.looks = r.running(r.looks[:0])
 	defer clear(r.looks)
-	r.sampler.look()
+	r.sampler.Look()
 	for _, l := range r.looks {
 		if l.in != r {
 			continue
@@ -132,7 +132,7 @@ func (r *run) Troubles() []lease.Trouble {
 			shortKey, shortSince = key, s.LacksSince
 		}
 		evidence.Add(&s, now, suspect)
-		r.sampler.see(key, &s)
+		r.sampler.See(key, &s)
 		if what, since := s.Judge(now, limits); what != supervise.Sound {
 			if act := r.act(l, s, what, since, now); act != nil {
 				acts = append(acts, act)
@@ -143,7 +143,7 @@ func (r *run) Troubles() []lease.Trouble {
 			troubles = append(troubles, t)
 		}
 	}
-	if since, some := r.lineage.inVain(now, suspect); some { // it could begin no other shard, however well it reads these
+	if since, some := r.lineage.Fails(now, suspect); some { // it could begin no other shard, however well it reads these
 		evidence.Reads = false
 		evidence.AddInVain(since)
 	}
@@ -245,7 +245,7 @@ func (r *run) giveUp(l *shardLoop, e Stalled) {
 	l.repeated().Error("a shard makes no progress; its lease is given up",
 		"stage", e.Stage, "since", e.Since, "seq", l.term.At(), "err", e.Err)
 	l.term.GiveUp(ErrStalled)
-	r.sampler.mark(l.term.Lease.Key, history.Stalled)
+	r.sampler.Mark(l.term.Lease.Key, history.Stalled)
 	r.counted.stalls.Add(1)
 	if f := r.tell.Stalled; f != nil {
 		f(e)
@@ -256,7 +256,7 @@ func (r *run) abandon(l *shardLoop, e Stalled) {
 	l.log().Error("a handler goes on although its context has ended; its lease is given up without it, and only the epoch fences what it writes",
 		"since", e.Since)
 	l.term.Abandon()
-	r.sampler.mark(l.term.Lease.Key, history.Stalled)
+	r.sampler.Mark(l.term.Lease.Key, history.Stalled)
 	// the next owner's subscription need not take this one's place
 	if from := l.pagesNow(); from != nil {
 		from.Stop()

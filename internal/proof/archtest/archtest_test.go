@@ -323,8 +323,8 @@ func problems(files []file) []string {
 
 // engine are the packages whose mutexes have ranks; see internal/lock.
 var engine = []string{
-	".", "internal/group", "internal/lanes", "internal/polling", "internal/fanout", "internal/follow", "internal/supervise", "internal/notify",
-	"internal/memory", "internal/history", "internal/wire/...",
+	".", "internal/group", "internal/lanes", "internal/lineage", "internal/polling", "internal/fanout", "internal/follow", "internal/supervise", "internal/notify",
+	"internal/memory", "internal/history/...", "internal/wire/...",
 }
 
 // forbidden says why a file must not import a package, "" when it may.

@@ -21,7 +21,7 @@ type row struct {
 var rows = []row{
 	{
 		pkg: ".", why: "the consumer: one held lease from source to checkpoint",
-		ours:  []string{"aggregate", "deadletter", "health", "lease", "shard", "internal/backlog", "internal/fanout", "internal/follow", "internal/group", "internal/guard/...", "internal/history", "internal/hostcheck", "internal/jitter", "internal/lanes", "internal/lock", "internal/memory", "internal/mono", "internal/notify", "internal/polling", "internal/retry", "internal/seqtime", "internal/source", "internal/streams", "internal/supervise", "internal/wire", "internal/wire/codec"},
+		ours:  []string{"aggregate", "deadletter", "health", "lease", "shard", "internal/backlog", "internal/fanout", "internal/follow", "internal/group", "internal/guard/...", "internal/history/...", "internal/hostcheck", "internal/jitter", "internal/lanes", "internal/lineage", "internal/lock", "internal/memory", "internal/mono", "internal/notify", "internal/polling", "internal/retry", "internal/seqtime", "internal/source", "internal/streams", "internal/supervise", "internal/wire", "internal/wire/codec"},
 		tests: []string{"filter", "kinesistest", "weirtest", "store/...", "internal/previous", "internal/proof/benchserver"}, sdk: true,
 	},
 	{
@@ -54,10 +54,15 @@ var rows = []row{
 		ours: []string{"lease"}, tests: []string{"shard", "store/memstore"}, pure: true,
 	},
 	{pkg: "internal/history", why: "the form in which workers report how their shards stood over time", ours: []string{"lease"}, pure: true},
+	{
+		pkg: "internal/history/sampling", why: "takes samples of how a worker's shards stand, and reports them",
+		ours: []string{"internal/group", "internal/history", "internal/lock", "internal/seqtime", "internal/supervise", "lease", "shard"},
+	},
 	{pkg: "internal/seqtime", why: "times that are in sequence numbers", tests: []string{"kinesistest"}, pure: true},
 	{pkg: "internal/observe", why: "what a store and the service say of an application, as package health takes it", ours: []string{"health", "lease"}, tests: []string{"shard"}, pure: true},
 	{pkg: "internal/backlog", why: "how old the oldest record is that is not handled, or not saved", ours: []string{"internal/source", "shard"}, pure: true},
 	{pkg: "internal/supervise", why: "decides whether a shard, a worker and its reading are well", ours: []string{"lease", "internal/mono"}, pure: true},
+	{pkg: "internal/lineage", why: "decides where a shard of a sink begins, and what is read again before it", ours: []string{"internal/lock", "lease", "shard"}},
 	{pkg: "internal/lanes", why: "which records of a shard may be handled now, key by key, and before which all is done", ours: []string{"internal/mono", "internal/source", "shard"}},
 	{pkg: "internal/memory", why: "bounds the memory of what was read and not yet handled", ours: []string{"internal/lock"}},
 	{pkg: "internal/change", why: "what a reset or an import of checkpoints changes in a store, and in which order", ours: []string{"lease", "shard"}, tests: []string{"store/memstore"}, pure: true},
