@@ -11,6 +11,7 @@ import (
 	"github.com/weir-go/weir/internal/lock"
 	"github.com/weir-go/weir/internal/notify"
 	"github.com/weir-go/weir/internal/streams"
+	"github.com/weir-go/weir/internal/supervise"
 	"github.com/weir-go/weir/lease"
 )
 
@@ -23,7 +24,7 @@ type Consumer struct {
 	streams []streams.Stream  // at first
 
 	counted counters
-	judge   judge
+	judge   supervise.Judge
 
 	mu     lock.Mutex[lock.Consumer]
 	loops  map[*shardLoop]struct{}    // that run

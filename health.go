@@ -1,6 +1,7 @@
 package weir
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"maps"
@@ -63,6 +64,37 @@ func (c *Consumer) StoreAnswered() time.Time {
 		}
 	}
 	return last
+}
+
+// Judge says how the shards stand that this consumer holds, the worst first, and all of them
+// together in one sentence, by the rules of package health: the command, the exporter and the page
+// judge by the same ones. Lags and stages are known at once. Whether a lag falls, and for how long
+// a shard has stood still, takes several looks over some minutes, and each call of Judge is one:
+// let metrics or probes ask regularly. Near the end of retention is not told, since a consumer does
+// not ask how long a stream keeps its records. It may be called at any time, also concurrently.
+func (c *Consumer) Judge() (health.Application, []health.Named) {
+	now, shards := time.Now(), c.Shards()
+	all := make([]supervise.Observed, 0, len(shards))
+	for i := range shards {
+		if s := &shards[i]; s.State != ShardAbandoned { // it may be another worker's
+			all = append(all, supervise.Observed{
+				Key: lease.Key{Stream: s.Stream, Shard: s.Shard}, Epoch: s.Epoch, Observation: s.observation(c.opts.Worker, now),
+			})
+		}
+	}
+	return c.judge.Judge(all, now)
+}
+
+// observation is what was seen of a shard now.
+func (s *ShardStatus) observation(worker string, now time.Time) health.Observation {
+	o := health.Observation{
+		At: now, Handled: s.At, Saved: s.Saved, ReadLag: s.ReadLag, HandledLag: s.HandledLag, SavedLag: s.SavedLag,
+		Owner: cmp.Or(worker, "this worker"), Stage: string(s.State), Since: s.Since, Attempts: s.Attempt, Held: s.Held, Expired: s.Expired,
+	}
+	if s.Err != nil {
+		o.Err = s.Err.Error()
+	}
+	return o
 }
 
 // Health serves [Consumer.Live] under paths that end in /livez and [Consumer.Ready] under those

@@ -64,26 +64,6 @@ func (r *run) probe(ctx context.Context, n int) {
 	}
 }
 
-// goneAgain is how often it is said that a stream does not exist.
-const goneAgain = 10 * time.Minute
-
-// streamGone logs that a stream does not exist: once for all its shards, and then every ten minutes
-// until one of them is read again.
-func (r *run) streamGone(name string, err error) {
-	now := time.Now()
-	last, told := r.gone.LoadOrStore(name, now)
-	if !told || now.Sub(last.(time.Time)) >= goneAgain && r.gone.CompareAndSwap(name, last, now) {
-		r.opts.Logger.Error("the stream does not exist any more; its shards are read again when it does", "stream", name, "err", err)
-	}
-}
-
-// streamBack logs that a stream is there again.
-func (r *run) streamBack(name string) {
-	if _, told := r.gone.LoadAndDelete(name); told {
-		r.opts.Logger.Info("the stream is there again", "stream", name)
-	}
-}
-
 // tellReading tells of shards that are read in vain, or again.
 func (r *run) tellReading(changes []supervise.Change, now time.Time) {
 	sum := supervise.Summarize(changes)

@@ -110,8 +110,7 @@ type run struct {
 	turns      turns
 	consumers  *fanout.Consumers // nil when it polls
 	streams    streams.Set
-	asked      chan named // the pending call of Options.StreamsFunc; owned by its caller
-	setups     sync.Map   // source.Stream to *source.Setup
+	setups     sync.Map // source.Stream to *source.Setup
 	catalog    streams.Catalog
 	sampler    *sampling.Sampler // nil if no history is kept
 
