@@ -26,13 +26,12 @@ type Consumer struct {
 	counted counters
 	judge   supervise.Judge
 
-	mu     lock.Mutex[lock.Consumer]
-	loops  map[*shardLoop]struct{}    // that run
-	runs   map[*run]struct{}          // that have not returned
+	mu     lock.Mutex[lock.Consumer]  // guards the fields below
+	runs   map[*run]struct{}          // that have not returned, or have left handlers behind
 	queues map[*notify.Queue]struct{} // whose counts are not in eventsMissed
 	// of the queues of runs that have returned
 	eventsMissed notify.Counts
-	returned     bool // one has
+	returned     bool // a run has
 }
 
 // New checks everything it is given and returns a worker that [Consumer.Run] starts. It does no
@@ -63,7 +62,7 @@ func newConsumer(client *kinesis.Client, store lease.Store, opts Options, all []
 	}
 	return &Consumer{
 		client: guarded.Client(client, panicked), store: safe, opts: checked, off: off, streams: named,
-		loops: map[*shardLoop]struct{}{}, runs: map[*run]struct{}{}, queues: map[*notify.Queue]struct{}{},
+		runs: map[*run]struct{}{}, queues: map[*notify.Queue]struct{}{},
 	}, nil
 }
 

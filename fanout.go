@@ -104,7 +104,7 @@ func (r *run) checkConsumers(ctx context.Context) error {
 	if len(r.opts.FanOutARNs) == 0 {
 		return nil
 	}
-	if err := r.consumers.CheckGiven(ctx, r.Consumer.streams); err != nil {
+	if err := r.consumers.CheckGiven(ctx, r.consumer.streams); err != nil {
 		return fmt.Errorf("weir: Options.FanOutARNs names a consumer that cannot be used: %w", err)
 	}
 	return nil

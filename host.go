@@ -25,26 +25,11 @@ func (r *run) Read(t *group.Term) error {
 // stream.
 func (r *run) List(ctx context.Context, name string, start Position) (group.Listing, error) {
 	listing, err := r.catalog.List(ctx, r.streams.Stream(name), start)
-	r.listed(name, err, time.Now())
+	r.standing.listed(name, err, time.Now())
 	if errors.Is(err, streams.ErrNoStream) {
 		err = fmt.Errorf("stream %s: %w", name, errors.Join(group.ErrNoStream, err))
 	}
 	return group.Listing(listing), err
-}
-
-// listed notes the outcome of listing a stream.
-func (r *run) listed(name string, err error, now time.Time) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	switch _, fails := r.unlisted[name]; {
-	case err == nil:
-		delete(r.unlisted, name)
-	case !fails && !errors.Is(err, context.Canceled):
-		if r.unlisted == nil {
-			r.unlisted = map[string]time.Time{}
-		}
-		r.unlisted[name] = now
-	}
 }
 
 // LeaseTaken tells that a term has begun.
@@ -91,31 +76,13 @@ func (r *run) CallFailed(op string, err error, since time.Time) {
 
 // Leading tells that this worker leads, or does not any more.
 func (r *run) Leading(leads bool, term uint64) {
-	if !leads { // others list them
-		r.mu.Lock()
-		r.unlisted = nil
-		r.mu.Unlock()
+	if !leads {
+		r.standing.listsNothing()
 	}
 	if f := r.tell.Leading; f != nil {
 		f(Leading{Leads: leads, Term: term})
 	}
 }
 
-// Stopping notes when the stop began.
-func (r *run) Stopping() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.stopping.IsZero() {
-		r.stopping = time.Now()
-	}
-}
-
 // SessionBegan notes which session this run has.
 func (r *run) SessionBegan(session string) { r.sampler.Begin(session) }
-
-// BeatAnswered notes that a beat was answered, which was sent then.
-func (r *run) BeatAnswered(sent time.Time) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.answered = sent
-}

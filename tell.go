@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/weir-go/weir/internal/guard"
@@ -44,6 +46,17 @@ const (
 	hooksMayTake = 5 * time.Second
 )
 
+// telling is how a run tells what happens: through a queue whose goroutine calls the hooks and the
+// logger.
+type telling struct {
+	queue    *notify.Queue
+	tell     hooks
+	repeats  *slog.Logger // Options.Logger, which limits repeated lines
+	dropping atomic.Bool  // events are being dropped, and a log line said so
+	gone     sync.Map     // streams by name, and when it was logged that they do not exist
+	panics   sync.Map     // by PanicError.Who, the text of the last panic whose stack was logged
+}
+
 // stateKey tells changes of state apart of which the latest counts.
 type stateKey struct{ kind, stream, shard string }
 
@@ -67,9 +80,10 @@ func queued[E any](r *run, ctx context.Context, f func(context.Context, E), stam
 func (r *run) startTelling(ctx context.Context) (stop func() error) {
 	values, end := context.WithCancel(context.WithoutCancel(ctx))
 	r.queue = notify.New(queueRoom)
-	r.mu.Lock()
-	r.queues[r.queue] = struct{}{}
-	r.mu.Unlock()
+	c := r.consumer
+	c.mu.Lock()
+	c.queues[r.queue] = struct{}{}
+	c.mu.Unlock()
 	to := r.opts.Logger
 	r.opts.Logger = r.queue.Logger(values, r.opts.Logger.Handler()).With("app", r.opts.App, "worker", r.opts.Worker)
 	r.repeats = r.queue.Repeats(r.opts.Logger)
@@ -79,10 +93,10 @@ func (r *run) startTelling(ctx context.Context) (stop func() error) {
 		defer end()
 		r.queue.Flush()
 		made := r.queue.Close(hooksMayTake)
-		r.mu.Lock()
-		r.eventsMissed.Add(r.queue.Counts())
-		delete(r.queues, r.queue)
-		r.mu.Unlock()
+		c.mu.Lock()
+		c.eventsMissed.Add(r.queue.Counts())
+		delete(c.queues, r.queue)
+		c.mu.Unlock()
 		if !made {
 			return fmt.Errorf("%w: a function of Options.Events, or the logger, does not return", ErrAbandoned)
 		}
