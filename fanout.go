@@ -125,9 +125,7 @@ func (l *shardLoop) readingChanged(why error) {
 	} else {
 		l.repeated().Info("fan-out is back")
 	}
-	if f := l.in.tell.ReadingChanged; f != nil {
-		f(e)
-	}
+	emit(l.in, l.in.opts.Events.ReadingChanged, e)
 }
 
 // removeConsumers removes the consumer from the streams of the run, which has left the application,

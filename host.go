@@ -37,9 +37,7 @@ func (r *run) LeaseTaken(t *group.Term) {
 	r.counted.leasesTaken.Add(1)
 	r.sampler.Mark(t.Lease.Key, history.Began)
 	r.opts.Logger.Info("lease taken", "stream", t.Lease.Stream, "shard", t.Lease.Shard, "epoch", t.Lease.Epoch, "seq", t.Lease.Position)
-	if f := r.tell.LeaseTaken; f != nil {
-		f(LeaseTaken{Stream: t.Lease.Stream, Shard: t.Lease.Shard, Epoch: t.Lease.Epoch, From: t.Lease.Position})
-	}
+	emit(r, r.opts.Events.LeaseTaken, LeaseTaken{Stream: t.Lease.Stream, Shard: t.Lease.Shard, Epoch: t.Lease.Epoch, From: t.Lease.Position})
 }
 
 // LeaseEnded tells that a term has ended.
@@ -50,17 +48,13 @@ func (r *run) LeaseEnded(t *group.Term, why group.EndReason) {
 		r.counted.leasesLost.Add(1)
 	}
 	r.opts.Logger.Info("lease ended", "stream", t.Lease.Stream, "shard", t.Lease.Shard, "epoch", t.Lease.Epoch, "seq", t.At(), "reason", why.String())
-	if f := r.tell.LeaseEnded; f != nil {
-		f(LeaseEnded{Stream: t.Lease.Stream, Shard: t.Lease.Shard, Epoch: t.Lease.Epoch, At: t.At(), Reason: EndReason(why)})
-	}
+	emit(r, r.opts.Events.LeaseEnded, LeaseEnded{Stream: t.Lease.Stream, Shard: t.Lease.Shard, Epoch: t.Lease.Epoch, At: t.At(), Reason: EndReason(why)})
 }
 
 // CheckpointSaved tells of progress that is durable.
 func (r *run) CheckpointSaved(t *group.Term, at Position, took time.Duration) {
 	r.counted.checkpoints.Add(1)
-	if f := r.tell.CheckpointSaved; f != nil {
-		f(CheckpointSaved{Stream: t.Lease.Stream, Shard: t.Lease.Shard, Epoch: t.Lease.Epoch, At: at, Took: took})
-	}
+	emit(r, r.opts.Events.CheckpointSaved, CheckpointSaved{Stream: t.Lease.Stream, Shard: t.Lease.Shard, Epoch: t.Lease.Epoch, At: at, Took: took})
 }
 
 // CallFailed tells of a call that failed, of the store or of Kinesis.
@@ -69,9 +63,7 @@ func (r *run) CallFailed(op string, err error, since time.Time) {
 	if stack := r.newStack(err); stack != "" {
 		r.opts.Logger.Error("a call panicked; it is made again", "op", op, "err", err, "stack", stack)
 	}
-	if f := r.tell.StoreFailed; f != nil {
-		f(StoreFailed{Op: StoreOp(op), Err: err, Since: since})
-	}
+	emit(r, r.opts.Events.StoreFailed, StoreFailed{Op: StoreOp(op), Err: err, Since: since})
 }
 
 // Leading tells that this worker leads, or does not any more.
@@ -79,9 +71,7 @@ func (r *run) Leading(leads bool, term uint64) {
 	if !leads {
 		r.standing.listsNothing()
 	}
-	if f := r.tell.Leading; f != nil {
-		f(Leading{Leads: leads, Term: term})
-	}
+	emit(r, r.opts.Events.Leading, Leading{Leads: leads, Term: term})
 }
 
 // SessionBegan notes which session this run has.

@@ -90,6 +90,19 @@ func TestStatusWaitsForNoTermAndNoHandler(t *testing.T) {
 	}
 }
 
+// A look at sound shards allocates nothing, so that one at ten thousand is cheap.
+func TestALookAtSoundShardsAllocatesNothing(t *testing.T) {
+	r := (&Consumer{}).newRun(t.Context(), nil, nil)
+	r.opts.StallAfter, r.opts.HandoffTimeout = time.Minute, time.Minute
+	for range 100 {
+		term := group.NewTestTerm(lease.Lease{Key: lease.Key{Stream: "s", Shard: "1"}, Epoch: 2})
+		r.begin(&shardLoop{in: r, term: term, source: &onePage{}})
+	}
+	if n := testing.AllocsPerRun(10, func() { r.Troubles() }); n > 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
 // A run forgets the stalls of a shard that went to another worker once they no longer count,
 // although the shard has no term here.
 func TestStallsOfShardsThatWentElsewhereAreForgotten(t *testing.T) {

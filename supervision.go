@@ -276,9 +276,7 @@ func (r *run) giveUp(l *shardLoop, e Stalled) {
 	l.term.GiveUp(ErrStalled)
 	r.sampler.Mark(l.term.Lease.Key, history.Stalled)
 	r.counted.stalls.Add(1)
-	if f := r.tell.Stalled; f != nil {
-		f(e)
-	}
+	emit(r, r.opts.Events.Stalled, e)
 }
 
 func (r *run) abandon(l *shardLoop, e Stalled) {
@@ -291,9 +289,7 @@ func (r *run) abandon(l *shardLoop, e Stalled) {
 		from.Stop()
 	}
 	r.counted.stalls.Add(1)
-	if f := r.tell.Stalled; f != nil {
-		f(e)
-	}
+	emit(r, r.opts.Events.Stalled, e)
 }
 
 // cutShort tells of a batch that was not handled within Options.StopTimeout.
@@ -305,9 +301,7 @@ func (l *shardLoop) cutShort(began time.Time, cause error) {
 	l.log().Warn("a handler did not finish within Options.StopTimeout; its batch will be handled again by whoever reads the shard next",
 		"since", began)
 	l.in.counted.stalls.Add(1)
-	if f := l.in.tell.Stalled; f != nil {
-		f(Stalled{Stream: key.Stream, Shard: key.Shard, Epoch: l.term.Lease.Epoch, Stage: ShardHandling, Since: began, Err: ErrStopping})
-	}
+	emit(l.in, l.in.opts.Events.Stalled, Stalled{Stream: key.Stream, Shard: key.Shard, Epoch: l.term.Lease.Epoch, Stage: ShardHandling, Since: began, Err: ErrStopping})
 }
 
 // await holds back the reader of a shard that has stalled in this process: for a while, and until

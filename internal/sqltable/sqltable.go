@@ -1,4 +1,6 @@
-// Package sqltable makes tables, safely while other processes make the same ones.
+// Package sqltable has what stores, sinks and letters in SQL databases share: it makes tables,
+// safely while other processes make the same ones, writes parameters, and reads the codes of
+// errors.
 package sqltable
 
 import (

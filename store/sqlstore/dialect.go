@@ -3,6 +3,8 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
+
+	"github.com/weir-go/weir/internal/sqltable"
 )
 
 // Dialect names the database behind the *sql.DB.
@@ -75,5 +77,5 @@ type dialect struct {
 
 // misunderstood reports whether a database says that it does not know the language of a statement.
 func misunderstood(err error) bool {
-	return containsAny(err, "syntax error", "error in your SQL syntax", "SQLSTATE 42601", "Error 1064")
+	return sqltable.Mentions(err, "syntax error", "error in your SQL syntax", "SQLSTATE 42601", "Error 1064")
 }

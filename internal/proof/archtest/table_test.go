@@ -38,7 +38,7 @@ var rows = []row{
 		ours: []string{".", "deadletter", "internal/retry"}, tests: []string{"kinesistest", "deadletter/boxtest", "internal/proof/oldletters"}, sdk: true,
 	},
 	{pkg: "internal/seen", why: "what listings of many items showed, for boxes of letters", pure: true},
-	{pkg: "internal/sqltable", why: "makes tables that several processes may make at once"},
+	{pkg: "internal/sqltable", why: "what stores, sinks and letters in SQL databases share: tables that several processes may make at once, parameters, codes of errors"},
 	{pkg: "deadletter/sqsletters", why: "letters in a queue", ours: []string{"deadletter", "internal/guard"}, tests: []string{"deadletter/boxtest", "internal/proof/oldletters"}, sdk: true},
 	{pkg: "deadletter/sqlletters", why: "letters in a table", ours: []string{"deadletter", "internal/seen", "internal/sqltable"}, tests: []string{"."}},
 	{pkg: "provision", why: "makes streams that do not exist; nothing that runs calls it", ours: []string{"internal/retry", "internal/streams"}, tests: []string{"kinesistest"}, sdk: true},
