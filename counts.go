@@ -1,6 +1,8 @@
 package weir
 
 import (
+	"reflect"
+	"strings"
 	"sync/atomic"
 
 	"github.com/weir-go/weir/internal/notify"
@@ -35,7 +37,8 @@ type Counts struct {
 	EventsPanicked  uint64
 }
 
-// counters are Counts as they are counted.
+// counters are the fields of Counts that the shards of a consumer count. Each has the name of its
+// field in lower case.
 type counters struct {
 	reads, recordsRead, bytesRead, readsThrottled, readsFailed                                                   atomic.Uint64
 	batchesHandled, recordsHandled, bytesHandled, handlerFailures, recordsGivenUp, recordsSkipped, lettersFailed atomic.Uint64
@@ -45,16 +48,12 @@ type counters struct {
 
 // Counts returns what was counted so far, by all calls of Run together. It may be called at any
 // time, concurrently with [Consumer.Run] and by [Events].
-func (c *Consumer) Counts() Counts {
-	n := &c.counted
-	all := Counts{
-		Reads: n.reads.Load(), RecordsRead: n.recordsRead.Load(), BytesRead: n.bytesRead.Load(),
-		ReadsThrottled: n.readsThrottled.Load(), ReadsFailed: n.readsFailed.Load(),
-		RecordsFiltered: n.recordsFiltered.Load(), RecordsNotJSON: n.recordsNotJSON.Load(),
-		BatchesHandled: n.batchesHandled.Load(), RecordsHandled: n.recordsHandled.Load(), BytesHandled: n.bytesHandled.Load(),
-		HandlerFailures: n.handlerFailures.Load(), RecordsGivenUp: n.recordsGivenUp.Load(), RecordsSkipped: n.recordsSkipped.Load(), LettersFailed: n.lettersFailed.Load(), Checkpoints: n.checkpoints.Load(),
-		LeasesTaken: n.leasesTaken.Load(), LeasesEnded: n.leasesEnded.Load(), LeasesLost: n.leasesLost.Load(),
-		Stalls: n.stalls.Load(), StoreFailures: n.storeFailures.Load(),
+func (c *Consumer) Counts() (all Counts) {
+	from, to := reflect.ValueOf(&c.counted).Elem(), reflect.ValueOf(&all).Elem()
+	for i := range from.NumField() {
+		name := from.Type().Field(i).Name
+		counter := (*atomic.Uint64)(from.Field(i).Addr().UnsafePointer())
+		to.FieldByName(strings.ToUpper(name[:1]) + name[1:]).SetUint(counter.Load())
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 
@@ -12,7 +11,6 @@ import (
 	"github.com/weir-go/weir/internal/polling"
 	"github.com/weir-go/weir/internal/source"
 	"github.com/weir-go/weir/internal/streams"
-	"github.com/weir-go/weir/lease"
 )
 
 // Reading chooses how records come from the service.
@@ -77,17 +75,6 @@ func (o *Options) checkFanOutARNs(client *kinesis.Client, all []streams.Stream, 
 	}
 }
 
-// givenConsumers are the ARNs of Options.FanOutARNs by the names of their streams.
-func givenConsumers(arns []string) map[string]string {
-	given := make(map[string]string, len(arns))
-	for _, arn := range arns {
-		if of, err := streams.ParseConsumer(nil, arn); err == nil {
-			given[of.Name] = arn
-		}
-	}
-	return given
-}
-
 // pages is what a shard is read from, a polling.Feed or a fanout.Reader. One goroutine at a time
 // uses it, but for Status and Stop, which may be called at any time.
 type pages interface {
@@ -108,14 +95,7 @@ func (r *run) fanOutConsumers() *fanout.Consumers {
 	if r.opts.Reading != FanOut {
 		return nil
 	}
-	return &fanout.Consumers{
-		Client: r.client, Name: r.opts.FanOutName, Given: givenConsumers(r.opts.FanOutARNs),
-		Found: func(s streams.Stream, arn string, registered bool) {
-			if registered {
-				r.opts.Logger.Info("fan-out consumer registered; it costs money until it is removed", "stream", s.Name, "arn", arn)
-			}
-		},
-	}
+	return fanout.New(r.client, r.opts.FanOutName, r.opts.FanOutARNs, r.opts.Logger)
 }
 
 // checkConsumers fails if a consumer that was given by its ARN is surely of another stream: its
@@ -124,7 +104,7 @@ func (r *run) checkConsumers(ctx context.Context) error {
 	if len(r.opts.FanOutARNs) == 0 {
 		return nil
 	}
-	if err := r.consumers.CheckGiven(ctx, r.Consumer.streams); err != nil {
+	if err := r.consumers.CheckGiven(ctx, r.consumer.streams); err != nil {
 		return fmt.Errorf("weir: Options.FanOutARNs names a consumer that cannot be used: %w", err)
 	}
 	return nil
@@ -145,47 +125,26 @@ func (l *shardLoop) readingChanged(why error) {
 	} else {
 		l.repeated().Info("fan-out is back")
 	}
-	if f := l.in.tell.ReadingChanged; f != nil {
-		f(e)
-	}
+	emit(l.in, l.in.opts.Events.ReadingChanged, e)
 }
-
-// removeWithin bounds what a worker does for Options.RemoveFanOut once it has left.
-const removeWithin = 10 * time.Second
 
 // removeConsumers removes the consumer from the streams of the run, which has left the application,
 // unless another worker lives.
 func (r *run) removeConsumers(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeWithin)
-	defer cancel()
-	logger := r.opts.Logger.With("consumer", r.opts.FanOutName)
-	v, err := r.store.View(ctx, r.opts.App, "")
-	if err != nil {
-		logger.Warn("the fan-out consumer stays registered and goes on costing money: the store does not say whether another worker lives", "err", err)
-		return
-	}
-	if n := living(v); n > 0 {
-		logger.Info("the fan-out consumer stays registered for the other workers", "workers", n)
-		return
-	}
 	var all []streams.Stream
 	for _, name := range r.streams.Names() {
 		all = append(all, r.streams.Stream(name))
 	}
-	err = r.consumers.RemoveAll(ctx, all, func(s streams.Stream, arn string) {
-		logger.Info("fan-out consumer removed: the last worker has stopped", "stream", s.Name, "arn", arn)
-	})
-	if err != nil {
-		logger.Error("a fan-out consumer was not removed and goes on costing money until somebody removes it", "err", err)
-	}
+	r.consumers.RemoveLast(ctx, all, r.living)
 }
 
-// living counts the sessions that nobody has ended.
-func living(v lease.View) (n int) {
+// living counts the sessions that no worker has ended.
+func (r *run) living(ctx context.Context) (n int, err error) {
+	v, err := r.store.View(ctx, r.opts.App, "")
 	for _, w := range v.Workers {
 		if !w.Ended {
 			n++
 		}
 	}
-	return n
+	return n, err
 }

@@ -191,10 +191,8 @@ func (f *filtering) tell() {
 	}
 	l.in.counted.recordsFiltered.Add(uint64(dropped))
 	l.in.counted.recordsNotJSON.Add(uint64(count.NotJSON))
-	if tell := l.in.tell.Filtered; tell != nil {
-		count.Stream, count.Shard = l.term.Lease.Stream, l.term.Lease.Shard
-		tell(count)
-	}
+	count.Stream, count.Shard = l.term.Lease.Stream, l.term.Lease.Shard
+	emit(l.in, l.in.opts.Events.Filtered, count)
 }
 
 // cutFailed has a record that the handler must not get be tried by itself, and what is before it

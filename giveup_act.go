@@ -250,9 +250,7 @@ func (l *shardLoop) tellWaits(d *delivery, v verdictOf) {
 		why = "that would be too many a minute"
 	}
 	l.repeated().Warn("a record is not given up yet; it is handled again meanwhile", "seq", l.term.At(), "reason", v.reason, "why", why)
-	if f := l.in.tell.GiveUpHeld; f != nil {
-		f(GiveUpHeld{Stream: d.from.Stream, Shard: d.from.Shard, Records: v.records, Reason: v.reason, Why: why})
-	}
+	emit(l.in, l.in.opts.Events.GiveUpHeld, GiveUpHeld{Stream: d.from.Stream, Shard: d.from.Shard, Records: v.records, Reason: v.reason, Why: why})
 }
 
 // lettersFailed tells that letters could not be put.
@@ -261,9 +259,7 @@ func (l *shardLoop) lettersFailed(d *delivery, letters []deadletter.Letter, err 
 		"records", len(letters), "first", letters[0].ID, "attempt", attempt, "next", pause.Round(time.Millisecond), "err", err)
 	d.enter(ShardRetrying, attempt, err)
 	l.failsHere(d, true)
-	if f := l.in.tell.LettersFailed; f != nil {
-		f(LettersFailed{Stream: d.from.Stream, Shard: d.from.Shard, Records: len(letters), Err: err, Attempt: attempt, Next: pause})
-	}
+	emit(l.in, l.in.opts.Events.LettersFailed, LettersFailed{Stream: d.from.Stream, Shard: d.from.Shard, Records: len(letters), Err: err, Attempt: attempt, Next: pause})
 }
 
 // tellGivenUp tells that records were given up.
@@ -271,9 +267,7 @@ func (l *shardLoop) tellGivenUp(d *delivery, v verdictOf, letters []deadletter.L
 	l.log().Error("gave up; letters keep the records, and the shard goes on", "records", len(letters), "first", letters[0].ID,
 		"reason", v.reason, "attempts", letters[0].Attempts, "err", letters[0].Error)
 	l.in.givingUp.noteGivenUp(l.term.Lease.Key, len(letters), letters[len(letters)-1].Position, letters[0].Error, time.Now())
-	if f := l.in.tell.GivenUp; f != nil {
-		f(GivenUp{
-			Stream: d.from.Stream, Shard: d.from.Shard, Records: len(letters), First: letters[0].RecordID(), Reason: v.reason, Attempts: letters[0].Attempts, Err: failure,
-		})
-	}
+	emit(l.in, l.in.opts.Events.GivenUp, GivenUp{
+		Stream: d.from.Stream, Shard: d.from.Shard, Records: len(letters), First: letters[0].RecordID(), Reason: v.reason, Attempts: letters[0].Attempts, Err: failure,
+	})
 }

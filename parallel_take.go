@@ -76,8 +76,8 @@ func (l *shardLoop) addParallel(page *source.Page, end Position) error {
 		dispatcher.span.Add(nil, 0, end, mono.Now(), nil)
 		dispatcher.mu.Unlock()
 	}
-	if c, some := unpack.counted(); some && l.in.tell.Unpacked != nil {
-		l.in.tell.Unpacked(c)
+	if c, some := unpack.counted(); some {
+		emit(l.in, l.in.opts.Events.Unpacked, c)
 	}
 	return nil
 }

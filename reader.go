@@ -10,6 +10,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 
+	"github.com/weir-go/weir/internal/guard/guarded"
 	"github.com/weir-go/weir/internal/streams"
 	"github.com/weir-go/weir/shard"
 )
@@ -129,7 +130,7 @@ func NewReader(client *kinesis.Client, opts ReaderOptions) (*Reader, error) {
 	if err := errors.Join(problems...); err != nil {
 		return nil, err
 	}
-	return &Reader{client: guardClient(client), opts: opts, source: s}, nil
+	return &Reader{client: guarded.Client(client, panicked), opts: opts, source: s}, nil
 }
 
 // Records yields the records of all shards: in order inside a shard, parents before children,

@@ -210,8 +210,8 @@ func (l *shardLoop) take(page source.Page, until time.Time) (over bool, err erro
 			return false, err
 		}
 	}
-	if c, some := unpack.counted(); some && l.in.tell.Unpacked != nil {
-		l.in.tell.Unpacked(c)
+	if c, some := unpack.counted(); some {
+		emit(l.in, l.in.opts.Events.Unpacked, c)
 	}
 	if some { // also past what was dropped
 		l.passed(end)
@@ -388,11 +388,9 @@ func (l *shardLoop) handled(d *delivery, took time.Duration, now time.Time) {
 	l.in.counted.batchesHandled.Add(1)
 	l.in.counted.recordsHandled.Add(uint64(records))
 	l.in.counted.bytesHandled.Add(uint64(bytes))
-	if f := l.in.tell.BatchHandled; f != nil {
-		f(BatchHandled{
-			Stream: d.from.Stream, Shard: d.from.Shard, Records: records, Bytes: bytes, Behind: d.behind, Took: took, Attempts: d.calls,
-		})
-	}
+	emit(l.in, l.in.opts.Events.BatchHandled, BatchHandled{
+		Stream: d.from.Stream, Shard: d.from.Shard, Records: records, Bytes: bytes, Behind: d.behind, Took: took, Attempts: d.calls,
+	})
 }
 
 // passedOn notes that a batch is with the function that pulls, which notes its progress. What is

@@ -88,20 +88,11 @@ func New(db *sql.DB, d Dialect, table string) (*Box, error) {
 	} {
 		text = strings.ReplaceAll(text, "{table}", table)
 		if d == Postgres {
-			text = numbered(text)
+			text = sqltable.Numbered(text)
 		}
 		*to = text
 	}
 	return b, nil
-}
-
-// numbered converts parameters to the form of Postgres.
-func numbered(text string) string {
-	parts := strings.Split(text, "?")
-	for i := range parts[1:] {
-		parts[i] += fmt.Sprintf("$%d", i+1)
-	}
-	return strings.Join(parts, "")
 }
 
 // A letter is JSON in bytes, because its texts may contain characters that a database refuses in

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"strings"
 	"time"
@@ -31,11 +32,29 @@ type Consumers struct {
 	// Found is called for each consumer that is ready. registered says whether it was registered
 	// for that. May be nil.
 	Found func(s streams.Stream, arn string, registered bool)
+	Log   *slog.Logger // for RemoveLast
 
 	calls turns // for SubscribeToShard
 
 	mu      lock.Mutex[lock.FanOut]
 	streams map[streams.Stream]*consumer
+}
+
+// New returns Consumers of a name, with those of other names given by their ARNs. They log what
+// they register.
+func New(client *kinesis.Client, name string, given []string, log *slog.Logger) *Consumers {
+	c := &Consumers{Client: client, Name: name, Given: make(map[string]string, len(given)), Log: log}
+	for _, arn := range given {
+		if of, err := streams.ParseConsumer(nil, arn); err == nil {
+			c.Given[of.Name] = arn
+		}
+	}
+	c.Found = func(s streams.Stream, arn string, registered bool) {
+		if registered {
+			log.Info("fan-out consumer registered; it costs money until it is removed", "stream", s.Name, "arn", arn)
+		}
+	}
+	return c
 }
 
 // consumer is the state about the consumer of one stream. The goroutine that has the turn owns the
@@ -290,10 +309,24 @@ func (c *Consumers) Remove(ctx context.Context) error {
 	return errors.Join(all...)
 }
 
-// RemoveAll deregisters the consumers of streams, no matter which process registered them, except
-// those that were given by their ARNs. It calls removed for each. The subscriptions must have
-// ended.
-func (c *Consumers) RemoveAll(ctx context.Context, all []streams.Stream, removed func(s streams.Stream, arn string)) error {
+// removeWithin bounds RemoveLast.
+const removeWithin = 10 * time.Second
+
+// RemoveLast deregisters the consumers of streams for a worker that has left its application,
+// unless others returns that other workers are alive. It deregisters them no matter which process
+// registered them, except those that were given by their ARNs. The subscriptions must have ended.
+func (c *Consumers) RemoveLast(ctx context.Context, all []streams.Stream, others func(context.Context) (int, error)) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeWithin)
+	defer cancel()
+	log := c.Log.With("consumer", c.Name)
+	switch n, err := others(ctx); {
+	case err != nil:
+		log.Warn("the fan-out consumer stays registered and goes on costing money: the store does not say whether another worker lives", "err", err)
+		return
+	case n > 0:
+		log.Info("the fan-out consumer stays registered for the other workers", "workers", n)
+		return
+	}
 	var failed []error
 	for _, s := range all {
 		if c.Given[s.Name] != "" {
@@ -306,14 +339,16 @@ func (c *Consumers) RemoveAll(ctx context.Context, all []streams.Stream, removed
 			continue
 		case err == nil && status != types.ConsumerStatusDeleting:
 			if err = c.remove(ctx, con); err == nil {
-				removed(s, arn)
+				log.Info("fan-out consumer removed: the last worker has stopped", "stream", s.Name, "arn", arn)
 			}
 		}
 		if err != nil {
 			failed = append(failed, fmt.Errorf("consumer %s of stream %s stays registered: %w", c.Name, s.Name, err))
 		}
 	}
-	return errors.Join(failed...)
+	if err := errors.Join(failed...); err != nil {
+		log.Error("a fan-out consumer was not removed and goes on costing money until somebody removes it", "err", err)
+	}
 }
 
 // remove retries as long as that can help: the service may refuse to deregister a consumer that is

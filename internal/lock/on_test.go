@@ -44,13 +44,13 @@ func TestAnInversionIsReported(t *testing.T) {
 			term.Lock()
 			term.Unlock()
 			runner.Unlock()
-		}, "term (27) is taken by a goroutine that holds runner (25)"},
+		}, "term (28) is taken by a goroutine that holds runner (26)"},
 		{"two of one rank", func() {
 			runner.Lock()
 			other.Lock()
 			other.Unlock()
 			runner.Unlock()
-		}, "runner (25) is taken by a goroutine that holds runner (25)"},
+		}, "runner (26) is taken by a goroutine that holds runner (26)"},
 		{"one was tried", func() {
 			if !runner.TryLock() {
 				t.Error("a free mutex is not locked")
@@ -58,13 +58,13 @@ func TestAnInversionIsReported(t *testing.T) {
 			term.Lock()
 			term.Unlock()
 			runner.Unlock()
-		}, "term (27) is taken by a goroutine that holds runner (25)"},
+		}, "term (28) is taken by a goroutine that holds runner (26)"},
 		{"a call without a mutex", func() { Free("the store") }, ""},
 		{"a call with a mutex", func() {
 			term.Lock()
 			defer term.Unlock()
 			Free("the store")
-		}, "the store is called by a goroutine that holds term (27)"},
+		}, "the store is called by a goroutine that holds term (28)"},
 		{"another goroutine holds the other", func() {
 			runner.Lock()
 			defer runner.Unlock()

@@ -1,4 +1,6 @@
-// Package sqltable creates tables, safely while other processes create the same ones.
+// Package sqltable contains the code that stores, sinks and dead letters in SQL databases share. It
+// creates tables, safely while other processes create the same ones, numbers parameters, and reads
+// the codes of errors.
 package sqltable
 
 import (

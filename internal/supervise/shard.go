@@ -4,6 +4,7 @@
 package supervise
 
 import (
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -115,7 +116,7 @@ func (s *Shard) Judge(now time.Time, limits Limits) (what Verdict, since time.Ti
 		}
 	case s.Handling == "" && !s.Trying.IsZero() && !(s.ForAll && s.Err != nil):
 		// While the handler was at work nobody waited for reading.
-		since := later(s.Trying, s.Since)
+		since := slices.MaxFunc([]time.Time{s.Trying, s.Since}, time.Time.Compare)
 		if now.Sub(since) >= patience {
 			return Stalled, since
 		}
@@ -157,7 +158,7 @@ func (s *Shard) Trouble(now time.Time, limits Limits) (t lease.Trouble, some boo
 	case s.Handling == "" && s.Lacks != nil:
 		report(AwaitingMemory, s.LacksSince, troubleAfter)
 	case s.Handling == "" && !s.Trying.IsZero() && (s.Err != nil || s.Reading == AwaitingMemory):
-		report(s.Reading, later(s.Trying, s.Since), troubleAfter)
+		report(s.Reading, slices.MaxFunc([]time.Time{s.Trying, s.Since}, time.Time.Compare), troubleAfter)
 	}
 	return t, some
 }
@@ -190,11 +191,4 @@ func (s Stalls) Counting(now time.Time, stall time.Duration) int {
 		return 0
 	}
 	return s.Count
-}
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }

@@ -1,10 +1,9 @@
 package sqlsink
 
 import (
-	"errors"
-	"regexp"
 	"strconv"
-	"strings"
+
+	"github.com/weir-go/weir/internal/sqltable"
 )
 
 // Dialect is the kind of database behind the *sql.DB.
@@ -78,7 +77,7 @@ var postgres = &dialect{
 	now:     "now()",
 	before:  "now() - ? * INTERVAL '1 second'",
 	ago:     func(seconds int64) any { return seconds },
-	locked:  func(err error) bool { return sqlState(err) == "55P03" },
+	locked:  func(err error) bool { return sqltable.SQLState(err) == "55P03" },
 }
 
 var mysql = &dialect{
@@ -102,7 +101,7 @@ var mysql = &dialect{
 	before:  "UTC_TIMESTAMP() - INTERVAL ? SECOND",
 	ago:     func(seconds int64) any { return seconds },
 	locked: func(err error) bool {
-		switch mysqlCode(err) {
+		switch sqltable.MySQLCode(err) {
 		case "3572", "1205", "1213": // codes of MySQL, of MariaDB, and of a deadlock
 			return true
 		}
@@ -131,46 +130,11 @@ var sqlite = &dialect{
 	ago:    func(seconds int64) any { return "-" + strconv.FormatInt(seconds, 10) + " seconds" },
 	// Each driver has its own error types, but all of them contain SQLite's English text.
 	locked: func(err error) bool {
-		return containsAny(err, "database is locked", "database table is locked", "SQLITE_BUSY")
+		return sqltable.Mentions(err, "database is locked", "database table is locked", "SQLITE_BUSY")
 	},
-}
-
-// sqlState returns the server's code of an error, or "". The errors of pgx and lib/pq have one.
-func sqlState(err error) string {
-	var coded interface{ SQLState() string }
-	if errors.As(err, &coded) {
-		return coded.SQLState()
-	}
-	return ""
-}
-
-// The driver's error type cannot be named without the driver. Its text begins with the code.
-var mysqlErrorForm = regexp.MustCompile(`\bError (\d{4})\b`)
-
-func mysqlCode(err error) string {
-	if err == nil {
-		return ""
-	}
-	if m := mysqlErrorForm.FindStringSubmatch(err.Error()); m != nil {
-		return m[1]
-	}
-	return ""
 }
 
 // noTable reports whether an error says that the table is missing.
 func noTable(err error) bool {
-	return sqlState(err) == "42P01" || mysqlCode(err) == "1146" || containsAny(err, "no such table")
-}
-
-func containsAny(err error, texts ...string) bool {
-	if err == nil {
-		return false
-	}
-	s := err.Error()
-	for _, t := range texts {
-		if strings.Contains(s, t) {
-			return true
-		}
-	}
-	return false
+	return sqltable.SQLState(err) == "42P01" || sqltable.MySQLCode(err) == "1146" || sqltable.Mentions(err, "no such table")
 }

@@ -6,12 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/internal/sqltable"
 )
 
 var (
@@ -172,17 +172,8 @@ func (d *dialect) quoted(name string) string {
 // database.
 func (s *Sink) named(query string) string {
 	query = strings.ReplaceAll(query, "{table}", s.table)
-	if !s.dialect.dollars {
-		return query
+	if s.dialect.dollars {
+		query = sqltable.Numbered(query)
 	}
-	var b strings.Builder
-	for i := 1; ; i++ {
-		before, after, more := strings.Cut(query, "?")
-		b.WriteString(before)
-		if !more {
-			return b.String()
-		}
-		b.WriteString("$" + strconv.Itoa(i))
-		query = after
-	}
+	return query
 }

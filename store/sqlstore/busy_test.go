@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+
+	"github.com/weir-go/weir/internal/sqltable"
 )
 
 // coded is an error in the form of pgx and lib/pq.
@@ -38,7 +40,7 @@ func TestCollisionsAreTriedAgain(t *testing.T) {
 		{sqlite, errors.New("database or disk is full (13)"), false},
 	} {
 		if got := c.d.busy(c.err); got != c.busy {
-			t.Errorf("%s: %v (%s) is tried again: %t", c.d.name, c.err, sqlState(c.err), got)
+			t.Errorf("%s: %v (%s) is tried again: %t", c.d.name, c.err, sqltable.SQLState(c.err), got)
 		}
 	}
 }

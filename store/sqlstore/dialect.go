@@ -3,6 +3,8 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
+
+	"github.com/weir-go/weir/internal/sqltable"
 )
 
 // Dialect is the kind of database behind the *sql.DB.
@@ -76,5 +78,5 @@ type dialect struct {
 // misunderstood reports whether an error says that the database does not understand the statement's
 // syntax.
 func misunderstood(err error) bool {
-	return containsAny(err, "syntax error", "error in your SQL syntax", "SQLSTATE 42601", "Error 1064")
+	return sqltable.Mentions(err, "syntax error", "error in your SQL syntax", "SQLSTATE 42601", "Error 1064")
 }

@@ -3,8 +3,9 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
-	"regexp"
 	"strings"
+
+	"github.com/weir-go/weir/internal/sqltable"
 )
 
 var mysql = &dialect{
@@ -93,10 +94,10 @@ var mysql = &dialect{
 		_, err := c.ExecContext(ctx, "START TRANSACTION")
 		return err
 	},
-	repeated:  func(err error) bool { return mysqlCode(err) == "1060" }, // the column exists
+	repeated:  func(err error) bool { return sqltable.MySQLCode(err) == "1060" }, // the column exists
 	quickBeat: quickBeatMySQL,
 	busy: func(err error) bool {
-		switch mysqlCode(err) {
+		switch sqltable.MySQLCode(err) {
 		case "1205", "1213", "1020", "1062":
 			// a lock, a deadlock, a changed row, or another transaction created the same row
 			return true
@@ -106,21 +107,8 @@ var mysql = &dialect{
 	hopeless: hopelessMySQL,
 }
 
-// The driver's error type cannot be named without the driver. Its text begins with the code.
-var mysqlErrorForm = regexp.MustCompile(`\bError (\d{4})\b`)
-
-func mysqlCode(err error) string {
-	if err == nil {
-		return ""
-	}
-	if m := mysqlErrorForm.FindStringSubmatch(err.Error()); m != nil {
-		return m[1]
-	}
-	return ""
-}
-
 func hopelessMySQL(err error, fresh bool) string {
-	switch code := mysqlCode(err); {
+	switch code := sqltable.MySQLCode(err); {
 	case code == "1146" || code == "1054" || code == "1136":
 		return "the tables are missing or not weir's: call Migrate once, or run the statements that Schema returns; " +
 			"where others have tables of these names, choose another Options.Prefix"

@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"errors"
 	"strings"
+
+	"github.com/weir-go/weir/internal/sqltable"
 )
 
 var postgres = &dialect{
@@ -95,7 +97,7 @@ var postgres = &dialect{
 	},
 	quickBeat: quickBeatPostgres,
 	busy: func(err error) bool {
-		switch sqlState(err) {
+		switch sqltable.SQLState(err) {
 		case "40001", "40P01", "55P03", "23505":
 			// serialization, a deadlock, a lock, or another transaction created the same row
 			return true
@@ -105,17 +107,8 @@ var postgres = &dialect{
 	hopeless: hopelessPostgres,
 }
 
-// sqlState returns the server's code of an error, or "". The errors of pgx and lib/pq have one.
-func sqlState(err error) string {
-	var coded interface{ SQLState() string }
-	if errors.As(err, &coded) {
-		return coded.SQLState()
-	}
-	return ""
-}
-
 func hopelessPostgres(err error, fresh bool) string {
-	switch state := sqlState(err); {
+	switch state := sqltable.SQLState(err); {
 	case state == "42P01" || state == "42703":
 		return "the tables are missing or not weir's: call Migrate once, or run the statements that Schema returns"
 	case state == "42P07":

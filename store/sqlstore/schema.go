@@ -108,7 +108,7 @@ func (s *Store) Migrate(ctx context.Context) error {
 		}
 		return t.probe()
 	})
-	if containsAny(err, "already exists") {
+	if sqltable.Mentions(err, "already exists") {
 		err = fmt.Errorf("%w: the database has tables of these names that weir did not make: choose another Options.Prefix than %q (%w)",
 			lease.ErrSetup, s.prefix, err)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/weir-go/weir/internal/sqltable"
 	"github.com/weir-go/weir/lease"
 )
 
@@ -123,34 +124,21 @@ func beginSQLite(ctx context.Context, c *sql.Conn, write bool) error {
 // Each driver has its own error types, but all of them contain SQLite's English text.
 
 func busySQLite(err error) bool {
-	return containsAny(err, "database is locked", "database table is locked", "database schema is locked", "SQLITE_BUSY")
+	return sqltable.Mentions(err, "database is locked", "database table is locked", "database schema is locked", "SQLITE_BUSY")
 }
 
 func hopelessSQLite(err error, fresh bool) string {
 	switch {
-	case containsAny(err, "no such table", "no such column", "has no column named"):
+	case sqltable.Mentions(err, "no such table", "no such column", "has no column named"):
 		return "the tables are missing or not weir's: call Migrate once, or run the statements that Schema returns"
-	case containsAny(err, "readonly database", "read-only database"):
+	case sqltable.Mentions(err, "readonly database", "read-only database"):
 		return "the file or its directory may not be written: give this user the right to write both"
-	case containsAny(err, "file is not a database", "file is encrypted"):
+	case sqltable.Mentions(err, "file is not a database", "file is encrypted"):
 		return "the file is not a SQLite database: name another one"
-	case containsAny(err, "disk image is malformed", "malformed database schema"):
+	case sqltable.Mentions(err, "disk image is malformed", "malformed database schema"):
 		return "the file is damaged: put a backup in its place, or delete it and start the application from the beginning"
-	case fresh && containsAny(err, "unable to open database"):
+	case fresh && sqltable.Mentions(err, "unable to open database"):
 		return "the file cannot be opened: its directory has to exist, and this user needs the right to read and write both"
 	}
 	return ""
-}
-
-func containsAny(err error, texts ...string) bool {
-	if err == nil {
-		return false
-	}
-	s := err.Error()
-	for _, t := range texts {
-		if strings.Contains(s, t) {
-			return true
-		}
-	}
-	return false
 }

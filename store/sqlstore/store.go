@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/weir-go/weir/internal/sqltable"
 	"github.com/weir-go/weir/lease"
 )
 
@@ -90,19 +91,10 @@ func New(db *sql.DB, o Options) (*Store, error) {
 // the database.
 func (s *Store) named(query string) string {
 	query = s.names.Replace(query)
-	if !s.dialect.dollars || !strings.Contains(query, "?") {
-		return query
+	if s.dialect.dollars && strings.Contains(query, "?") {
+		query = sqltable.Numbered(query)
 	}
-	var b strings.Builder
-	for i := 1; ; i++ {
-		before, after, more := strings.Cut(query, "?")
-		b.WriteString(before)
-		if !more {
-			return b.String()
-		}
-		b.WriteString("$" + strconv.Itoa(i))
-		query = after
-	}
+	return query
 }
 
 // Abilities implements [lease.Store]. They are the same for all dialects.

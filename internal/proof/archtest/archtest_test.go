@@ -322,8 +322,8 @@ func problems(files []file) []string {
 
 // engine lists the packages whose mutexes have ranks; see internal/lock.
 var engine = []string{
-	".", "internal/group", "internal/lanes", "internal/polling", "internal/fanout", "internal/follow", "internal/supervise", "internal/notify",
-	"internal/memory", "internal/history", "internal/wire/...",
+	".", "internal/group", "internal/lanes", "internal/lineage", "internal/polling", "internal/fanout", "internal/follow", "internal/supervise", "internal/notify",
+	"internal/memory", "internal/history/...", "internal/wire/...",
 }
 
 // forbidden returns why a file must not import a package, or "".

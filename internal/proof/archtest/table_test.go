@@ -21,7 +21,7 @@ type row struct {
 var rows = []row{
 	{
 		pkg: ".", why: "the consumer: one held lease from source to checkpoint",
-		ours:  []string{"aggregate", "deadletter", "health", "lease", "shard", "internal/backlog", "internal/fanout", "internal/follow", "internal/group", "internal/guard", "internal/history", "internal/hostcheck", "internal/jitter", "internal/lanes", "internal/lock", "internal/memory", "internal/mono", "internal/notify", "internal/polling", "internal/retry", "internal/seqtime", "internal/source", "internal/streams", "internal/supervise", "internal/wire", "internal/wire/codec"},
+		ours:  []string{"aggregate", "deadletter", "health", "lease", "shard", "internal/backlog", "internal/fanout", "internal/follow", "internal/group", "internal/guard/...", "internal/history/...", "internal/hostcheck", "internal/jitter", "internal/lanes", "internal/lineage", "internal/lock", "internal/memory", "internal/mono", "internal/notify", "internal/polling", "internal/retry", "internal/seqtime", "internal/source", "internal/streams", "internal/supervise", "internal/wire", "internal/wire/codec"},
 		tests: []string{"filter", "kinesistest", "weirtest", "store/...", "internal/previous", "internal/proof/benchserver"}, sdk: true,
 	},
 	{
@@ -42,7 +42,7 @@ var rows = []row{
 		ours: []string{".", "deadletter", "internal/retry"}, tests: []string{"kinesistest", "deadletter/boxtest", "internal/proof/oldletters"}, sdk: true,
 	},
 	{pkg: "internal/seen", why: "what listings of many items showed, for boxes of letters", pure: true},
-	{pkg: "internal/sqltable", why: "makes tables that several processes may make at once"},
+	{pkg: "internal/sqltable", why: "what stores, sinks and letters in SQL databases share: tables that several processes may make at once, parameters, codes of errors"},
 	{pkg: "deadletter/sqsletters", why: "letters in a queue", ours: []string{"deadletter", "internal/guard"}, tests: []string{"deadletter/boxtest", "internal/proof/oldletters"}, sdk: true},
 	{pkg: "deadletter/sqlletters", why: "letters in a table", ours: []string{"deadletter", "internal/seen", "internal/sqltable"}, tests: []string{"."}},
 	{pkg: "provision", why: "makes streams that do not exist; nothing that runs calls it", ours: []string{"internal/retry", "internal/streams"}, tests: []string{"kinesistest"}, sdk: true},
@@ -58,10 +58,15 @@ var rows = []row{
 		ours: []string{"lease"}, tests: []string{"shard", "store/memstore"}, pure: true,
 	},
 	{pkg: "internal/history", why: "the form in which workers report how their shards stood over time", ours: []string{"lease"}, pure: true},
+	{
+		pkg: "internal/history/sampling", why: "takes samples of how a worker's shards stand, and reports them",
+		ours: []string{"internal/group", "internal/history", "internal/lock", "internal/seqtime", "internal/supervise", "lease", "shard"},
+	},
 	{pkg: "internal/seqtime", why: "times that are in sequence numbers", tests: []string{"kinesistest"}, pure: true},
 	{pkg: "internal/observe", why: "what a store and the service say of an application, as package health takes it", ours: []string{"health", "lease"}, tests: []string{"shard"}, pure: true},
 	{pkg: "internal/backlog", why: "how old the oldest record is that is not handled, or not saved", ours: []string{"internal/source", "shard"}, pure: true},
-	{pkg: "internal/supervise", why: "decides whether a shard, a worker and its reading are well", ours: []string{"lease", "internal/mono"}, pure: true},
+	{pkg: "internal/supervise", why: "decides whether a shard, a worker and its reading are well", ours: []string{"health", "internal/lock", "internal/mono", "lease"}, pure: true},
+	{pkg: "internal/lineage", why: "decides where a shard of a sink begins, and what is read again before it", ours: []string{"internal/lock", "lease", "shard"}},
 	{pkg: "internal/lanes", why: "which records of a shard may be handled now, key by key, and before which all is done", ours: []string{"internal/mono", "internal/source", "shard"}},
 	{pkg: "internal/memory", why: "bounds the memory of what was read and not yet handled", ours: []string{"internal/lock"}},
 	{pkg: "internal/change", why: "what a reset or an import of checkpoints changes in a store, and in which order", ours: []string{"lease", "shard"}, tests: []string{"store/memstore"}, pure: true},
@@ -69,6 +74,10 @@ var rows = []row{
 	{pkg: "internal/operate", why: "what operators do to an application, for the command and the page", ours: []string{"lease", "internal/change", "internal/streams"}, tests: []string{"shard", "kinesistest", "store/memstore"}, sdk: true},
 	{pkg: "internal/hostcheck", why: "which hosts may be asked for of what listens on this machine alone"},
 	{pkg: "internal/guard", why: "turns panics of user code into errors, on goroutines that weir starts"},
+	{
+		pkg: "internal/guard/guarded", why: "calls what users pass to weir so that its panics are errors, and says which features a store is not able to serve",
+		ours: []string{"internal/lock", "lease"}, tests: []string{"store/memstore"}, sdk: true,
+	},
 	{pkg: "internal/retry", why: "pauses between tries", ours: []string{"internal/jitter"}},
 	{pkg: "internal/jitter", why: "all that is left to chance, in one place, so that a simulation can decide it"},
 	{pkg: "internal/notify", why: "what happens is told to the user's code without waiting for it", ours: []string{"internal/lock"}},

@@ -26,8 +26,8 @@ type sink struct {
 	backups  []backup
 	complete bool // it reports an unknown shard as empty
 	ends     bool // it also stores the ends of shards
-	// shards whose position was at a record that has expired: it is unknown which windows of payload
-	// time had ended there
+	// shards whose position was at a record that has expired: it is unknown which windows of
+	// payload time had ended there
 	torn map[string]bool
 
 	// it was restored, or has returned a wrong position: a lease may be set back
