@@ -231,7 +231,7 @@ func checkHeir(what, heir string) error {
 	return checkSession(what, heir)
 }
 
-// clip fits text for people into most bytes of valid UTF-8 without zero bytes, cut between
+// clip shortens text for people to most bytes of valid UTF-8 without zero bytes. It cuts between
 // characters.
 func clip(s string, most int) string {
 	if len(s) <= most && utf8.ValidString(s) && strings.IndexByte(s, 0) < 0 {

@@ -13,13 +13,13 @@ import (
 // owner's heartbeats stopped until the leader ended its session. The zero Deaths records nothing.
 //
 // A record that kills the process which handles it moves from worker to worker in this way. The
-// death of an owner is weak evidence, because all leases of that owner see it at the same time.
+// death of an owner is weak evidence, because it is recorded for all leases of that owner at once.
 // After a few deaths the next owner therefore handles the following records one at a time, and
 // announces each record before it begins ([Deaths.Trial]). A death at that time is about that
 // record.
 type Deaths struct {
-	// At is the position at which they died. If the lease has another position, the rest does not
-	// count, see [Lease.DeathsHere].
+	// At is the position at which they died. If the lease has another position, the other fields do
+	// not count, see [Lease.DeathsHere].
 	At    shard.Position
 	Count int // number of owners that died
 	Tried int // owners among them that died while they handled the first record after At by itself

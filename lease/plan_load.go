@@ -15,7 +15,7 @@ const (
 	// Nearly equal leases are not exchanged, and a lease that would only overload the other session
 	// stays.
 	gain = 0.5
-	// exchangesInFlight limits the moves under way at which more moves are started for load.
+	// exchangesInFlight is how many moves may be under way while more are started for load.
 	exchangesInFlight = 16
 	// partners is how many of the least loaded sessions are tried for each overloaded session.
 	partners = 4

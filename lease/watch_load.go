@@ -88,7 +88,7 @@ func (w *Watch) cool(now time.Time) {
 	switch {
 	case n == 0:
 	case n == len(w.moves):
-		w.moves, w.cooling = nil, map[Key]uint64{} // leases rarely move, but many at once
+		w.moves, w.cooling = nil, map[Key]uint64{} // moves are rare, but many come at once
 	default:
 		w.moves = slices.Delete(w.moves, 0, n)
 	}

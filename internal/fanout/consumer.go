@@ -240,7 +240,7 @@ func (c *Consumers) named(s streams.Stream) string { return cmp.Or(c.Given[s.Nam
 
 // ErrForeign says that a consumer that was given by its ARN belongs to another stream. The service
 // would not notice: shards of all streams have the same names.
-var ErrForeign = errors.New("the consumer belongs to another stream")
+var ErrForeign = errors.New("the consumer is of another stream")
 
 func (c *Consumers) look(ctx context.Context, s streams.Stream, con *consumer) (arn string, status types.ConsumerStatus, err error) {
 	ctx, cancel := context.WithTimeout(ctx, streams.CallTimeout)

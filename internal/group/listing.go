@@ -72,12 +72,12 @@ type listed struct {
 	// where a fresh listing begins, so that the next one begins there too; zero for other listings
 	// and without a single time
 	pin shard.Position
-	// the time for which the latest listing was made, or which the store let it claim: the listing
-	// agrees that the application begins there
+	// the time for which the latest listing was made, or which the store let this leader claim: the
+	// listing agrees that the application begins there
 	claimed     shard.Position
 	absent      map[string]absence // finished shards that the latest listing does not name
 	loggedBirth int64              // the Born value that was logged
-	// list again unless that has happened since this time: a shard may get a lease only now that an
+	// list again unless a listing began after this time: a shard may get a lease only now that an
 	// old lease of the same name is gone
 	again time.Time
 }
@@ -337,7 +337,7 @@ func (s *listings) actions(v lease.View, f lease.Facts, cfg Config) []lease.Acti
 			listing.Begin = nil
 			if l.loggedBirth != l.latest.Born {
 				l.loggedBirth = l.latest.Born
-				cfg.Log.Error("the stream was deleted and created again: its progress is dropped, and it is read from its beginning",
+				cfg.Log.Error("the stream was deleted and made anew: its progress is forgotten, and it is read from its beginning",
 					"stream", name, "created", time.UnixMilli(l.latest.Born).UTC())
 			}
 			actions = append(actions, renewed...)

@@ -49,7 +49,8 @@ func Renew(listing Listing, existing []lease.Lease, workers []lease.Worker, ripe
 	return actions, true
 }
 
-// mostBirths limits how many leases are filled in at a time, next to more urgent actions.
+// mostBirths limits how many leases are filled in at a time, so that urgent actions are not
+// delayed.
 const mostBirths = 200
 
 // Births returns actions that set the creation time of the stream in leases that were made before

@@ -11,8 +11,8 @@ import (
 )
 
 // Unread reports whether a shard that has ended has records after a position. If wanted is set,
-// only pages for which it is true count, and the other pages are read over. Unread retries until
-// ctx ends and then returns the error of the last attempt. It also returns errors that wrap
+// only pages for which it is true count, and reading continues past the others. Unread retries
+// until ctx ends and then returns the error of the last attempt. It also returns errors that wrap
 // [ErrNoPosition], [ErrNoShard] or [ErrNoStream].
 func Unread(ctx context.Context, setup *source.Setup, id string, at shard.Position, wanted func(*source.Page) bool) (bool, error) {
 	ctx, cancel := context.WithCancelCause(ctx)

@@ -82,7 +82,7 @@ func (c *Caller) Subscribe(ctx context.Context, req SubscribeRequest) (*Subscrip
 	err := c.subscribe(s, &req)
 	switch linked := unlink(); {
 	case !linked:
-		s.cancel(context.Cause(ctx)) // unless that has happened
+		s.cancel(context.Cause(ctx)) // if ctx has not done that yet
 	case !s.timer.Stop():
 		s.cancel(s.late)
 	}

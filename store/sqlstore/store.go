@@ -25,7 +25,8 @@ type Options struct {
 	Prefix string
 	// Schema contains the tables: a schema of Postgres, or a database of MySQL. The default "" is
 	// the one that the connection has selected. It must exist. The form is that of Prefix, and may
-	// be a reserved word. On Postgres upper case is lower case, as in a statement without quotes.
+	// be a reserved word. On Postgres upper case becomes lower case, as in a statement without
+	// quotes.
 	Schema string
 }
 

@@ -55,7 +55,7 @@ func FuzzCBOR(f *testing.F) {
 		}
 		out, err := answers.SDKDecode(codec.CBOR, body)
 		if err != nil {
-			return // it does not support times without a tag, strings in chunks, and more
+			return // the SDK does not support times without a tag, strings in chunks, and more
 		}
 		if d := answers.Differ(&p, answers.FromSDK(codec.CBOR, out), likeSDKTime); d != "" {
 			t.Fatal("unlike the SDK: ", d)
