@@ -39,7 +39,7 @@ func keep(t *testing.T, p *Producer, seconds, size, keys int, name string) {
 // A shard 20 ms away takes nearly all that it can, in order, from one key as from many, without
 // refusing anything.
 func TestOneShardAtItsLimit(t *testing.T) {
-	seconds := 6
+	seconds := 8
 	if longform.On() {
 		seconds = 120
 	}
