@@ -43,15 +43,6 @@ New here? "weir demo" shows all of that on this machine within a minute. It need
 	}
 	root.Flags().Bool("version", false, "say which weir this is")
 	root.SetVersionTemplate("{{.Version}}\n")
-	root.SetUsageTemplate(root.UsageTemplate() + `{{if .Runnable}}
-Exit codes:
-  0 done
-  1 it failed, and one sentence on standard error says why
-  2 the command line is wrong
-  3 doctor found an error, or lag --max a shard too far behind
-  4 doctor found warnings and no error
-  5 doctor found only pauses and drains, which somebody asked for
-{{end}}`)
 	root.AddGroup(
 		&cobra.Group{ID: "try", Title: "On this machine:"},
 		&cobra.Group{ID: "stream", Title: "With a stream:"},

@@ -2,6 +2,8 @@
 // tests.
 package archtest
 
+import "slices"
+
 // module is the path of the root module, and the prefix of the nested ones.
 const module = "github.com/weir-go/weir"
 
@@ -18,7 +20,7 @@ type row struct {
 }
 
 // rows is the architecture. A new package needs a row, and a row needs a sentence.
-var rows = []row{
+var rows = slices.Concat(commandRows, []row{
 	{
 		pkg: ".", why: "the consumer: one held lease from source to checkpoint",
 		ours:  []string{"aggregate", "deadletter", "health", "lease", "shard", "internal/backlog", "internal/fanout", "internal/follow", "internal/group", "internal/guard/...", "internal/history/...", "internal/hostcheck", "internal/jitter", "internal/lanes", "internal/lineage", "internal/lock", "internal/memory", "internal/mono", "internal/notify", "internal/polling", "internal/retry", "internal/seqtime", "internal/source", "internal/streams", "internal/supervise", "internal/wire", "internal/wire/codec"},
@@ -173,9 +175,8 @@ var rows = []row{
 	},
 	{
 		pkg: "cmd/weir/...", why: "the command",
-		ours: []string{
-			".", "shard", "lease", "aggregate", "dashboard", "deadletter/...", "emfweir", "filter", "health", "lambda", "promweir", "provision", "store/...", "sink/...", "kinesistest", "internal/fanout", "internal/change", "internal/dump", "internal/hostcheck", "internal/observe", "internal/operate", "internal/streams", "internal/wire", "cmd/weir/...",
-		}, tests: []string{"internal/proof/wronginput", "internal/proof/fakes3", "weirtest"}, sdk: true,
+		ours:  slices.Concat(commandUses, []string{"cmd/weir/..."}),
+		tests: []string{"internal/proof/wronginput", "internal/proof/fakes3", "weirtest"}, sdk: true,
 	},
 	{
 		pkg: "internal/proof/integration/chaos/verdict", why: "judges what handlers wrote while things went wrong; it shares nothing with what it judges",
@@ -228,7 +229,7 @@ var rows = []row{
 	{pkg: "internal/lock", why: "the mutexes of the engine, and the order in which they may be taken"},
 	{pkg: "internal/proof/pooled", why: "compares objects that are used again with new ones; any test may import it"},
 	{pkg: "internal/proof/leaktest", why: "fails tests that leave goroutines behind; any test may import it"},
-}
+})
 
 // nested are the other modules. They may require anything; the root module requires the AWS SDK
 // only.

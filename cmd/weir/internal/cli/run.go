@@ -87,9 +87,18 @@ func Run(ctx context.Context, args []string, t Terminal, newRoot func(Terminal) 
 	return ExitFailed
 }
 
-// Finish completes the command weir, whose commands have been added: completion, help and the words
-// for mistakes.
+// Finish completes the command weir, whose commands have been added: completion, help, the exit
+// codes and the words for mistakes.
 func Finish(root *cobra.Command, t Terminal) {
+	root.SetUsageTemplate(root.UsageTemplate() + `{{if .Runnable}}
+Exit codes:
+  0 done
+  1 it failed, and one sentence on standard error says why
+  2 the command line is wrong
+  3 doctor found an error, or lag --max a shard too far behind
+  4 doctor found warnings and no error
+  5 doctor found only pauses and drains, which somebody asked for
+{{end}}`)
 	root.SetFlagErrorFunc(mistakenFlag)
 	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
 	root.SetOut(t.Out) // the scripts go where this is when their commands are made

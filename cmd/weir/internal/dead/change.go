@@ -64,8 +64,8 @@ func (c *letterChange) check(cmd *cobra.Command, t cli.Terminal, ids []string) e
 	return cli.CanConfirm(cmd, t, c.yes || c.dry)
 }
 
-// run shows which letters the command is about, asks, and does it.
-func (c *letterChange) run(ctx context.Context, cmd *cobra.Command, t cli.Terminal, ids []string, warning string, do func(deadletter.Box, []deadletter.Item) (deadletter.Outcome, error)) (err error) {
+// change shows which letters the command is about, asks, and does it.
+func (c *letterChange) change(ctx context.Context, cmd *cobra.Command, t cli.Terminal, ids []string, warning string, do func(deadletter.Box, []deadletter.Item) (deadletter.Outcome, error)) (err error) {
 	if err := c.check(cmd, t, ids); err != nil {
 		return err
 	}
@@ -141,7 +141,7 @@ chooses one.`,
 			if strings.HasPrefix(c.Dead, string(deadletters.Stream)+":") {
 				return cli.Usagef("letters in a stream cannot be dropped: the stream keeps them until its retention is over, and no longer")
 			}
-			return c.run(ctx, cmd, t, ids, "", func(box deadletter.Box, items []deadletter.Item) (deadletter.Outcome, error) {
+			return c.change(ctx, cmd, t, ids, "", func(box deadletter.Box, items []deadletter.Item) (deadletter.Outcome, error) {
 				var all []string
 				for _, i := range items {
 					all = append(all, i.ID)
@@ -181,16 +181,18 @@ func changedLetters(err error) (n int) {
 	return 0
 }
 
-func retryCommand(t cli.Terminal) *cobra.Command {
-	c := letterChange{verb: "retry", done: "handled"}
-	var (
-		exec     string
-		toStream string
-		records  cli.Format
+// retry is the options of weir dead retry.
+type retry struct {
+	letterChange
+	exec        string
+	toStream    string
+	records     cli.Format
+	credentials bool
+	results     shellexec.ResultsFlag
+}
 
-		credentials bool
-		results     shellexec.ResultsFlag
-	)
+func retryCommand(t cli.Terminal) *cobra.Command {
+	r := retry{letterChange: letterChange{verb: "retry", done: "handled"}}
 	cmd := &cobra.Command{
 		Use:   "retry --dead PLACE --exec COMMAND (ID ... | --all)",
 		Short: "Handle records again that were given up",
@@ -214,65 +216,71 @@ first, gives all others back, and then names their applications and exits with a
 		Example: `  weir dead retry --dead file:dead.ndjson --all --exec ./handle --dry-run
   weir dead retry --dead file:dead.ndjson --error timeout --exec ./handle
   weir dead retry --dead file:dead.ndjson --stream flights --to-stream flights-again`,
-		RunE: func(cmd *cobra.Command, ids []string) error {
-			ctx, warning := cmd.Context(), ""
-			switch {
-			case (exec == "") == (toStream == ""):
-				return cli.Usagef("%s hands letters to a command or to a stream: give --exec or --to-stream", cmd.CommandPath())
-			case toStream != "":
-				if err := awsconf.CheckStreams(toStream); err != nil {
-					return err
-				}
-				warning = fmt.Sprintf(" Every application that reads %s gets them again, behind what has arrived meanwhile.", toStream)
-			}
-			if err := results.Apply(cmd, exec, "input", &records); err != nil {
-				return err
-			}
-			handler := func() (letterHandler, error) {
-				if toStream != "" {
-					return intoStream(ctx, t, &c.AWS, toStream)
-				}
-				to := shellexec.Handler{Terminal: t, Command: exec, Format: records, Credentials: credentials}
-				return func(ctx context.Context, i deadletter.Item) error {
-					if results.On {
-						return shellexec.PerRecord{Handler: to}.Letter(ctx, &i)
-					}
-					return to.Letter(ctx, &i)
-				}, nil
-			}
-			if strings.HasPrefix(c.Dead, string(deadletters.Queue)+":") {
-				return c.fromQueue(ctx, cmd, t, ids, warning, handler)
-			}
-			return c.run(ctx, cmd, t, ids, warning, func(box deadletter.Box, items []deadletter.Item) (deadletter.Outcome, error) {
-				handle, err := handler()
-				if err != nil {
-					return deadletter.Outcome{}, err
-				}
-				shown := cli.NewBar(t, "handling letters", len(items))
-				defer shown.Done()
-				o, err := deadletter.Retry(ctx, box, items, func(ctx context.Context, i deadletter.Item) error {
-					defer shown.Advance(1)
-					if err := handle.told(ctx, t, i); err != nil {
-						return errTold
-					}
-					return nil
-				})
-				if errors.Is(errors.Unwrap(err), errTold) { // and nothing else
-					err = fmt.Errorf("%s failed", cli.Count(o.Failed, "letter"))
-				}
-				return o, err
-			})
-		},
+		RunE: func(cmd *cobra.Command, ids []string) error { return r.run(cmd, t, ids) },
 	}
-	c.register(cmd)
-	cmd.Flags().StringVar(&exec, "exec", "", "shell `COMMAND` that handles each letter")
-	shellexec.RegisterCredentials(cmd, &credentials)
-	results.Register(cmd)
-	cmd.Flags().StringVar(&toStream, "to-stream", "", "put the records into this stream, by `NAME`")
-	records = cli.FormatText
-	cmd.Flags().Var(&records, "input", "what the command gets: text is the data, json an object about the record")
+	r.register(cmd)
+	cmd.Flags().StringVar(&r.exec, "exec", "", "shell `COMMAND` that handles each letter")
+	shellexec.RegisterCredentials(cmd, &r.credentials)
+	r.results.Register(cmd)
+	cmd.Flags().StringVar(&r.toStream, "to-stream", "", "put the records into this stream, by `NAME`")
+	r.records = cli.FormatText
+	cmd.Flags().Var(&r.records, "input", "what the command gets: text is the data, json an object about the record")
 	cli.MustComplete(cmd, "input", "text\tthe data", "json\tan object about the record")
 	return cmd
+}
+
+// run hands the letters that are chosen to the command or to the stream.
+func (r *retry) run(cmd *cobra.Command, t cli.Terminal, ids []string) error {
+	ctx, warning := cmd.Context(), ""
+	switch {
+	case (r.exec == "") == (r.toStream == ""):
+		return cli.Usagef("%s hands letters to a command or to a stream: give --exec or --to-stream", cmd.CommandPath())
+	case r.toStream != "":
+		if err := awsconf.CheckStreams(r.toStream); err != nil {
+			return err
+		}
+		warning = fmt.Sprintf(" Every application that reads %s gets them again, behind what has arrived meanwhile.", r.toStream)
+	}
+	if err := r.results.Apply(cmd, r.exec, "input", &r.records); err != nil {
+		return err
+	}
+	handler := func() (letterHandler, error) { return r.handler(ctx, t) }
+	if strings.HasPrefix(r.Dead, string(deadletters.Queue)+":") {
+		return r.fromQueue(ctx, cmd, t, ids, warning, handler)
+	}
+	return r.change(ctx, cmd, t, ids, warning, func(box deadletter.Box, items []deadletter.Item) (deadletter.Outcome, error) {
+		handle, err := handler()
+		if err != nil {
+			return deadletter.Outcome{}, err
+		}
+		shown := cli.NewBar(t, "handling letters", len(items))
+		defer shown.Done()
+		o, err := deadletter.Retry(ctx, box, items, func(ctx context.Context, i deadletter.Item) error {
+			defer shown.Advance(1)
+			if err := handle.told(ctx, t, i); err != nil {
+				return errTold
+			}
+			return nil
+		})
+		if errors.Is(errors.Unwrap(err), errTold) { // and nothing else
+			err = fmt.Errorf("%s failed", cli.Count(o.Failed, "letter"))
+		}
+		return o, err
+	})
+}
+
+// handler is what handles a letter again.
+func (r *retry) handler(ctx context.Context, t cli.Terminal) (letterHandler, error) {
+	if r.toStream != "" {
+		return intoStream(ctx, t, &r.AWS, r.toStream)
+	}
+	to := shellexec.Handler{Terminal: t, Command: r.exec, Format: r.records, Credentials: r.credentials}
+	return func(ctx context.Context, i deadletter.Item) error {
+		if r.results.On {
+			return shellexec.PerRecord{Handler: to}.Letter(ctx, &i)
+		}
+		return to.Letter(ctx, &i)
+	}, nil
 }
 
 // letterHandler handles a letter again.

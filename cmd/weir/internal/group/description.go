@@ -158,24 +158,12 @@ func describe(app, stream string, v lease.View, beating map[string]bool, looked 
 			info.Created = time.UnixMilli(l.Born).UTC().Format(time.RFC3339)
 		}
 		info.Deaths = deathsOf(l)
-		paused := isPaused(v.Paused, l.Stream)
-		switch {
-		case l.Finished():
-			info.State = "finished"
-		case l.Heir == lease.Nobody:
-			info.State, info.Heir = "pausing", "nobody"
-		case l.Heir != "":
-			info.State, info.Heir = "moving", nameOf(l.Heir)
-		case l.Owner != "":
-			info.State = "held"
-		case l.Revoked != "":
-			info.State = "revoked"
-		case paused:
-			info.State = "paused"
-		case waiting[l.Key] != nil:
-			info.State = "waiting"
-		default:
-			info.State = "free"
+		info.State = leaseState(l, isPaused(v.Paused, l.Stream), waiting[l.Key] != nil)
+		switch info.State {
+		case "pausing":
+			info.Heir = "nobody"
+		case "moving":
+			info.Heir = nameOf(l.Heir)
 		}
 		if l.Owner != "" {
 			info.Worker = nameOf(l.Owner)
@@ -189,8 +177,7 @@ func describe(app, stream string, v lease.View, beating map[string]bool, looked 
 	for _, w := range v.Workers {
 		info := workerInfo{Worker: nameOf(w.Session), Session: w.Session, Leader: w.Session == v.Leader.Session, Leases: held[w.Session],
 			Drain: w.Drain, Load: int64(load[w.Session]), Weight: w.Weight, Max: w.MaxLeases}
-		times := w.Times.Or(lease.DefaultTimes)
-		info.TimesInfo = target.TimesInfoOf(times)
+		info.TimesInfo = target.TimesInfoOf(w.Times.Or(lease.DefaultTimes))
 		info.Streams, _ = w.Streams.Names()
 		for _, tr := range w.Troubles {
 			if tr.State == lease.OnPurpose {
@@ -199,20 +186,7 @@ func describe(app, stream string, v lease.View, beating map[string]bool, looked 
 			}
 			info.Troubles = append(info.Troubles, troubleInfo{tr.Stream, tr.Shard, tr.State, tr.For.Milliseconds(), tr.Why, failingOf(tr.Failing)})
 		}
-		switch {
-		case w.Ended:
-			info.State = "ended"
-		case w.Leaving:
-			info.State = "leaving"
-		case beating == nil:
-			info.State = "unknown"
-		case beating[w.Session]:
-			info.State = "beating"
-		case looked < 2*times.Beat:
-			info.State = "unknown"
-		default:
-			info.State = "silent"
-		}
+		info.State = workerState(w, beating, looked)
 		d.Workers = append(d.Workers, info)
 	}
 	d.unlead()
@@ -223,6 +197,44 @@ func describe(app, stream string, v lease.View, beating map[string]bool, looked 
 		return cmp.Or(cmp.Compare(a.Worker, b.Worker), cmp.Compare(a.Session, b.Session))
 	})
 	return d
+}
+
+// leaseState is what describe calls the state of a lease.
+func leaseState(l lease.Lease, paused, waiting bool) string {
+	switch {
+	case l.Finished():
+		return "finished"
+	case l.Heir == lease.Nobody:
+		return "pausing"
+	case l.Heir != "":
+		return "moving"
+	case l.Owner != "":
+		return "held"
+	case l.Revoked != "":
+		return "revoked"
+	case paused:
+		return "paused"
+	case waiting:
+		return "waiting"
+	}
+	return "free"
+}
+
+// workerState is what describe calls the state of a worker.
+func workerState(w lease.Worker, beating map[string]bool, looked time.Duration) string {
+	switch {
+	case w.Ended:
+		return "ended"
+	case w.Leaving:
+		return "leaving"
+	case beating == nil:
+		return "unknown"
+	case beating[w.Session]:
+		return "beating"
+	case looked < 2*w.Times.Or(lease.DefaultTimes).Beat:
+		return "unknown"
+	}
+	return "silent"
 }
 
 // unlead takes the lead from a worker that is not there to lead any more: the store keeps its name

@@ -2,6 +2,7 @@
 package local
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -21,11 +22,16 @@ import (
 	"github.com/weir-go/weir/kinesistest"
 )
 
+type options struct {
+	cfg        kinesistest.Config
+	streams    []string
+	caFile     string
+	stateDelay time.Duration
+}
+
+// Command is weir local.
 func Command(t cli.Terminal) *cobra.Command {
-	cfg := kinesistest.Config{}
-	var streams []string
-	var caFile string
-	var stateDelay time.Duration
+	var o options
 	cmd := &cobra.Command{
 		Use:   "local",
 		Short: "Run a Kinesis for development on this machine",
@@ -49,70 +55,84 @@ It names streams by ARN with that account, and calls with another account than -
   weir local --tls --ca-file ca.pem                 then: export AWS_CA_BUNDLE=ca.pem
   weir local --account 123456789012 --state-delay 2s --shard-limit 50     more like a real account`,
 		Args: cli.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			wanted, err := parseStreams(streams)
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			wanted, err := o.check()
 			if err != nil {
 				return err
 			}
-			if caFile != "" && !cfg.TLS {
-				return cli.Usagef("--ca-file is for --tls")
-			}
-			if err := serve.CheckAddr("--addr", cfg.Addr); err != nil {
-				return err
-			}
-			for _, h := range cfg.Hosts {
-				if !serve.HostForm.MatchString(h) {
-					return cli.Usagef("--host %q: give a name alone, such as kinesis or kinesis.example.com", h)
-				}
-			}
-			switch {
-			case !accountForm.MatchString(cfg.Account):
-				return cli.Usagef("--account %q: an account has 12 digits", cfg.Account)
-			case stateDelay < 0:
-				return cli.Usagef("--state-delay %v: it cannot be negative", stateDelay)
-			case cfg.ShardLimit < 1:
-				return cli.Usagef("--shard-limit %d: it is at least 1", cfg.ShardLimit)
-			}
-			server, err := kinesistest.Start(cfg)
-			if err != nil {
-				return serve.ListenError("--addr", cfg.Addr, err)
-			}
-			defer func() { err = errors.Join(err, server.Close()) }()
-			if caFile != "" {
-				if err := os.WriteFile(caFile, server.CACertPEM(), 0o644); err != nil {
-					return fmt.Errorf("the certificate cannot be written: %w", err)
-				}
-			}
-			client := server.Client()
-			for _, s := range wanted {
-				_, err := client.CreateStream(cmd.Context(), &kinesis.CreateStreamInput{StreamName: &s.name, ShardCount: aws.Int32(s.shards)})
-				if err != nil {
-					return fmt.Errorf("stream %s: %w", s.name, err)
-				}
-			}
-			// only now: what --stream asks for is there when the address is
-			server.SetStateDelay(stateDelay)
-			if _, err := fmt.Fprint(t.Out, welcome(server.URL(), server.Region(), caFile, cfg.TLS, wanted)); err != nil {
-				return err
-			}
-			if addr, ok := netAddr(server.Addr()); ok && !addr.IP.IsLoopback() {
-				t.Note("%s is not only for this machine, and whoever reaches it may read and write everything", server.Addr())
-			}
-			<-cmd.Context().Done()
-			return nil
+			return o.run(cmd.Context(), t, wanted)
 		},
 	}
-	cmd.Flags().StringVar(&cfg.Addr, "addr", "127.0.0.1:4567", "`ADDR` to listen on; port 0 is any free one")
-	cmd.Flags().StringArrayVar(&cfg.Hosts, "host", nil, "a further `NAME` by which clients call it; may be repeated")
-	cmd.Flags().StringArrayVar(&streams, "stream", nil, "stream to create, `NAME:SHARDS`, or NAME for one shard; may be repeated")
-	cmd.Flags().StringVar(&cfg.Region, "region", "us-east-1", "region in the streams' ARNs")
-	cmd.Flags().StringVar(&cfg.Account, "account", "000000000000", "account in the streams' ARNs, 12 digits")
-	cmd.Flags().DurationVar(&stateDelay, "state-delay", 0, "how long streams and consumers are CREATING, UPDATING and DELETING")
-	cmd.Flags().IntVar(&cfg.ShardLimit, "shard-limit", 20_000, "how many open shards the account may have")
-	cmd.Flags().BoolVar(&cfg.TLS, "tls", false, "speak TLS with a certificate made at start")
-	cmd.Flags().StringVar(&caFile, "ca-file", "", "write that certificate to this `FILE`, for AWS_CA_BUNDLE")
-	cmd.Flags().BoolVar(&cfg.NoLimits, "no-limits", false, "do without Kinesis' limits of calls, records and bytes a second")
+	cmd.Flags().StringVar(&o.cfg.Addr, "addr", "127.0.0.1:4567", "`ADDR` to listen on; port 0 is any free one")
+	cmd.Flags().StringArrayVar(&o.cfg.Hosts, "host", nil, "a further `NAME` by which clients call it; may be repeated")
+	cmd.Flags().StringArrayVar(&o.streams, "stream", nil, "stream to create, `NAME:SHARDS`, or NAME for one shard; may be repeated")
+	cmd.Flags().StringVar(&o.cfg.Region, "region", "us-east-1", "region in the streams' ARNs")
+	cmd.Flags().StringVar(&o.cfg.Account, "account", "000000000000", "account in the streams' ARNs, 12 digits")
+	cmd.Flags().DurationVar(&o.stateDelay, "state-delay", 0, "how long streams and consumers are CREATING, UPDATING and DELETING")
+	cmd.Flags().IntVar(&o.cfg.ShardLimit, "shard-limit", 20_000, "how many open shards the account may have")
+	cmd.Flags().BoolVar(&o.cfg.TLS, "tls", false, "speak TLS with a certificate made at start")
+	cmd.Flags().StringVar(&o.caFile, "ca-file", "", "write that certificate to this `FILE`, for AWS_CA_BUNDLE")
+	cmd.Flags().BoolVar(&o.cfg.NoLimits, "no-limits", false, "do without Kinesis' limits of calls, records and bytes a second")
 	return cmd
+}
+
+// check returns the streams that are to be made, or what is wrong with the flags.
+func (o *options) check() ([]wantedStream, error) {
+	wanted, err := parseStreams(o.streams)
+	if err != nil {
+		return nil, err
+	}
+	if o.caFile != "" && !o.cfg.TLS {
+		return nil, cli.Usagef("--ca-file is for --tls")
+	}
+	if err := serve.CheckAddr("--addr", o.cfg.Addr); err != nil {
+		return nil, err
+	}
+	for _, h := range o.cfg.Hosts {
+		if !serve.HostForm.MatchString(h) {
+			return nil, cli.Usagef("--host %q: give a name alone, such as kinesis or kinesis.example.com", h)
+		}
+	}
+	switch {
+	case !accountForm.MatchString(o.cfg.Account):
+		return nil, cli.Usagef("--account %q: an account has 12 digits", o.cfg.Account)
+	case o.stateDelay < 0:
+		return nil, cli.Usagef("--state-delay %v: it cannot be negative", o.stateDelay)
+	case o.cfg.ShardLimit < 1:
+		return nil, cli.Usagef("--shard-limit %d: it is at least 1", o.cfg.ShardLimit)
+	}
+	return wanted, nil
+}
+
+// run serves until ctx ends.
+func (o *options) run(ctx context.Context, t cli.Terminal, wanted []wantedStream) (err error) {
+	server, err := kinesistest.Start(o.cfg)
+	if err != nil {
+		return serve.ListenError("--addr", o.cfg.Addr, err)
+	}
+	defer func() { err = errors.Join(err, server.Close()) }()
+	if o.caFile != "" {
+		if err := os.WriteFile(o.caFile, server.CACertPEM(), 0o644); err != nil {
+			return fmt.Errorf("the certificate cannot be written: %w", err)
+		}
+	}
+	client := server.Client()
+	for _, s := range wanted {
+		_, err := client.CreateStream(ctx, &kinesis.CreateStreamInput{StreamName: &s.name, ShardCount: aws.Int32(s.shards)})
+		if err != nil {
+			return fmt.Errorf("stream %s: %w", s.name, err)
+		}
+	}
+	// only now: what --stream asks for is there when the address is
+	server.SetStateDelay(o.stateDelay)
+	if _, err := fmt.Fprint(t.Out, welcome(server.URL(), server.Region(), o.caFile, o.cfg.TLS, wanted)); err != nil {
+		return err
+	}
+	if addr, ok := netAddr(server.Addr()); ok && !addr.IP.IsLoopback() {
+		t.Note("%s is not only for this machine, and whoever reaches it may read and write everything", server.Addr())
+	}
+	<-ctx.Done()
+	return nil
 }
 
 type wantedStream struct {
