@@ -103,7 +103,8 @@ type Config[S any] struct {
 	//
 	// A window ends when a record of its shard has a time at least Lateness after its end. Records
 	// that arrive for it later are [Late]. If you change Time, Size, Lateness or Ahead while
-	// windows are open, their records may be counted twice, or not at all.
+	// windows are open, their records may be counted twice, or not at all. If the record at which
+	// reading resumes has expired, the records after it may be counted twice.
 	Time func(r weir.Record) (time.Time, error)
 	// Lateness is how much older than the latest time in its shard a record may be without being
 	// late, from 0 to 168 h. Defaults to 0. Only with Time, like Ahead and Stray.
