@@ -27,7 +27,7 @@ type Consumer struct {
 	judge   supervise.Judge
 
 	mu     lock.Mutex[lock.Consumer]  // guards the fields below
-	runs   map[*run]struct{}          // that have not returned, or have left handlers behind
+	runs   map[*run]struct{}          // that have not returned, or have abandoned handlers
 	queues map[*notify.Queue]struct{} // whose counts are not in eventsMissed
 	// of the queues of runs that have returned
 	eventsMissed notify.Counts
@@ -70,10 +70,10 @@ func newConsumer(client *kinesis.Client, store lease.Store, opts Options, all []
 // see Options.ReuseBuffers.
 const poisonVariable = "WEIR_POISON"
 
-// Run joins the application and handles the shards that fall to this worker, until ctx ends, the
+// Run joins the application and handles the shards assigned to this worker, until ctx ends, the
 // handler returns [Stop], or an error occurs that no retry can fix. Then it stops: handlers finish
 // their batches, or see their contexts end after Options.StopTimeout, progress is saved, the leases
-// go to other workers or become free, and every goroutine ends. Run returns nil if ctx ended and
+// are handed off or become free, and every goroutine ends. Run returns nil if ctx ended and
 // all of that was done. Otherwise the error says why Run stopped and which of these steps failed.
 // errors.Is finds each of these in it:
 //

@@ -8,8 +8,8 @@ import (
 	"github.com/weir-go/weir/internal/notify"
 )
 
-// Counts are what a [Consumer] has counted since it was made. They are exact, whatever its [Events]
-// do.
+// Counts are the counters of a [Consumer] since it was made. They are exact, even if [Events] are
+// dropped.
 type Counts struct {
 	// that brought records or the end of a shard, or a part of a large answer
 	Reads           uint64
@@ -19,7 +19,7 @@ type Counts struct {
 	ReadsFailed     uint64 // otherwise
 	BatchesHandled  uint64
 	RecordsFiltered uint64 // dropped by Options.Filter, each time they were read; those of an aggregate count one by one
-	RecordsNotJSON  uint64 // that Options.Filter could not read, whatever became of them
+	RecordsNotJSON  uint64 // records that Options.Filter could not read, with any NotJSON
 	RecordsHandled  uint64 // those of an aggregate count one by one
 	BytesHandled    uint64 // of data
 	HandlerFailures uint64
@@ -29,11 +29,11 @@ type Counts struct {
 	Checkpoints     uint64 // that were saved
 	LeasesTaken     uint64
 	LeasesEnded     uint64
-	LeasesLost      uint64 // of those that ended
+	LeasesLost      uint64 // leases that ended because they were lost
 	Stalls          uint64
 	StoreFailures   uint64
 	EventsDropped   uint64 // calls of Events and of the logger that were not made
-	EventsCoalesced uint64 // changes of state in whose place a later one was told
+	EventsCoalesced uint64 // changes of state that a later one replaced
 	EventsPanicked  uint64
 }
 
@@ -46,8 +46,8 @@ type counters struct {
 	recordsFiltered, recordsNotJSON                                                                              atomic.Uint64
 }
 
-// Counts returns what was counted so far, by all calls of Run together. It may be called at any
-// time, concurrently with [Consumer.Run] and by [Events].
+// Counts returns the counters of all calls of Run together. It may be called at any time,
+// concurrently with [Consumer.Run] and by [Events].
 func (c *Consumer) Counts() (all Counts) {
 	from, to := reflect.ValueOf(&c.counted).Elem(), reflect.ValueOf(&all).Elem()
 	for i := range from.NumField() {

@@ -20,20 +20,21 @@ const (
 	// Polling asks for records. Every application that polls a stream shares its shards' five reads
 	// and 2 MiB a second. The default.
 	Polling Reading = iota
-	// FanOut has records pushed, by a registered consumer (enhanced fan-out): 2 MiB a second from
-	// each shard for this application alone, as soon as they are there. AWS bills a consumer by the
-	// shard and hour until it is removed: by [Options].RemoveFanOut, or by `weir fanout remove`;
-	// `weir fanout list` shows what is registered. A stream has 20 consumers, or 50.
+	// FanOut reads through a registered consumer, to which the service pushes records (enhanced
+	// fan-out): 2 MiB a second from each shard for this application alone, as soon as they arrive.
+	// AWS bills a consumer by the shard and hour until it is deregistered, by
+	// [Options].RemoveFanOut or by `weir fanout remove`; `weir fanout list` shows what is
+	// registered. A stream has 20 consumers, or 50.
 	//
-	// Subscriptions have connections of their own, made as the client's HTTP client makes them:
-	// over HTTP/2 if its transport can speak that, without its timeout for whole calls, because a
+	// Subscriptions use separate connections, made as the client's HTTP client makes them: over
+	// HTTP/2 if its transport supports that, without its timeout for whole calls, because a
 	// subscription lasts five minutes, and without its limit of connections. An HTTP client that is
-	// neither the SDK's nor an *http.Client is used as it is. Besides Options.MaxMemory up to 256
-	// KiB of each subscription may wait in HTTP/2's buffers while its handler is busy.
+	// neither the SDK's nor an *http.Client is used unchanged. In addition to Options.MaxMemory, up
+	// to 256 KiB of each subscription may wait in HTTP/2's buffers while its handler is busy.
 	//
-	// While fan-out is not available, because it is refused, three subscriptions in a row failed,
-	// or there is no memory for what the service sends at a time, the shard is polled, and fan-out
-	// is tried again every minute; [Events].ReadingChanged tells.
+	// While fan-out is not available, the shard is polled, and fan-out is tried again every minute;
+	// [Events].ReadingChanged reports it. The reasons are: the service refuses it, three
+	// subscriptions in a row failed, or there is no memory for one message of the service.
 	FanOut
 )
 
@@ -75,8 +76,8 @@ func (o *Options) checkFanOutARNs(client *kinesis.Client, all []streams.Stream, 
 	}
 }
 
-// pages is what a shard is read from, a polling.Feed or a fanout.Reader. One goroutine at a time
-// uses it, but for Status and Stop, which may be called at any time.
+// pages is the source of a shard's pages: a polling.Feed or a fanout.Reader. One goroutine at a
+// time uses it, except for Status and Stop, which may be called at any time.
 type pages interface {
 	// Next returns the next page. Its errors are ctx's cause, and ones that wrap source.ErrEmpty,
 	// streams.ErrNoShard or streams.ErrNoStream.
@@ -110,12 +111,12 @@ func (r *run) checkConsumers(ctx context.Context) error {
 	return nil
 }
 
-// pages is what l reads from by fan-out; poll is the same shard by polling.
+// pages returns the source of l with fan-out; poll reads the same shard by polling.
 func (r *run) pages(l *shardLoop, poll polling.Poll, consumers *fanout.Consumers) pages {
 	return &fanout.Reader{Poll: poll, Consumers: consumers, Share: r.budget.Share(), Changed: l.readingChanged}
 }
 
-// readingChanged tells once of each change, not of each failure.
+// readingChanged reports each change once, not each failure.
 func (l *shardLoop) readingChanged(why error) {
 	key := l.term.Lease.Key
 	e := ReadingChanged{Stream: key.Stream, Shard: key.Shard, Reading: FanOut, Err: why}

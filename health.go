@@ -47,7 +47,7 @@ func (c *Consumer) Ready() error {
 	return errors.Join(all...)
 }
 
-// workers returns how the runs stand that have not returned, and whether any has.
+// workers returns the state of the runs that have not returned, and whether any has returned.
 func (c *Consumer) workers() (all []supervise.Worker, returned bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -72,12 +72,13 @@ func (c *Consumer) StoreAnswered() (last time.Time) {
 	return last
 }
 
-// Judge says how the shards stand that this consumer holds, the worst first, and all of them
-// together in one sentence, by the rules of package health: the command, the exporter and the page
-// judge by the same ones. Lags and stages are known at once. Whether a lag falls, and for how long
-// a shard has stood still, takes several looks over some minutes, and each call of Judge is one:
-// let metrics or probes ask regularly. Near the end of retention is not told, since a consumer does
-// not ask how long a stream keeps its records. It may be called at any time, also concurrently.
+// Judge returns a verdict on each shard that this consumer holds, the worst first, and one sentence
+// on all of them together. It uses the rules of package health, as the command, the exporter and
+// the page do. Lags and stages are known at once. Whether a lag falls, and how long a shard has
+// stood still, takes several observations over some minutes, and each call of Judge is one: let
+// metrics or probes call it regularly. It does not report that a shard is close to the end of
+// retention, because a consumer does not request the retention of a stream. It may be called
+// concurrently.
 func (c *Consumer) Judge() (health.Application, []health.Named) {
 	now, shards := time.Now(), c.Shards()
 	all := make([]supervise.Observed, 0, len(shards))
@@ -91,7 +92,7 @@ func (c *Consumer) Judge() (health.Application, []health.Named) {
 	return c.judge.Judge(all, now)
 }
 
-// observation is what was seen of a shard now.
+// observation returns the current observation of a shard.
 func (s *ShardStatus) observation(worker string, now time.Time) health.Observation {
 	o := health.Observation{
 		At: now, Handled: s.At, Saved: s.Saved, ReadLag: s.ReadLag, HandledLag: s.HandledLag, SavedLag: s.SavedLag,
@@ -104,13 +105,15 @@ func (s *ShardStatus) observation(worker string, now time.Time) health.Observati
 }
 
 // Health serves [Consumer.Live] under paths that end in /livez and [Consumer.Ready] under those
-// that end in /readyz: 200 or 503, and as JSON whether it is ok, the reasons why not, how many
-// shards are held, and how they stand, see [Consumer.Judge]: the state of the worst, and a
-// sentence. That changes nothing of the status: a restart mends no lag. GET and HEAD only. Reasons
-// and sentence name streams, shards, stages and times, nothing else.
-// Other paths get 404, other methods 405. On a connection to a loopback address a Host that is a
+// that end in /readyz. The status is 200 or 503. The JSON body has whether it is ok, the reasons if
+// not, the number of held shards, and the verdict of [Consumer.Judge]: the state of the worst
+// shard, and a sentence. The verdict does not change the status, because a restart does not fix
+// lag. Only GET and HEAD are served. Reasons and sentence contain streams, shards, stages and
+// times, nothing else.
+//
+// Other paths get 404, other methods 405. On a connection to a loopback address, a Host that is a
 // name other than localhost gets 403: a page in a browser may have pointed that name at this
-// machine. Nothing of a request is in an answer.
+// machine. The answer contains nothing from the request.
 func (c *Consumer) Health() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		if !hostcheck.Allows(req) {
@@ -147,7 +150,7 @@ func (c *Consumer) Health() http.Handler {
 		w.Header().Set("Cache-Control", "no-store")
 		w.WriteHeader(status)
 		if req.Method == http.MethodGet {
-			_, _ = w.Write(append(body, '\n')) // who asked may have left
+			_, _ = w.Write(append(body, '\n')) // the caller may have left
 		}
 	})
 }

@@ -21,8 +21,7 @@ func (r *run) Read(t *group.Term) error {
 	return l.run()
 }
 
-// List lists a stream for the leader; with a start, for an application that has not seen the
-// stream.
+// List lists a stream for the leader. start is set for an application that has not seen the stream.
 func (r *run) List(ctx context.Context, name string, start Position) (group.Listing, error) {
 	listing, err := r.catalog.List(ctx, r.streams.Stream(name), start)
 	r.standing.listed(name, err, time.Now())
@@ -32,7 +31,7 @@ func (r *run) List(ctx context.Context, name string, start Position) (group.List
 	return group.Listing(listing), err
 }
 
-// LeaseTaken tells that a term has begun.
+// LeaseTaken reports that a term has begun.
 func (r *run) LeaseTaken(t *group.Term) {
 	r.counted.leasesTaken.Add(1)
 	r.sampler.Mark(t.Lease.Key, history.Began)
@@ -40,7 +39,7 @@ func (r *run) LeaseTaken(t *group.Term) {
 	emit(r, r.opts.Events.LeaseTaken, LeaseTaken{Stream: t.Lease.Stream, Shard: t.Lease.Shard, Epoch: t.Lease.Epoch, From: t.Lease.Position})
 }
 
-// LeaseEnded tells that a term has ended.
+// LeaseEnded reports that a term has ended.
 func (r *run) LeaseEnded(t *group.Term, why group.EndReason) {
 	r.counted.leasesEnded.Add(1)
 	r.sampler.Ended(t.Lease.Key, t.At(), why)
@@ -51,13 +50,13 @@ func (r *run) LeaseEnded(t *group.Term, why group.EndReason) {
 	emit(r, r.opts.Events.LeaseEnded, LeaseEnded{Stream: t.Lease.Stream, Shard: t.Lease.Shard, Epoch: t.Lease.Epoch, At: t.At(), Reason: EndReason(why)})
 }
 
-// CheckpointSaved tells of progress that is durable.
+// CheckpointSaved reports progress that is durable.
 func (r *run) CheckpointSaved(t *group.Term, at Position, took time.Duration) {
 	r.counted.checkpoints.Add(1)
 	emit(r, r.opts.Events.CheckpointSaved, CheckpointSaved{Stream: t.Lease.Stream, Shard: t.Lease.Shard, Epoch: t.Lease.Epoch, At: at, Took: took})
 }
 
-// CallFailed tells of a call that failed, of the store or of Kinesis.
+// CallFailed reports a failed call of the store or of Kinesis.
 func (r *run) CallFailed(op string, err error, since time.Time) {
 	r.counted.storeFailures.Add(1)
 	if stack := r.newStack(err); stack != "" {
@@ -66,7 +65,7 @@ func (r *run) CallFailed(op string, err error, since time.Time) {
 	emit(r, r.opts.Events.StoreFailed, StoreFailed{Op: StoreOp(op), Err: err, Since: since})
 }
 
-// Leading tells that this worker leads, or does not any more.
+// Leading reports that this worker leads, or stopped leading.
 func (r *run) Leading(leads bool, term uint64) {
 	if !leads {
 		r.standing.listsNothing()

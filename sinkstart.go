@@ -53,7 +53,7 @@ func (s sink) Position(ctx context.Context, id string) (p Position, err error) {
 		return err
 	})
 	if err == nil && ctx.Err() != nil {
-		err = context.Cause(ctx) // whatever it returned after it was told to stop
+		err = context.Cause(ctx) // a result after the cancellation does not count
 	}
 	switch p.Kind() {
 	case shard.None, shard.First, shard.Time, shard.Sequence, shard.Finished:
@@ -70,7 +70,7 @@ func (s sink) Position(ctx context.Context, id string) (p Position, err error) {
 func (s sink) Unread(ctx context.Context, of lease.Lease, id string, at Position) (bool, error) {
 	l := s.l
 	bound, wanted := positionTimeout, (func(*source.Page) bool)(nil)
-	if l.in.opts.Filter.By != nil { // what is dropped the sink has not to know
+	if l.in.opts.Filter.By != nil { // the sink does not see dropped records
 		bound, wanted = filteredTimeout, func(page *source.Page) bool { return l.keepsSome(page, of.Range, at) }
 	}
 	ctx, cancel := context.WithTimeout(ctx, bound)

@@ -213,15 +213,14 @@ func (s *standing) forgetStalls(key lease.Key) {
 	delete(s.stalls, key)
 }
 
-// before returns how often a shard has stalled in this process, and its abandoned loop, nil if
-// there is none.
+// before returns how often a shard has stalled in this process, and its abandoned loop, or nil.
 func (s *standing) before(key lease.Key, now time.Time, stall time.Duration) (stalls int, left *shardLoop) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.stalls[key].Counting(now, stall), s.abandoned[key]
 }
 
-// anyAbandoned returns one abandoned loop, nil if there is none, and the names of all.
+// anyAbandoned returns one abandoned loop, or nil, and the names of all.
 func (s *standing) anyAbandoned() (one *shardLoop, names []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -11,13 +11,13 @@ import (
 	"github.com/weir-go/weir/internal/streams"
 )
 
-// creationUntold tells that a stream which is created anew will be found late.
+// creationUntold logs that a stream that is created again will be found late.
 func (r *run) creationUntold(s streams.Stream, err error) {
 	r.opts.Logger.Warn("no permission to ask when a stream was created (kinesis:DescribeStreamSummary): one that is deleted and made "+
 		"anew under its name will only be noticed by checkpoints that are refused", "stream", s.Name, "err", err)
 }
 
-// spread tells of streams that have no order per key, to those who handle key by key.
+// spread logs, with Options.Parallel, whether the stream keeps the order within a key.
 func (r *run) spread(s streams.Stream, auto bool) {
 	switch {
 	case !r.opts.Parallel.on():
@@ -75,7 +75,7 @@ func (r *run) learned(given []string) error {
 	return nil
 }
 
-// unlearned tells that Options.StreamsFunc has failed.
+// unlearned reports that Options.StreamsFunc has failed.
 func (r *run) unlearned(err error, failures int, since time.Time) {
 	if failures == 1 {
 		r.opts.Logger.Warn("Options.StreamsFunc fails; what it said before holds", "err", err)

@@ -21,25 +21,24 @@ const (
 	hooksMayTake = 5 * time.Second
 )
 
-// telling is how a run tells what happens: through a queue whose goroutine calls the hooks and the
-// logger.
+// telling is a run's queue of events. The queue's goroutine calls the hooks and the logger.
 type telling struct {
 	queue    *notify.Queue
 	hooked   context.Context // of the hooks
 	repeats  *slog.Logger    // Options.Logger, which limits repeated lines
 	dropping atomic.Bool     // events are being dropped, and a log line said so
 	gone     sync.Map        // streams by name, and when it was logged that they do not exist
-	panics   sync.Map        // by PanicError.Who, the text of the last panic whose stack was logged
+	panics   sync.Map        // by PanicError.Who, the last panic that was logged with its stack
 }
 
-// stateKey tells changes of state apart of which the latest counts.
+// stateKey identifies a state. Of the waiting changes with the same stateKey the latest counts.
 type stateKey struct{ kind, stream, shard string }
 
 // event is a pointer to what a hook of [Events] gets.
 type event[E any] interface {
 	*E
-	// stamp sets when the event happened. It returns what tells a change of state apart from
-	// others, the zero stateKey for events of detail.
+	// stamp sets the time of the event. It returns the stateKey of a change of state, and the zero
+	// stateKey for other events.
 	stamp(at time.Time) stateKey
 }
 
@@ -48,7 +47,7 @@ func emit[E any, P event[E]](r *run, hook func(context.Context, E), e E) {
 	if hook == nil {
 		return
 	}
-	told := e // in memory of its own, which an event without a hook must not cost
+	told := e // a copy on the heap, which an event without a hook must not cost
 	key := P(&told).stamp(time.Now())
 	call := func() { hook(r.hooked, told) }
 	if key == (stateKey{}) {
@@ -94,7 +93,7 @@ func (r *run) hookPanicked(to *slog.Logger, err error) {
 	if errors.As(err, &p) {
 		err = &PanicError{"a function of Options.Events", p.Value, p.Stack}
 	}
-	_ = contained("the logger", func() error { // which has nobody to tell
+	_ = contained("the logger", func() error { // its panic can be reported nowhere
 		r.logPanic(to.With("app", r.opts.App, "worker", r.opts.Worker), "a function of Options.Events, or the logger, failed; what it was told is not told again", err)
 		return nil
 	})
@@ -139,7 +138,7 @@ func (r *run) newStack(err error) string {
 	return p.Stack
 }
 
-// drops has it told, once until all that waits was told, that events are dropped.
+// drops logs that events are dropped, once until the queue was empty again.
 func (r *run) drops(told bool) {
 	if told || !r.dropping.CompareAndSwap(false, true) {
 		return
@@ -147,7 +146,7 @@ func (r *run) drops(told bool) {
 	before := r.queue.Counts().Dropped
 	r.opts.Logger.Warn("functions of Options.Events, or the logger, do not keep up: events of detail are dropped; " +
 		"Consumer.Counts has exact numbers")
-	// made when what waits now was told
+	// false again when the events that wait now were delivered
 	r.queue.Add(notify.State, stateKey{kind: "dropping"}, func() {
 		r.dropping.Store(false)
 		r.opts.Logger.Log(context.Background(), slog.LevelInfo, "events are told again",
