@@ -1,6 +1,6 @@
-// Package lineage decides where a shard of a sink begins, and what has to be read again before it:
-// ancestors in which the sink is behind. It asks for the leases, for first sequence numbers and for
-// what the sink has, once for all shards of a worker that begin at the same time.
+// Package lineage decides where a shard of a sink begins, and which ancestors have to be read again
+// before it because the sink is behind in them. For all shards of a worker that begin at the same
+// time, it requests the leases, the first sequence numbers and the sink's positions once.
 package lineage
 
 import (
@@ -45,8 +45,8 @@ func New(
 	return n
 }
 
-// LookupError is a failure of the store or of Kinesis to say what has to be known before a shard is
-// opened.
+// LookupError is a failure of the store or of Kinesis to return data that is required before a
+// shard is opened.
 type LookupError struct{ Err error }
 
 func (e *LookupError) Error() string { return e.Err.Error() }
@@ -182,8 +182,8 @@ func (n *Lineage) look(ctx context.Context) error {
 	return nil
 }
 
-// Fails reports whether looking for leases has failed for so long, and since when. A worker for
-// which that is true is not able to begin a shard.
+// Fails reports whether looking up leases has failed for at least that long, and since when. Such a
+// worker cannot begin a shard.
 func (n *Lineage) Fails(now time.Time, least time.Duration) (since time.Time, fails bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

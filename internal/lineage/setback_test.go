@@ -9,7 +9,7 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// What a sink that is behind has to be read again, and in which order the leases are set back.
+// A sink that is behind gets records again; the leases are set back in the right order.
 func TestSetBack(t *testing.T) {
 	at := func(seq string) shard.Position {
 		p, err := shard.After(seq)
@@ -91,8 +91,8 @@ func TestSetBack(t *testing.T) {
 	}
 }
 
-// A shard of which the sink has nothing begins at its beginning if the sink knows what came before,
-// and else where its lease says.
+// A shard unknown to the sink begins at its beginning if the sink knows an ancestor, and otherwise
+// at the position in its lease.
 func TestKnownAbove(t *testing.T) {
 	leases := map[string]lease.Lease{"a": {}, "b": {Parents: []string{"a"}}, "c": {Parents: []string{"b", "x"}}}
 	known := answer{at: shard.End}

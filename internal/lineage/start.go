@@ -11,9 +11,9 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// What the sink says of a shard or of its ancestors, and what follows for their leases. A sink that
-// was restored from a backup may be behind in a shard that was finished long ago; its descendants
-// then have to wait until that shard was read again.
+// This file turns the sink's positions in a shard and its ancestors into changes of their leases. A
+// sink that was restored from a backup may be behind in a shard that was finished long ago; its
+// descendants then have to wait until that shard was read again.
 
 // Sink answers for the sink of a shard.
 type Sink interface {
@@ -149,9 +149,9 @@ func (n *Lineage) askAncestors(
 	return answers, nil
 }
 
-// knownAbove reports whether the sink knows an ancestor of the shard id: then its knowing nothing
-// of the shard means that it has none of it. A sink that knows none of them is new, or removes what
-// it knew of shards that have ended.
+// knownAbove reports whether the sink knows an ancestor of the shard id. In that case a sink
+// without a position in the shard has none of its records. A sink that knows no ancestor is new, or
+// removes the positions of shards that have ended.
 func knownAbove(leases map[string]lease.Lease, id string, answers map[string]answer) bool {
 	seen := map[string]bool{}
 	var known func(id string) bool
@@ -165,11 +165,11 @@ func knownAbove(leases map[string]lease.Lease, id string, answers map[string]ans
 	return known(id)
 }
 
-// setBack decides which leases go back before the shard id may be read: ancestors in which the sink
-// is behind, to where it is, and those between that it knows nothing of, to their beginnings. They
-// come in the order of the lineage: should only the first of them be carried out, what descends
-// from one that was not waits all the same. behind reports whether the shard has to wait, also
-// without a move.
+// setBack decides which leases go back before the shard id may be read. Ancestors in which the sink
+// is behind go back to the sink's position. Those between that are unknown to the sink go back to
+// their beginnings. The moves are in the order of the lineage: if only the first of them is carried
+// out, the descendants of the others wait all the same. behind reports whether the shard has to
+// wait, even without a move.
 func setBack(leases map[string]lease.Lease, id string, answers map[string]answer) (moves []lease.Action, behind bool) {
 	waits, moved := map[string]bool{}, map[string]bool{} // by shard
 	move := func(l lease.Lease, to shard.Position) {

@@ -22,7 +22,7 @@ type holding struct {
 	epoch uint64
 }
 
-// Observed is what was seen of a shard, and under which epoch it is held.
+// Observed is an observation of a shard, and the epoch under which it is held.
 type Observed struct {
 	lease.Key
 	Epoch uint64

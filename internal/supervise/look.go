@@ -12,8 +12,8 @@ type Look struct {
 	Limits Limits
 	Stays  bool // shards stay at positions that the service refuses
 
-	Troubles []lease.Trouble // what the worker reports
-	Changes  []Change        // what is to be told of reading
+	Troubles []lease.Trouble // for the heartbeat
+	Changes  []Change        // changes of reading to log
 	Evidence Evidence        // whether the worker can read at all
 	Shortage Shortage        // of memory, at the first shard that was found to lack it
 }
@@ -21,11 +21,11 @@ type Look struct {
 // Shortage is that a shard has waited for memory for long.
 type Shortage struct {
 	Key   lease.Key
-	Err   error // nil if there is none
+	Err   error // may be nil
 	Since time.Time
 }
 
-// Finding is what is to be done about a shard.
+// Finding is an action that a shard needs.
 type Finding struct {
 	Verdict Verdict
 	Since   time.Time // when what is wrong began

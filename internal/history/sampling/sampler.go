@@ -59,7 +59,7 @@ type Sampler struct {
 	noted   map[lease.Key]noted
 }
 
-// noted is what was noted of a shard in this minute.
+// noted is the record of a shard in this minute.
 type noted struct {
 	busy      int // looks at which the handler was at work
 	marks     history.Marks
@@ -67,7 +67,7 @@ type noted struct {
 	throttled time.Duration  // the pauses of reading because it was throttled
 }
 
-// Start starts reporting, and returns what ends it. That makes a last report if it is told so.
+// Start starts reporting. The returned function ends it, with a final report if last is set.
 func (s *Sampler) Start(ctx context.Context) (end func(last bool)) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var reporting sync.WaitGroup
@@ -237,7 +237,8 @@ func (s *Sampler) samples(now time.Time) (session string, all []history.Sample) 
 	return session, all
 }
 
-// throttledOf is what part of a minute reading waited, so that a single throttle shows.
+// throttledOf returns the part of a minute that reading waited, rounded so that a single throttle
+// shows.
 func throttledOf(waited time.Duration) int {
 	const hundredth = time.Minute / 100
 	return int(min((waited+hundredth-1)/hundredth, 100))
