@@ -67,10 +67,10 @@ type Options struct {
 	Streams []string
 	// StreamsFunc returns streams to read in addition to Stream and Streams, by name or ARN. Run
 	// calls it first and waits for its answer, then calls it every ListInterval; after an error the
-	// previous answer stays in use. It has to return when ctx ends, which is after ListInterval, at
-	// most 30 s. A worker takes only shards of streams that it returns, and releases the shards of
-	// streams that it no longer returns; they keep their progress. Workers that return different
-	// streams log a warning.
+	// previous answer stays in use. It has to return when ctx ends, which is after ListInterval or
+	// 30 s, whichever is longer. A worker takes only shards of streams that it returns, and
+	// releases the shards of streams that it no longer returns; they keep their progress. Workers
+	// that return different streams log a warning.
 	StreamsFunc func(ctx context.Context) ([]string, error)
 	// Worker names this worker for people. Defaults to host name and process ID. At most 200 bytes.
 	Worker string

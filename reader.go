@@ -74,8 +74,8 @@ const (
 )
 
 // Reader reads a stream without an application: no store, no checkpoint, nothing shared with
-// others. Its methods may be called concurrently; each call reads from the start, and with a
-// separate MaxMemory.
+// others. Its methods may be called concurrently; each call starts over, and has a separate
+// MaxMemory.
 //
 // It reads ahead of the loop that receives the records, from all shards concurrently. A shard that
 // is polled and has no new records takes neither a goroutine nor a timer.
