@@ -152,7 +152,7 @@ failures: ## A record among 20,000 that can never be handled, and what handlers 
 	scripts/failures.sh $(FLIGHTS)
 
 .PHONY: chaos
-chaos: servers ## Real processes, killed, frozen and cut off for ten minutes on each of three stores; CHAOS=-help says what else there is
+chaos: servers ## Real processes, killed, frozen and cut off for two minutes with one of four stores; CHAOS=-help says what else there is
 	cd internal/proof/integration && $(GO) build -o ../../../bin/chaos ./chaos && WEIR_DEPS=$(DEPS) exec ../../../bin/chaos $(CHAOS)
 
 SIM ?= 60s
