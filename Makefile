@@ -186,7 +186,8 @@ vet: ## gofmt and go vet over every module
 # Not part of CI: building the linter and its first run take some ten minutes of two cores.
 .PHONY: lint
 lint: $(DEPS)/bin/golangci-lint ## The linter, with the configuration in .golangci.yml
-	@for m in $(MODULES); do echo "lint $$m"; (cd $$m && $(DEPS)/bin/golangci-lint run --config $(CURDIR)/.golangci.yml ./...) || exit 1; done
+	@failed=0; for m in $(MODULES); do echo "lint $$m"; \
+		(cd $$m && $(DEPS)/bin/golangci-lint run --config $(CURDIR)/.golangci.yml ./...) || failed=1; done; exit $$failed
 
 $(DEPS)/bin/golangci-lint:
 	GOBIN=$(DEPS)/bin $(GO) install $(LINTER)
