@@ -12,7 +12,7 @@ import (
 // FuzzStreams gives a text to what reads --stream: it is understood, or a wrong usage that says so
 // in one line.
 func FuzzStreams(f *testing.F) {
-	for _, s := range []string{"flights:4", "flights", "a:b", ":1", "a:0", "a:1:2", ""} {
+	for _, s := range []string{"flights:4", "flights", "a:b", "0%!", ":1", "a:0", "a:1:2", ""} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
