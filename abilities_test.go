@@ -4,13 +4,13 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 
+	"github.com/weir-go/weir/internal/guard/guarded"
 	"github.com/weir-go/weir/kinesistest"
 	"github.com/weir-go/weir/lease"
 	"github.com/weir-go/weir/store/memstore"
@@ -24,50 +24,22 @@ type able struct {
 
 func (s able) Abilities() lease.Abilities { return s.abilities }
 
-// planted are features for tests: one that the options can do without, one that they can with
-// MaxLeases only.
-var planted = []feature{
-	{name: "watching", needs: lease.WatchBeats},
-	{name: "Options.MaxLeases", needs: lease.WatchBeats | lease.ResignByBeat, required: func(o Options) bool { return o.MaxLeases > 0 }},
-}
-
-func TestWhatAStoreCannotDo(t *testing.T) {
-	for name, c := range map[string]struct {
-		has           lease.Abilities
-		all           []feature
-		leases        int
-		missing, idle []string
-	}{
-		"nothing is asked for":                               {0, nil, 1, nil, nil},
-		"it can do everything":                               {lease.AllAbilities, planted, 1, nil, nil},
-		"what is required fails, what is not is off":         {0, planted, 1, []string{"watch beats, resign by beat, which is needed for Options.MaxLeases"}, []string{"watching"}},
-		"one ability of two is missing":                      {lease.WatchBeats, planted, 1, []string{": resign by beat, which is needed for Options.MaxLeases"}, nil},
-		"what other options would require is off":            {0, planted, 0, nil, []string{"watching", "Options.MaxLeases"}},
-		"an ability that nobody asked for helps nobody":      {1 << 40, planted, 0, nil, []string{"watching", "Options.MaxLeases"}},
-		"every feature there is does with what memstore has": {memstore.New().Abilities(), features, 1, nil, nil},
-	} {
-		missing, off := judgeAbilities(c.has, Options{MaxLeases: c.leases}, c.all)
-		var names []string
-		for _, f := range off {
-			names = append(names, f.name)
-		}
-		if !slices.Equal(names, c.idle) {
-			t.Errorf("%s: off are %q, want %q", name, names, c.idle)
-		}
-		if !slices.EqualFunc(missing, c.missing, func(err error, want string) bool { return strings.Contains(err.Error(), want) }) {
-			t.Errorf("%s: missing are %q, want %q", name, missing, c.missing)
-		}
+// planted returns two features for tests. The options need the second one if it is required.
+func planted(required bool) []guarded.Feature {
+	return []guarded.Feature{
+		{Name: "watching", Needs: lease.WatchBeats},
+		{Name: "resigning", Needs: lease.WatchBeats | lease.ResignByBeat, Required: required},
 	}
 }
 
 func TestNewFailsWithoutARequiredAbility(t *testing.T) {
 	client := kinesis.New(kinesis.Options{Region: "us-east-1"})
 	store := able{memstore.New(), lease.WatchBeats}
-	_, err := newConsumer(client, store, Options{App: "not a name", Stream: "s", MaxLeases: 1}, planted)
+	_, err := newConsumer(client, store, Options{App: "not a name", Stream: "s"}, planted(true))
 	if err == nil || !strings.Contains(err.Error(), "Options.App") || !strings.Contains(err.Error(), "resign by beat") {
 		t.Errorf("New says %v, which is not all that is wrong", err)
 	}
-	if _, err := newConsumer(client, store, Options{App: "app", Stream: "s"}, planted); err != nil {
+	if _, err := newConsumer(client, store, Options{App: "app", Stream: "s"}, planted(false)); err != nil {
 		t.Errorf("New fails without what it can do without: %v", err)
 	}
 }
@@ -86,7 +58,7 @@ func TestRunSaysWhichFeaturesAreOff(t *testing.T) {
 		}{{lease.AllAbilities, 0}, {lease.WatchBeats, 1}, {0, 2}} {
 			var log bytes.Buffer
 			opts := Options{App: "app", Stream: "s", Logger: slog.New(slog.NewTextHandler(&log, nil))}
-			consumer, err := newConsumer(srv.Client(), able{memstore.New(), c.has}, opts, planted)
+			consumer, err := newConsumer(srv.Client(), able{memstore.New(), c.has}, opts, planted(false))
 			if err != nil {
 				t.Fatal(err)
 			}

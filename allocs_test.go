@@ -8,10 +8,10 @@ import (
 	"github.com/weir-go/weir"
 )
 
-// What is allocated for each record by the whole consumer, over TLS and from a server in another
-// process: next to nothing, since everything that is allocated is for a page. More than half of it
-// is crypto/tls's, for each read of the connection, and those are the more the slower the answer
-// comes: what the machine's load adds is not counted, so the best of a few rounds is.
+// The whole consumer, over TLS and with the server in another process, allocates almost nothing for
+// each record, since all allocations are for a page. More than half is from crypto/tls, for each
+// read of the connection; a slower answer needs more reads. So the machine's load adds allocations,
+// and the test uses the best of a few rounds.
 func TestAllocationsPerRecord(t *testing.T) {
 	if raceDetector {
 		t.Skip("what is allocated under the race detector says nothing: pools drop at random what they are given")
@@ -23,7 +23,7 @@ func TestAllocationsPerRecord(t *testing.T) {
 		name string
 		opts weir.Options
 	}{{"reused buffers", reuse}, {"default", weir.Options{}}} {
-		// the default makes the memory of each part anew
+		// the default allocates new memory for each part
 		best := 1.0
 		for round := 0; round < rounds && best > most; round++ {
 			if err := p.Reset(); err != nil {

@@ -29,8 +29,8 @@ func (l *shardLoop) unpacker() *batch.Unpacker {
 
 // tellUnpacked tells what became of the aggregates of a page.
 func (l *shardLoop) tellUnpacked(u *batch.Unpacker) {
-	if c, some := u.Counted(); some && l.in.tell.Unpacked != nil {
-		l.in.tell.Unpacked(Unpacked{
+	if c, some := u.Counted(); some {
+		emit(l.in, l.in.opts.Events.Unpacked, Unpacked{
 			Stream: l.term.Lease.Stream, Shard: l.term.Lease.Shard, Aggregates: c.Aggregates, Records: c.Records, Dropped: c.Dropped, Damaged: c.Damaged,
 		})
 	}

@@ -26,7 +26,7 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// spent is what reading cost this process.
+// spent is the cost of reading for this process.
 type spent struct {
 	cpu     time.Duration
 	mallocs uint64
@@ -41,7 +41,7 @@ type spent struct {
 func (s spent) perRecord() float64 { return float64(s.cpu) / float64(s.records) }
 func (s spent) allocs() float64    { return float64(s.mallocs) / float64(s.records) }
 
-// meter begins to measure; what it returns ends that.
+// meter starts a measurement. The function that it returns ends it.
 func meter() func(records int64) spent {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -53,12 +53,12 @@ func meter() func(records int64) spent {
 	}
 }
 
-// readCase is what there is to read.
+// readCase is a set of shards and records to read.
 type readCase struct {
 	name           string
 	tls            bool
 	records, bytes int // of a page
-	shards, pages  int // that are there for weir, which is held to so many reads a second and shard
+	shards, pages  int // in the stream for weir, whose reads per second and shard are limited
 	read, readSDK  int // pages that are measured
 	warm           int // pages of each shard that weir has read before that; one when 0
 }
@@ -75,8 +75,8 @@ func (c readCase) counted(tb testing.TB, who string, records, size int64) {
 	}
 }
 
-// readByWeir runs a consumer until it has read so many pages more than when each shard had its
-// first records: what starting costs is no part of what reading does.
+// readByWeir runs a consumer. It measures a number of pages after each shard has delivered its
+// first records, so that the cost of starting does not count.
 func readByWeir(tb testing.TB, client *kinesis.Client, c readCase, opts weir.Options) spent {
 	tb.Helper()
 	var (
@@ -138,7 +138,7 @@ func readByWeir(tb testing.TB, client *kinesis.Client, c readCase, opts weir.Opt
 	return s
 }
 
-// withMiddleware makes a client one with middleware of its own, which has no effect.
+// withMiddleware adds a middleware without effect to a client.
 func withMiddleware(o *kinesis.Options) {
 	o.APIOptions = append(o.APIOptions, func(stack *middleware.Stack) error {
 		return stack.Initialize.Add(middleware.InitializeMiddlewareFunc("mine", func(
@@ -165,7 +165,7 @@ type pageReader func(ctx context.Context, shard, from int) (records, size int, e
 
 const readers = 8 // side by side
 
-// readPages measures reading so many pages, on connections that are there already.
+// readPages measures reading a number of pages on connections that are already open.
 func readPages(tb testing.TB, who string, c readCase, pages int, read pageReader) spent {
 	tb.Helper()
 	var records, size atomic.Int64
@@ -200,7 +200,7 @@ func readPages(tb testing.TB, who string, c readCase, pages int, read pageReader
 	return s
 }
 
-// drop reads pages over HTTP/1.1 into a buffer and drops them: what net/http costs.
+// drop reads pages over HTTP/1.1 into a buffer and drops them: the cost of net/http alone.
 func drop(addr benchserver.Address, c readCase) pageReader {
 	t := benchTransport(addr)
 	t.Protocols = new(http.Protocols)

@@ -25,9 +25,9 @@ import (
 	"github.com/weir-go/weir/internal/proof/leaktest"
 )
 
-// The benchmarks of reading have their server in a process of its own, the test binary run once
-// more, so that the CPU time of this process is the client's alone. Where memory is measured the
-// client is a process of its own, too.
+// The benchmarks of reading have their server in a separate process, which runs the same test
+// binary, so that the CPU time of this process is the client's alone. Benchmarks of memory run the
+// client in a separate process, too.
 
 func TestMain(m *testing.M) {
 	benchserver.Main()
@@ -84,8 +84,8 @@ func cpuTime() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// memory is what the system says of this process in MB: VmRSS now, VmHWM at most so far. It is 0
-// where the system does not say.
+// memory returns this process's memory in MB as the system reports it: VmRSS is the current value,
+// VmHWM the maximum. It returns 0 on systems without that report.
 func memory(which string) float64 {
 	status, err := os.ReadFile("/proc/self/status")
 	if err != nil {
@@ -100,7 +100,7 @@ func memory(which string) float64 {
 	return 0
 }
 
-// clientJob says what a client in a process of its own does; see clients.
+// clientJob describes the work of a client in a separate process; see clients.
 type clientJob struct {
 	Client  string
 	Address benchserver.Address
@@ -108,7 +108,7 @@ type clientJob struct {
 	Length  time.Duration
 }
 
-// clientResult is what that cost.
+// clientResult is the cost of a clientJob.
 type clientResult struct {
 	CPU, Length   time.Duration // of what was measured
 	StartCPU      time.Duration // before
@@ -120,9 +120,9 @@ type clientResult struct {
 
 const clientVariable = "WEIR_BENCH_CLIENT"
 
-// clientMain is a client, if this process was started for that by startClient. It says "ready",
-// waits for a line, says what it measured, and goes on until its standard input ends, so that the
-// server can be asked what it saw before anything stops.
+// clientMain is a client, if startClient started this process. It prints "ready", waits for a line,
+// prints its measurements, and continues until its standard input ends, so that the test can query
+// the server before anything stops.
 func clientMain() {
 	text := os.Getenv(clientVariable)
 	if text == "" {

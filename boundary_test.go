@@ -15,7 +15,7 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// What a handler must not do, and what it may though it looks as if it must not.
+// Misuse by a handler, and unusual uses that are allowed.
 
 func TestPoisonCatchesAHandlerThatWritesIntoData(t *testing.T) {
 	t.Setenv("WEIR_POISON", "1")
@@ -88,8 +88,8 @@ func TestPoisonLetsHandlersDoWhatTheyMay(t *testing.T) {
 	}
 }
 
-// A handler that ends its goroutine, as t.FailNow does, ends Run with an error that says so. What
-// it has done is saved.
+// A handler that ends its goroutine, as t.FailNow does, ends Run with an error that names the
+// cause. Its finished records are saved.
 func TestAHandlerThatEndsItsGoroutineEndsRun(t *testing.T) {
 	inEachReading(t, func(t *testing.T, srv *kinesistest.Server, opts weir.Options, want []string) {
 		store := memstore.New()
@@ -115,8 +115,8 @@ func TestAHandlerThatEndsItsGoroutineEndsRun(t *testing.T) {
 	})
 }
 
-// A Run that ends by itself waits no longer for handlers that ignore their contexts than one that
-// is told to stop.
+// A Run that ends because of an error waits for handlers that ignore their contexts only as long as
+// a Run whose context ends.
 func TestARunThatEndsByItselfDoesNotWaitForHandlersForLong(t *testing.T) {
 	bubble(t, 2, func(t *testing.T, srv *kinesistest.Server) {
 		fill(srv, newSink(t), 20, 1)
@@ -186,8 +186,8 @@ func TestAHandlerMayCallItsConsumer(t *testing.T) {
 	})
 }
 
-// A handler that never returns keeps Run for as long as the options say, and is named then; what it
-// does later changes nothing.
+// A handler that never returns delays Run by the time in the options. The error names its shard,
+// and its later actions have no effect.
 func TestWhatAnAbandonedHandlerDoesLaterChangesNothing(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		want := putSome(t, srv, false)

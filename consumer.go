@@ -7,69 +7,73 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 
+	"github.com/weir-go/weir/internal/guard/guarded"
 	"github.com/weir-go/weir/internal/lock"
 	"github.com/weir-go/weir/internal/notify"
 	"github.com/weir-go/weir/internal/streams"
+	"github.com/weir-go/weir/internal/supervise"
 	"github.com/weir-go/weir/lease"
 )
 
 // Consumer is one worker of an application.
 type Consumer struct {
 	client  *kinesis.Client
-	store   *guarded
+	store   *guarded.Store
 	opts    Options
-	off     []feature        // that the store cannot serve
-	streams []streams.Stream // at first
+	off     []guarded.Feature // which the store is not able to serve
+	streams []streams.Stream  // at first
 
 	counted counters
-	judge   judge
+	judge   supervise.Judge
 
-	mu     lock.Mutex[lock.Consumer]
-	loops  map[*shardLoop]struct{}    // that run
-	runs   map[*run]struct{}          // that have not returned
+	mu     lock.Mutex[lock.Consumer]  // guards the fields below
+	runs   map[*run]struct{}          // that have not returned, or have abandoned handlers
 	queues map[*notify.Queue]struct{} // whose counts are not in eventsMissed
 	// of the queues of runs that have returned
 	eventsMissed notify.Counts
-	returned     bool // one has
+	returned     bool // a run has
 }
 
 // New checks everything it is given and returns a worker that [Consumer.Run] starts. It does no
 // I/O. The error names all problems at once, also what the options need and the store cannot do;
 // see [lease.Abilities].
 func New(client *kinesis.Client, store lease.Store, opts Options) (*Consumer, error) {
-	return newConsumer(client, store, opts, features)
+	return newConsumer(client, store, opts, guarded.Features)
 }
 
-func newConsumer(client *kinesis.Client, store lease.Store, opts Options, all []feature) (*Consumer, error) {
+func newConsumer(client *kinesis.Client, store lease.Store, opts Options, all []guarded.Feature) (*Consumer, error) {
 	checked, named, err := opts.checked(client, store)
 	var (
-		off  []feature
-		safe *guarded
+		off  []guarded.Feature
+		safe *guarded.Store
 	)
 	if store != nil {
 		var failed error
-		if safe, failed = guardStore(store); failed != nil {
+		if safe, failed = guarded.NewStore(store, panicked); failed != nil {
 			return nil, errors.Join(fmt.Errorf("weir: asking the store for its abilities: %w", failed), err)
 		}
 		var missing []error
-		if missing, off = judgeAbilities(safe.Abilities(), checked, all); missing != nil {
+		if missing, off = guarded.Judge(safe.Abilities(), all); missing != nil {
 			err = errors.Join(append(missing, err)...)
 		}
 	}
 	if err != nil {
 		return nil, err
 	}
-	return &Consumer{client: guardClient(client), store: safe, opts: checked, off: off, streams: named, loops: map[*shardLoop]struct{}{}, runs: map[*run]struct{}{}, queues: map[*notify.Queue]struct{}{}}, nil
+	return &Consumer{
+		client: guarded.Client(client, panicked), store: safe, opts: checked, off: off, streams: named,
+		runs: map[*run]struct{}{}, queues: map[*notify.Queue]struct{}{},
+	}, nil
 }
 
 // poisonVariable in the environment has reused buffers filled with nonsense once they are released;
 // see Options.ReuseBuffers.
 const poisonVariable = "WEIR_POISON"
 
-// Run joins the application and handles the shards that fall to this worker, until ctx ends, the
+// Run joins the application and handles the shards assigned to this worker, until ctx ends, the
 // handler returns [Stop], or an error occurs that no retry can fix. Then it stops: handlers finish
 // their batches, or see their contexts end after Options.StopTimeout, progress is saved, the leases
-// go to other workers or become free, and every goroutine ends. Run returns nil if ctx ended and
+// are handed off or become free, and every goroutine ends. Run returns nil if ctx ended and
 // all of that was done. Otherwise the error says why Run stopped and which of these steps failed.
 // errors.Is finds each of these in it:
 //

@@ -174,8 +174,8 @@ func TestStartPositions(t *testing.T) {
 	}
 }
 
-// A start at the tip is pinned when the application first sees the stream: what arrives before the
-// first worker gets to reading, or while none runs, is handled.
+// The application's start at Latest is fixed when it first sees the stream: records that arrive
+// before the first worker reads, or while no worker runs, are handled.
 func TestLatestIsPinnedAtFirstSight(t *testing.T) {
 	bubble(t, 2, func(t *testing.T, srv *kinesistest.Server) {
 		srv.Put("s", "old", []byte("old 1"))
@@ -342,7 +342,7 @@ func TestStopDuringAStopIsStillReturned(t *testing.T) {
 		broken := errors.New("the disk is full")
 		stop := start(t, srv.Client(), memstore.New(), weir.Options{}, func(context.Context, *weir.Batch) error {
 			close(entered)
-			time.Sleep(3 * time.Second) // the worker is told to stop meanwhile
+			time.Sleep(3 * time.Second) // the worker's context ends meanwhile
 			return weir.Stop(broken)
 		})
 		<-entered

@@ -1,13 +1,15 @@
 package weir
 
 import (
+	"reflect"
+	"strings"
 	"sync/atomic"
 
 	"github.com/weir-go/weir/internal/notify"
 )
 
-// Counts are what a [Consumer] has counted since it was made. They are exact, whatever its [Events]
-// do.
+// Counts are the counters of a [Consumer] since it was made. They are exact, even if [Events] are
+// dropped.
 type Counts struct {
 	// that brought records or the end of a shard, or a part of a large answer
 	Reads           uint64
@@ -17,7 +19,7 @@ type Counts struct {
 	ReadsFailed     uint64 // otherwise
 	BatchesHandled  uint64
 	RecordsFiltered uint64 // dropped by Options.Filter, each time they were read; those of an aggregate count one by one
-	RecordsNotJSON  uint64 // that Options.Filter could not read, whatever became of them
+	RecordsNotJSON  uint64 // records that Options.Filter could not read, with any NotJSON
 	RecordsHandled  uint64 // those of an aggregate count one by one
 	BytesHandled    uint64 // of data
 	HandlerFailures uint64
@@ -27,15 +29,16 @@ type Counts struct {
 	Checkpoints     uint64 // that were saved
 	LeasesTaken     uint64
 	LeasesEnded     uint64
-	LeasesLost      uint64 // of those that ended
+	LeasesLost      uint64 // leases that ended because they were lost
 	Stalls          uint64
 	StoreFailures   uint64
 	EventsDropped   uint64 // calls of Events and of the logger that were not made
-	EventsCoalesced uint64 // changes of state in whose place a later one was told
+	EventsCoalesced uint64 // changes of state that a later one replaced
 	EventsPanicked  uint64
 }
 
-// counters are Counts as they are counted.
+// counters are the fields of Counts that the shards of a consumer count. Each has the name of its
+// field in lower case.
 type counters struct {
 	reads, recordsRead, bytesRead, readsThrottled, readsFailed                                                   atomic.Uint64
 	batchesHandled, recordsHandled, bytesHandled, handlerFailures, recordsGivenUp, recordsSkipped, lettersFailed atomic.Uint64
@@ -43,18 +46,14 @@ type counters struct {
 	recordsFiltered, recordsNotJSON                                                                              atomic.Uint64
 }
 
-// Counts returns what was counted so far, by all calls of Run together. It may be called at any
-// time, concurrently with [Consumer.Run] and by [Events].
-func (c *Consumer) Counts() Counts {
-	n := &c.counted
-	all := Counts{
-		Reads: n.reads.Load(), RecordsRead: n.recordsRead.Load(), BytesRead: n.bytesRead.Load(),
-		ReadsThrottled: n.readsThrottled.Load(), ReadsFailed: n.readsFailed.Load(),
-		RecordsFiltered: n.recordsFiltered.Load(), RecordsNotJSON: n.recordsNotJSON.Load(),
-		BatchesHandled: n.batchesHandled.Load(), RecordsHandled: n.recordsHandled.Load(), BytesHandled: n.bytesHandled.Load(),
-		HandlerFailures: n.handlerFailures.Load(), RecordsGivenUp: n.recordsGivenUp.Load(), RecordsSkipped: n.recordsSkipped.Load(), LettersFailed: n.lettersFailed.Load(), Checkpoints: n.checkpoints.Load(),
-		LeasesTaken: n.leasesTaken.Load(), LeasesEnded: n.leasesEnded.Load(), LeasesLost: n.leasesLost.Load(),
-		Stalls: n.stalls.Load(), StoreFailures: n.storeFailures.Load(),
+// Counts returns the counters of all calls of Run together. It may be called at any time,
+// concurrently with [Consumer.Run] and by [Events].
+func (c *Consumer) Counts() (all Counts) {
+	from, to := reflect.ValueOf(&c.counted).Elem(), reflect.ValueOf(&all).Elem()
+	for i := range from.NumField() {
+		name := from.Type().Field(i).Name
+		counter := (*atomic.Uint64)(from.Field(i).Addr().UnsafePointer())
+		to.FieldByName(strings.ToUpper(name[:1]) + name[1:]).SetUint(counter.Load())
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

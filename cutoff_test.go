@@ -43,7 +43,7 @@ func TestAWorkerThatIsCutOffGetsNothingMore(t *testing.T) {
 				})
 				a.down.Store(true)
 				if reading == weir.FanOut {
-					time.Sleep(6 * time.Minute) // a subscription that is there already goes on
+					time.Sleep(6 * time.Minute) // a subscription that is already open continues
 				}
 				fill(srv, s, 20, 5)
 				until(t, "b handles everything", 6*time.Minute, func() bool { return s.missing() == 0 })
@@ -87,7 +87,7 @@ func TestAWorkerThatIsCutOffGetsNothingMore(t *testing.T) {
 	}
 }
 
-// One shard that nobody can read says nothing about who has it.
+// One shard that no worker can read does not make its owner suspect itself.
 func TestAShardThatCannotBeReadIsNotItsWorkersFault(t *testing.T) {
 	bubble(t, 2, func(t *testing.T, srv *kinesistest.Server) {
 		store := memstore.New()
@@ -118,7 +118,7 @@ func TestAShardThatCannotBeReadIsNotItsWorkersFault(t *testing.T) {
 	})
 }
 
-// While all are cut off nobody stays without an owner for long.
+// While all workers are cut off, no shard is without an owner for long.
 func TestAllWorkersAreCutOff(t *testing.T) {
 	bubble(t, 4, func(t *testing.T, srv *kinesistest.Server) {
 		s, store := newSink(t), memstore.New()

@@ -46,8 +46,8 @@ func TestADayOfFaults(t *testing.T) {
 	aDayOfFaults(t, weir.Polling, hours)
 }
 
-// TestADayOfFaultsByFanOut is the same on subscriptions, which break, end and go silent too; four
-// hours of it unless told otherwise.
+// TestADayOfFaultsByFanOut is the same with subscriptions, which also break, end and go silent. It
+// lasts four hours unless a flag sets another number.
 func TestADayOfFaultsByFanOut(t *testing.T) { aDayOfFaults(t, weir.FanOut, *fanOutHours) }
 
 func aDayOfFaults(t *testing.T, reading weir.Reading, hours int) {
@@ -240,7 +240,7 @@ func (d *day) listed() []types.Shard {
 	return out.Shards
 }
 
-// learn tells the sink the lineage.
+// learn passes the lineage to the sink.
 func (d *day) learn() {
 	listed := d.listed()
 	here := map[string]bool{}
@@ -297,7 +297,7 @@ func (d *day) kinesisFault(call *kinesistest.Call) kinesistest.Fault {
 	}
 }
 
-// start starts a worker with connections of its own.
+// start starts a worker with separate connections.
 func (d *day) start() *process {
 	p := &process{faultyStore: &faultyStore{Store: d.store}}
 	transport := d.srv.Transport()

@@ -209,9 +209,7 @@ func (l *shardLoop) tellSuspected(t *failure.Trial, id string, next time.Duratio
 		args = append(args, "next", next.Round(time.Second))
 	}
 	l.log().Error(what, args...)
-	if f := l.in.tell.Suspected; f != nil {
-		f(Suspected{Stream: key.Stream, Shard: key.Shard, Epoch: l.term.Lease.Epoch, At: d.At, Record: id, Died: d.Count, Alone: d.Tried, Next: next})
-	}
+	emit(l.in, l.in.opts.Events.Suspected, Suspected{Stream: key.Stream, Shard: key.Shard, Epoch: l.term.Lease.Epoch, At: d.At, Record: id, Died: d.Count, Alone: d.Tried, Next: next})
 }
 
 // remembers reports whether records that were given up may be read again, because a sink keeps the

@@ -1,44 +1,44 @@
 // Package weir is a client for Amazon Kinesis Data Streams: groups of workers share the shards of a
-// stream, remember how far they got, follow every split and merge in order, and carry on when any
-// of them dies.
+// stream, save their progress, follow every split and merge in order, and continue when a worker
+// dies.
 //
 // # Workers
 //
 // A [Consumer] is one worker of an application. [Consumer.Run] joins the others through a store of
-// leases, reads the shards that fall to this worker, and calls a [Handler] with their records,
-// batch by batch:
+// leases, reads the shards that are assigned to this worker, and calls a [Handler] with their
+// records, batch by batch:
 //
 //	shard → lease → source → batch → handler → checkpoint
 //
-//	  the leader, one of the workers, lists the shards, and hands leases out
-//	  a lease is held for as long as the worker's beat reaches the store, once a second
+//	  the leader, one of the workers, lists the shards and assigns leases
+//	  a lease is held as long as the worker's heartbeat reaches the store, once a second
 //	  a source reads the shard from the lease's position, by polling or by fan-out
-//	  a batch is some consecutive records of one shard; aggregates of the KPL are unpacked
+//	  a batch is some consecutive records of one shard; KPL aggregates are unpacked
 //	  the handler returns nil when they are done
-//	  the checkpoint goes to the store with the next beat, under the lease's epoch
+//	  the checkpoint goes to the store with the next heartbeat, under the lease's epoch
 //
-// [RecordFunc] is a handler of single records. [Consumer.RunShards] makes a handler for each shard,
-// which may say where reading begins, or lets a function pull the batches of a shard. [Events] tell
-// what happens.
+// [RecordFunc] is a handler for single records. [Consumer.RunShards] makes a handler for each
+// shard, which may choose where reading begins, or lets a function pull the batches of a shard.
+// [Events] report what happens.
 //
 // # What is promised
 //
 // Each record is handled at least once: the checkpoint passes it only after a handler call with it
-// returned nil. Records of one partition key are handled in the order of the stream, also through
-// splits, merges, hand-overs and crashes: a child shard begins after all of its parents were
+// returned nil. Records with the same partition key are handled in the order of the stream, even
+// through splits, merges, handoffs and crashes: a child shard begins after all of its parents were
 // handled to their ends. At any instant at most one worker trusts itself with a shard. A checkpoint
-// never goes back. A shard that makes no progress on a worker goes to another. When Run returns,
-// progress is saved and the leases are with others or free.
+// never moves back. A shard that makes no progress on a worker moves to another. When Run returns,
+// progress is saved and the leases are free or held by other workers.
 //
-// What a handler did right before its worker was killed, up to about a second of it, is handled
-// again by the next one. A handler that ignores the end of its context can overlap with the next
-// owner's; [Batch.Epoch] lets a database refuse the older one.
+// Records that a handler completed right before its worker was killed, about the last second of
+// them, are handled again by the next worker. A handler that ignores the end of its context can
+// overlap with the next owner's; with [Batch.Epoch] a database can refuse the older one.
 //
 // # Stores
 //
 // Leases live in DynamoDB (store/dynamostore), in Postgres, MySQL, MariaDB, or a SQLite file for
-// the processes of one machine (store/sqlstore), in Redis or Valkey (store/redisstore, a module of
-// its own), in memory (store/memstore), or in anything that implements [lease.Store] and passes
+// the processes of one machine (store/sqlstore), in Redis or Valkey (store/redisstore, a separate
+// module), in memory (store/memstore), or in anything that implements [lease.Store] and passes
 // store/storetest.
 //
 // # Without an application

@@ -79,9 +79,9 @@ func TestLargePagesSurviveHandOffs(t *testing.T) {
 	})
 }
 
-// A page can be of many batches where records are aggregates, and their handling take longer than a
-// stop may: what was not begun is left to the next owner, which goes on inside of the aggregate,
-// and nothing is done twice.
+// A page of aggregates can be many batches, and handling them can take longer than StopTimeout.
+// Batches that were not started are left to the next owner, which resumes inside the aggregate.
+// Nothing is done twice.
 func TestAStopLeavesTheRestOfAPage(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		s, store := newSink(t), memstore.New()
@@ -126,8 +126,8 @@ func TestAStopLeavesTheRestOfAPage(t *testing.T) {
 	})
 }
 
-// A handler that hangs stops its shard, and the status says so; the others go on within the memory
-// there is.
+// A handler that hangs stops its shard, and the status shows it. The other shards continue within
+// the remaining memory.
 func TestAHungHandlerStopsItsShardOnlyAndShows(t *testing.T) {
 	bubbleWith(t, kinesistest.Config{NoLimits: true}, 4, func(t *testing.T, srv *kinesistest.Server) {
 		for n := range 40_000 {

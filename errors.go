@@ -19,12 +19,12 @@ var (
 	// ErrStalled is the cause of a handler's context when the shard is given up because it makes no
 	// progress: the handler has worked for longer than Options.HandlerTimeout.
 	ErrStalled = errors.New("weir: the shard makes no progress")
-	// ErrHandedOff ends the iteration of [Shard.Batches] when another worker is to have the lease.
-	// What [RecordFunc] returns then, to a handler around it, wraps it too.
+	// ErrHandedOff ends the iteration of [Shard.Batches] when another worker gets the lease. The
+	// error that [RecordFunc] then returns to a handler around it wraps ErrHandedOff, too.
 	ErrHandedOff = errors.New("weir: another worker is to have the shard")
-	// ErrAbandoned is wrapped by the error of Run when handlers have not returned although their
-	// contexts have ended, with the shards' names. Their leases were given up; their goroutines go
-	// on.
+	// ErrAbandoned is wrapped by the error of Run when handlers did not return although their
+	// contexts ended. The error names their shards. Their leases are released; their goroutines
+	// still run.
 	ErrAbandoned = errors.New("weir: handlers ignore that their contexts have ended")
 	// ErrNotSaved is wrapped by the error of Run when records were handled and their progress could
 	// not be saved before Run returned, because the store did not answer while Run stopped, or
@@ -47,11 +47,11 @@ var (
 // finds it.
 type PanicError struct {
 	Who   string // that panicked, such as "the handler"
-	Value any    // what it panicked with
+	Value any    // the value passed to panic
 	Stack string // of its goroutine, as [debug.Stack] has it, of many lines
 }
 
-// Error says who panicked and with what, without the stack.
+// Error returns the function that panicked and the value, without the stack.
 func (e *PanicError) Error() string { return fmt.Sprintf("weir: %s panicked: %v", e.Who, e.Value) }
 
 // Unwrap returns the value if that is an error.
@@ -75,5 +75,5 @@ func (e *stopError) Error() string {
 func (e *stopError) Unwrap() error { return e.err }
 
 // Stop is returned by a handler to end Run, which then returns err. The batch is not checkpointed
-// beyond what [Batch.Checkpoint] saved, so it is handled again by whoever reads the shard next.
+// except for records that [Batch.Checkpoint] saved, so the shard's next reader handles it again.
 func Stop(err error) error { return &stopError{err} }

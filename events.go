@@ -9,73 +9,115 @@ import (
 )
 
 // Events are functions that a consumer calls when something happens, for metrics and tests. Nil
-// ones are skipped.
+// functions are skipped.
 //
-// They are called one after the other, by a goroutine that each Run has for them and for the
-// logger, in the order in which things happened; the Time of an event is when it did. What they do
-// holds up nothing but each other. When they do not keep up, a change of state ([LeaseTaken],
-// [LeaseEnded], [Leading], [ReadingChanged], [Stalled], [Suspected], [StoreFailed],
-// [PositionExpired]) still arrives, unless a later one of the same kind and shard takes its place:
-// what arrives is the latest. Other events are dropped. [Consumer.Counts] has exact numbers, and
-// how many events did not arrive; the log tells when that begins.
+// Each Run has one goroutine that calls them, and the logger, one after the other, in the order in
+// which the events happened. The Time of an event is when it happened, not when the function is
+// called. A slow function delays other events and the log, nothing else. If the functions do not
+// keep up, events are dropped, except changes of state: [LeaseTaken], [LeaseEnded], [Leading],
+// [ReadingChanged], [Stalled], [Suspected], [StoreFailed] and [PositionExpired]. Of these, the
+// latest of each kind and shard always arrives, and replaces an earlier one that is still waiting.
+// [Consumer.Counts] has exact numbers, and how many events were dropped or replaced. The log says
+// when that begins.
 //
-// ctx has the values of Run's context. It ends when Run returns. A panic is logged. A function that
-// has not returned 5 s after everything else has ended is left behind, see [ErrAbandoned].
+// ctx has the values of Run's context. It ends when Run returns. A panic is logged. If a function
+// has not returned 5 s after everything else has ended, Run returns without it; see [ErrAbandoned].
 type Events struct {
-	// LeaseTaken: this worker begins to read a shard.
+	// LeaseTaken is called when this worker begins to read a shard.
 	LeaseTaken func(context.Context, LeaseTaken)
-	// LeaseEnded: this worker has ended reading a shard, and its handler has returned.
+	// LeaseEnded is called when this worker has stopped reading a shard and its handler has
+	// returned.
 	LeaseEnded func(context.Context, LeaseEnded)
-	// Read: records have come, or the end of a shard, and are to be handled. What brings nothing is
-	// not told.
+	// Read is called when a read returned records or the end of a shard. Empty reads are not
+	// reported.
 	Read func(context.Context, Read)
-	// BatchBegins: the handler is called.
+	// BatchBegins is called when the handler is called.
 	BatchBegins func(context.Context, BatchBegins)
-	// BatchHandled: the handler returned nil for a batch, or a function that pulls asked for the
-	// next batch when all of this one was done.
+	// BatchHandled is called when the handler returned nil for a batch, or when a function that
+	// pulls batches requests the next one after it completed all records of this one.
 	BatchHandled func(context.Context, BatchHandled)
-	// CheckpointSaved: progress of a shard is durable in the store.
+	// CheckpointSaved is called when progress of a shard is durable in the store.
 	CheckpointSaved func(context.Context, CheckpointSaved)
-	// Unpacked: a page held records that the KPL has packed into one, or ones that look like it and
-	// are damaged.
+	// Unpacked is called when a page held KPL aggregates, or records that look like damaged ones.
 	Unpacked func(context.Context, Unpacked)
-	// Filtered: a page held records that [Options].Filter dropped, or that it could not read.
+	// Filtered is called when a page held records that [Options].Filter dropped or could not read.
 	Filtered func(context.Context, Filtered)
-	// HandlerFailed: the handler failed; what is not done will be handled again.
+	// HandlerFailed is called when the handler failed. Records that are not done are handled again.
 	HandlerFailed func(context.Context, HandlerFailed)
-	// GivenUp: records were given up by [Options].GiveUp, and their letters are durable.
+	// GivenUp is called when [Options].GiveUp gave up records and their dead letters are durable.
 	GivenUp func(context.Context, GivenUp)
-	// GiveUpHeld: records could be given up, but are handled again instead, because other records
-	// fail too or many were given up already; see [GiveUp].Patience and PerMinute. It is told once
-	// for a record and reason.
+	// GiveUpHeld is called when records could be given up but are retried instead, because other
+	// records fail too, or because many were already given up; see [GiveUp].Patience and PerMinute.
+	// It is called once per record and reason.
 	GiveUpHeld func(context.Context, GiveUpHeld)
-	// LettersFailed: the letters of records that are given up could not be put; it will be tried
-	// again, and the shard waits.
+	// LettersFailed is called when the dead letters of given-up records could not be put. The shard
+	// waits and retries.
 	LettersFailed func(context.Context, LettersFailed)
-	// Suspected: workers that had a shard died one after the other at one position, and this one
-	// has it now; see Options.SuspectAfter. Told before a term's first record, and once more when
-	// it is known which record kills.
+	// Suspected is called when several workers in a row died at the same position of a shard and
+	// this worker has the shard now; see Options.SuspectAfter. It is called before the first record
+	// of a term, and once more when the record that kills workers is identified.
 	Suspected func(context.Context, Suspected)
-	// ReadFailed: reading a shard failed or was throttled; it will be tried again.
+	// ReadFailed is called when reading a shard failed or was throttled. It is retried.
 	ReadFailed func(context.Context, ReadFailed)
-	// PositionExpired: records after a shard's checkpoint have left the stream unread, or may have;
-	// see [ExpiredPolicy].
+	// PositionExpired is called when records after a shard's checkpoint left the stream unread, or
+	// may have; see [ExpiredPolicy].
 	PositionExpired func(context.Context, PositionExpired)
-	// ReadingChanged: with Options.Reading FanOut, a shard is polled from now on because fan-out is
-	// not available, or fan-out is back.
+	// ReadingChanged is called, with Options.Reading FanOut, when a shard falls back to polling
+	// because fan-out is not available, and when fan-out is back.
 	ReadingChanged func(context.Context, ReadingChanged)
-	// Stalled: a shard has made no progress for longer than it may, and its lease is given up; see
-	// Options.StallAfter and HandlerTimeout. Also a handler that did not finish within
+	// Stalled is called when a shard made no progress for too long and its lease is released; see
+	// Options.StallAfter and HandlerTimeout. It is also called when a handler did not finish within
 	// Options.StopTimeout; Err is then ErrStopping.
 	Stalled func(context.Context, Stalled)
-	// StoreFailed: the store, or the listing of a stream, did not answer as it should; it will be
-	// tried again.
+	// StoreFailed is called when a call of the store, or the listing of a stream, failed. It is
+	// retried.
 	StoreFailed func(context.Context, StoreFailed)
-	// Leading: this worker became the leader or is not any more.
+	// Leading is called when this worker becomes the leader or stops being the leader.
 	Leading func(context.Context, Leading)
 }
 
-// LeaseTaken is what [Events].LeaseTaken gets.
+// Then returns Events whose functions call those of e, then those of second, even if the one of e
+// panics. With it, metrics and the program's own functions can observe the same consumer.
+func (e Events) Then(second Events) Events {
+	return Events{
+		LeaseTaken:      then(e.LeaseTaken, second.LeaseTaken),
+		LeaseEnded:      then(e.LeaseEnded, second.LeaseEnded),
+		Read:            then(e.Read, second.Read),
+		BatchBegins:     then(e.BatchBegins, second.BatchBegins),
+		BatchHandled:    then(e.BatchHandled, second.BatchHandled),
+		CheckpointSaved: then(e.CheckpointSaved, second.CheckpointSaved),
+		Unpacked:        then(e.Unpacked, second.Unpacked),
+		Filtered:        then(e.Filtered, second.Filtered),
+		HandlerFailed:   then(e.HandlerFailed, second.HandlerFailed),
+		GivenUp:         then(e.GivenUp, second.GivenUp),
+		GiveUpHeld:      then(e.GiveUpHeld, second.GiveUpHeld),
+		LettersFailed:   then(e.LettersFailed, second.LettersFailed),
+		Suspected:       then(e.Suspected, second.Suspected),
+		ReadFailed:      then(e.ReadFailed, second.ReadFailed),
+		PositionExpired: then(e.PositionExpired, second.PositionExpired),
+		ReadingChanged:  then(e.ReadingChanged, second.ReadingChanged),
+		Stalled:         then(e.Stalled, second.Stalled),
+		StoreFailed:     then(e.StoreFailed, second.StoreFailed),
+		Leading:         then(e.Leading, second.Leading),
+	}
+}
+
+// then returns a function that calls f and g. Either may be nil. g is called even if f panics, so
+// that metrics stay correct when another function fails.
+func then[E any](f, g func(context.Context, E)) func(context.Context, E) {
+	switch {
+	case f == nil:
+		return g
+	case g == nil:
+		return f
+	}
+	return func(ctx context.Context, event E) {
+		defer g(ctx, event)
+		f(ctx, event)
+	}
+}
+
+// LeaseTaken is the argument of [Events].LeaseTaken.
 type LeaseTaken struct {
 	Time          time.Time // when it happened
 	Stream, Shard string
@@ -83,151 +125,153 @@ type LeaseTaken struct {
 	From          Position // where reading resumes
 }
 
-// LeaseEnded is what [Events].LeaseEnded gets.
+// LeaseEnded is the argument of [Events].LeaseEnded.
 type LeaseEnded struct {
 	Time          time.Time // when it happened
 	Stream, Shard string
 	Epoch         uint64
-	At            Position // what was handled; shard.End when the shard was read to its end
+	At            Position // last handled position; shard.End when the shard was read to its end
 	Reason        EndReason
 }
 
-// BatchHandled is what [Events].BatchHandled gets.
+// BatchHandled is the argument of [Events].BatchHandled.
 type BatchHandled struct {
 	Time          time.Time // when it happened
 	Stream, Shard string
 	Records       int
-	Bytes         int           // of data
+	Bytes         int           // size of the data
 	Behind        time.Duration // see [Batch]
-	Took          time.Duration // the handler's last call
+	Took          time.Duration // duration of the handler's last call
 	Attempts      int           // 1 when the first call succeeded
 }
 
-// Unpacked is what [Events].Unpacked gets, about one page.
+// Unpacked is the argument of [Events].Unpacked. It describes one page.
 type Unpacked struct {
 	Time          time.Time // when it happened
 	Stream, Shard string
-	Aggregates    int // unpacked
-	Records       int // that came out of them
-	Dropped       int // by UnpackOwn: their keys belong to other shards
-	Damaged       int // looked like aggregates, were none, and were delivered as they are
+	Aggregates    int // unpacked aggregates
+	Records       int // records in these aggregates
+	Dropped       int // records dropped by UnpackOwn: their keys belong to other shards
+	Damaged       int // records that looked like aggregates but were not, delivered unchanged
 }
 
-// Filtered is what [Events].Filtered gets, about one page, or the part of it that was begun.
+// Filtered is the argument of [Events].Filtered. It describes one page, or the part of it that was
+// started.
 type Filtered struct {
 	Time          time.Time // when it happened
 	Stream, Shard string
-	Dropped       int // that match no pattern
-	NotJSON       int // of which that cannot be told; see [Filter].NotJSON for what became of them
+	Dropped       int // records that match no pattern
+	NotJSON       int // records that could not be matched; see [Filter].NotJSON
 }
 
-// HandlerFailed is what [Events].HandlerFailed gets.
+// HandlerFailed is the argument of [Events].HandlerFailed.
 type HandlerFailed struct {
 	Time          time.Time // when it happened
 	Stream, Shard string
-	At            Position // everything before it is done
-	// Records will be handed over again, from First to Last: sequence numbers as [Record.ID] ends
-	// with, with "+2" after it for the second record of an aggregate. 0 and "" when all was done,
-	// and when Open, Position or Pull of [ShardHandlers] failed.
+	At            Position // everything before this position is done
+	// Records is the number of records that will be delivered again, from First to Last. First and
+	// Last are sequence numbers as at the end of [Record.ID], with "+2" appended for the second
+	// record of an aggregate. They are 0 and "" when all records were done, and when Open, Position
+	// or Pull of [ShardHandlers] failed.
 	Records     int
 	First, Last string
 	Err         error // wraps a [PanicError] after a panic
 	Attempt     int   // from 1
-	// Next is the pause before the next attempt. 0 when it follows at once, in parts, and when
-	// there is none: because all was done, or is given up.
+	// Next is the pause before the next attempt. It is 0 when the records are retried at once in
+	// smaller batches, and when there is no next attempt because all are done or given up.
 	Next time.Duration
 }
 
-// GivenUp is what [Events].GivenUp gets.
+// GivenUp is the argument of [Events].GivenUp.
 type GivenUp struct {
 	Time          time.Time // when it happened
 	Stream, Shard string
-	Records       int    // that were given up as one
-	First         string // the ID of the first
+	Records       int    // number of records that were given up together
+	First         string // the ID of the first record
 	Reason        deadletter.Reason
-	Attempts      int   // calls of the handler that failed at it
+	Attempts      int   // handler calls that failed with this record
 	Err           error // the last failure
 }
 
-// GiveUpHeld is what [Events].GiveUpHeld gets.
+// GiveUpHeld is the argument of [Events].GiveUpHeld.
 type GiveUpHeld struct {
 	Time          time.Time // when it happened
 	Stream, Shard string
-	Records       int // that could be given up as one
+	Records       int // number of records that could be given up together
 	Reason        deadletter.Reason
-	Why           string // it is not done yet
+	Why           string // why they are not given up yet
 }
 
-// Suspected is what [Events].Suspected gets.
+// Suspected is the argument of [Events].Suspected.
 type Suspected struct {
 	Time          time.Time // when it happened
 	Stream, Shard string
 	Epoch         uint64   // see [Batch]
-	At            Position // of the shard when they died
-	Died          int      // workers, one after the other
-	// Record is the ID of the record that kills, "" while that is not known.
+	At            Position // the shard's checkpoint when the workers died
+	Died          int      // number of workers that died, one after the other
+	// Record is the ID of the record that kills workers, or "" while it is unknown.
 	Record string
-	Alone  int           // workers that died while they handled one record by itself
-	Next   time.Duration // until it is handled again
+	Alone  int           // workers that died while they handled a single record
+	Next   time.Duration // pause before the record is handled again
 }
 
-// LettersFailed is what [Events].LettersFailed gets.
+// LettersFailed is the argument of [Events].LettersFailed.
 type LettersFailed struct {
 	Time          time.Time // when it happened
 	Stream, Shard string
-	Records       int // whose letters they are
+	Records       int // number of records that the dead letters are for
 	Err           error
 	Attempt       int // from 1
 	Next          time.Duration
 }
 
-// ReadFailed is what [Events].ReadFailed gets.
+// ReadFailed is the argument of [Events].ReadFailed.
 type ReadFailed struct {
 	Time          time.Time // when it happened
 	Stream, Shard string
 	Err           error
-	// or a subscription has to wait for the one before it, some seconds, which is normal when a
-	// shard changes hands
+	// Throttled is also true when a subscription waits some seconds for the previous one to end,
+	// which is normal when a shard changes hands.
 	Throttled bool
 	Next      time.Duration
 }
 
-// PositionExpired is what [Events].PositionExpired gets. With [FailExpired] it is told once a
-// lease, Next is Position, and From and To are zero: nothing was skipped, and the shard waits
-// there.
+// PositionExpired is the argument of [Events].PositionExpired. With [FailExpired] it is reported
+// once per lease, Next equals Position, and From and To are zero: nothing was skipped, and the
+// shard waits at Position.
 type PositionExpired struct {
 	Time          time.Time // when it happened
 	Stream, Shard string
-	Position      Position // that expired; everything before it was handled
-	Next          Position // where reading goes on
-	// What may be lost arrived between From and To. From is zero when the position does not say
-	// when it was, To when the service did not.
+	Position      Position // the expired position; everything before it was handled
+	Next          Position // where reading continues
+	// The records that may be lost arrived between From and To. From is zero when the position has
+	// no time, To when the service returned none.
 	From, To time.Time
-	Err      error // what the service said; nil when it went on with the oldest record by itself
+	Err      error // the service's error; nil if it skipped to the oldest record itself
 }
 
-// ReadingChanged is what [Events].ReadingChanged gets.
+// ReadingChanged is the argument of [Events].ReadingChanged.
 type ReadingChanged struct {
 	Time          time.Time // when it happened
 	Stream, Shard string
-	Reading       Reading // from now on
-	Err           error   // why it is polled; nil when fan-out is back
+	Reading       Reading // how the shard is read from now on
+	Err           error   // why the shard is polled; nil when fan-out is back
 }
 
-// Stalled is what [Events].Stalled gets.
+// Stalled is the argument of [Events].Stalled.
 type Stalled struct {
 	Time          time.Time // when it happened
 	Stream, Shard string
 	Epoch         uint64
-	Stage         ShardState // what did not get on
+	Stage         ShardState // the stage that made no progress
 	Since         time.Time
-	Err           error // the last error of reading or of the handler, if there was one
-	// Abandoned: the handler has ignored the end of its context, which was at Since. It goes on,
-	// but its lease is given up.
+	Err           error // the last error of reading or of the handler, if any
+	// Abandoned is set if the handler ignored the end of its context, which ended at Since. The
+	// handler still runs, but its lease is released.
 	Abandoned bool
 }
 
-// StoreFailed is what [Events].StoreFailed gets.
+// StoreFailed is the argument of [Events].StoreFailed.
 type StoreFailed struct {
 	Time  time.Time // when it happened
 	Op    StoreOp
@@ -235,42 +279,43 @@ type StoreFailed struct {
 	Since time.Time // when the outage began
 }
 
-// Read is what [Events].Read gets, about a page, or a part of a large one.
+// Read is the argument of [Events].Read. It describes a page, or a part of a large one.
 type Read struct {
 	Time          time.Time // when it happened
 	Stream, Shard string
-	Records       int // as read: an aggregate counts as one
-	Bytes         int // of data and keys
-	// from the call until this was there, all the parts before it included; 0 by fan-out
+	Records       int // number of records as read: an aggregate counts as one
+	Bytes         int // size of data and keys
+	// Took is the time from the call until this part had arrived, including all parts before it. It
+	// is 0 with fan-out.
 	Took   time.Duration
 	Behind time.Duration // see [Batch]
-	End    bool          // the shard has ended with it
+	End    bool          // whether the shard ends with this read
 }
 
-// BatchBegins is what [Events].BatchBegins gets.
+// BatchBegins is the argument of [Events].BatchBegins.
 type BatchBegins struct {
 	Time          time.Time // when it happened
 	Stream, Shard string
-	Records       int // that are not done
+	Records       int // number of records that are not done
 	Attempt       int // see [Batch]
 }
 
-// CheckpointSaved is what [Events].CheckpointSaved gets.
+// CheckpointSaved is the argument of [Events].CheckpointSaved.
 type CheckpointSaved struct {
 	Time          time.Time // when it happened
 	Stream, Shard string
 	Epoch         uint64
-	At            Position // everything before is done
-	// the beat that it came with, until the store had answered; what shards save together takes as
-	// long for each
+	At            Position // everything before this position is done
+	// Took is the time that the heartbeat with this checkpoint took until the store answered.
+	// Shards that save together have the same value.
 	Took time.Duration
 }
 
-// Leading is what [Events].Leading gets.
+// Leading is the argument of [Events].Leading.
 type Leading struct {
 	Time  time.Time // when it happened
-	Leads bool      // from now on
-	Term  uint64    // of leading: the number of changes of the leader
+	Leads bool      // whether this worker leads from now on
+	Term  uint64    // the number of changes of the leader
 }
 
 // EndReason is why a term ended.
@@ -278,10 +323,10 @@ type EndReason uint8
 
 // The reasons why a term ends.
 const (
-	// the lease was moved, or could not be trusted any more
+	// The lease was moved, or was no longer trusted.
 	EndLost      = EndReason(group.EndLost)
 	EndFinished  = EndReason(group.EndFinished)  // the shard was read to its end
-	EndHandedOff = EndReason(group.EndHandedOff) // another worker is to have the lease
+	EndHandedOff = EndReason(group.EndHandedOff) // another worker gets the lease
 	EndStopped   = EndReason(group.EndStopped)   // Run stops
 	EndStalled   = EndReason(group.EndStalled)   // the shard made no progress here
 )
@@ -289,16 +334,16 @@ const (
 // String returns "lost", "finished", "handed off", "stopped" or "stalled".
 func (r EndReason) String() string { return group.EndReason(r).String() }
 
-// StoreOp is what a worker asked of its store, or of the service for the application.
+// StoreOp is an operation that a worker requested from its store, or from the service.
 type StoreOp string
 
-// The operations that [StoreFailed] tells of.
+// The operations that [StoreFailed] reports.
 const (
 	OpBeat    StoreOp = "beat"
 	OpView    StoreOp = "view"
 	OpApply   StoreOp = "apply"
 	OpLead    StoreOp = "lead"
 	OpLeave   StoreOp = "leave"
-	OpList    StoreOp = "list"    // of a stream's shards
+	OpList    StoreOp = "list"    // listing the shards of a stream
 	OpStreams StoreOp = "streams" // Options.StreamsFunc
 )

@@ -177,7 +177,7 @@ func (l *logLines) String() string {
 	return l.b.String()
 }
 
-// What happens to a shard is told in order, with its time, and the details of it.
+// The events of a shard arrive in order, with their times and details.
 func TestEventsOfAShardAreToldInOrder(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		var got []string
@@ -222,8 +222,8 @@ func TestEventsOfAShardAreToldInOrder(t *testing.T) {
 	})
 }
 
-// Reads that fail again and again are told once when that has lasted, and once when it is over;
-// many shards are summed up.
+// Reads that fail repeatedly are logged once when they have failed for a while, and once when they
+// succeed again; many shards are summed up.
 func TestReadsThatFailForLongAreToldOnce(t *testing.T) {
 	const shards = 40
 	bubble(t, shards, func(t *testing.T, srv *kinesistest.Server) {
@@ -279,7 +279,7 @@ func (s silentFarewell) Leave(context.Context, string, lease.Report) error {
 	return errors.New("no connection")
 }
 
-// The end of a lease is told also when the store never learned of it.
+// The end of a lease is reported even if the store never received it.
 func TestTheEndOfALeaseIsToldWithoutTheStore(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, srv *kinesistest.Server) {
 		ended := 0

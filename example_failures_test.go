@@ -12,7 +12,7 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// A record that fails three times is put aside, and the shard goes on behind it.
+// A record that fails three times is put aside, and the shard continues after it.
 func ExampleBatch_Done() {
 	srv := kinesistest.NewServer(example{})
 	defer srv.Close()
@@ -66,7 +66,7 @@ func ExampleRecord_ID() {
 	})
 }
 
-// Hooks are told what happens, and Counts has exact totals.
+// Hooks receive the events, and Counts has exact totals.
 func ExampleEvents() {
 	srv := kinesistest.NewServer(example{})
 	defer srv.Close()

@@ -13,8 +13,8 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// An order that can never be served is given up at once, and one that fails after three attempts.
-// Their letters have all of them.
+// An order that can never be served is given up at once; another is given up after three failed
+// attempts. Both become dead letters.
 func ExampleGiveUp() {
 	srv := kinesistest.NewServer(example{})
 	defer srv.Close()
@@ -65,7 +65,7 @@ func ExampleGiveUp() {
 	// served: two teas
 }
 
-// A handler of batches says at which record it failed. What is before it is done.
+// A batch handler returns the record at which it failed. The records before it are done.
 func ExampleFailedAt() {
 	_ = weir.HandlerFunc(func(ctx context.Context, b *weir.Batch) error {
 		for _, r := range b.Records {

@@ -109,7 +109,7 @@ func ExampleRecordFunc() {
 	// try 3: a croissant
 }
 
-// A sink that keeps its own position: reading begins there, whatever the checkpoint says.
+// A sink that stores its position: reading begins there, and the checkpoint does not count.
 func ExampleConsumer_RunShards() {
 	srv := kinesistest.NewServer(example{})
 	defer srv.Close()
@@ -117,7 +117,7 @@ func ExampleConsumer_RunShards() {
 	for _, order := range []string{"one espresso", "a croissant", "two teas"} {
 		srv.Put("orders", "customer-7", []byte(order))
 	}
-	// What a database would hold: this much was applied, in the transaction of its effect.
+	// The position that a database would store in the transaction of the effect.
 	applied, _ := shard.After(srv.Records("orders")[0].SequenceNumber)
 
 	c, err := weir.New(srv.Client(), memstore.New(), weir.Options{Stream: "orders", App: "billing", Logger: quiet})

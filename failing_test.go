@@ -17,7 +17,7 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// troublesOf are what the only worker of an application says with its beats.
+// troublesOf returns the troubles in the heartbeat of the application's only worker.
 func troublesOf(t *testing.T, store lease.Store) []lease.Trouble {
 	t.Helper()
 	v, err := store.View(t.Context(), "app", "")
@@ -27,8 +27,8 @@ func troublesOf(t *testing.T, store lease.Store) []lease.Trouble {
 	return v.Workers[0].Troubles
 }
 
-// Whoever looks at the store learns at which record a handler fails, why that is not given up, that
-// letters cannot be put, and what was given up lately; and nothing once all is well.
+// The store shows the record at which a handler fails, why it is not given up, that dead letters
+// cannot be put, and recently given-up records. It shows nothing once all is well.
 func TestAWorkerTellsAtWhatItsHandlerFails(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		box := &letterbox{fail: func(put int) error {
@@ -84,7 +84,8 @@ func TestAWorkerTellsAtWhatItsHandlerFails(t *testing.T) {
 	})
 }
 
-// A handler that does not say where it fails: it is one of so many, until it is alone.
+// If the handler does not name the failed record, the trouble counts the candidates until one is
+// left.
 func TestAWorkerTellsHowManyItsHandlerFailsAt(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		for i := range 5 {
@@ -104,8 +105,8 @@ func TestAWorkerTellsHowManyItsHandlerFailsAt(t *testing.T) {
 	})
 }
 
-// What was given up does not displace what is wrong now, and is in one trouble with it where both
-// are of one shard.
+// A report of given-up records does not displace a current problem. Both are one trouble if they
+// concern the same shard.
 func TestRecordsGivenUpAreToldBesideOtherTroubles(t *testing.T) {
 	bubble(t, 4, func(t *testing.T, srv *kinesistest.Server) {
 		const first, second = "shardId-000000000000", "shardId-000000000001"

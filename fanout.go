@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 
@@ -12,7 +11,6 @@ import (
 	"github.com/weir-go/weir/internal/polling"
 	"github.com/weir-go/weir/internal/source"
 	"github.com/weir-go/weir/internal/streams"
-	"github.com/weir-go/weir/lease"
 )
 
 // Reading chooses how records come from the service.
@@ -22,20 +20,21 @@ const (
 	// Polling asks for records. Every application that polls a stream shares its shards' five reads
 	// and 2 MiB a second. The default.
 	Polling Reading = iota
-	// FanOut has records pushed, by a registered consumer (enhanced fan-out): 2 MiB a second from
-	// each shard for this application alone, as soon as they are there. AWS bills a consumer by the
-	// shard and hour until it is removed: by [Options].RemoveFanOut, or by `weir fanout remove`;
-	// `weir fanout list` shows what is registered. A stream has 20 consumers, or 50.
+	// FanOut reads through a registered consumer, to which the service pushes records (enhanced
+	// fan-out): 2 MiB a second from each shard for this application alone, as soon as they arrive.
+	// AWS bills a consumer by the shard and hour until it is deregistered, by
+	// [Options].RemoveFanOut or by `weir fanout remove`; `weir fanout list` shows what is
+	// registered. A stream has 20 consumers, or 50.
 	//
-	// Subscriptions have connections of their own, made as the client's HTTP client makes them:
-	// over HTTP/2 if its transport can speak that, without its timeout for whole calls, because a
+	// Subscriptions use separate connections, made as the client's HTTP client makes them: over
+	// HTTP/2 if its transport supports that, without its timeout for whole calls, because a
 	// subscription lasts five minutes, and without its limit of connections. An HTTP client that is
-	// neither the SDK's nor an *http.Client is used as it is. Besides Options.MaxMemory up to 256
-	// KiB of each subscription may wait in HTTP/2's buffers while its handler is busy.
+	// neither the SDK's nor an *http.Client is used unchanged. In addition to Options.MaxMemory, up
+	// to 256 KiB of each subscription may wait in HTTP/2's buffers while its handler is busy.
 	//
-	// While fan-out is not available, because it is refused, three subscriptions in a row failed,
-	// or there is no memory for what the service sends at a time, the shard is polled, and fan-out
-	// is tried again every minute; [Events].ReadingChanged tells.
+	// While fan-out is not available, the shard is polled, and fan-out is tried again every minute;
+	// [Events].ReadingChanged reports it. The reasons are: the service refuses it, three
+	// subscriptions in a row failed, or there is no memory for one message of the service.
 	FanOut
 )
 
@@ -77,19 +76,8 @@ func (o *Options) checkFanOutARNs(client *kinesis.Client, all []streams.Stream, 
 	}
 }
 
-// givenConsumers are the ARNs of Options.FanOutARNs by the names of their streams.
-func givenConsumers(arns []string) map[string]string {
-	given := make(map[string]string, len(arns))
-	for _, arn := range arns {
-		if of, err := streams.ParseConsumer(nil, arn); err == nil {
-			given[of.Name] = arn
-		}
-	}
-	return given
-}
-
-// pages is what a shard is read from, a polling.Feed or a fanout.Reader. One goroutine at a time
-// uses it, but for Status and Stop, which may be called at any time.
+// pages is the source of a shard's pages: a polling.Feed or a fanout.Reader. One goroutine at a
+// time uses it, except for Status and Stop, which may be called at any time.
 type pages interface {
 	// Next returns the next page. Its errors are ctx's cause, and ones that wrap source.ErrEmpty,
 	// streams.ErrNoShard or streams.ErrNoStream.
@@ -108,14 +96,7 @@ func (r *run) fanOutConsumers() *fanout.Consumers {
 	if r.opts.Reading != FanOut {
 		return nil
 	}
-	return &fanout.Consumers{
-		Client: r.client, Name: r.opts.FanOutName, Given: givenConsumers(r.opts.FanOutARNs),
-		Found: func(s streams.Stream, arn string, registered bool) {
-			if registered {
-				r.opts.Logger.Info("fan-out consumer registered; it costs money until it is removed", "stream", s.Name, "arn", arn)
-			}
-		},
-	}
+	return fanout.New(r.client, r.opts.FanOutName, r.opts.FanOutARNs, r.opts.Logger)
 }
 
 // checkConsumers fails if a consumer that was given by its ARN is surely of another stream: its
@@ -124,18 +105,18 @@ func (r *run) checkConsumers(ctx context.Context) error {
 	if len(r.opts.FanOutARNs) == 0 {
 		return nil
 	}
-	if err := r.consumers.CheckGiven(ctx, r.Consumer.streams); err != nil {
+	if err := r.consumers.CheckGiven(ctx, r.consumer.streams); err != nil {
 		return fmt.Errorf("weir: Options.FanOutARNs names a consumer that cannot be used: %w", err)
 	}
 	return nil
 }
 
-// pages is what l reads from by fan-out; poll is the same shard by polling.
+// pages returns the source of l with fan-out; poll reads the same shard by polling.
 func (r *run) pages(l *shardLoop, poll polling.Poll, consumers *fanout.Consumers) pages {
 	return &fanout.Reader{Poll: poll, Consumers: consumers, Share: r.budget.Share(), Changed: l.readingChanged}
 }
 
-// readingChanged tells once of each change, not of each failure.
+// readingChanged reports each change once, not each failure.
 func (l *shardLoop) readingChanged(why error) {
 	key := l.term.Lease.Key
 	e := ReadingChanged{Stream: key.Stream, Shard: key.Shard, Reading: FanOut, Err: why}
@@ -145,47 +126,26 @@ func (l *shardLoop) readingChanged(why error) {
 	} else {
 		l.repeated().Info("fan-out is back")
 	}
-	if f := l.in.tell.ReadingChanged; f != nil {
-		f(e)
-	}
+	emit(l.in, l.in.opts.Events.ReadingChanged, e)
 }
-
-// removeWithin bounds what a worker does for Options.RemoveFanOut once it has left.
-const removeWithin = 10 * time.Second
 
 // removeConsumers removes the consumer from the streams of the run, which has left the application,
 // unless another worker lives.
 func (r *run) removeConsumers(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeWithin)
-	defer cancel()
-	logger := r.opts.Logger.With("consumer", r.opts.FanOutName)
-	v, err := r.store.View(ctx, r.opts.App, "")
-	if err != nil {
-		logger.Warn("the fan-out consumer stays registered and goes on costing money: the store does not say whether another worker lives", "err", err)
-		return
-	}
-	if n := living(v); n > 0 {
-		logger.Info("the fan-out consumer stays registered for the other workers", "workers", n)
-		return
-	}
 	var all []streams.Stream
 	for _, name := range r.streams.Names() {
 		all = append(all, r.streams.Stream(name))
 	}
-	err = r.consumers.RemoveAll(ctx, all, func(s streams.Stream, arn string) {
-		logger.Info("fan-out consumer removed: the last worker has stopped", "stream", s.Name, "arn", arn)
-	})
-	if err != nil {
-		logger.Error("a fan-out consumer was not removed and goes on costing money until somebody removes it", "err", err)
-	}
+	r.consumers.RemoveLast(ctx, all, r.living)
 }
 
-// living counts the sessions that nobody has ended.
-func living(v lease.View) (n int) {
+// living counts the sessions that no worker has ended.
+func (r *run) living(ctx context.Context) (n int, err error) {
+	v, err := r.store.View(ctx, r.opts.App, "")
 	for _, w := range v.Workers {
 		if !w.Ended {
 			n++
 		}
 	}
-	return n
+	return n, err
 }

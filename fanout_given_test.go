@@ -41,7 +41,7 @@ func TestFanOutByAGivenARN(t *testing.T) {
 	})
 }
 
-// Whoever was given a consumer may be allowed to subscribe by it and nothing more.
+// A worker with a given consumer may have the permission to subscribe and no other permission.
 func TestFanOutByAGivenARNWithoutMorePermissions(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		arn := srv.RegisterConsumer("s", "theirs")
@@ -135,7 +135,7 @@ func TestTheLastWorkerRemovesTheConsumer(t *testing.T) {
 		if names := consumersOf(t, srv); len(names) != 0 {
 			t.Errorf("after the last: %q", names)
 		}
-		third := start(t, srv.Client(), store, opts, s.handle) // which begins anew
+		third := start(t, srv.Client(), store, opts, s.handle) // which starts over
 		fill(srv, s, 20, 3)
 		until(t, "everything handled", time.Minute, func() bool { return s.missing() == 0 })
 		if err := third(); err != nil {
@@ -183,7 +183,7 @@ func TestAWorkerThatStartsWhileTheConsumerIsRemoved(t *testing.T) {
 	})
 }
 
-// While the store does not say who lives, the consumer stays.
+// While the store does not return which workers live, the consumer stays.
 func TestTheConsumerStaysWhenTheStoreIsSilent(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		s := newSink(t)

@@ -12,7 +12,7 @@ import (
 )
 
 // A shard that is polled because fan-out is refused is not in trouble: its status is that of
-// polling, and nobody probes what could be wrong.
+// polling, and no worker probes other shards.
 func TestTheStatusWhileFanOutIsRefused(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		refuse := func(code string) func(*kinesistest.Call) kinesistest.Fault {
@@ -62,7 +62,7 @@ func TestTheStatusWhileFanOutIsRefused(t *testing.T) {
 	})
 }
 
-// Shards of a stream that was deleted ask for it less and less, and go on at most some seconds
+// Shards of a deleted stream request it at growing intervals, and continue at most some seconds
 // after it is back.
 func TestADeletedStreamIsNoStorm(t *testing.T) {
 	for _, reading := range []weir.Reading{weir.Polling, weir.FanOut} {

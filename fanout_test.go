@@ -116,8 +116,8 @@ func TestFanOutFailover(t *testing.T) {
 	}
 }
 
-// Where fan-out is refused the shards are polled, told once; and fan-out is back after a minute or
-// so once it is allowed.
+// If fan-out is refused the shards are polled, which is reported once. Fan-out is back about a
+// minute after it is allowed.
 func TestFanOutIsRefusedAndThenAllowed(t *testing.T) {
 	for action, code := range map[string]string{
 		"RegisterStreamConsumer": "LimitExceededException",
@@ -213,8 +213,8 @@ func TestFanOutWithASlowHandler(t *testing.T) {
 	})
 }
 
-// Who leaves a handler behind leaves no subscription behind, whose place the next owner's would
-// have to take.
+// A worker that abandons a handler leaves no subscription, which the next owner would have to
+// replace.
 func TestAnAbandonedHandlerKeepsNoSubscription(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		entered, hang := make(chan struct{}), make(chan struct{})

@@ -100,9 +100,9 @@ func (l *shardLoop) tellFiltered(f *batch.Filter) {
 	}
 	l.in.counted.recordsFiltered.Add(uint64(dropped))
 	l.in.counted.recordsNotJSON.Add(uint64(f.NotJSON))
-	if tell := l.in.tell.Filtered; tell != nil {
-		tell(Filtered{Stream: l.term.Lease.Stream, Shard: l.term.Lease.Shard, Dropped: f.Dropped, NotJSON: f.NotJSON})
-	}
+	emit(l.in, l.in.opts.Events.Filtered, Filtered{
+		Stream: l.term.Lease.Stream, Shard: l.term.Lease.Shard, Dropped: f.Dropped, NotJSON: f.NotJSON,
+	})
 }
 
 // filteredTimeout bounds looking for a record that passes, in what a sink has not of a shard: all

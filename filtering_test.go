@@ -87,7 +87,7 @@ var filteredWays = map[string]func(t *testing.T, srv *kinesistest.Server, store 
 	},
 }
 
-// everyWay runs f for each of them.
+// everyWay runs f for each way to read.
 func everyWay(t *testing.T, f func(t *testing.T, srv *kinesistest.Server, begin func(*memstore.Store, weir.Options, *collector) (stop func() error))) {
 	for name, way := range filteredWays {
 		t.Run(name, func(t *testing.T) {
@@ -182,7 +182,8 @@ func TestAggregatesAreSplitBeforeTheyAreFiltered(t *testing.T) {
 	})
 }
 
-// What a function that pulls has not done is not passed because what follows was dropped.
+// The checkpoint does not pass pulled records that are not done when the records after them are
+// dropped.
 func TestWhatIsDroppedIsNotPassedBeforeWhatIsPulled(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		srv.Put("s", "key", kept(1))
@@ -399,7 +400,7 @@ func TestWhatIsPulledCannotBeGivenUp(t *testing.T) {
 	})
 }
 
-// A sink that keeps no ends of shards is not behind in one of which it lacks only what was dropped.
+// A sink that does not store the ends of shards is not behind if it lacks only dropped records.
 func TestASinkIsNotBehindBecauseOfWhatIsDropped(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		srv.Put("s", "key", kept(1))

@@ -178,9 +178,7 @@ func (l *shardLoop) tellWaits(d *handover, v failure.Verdict) {
 		why = "that would be too many a minute"
 	}
 	l.repeated().Warn("a record is not given up yet; it is handled again meanwhile", "seq", l.term.At(), "reason", v.Reason, "why", why)
-	if f := l.in.tell.GiveUpHeld; f != nil {
-		f(GiveUpHeld{Stream: d.From.Stream, Shard: d.From.Shard, Records: v.Records, Reason: v.Reason, Why: why})
-	}
+	emit(l.in, l.in.opts.Events.GiveUpHeld, GiveUpHeld{Stream: d.From.Stream, Shard: d.From.Shard, Records: v.Records, Reason: v.Reason, Why: why})
 }
 
 // lettersFailed tells that letters could not be put.
@@ -189,9 +187,7 @@ func (l *shardLoop) lettersFailed(d *handover, letters []deadletter.Letter, err 
 		"records", len(letters), "first", letters[0].ID, "attempt", attempt, "next", pause.Round(time.Millisecond), "err", err)
 	d.enter(ShardRetrying, attempt, err)
 	l.failsHere(d, true)
-	if f := l.in.tell.LettersFailed; f != nil {
-		f(LettersFailed{Stream: d.From.Stream, Shard: d.From.Shard, Records: len(letters), Err: err, Attempt: attempt, Next: pause})
-	}
+	emit(l.in, l.in.opts.Events.LettersFailed, LettersFailed{Stream: d.From.Stream, Shard: d.From.Shard, Records: len(letters), Err: err, Attempt: attempt, Next: pause})
 }
 
 // tellGivenUp tells that records were given up.
@@ -199,11 +195,9 @@ func (l *shardLoop) tellGivenUp(d *handover, v failure.Verdict, letters []deadle
 	l.log().Error("gave up; letters keep the records, and the shard goes on", "records", len(letters), "first", letters[0].ID,
 		"reason", v.Reason, "attempts", letters[0].Attempts, "err", letters[0].Error)
 	l.in.gaveUp.Note(l.term.Lease.Key, len(letters), letters[len(letters)-1].Position, letters[0].Error, time.Now())
-	if f := l.in.tell.GivenUp; f != nil {
-		f(GivenUp{
-			Stream: d.From.Stream, Shard: d.From.Shard, Records: len(letters), First: letters[0].RecordID(), Reason: v.Reason, Attempts: letters[0].Attempts, Err: err,
-		})
-	}
+	emit(l.in, l.in.opts.Events.GivenUp, GivenUp{
+		Stream: d.From.Stream, Shard: d.From.Shard, Records: len(letters), First: letters[0].RecordID(), Reason: v.Reason, Attempts: letters[0].Attempts, Err: err,
+	})
 }
 
 // failsHere notes at what the handler fails, for those who look at the shard. letters says that the

@@ -11,7 +11,7 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// A shard that left the stream while nobody read it is said to be lost, and its children are read.
+// A shard that left the stream unread is reported as lost, and its children are read.
 func TestTheChildrenOfAShardThatIsGoneAreRead(t *testing.T) {
 	for _, reading := range []weir.Reading{weir.Polling, weir.FanOut} {
 		t.Run(reading.String(), func(t *testing.T) {
@@ -43,8 +43,8 @@ func TestTheChildrenOfAShardThatIsGoneAreRead(t *testing.T) {
 	}
 }
 
-// Who finds that shards have left has just listed the stream: their child does not wait until the
-// leader's listing has come, which takes its time.
+// The worker that finds that shards have left has just listed the stream: their child does not wait
+// for the leader's listing, which takes time.
 func TestTheChildOfShardsThatAreGoneWaitsForNoListing(t *testing.T) {
 	for _, reading := range []weir.Reading{weir.Polling, weir.FanOut} {
 		t.Run(reading.String(), func(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// Only a guarded value holds the user's store: no other field that a run can reach has the type of
+// Only a guarded.Store holds the user's store: no other field that a run can reach has the type of
 // a store.
 func TestARunReachesItsStoreOnlyThroughTheGuard(t *testing.T) {
 	t.Parallel()
@@ -19,7 +19,7 @@ func TestARunReachesItsStoreOnlyThroughTheGuard(t *testing.T) {
 	walk = func(of reflect.Type, path string) {
 		switch {
 		case of == store || of == historian:
-			if !strings.Contains(path, "guarded.") {
+			if !strings.Contains(path, "/guarded Store.") {
 				t.Errorf("%s is a store without a guard", path)
 			}
 			guards++
@@ -40,7 +40,7 @@ func TestARunReachesItsStoreOnlyThroughTheGuard(t *testing.T) {
 			}
 			for i := range of.NumField() {
 				f := of.Field(i)
-				walk(f.Type, path+" "+of.Name()+"."+f.Name)
+				walk(f.Type, path+" "+of.PkgPath()+" "+of.Name()+"."+f.Name)
 			}
 		}
 	}

@@ -1,12 +1,11 @@
 package weir
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
-	"maps"
 	"net/http"
 	"path"
-	"slices"
 	"time"
 
 	"github.com/weir-go/weir/health"
@@ -20,15 +19,14 @@ import (
 // the store or of the service, while a handler fails or is slow, and before Run. It is cheap and
 // may be called at any time, as may Ready.
 func (c *Consumer) Live() error {
-	now := time.Now()
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	now, times := time.Now(), c.opts.times()
+	workers, returned := c.workers()
 	var all []error
-	if len(c.runs) == 0 && c.returned {
+	if len(workers) == 0 && returned {
 		all = append(all, errors.New("Run has returned"))
 	}
-	for r := range c.runs {
-		all = append(all, r.stands().Dead(now, c.opts.times())...)
+	for i := range workers {
+		all = append(all, workers[i].Dead(now, times)...)
 	}
 	return errors.Join(all...)
 }
@@ -37,42 +35,85 @@ func (c *Consumer) Live() error {
 // the store has answered within Options.FailoverAfter, and, if this worker leads, it has not failed
 // for a minute to list the shards of any stream. Otherwise the error says what is missing.
 func (c *Consumer) Ready() error {
-	now := time.Now()
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	now, times := time.Now(), c.opts.times()
+	workers, _ := c.workers()
 	var all []error
-	if len(c.runs) == 0 {
+	if len(workers) == 0 {
 		all = append(all, errors.New("Run was not called, or has returned"))
 	}
-	for r := range c.runs {
-		all = append(all, r.stands().Unready(now, c.opts.times())...)
+	for i := range workers {
+		all = append(all, workers[i].Unready(now, times)...)
 	}
 	return errors.Join(all...)
+}
+
+// workers returns the state of the runs that have not returned, and whether any has returned.
+func (c *Consumer) workers() (all []supervise.Worker, returned bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for r := range c.runs {
+		if w, runs := r.stands(); runs {
+			all = append(all, w)
+		}
+	}
+	return all, c.returned
 }
 
 // StoreAnswered is when the store was last known to answer: when the last of this worker's beats
 // that it has answered was sent. It is the zero time before the first one, and when Run has
 // returned. It may be called at any time.
-func (c *Consumer) StoreAnswered() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	var last time.Time
-	for r := range c.runs {
-		if r.answered.After(last) {
-			last = r.answered
+func (c *Consumer) StoreAnswered() (last time.Time) {
+	workers, _ := c.workers()
+	for i := range workers {
+		if workers[i].Answered.After(last) {
+			last = workers[i].Answered
 		}
 	}
 	return last
 }
 
+// Judge returns a verdict on each shard that this consumer holds, the worst first, and one sentence
+// on all of them together. It uses the rules of package health, as the command, the exporter and
+// the page do. Lags and stages are known at once. Whether a lag falls, and how long a shard has
+// stood still, takes several observations over some minutes, and each call of Judge is one: let
+// metrics or probes call it regularly. It does not report that a shard is close to the end of
+// retention, because a consumer does not request the retention of a stream. It may be called
+// concurrently.
+func (c *Consumer) Judge() (health.Application, []health.Named) {
+	now, shards := time.Now(), c.Shards()
+	all := make([]supervise.Observed, 0, len(shards))
+	for i := range shards {
+		if s := &shards[i]; s.State != ShardAbandoned { // it may be another worker's
+			all = append(all, supervise.Observed{
+				Key: lease.Key{Stream: s.Stream, Shard: s.Shard}, Epoch: s.Epoch, Observation: s.observation(c.opts.Worker, now),
+			})
+		}
+	}
+	return c.judge.Judge(all, now)
+}
+
+// observation returns the current observation of a shard.
+func (s *ShardStatus) observation(worker string, now time.Time) health.Observation {
+	o := health.Observation{
+		At: now, Handled: s.At, Saved: s.Saved, ReadLag: s.ReadLag, HandledLag: s.HandledLag, SavedLag: s.SavedLag,
+		Owner: cmp.Or(worker, "this worker"), Stage: string(s.State), Since: s.Since, Attempts: s.Attempt, Held: s.Held, Expired: s.Expired,
+	}
+	if s.Err != nil {
+		o.Err = s.Err.Error()
+	}
+	return o
+}
+
 // Health serves [Consumer.Live] under paths that end in /livez and [Consumer.Ready] under those
-// that end in /readyz: 200 or 503, and as JSON whether it is ok, the reasons why not, how many
-// shards are held, and how they stand, see [Consumer.Judge]: the state of the worst, and a
-// sentence. That changes nothing of the status: a restart mends no lag. GET and HEAD only. Reasons
-// and sentence name streams, shards, stages and times, nothing else.
-// Other paths get 404, other methods 405. On a connection to a loopback address a Host that is a
+// that end in /readyz. The status is 200 or 503. The JSON body has whether it is ok, the reasons if
+// not, the number of held shards, and the verdict of [Consumer.Judge]: the state of the worst
+// shard, and a sentence. The verdict does not change the status, because a restart does not fix
+// lag. Only GET and HEAD are served. Reasons and sentence contain streams, shards, stages and
+// times, nothing else.
+//
+// Other paths get 404, other methods 405. On a connection to a loopback address, a Host that is a
 // name other than localhost gets 403: a page in a browser may have pointed that name at this
-// machine. Nothing of a request is in an answer.
+// machine. The answer contains nothing from the request.
 func (c *Consumer) Health() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		if !hostcheck.Allows(req) {
@@ -94,9 +135,7 @@ func (c *Consumer) Health() http.Handler {
 			http.Error(w, "only GET and HEAD", http.StatusMethodNotAllowed)
 			return
 		}
-		c.mu.Lock()
-		answer := healthAnswer{OK: true, Reasons: []string{}, Shards: len(c.loops)}
-		c.mu.Unlock()
+		answer := healthAnswer{OK: true, Reasons: []string{}, Shards: len(c.running())}
 		answer.State, answer.Sentence = c.stand()
 		status := http.StatusOK
 		if err := check(); err != nil {
@@ -111,7 +150,7 @@ func (c *Consumer) Health() http.Handler {
 		w.Header().Set("Cache-Control", "no-store")
 		w.WriteHeader(status)
 		if req.Method == http.MethodGet {
-			_, _ = w.Write(append(body, '\n')) // who asked may have left
+			_, _ = w.Write(append(body, '\n')) // the caller may have left
 		}
 	})
 }
@@ -146,44 +185,4 @@ func reasons(err error) []string {
 		all = append(all, e.Error())
 	}
 	return all
-}
-
-// stands is how the worker stands. It is called with the consumer's lock.
-func (r *run) stands() *supervise.Worker {
-	w := supervise.Worker{Looked: r.looked, Answered: r.answered, Stopping: r.stopping, Abandoned: make(map[lease.Key]time.Time, len(r.abandoned)), Unlisted: maps.Clone(r.unlisted)}
-	maps.DeleteFunc(w.Unlisted, func(name string, _ time.Time) bool { return !slices.Contains(r.streams.Names(), name) })
-	for key, l := range r.abandoned {
-		w.Abandoned[key] = l.endedAt().Time()
-	}
-	return &w
-}
-
-// register notes that r runs.
-func (r *run) register() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.runs[r] = struct{}{}
-}
-
-// unregister notes that r does not run any more.
-func (r *run) unregister() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.runs, r)
-	r.returned = true
-}
-
-// isStopping reports whether the stop has begun.
-func (r *run) isStopping() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return !r.stopping.IsZero()
-}
-
-// rests notes that the beat loop has ended.
-func (r *run) rests() {
-	r.Stopping()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.looked = time.Time{}
 }

@@ -133,7 +133,7 @@ func TestHealthIsForReading(t *testing.T) {
 	}
 }
 
-// Over a loopback address it answers to what cannot be somebody else's name.
+// Over a loopback address it accepts only names that no third party can own.
 func TestHealthOverLoopbackAnswersToNoNames(t *testing.T) {
 	c, err := weir.New(kinesis.New(kinesis.Options{}), memstore.New(), weir.Options{App: "app", Stream: "s"})
 	if err != nil {
@@ -176,7 +176,7 @@ func TestHealthOverLoopbackAnswersToNoNames(t *testing.T) {
 	}
 }
 
-// net/http tells the handler where a connection came to.
+// net/http passes the handler the local address of a connection.
 func TestHealthBehindAServerRefusesNames(t *testing.T) {
 	c, err := weir.New(kinesis.New(kinesis.Options{}), memstore.New(), weir.Options{App: "app", Stream: "s"})
 	if err != nil {

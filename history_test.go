@@ -88,15 +88,16 @@ func TestOwnersReportHowTheirShardsStand(t *testing.T) {
 	})
 }
 
-// What is reported of throttles grows with what they do to reading. Their number does not: where
-// all reads are throttled there are fewer of them, since each is waited for longer.
+// The reported throttling grows with the time that reading waited. The number of throttles does
+// not: if all reads are throttled there are fewer of them, since each is followed by a longer
+// pause.
 func TestOwnersReportForHowLongThrottlesHeldReadingUp(t *testing.T) {
 	const throttled = "ProvisionedThroughputExceededException"
 	for _, c := range []struct {
 		name, action, code string
 		reading            weir.Reading
-		fails              func(n int) bool // the call of that number
-		least, most        int              // in a minute, of which the first and the last are not whole
+		fails              func(n int) bool // in a minute; the first and last are incomplete
+		least, most        int              // in a minute; the first and the last minute are incomplete
 		marks              history.Marks
 	}{
 		{"no read", "GetRecords", throttled, weir.Polling, func(int) bool { return false }, 0, 0, 0},
@@ -144,7 +145,7 @@ func TestOwnersReportForHowLongThrottlesHeldReadingUp(t *testing.T) {
 	}
 }
 
-// A subscription that Kinesis refuses because of its limits is waited for, and told as a throttle.
+// A subscription that Kinesis refuses because of its limits is retried, and reported as a throttle.
 func TestOwnersReportThatSubscribingWasThrottled(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		srv.Control("SubscribeToShard", func(call *kinesistest.Call) kinesistest.Fault {

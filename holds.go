@@ -8,10 +8,10 @@ import (
 )
 
 const (
-	// holdTold is how long a checkpoint has to be held for a worker to say so with its beats.
+	// holdTold is the age from which heartbeats report that a checkpoint is held.
 	holdTold = 30 * time.Second
-	// holdsByShard is how many of them it names. More would make each beat larger, for what goes on
-	// for as long as the worker runs.
+	// holdsByShard is how many held shards heartbeats list by name. More would make each heartbeat
+	// larger for as long as the worker runs.
 	holdsByShard = 5
 )
 
@@ -21,11 +21,11 @@ type hold struct {
 	since mono.Time
 }
 
-// Hold says that the shard's checkpoint is kept where it is on purpose, from now on, and why, such
-// as "by an open window"; "" says that it is not any more. It changes nothing but what
-// [Consumer.Shards] and, after a while, the store tell of the shard, so that people do not take it
-// for stuck. A hold ends with the call of Pull that got the Shard; later calls of Hold have no
-// effect. It may be called by several goroutines at a time.
+// Hold reports that the shard's checkpoint is kept in place on purpose from now on, and why, such
+// as "by an open window". "" reports that it is not held any more. Hold affects only the reports
+// about the shard, of [Consumer.Shards] and, after a while, of the store, so that operators do not
+// take it for stuck. A hold ends with the call of Pull that got the Shard; later calls of Hold have
+// no effect. Hold may be called concurrently.
 func (s *Shard) Hold(why string) { s.pull.hold(why) }
 
 func (p *puller) hold(why string) {
@@ -70,8 +70,8 @@ func (r *run) holdsOf(loops []*shardLoop) (all holds) {
 	return all
 }
 
-// tell adds what is held on purpose to what is not well, behind it: shard by shard while they are
-// few, else in one sum. A shard that is not well is left out.
+// tell appends the holds to troubles: one entry for each shard while they are few, otherwise one
+// sum. A shard that is already in troubles is left out.
 func (h holds) tell(troubles []lease.Trouble, now time.Time) []lease.Trouble {
 	if len(h) == 0 {
 		return troubles

@@ -9,7 +9,7 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// What is held on purpose is told behind what is not well, and not of a shard that is not well.
+// Held checkpoints are listed after troubles, and not for a shard that is in trouble.
 func TestHeldCheckpointsAreTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		key := func(n int) lease.Key { return lease.Key{Stream: "s", Shard: string(rune('a' + n))} }

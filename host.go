@@ -21,101 +21,57 @@ func (r *run) Read(t *group.Term) error {
 	return l.run()
 }
 
-// List lists a stream for the leader; with a start, for an application that has not seen the
-// stream.
+// List lists a stream for the leader. start is set for an application that has not seen the stream.
 func (r *run) List(ctx context.Context, name string, start Position) (group.Listing, error) {
 	listing, err := r.catalog.List(ctx, r.streams.Stream(name), start)
-	r.listed(name, err, time.Now())
+	r.standing.listed(name, err, time.Now())
 	if errors.Is(err, streams.ErrNoStream) {
 		err = fmt.Errorf("stream %s: %w", name, errors.Join(group.ErrNoStream, err))
 	}
 	return group.Listing(listing), err
 }
 
-// listed notes the outcome of listing a stream.
-func (r *run) listed(name string, err error, now time.Time) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	switch _, fails := r.unlisted[name]; {
-	case err == nil:
-		delete(r.unlisted, name)
-	case !fails && !errors.Is(err, context.Canceled):
-		if r.unlisted == nil {
-			r.unlisted = map[string]time.Time{}
-		}
-		r.unlisted[name] = now
-	}
-}
-
-// LeaseTaken tells that a term has begun.
+// LeaseTaken reports that a term has begun.
 func (r *run) LeaseTaken(t *group.Term) {
 	r.counted.leasesTaken.Add(1)
-	r.sampler.mark(t.Lease.Key, history.Began)
+	r.sampler.Mark(t.Lease.Key, history.Began)
 	r.opts.Logger.Info("lease taken", "stream", t.Lease.Stream, "shard", t.Lease.Shard, "epoch", t.Lease.Epoch, "seq", t.Lease.Position)
-	if f := r.tell.LeaseTaken; f != nil {
-		f(LeaseTaken{Stream: t.Lease.Stream, Shard: t.Lease.Shard, Epoch: t.Lease.Epoch, From: t.Lease.Position})
-	}
+	emit(r, r.opts.Events.LeaseTaken, LeaseTaken{Stream: t.Lease.Stream, Shard: t.Lease.Shard, Epoch: t.Lease.Epoch, From: t.Lease.Position})
 }
 
-// LeaseEnded tells that a term has ended.
+// LeaseEnded reports that a term has ended.
 func (r *run) LeaseEnded(t *group.Term, why group.EndReason) {
 	r.counted.leasesEnded.Add(1)
-	r.sampler.ended(t, why)
+	r.sampler.Ended(t.Lease.Key, t.At(), why)
 	if why == group.EndLost {
 		r.counted.leasesLost.Add(1)
 	}
 	r.opts.Logger.Info("lease ended", "stream", t.Lease.Stream, "shard", t.Lease.Shard, "epoch", t.Lease.Epoch, "seq", t.At(), "reason", why.String())
-	if f := r.tell.LeaseEnded; f != nil {
-		f(LeaseEnded{Stream: t.Lease.Stream, Shard: t.Lease.Shard, Epoch: t.Lease.Epoch, At: t.At(), Reason: EndReason(why)})
-	}
+	emit(r, r.opts.Events.LeaseEnded, LeaseEnded{Stream: t.Lease.Stream, Shard: t.Lease.Shard, Epoch: t.Lease.Epoch, At: t.At(), Reason: EndReason(why)})
 }
 
-// CheckpointSaved tells of progress that is durable.
+// CheckpointSaved reports progress that is durable.
 func (r *run) CheckpointSaved(t *group.Term, at Position, took time.Duration) {
 	r.counted.checkpoints.Add(1)
-	if f := r.tell.CheckpointSaved; f != nil {
-		f(CheckpointSaved{Stream: t.Lease.Stream, Shard: t.Lease.Shard, Epoch: t.Lease.Epoch, At: at, Took: took})
-	}
+	emit(r, r.opts.Events.CheckpointSaved, CheckpointSaved{Stream: t.Lease.Stream, Shard: t.Lease.Shard, Epoch: t.Lease.Epoch, At: at, Took: took})
 }
 
-// CallFailed tells of a call that failed, of the store or of Kinesis.
+// CallFailed reports a failed call of the store or of Kinesis.
 func (r *run) CallFailed(op string, err error, since time.Time) {
 	r.counted.storeFailures.Add(1)
 	if stack := r.newStack(err); stack != "" {
 		r.opts.Logger.Error("a call panicked; it is made again", "op", op, "err", err, "stack", stack)
 	}
-	if f := r.tell.StoreFailed; f != nil {
-		f(StoreFailed{Op: StoreOp(op), Err: err, Since: since})
-	}
+	emit(r, r.opts.Events.StoreFailed, StoreFailed{Op: StoreOp(op), Err: err, Since: since})
 }
 
-// Leading tells that this worker leads, or does not any more.
+// Leading reports that this worker leads, or stopped leading.
 func (r *run) Leading(leads bool, term uint64) {
-	if !leads { // others list them
-		r.mu.Lock()
-		r.unlisted = nil
-		r.mu.Unlock()
+	if !leads {
+		r.standing.listsNothing()
 	}
-	if f := r.tell.Leading; f != nil {
-		f(Leading{Leads: leads, Term: term})
-	}
-}
-
-// Stopping notes when the stop began.
-func (r *run) Stopping() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.stopping.IsZero() {
-		r.stopping = time.Now()
-	}
+	emit(r, r.opts.Events.Leading, Leading{Leads: leads, Term: term})
 }
 
 // SessionBegan notes which session this run has.
-func (r *run) SessionBegan(session string) { r.sampler.begin(session) }
-
-// BeatAnswered notes that a beat was answered, which was sent then.
-func (r *run) BeatAnswered(sent time.Time) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.answered = sent
-}
+func (r *run) SessionBegan(session string) { r.sampler.Begin(session) }

@@ -19,8 +19,8 @@ import (
 )
 
 // BenchmarkLargePages reads pages of 10 MB from many shards at the same time, over TLS and so
-// slowly that all are under way together, and prints how much memory that takes at most: of a
-// client in a process of its own, the largest resident size less that before.
+// slowly that all are in flight together, and prints the peak of memory: the largest resident size
+// of a client in a separate process, less the size before.
 //
 //	go test -run '^$' -bench LargePages -benchtime 1x .
 func BenchmarkLargePages(b *testing.B) {
@@ -91,7 +91,7 @@ func runLargePagesSDK(job clientJob, ready func() error) (r clientResult, err er
 			iterator := benchserver.Iterator(shard, 0)
 			out, err := client.GetRecords(context.Background(), &kinesis.GetRecordsInput{ShardIterator: &iterator, Limit: aws.Int32(10_000)})
 			if err != nil {
-				return // the number of records tells
+				return // the number of records shows it
 			}
 			for i := range out.Records {
 				data.Add(int64(len(out.Records[i].Data)))

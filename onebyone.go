@@ -8,23 +8,23 @@ import (
 	"time"
 )
 
-// Records is [Consumer.Run] with the loop in the caller's hands: it joins the application, and
-// yields the records of the shards that fall to this worker one by one, in order inside each shard.
-// A record is done when the loop comes back for the next one, and that is saved with the next beat:
-// what the body starts in another goroutine has to have ended by then, or may be lost with the
-// process. A body that cannot handle a record tries again by itself, or leaves the loop.
+// Records is [Consumer.Run] as a loop of the caller: it joins the application, and yields the
+// records of the shards assigned to this worker one by one, in order within each shard. A record is
+// done when the loop requests the next one, and that is saved with the next heartbeat: work that
+// the body starts in another goroutine has to have ended by then, or may be lost with the process.
+// A body that cannot handle a record retries by itself, or leaves the loop.
 //
-// With [Options].ReuseBuffers a record lasts until then, too.
+// With [Options].ReuseBuffers a record is valid until the next one is requested, too.
 //
 // The loop ends when ctx ends, or when the body leaves it, and the worker has stopped in order by
 // then. The record at which the body left is not done and will be handled again. If Run would fail,
-// the last pair is no record but its error.
+// the last pair has no record but its error.
 //
-// Shards take turns by batches: [Options].Batch says how many records of one come before another's.
-// HandlerTimeout and HandoffTimeout apply to batches, including the time in which they wait for
-// their turn. The body of the loop cannot report a failed record, so the loop yields an error if
-// [Options].GiveUp is set, or [Filter].NotJSON is [FailNotJSON]. It is not for concurrent use; each
-// loop is a worker.
+// Shards take turns by batches: [Options].Batch is the number of records from one shard before
+// another's turn. HandlerTimeout and HandoffTimeout apply to batches, including the time in which
+// they wait for their turn. The body of the loop cannot report a failed record, so the loop yields
+// an error if [Options].GiveUp is set, or [Filter].NotJSON is [FailNotJSON]. It is not for
+// concurrent use; each loop is a worker.
 func (c *Consumer) Records(ctx context.Context) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		running, stop := context.WithCancel(ctx)
@@ -48,7 +48,7 @@ func (c *Consumer) Records(ctx context.Context) iter.Seq2[Record, error] {
 		case err == nil:
 		case wanted:
 			yield(Record{}, err)
-		default: // whoever left the loop hears no more
+		default: // the loop has ended and takes no more
 			c.opts.Logger.Warn("the worker whose loop was left ended with an error; what it has not saved is handled again",
 				"app", c.opts.App, "worker", c.opts.Worker, "err", err)
 		}
@@ -70,7 +70,8 @@ type loopTurn struct {
 	err   error // why not every record is done
 }
 
-// loop gives turns until ctx or the run ends, or the body leaves, of which it returns false.
+// loop gives turns until ctx or the run ends, or the body leaves the loop. It returns false if the
+// body left.
 func (o *oneByOne) loop(ctx context.Context, ended <-chan struct{}, yield func(Record, error) bool) bool {
 	for ctx.Err() == nil {
 		select {

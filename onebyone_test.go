@@ -57,7 +57,7 @@ func (l *looping) end(t *testing.T) {
 	}
 }
 
-// taken is what bodies have seen: how often each record, and whether those of a key came in order.
+// taken records how often the bodies saw each record, and whether the order of each key was kept.
 type taken struct {
 	mu    sync.Mutex
 	times map[string]int
@@ -197,8 +197,8 @@ func TestTheLoopEndsWithItsContext(t *testing.T) {
 	})
 }
 
-// A worker whose store is silent loses its shards: the loop gives out no more of them, and goes on
-// with them when the store is back.
+// A worker whose store is silent loses its shards: the loop yields no more of their records, and
+// continues with them when the store is back.
 func TestTheLoopStopsWhereTheLeaseIsLost(t *testing.T) {
 	bubble(t, 2, func(t *testing.T, srv *kinesistest.Server) {
 		k := newTaken()
@@ -228,7 +228,7 @@ func TestTheLoopStopsWhereTheLeaseIsLost(t *testing.T) {
 	})
 }
 
-// An error of the run is the last that is yielded; what Run refuses is, too.
+// The error of Run is the last pair of the loop, even if Run refuses the options.
 func TestTheLoopYieldsTheErrorOfTheRun(t *testing.T) {
 	bubble(t, 0, func(t *testing.T, srv *kinesistest.Server) {
 		l := startLoop(t, srv, memstore.New(), weir.Options{}, func(weir.Record) bool { return true })

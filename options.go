@@ -14,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 
 	"github.com/weir-go/weir/internal/streams"
+	"github.com/weir-go/weir/internal/wire"
 	"github.com/weir-go/weir/lease"
 	"github.com/weir-go/weir/shard"
 )
@@ -34,22 +35,22 @@ var (
 // At starts with the first record that arrived at t or later.
 func At(t time.Time) Position { return shard.At(t) }
 
-// ExpiredPolicy says what becomes of a checkpoint that the service refuses, because its records
-// have left the stream or because the stream was deleted and made again under its name.
-// [Events].PositionExpired tells of each, whatever the policy.
+// ExpiredPolicy selects what happens when the service refuses a checkpoint because its records have
+// left the stream, or because the stream was deleted and created again under the same name.
+// [Events].PositionExpired reports each case, with every policy.
 //
-// Instead of refusing, the service may go on with the oldest record there is. That is noticed,
-// because reading begins at the last record that was handled, and reported; whether anything was
-// lost between the two nobody can tell, so reading goes on whatever the policy is.
+// Instead of refusing, the service may continue with the oldest record in the stream. weir detects
+// and reports that, because reading begins at the last record that was handled. It cannot detect
+// whether records between the two were lost, so reading continues with every policy.
 type ExpiredPolicy int
 
 const (
-	// FailExpired stops the shard where it is, loudly, until somebody decides: neither the oldest
-	// nor the newest record is where the application was. The default.
+	// FailExpired stops the shard at the checkpoint until an operator decides, and reports that.
+	// Neither the oldest nor the newest record is where the application was. The default.
 	FailExpired ExpiredPolicy = iota
-	// OldestExpired goes on with the oldest record there is.
+	// OldestExpired continues with the oldest record in the stream.
 	OldestExpired
-	// LatestExpired goes on with what arrives from then on, by the service's clock.
+	// LatestExpired continues with records that arrive from then on, by the service's clock.
 	LatestExpired
 )
 
@@ -60,21 +61,21 @@ type Options struct {
 	// [a-zA-Z0-9_.-]. The Java KCL calls it applicationName.
 	App string
 	// Stream is the stream to read, by name or ARN. Streams adds more. At least one is required.
-	// Streams are told apart by name, so two of one name (of different accounts or regions) need
-	// two applications.
+	// Streams are identified by name, so two streams with the same name (of different accounts or
+	// regions) need two applications.
 	Stream  string
 	Streams []string
-	// StreamsFunc names streams to read beside Stream and Streams, by name or ARN. It is asked when
-	// Run begins, which waits for its first answer, and then every ListInterval; an error keeps
-	// what it said before. It has to return when ctx ends, 30 s or a ListInterval later at most.
-	// A worker gets shards only of streams that it names, and gives back those of streams that it
-	// does not name any more. They keep their progress. Workers that name different streams log a
-	// warning.
+	// StreamsFunc returns streams to read in addition to Stream and Streams, by name or ARN. Run
+	// calls it first and waits for its answer, then calls it every ListInterval; after an error the
+	// previous answer stays in use. It has to return when ctx ends, which is after ListInterval or
+	// 30 s, whichever is longer. A worker takes only shards of streams that it returns, and
+	// releases the shards of streams that it no longer returns; they keep their progress. Workers
+	// that return different streams log a warning.
 	StreamsFunc func(ctx context.Context) ([]string, error)
 	// Worker names this worker for people. Defaults to host name and process ID. At most 200 bytes.
 	Worker string
 
-	// Start is where the application starts in a stream that it has not seen before: [Oldest] (the
+	// Start is the first position in a stream that is new to the application: [Oldest] (the
 	// default), [Latest] or [At]. Shards that appear later through splits and merges are always
 	// read from their beginning.
 	Start Position
@@ -87,12 +88,12 @@ type Options struct {
 	// BatchBytes caps the bytes of the records' Data in one batch; a larger record is a batch by
 	// itself. 1 to 1 GiB. 0, the default, is no cap but that of MaxMemory.
 	BatchBytes int
-	// BatchWait is how long the records of a batch that is not full wait for more, from when the
-	// first of them would have been handed over; 1 ms to 5 min. 0, the default, hands over what
-	// there is. A batch that waits is handed over earlier when it has reached Batch or BatchBytes
-	// or the shard's share of MaxMemory, when the shard ends, when the lease is wanted back, and
-	// when the worker stops. Lambda calls it MaximumBatchingWindowInSeconds. It does not go with
-	// Parallel, whose batches are of one key.
+	// BatchWait is how long a batch that is not full waits for more records, counted from when its
+	// first record could have been delivered; 1 ms to 5 min. 0, the default, does not wait. A
+	// waiting batch is delivered early when it reaches Batch or BatchBytes or the shard's share of
+	// MaxMemory, when the shard ends, when the lease has to be handed off, and when the worker
+	// stops. Lambda calls it MaximumBatchingWindowInSeconds. It cannot be combined with Parallel,
+	// whose batches have one key each.
 	BatchWait time.Duration
 	// Aggregates says what becomes of records that the KPL has packed into one: [Unpack] (the
 	// default), [UnpackOwn] or [KeepPacked].
@@ -105,16 +106,16 @@ type Options struct {
 	// application use. Two applications must not share one. Defaults to App, in the same form. The
 	// KCL calls it consumerName.
 	FanOutName string
-	// FanOutARNs are consumers that somebody else has registered, by ARN, one for a stream at most:
-	// FanOut reads those streams by them, and neither registers nor removes them. Other streams
-	// have the consumer FanOutName. Each has to be of a stream that is read, which is made sure of
-	// before anything is read by it. The KCL calls it consumerArn.
+	// FanOutARNs are ARNs of existing consumers, at most one for each stream. FanOut reads those
+	// streams with them, and neither registers nor removes them. Other streams have the consumer
+	// FanOutName. Each consumer has to belong to a stream that is read, which is checked before it
+	// is used. The KCL calls it consumerArn.
 	FanOutARNs []string
-	// RemoveFanOut has the consumer FanOutName be removed from its streams by the last worker of
-	// the application that stops, so that it costs nothing while nobody runs. Run returns up to 10
-	// s later for that. It is removed when no other worker has a session in the store; if one
-	// starts at that very moment it registers the consumer again, and polls meanwhile. After a kill
-	// of the last one nobody removes it. By default it stays registered.
+	// RemoveFanOut makes the last worker of the application that stops deregister the consumer
+	// FanOutName, so that it costs nothing while no worker runs. Run returns up to 10 s later
+	// because of that. The worker deregisters it if no other worker has a session in the store. A
+	// worker that starts at that moment registers it again, and polls meanwhile. If the last worker
+	// is killed, the consumer stays registered. By default it is not deregistered.
 	RemoveFanOut bool
 	// Wire chooses how records are read from the service; see [Wire]. Defaults to AutoWire.
 	Wire Wire
@@ -134,12 +135,12 @@ type Options struct {
 	// ReadShare allow; where it is shorter or longer than this, docs/timing.md says. The KCL calls
 	// it idleTimeBetweenReadsInMillis.
 	IdleInterval time.Duration
-	// ReadShare is this application's share of the five reads and 2 MiB a second that a shard gives
-	// to all who poll it together, 0.01 to 1. Defaults to 1. With 0.5 for each of two applications
-	// neither starves or throttles the other when it has to catch up. With less than 1 answers are
-	// small as well: a second's worth each. Each worker keeps to it for each shard that it reads; a
-	// shard that changes hands may be read once more than that. It does not concern fan-out, but
-	// for shards that are polled meanwhile.
+	// ReadShare is this application's share of the five reads and 2 MiB a second that all pollers
+	// of a shard have together, 0.01 to 1. Defaults to 1. With 0.5 for each of two applications,
+	// neither throttles the other when it has to catch up. With less than 1, answers are small too:
+	// one second's worth each. Each worker applies it to each shard that it reads, so a shard that
+	// changes hands may be read once more than that. It does not apply to fan-out, except while a
+	// shard falls back to polling.
 	ReadShare float64
 	// RetryMin and RetryMax bound the pause, doubling with jitter, before a batch whose handler
 	// failed is handled again. RetryMin is 1 ms to 1 h, RetryMax not less and up to 24 h. They
@@ -147,9 +148,9 @@ type Options struct {
 	// succeed.
 	RetryMin, RetryMax time.Duration
 
-	// GiveUp says when a record is given up that the handler fails at, and where its letter goes.
-	// By default nothing is, and handling it again goes on for ever. It does not go with
-	// [ShardHandlers].Pull and [Consumer.Records], which have no failures of records.
+	// GiveUp selects when a record whose handler fails is given up, and where its dead letter is
+	// put. By default no record is given up, and it is retried for ever. It cannot be combined with
+	// [ShardHandlers].Pull and [Consumer.Records], where records do not fail.
 	GiveUp GiveUp
 	// Parallel has the partition keys of a shard be handled side by side. By default one batch of a
 	// shard is handled after the other.
@@ -178,11 +179,12 @@ type Options struct {
 	// StopTimeout is how long handlers may take to finish their batches when Run stops; then their
 	// contexts end with cause [ErrStopping]. 1 ms to 24 h. Defaults to 30 s.
 	StopTimeout time.Duration
-	// StallAfter is how long reading a shard may bring nothing but failures, or nothing at all,
-	// before this worker gives the lease up so that another can try; 30 s to 24 h, with FanOut at
-	// least 2 min. Defaults to 2 min. It doubles, up to 32 times, while the shard stalls again. An
-	// empty answer is progress. What every worker would be told is no stall: throttling, a refused
-	// position, a missing stream. A handler that fails is none either, because it is called again.
+	// StallAfter is how long reading a shard may return only failures, or nothing at all, before
+	// this worker releases the lease so that another can try; 30 s to 24 h, with FanOut at least 2
+	// min. Defaults to 2 min. It doubles, up to 32 times, while the shard stalls again. An empty
+	// answer is progress. Failures that every worker would get do not count: throttling, a refused
+	// position, a missing stream. A failing handler does not count either, because it is called
+	// again.
 	StallAfter time.Duration
 	// HandlerTimeout is how long one call of the handler may take, 1 s to 24 h; it is looked at
 	// with each beat. Then its context ends with [ErrStalled], and when it has returned, or
@@ -382,4 +384,53 @@ func (o Options) streams(client *kinesis.Client) ([]streams.Stream, error) {
 
 func (o *Options) times() lease.Times {
 	return lease.Times{Beat: o.BeatInterval, Failover: o.FailoverAfter, Handoff: o.HandoffTimeout}
+}
+
+// Wire selects how records are read from the service. With each, weir does the pacing and the
+// retries, errors have the SDK's types, and an endpoint without CBOR gets JSON.
+type Wire int
+
+const (
+	// AutoWire makes weir's own calls where the client's options leave nothing for the SDK's stack
+	// to do: no middleware, interceptors, tracer or meter, no retryer, signer, endpoint resolver or
+	// protocol of your own, and an HTTP client that is the SDK's or an *http.Client. Such calls
+	// take the SDK's credentials and endpoint, HTTP/1.1, CBOR and identity encoding, and no more
+	// than a few percent above the cost of receiving the bytes. Other clients are used as by
+	// UnderSDK. The default.
+	AutoWire Wire = iota
+	// UnderSDK calls through the SDK with a decoder of our own, so that your middleware and tracing
+	// see every call; the output they see has no Records.
+	UnderSDK
+	// SDKWire leaves everything to the SDK. It costs about ten times as much and is there for
+	// comparison and doubt. The SDK does not ask for memory: Options.MaxMemory is exceeded by what
+	// answers need that are under way. And it waits 20 s for an answer over a connection that has
+	// died without a word, where the others ask a second time after at most 4 s.
+	SDKWire
+	// OverNetHTTP is AutoWire with the requests made by net/http, instead of an HTTP/1.1 client of
+	// our own that costs less. It is for comparison and doubt: where that client does not
+	// understand an answer, net/http makes the further calls to the endpoint anyway, which is
+	// logged once.
+	OverNetHTTP
+)
+
+// options returns the options of the wire. The wire reports through the logger to.
+func (w Wire) options(to *slog.Logger) wire.Options {
+	return wire.Options{
+		Path: w.path(), NetHTTP: w == OverNetHTTP,
+		FellBack: func(host string, why error) {
+			to.Warn("an answer was not understood; net/http makes all further calls to this endpoint, at a higher cost",
+				"endpoint", host, "err", why)
+		},
+	}
+}
+
+func (w Wire) path() wire.Path {
+	switch w {
+	case UnderSDK:
+		return wire.UnderSDK
+	case SDKWire:
+		return wire.PlainSDK
+	default:
+		return wire.AutoPath
+	}
 }

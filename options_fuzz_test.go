@@ -172,7 +172,7 @@ func defaults(o Options) Options {
 	return o
 }
 
-// What New may be told, by the types of fields. Zeros come first.
+// The values that fields get, by type. Zeros come first.
 var (
 	someDurations = around(0, time.Millisecond, 100*time.Millisecond, 200*time.Millisecond, time.Second, 3*time.Second, 30*time.Second, time.Minute,
 		2*time.Minute, 3*time.Minute, 5*time.Minute, time.Hour, 24*time.Hour)
@@ -336,8 +336,8 @@ func fieldsNamed(t *testing.T, err error) (named []string) {
 	return slices.Compact(named)
 }
 
-// Every field is tried at and beyond its bounds, alone, with fan-out, and beside each other field
-// that is not the default.
+// Every field is tried at and beyond its bounds: alone, with fan-out, and together with each other
+// field that is not the default.
 func TestOptionsAtTheirBounds(t *testing.T) {
 	fields := reflect.VisibleFields(reflect.TypeFor[Options]())
 	if len(fields) != len(optionRules) {
@@ -372,9 +372,9 @@ func set(o *Options, field reflect.StructField, value any) {
 	reflect.ValueOf(o).Elem().FieldByIndex(field.Index).Set(reflect.ValueOf(value))
 }
 
-// FuzzOptions gives New whatever a program may read from a file. Each field takes a byte, for one
-// of the choices of its type, or, from 128 on, what the bytes say that follow. Without any bytes
-// left it is the default.
+// FuzzOptions passes New the options that a program may read from a file. Each field uses one byte,
+// which selects one of the values of its type, or, from 128 on, makes the following bytes the
+// value. When the bytes are used up, a field keeps its default.
 func FuzzOptions(f *testing.F) {
 	fields := reflect.VisibleFields(reflect.TypeFor[Options]())
 	at := func(chosen map[string][]byte) (b []byte) {

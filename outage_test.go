@@ -13,8 +13,8 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// An outage of the store of half of FailoverAfter stops nobody, whenever it begins, whether calls
-// fail at once or are not answered.
+// A store outage of half of FailoverAfter stops no worker, no matter when it begins and whether
+// calls fail at once or get no answer.
 func TestAShortOutageOfTheStoreStopsNobody(t *testing.T) {
 	for _, deny := range []bool{false, true} {
 		bubble(t, 4, func(t *testing.T, srv *kinesistest.Server) {
@@ -67,8 +67,8 @@ func (s slow) Beat(ctx context.Context, app string, r lease.Report) (lease.Order
 	return s.Store.Beat(ctx, app, r)
 }
 
-// An outage of the store is said once when it begins and once when it ends, by each worker,
-// whatever the number of leases, moves nothing, and all goes on by itself.
+// Each worker logs a store outage once when it begins and once when it ends, for any number of
+// leases. The outage moves no lease, and all workers recover without help.
 func TestAnOutageOfTheStoreWithAHundredLeases(t *testing.T) {
 	for name, lasts := range map[string]time.Duration{"short": 2500 * time.Millisecond, "long": time.Hour} {
 		t.Run(name, func(t *testing.T) {

@@ -2,40 +2,40 @@ package weir
 
 import "time"
 
-// Parallel says how many partition keys of a shard are handled at once. The zero Parallel is one
-// batch of a shard after the other.
+// Parallel sets how many partition keys of a shard are handled at once. With the zero Parallel, one
+// batch of a shard is handled after the other.
 //
 // With Keys set, each batch has records of one partition key, and while it is handled no other
-// batch of that key is. So the order of each key is kept, across splits and merges, too, and the
-// order between keys is not. A handler is called by many goroutines for one shard. The key of a
-// record that was packed into another counts, not that of the record around it.
+// batch with that key is. So the order within each key is kept, even across splits and merges, and
+// the order between keys is not. Several goroutines call the handler for one shard. For a record of
+// an aggregate, its own key counts, not the key of the aggregate.
 //
-// The checkpoint is the place before which everything is done. What was done beyond it goes along
-// when the shard is handed on in order, as far as it fits beside the checkpoint; else, and when the
-// worker dies, the next owner handles it again: Span records at most. A key that fails holds up
-// itself, and what it has to wait for is told as for a batch; other keys go on until Span,
-// SpanBytes or SpanAge is reached, and then the shard waits for it. [GiveUp] ends that.
-// [Batch].Checkpoint waits for what lies before the record in the shard, too. The last batch of a
-// shard has no records and comes when all its keys are done.
+// The checkpoint is the position before which everything is done. When the shard is handed off in
+// order, the records that are done after the checkpoint are saved with it, as far as they fit.
+// Otherwise, and when the worker dies, the next owner handles them again: at most Span records. A
+// key whose handler fails holds up only itself, and its backoff is reported as for a batch. Other
+// keys continue until Span, SpanBytes or SpanAge is reached; then the shard waits for the key.
+// [GiveUp] ends the wait. [Batch].Checkpoint waits for the earlier records of the shard, too. The
+// last batch of a shard has no records and arrives when all its keys are done.
 //
-// Records without a key, which streams have that distribute records by themselves, are handled in
-// no order. On such a stream a key that is there keeps no order either: its records are in
-// different shards.
+// Streams that distribute records by themselves have records without a key, which are handled in no
+// order. On such a stream the records of a key are in different shards, so they have no order
+// either.
 //
-// It goes with [Consumer.Run], not with RunShards, and not with ReuseBuffers.
+// Parallel works with [Consumer.Run], not with RunShards, and not with ReuseBuffers.
 type Parallel struct {
 	// Keys is how many keys of a shard are handled at a time, 2 to 10,000. 0, the default, and 1
 	// are one batch after the other, of all keys.
 	Keys int
-	// Calls is how many calls of the handler there are at a time in this worker beside one for each
-	// shard, which needs no leave: the one with the shard's oldest record. 1 to 100,000. Defaults
-	// to 4 times Keys.
+	// Calls is the limit of concurrent handler calls in this worker, 1 to 100,000. The call with
+	// the oldest record of a shard does not count, so each shard has one more. Defaults to 4 times
+	// Keys.
 	Calls int
 	// Span is how many records of a shard there are from the oldest that is not done to the newest
 	// that was begun, 100 to 1,000,000. Defaults to 10,000.
 	Span int
-	// SpanBytes is the same in bytes of what was read, 1 MiB to 1 GiB; what a single read brings
-	// may exceed it. It is also bounded by MaxMemory, as what was read and not yet handled is.
+	// SpanBytes is the same limit in bytes that were read, 1 MiB to 1 GiB. A single read may exceed
+	// it. MaxMemory limits it as well, as for all records that were read and are not yet handled.
 	// Defaults to 16 MiB.
 	SpanBytes int
 	// SpanAge is for how long the oldest record that is not done may hold the checkpoint until

@@ -18,7 +18,7 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// What is done is not handed over again, in whatever order and however often that was said.
+// Done records are not delivered again, in any order and number of Done calls.
 func TestARetryBeginsAfterWhatIsDone(t *testing.T) {
 	done := func(t *testing.T, b *weir.Batch, r weir.Record) {
 		t.Helper()
@@ -193,7 +193,7 @@ func TestProgressCountsAfterTheHandlerHasReturned(t *testing.T) {
 	})
 }
 
-// Once another worker has the shard, what is noted does not count and says so.
+// Once another worker has the shard, marking progress has no effect and returns an error.
 func TestProgressAfterTheLeaseIsLostFails(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		want := putSome(t, srv, false)
@@ -278,7 +278,7 @@ func TestWhatIsDoneIsSavedWhileTheHandlerIsAtWork(t *testing.T) {
 func TestAttemptsBelongToTheFirstRecord(t *testing.T) {
 	type call struct {
 		done   int  // records that this call notes as done
-		panics bool // … before it panics instead of failing
+		panics bool // panics instead of failing
 	}
 	for _, c := range []struct {
 		name  string
@@ -329,7 +329,7 @@ func TestAttemptsBelongToTheFirstRecord(t *testing.T) {
 				if s := strings.Join(got, " "); s != c.want {
 					t.Errorf("attempts %s, want %s", s, c.want)
 				}
-				// a failure is told as the attempt that failed, at what is at the head now
+				// a failure is reported with the attempt that failed, at the current first record
 				for i, attempt := range told {
 					if next := strings.Split(got[i+1], "/")[0]; next != fmt.Sprint(attempt+1) {
 						t.Errorf("failure %d was told as attempt %d, and the next call says %s", i+1, attempt, next)

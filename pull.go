@@ -19,16 +19,16 @@ type Shard struct {
 	term *group.Term
 }
 
-// Batches yields the batches of the shard, in order, until the term ends. Nothing is done because
-// it was yielded: note progress with [Batch.Done] or [Batch.Checkpoint], also of earlier batches
-// and from other goroutines. All is done when Pull returns nil after the batch with End. (With
-// [Options].ReuseBuffers a batch lasts until the next one is asked for, and its progress has to be
-// noted before.)
+// Batches yields the batches of the shard, in order, until the term ends. A yielded batch is not
+// done yet: mark progress with [Batch.Done] or [Batch.Checkpoint], which also work for earlier
+// batches and from other goroutines. All is done when Pull returns nil after the batch with End.
+// With [Options].ReuseBuffers a batch is valid until the next one is requested, and its progress
+// has to be marked before.
 //
 // When the term ends before the shard does, the last pair has no batch but an error:
-// [ErrLeaseLost], [ErrStopping], [ErrStalled], or [ErrHandedOff] when another worker is to have the
-// lease. Pull should return soon after that. What is then not done is handled again by whoever has
-// the shard next. Batches is not for concurrent use.
+// [ErrLeaseLost], [ErrStopping], [ErrStalled], or [ErrHandedOff] when another worker gets the
+// lease. Pull should return soon after that. The shard's next owner handles the records again that
+// are not done. Batches is not for concurrent use.
 func (s *Shard) Batches() iter.Seq2[*Batch, error] {
 	return func(yield func(*Batch, error) bool) {
 		for {
@@ -43,10 +43,9 @@ func (s *Shard) Batches() iter.Seq2[*Batch, error] {
 	}
 }
 
-// Done notes that everything before p is done, like [Batch.Done], for functions that keep no batch
-// that they are done with. p must not be after the last record that was yielded. It may be called
-// by several goroutines at a time. It fails with [ErrLeaseLost] when the shard belongs to somebody
-// else now.
+// Done marks everything before p as done, like [Batch.Done], for functions that do not retain
+// finished batches. p must not be after the last yielded record. Done may be called concurrently.
+// It returns [ErrLeaseLost] when the shard belongs to another worker now.
 func (s *Shard) Done(p Position) error {
 	if lost := s.term.Lost(); lost != nil {
 		return lost
@@ -61,8 +60,8 @@ func (s *Shard) Done(p Position) error {
 	return nil
 }
 
-// puller is a handler whose calls wait for a function that asks for batches. The function has a
-// goroutine of its own, which ends before Close returns.
+// puller is a handler whose calls wait for a function that requests batches. The function runs in a
+// separate goroutine, which ends before Close returns.
 type puller struct {
 	batches chan *Batch
 	asks    chan struct{} // the function has come back for the next batch
@@ -76,14 +75,14 @@ type puller struct {
 	held    hold     // why the checkpoint stays where it is
 
 	handed Position              // after the last record that the function got; of the shard's goroutine
-	trail  atomic.Pointer[trail] // what was dropped after that; nil if nothing was
+	trail  atomic.Pointer[trail] // records dropped after that; nil if there are none
 
 	// Of the function's goroutine.
 	out  bool // it has a batch
-	last bool // … which is the last
+	last bool // this batch is the last one
 }
 
-// pullEnded says that the function has returned although the term goes on.
+// pullEnded reports that the function has returned although the term continues.
 type pullEnded struct{ err error }
 
 func (e *pullEnded) Error() string {

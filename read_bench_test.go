@@ -22,9 +22,9 @@ var onlyModes = flag.String("modes", "", "measure only what has this in its name
 type mode struct {
 	name      string
 	read      func(tb testing.TB, p *benchserver.Process, c readCase) spent
-	most      float64 // target: at most so many times the limit
-	fromSDK   float64 // target: at least so many times less than the bare SDK
-	mostAlloc float64 // target: at most so many allocations a record; 0 is none
+	most      float64 // target: at most this multiple of the limit
+	fromSDK   float64 // target: the bare SDK costs at least this many times more
+	mostAlloc float64 // target: at most this many allocations a record; 0 is no target
 }
 
 const (
@@ -49,10 +49,10 @@ func byWeir(opts weir.Options, client ...func(*kinesis.Options)) func(testing.TB
 var reuse = weir.Options{ReuseBuffers: true}
 
 // BenchmarkConsumer reads streams through the whole consumer (Run, leases, checkpoints, a handler
-// that counts bytes) and compares the CPU time of this process with that of receiving the same
-// answers over net/http and dropping them, and with a bare loop of the SDK's client, in turn in one
-// run. There are so many shards, all behind, that reading is as fast as the machine is, not as fast
-// as the service allows each shard to be read. Ratios are what counts; they are printed as a table.
+// that counts bytes). It compares the CPU time of this process with that of receiving the same
+// answers over net/http and dropping them, and with a bare loop of the SDK's client; the three take
+// turns in one run. There are so many shards with a backlog that the machine limits reading, not
+// the service's limit for each shard. The ratios matter; they are printed as a table.
 //
 //	go test -run '^$' -bench Consumer -benchtime 1x .
 func BenchmarkConsumer(b *testing.B) {
@@ -128,7 +128,7 @@ func compare(b *testing.B, c readCase, modes []mode) {
 	printTable(b, modes, measured)
 }
 
-// printTable prints what was measured, and the ratios beside what they should be.
+// printTable prints the measurements, and the ratios with their targets.
 func printTable(b *testing.B, modes []mode, measured map[string][]spent) {
 	median := func(name string, of func(spent) float64) float64 {
 		var all []float64
@@ -163,7 +163,7 @@ func printTable(b *testing.B, modes []mode, measured map[string][]spent) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// beside prints a figure beside its target, which is a lower bound or an upper one; 0 is none.
+// beside prints a figure with its target, which is a lower or an upper bound; 0 is no target.
 func beside(format string, figure, target float64, lower bool) string {
 	s := fmt.Sprintf(format, figure)
 	if target > 0 {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 
+	"github.com/weir-go/weir/internal/guard/guarded"
 	"github.com/weir-go/weir/internal/streams"
 	"github.com/weir-go/weir/shard"
 )
@@ -43,8 +44,8 @@ type ReaderOptions struct {
 	// available, shards are polled.
 	Reading Reading
 	// FanOutName is the name of that consumer, 1 to 128 of a-z, A-Z, 0-9, _ . -; it or FanOutARN is
-	// required with FanOut. One that an application or another Reader reads by would have its
-	// subscriptions taken over.
+	// required with FanOut. Do not use the consumer of an application or of another Reader: the
+	// Reader takes over its subscriptions.
 	FanOutName string
 	// FanOutARN is that consumer by its ARN, in place of FanOutName. It has to be of the stream,
 	// and FanOutConsumer to be [ExistingConsumer].
@@ -73,11 +74,11 @@ const (
 )
 
 // Reader reads a stream without an application: no store, no checkpoint, nothing shared with
-// others. Its methods may be called concurrently; each call reads anew, and with a MaxMemory of its
-// own.
+// others. Its methods may be called concurrently; each call starts over, and has a separate
+// MaxMemory.
 //
-// It reads ahead of the loop that takes what it yields, from all shards side by side. A shard that
-// is polled and has nothing new takes neither a goroutine nor a timer.
+// It reads ahead of the loop that receives the records, from all shards concurrently. A shard that
+// is polled and has no new records takes neither a goroutine nor a timer.
 type Reader struct {
 	client *kinesis.Client
 	opts   ReaderOptions
@@ -129,7 +130,7 @@ func NewReader(client *kinesis.Client, opts ReaderOptions) (*Reader, error) {
 	if err := errors.Join(problems...); err != nil {
 		return nil, err
 	}
-	return &Reader{client: guardClient(client), opts: opts, source: s}, nil
+	return &Reader{client: guarded.Client(client, panicked), opts: opts, source: s}, nil
 }
 
 // Records yields the records of all shards: in order inside a shard, parents before children,
@@ -154,9 +155,9 @@ func (r *Reader) Records(ctx context.Context) iter.Seq2[Record, error] {
 	}
 }
 
-// Batches yields what Records yields, page by page, or a part of a large one, with the names of the
-// shards. Shards that have something take turns. Batches are never empty but for those that mark
-// the end of a shard. They have no checkpoint.
+// Batches yields the same records as Records, page by page, or a part of a large one, with the
+// names of the shards. Shards with records take turns. Only a batch that marks the end of a shard
+// can be empty. The batches have no checkpoint.
 func (r *Reader) Batches(ctx context.Context) iter.Seq2[*Batch, error] {
 	return func(yield func(*Batch, error) bool) { r.reading().run(ctx, yield) }
 }

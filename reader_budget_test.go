@@ -45,7 +45,8 @@ func (c receivingConn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// behind puts so many records of so many bytes, and some small ones, into each shard of "s".
+// behind puts large records of the given number and size, and some small ones, into each shard of
+// "s".
 func behind(srv *kinesistest.Server, records, size int) {
 	open := srv.OpenShards("s")
 	keys := map[string]string{}
@@ -79,7 +80,7 @@ func TestReaderKeepsToItsMemory(t *testing.T) {
 		shards = 32
 		size   = 1000
 		most   = 16 << 20
-		slack  = shards * 128 << 10 // what connections hold that no part has room for
+		slack  = shards * 128 << 10 // data in connections that no budget has room for
 	)
 	bubbleWith(t, kinesistest.Config{NoLimits: true}, shards, func(t *testing.T, srv *kinesistest.Server) {
 		behind(srv, 3000, size)
@@ -115,8 +116,8 @@ func TestReaderKeepsToItsMemory(t *testing.T) {
 	})
 }
 
-// Records that are larger than what each of many shards is sure of are waited for without holding
-// up the loop, which is what gives memory back.
+// Reading records larger than the guaranteed share of a shard waits without holding up the loop,
+// because the loop is what frees memory.
 func TestReaderReadsRecordsLargerThanAShare(t *testing.T) {
 	const shards, each = 48, 3 // of 16 MiB each is sure of 170 KiB
 	bubbleWith(t, kinesistest.Config{NoLimits: true}, shards, func(t *testing.T, srv *kinesistest.Server) {

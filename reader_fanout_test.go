@@ -68,13 +68,13 @@ func TestReaderReadsByFanOut(t *testing.T) {
 	})
 }
 
-// A consumer is registered only when that is asked for, is removed by who has registered it,
-// however reading ends, and is left when it was there before or is to be kept.
+// A consumer is registered only on request. The Reader that registered it deregisters it however
+// reading ends, unless it existed before or the options keep it.
 func TestTheConsumerOfAReader(t *testing.T) {
 	for name, test := range map[string]struct {
 		there bool
 		asked weir.Registration
-		fails string // what the error names
+		fails string // text in the error
 		left  bool   // registered in the end
 	}{
 		"not there, and not asked for": {false, weir.ExistingConsumer, "not registered", false},

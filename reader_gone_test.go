@@ -13,8 +13,8 @@ import (
 	"github.com/weir-go/weir/kinesistest"
 )
 
-// gone writes so much to the shards of "s" that nobody reads it all ahead, splits them and lets
-// them leave the stream; the children get a record each, at least.
+// gone fills the shards of "s" with more than a reader reads ahead, splits them and lets them leave
+// the stream. Each child gets at least one record.
 func gone(srv *kinesistest.Server) {
 	for i := range 20 {
 		srv.Put("s", string(rune('a'+i)), make([]byte, 1<<20-10))
@@ -27,8 +27,8 @@ func gone(srv *kinesistest.Server) {
 	behind(srv, 0, 0)
 }
 
-// Shards that have left the stream are said to be lost, each once, and their children are read;
-// also when listing them fails for a while, of which the caller hears.
+// Shards that have left the stream are reported as lost, each once, and their children are read,
+// even when listing them fails for a while. The caller sees that failure.
 func TestReaderGoesOnWithTheChildrenOfShardsThatAreGone(t *testing.T) {
 	for _, reading := range []weir.Reading{weir.Polling, weir.FanOut} {
 		for name, c := range map[string]struct {

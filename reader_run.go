@@ -127,14 +127,9 @@ func (r *reading) consumers() *fanout.Consumers {
 	if r.opts.FanOutARN != "" {
 		given = []string{r.opts.FanOutARN}
 	}
-	return &fanout.Consumers{
-		Client: r.client, Name: r.opts.FanOutName, Given: givenConsumers(given), Existing: r.opts.FanOutConsumer == ExistingConsumer,
-		Found: func(s streams.Stream, arn string, registered bool) {
-			if registered {
-				r.opts.Logger.Info("fan-out consumer registered; it costs money until it is removed", "stream", s.Name, "arn", arn)
-			}
-		},
-	}
+	all := fanout.New(r.client, r.opts.FanOutName, given, r.opts.Logger)
+	all.Existing = r.opts.FanOutConsumer == ExistingConsumer
+	return all
 }
 
 // leave removes the consumer, if that is asked for.

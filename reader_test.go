@@ -49,7 +49,7 @@ func TestReaderReadsParentsBeforeChildren(t *testing.T) {
 	}
 }
 
-// What a Reader has yielded is the caller's for good, whatever is read after it.
+// Later reads never change the records that a Reader has yielded.
 func TestWhatAReaderYieldedStays(t *testing.T) {
 	bubble(t, 2, func(t *testing.T, srv *kinesistest.Server) {
 		r, err := weir.NewReader(srv.Client(), weir.ReaderOptions{Stream: "s"})
@@ -226,8 +226,8 @@ func TestReaderLeavesWhatItHandedOutAlone(t *testing.T) {
 	})
 }
 
-// What is read after a failure that lasted comes after it, also when the loop was busy with another
-// shard meanwhile.
+// Records after a failure that lasted arrive after the failure, even if the loop was busy with
+// another shard meanwhile.
 func TestReaderYieldsWhatComesAfterAFailure(t *testing.T) {
 	bubble(t, 2, func(t *testing.T, srv *kinesistest.Server) {
 		first, _ := srv.Put("s", "a", []byte("first"))

@@ -14,7 +14,7 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// backlog puts n records of so many bytes, key included, into stream s.
+// backlog puts n records, each of size bytes including the key, into stream s.
 func backlog(srv *kinesistest.Server, n, size int) {
 	data := []byte(strings.Repeat("x", size-1))
 	for range n {
@@ -49,14 +49,14 @@ func share(t *testing.T, srv *kinesistest.Server, app string, part float64) *sha
 	return s
 }
 
-// Applications that have a part each of what a shard gives catch up side by side: none is
-// throttled, each gets its part, and all of it.
+// Applications with a share each of a shard's throughput catch up concurrently: none is throttled,
+// and each gets its full share.
 func TestReadSharesLeaveEachOtherRoom(t *testing.T) {
 	const mib = 1 << 20
 	for name, test := range map[string]struct {
 		shares        []float64
 		records, size int
-		later         time.Duration // each begins so much later
+		later         time.Duration // delay before each further application starts
 	}{
 		"two halves":                 {[]float64{.5, .5}, 2000, 10 << 10, 0},
 		"two halves, one later":      {[]float64{.5, .5}, 2000, 10 << 10, 330 * time.Millisecond},
@@ -141,7 +141,7 @@ func TestReadShareBoundsCallsAndBytes(t *testing.T) {
 					if most := int(math.Ceil(10 * 5 * test.share)); reads > most {
 						t.Errorf("%d reads in ten seconds, %d are its share", reads, most)
 					}
-					// What a record has more than there is room for is paid for afterwards.
+					// A record larger than the budget is paid for afterwards.
 					if most := 10*2*mib*test.share + float64(test.size) + mib*max(test.share, .2)*2; float64(bytes) > most {
 						t.Errorf("%d bytes in ten seconds, %.0f are its share", bytes, most)
 					}
@@ -178,7 +178,7 @@ func TestReadShareIsChecked(t *testing.T) {
 	}
 }
 
-// A Reader keeps to its share, too.
+// A Reader obeys ReadShare as well.
 func TestAReaderKeepsToItsShare(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		const records, size = 500, 10 << 10

@@ -13,9 +13,8 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// A batch belongs to its handler, the slice of the records too, unless memory is used again: later
-// batches change nothing of it, and what the handler does to it changes neither other batches nor
-// what is checkpointed.
+// Without ReuseBuffers a batch and its slice of records belong to the handler: later batches do not
+// change it, and the handler's changes affect neither other batches nor checkpoints.
 func TestABatchIsTheHandlers(t *testing.T) {
 	const records, size = 600, 40
 	for _, c := range []struct {
@@ -41,7 +40,7 @@ func TestABatchIsTheHandlers(t *testing.T) {
 				var (
 					mu         sync.Mutex
 					kept       [][]weir.Record
-					then       []string // what they were
+					then       []string // their contents at that time
 					calls, all int
 				)
 				say := func(r weir.Record) string {

@@ -19,9 +19,9 @@ import (
 	"github.com/weir-go/weir/internal/proof/benchserver"
 )
 
-// BenchmarkRecords reads like BenchmarkConsumer, but answers to GetRecords come from memory: what
-// is left is what weir does for each record, beside the limit, which is to copy the answers and
-// drop them. With neither the system nor TLS in it, it moves little with the machine's load.
+// BenchmarkRecords reads like BenchmarkConsumer, but GetRecords answers from memory. It measures
+// weir's work for each record against the limit, which is to copy the answers and drop them.
+// Without the system and TLS the result depends little on the machine's load.
 //
 //	go test -run '^$' -bench Records -benchtime 1x .
 func BenchmarkRecords(b *testing.B) {

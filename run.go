@@ -4,18 +4,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"sync"
-	"sync/atomic"
 	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 
 	"github.com/weir-go/weir/internal/failure"
 	"github.com/weir-go/weir/internal/fanout"
 	"github.com/weir-go/weir/internal/group"
+	"github.com/weir-go/weir/internal/guard/guarded"
+	"github.com/weir-go/weir/internal/history/sampling"
 	"github.com/weir-go/weir/internal/keyed"
+	"github.com/weir-go/weir/internal/lineage"
 	"github.com/weir-go/weir/internal/memory"
-	"github.com/weir-go/weir/internal/notify"
 	"github.com/weir-go/weir/internal/polling"
 	"github.com/weir-go/weir/internal/source"
 	"github.com/weir-go/weir/internal/streams"
@@ -27,12 +29,7 @@ import (
 
 // run is Run with a handler for all shards, or with one for each term.
 func (c *Consumer) run(ctx context.Context, h Handler, shards *ShardHandlers) (err error) {
-	r := &run{
-		Consumer: c, opts: c.opts, handler: h, shards: shards, lineage: newLineage(), budget: memory.New(c.opts.MaxMemory),
-		values: context.WithoutCancel(ctx), poison: os.Getenv(poisonVariable) != "",
-		stalls: map[lease.Key]supervise.Stalls{}, abandoned: map[lease.Key]*shardLoop{}, slots: keyed.NewSlots(c.opts.Parallel.Calls),
-		brake: failure.Brake{Policy: c.opts.GiveUp.policy()},
-	}
+	r := c.newRun(context.WithoutCancel(ctx), h, shards)
 	stopTelling := r.startTelling(ctx)
 	defer func() { err = errors.Join(err, stopTelling()) }()
 	on := r.opts.Wire.options(r.opts.Logger)
@@ -55,9 +52,8 @@ func (c *Consumer) run(ctx context.Context, h Handler, shards *ShardHandlers) (e
 	r.register()
 	defer r.unregister()
 	defer context.AfterFunc(ctx, r.Stopping)()
-	defer r.sample(ctx)()
+	defer r.startSampling(ctx)()
 	r.streams.Replace(c.streams)
-	r.catalog = streams.Catalog{Client: c.client, Refused: r.creationUntold, Spread: r.spread}
 	errOfGroup := r.join(ctx, group.Config{
 		Store: c.store, App: c.opts.App, Worker: c.opts.Worker, Weight: c.opts.Weight, MaxLeases: c.opts.MaxLeases,
 		Times: c.opts.times(), Stop: c.opts.StopTimeout, Streams: r.streams.Names(), Named: r.named(), Start: c.opts.Start, ListInterval: c.opts.ListInterval,
@@ -77,7 +73,7 @@ func (c *Consumer) run(ctx context.Context, h Handler, shards *ShardHandlers) (e
 	case errors.Is(err, group.ErrNoStream):
 		err = fmt.Errorf("%w: %w", ErrStreamNotFound, err)
 	}
-	if left := r.outlast(r.stopping.Add(c.opts.StopTimeout)); left != nil {
+	if left := r.outlast(r.stopBegan().Add(c.opts.StopTimeout)); left != nil {
 		return errors.Join(err, left)
 	}
 	if r.opts.RemoveFanOut {
@@ -88,47 +84,63 @@ func (c *Consumer) run(ctx context.Context, h Handler, shards *ShardHandlers) (e
 
 // run is one Run of a consumer: what its shards share.
 type run struct {
-	*Consumer
-	opts       Options      // with the logger and the hooks that go through the queue
-	repeats    *slog.Logger // the same logger, which limits repeated lines
-	queue      *notify.Queue
-	tell       hooks
-	dropping   atomic.Bool    // events are being dropped, and a log line said so
-	gone       sync.Map       // streams by name, and when it was logged that they do not exist
-	panics     sync.Map       // by PanicError.Who, the text of the last panic whose stack was logged
-	handler    Handler        // of all shards; nil if shards is set
-	shards     *ShardHandlers // make a handler for each term; nil if handler is set
-	lineage    *lineage
-	values     context.Context // Run's, without its end
-	poison     bool            // check whether handlers write into Data
-	caller     *wire.Caller
-	scheduler  polling.Scheduler
-	toldMemory time.Time // when a log line last said that shards wait for memory; of the beat loop
-	budget     *memory.Budget
-	brake      failure.Brake
-	gaveUp     failure.Recent
-	slots      *keyed.Slots // for calls of the handler, with Options.Parallel
-	turns      failure.Turns
-	consumers  *fanout.Consumers // nil when it polls
-	streams    streams.Set
-	asked      chan named // the pending call of Options.StreamsFunc; owned by its caller
-	setups     sync.Map   // source.Stream to *source.Setup
-	catalog    streams.Catalog
-	sampler    *sampler // nil if no history is kept
+	consumer *Consumer
+	store    *guarded.Store
+	counted  *counters
+	opts     Options         // with the logger that goes through the queue
+	handler  Handler         // of all shards; nil if shards is set
+	shards   *ShardHandlers  // make a handler for each term; nil if handler is set
+	values   context.Context // Run's, without its end
+	poison   bool            // check whether handlers write into Data
+	brake    failure.Brake
+	gaveUp   failure.Recent
+	slots    *keyed.Slots // for calls of the handler, with Options.Parallel
+	turns    failure.Turns
 
+	telling
+	reads
+	beats
+	standing standing
+}
+
+// reads is what the shards of a run are read with.
+type reads struct {
+	client    *kinesis.Client
+	caller    *wire.Caller
+	scheduler polling.Scheduler
+	budget    *memory.Budget
+	consumers *fanout.Consumers // nil when it polls
+	streams   streams.Set
+	setups    sync.Map // source.Stream to *source.Setup
+	catalog   streams.Catalog
+	lineage   *lineage.Lineage
+}
+
+// beats is what the beat loop keeps from look to look, and what it starts.
+type beats struct {
+	looks      []*shardLoop      // scratch memory
+	toldMemory time.Time         // when a log line last said that shards wait for memory
+	sampler    *sampling.Sampler // nil if no history is kept
 	probes     sync.WaitGroup
-	startProbe func(n int) // is called by the beat loop
+	startProbe func(n int)
+}
 
-	looks []*shardLoop // scratch memory of the beat loop
-
-	// With the consumer's lock.
-	looked    time.Time // when the beat loop last came by; zero before it does
-	answered  time.Time // when the last beat that was answered was sent
-	stopping  time.Time
-	isolation supervise.Isolation
-	stalls    map[lease.Key]supervise.Stalls // of shards that stalled
-	unlisted  map[string]time.Time           // streams that this worker fails to list, and since when
-	abandoned map[lease.Key]*shardLoop       // whose handlers ignore that their contexts have ended
+// newRun returns a run that nothing was started for.
+func (c *Consumer) newRun(values context.Context, h Handler, shards *ShardHandlers) *run {
+	r := &run{
+		consumer: c, store: c.store, counted: &c.counted, opts: c.opts, handler: h, shards: shards, values: values,
+		poison: os.Getenv(poisonVariable) != "", slots: keyed.NewSlots(c.opts.Parallel.Calls),
+		brake:   failure.Brake{Policy: c.opts.GiveUp.policy()},
+		telling: telling{repeats: c.opts.Logger},
+		reads:   reads{client: c.client, budget: memory.New(c.opts.MaxMemory)},
+		standing: standing{
+			loops: map[*shardLoop]struct{}{}, abandoned: map[lease.Key]*shardLoop{}, stalls: map[lease.Key]supervise.Stalls{},
+			unlisted: map[string]time.Time{},
+		},
+	}
+	r.lineage = lineage.New(r.leases, r.firstNumbers)
+	r.catalog = streams.Catalog{Client: c.client, Refused: r.creationUntold, Spread: r.spread}
+	return r
 }
 
 func (r *run) loop(t *group.Term) *shardLoop {
@@ -171,6 +183,37 @@ func (r *run) setup(stream string) *source.Setup {
 		IfExpired: source.IfExpired(r.opts.Expired),
 	})
 	return known.(*source.Setup)
+}
+
+// startSampling starts reporting how the shards stand, and returns what ends it with a last report.
+// It does nothing if the store is not able to keep that, or the options do not want it.
+func (r *run) startSampling(ctx context.Context) (end func()) {
+	if r.opts.NoHistory || !r.store.KeepsHistory() {
+		return func() {}
+	}
+	r.sampler = &sampling.Sampler{Store: r.store, App: r.opts.App, Worker: r.opts.Worker, Shards: r.standings, Log: r.opts.Logger}
+	stop := r.sampler.Start(ctx)
+	return func() { stop(time.Since(r.consumer.StoreAnswered()) < r.opts.FailoverAfter) }
+}
+
+// standings returns how the shards of the run stand, for its sampler.
+func (r *run) standings(now time.Time) (all []sampling.Standing) {
+	for _, l := range r.running(nil) {
+		s := l.status()
+		all = append(all, sampling.Standing{Key: l.term.Lease.Key, At: s.At, Lag: s.HandledLag, Load: l.load(now)})
+	}
+	return all
+}
+
+// logAbilities logs which features are off.
+func (r *run) logAbilities() {
+	for _, f := range r.consumer.off {
+		r.opts.Logger.Info("a feature is off, because the store lacks an ability",
+			"feature", f.Name, "missing", r.store.Abilities().Missing(f.Needs).String())
+	}
+	if r.store.Abilities().Has(lease.KeepHistory) && !r.store.KeepsHistory() && !r.opts.NoHistory {
+		r.opts.Logger.Info("the page shows nothing of before it was started: what wraps the store does not pass lease.Historian on")
+	}
 }
 
 func (r *run) switched(streamARN string, to codec.Format, why error) {

@@ -368,11 +368,9 @@ func (l *shardLoop) handled(d *handover, took time.Duration, now time.Time) {
 	l.in.counted.batchesHandled.Add(1)
 	l.in.counted.recordsHandled.Add(uint64(records))
 	l.in.counted.bytesHandled.Add(uint64(bytes))
-	if f := l.in.tell.BatchHandled; f != nil {
-		f(BatchHandled{
-			Stream: d.From.Stream, Shard: d.From.Shard, Records: records, Bytes: bytes, Behind: d.Behind, Took: took, Attempts: d.Calls,
-		})
-	}
+	emit(l.in, l.in.opts.Events.BatchHandled, BatchHandled{
+		Stream: d.From.Stream, Shard: d.From.Shard, Records: records, Bytes: bytes, Behind: d.Behind, Took: took, Attempts: d.Calls,
+	})
 }
 
 // passedOn notes that a batch is with the function that pulls, which notes its progress. What is

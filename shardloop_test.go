@@ -84,7 +84,7 @@ func TestNoHandlerIsCalledWithoutTrust(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			r := &run{Consumer: consumer, opts: consumer.opts, repeats: consumer.opts.Logger, handler: HandlerFunc(func(context.Context, *Batch) error { calls++; return c.handle(calls) })}
+			r := consumer.newRun(t.Context(), HandlerFunc(func(context.Context, *Batch) error { calls++; return c.handle(calls) }), nil)
 			judged := make(chan struct{})
 			read := func(term *group.Term) error {
 				select {

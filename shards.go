@@ -3,7 +3,6 @@ package weir
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/weir-go/weir/internal/backlog"
@@ -11,9 +10,9 @@ import (
 	"github.com/weir-go/weir/internal/failure"
 	"github.com/weir-go/weir/internal/group"
 	"github.com/weir-go/weir/internal/keyed"
+	"github.com/weir-go/weir/internal/lineage"
 	"github.com/weir-go/weir/internal/memory"
 	"github.com/weir-go/weir/internal/retry"
-	"github.com/weir-go/weir/shard"
 )
 
 // Term is one holding of one shard's lease by this worker, from when the lease is taken until it is
@@ -136,9 +135,6 @@ type everyShards struct{ Handler }
 // Close does nothing.
 func (everyShards) Close(context.Context, EndReason) {}
 
-// positionTimeout bounds a call of ShardHandlers.Position.
-const positionTimeout = 30 * time.Second
-
 // open makes the term's handler, and tries again for as long as that fails. It reports whether to
 // read on; otherwise the term is over, or an error ends Run.
 func (l *shardLoop) open() (bool, error) {
@@ -162,7 +158,7 @@ func (l *shardLoop) open() (bool, error) {
 			return false, nil
 		}
 		next := retry.Pause(l.in.opts.RetryMin, l.in.opts.RetryMax, attempt)
-		lookup := errors.As(err, new(*lookupError))
+		lookup := errors.As(err, new(*lineage.LookupError))
 		// another worker may be able to: if it lasts, the lease is given up as one that cannot be
 		// read
 		if lookup {
@@ -179,13 +175,6 @@ func (l *shardLoop) open() (bool, error) {
 		}
 	}
 }
-
-// lookupError is a failure of the store or of Kinesis to say what has to be known before a shard is
-// opened.
-type lookupError struct{ err error }
-
-func (e *lookupError) Error() string { return e.err.Error() }
-func (e *lookupError) Unwrap() error { return e.err }
 
 // attempts is how many calls of the user's code have failed in a row.
 func (l *shardLoop) attempts() int {
@@ -250,28 +239,6 @@ func (h *ShardHandlers) open(ctx context.Context, t Term, of *group.Term) (*hand
 		err = errors.New("weir: ShardHandlers.Open returned neither a handler nor an error")
 	}
 	return &handling{ShardHandler: made}, err
-}
-
-// askSink asks the sink for its position in a shard.
-func (l *shardLoop) askSink(ctx context.Context, id string) (p Position, err error) {
-	ctx, cancel := context.WithTimeout(ctx, positionTimeout)
-	defer cancel()
-	err = contained("ShardHandlers.Position", func() (err error) {
-		p, err = l.in.shards.Position(ctx, l.term.Lease.Stream, id)
-		return err
-	})
-	if err == nil && ctx.Err() != nil {
-		err = context.Cause(ctx) // whatever it returned after it was told to stop
-	}
-	switch p.Kind() {
-	case shard.None, shard.First, shard.Time, shard.Sequence, shard.Finished:
-	default:
-		err = fmt.Errorf("weir: %q is no position that a sink can have reached", p)
-	}
-	if err != nil {
-		return Position{}, fmt.Errorf("weir: the sink's position in shard %s: %w", id, err)
-	}
-	return p, nil
 }
 
 // openFailed tells of a failure to open, which is tried again.

@@ -20,8 +20,8 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// clients are what a client in a process of its own can be. It calls ready when it runs, and
-// measures from when that returns.
+// clients are the clients that can run in a separate process. A client calls ready when it runs,
+// and measures from when ready returns.
 var clients = map[string]func(job clientJob, ready func() error) (clientResult, error){
 	"weir": runWeir, overNetHTTPMode: runWeirOverNetHTTP, "bare SDK": runSDKLoop, "large pages": runLargePages, "large pages by the SDK": runLargePagesSDK,
 }
@@ -29,8 +29,8 @@ var clients = map[string]func(job clientJob, ready func() error) (clientResult, 
 const overNetHTTPMode = "weir, net/http"
 
 // BenchmarkIdleShards holds many shards with nothing to read, each polled once a second over TLS:
-// by one consumer, and by a loop of the SDK's client with a goroutine and a ticker for each shard,
-// each in a process of its own. It prints what that costs.
+// by one consumer, and by a loop of the SDK's client with a goroutine and a ticker for each shard.
+// Each client has a separate process. The benchmark prints their costs.
 //
 //	go test -run '^$' -bench IdleShards -benchtime 1x .
 func BenchmarkIdleShards(b *testing.B) {
@@ -85,7 +85,7 @@ func BenchmarkBusyShards(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// shardsResult is what a client cost that reads many shards.
+// shardsResult is the cost of a client that reads many shards.
 type shardsResult struct {
 	clientResult
 	perRead float64 // µs

@@ -109,8 +109,8 @@ func numbers(to int) (all []string) {
 	return all
 }
 
-// A sink that was restored from a backup across two splits gets what it misses of shards that were
-// finished, and of those that descend from them, in order.
+// A sink that was restored from a backup across two splits gets the missing records of finished
+// shards and of their descendants, in order.
 func TestASinkThatWasRestoredAcrossSplitsMissesNothing(t *testing.T) {
 	for _, reading := range []weir.Reading{weir.Polling, weir.FanOut} {
 		t.Run(reading.String(), func(t *testing.T) {
@@ -158,7 +158,7 @@ func TestASinksPositionWins(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		sink  func() weir.Position
-		want  string // what is handled in the second run, of 1 to 10; 6 was checkpointed
+		want  string // handled in the second run, of 1 to 10; 6 was checkpointed
 		start string
 	}{
 		{"behind the checkpoint", func() weir.Position { return positions[2] }, "4 5 6 7 8 9 10", "sink"},

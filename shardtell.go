@@ -23,18 +23,14 @@ func (l *shardLoop) tellRead(page *source.Page) {
 	l.in.counted.reads.Add(1)
 	l.in.counted.recordsRead.Add(uint64(n))
 	l.in.counted.bytesRead.Add(uint64(page.Bytes))
-	if f := l.in.tell.Read; f != nil {
-		key := l.term.Lease.Key
-		f(Read{Stream: key.Stream, Shard: key.Shard, Records: n, Bytes: page.Bytes, Took: page.Took, Behind: page.Behind, End: page.End})
-	}
+	key := l.term.Lease.Key
+	emit(l.in, l.in.opts.Events.Read, Read{Stream: key.Stream, Shard: key.Shard, Records: n, Bytes: page.Bytes, Took: page.Took, Behind: page.Behind, End: page.End})
 }
 
 // tellBegins tells that the handler is called.
 func (l *shardLoop) tellBegins(d *handover, records int) {
 	d.enter(ShardHandling, d.Attempts, d.Err)
-	if f := l.in.tell.BatchBegins; f != nil {
-		f(BatchBegins{Stream: d.From.Stream, Shard: d.From.Shard, Records: records, Attempt: d.Attempts + 1})
-	}
+	emit(l.in, l.in.opts.Events.BatchBegins, BatchBegins{Stream: d.From.Stream, Shard: d.From.Shard, Records: records, Attempt: d.Attempts + 1})
 }
 
 // shardIsGone tells of a shard that has left the stream, and ends it.
@@ -121,9 +117,7 @@ func (l *shardLoop) tellFailure(what string, f *failing, e HandlerFailed) {
 		args = append(args, "stack", panicked.Stack)
 	}
 	l.repeated().Warn(what, args...)
-	if f := l.in.tell.HandlerFailed; f != nil {
-		f(e)
-	}
+	emit(l.in, l.in.opts.Events.HandlerFailed, e)
 }
 
 // The loop is its feed's [source.Owner].
@@ -155,25 +149,21 @@ func (l *shardLoop) Failed(err error, throttled bool, next time.Duration) {
 	level(what, "stream", l.term.Lease.Stream, "shard", l.term.Lease.Shard,
 		"throttled", throttled, "next", next.Round(time.Millisecond), "err", err)
 	if streams.Throttled(err) { // a subscription that waits for the one before it is not
-		l.in.sampler.throttle(l.term.Lease.Key, next)
+		l.in.sampler.Throttle(l.term.Lease.Key, next)
 	}
 	if throttled {
 		l.in.counted.readsThrottled.Add(1)
 	} else {
 		l.in.counted.readsFailed.Add(1)
 	}
-	if f := l.in.tell.ReadFailed; f != nil {
-		f(ReadFailed{
-			Stream: l.term.Lease.Stream, Shard: l.term.Lease.Shard, Err: err, Throttled: throttled, Next: next,
-		})
-	}
+	emit(l.in, l.in.opts.Events.ReadFailed, ReadFailed{
+		Stream: l.term.Lease.Stream, Shard: l.term.Lease.Shard, Err: err, Throttled: throttled, Next: next,
+	})
 	if at := l.refusedAt(); refused && l.in.opts.Expired == FailExpired && at.Kind() == shard.Sequence && !l.refuses().stays {
 		l.mu.Lock()
 		l.refusal.stays = true
 		l.mu.Unlock()
-		if f := l.in.tell.PositionExpired; f != nil {
-			f(PositionExpired{Stream: l.term.Lease.Stream, Shard: l.term.Lease.Shard, Position: at, Next: at, Err: err})
-		}
+		emit(l.in, l.in.opts.Events.PositionExpired, PositionExpired{Stream: l.term.Lease.Stream, Shard: l.term.Lease.Shard, Position: at, Next: at, Err: err})
 	}
 }
 
@@ -229,7 +219,5 @@ func (l *shardLoop) Expired(e source.Expiry) {
 		args = append(args, "err", e.Err)
 	}
 	l.log().Error("records have left the stream, or may have, that were not handled; Options.Expired says what follows", args...)
-	if f := l.in.tell.PositionExpired; f != nil {
-		f(PositionExpired{Stream: key.Stream, Shard: key.Shard, Position: e.At, Next: e.Next, From: e.From, To: e.To, Err: e.Err})
-	}
+	emit(l.in, l.in.opts.Events.PositionExpired, PositionExpired{Stream: key.Stream, Shard: key.Shard, Position: e.At, Next: e.Next, From: e.From, To: e.To, Err: e.Err})
 }

@@ -19,8 +19,8 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// deadLines are those of a network that can die without a word: what is written goes nowhere, so
-// nothing comes any more.
+// deadLines are the connections of a network that can die without an error: written bytes get lost,
+// so no answer arrives.
 type deadLines struct {
 	dial func(ctx context.Context, network, addr string) (net.Conn, error)
 
@@ -31,7 +31,7 @@ type deadLines struct {
 type deadLine struct {
 	net.Conn
 	dead atomic.Bool
-	ends atomic.Bool  // after so many bytes
+	ends atomic.Bool  // after a number of bytes
 	left atomic.Int64 // that still come
 }
 
@@ -75,7 +75,7 @@ func (d *deadLines) DialContext(ctx context.Context, network, addr string) (net.
 	return l, nil
 }
 
-// stopAnswers has so many bytes come over each line that there is, and no more.
+// stopAnswers lets each open connection deliver a number of bytes, and no more.
 func (d *deadLines) stopAnswers(after int64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -96,7 +96,7 @@ func (d *deadLines) kill() {
 	d.all = nil
 }
 
-// foreign is a transport of which weir knows nothing, so that net/http makes all calls.
+// foreign is a transport of a type unknown to weir, so that net/http makes all calls.
 type foreign struct{ *http.Transport }
 
 // rungs are the ways that calls take by themselves.
@@ -359,8 +359,8 @@ func TestAnAnswerThatStopsCostsFiveSeconds(t *testing.T) {
 	})
 }
 
-// The very first calls, of which nothing is known, are made again as well, whichever it is that is
-// not answered.
+// The very first calls, without any measured latency, are repeated as well, no matter which of them
+// gets no answer.
 func TestASilentStartCostsFiveSeconds(t *testing.T) {
 	for _, action := range []string{"GetShardIterator", "GetRecords"} {
 		overRungs(t, 1, func(t *testing.T, srv *kinesistest.Server, client *kinesis.Client, _ *deadLines, opts weir.Options) {
@@ -391,5 +391,5 @@ func TestASilentStartCostsFiveSeconds(t *testing.T) {
 	}
 }
 
-// leastCold is how long silence is borne of a service of which nothing is known.
+// leastCold is how long a call waits before the first answer of a service.
 const leastCold = 4 * time.Second

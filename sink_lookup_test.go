@@ -13,7 +13,7 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// blind is a store of which a worker can look at nothing, though its beats get through.
+// blind is a store whose reads fail for a worker while its heartbeats succeed.
 type blind struct{ lease.Store }
 
 func (blind) View(context.Context, string, string) (lease.View, error) {
@@ -62,7 +62,7 @@ func TestShardsOfASinkMoveToAWorkerThatCanOpenThem(t *testing.T) {
 	})
 }
 
-// Nobody waits for the position of a sink when the lease is wanted back.
+// A handoff does not wait for the position of a sink.
 func TestAHandOffDoesNotWaitForASinksPosition(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		h := newDatabase().handlers()

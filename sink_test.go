@@ -48,8 +48,8 @@ func (s *sink) next(key string) []byte {
 	return []byte(key + " " + strconv.Itoa(s.put[key]))
 }
 
-// enter notes that a handler call begins, and checks who else is at it. leave must be called at its
-// end.
+// enter records the start of a handler call, and checks for concurrent calls. leave must be called
+// at the end of the call.
 func (s *sink) enter(ctx context.Context, b *weir.Batch) (leave func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -127,7 +127,7 @@ func (s *sink) missing() int {
 	return n
 }
 
-// born tells the sink of a new shard, so that it can judge when it is handled.
+// born registers a new shard with the sink, for its checks when the shard is handled.
 func (s *sink) born(child string, parents ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

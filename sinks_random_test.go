@@ -21,7 +21,7 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// flaky is a database that answers badly now and then, and of which some workers pull.
+// flaky is a database that fails now and then. Some workers pull for it.
 type flaky struct {
 	*database
 	complete bool // it removes nothing, and says so of shards that it does not know
@@ -98,9 +98,9 @@ func (f *flaky) handlers(pull bool) weir.ShardHandlers {
 	return h
 }
 
-// Whatever becomes of workers, shards and the sink's answers, and however often the sink is set
-// back to a backup while nobody works, each record has its effect exactly once, and those of a key
-// come in order.
+// Each record has its effect exactly once, and the records of a key are applied in order, in spite
+// of crashes, resharding, failures of the sink, and restores of the sink from a backup while no
+// worker runs.
 func TestSinksThatAreSetBackAtRandom(t *testing.T) {
 	seeds := uint64(6)
 	switch {
@@ -150,8 +150,8 @@ func TestSinksThatAreSetBackAtRandom(t *testing.T) {
 						}
 					}
 					if phase < 5 && rng.IntN(2) == 0 {
-						// One that knows nothing cannot tell a new shard from one that it has lost,
-						// unless it says that it has none of its records.
+						// A sink without positions cannot distinguish a new shard from a lost one,
+						// unless it reports that it has none of its records.
 						b := backups[rng.IntN(len(backups))]
 						if db.complete || len(b.at) > 1 && !b.at["shardId-000000000000"].IsZero() && !b.at["shardId-000000000001"].IsZero() {
 							db.database = b.backup()

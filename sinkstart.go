@@ -4,10 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"time"
 
+	"github.com/weir-go/weir/internal/lineage"
 	"github.com/weir-go/weir/internal/polling"
 	"github.com/weir-go/weir/internal/retry"
 	"github.com/weir-go/weir/internal/source"
@@ -16,154 +15,62 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// What the sink says of a shard or of its ancestors, and what follows for their leases. A sink that
-// was restored from a backup may be behind in a shard that was finished long ago; its descendants
-// then have to wait until that shard was read again.
-
-// sinkAnswer is how far the sink is with a shard.
-type sinkAnswer struct {
-	at Position // zero: the sink knows nothing of it
-	// the stream has records of it after at; if at is zero, any, and the sink knows an ancestor
-	unread bool
+// leases returns the leases of the application, for the lineage.
+func (r *run) leases(ctx context.Context) (lease.View, error) {
+	ctx, cancel := context.WithTimeout(ctx, r.opts.FailoverAfter)
+	defer cancel()
+	return r.store.View(ctx, r.opts.App, "")
 }
 
-// begun reports whether the sink has something of the shard. Then it had all of the shard's
-// ancestors before that.
-func (a sinkAnswer) begun() bool { return a.at.Kind() == shard.Sequence || a.at.IsEnd() }
-
-// oldest is where the shard is to be read again from.
-func (a sinkAnswer) oldest() Position {
-	if a.at.IsZero() {
-		return shard.Oldest
-	}
-	return a.at
+// firstNumbers returns the first sequence numbers of a stream's shards, for the lineage.
+func (r *run) firstNumbers(ctx context.Context, stream string) (map[string]string, error) {
+	return streams.FirstNumbers(ctx, r.client, r.streams.Stream(stream))
 }
 
 // startAtSink returns where reading begins by the sink's word, zero for the lease's checkpoint, in
 // a try to open that began then. behind reports that the lease was given back, because the sink is
 // behind in an ancestor.
 func (l *shardLoop) startAtSink(ctx context.Context, began time.Time) (start Position, behind bool, err error) {
-	key := l.term.Lease.Key
-	own, err := l.askSink(ctx, key.Shard)
+	s, err := l.in.lineage.Start(ctx, l.term.Lease.Key, began, sink{l})
+	if err != nil || !s.Behind {
+		return s.At, false, err
+	}
+	return Position{}, true, l.giveBack(ctx, s.Moves)
+}
+
+// sink is the sink of a shard, by ShardHandlers.Position.
+type sink struct{ l *shardLoop }
+
+// positionTimeout bounds a call of ShardHandlers.Position.
+const positionTimeout = 30 * time.Second
+
+// Position implements [lineage.Sink].
+func (s sink) Position(ctx context.Context, id string) (p Position, err error) {
+	ctx, cancel := context.WithTimeout(ctx, positionTimeout)
+	defer cancel()
+	err = contained("ShardHandlers.Position", func() (err error) {
+		p, err = s.l.in.shards.Position(ctx, s.l.term.Lease.Stream, id)
+		return err
+	})
+	if err == nil && ctx.Err() != nil {
+		err = context.Cause(ctx) // a result after the cancellation does not count
+	}
+	switch p.Kind() {
+	case shard.None, shard.First, shard.Time, shard.Sequence, shard.Finished:
+	default:
+		err = fmt.Errorf("weir: %q is no position that a sink can have reached", p)
+	}
 	if err != nil {
-		return Position{}, false, err
+		return Position{}, fmt.Errorf("weir: the sink's position in shard %s: %w", id, err)
 	}
-	leases, err := l.in.lineage.leases(ctx, l.in, key, began)
-	if err != nil {
-		return Position{}, false, err
-	}
-	if err := l.ofThisStream(ctx, leases[key.Shard], own); err != nil {
-		return Position{}, false, err
-	}
-	answers, err := l.askAncestors(ctx, began, leases)
-	if err != nil {
-		return Position{}, false, err
-	}
-	answers[key.Shard] = sinkAnswer{at: own}
-	moves, behind := setBack(leases, key.Shard, answers)
-	if behind {
-		return Position{}, true, l.giveBack(ctx, moves)
-	}
-	switch {
-	case own.IsZero() && knownAbove(leases, key.Shard, answers):
-		return shard.Oldest, false, nil
-	case own.IsZero() || own.IsEnd():
-		return Position{}, false, nil
-	}
-	return own, false, nil
+	return p, nil
 }
 
-// ofThisStream fails for a position in a shard that is from before the shard began.
-func (l *shardLoop) ofThisStream(ctx context.Context, of lease.Lease, at Position) error {
-	if at.Kind() != shard.Sequence {
-		return nil
-	}
-	first, err := l.in.lineage.firstNumber(ctx, l.in, of)
-	if err == nil && first != "" && shard.CompareSequence(at.SequenceNumber(), first) < 0 {
-		err = fmt.Errorf("weir: the sink's position %s in shard %s is of an earlier stream of this name: "+
-			"the shard begins at %s; remove what the sink keeps for the earlier stream", at, of.Shard, first)
-	}
-	return err
-}
-
-// askAncestors asks the sink for the parents of the shard, and further up where it has nothing of
-// them.
-func (l *shardLoop) askAncestors(ctx context.Context, began time.Time, leases map[string]lease.Lease) (map[string]sinkAnswer, error) {
-	answers := map[string]sinkAnswer{}
-	next := leases[l.term.Lease.Shard].Parents
-	for len(next) > 0 {
-		id := next[0]
-		next = next[1:]
-		if _, asked := answers[id]; asked {
-			continue
-		}
-		at, err := inquired(ctx, l.in.lineage, l.ancestor("position", id), began, func() (Position, error) { return l.askSink(ctx, id) })
-		if err != nil {
-			return nil, err
-		}
-		answer := sinkAnswer{at: at}
-		parent, here := leases[id]
-		if !answer.begun() {
-			next = append(next[:len(next):len(next)], parent.Parents...)
-		}
-		switch {
-		case at.IsZero(), at.IsEnd(), here && !parent.Finished():
-		default:
-			if here {
-				if err := l.ofThisStream(ctx, parent, at); err != nil {
-					return nil, err
-				}
-			}
-			if answer.unread, err = l.unread(ctx, began, parent, id, at); err != nil {
-				return nil, err
-			}
-		}
-		answers[id] = answer
-	}
-	// those that the sink has none of, although it knows what came before
-	for _, id := range slices.Sorted(maps.Keys(answers)) {
-		answer := answers[id]
-		if parent, here := leases[id]; here && parent.Finished() && answer.at.IsZero() && knownAbove(leases, id, answers) {
-			unread, err := l.unread(ctx, began, parent, id, shard.Oldest)
-			if err != nil {
-				return nil, err
-			}
-			answers[id] = sinkAnswer{unread: unread}
-		}
-	}
-	return answers, nil
-}
-
-// knownAbove reports whether the sink knows an ancestor of the shard id: then its knowing nothing
-// of the shard means that it has none of it. A sink that knows none of them is new, or removes what
-// it knew of shards that have ended.
-func knownAbove(leases map[string]lease.Lease, id string, answers map[string]sinkAnswer) bool {
-	seen := map[string]bool{}
-	var known func(id string) bool
-	known = func(id string) bool {
-		if seen[id] { // a lineage has no circles, but nothing here relies on that
-			return false
-		}
-		seen[id] = true
-		return slices.ContainsFunc(leases[id].Parents, func(p string) bool { return !answers[p].at.IsZero() || known(p) })
-	}
-	return known(id)
-}
-
-// ancestor names an inquiry about an ancestor.
-func (l *shardLoop) ancestor(what, id string) inquiry {
-	return inquiry{what, lease.Key{Stream: l.term.Lease.Stream, Shard: id}}
-}
-
-// unread reports whether the stream has records of a finished shard after a position of the sink
-// that the sink should have.
-func (l *shardLoop) unread(ctx context.Context, began time.Time, of lease.Lease, id string, at Position) (bool, error) {
-	return inquired(ctx, l.in.lineage, l.ancestor("records after "+at.String(), id), began, func() (bool, error) { return l.lookUnread(ctx, of, id, at) })
-}
-
-func (l *shardLoop) lookUnread(ctx context.Context, of lease.Lease, id string, at Position) (bool, error) {
+// Unread implements [lineage.Sink].
+func (s sink) Unread(ctx context.Context, of lease.Lease, id string, at Position) (bool, error) {
+	l := s.l
 	bound, wanted := positionTimeout, (func(*source.Page) bool)(nil)
-	if l.in.opts.Filter.By != nil { // what is dropped the sink has not to know
+	if l.in.opts.Filter.By != nil { // the sink does not see dropped records
 		bound, wanted = filteredTimeout, func(page *source.Page) bool { return l.keepsSome(page, of.Range, at) }
 	}
 	ctx, cancel := context.WithTimeout(ctx, bound)
@@ -175,7 +82,7 @@ func (l *shardLoop) lookUnread(ctx context.Context, of lease.Lease, id string, a
 	case errors.Is(err, source.ErrNoPosition): // the sink's mistake
 		return false, err
 	case !errors.Is(err, streams.ErrNoShard):
-		return false, &lookupError{err}
+		return false, &lineage.LookupError{Err: err}
 	}
 	key := lease.Key{Stream: l.term.Lease.Stream, Shard: id}
 	if l.in.opts.Expired == FailExpired {
@@ -186,47 +93,6 @@ func (l *shardLoop) lookUnread(ctx context.Context, of lease.Lease, id string, a
 	return false, nil
 }
 
-// setBack decides which leases go back before the shard id may be read: ancestors in which the sink
-// is behind, to where it is, and those between that it knows nothing of, to their beginnings. They
-// come in the order of the lineage: should only the first of them be carried out, what descends
-// from one that was not waits all the same. behind reports whether the shard has to wait, also
-// without a move.
-func setBack(leases map[string]lease.Lease, id string, answers map[string]sinkAnswer) (moves []lease.Action, behind bool) {
-	waits, moved := map[string]bool{}, map[string]bool{} // by shard
-	move := func(l lease.Lease, to Position) {
-		if !moved[l.Shard] && l.Position != to {
-			moved[l.Shard] = true
-			moves = append(moves, lease.Action{Kind: lease.Move, Key: l.Key, Epoch: l.Epoch, Position: to})
-		}
-	}
-	var visit func(id string) bool
-	visit = func(id string) bool {
-		if wait, visited := waits[id]; visited {
-			return wait
-		}
-		waits[id] = false // a lineage has no circles, but nothing here relies on that
-		for _, p := range leases[id].Parents {
-			parent, here := leases[p]
-			switch answer := answers[p]; {
-			case !here: // it has left the stream
-			case !parent.Finished():
-				waits[id] = true
-			case !answer.begun() && visit(p):
-				waits[id] = true
-			case answer.unread:
-				move(parent, answer.oldest())
-				waits[id] = true
-			}
-		}
-		if waits[id] && !answers[id].begun() {
-			move(leases[id], answers[id].oldest())
-		}
-		return waits[id]
-	}
-	behind = visit(id)
-	return moves, behind
-}
-
 // giveBack sets leases back and gives the term's own back, to be read after them.
 func (l *shardLoop) giveBack(ctx context.Context, moves []lease.Action) error {
 	moved := false
@@ -235,7 +101,7 @@ func (l *shardLoop) giveBack(ctx context.Context, moves []lease.Action) error {
 		defer cancel()
 		did, err := l.in.store.Apply(call, l.in.opts.App, moves)
 		if err != nil {
-			return &lookupError{fmt.Errorf("weir: setting leases back to where the sink is: %w", err)}
+			return &lineage.LookupError{Err: fmt.Errorf("weir: setting leases back to where the sink is: %w", err)}
 		}
 		for i, m := range moves {
 			if did[i] {

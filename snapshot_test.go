@@ -30,14 +30,11 @@ func TestStatusWaitsForNoTermAndNoHandler(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &run{
-		Consumer: c, opts: c.opts, repeats: c.opts.Logger, lineage: newLineage(), stalls: map[lease.Key]supervise.Stalls{},
-		abandoned: map[lease.Key]*shardLoop{}, handler: HandlerFunc(func(context.Context, *Batch) error {
-			close(handling)
-			<-finish
-			return nil
-		}),
-	}
+	r := c.newRun(t.Context(), HandlerFunc(func(context.Context, *Batch) error {
+		close(handling)
+		<-finish
+		return nil
+	}), nil)
 	r.register()
 	terms := make(chan *group.Term, 1)
 	ctx, stop := context.WithCancel(t.Context())
@@ -50,8 +47,8 @@ func TestStatusWaitsForNoTermAndNoHandler(t *testing.T) {
 				OnRead: func(term *group.Term) error {
 					page := source.Page{Records: []source.Record{{SequenceNumber: "1", Done: shard.Whole}}}
 					l := &shardLoop{in: r, term: term, source: &onePage{wait: func(context.Context) {}, page: page}, notes: notes{begun: true}}
-					c.begin(l)
-					defer c.end(l)
+					r.begin(l)
+					defer r.end(l)
 					terms <- term
 					_ = l.read()
 					<-term.Reading().Done()
@@ -93,29 +90,42 @@ func TestStatusWaitsForNoTermAndNoHandler(t *testing.T) {
 	}
 }
 
+// A look at sound shards allocates nothing, so that one at ten thousand is cheap.
+func TestALookAtSoundShardsAllocatesNothing(t *testing.T) {
+	r := (&Consumer{}).newRun(t.Context(), nil, nil)
+	r.opts.StallAfter, r.opts.HandoffTimeout = time.Minute, time.Minute
+	for range 100 {
+		term := group.NewTestTerm(lease.Lease{Key: lease.Key{Stream: "s", Shard: "1"}, Epoch: 2})
+		r.begin(&shardLoop{in: r, term: term, source: &onePage{}})
+	}
+	if n := testing.AllocsPerRun(10, func() { r.Troubles() }); n > 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
 // A run forgets the stalls of a shard that went to another worker once they no longer count,
 // although the shard has no term here.
 func TestStallsOfShardsThatWentElsewhereAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const after = 2 * time.Minute
 		recent := lease.Key{Stream: "s", Shard: "2"}
-		r := &run{Consumer: &Consumer{loops: map[*shardLoop]struct{}{}, runs: map[*run]struct{}{}}, lineage: newLineage()}
+		r := (&Consumer{}).newRun(t.Context(), nil, nil)
 		r.opts.StallAfter, r.opts.BeatInterval = after, time.Second
-		r.stalls = map[lease.Key]supervise.Stalls{{Stream: "s", Shard: "1"}: {Count: 1, Last: time.Now()}}
-		if r.Troubles(); len(r.stalls) != 1 {
+		r.standing.stalls = map[lease.Key]supervise.Stalls{{Stream: "s", Shard: "1"}: {Count: 1, Last: time.Now()}}
+		if r.Troubles(); len(r.standing.stalls) != 1 {
 			t.Error("a stall is forgotten at once")
 		}
 		time.Sleep(time.Hour)
-		r.stalls[recent] = supervise.Stalls{Count: 1, Last: time.Now()}
-		if r.Troubles(); len(r.stalls) != 1 || r.stalls[recent].Count != 1 {
-			t.Errorf("after an hour the run remembers %v", r.stalls)
+		r.standing.stalls[recent] = supervise.Stalls{Count: 1, Last: time.Now()}
+		if r.Troubles(); len(r.standing.stalls) != 1 || r.standing.stalls[recent].Count != 1 {
+			t.Errorf("after an hour the run remembers %v", r.standing.stalls)
 		}
 	})
 }
 
 // A hold belongs to the call of Pull that got the shard. Set later, it holds nothing.
 func TestAHoldEndsWithItsTerm(t *testing.T) {
-	r := &run{Consumer: &Consumer{}, shards: &ShardHandlers{}}
+	r := &run{shards: &ShardHandlers{}}
 	term := group.NewTestTerm(lease.Lease{Key: lease.Key{Stream: "s", Shard: "1"}, Epoch: 2})
 	before, now := &Shard{pull: new(puller)}, &Shard{pull: new(puller)}
 	l := &shardLoop{in: r, term: term, handles: &handling{pull: before.pull}}

@@ -114,7 +114,7 @@ type ShardStatus struct {
 // Shards returns how each shard that this consumer holds stands, sorted by stream and shard; none
 // when it does not run. It may be called at any time, concurrently with [Consumer.Run].
 func (c *Consumer) Shards() []ShardStatus {
-	loops := c.running(nil)
+	loops := c.running()
 	all := make([]ShardStatus, 0, len(loops))
 	for _, l := range loops {
 		all = append(all, l.status())
@@ -125,34 +125,14 @@ func (c *Consumer) Shards() []ShardStatus {
 	return all
 }
 
-// running appends the running loops to all. Their status is read without the consumer's mutex,
-// because Live, Ready, Shards and Health wait for it.
-func (c *Consumer) running(all []*shardLoop) []*shardLoop {
+// running returns the running loops of all runs.
+func (c *Consumer) running() (all []*shardLoop) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	all = slices.Grow(all, len(c.loops))
-	for l := range c.loops {
-		all = append(all, l)
+	for r := range c.runs {
+		all = r.running(all)
 	}
 	return all
-}
-
-func (c *Consumer) begin(l *shardLoop) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.loops[l] = struct{}{}
-}
-
-func (c *Consumer) end(l *shardLoop) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.loops, l)
-	if l.left != nil {
-		if l.in.abandoned[l.term.Lease.Key] == l {
-			delete(l.in.abandoned, l.term.Lease.Key)
-		}
-		close(l.left)
-	}
 }
 
 func (l *shardLoop) status() ShardStatus {

@@ -2,9 +2,9 @@ package weir
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -41,6 +41,23 @@ func (l *shardLoop) note(f func(*notes)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	f(&l.notes)
+}
+
+// noteHandled notes that something was handled by now, or that there was nothing.
+func (l *shardLoop) noteHandled(bytes int, now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.well = true
+	if bytes > 0 {
+		l.rate.Add(bytes, now)
+	}
+}
+
+// load is what the shard brings.
+func (l *shardLoop) load(now time.Time) lease.Load {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return lease.LoadOf(l.rate.Now(now))
 }
 
 // snapshot is how the shard stands, for [supervise.Shard.Judge] and its like. well reports that the
@@ -86,103 +103,131 @@ func (l *shardLoop) snapshot() (s supervise.Shard, well bool) {
 // Troubles is what each beat does with the shards: it gives up those that make no progress, and
 // returns what is not going well.
 func (r *run) Troubles() []lease.Trouble {
-	now := time.Now()
-	suspect := supervise.SuspectAfter(r.opts.StallAfter)
-	var (
-		troubles []lease.Trouble
-		acts     []func() // what is left to do without the lock
-		changes  []supervise.Change
-		evidence supervise.Evidence
-
-		shortage   error // why a shard has waited for memory for long
-		shortKey   lease.Key
-		shortSince time.Time
-	)
-	r.mu.Lock()
-	r.looked = now
-	limits := r.limits(now)
-	stalled := len(r.stalls) > 0
-	r.mu.Unlock()
+	look := supervise.Look{Now: time.Now(), Stays: r.opts.Expired == FailExpired}
+	var stalled bool
+	look.Limits, stalled = r.standing.look(look.Now, &r.opts)
+	var acts []func() // what is left to do when all shards were looked at
 	r.looks = r.running(r.looks[:0])
 	defer clear(r.looks)
-	r.sampler.look()
+	r.sampler.Look()
 	for _, l := range r.looks {
-		if l.in != r {
-			continue
-		}
-		key := l.term.Lease.Key
-		l.term.SetLoad(l.load(now))
-		if l.term.Context().Err() != nil {
-			l.note(func(n *notes) { n.ended = cmp.Or(n.ended, mono.Of(now)) })
-		}
-		s, well := l.snapshot()
-		if well && stalled {
-			r.forgetStalls(key)
-			l.note(func(n *notes) { n.stalls = 0 })
-		}
-		if s.Handling == "" && s.Reading == supervise.AtTip && !l.isGathering() {
-			l.acquit()
-		}
-		if c, some := s.Change(key, now, r.opts.Expired == FailExpired); some {
-			l.note(func(n *notes) { n.toldFails = c.Err != nil })
-			changes = append(changes, c)
-		}
-		if shortage == nil && s.LacksMemory(now) {
-			shortage = s.Lacks
-			shortKey, shortSince = key, s.LacksSince
-		}
-		evidence.Add(&s, now, suspect)
-		r.sampler.see(key, &s)
-		if what, since := s.Judge(now, limits); what != supervise.Sound {
-			if act := r.act(l, s, what, since, now); act != nil {
-				acts = append(acts, act)
-			}
-		}
-		if t, some := s.Trouble(now, limits); some {
-			t.Key = key
-			troubles = append(troubles, t)
+		if act := r.lookAt(l, &look, stalled); act != nil {
+			acts = append(acts, act)
 		}
 	}
-	if since, some := r.lineage.inVain(now, suspect); some { // it could begin no other shard, however well it reads these
-		evidence.Reads = false
-		evidence.AddInVain(since)
+	// It could begin no other shard, however well it reads these.
+	if since, fails := r.lineage.Fails(look.Now, supervise.SuspectAfter(look.Limits.Stall)); fails {
+		look.Evidence.Reads = false
+		look.Evidence.AddInVain(since)
 	}
-	r.mu.Lock()
-	maps.DeleteFunc(r.stalls, func(_ lease.Key, s supervise.Stalls) bool { return s.Counting(now, r.opts.StallAfter) == 0 })
-	probe, n := r.isolation.Observe(now, evidence, r.opts.BeatInterval), r.isolation.Probes
-	own, cutOff := r.isolation.Trouble(now)
-	r.mu.Unlock()
+	own, cutOff := r.suspect(&look)
 	for _, act := range acts {
 		act()
 	}
-	if len(changes) > 0 {
-		r.tellReading(changes, now)
+	if len(look.Changes) > 0 {
+		r.tellReading(look.Changes, look.Now)
 	}
-	if shortage != nil && now.Sub(r.toldMemory) >= memoryAgain {
-		r.toldMemory = now
-		r.opts.Logger.Warn("a shard waits for memory: Options.MaxMemory has no room for its next records while handlers hold earlier ones",
-			"stream", shortKey.Stream, "shard", shortKey.Shard, "for", now.Sub(shortSince).Round(time.Second),
-			"max_memory", r.opts.MaxMemory, "err", shortage)
-	}
-	if probe {
-		r.startProbe(n)
-	}
-	sortTroubles(troubles)
-	troubles = r.holdsOf(r.looks).tell(r.gaveUp.Tell(troubles, now), now)
+	r.tellShortage(look.Shortage, look.Now)
+	sortTroubles(look.Troubles)
+	troubles := r.holdsOf(r.looks).tell(r.gaveUp.Tell(look.Troubles, look.Now), look.Now)
 	if cutOff {
 		return slices.Insert(troubles, 0, own)
 	}
 	return troubles
 }
 
+// lookAt looks at one shard. It returns what is left to do about it, nil if nothing is.
+func (r *run) lookAt(l *shardLoop, look *supervise.Look, stalled bool) func() {
+	key := l.term.Lease.Key
+	l.term.SetLoad(l.load(look.Now))
+	if l.term.Context().Err() != nil {
+		l.note(func(n *notes) { n.ended = cmp.Or(n.ended, mono.Of(look.Now)) })
+	}
+	s, well := l.snapshot()
+	if well && stalled {
+		r.standing.forgetStalls(key)
+		l.note(func(n *notes) { n.stalls = 0 })
+	}
+	if s.Handling == "" && s.Reading == supervise.AtTip && !l.isGathering() {
+		l.acquit()
+	}
+	f := look.At(key, &s)
+	if f.Changed {
+		l.note(func(n *notes) { n.toldFails = f.Fails })
+	}
+	r.sampler.See(key, &s)
+	if f.Verdict == supervise.Sound {
+		return nil
+	}
+	return r.act(l, Stalled{
+		Stream: key.Stream, Shard: key.Shard, Epoch: l.term.Lease.Epoch,
+		Stage: ShardState(cmp.Or(s.Handling, s.Reading)), Since: f.Since, Err: s.Err,
+	}, f.Verdict, supervise.Stalls{Count: s.Stalls + 1, Last: look.Now})
+}
+
 // memoryAgain is how often a log line says that shards wait for memory.
 const memoryAgain = 10 * time.Minute
 
-// forgetStalls forgets that a shard has stalled.
-func (r *run) forgetStalls(key lease.Key) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.stalls, key)
+// tellShortage logs that shards wait for memory, if one does.
+func (r *run) tellShortage(of supervise.Shortage, now time.Time) {
+	if of.Err == nil || now.Sub(r.toldMemory) < memoryAgain {
+		return
+	}
+	r.toldMemory = now
+	r.opts.Logger.Warn("a shard waits for memory: Options.MaxMemory has no room for its next records while handlers hold earlier ones",
+		"stream", of.Key.Stream, "shard", of.Key.Shard, "for", now.Sub(of.Since).Round(time.Second),
+		"max_memory", r.opts.MaxMemory, "err", of.Err)
+}
+
+const (
+	// probeTimeout bounds a probe, which is a few calls for each of probeStreams streams at most.
+	probeTimeout = 5 * time.Second
+	probeStreams = 3
+)
+
+// probe tries to read from some of the streams, and notes what came of it.
+func (r *run) probe(ctx context.Context, n int) {
+	call, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	names := r.streams.Names()
+	var err error
+	for i := range min(probeStreams, len(names)) {
+		if err = streams.Probe(call, r.client, r.caller, r.streams.Stream(names[(n+i)%len(names)]), n); err == nil {
+			break
+		}
+	}
+	if err == nil {
+		err = r.lineage.Probe(call)
+	}
+	if ctx.Err() != nil {
+		return
+	}
+	switch before, after := r.standing.probed(err); {
+	case before == nil && after != nil:
+		r.opts.Logger.Error("this worker can read no shard of any stream; it asks for no more of them until it can", "err", after)
+	case before != nil && after == nil:
+		r.opts.Logger.Info("this worker can read again")
+	}
+}
+
+// tellReading tells of shards that are read in vain, or again.
+func (r *run) tellReading(changes []supervise.Change, now time.Time) {
+	sum := supervise.Summarize(changes)
+	for _, c := range sum.Named {
+		if c.Err != nil {
+			r.opts.Logger.Warn("reading a shard fails again and again; it goes on being tried", "stream", c.Key.Stream, "shard", c.Key.Shard,
+				"for", now.Sub(c.Since).Round(time.Second), "err", c.Err)
+		} else {
+			r.opts.Logger.Info("the shard is read again", "stream", c.Key.Stream, "shard", c.Key.Shard)
+		}
+	}
+	for _, m := range sum.More {
+		if m.Fail {
+			r.opts.Logger.Warn("reading other shards of the stream fails too; they go on being tried", "stream", m.Stream, "shards", m.Shards)
+		} else {
+			r.opts.Logger.Info("other shards of the stream are read again", "stream", m.Stream, "shards", m.Shards)
+		}
+	}
 }
 
 // endedAt is when the term's context was seen to have ended.
@@ -197,45 +242,29 @@ func sortTroubles(all []lease.Trouble) {
 	slices.SortFunc(all, func(a, b lease.Trouble) int { return cmp.Or(cmp.Compare(b.For, a.For), a.Key.Compare(b.Key)) })
 }
 
-// stopGrace is how long after Options.StopTimeout a handler may ignore that its context has ended.
-const stopGrace = 7 * time.Second
-
-// limits is called with the consumer's lock.
-func (r *run) limits(now time.Time) supervise.Limits {
-	limits := supervise.Limits{Stall: r.opts.StallAfter, Handler: r.opts.HandlerTimeout, Return: r.opts.HandoffTimeout}
-	if !r.stopping.IsZero() && now.Sub(r.stopping) >= r.opts.StopTimeout {
-		limits.Return = min(limits.Return, stopGrace)
-	}
-	return limits
-}
-
 // act notes the verdict on a shard that is not sound, and returns a function that does the rest
 // without the lock; nil if the shard is no longer read. (A look at ten thousand sound shards
 // allocates nothing; this does.)
-func (r *run) act(l *shardLoop, s supervise.Shard, what supervise.Verdict, since, now time.Time) func() {
+func (r *run) act(l *shardLoop, e Stalled, what supervise.Verdict, stalls supervise.Stalls) func() {
 	key := l.term.Lease.Key
-	e := Stalled{
-		Stream: key.Stream, Shard: key.Shard, Epoch: l.term.Lease.Epoch,
-		Stage: ShardState(cmp.Or(s.Handling, s.Reading)), Since: since, Err: s.Err,
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if _, here := r.loops[l]; !here { // it has ended since this look began
+	r.standing.mu.Lock()
+	defer r.standing.mu.Unlock()
+	if _, here := r.standing.loops[l]; !here { // it has ended since this look began
 		return nil
 	}
 	switch what {
 	case supervise.Slow:
 		l.note(func(n *notes) { n.toldSlow = true })
 		return func() {
-			l.repeated().Warn("a handler has been at work for long; only Options.HandlerTimeout ends it", "since", since)
+			l.repeated().Warn("a handler has been at work for long; only Options.HandlerTimeout ends it", "since", e.Since)
 		}
 	case supervise.Stalled:
-		r.stalls[key] = supervise.Stalls{Count: s.Stalls + 1, Last: now}
-		l.note(func(n *notes) { n.ended = mono.Of(now) })
+		r.standing.stalls[key] = stalls
+		l.note(func(n *notes) { n.ended = mono.Of(stalls.Last) })
 		return func() { r.giveUp(l, e) }
 	default: // it hangs
 		l.note(func(n *notes) { n.left = make(chan struct{}) })
-		r.abandoned[key] = l
+		r.standing.abandoned[key] = l
 		e.Abandoned = true
 		return func() { r.abandon(l, e) }
 	}
@@ -245,26 +274,22 @@ func (r *run) giveUp(l *shardLoop, e Stalled) {
 	l.repeated().Error("a shard makes no progress; its lease is given up",
 		"stage", e.Stage, "since", e.Since, "seq", l.term.At(), "err", e.Err)
 	l.term.GiveUp(ErrStalled)
-	r.sampler.mark(l.term.Lease.Key, history.Stalled)
+	r.sampler.Mark(l.term.Lease.Key, history.Stalled)
 	r.counted.stalls.Add(1)
-	if f := r.tell.Stalled; f != nil {
-		f(e)
-	}
+	emit(r, r.opts.Events.Stalled, e)
 }
 
 func (r *run) abandon(l *shardLoop, e Stalled) {
 	l.log().Error("a handler goes on although its context has ended; its lease is given up without it, and only the epoch fences what it writes",
 		"since", e.Since)
 	l.term.Abandon()
-	r.sampler.mark(l.term.Lease.Key, history.Stalled)
+	r.sampler.Mark(l.term.Lease.Key, history.Stalled)
 	// the next owner's subscription need not take this one's place
 	if from := l.pagesNow(); from != nil {
 		from.Stop()
 	}
 	r.counted.stalls.Add(1)
-	if f := r.tell.Stalled; f != nil {
-		f(e)
-	}
+	emit(r, r.opts.Events.Stalled, e)
 }
 
 // cutShort tells of a batch that was not handled within Options.StopTimeout.
@@ -276,17 +301,13 @@ func (l *shardLoop) cutShort(began time.Time, cause error) {
 	l.log().Warn("a handler did not finish within Options.StopTimeout; its batch will be handled again by whoever reads the shard next",
 		"since", began)
 	l.in.counted.stalls.Add(1)
-	if f := l.in.tell.Stalled; f != nil {
-		f(Stalled{Stream: key.Stream, Shard: key.Shard, Epoch: l.term.Lease.Epoch, Stage: ShardHandling, Since: began, Err: ErrStopping})
-	}
+	emit(l.in, l.in.opts.Events.Stalled, Stalled{Stream: key.Stream, Shard: key.Shard, Epoch: l.term.Lease.Epoch, Stage: ShardHandling, Since: began, Err: ErrStopping})
 }
 
 // await holds back the reader of a shard that has stalled in this process: for a while, and until
 // no abandoned handler is at the shard any more. It reports whether to begin.
 func (r *run) await(l *shardLoop) bool {
-	r.mu.Lock()
-	before, stalls := r.abandoned[l.term.Lease.Key], r.stalls[l.term.Lease.Key].Counting(time.Now(), r.opts.StallAfter)
-	r.mu.Unlock()
+	stalls, before := r.standing.before(l.term.Lease.Key, time.Now(), r.opts.StallAfter)
 	if stalls == 0 && before == nil {
 		return true
 	}
@@ -312,19 +333,11 @@ func (r *run) outlast(deadline time.Time) error {
 	timer := time.NewTimer(time.Until(deadline))
 	defer timer.Stop()
 	for late := false; ; {
-		r.mu.Lock()
-		var one *shardLoop
-		var names []string
-		for key, l := range r.abandoned {
-			one = l
-			names = append(names, fmt.Sprintf("%s (told %v ago)", key, mono.Since(l.endedAt()).Round(time.Second)))
-		}
-		r.mu.Unlock()
+		one, names := r.standing.anyAbandoned()
 		if one == nil {
 			return nil
 		}
 		if late {
-			slices.Sort(names)
 			return fmt.Errorf("%w: %s", ErrAbandoned, strings.Join(names, ", "))
 		}
 		select {

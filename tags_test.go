@@ -16,7 +16,7 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// tagsOf is what a record's tags are, and none of what another's are.
+// tagsOf returns a record's tags as text.
 func tagsOf(r weir.Record) string { return fmt.Sprint(maps.Collect(r.Tags().All())) }
 
 // putTagged puts aggregates whose every second record has a tag with its own name, and plain
@@ -38,7 +38,7 @@ func putTagged(t *testing.T, srv *kinesistest.Server) (want map[string]string) {
 			}
 		}
 		srv.Put("s", "a", b.AppendContainer(nil))
-		for j := range i { // pages of plain records, too
+		for j := range i { // pages may also have plain records
 			name := fmt.Sprint("plain ", i, " ", j)
 			want[name] = "map[]"
 			srv.Put("s", "a", []byte(name))
@@ -74,7 +74,7 @@ func TestEachRecordHasTheTagsThatWerePackedWithIt(t *testing.T) {
 					for _, r := range b.Records {
 						got[string(r.Data)] = tagsOf(r)
 					}
-					// what a handler does to its slice lends no record the tags of another
+					// a change of the slice by the handler gives no record the tags of another
 					for i := range b.Records {
 						b.Records[i] = b.Records[0]
 					}

@@ -5,36 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/weir-go/weir/internal/guard"
 	"github.com/weir-go/weir/internal/notify"
 )
-
-// hooks are the functions of [Events] as weir calls them: they put the event into the queue of the
-// run and return at once. Those that the user did not set are nil, so that nothing is made for
-// them.
-type hooks struct {
-	LeaseTaken      func(LeaseTaken)
-	LeaseEnded      func(LeaseEnded)
-	Read            func(Read)
-	BatchBegins     func(BatchBegins)
-	BatchHandled    func(BatchHandled)
-	CheckpointSaved func(CheckpointSaved)
-	Unpacked        func(Unpacked)
-	Filtered        func(Filtered)
-	HandlerFailed   func(HandlerFailed)
-	GivenUp         func(GivenUp)
-	GiveUpHeld      func(GiveUpHeld)
-	LettersFailed   func(LettersFailed)
-	Suspected       func(Suspected)
-	ReadFailed      func(ReadFailed)
-	PositionExpired func(PositionExpired)
-	ReadingChanged  func(ReadingChanged)
-	Stalled         func(Stalled)
-	StoreFailed     func(StoreFailed)
-	Leading         func(Leading)
-}
 
 const (
 	// queueRoom is for how many events and log records there is room until some are dropped.
@@ -44,21 +21,39 @@ const (
 	hooksMayTake = 5 * time.Second
 )
 
-// stateKey tells changes of state apart of which the latest counts.
+// telling is a run's queue of events. The queue's goroutine calls the hooks and the logger.
+type telling struct {
+	queue    *notify.Queue
+	hooked   context.Context // of the hooks
+	repeats  *slog.Logger    // Options.Logger, which limits repeated lines
+	dropping atomic.Bool     // events are being dropped, and a log line said so
+	gone     sync.Map        // streams by name, and when it was logged that they do not exist
+	panics   sync.Map        // by PanicError.Who, the last panic that was logged with its stack
+}
+
+// stateKey identifies a state. Of the waiting changes with the same stateKey the latest counts.
 type stateKey struct{ kind, stream, shard string }
 
-// queued returns f as weir calls it. key is nil for events of detail.
-func queued[E any](r *run, ctx context.Context, f func(context.Context, E), stamp func(*E, time.Time), key func(*E) stateKey) func(E) {
-	if f == nil {
-		return nil
+// event is a pointer to what a hook of [Events] gets.
+type event[E any] interface {
+	*E
+	// stamp sets the time of the event. It returns the stateKey of a change of state, and the zero
+	// stateKey for other events.
+	stamp(at time.Time) stateKey
+}
+
+// emit puts a call of a hook into the queue of the run. It does nothing if the hook is nil.
+func emit[E any, P event[E]](r *run, hook func(context.Context, E), e E) {
+	if hook == nil {
+		return
 	}
-	return func(e E) {
-		stamp(&e, time.Now())
-		if key == nil {
-			r.drops(r.queue.Add(notify.Detail, nil, func() { f(ctx, e) }))
-		} else {
-			r.queue.Add(notify.State, key(&e), func() { f(ctx, e) })
-		}
+	told := e // a copy on the heap, which an event without a hook must not cost
+	key := P(&told).stamp(time.Now())
+	call := func() { hook(r.hooked, told) }
+	if key == (stateKey{}) {
+		r.drops(r.queue.Add(notify.Detail, nil, call))
+	} else {
+		r.queue.Add(notify.State, key, call)
 	}
 }
 
@@ -67,22 +62,23 @@ func queued[E any](r *run, ctx context.Context, f func(context.Context, E), stam
 func (r *run) startTelling(ctx context.Context) (stop func() error) {
 	values, end := context.WithCancel(context.WithoutCancel(ctx))
 	r.queue = notify.New(queueRoom)
-	r.mu.Lock()
-	r.queues[r.queue] = struct{}{}
-	r.mu.Unlock()
+	c := r.consumer
+	c.mu.Lock()
+	c.queues[r.queue] = struct{}{}
+	c.mu.Unlock()
 	to := r.opts.Logger
 	r.opts.Logger = r.queue.Logger(values, r.opts.Logger.Handler()).With("app", r.opts.App, "worker", r.opts.Worker)
 	r.repeats = r.queue.Repeats(r.opts.Logger)
-	r.tell = r.hooks(values)
+	r.hooked = values
 	go r.queue.Run(func(err error) { r.hookPanicked(to, err) })
 	return func() error {
 		defer end()
 		r.queue.Flush()
 		made := r.queue.Close(hooksMayTake)
-		r.mu.Lock()
-		r.eventsMissed.Add(r.queue.Counts())
-		delete(r.queues, r.queue)
-		r.mu.Unlock()
+		c.mu.Lock()
+		c.eventsMissed.Add(r.queue.Counts())
+		delete(c.queues, r.queue)
+		c.mu.Unlock()
 		if !made {
 			return fmt.Errorf("%w: a function of Options.Events, or the logger, does not return", ErrAbandoned)
 		}
@@ -97,7 +93,7 @@ func (r *run) hookPanicked(to *slog.Logger, err error) {
 	if errors.As(err, &p) {
 		err = &PanicError{"a function of Options.Events", p.Value, p.Stack}
 	}
-	_ = contained("the logger", func() error { // which has nobody to tell
+	_ = contained("the logger", func() error { // its panic can be reported nowhere
 		r.logPanic(to.With("app", r.opts.App, "worker", r.opts.Worker), "a function of Options.Events, or the logger, failed; what it was told is not told again", err)
 		return nil
 	})
@@ -142,7 +138,7 @@ func (r *run) newStack(err error) string {
 	return p.Stack
 }
 
-// drops has it told, once until all that waits was told, that events are dropped.
+// drops logs that events are dropped, once until the queue was empty again.
 func (r *run) drops(told bool) {
 	if told || !r.dropping.CompareAndSwap(false, true) {
 		return
@@ -150,7 +146,7 @@ func (r *run) drops(told bool) {
 	before := r.queue.Counts().Dropped
 	r.opts.Logger.Warn("functions of Options.Events, or the logger, do not keep up: events of detail are dropped; " +
 		"Consumer.Counts has exact numbers")
-	// made when what waits now was told
+	// false again when the events that wait now were delivered
 	r.queue.Add(notify.State, stateKey{kind: "dropping"}, func() {
 		r.dropping.Store(false)
 		r.opts.Logger.Log(context.Background(), slog.LevelInfo, "events are told again",
@@ -158,37 +154,48 @@ func (r *run) drops(told bool) {
 	})
 }
 
-func (r *run) hooks(ctx context.Context) hooks {
-	e := r.opts.Events
-	of := func(kind, stream, shard string) stateKey { return stateKey{kind, stream, shard} }
-	return hooks{
-		LeaseTaken: queued(r, ctx, e.LeaseTaken, func(e *LeaseTaken, t time.Time) { e.Time = t },
-			func(e *LeaseTaken) stateKey { return of("taken", e.Stream, e.Shard) }),
-		LeaseEnded: queued(r, ctx, e.LeaseEnded, func(e *LeaseEnded, t time.Time) { e.Time = t },
-			func(e *LeaseEnded) stateKey { return of("ended", e.Stream, e.Shard) }),
-		PositionExpired: queued(r, ctx, e.PositionExpired, func(e *PositionExpired, t time.Time) { e.Time = t },
-			func(e *PositionExpired) stateKey { return of("expired", e.Stream, e.Shard) }),
-		ReadingChanged: queued(r, ctx, e.ReadingChanged, func(e *ReadingChanged, t time.Time) { e.Time = t },
-			func(e *ReadingChanged) stateKey { return of("reading", e.Stream, e.Shard) }),
-		Stalled: queued(r, ctx, e.Stalled, func(e *Stalled, t time.Time) { e.Time = t },
-			func(e *Stalled) stateKey { return of("stalled", e.Stream, e.Shard) }),
-		Suspected: queued(r, ctx, e.Suspected, func(e *Suspected, t time.Time) { e.Time = t },
-			func(e *Suspected) stateKey { return of("suspected", e.Stream, e.Shard) }),
-		StoreFailed: queued(r, ctx, e.StoreFailed, func(e *StoreFailed, t time.Time) { e.Time = t },
-			func(e *StoreFailed) stateKey { return of("store", string(e.Op), "") }),
-		Leading: queued(r, ctx, e.Leading, func(e *Leading, t time.Time) { e.Time = t },
-			func(*Leading) stateKey { return of("leading", "", "") }),
+// Changes of state.
 
-		Read:            queued(r, ctx, e.Read, func(e *Read, t time.Time) { e.Time = t }, nil),
-		BatchBegins:     queued(r, ctx, e.BatchBegins, func(e *BatchBegins, t time.Time) { e.Time = t }, nil),
-		BatchHandled:    queued(r, ctx, e.BatchHandled, func(e *BatchHandled, t time.Time) { e.Time = t }, nil),
-		CheckpointSaved: queued(r, ctx, e.CheckpointSaved, func(e *CheckpointSaved, t time.Time) { e.Time = t }, nil),
-		Unpacked:        queued(r, ctx, e.Unpacked, func(e *Unpacked, t time.Time) { e.Time = t }, nil),
-		Filtered:        queued(r, ctx, e.Filtered, func(e *Filtered, t time.Time) { e.Time = t }, nil),
-		HandlerFailed:   queued(r, ctx, e.HandlerFailed, func(e *HandlerFailed, t time.Time) { e.Time = t }, nil),
-		GivenUp:         queued(r, ctx, e.GivenUp, func(e *GivenUp, t time.Time) { e.Time = t }, nil),
-		GiveUpHeld:      queued(r, ctx, e.GiveUpHeld, func(e *GiveUpHeld, t time.Time) { e.Time = t }, nil),
-		LettersFailed:   queued(r, ctx, e.LettersFailed, func(e *LettersFailed, t time.Time) { e.Time = t }, nil),
-		ReadFailed:      queued(r, ctx, e.ReadFailed, func(e *ReadFailed, t time.Time) { e.Time = t }, nil),
-	}
+func (e *LeaseTaken) stamp(t time.Time) stateKey {
+	e.Time = t
+	return stateKey{"taken", e.Stream, e.Shard}
 }
+func (e *LeaseEnded) stamp(t time.Time) stateKey {
+	e.Time = t
+	return stateKey{"ended", e.Stream, e.Shard}
+}
+func (e *PositionExpired) stamp(t time.Time) stateKey {
+	e.Time = t
+	return stateKey{"expired", e.Stream, e.Shard}
+}
+func (e *ReadingChanged) stamp(t time.Time) stateKey {
+	e.Time = t
+	return stateKey{"reading", e.Stream, e.Shard}
+}
+func (e *Stalled) stamp(t time.Time) stateKey {
+	e.Time = t
+	return stateKey{"stalled", e.Stream, e.Shard}
+}
+func (e *Suspected) stamp(t time.Time) stateKey {
+	e.Time = t
+	return stateKey{"suspected", e.Stream, e.Shard}
+}
+func (e *StoreFailed) stamp(t time.Time) stateKey {
+	e.Time = t
+	return stateKey{"store", string(e.Op), ""}
+}
+func (e *Leading) stamp(t time.Time) stateKey { e.Time = t; return stateKey{kind: "leading"} }
+
+// Events of detail.
+
+func (e *Read) stamp(t time.Time) stateKey            { e.Time = t; return stateKey{} }
+func (e *BatchBegins) stamp(t time.Time) stateKey     { e.Time = t; return stateKey{} }
+func (e *BatchHandled) stamp(t time.Time) stateKey    { e.Time = t; return stateKey{} }
+func (e *CheckpointSaved) stamp(t time.Time) stateKey { e.Time = t; return stateKey{} }
+func (e *Unpacked) stamp(t time.Time) stateKey        { e.Time = t; return stateKey{} }
+func (e *Filtered) stamp(t time.Time) stateKey        { e.Time = t; return stateKey{} }
+func (e *HandlerFailed) stamp(t time.Time) stateKey   { e.Time = t; return stateKey{} }
+func (e *GivenUp) stamp(t time.Time) stateKey         { e.Time = t; return stateKey{} }
+func (e *GiveUpHeld) stamp(t time.Time) stateKey      { e.Time = t; return stateKey{} }
+func (e *LettersFailed) stamp(t time.Time) stateKey   { e.Time = t; return stateKey{} }
+func (e *ReadFailed) stamp(t time.Time) stateKey      { e.Time = t; return stateKey{} }

@@ -23,7 +23,7 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// What people give to weir beside handlers may be slow, panic, and never return.
+// User code other than handlers may be slow, panic, and never return.
 
 func TestStreamsFuncMayPanicAndEndItsGoroutine(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
@@ -113,7 +113,7 @@ func TestStreamsFuncMayHang(t *testing.T) {
 	}
 }
 
-// oddStore is a store of which some calls panic, or hang whatever their contexts say.
+// oddStore is a store some of whose calls panic, or hang although their contexts end.
 type oddStore struct {
 	lease.Store
 	panic float64 // the part of the calls
@@ -180,8 +180,8 @@ func TestAStoreMayPanic(t *testing.T) {
 	}
 }
 
-// A store that never answers, whatever the context of a call says, keeps Run from returning, and
-// nothing else: handlers are told in time, and another worker goes on.
+// A store that never answers, even when a call's context ends, keeps Run from returning. It has no
+// other effect: handlers' contexts end in time, and another worker takes over.
 func TestAStoreThatHangsEndsTrust(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		want := putSome(t, srv, false)
@@ -218,7 +218,7 @@ func TestAStoreThatHangsEndsTrust(t *testing.T) {
 	})
 }
 
-// transport is an HTTP transport that may hang whatever its request's context says.
+// transport is an HTTP transport that may hang although its request's context ends.
 type transport struct {
 	http.RoundTripper
 	hang atomic.Pointer[chan struct{}]

@@ -10,40 +10,41 @@ import (
 	"unicode/utf8"
 )
 
-// DefaultLimit is the size of a payload, in bytes, that a [Builder] fills unless told otherwise. It
-// is the KPL's (AggregationMaxSize).
+// DefaultLimit is the default size in bytes up to which a [Builder] fills a payload. It is that of
+// the KPL (AggregationMaxSize).
 const DefaultLimit = 51_200
 
-// ErrFull is the answer of [Builder.Add] to a record that would take the payload beyond the limit.
+// ErrFull is returned by [Builder.Add] for a record that would make the payload exceed the limit.
 var ErrFull = errors.New("aggregate: the record does not fit into the aggregate any more")
 
 const maxKey = 256 // Unicode characters of a partition key
 
-// Builder packs records into the payload of one container. The zero value is ready for use; use it
-// again after Reset, since it keeps its buffers. It must not be used concurrently.
+// Builder packs records into the payload of one container. The zero value is ready to use. Reuse it
+// after Reset, since it keeps its buffers. It must not be used concurrently.
 type Builder struct {
-	// Limit is the largest payload in bytes; 0 means [DefaultLimit]. It does not count the
-	// container's partition key, which the service does: a payload and its key share the stream's
+	// Limit is the largest payload in bytes; 0 means [DefaultLimit]. It does not include the
+	// container's partition key, which the service counts: a payload and its key share the stream's
 	// largest record size. Set it while the builder is empty.
 	Limit int
 
 	keys, hashes table
 	records      []byte // encoded
 	count        int
-	last         int  // the length of the last record's data
-	tagged       bool // a record has tags
+	last         int  // length of the last record's data
+	tagged       bool // some record has tags
 }
 
-// table holds strings that records name by their row.
+// table holds strings that records refer to by their row.
 type table struct {
 	rows    map[string]int
 	encoded []byte
 }
 
-// Len is the number of records added.
+// Len returns the number of records added.
 func (b *Builder) Len() int { return b.count }
 
-// Size is the exact length of what [Builder.AppendContainer] appends, 0 when nothing was added.
+// Size returns the exact length of what [Builder.AppendContainer] appends, 0 if no record was
+// added.
 func (b *Builder) Size() int {
 	if b.count == 0 {
 		return 0
@@ -52,13 +53,13 @@ func (b *Builder) Size() int {
 }
 
 // Fits reports whether a record of size bytes of data with these keys could be added without
-// exceeding the limit. The limit is that of a container, also for the first record, which would go
-// alone unless another follows.
+// exceeding the limit. The limit is that of a container, even for a first record that is put
+// unwrapped unless another follows.
 func (b *Builder) Fits(partitionKey, explicitHashKey string, size int) bool {
 	return b.fits(partitionKey, explicitHashKey, size, 0)
 }
 
-// fits is Fits for a record with so many bytes of tags.
+// fits is like Fits, for a record with a number of bytes of tags.
 func (b *Builder) fits(partitionKey, explicitHashKey string, size, tags int) bool {
 	limit := b.Limit
 	if limit == 0 {
@@ -66,7 +67,7 @@ func (b *Builder) fits(partitionKey, explicitHashKey string, size, tags int) boo
 	}
 	room := min(limit, maxSize) - max(b.Size(), len(magic)+md5.Size)
 	if size < 0 || size > room || tags > room {
-		return false // before a size from nowhere overflows below
+		return false // avoids an overflow below for an invalid size
 	}
 	row, more := b.keys.find(partitionKey)
 	inner := 1 + varintSize(row) + chunkSize(size) + tags
@@ -79,17 +80,17 @@ func (b *Builder) fits(partitionKey, explicitHashKey string, size, tags int) boo
 }
 
 // Add adds a record. Records with the same key, or the same explicit hash key, share one copy of
-// it. Data is copied; the strings are kept until Reset, so they must not alias a buffer that is
+// it. Data is copied. The strings are retained until Reset, so they must not alias a buffer that is
 // reused before.
 //
 // explicitHashKey is a decimal number from 0 to 2^128−1 without leading zeros, or "" for none.
-// partitionKey is UTF-8 of at most 256 characters. The error is [ErrFull], or says which of the
-// keys is wrong; the builder is as before then.
+// partitionKey is UTF-8 of at most 256 characters. The error is [ErrFull], or names the invalid
+// key. After an error the builder is unchanged.
 func (b *Builder) Add(partitionKey, explicitHashKey string, data []byte) error {
 	return b.AddTagged(partitionKey, explicitHashKey, data, Tags{})
 }
 
-// AddTagged is [Builder.Add] with tags, which travel with the record inside the container.
+// AddTagged is like [Builder.Add], with tags that are stored with the record inside the container.
 func (b *Builder) AddTagged(partitionKey, explicitHashKey string, data []byte, tags Tags) error {
 	if err := checkKeys(partitionKey, explicitHashKey); err != nil {
 		return err
@@ -131,9 +132,9 @@ func checkKeys(partitionKey, explicitHashKey string) error {
 	return nil
 }
 
-// Append appends the payload of the record that is to be put, and returns the extended buffer.
-// Several records make a container. One alone gains nothing from being wrapped, unless it has tags:
-// its payload is its own data, to be put with its own keys. Nothing added, nothing appended.
+// Append appends the payload of the record to be put, and returns the extended buffer. Several
+// records make a container. A single record gains nothing from a container, unless it has tags: its
+// payload is its own data, to be put with its own keys. Without records it appends nothing.
 func (b *Builder) Append(dst []byte) []byte {
 	if b.count == 1 && !b.tagged {
 		return append(dst, b.records[len(b.records)-b.last:]...)
@@ -141,8 +142,8 @@ func (b *Builder) Append(dst []byte) []byte {
 	return b.AppendContainer(dst)
 }
 
-// AppendContainer is [Builder.Append], except that it wraps one record too: for data that would be
-// taken for an aggregate itself, or when the container must not have the record's own key.
+// AppendContainer is like [Builder.Append], but also wraps a single record. Use it for data that
+// would itself be taken for an aggregate, or if the container must not have the record's key.
 func (b *Builder) AppendContainer(dst []byte) []byte {
 	if b.count == 0 {
 		return dst
@@ -163,8 +164,8 @@ func (b *Builder) Reset() {
 	b.records, b.count, b.last, b.tagged = b.records[:0], 0, 0, false
 }
 
-// find returns the row of s, or the row that it would get and by how many bytes the table would
-// grow.
+// find returns the row of s, or the row that it would get and the number of bytes by which the
+// table would grow.
 func (t *table) find(s string) (row, grows int) {
 	if row, ok := t.rows[s]; ok {
 		return row, 0
@@ -194,5 +195,5 @@ func appendVarint(dst []byte, n int) []byte { return binary.AppendUvarint(dst, u
 
 func varintSize(n int) int { return (bits.Len(uint(n)|1) + 6) / 7 }
 
-// chunkSize is the encoded size of n bytes with their tag and length.
+// chunkSize returns the encoded size of n bytes with their tag and length.
 func chunkSize(n int) int { return 1 + varintSize(n) + n }

@@ -21,7 +21,7 @@ func add(tb testing.TB, b *Builder, records ...sub) {
 
 func TestBuilderMakesVectors(t *testing.T) {
 	t.Parallel()
-	var b Builder // one for all: nothing of the records before may shine through
+	var b Builder // one for all: nothing of earlier records may remain
 	for _, c := range []struct {
 		name string
 		subs []sub
@@ -98,8 +98,8 @@ func TestBuilderCopiesData(t *testing.T) {
 
 func TestBuilderKeepsItsLimit(t *testing.T) {
 	t.Parallel()
-	// Of n records with data of size bytes: 20 for magic and checksum, 3 for the key, 6 a record
-	// more than its data.
+	// For n records with data of size bytes: 20 for magic and checksum, 3 for the key, and per
+	// record 6 more than its data.
 	for _, c := range []struct {
 		name  string
 		limit int
@@ -115,7 +115,7 @@ func TestBuilderKeepsItsLimit(t *testing.T) {
 		{"the record's length has two bytes, the data's one", 20 + 3 + 7 + 127, 127, 1},
 		{"the record's length has two bytes, the data's one, one byte less", 20 + 3 + 7 + 127 - 1, 127, 0},
 		{"no room for a container", 19, 0, 0},
-		{"more than Parse takes, whatever the limit", math.MaxInt, maxSize, 0},
+		{"more than Parse accepts, with any limit", math.MaxInt, maxSize, 0},
 		{"a negative limit", -1, 0, 0},
 		{"a negative size", 1000, -1, 0},
 		{"a size beyond all bounds", 1000, int(^uint(0) >> 1), 0},
@@ -170,7 +170,7 @@ func TestBuilderRefusesKeys(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name, key, hash string
-		want            string // "" for taken
+		want            string // "" if it is accepted
 	}{
 		{"an ordinary key", "order-1", "", ""},
 		{"no key, as on streams that distribute records themselves", "", "", ""},
@@ -234,7 +234,7 @@ func TestBuildingAllocatesNothing(t *testing.T) {
 	}
 }
 
-// naiveContainer is a second encoder, for records with keys that Add takes.
+// naiveContainer is a second encoder, for records with keys that Add accepts.
 func naiveContainer(records []sub) []byte {
 	var keys, hashes []string
 	row := func(table *[]string, s string) byte {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// shapes are the containers that the allocation test and the benchmarks use.
+// shapes are the containers of the allocation test and the benchmarks.
 var shapes = []struct {
 	name          string
 	records, size int
@@ -23,7 +23,7 @@ var shapes = []struct {
 	{name: "100x100B-explicit", records: 100, size: 100, keys: 100, explicit: true},
 }
 
-// container builds the payload of n records of size bytes with that many different 36-character
+// container returns the payload of n records of size bytes with that many different 36-character
 // keys.
 func container(tb testing.TB, n, size, keys int, explicit bool) []byte {
 	tb.Helper()
@@ -73,9 +73,8 @@ func TestParsingAllocatesNothing(t *testing.T) {
 	}
 }
 
-// BenchmarkParse times parsing a container and visiting its records against the MD5 alone that it
-// must compute, in turn, so that both see the same machine. The figures are medians, for one
-// record.
+// BenchmarkParse compares parsing a container and visiting its records with the necessary MD5
+// alone, in turn, so that both see the same machine. The figures are medians per record.
 func BenchmarkParse(b *testing.B) {
 	for _, s := range shapes {
 		b.Run(s.name, func(b *testing.B) {

@@ -7,7 +7,7 @@ import (
 	"github.com/weir-go/weir/aggregate"
 )
 
-// A reader takes the payload of each record of a stream, aggregated or not.
+// A reader parses the payload of each record of a stream, aggregated or not.
 func ExampleAggregate_Parse() {
 	var b aggregate.Builder
 	_ = b.Add("JFK", "", []byte("takes off"))
@@ -15,7 +15,7 @@ func ExampleAggregate_Parse() {
 	container := b.Append(nil)
 	damaged := append(b.Append(nil), 0)
 
-	var a aggregate.Aggregate // used for one payload after the other
+	var a aggregate.Aggregate // reused for each payload
 	for _, payload := range [][]byte{container, []byte("a plain record"), damaged} {
 		ok, err := a.Parse(payload)
 		switch {
@@ -36,8 +36,8 @@ func ExampleAggregate_Parse() {
 	// plain, and worth counting: aggregate: the payload starts like an aggregate but its checksum does not match
 }
 
-// A container that was meant for a shard which has been split since: the child drops what belongs
-// to its sibling.
+// A container was meant for a shard that has been split since. The child drops the sub-records of
+// its sibling.
 func ExampleAggregate_Keep() {
 	var b aggregate.Builder
 	_ = b.Add("a", "", []byte("hashes to the lower half"))

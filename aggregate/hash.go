@@ -8,10 +8,10 @@ import (
 	"unsafe"
 )
 
-// HashKey is a point of the 128-bit space that partition keys are hashed into.
+// HashKey is a point in the 128-bit space that partition keys are hashed into.
 type HashKey struct{ Hi, Lo uint64 }
 
-// HashRange is the part of the space that a shard serves; both ends belong to it.
+// HashRange is the part of the space that a shard serves. Both ends belong to it.
 type HashRange struct{ Start, End HashKey }
 
 // FullRange is the whole space.
@@ -22,9 +22,9 @@ func (r HashRange) Contains(k HashKey) bool { return !k.less(r.Start) && !r.End.
 
 func (k HashKey) less(o HashKey) bool { return k.Hi < o.Hi || k.Hi == o.Hi && k.Lo < o.Lo }
 
-// HashKey is where r belongs: at its explicit hash key, or else at the MD5 of its partition key,
-// read as a big-endian number. ok is false when the explicit hash key is no decimal number from 0
-// to 2^128−1 of at most 39 digits.
+// HashKey returns the hash key of r: its explicit hash key, or otherwise the MD5 of its partition
+// key, read as a big-endian number. ok is false if the explicit hash key is not a decimal number
+// from 0 to 2^128−1 of at most 39 digits.
 func (r Record) HashKey() (k HashKey, ok bool) {
 	if s := r.ExplicitHashKey(); s != "" {
 		return parseHashKey(s)
@@ -33,7 +33,7 @@ func (r Record) HashKey() (k HashKey, ok bool) {
 }
 
 func hashOf(key string) HashKey {
-	sum := md5.Sum(unsafe.Slice(unsafe.StringData(key), len(key))) // only read
+	sum := md5.Sum(unsafe.Slice(unsafe.StringData(key), len(key))) // read-only
 	return HashKey{binary.BigEndian.Uint64(sum[:8]), binary.BigEndian.Uint64(sum[8:])}
 }
 
@@ -55,7 +55,7 @@ func parseHashKey(s string) (k HashKey, ok bool) {
 	return k, true
 }
 
-// fate is what Keep found out about a row of a table: a key that many records share is hashed once.
+// fate is the result of Keep for a row of a table: a key that many records share is hashed once.
 type fate uint8
 
 const (
@@ -64,11 +64,10 @@ const (
 	outside
 )
 
-// Keep drops the sub-records whose hash key lies outside r, the range of the shard that the
-// container was read from, and returns how many those are. The others keep their Sub. Nothing else
-// of the aggregate is given up: each sub-record is judged alone, unlike in the Java KCL, which
-// drops the whole aggregate for one stray. One whose explicit hash key is unreadable cannot be
-// judged and stays.
+// Keep drops the sub-records whose hash key is outside r, the range of the shard that the container
+// was read from, and returns their number. The others keep their Sub. Each sub-record is checked
+// separately. The Java KCL, in contrast, drops the whole aggregate because of one stray. A
+// sub-record with an unreadable explicit hash key cannot be checked and stays.
 //
 // The package comment says when to filter and when not to.
 func (a *Aggregate) Keep(r HashRange) (dropped int) {

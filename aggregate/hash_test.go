@@ -75,9 +75,9 @@ func TestHashKeyOfARecord(t *testing.T) {
 	}
 }
 
-// sealed is the payload of records that each have their own rows.
+// sealed returns the payload of records that each have their own rows.
 func sealed(records ...sub) []byte {
-	msg := []byte{0x28, 1} // an unknown field, so that no records at all are an aggregate too
+	msg := []byte{0x28, 1} // an unknown field, so that even no records are an aggregate
 	for i, s := range records {
 		msg = append(append(msg, 0x0a, byte(len(s.key))), s.key...)
 		msg = append(append(msg, 0x12, byte(len(s.hash))), s.hash...)
@@ -116,7 +116,7 @@ func TestKeep(t *testing.T) {
 		{"no records", nil, tens, nil},
 		{"the whole space drops nothing", at("0", "340282366920938463463374607431768211455"), FullRange, []uint32{0, 1}},
 		{"the high word decides first", at("18446744073709551631"), tens, nil}, // 2^64+15
-		{"what cannot be judged stays", at("x", "340282366920938463463374607431768211456", "5"), tens, []uint32{0, 1}},
+		{"unreadable hash keys stay", at("x", "340282366920938463463374607431768211456", "5"), tens, []uint32{0, 1}},
 		{"partition keys in the lower half", []sub{{"a", "", ""}, {"b", "", ""}, {"a", "", ""}}, lower, []uint32{0, 2}},
 		{"partition keys in the upper half", []sub{{"a", "", ""}, {"b", "", ""}, {"a", "", ""}}, upper, []uint32{1}},
 		{"one key, with and without a hash key", []sub{{"a", "", ""}, {"a", "340282366920938463463374607431768211455", ""}, {"a", "", ""}}, upper, []uint32{1}},
@@ -126,7 +126,7 @@ func TestKeep(t *testing.T) {
 		if ok, err := a.Parse(sealed(c.records...)); !ok {
 			t.Fatal(c.name, err)
 		}
-		// what is kept is kept again
+		// the remaining records stay in the second round
 		for round, want := range []int{len(c.records) - len(c.want), 0} {
 			if dropped := a.Keep(c.shard); dropped != want {
 				t.Errorf("%s: round %d: dropped %d, want %d", c.name, round, dropped, want)

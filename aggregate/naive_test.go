@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// A second decoder, written to be plainly right: it takes a message apart into lists of fields,
-// then looks at those.
+// A second decoder, written to be obviously correct: it splits a message into lists of fields, and
+// then interprets those.
 
 type field struct {
 	number, wire uint64
@@ -22,7 +22,7 @@ type field struct {
 
 var errNaive = errors.New("malformed")
 
-// fields takes b apart up to its end or, inside a group, up to the end of the group.
+// fields parses b up to its end or, inside a group, up to the end of the group.
 func fields(b []byte, group uint64, depth int) (all []field, rest []byte, err error) {
 	take := func(n uint64) []byte {
 		if n > uint64(len(b)) {
@@ -155,7 +155,7 @@ func naiveMessage(message []byte) (all []sub, err error) {
 	return all, err
 }
 
-// naiveTags are the tags of each record of a sound payload.
+// naiveTags returns the tags of each record of a valid payload.
 func naiveTags(payload []byte) (all []string) {
 	top, _, _ := fields(payload[len(magic):len(payload)-md5.Size], 0, 100)
 	for _, record := range top {
@@ -182,7 +182,7 @@ func naiveTags(payload []byte) (all []string) {
 	return all
 }
 
-// told is tags in the form of naiveTags.
+// told formats tags like naiveTags.
 func told(tags Tags) (s string) {
 	for key, value := range tags.All() {
 		s += fmt.Sprintf("%q=%q ", key, value)
@@ -190,7 +190,7 @@ func told(tags Tags) (s string) {
 	return s
 }
 
-// naivePlace is where s belongs, nil when nobody can tell.
+// naivePlace returns the hash key of s, or nil if it is invalid.
 func naivePlace(s sub) *big.Int {
 	if s.hash == "" {
 		sum := md5.Sum([]byte(s.key))
@@ -213,7 +213,7 @@ func (k HashKey) big() *big.Int {
 	return n.Add(n.Lsh(n, 64), new(big.Int).SetUint64(k.Lo))
 }
 
-// agree fails the test unless Parse and Keep say of payload what the naive decoder says.
+// agree fails the test unless Parse and Keep have the same result for payload as the naive decoder.
 func agree(t *testing.T, a *Aggregate, payload []byte) {
 	t.Helper()
 	before := bytes.Clone(payload)
@@ -239,7 +239,7 @@ func agree(t *testing.T, a *Aggregate, payload []byte) {
 		}
 	}
 
-	sum := md5.Sum(payload) // as good as any for two ends of a range
+	sum := md5.Sum(payload) // any two values are suitable as ends of a range
 	r := HashRange{
 		HashKey{binary.BigEndian.Uint64(sum[:]) >> 1, 0},
 		HashKey{binary.BigEndian.Uint64(sum[8:]) | 1<<63, 0},
@@ -277,8 +277,8 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var a Aggregate
 		agree(t, &a, data)
-		// A fuzzer never hits a checksum, so it is given one, over the data and over a message that
-		// has keys already.
+		// A fuzzer never finds a checksum, so it is added, to the data and to a message that
+		// already has keys.
 		agree(t, &a, seal(data))
 		agree(t, &a, seal([]byte{0x0a, 1, 'a', 0x0a, 2, 'b', 'c', 0x12, 1, '9', 0x12, 0}, data))
 		agree(t, &a, data)

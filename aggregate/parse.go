@@ -8,13 +8,13 @@ import (
 
 const (
 	magic = "\xf3\x89\x9a\xc2"
-	// of a payload, since offsets have 32 bits; no record of Kinesis comes near it
+	// of a payload, since offsets have 32 bits; no record of Kinesis is nearly as large
 	maxSize  = math.MaxInt32
-	keptRows = 1 << 16 // of each table; what one freak payload needed is not held for ever
+	keptRows = 1 << 16 // of each table; the memory for one extreme payload is not kept
 )
 
-// The reasons why a payload that starts like an aggregate is none. It is delivered as the plain
-// record that it may well be: user data can start with the same four bytes.
+// The reasons why a payload that starts like an aggregate is not one. It is delivered as a plain
+// record, because user data can start with the same four bytes.
 var (
 	ErrShort    = errors.New("aggregate: the payload starts like an aggregate but is too short for one")
 	ErrChecksum = errors.New("aggregate: the payload starts like an aggregate but its checksum does not match")
@@ -22,15 +22,15 @@ var (
 )
 
 // Aggregate is a decoded container payload. The zero value is empty and ready for
-// [Aggregate.Parse]; use it again for the next payload, since it keeps its tables (about 2 MiB at
-// most) and so makes parsing free of allocations. It holds on to the payload until the next Parse
-// or Reset. Any number of goroutines may read it while none calls Parse, Keep or Reset.
+// [Aggregate.Parse]. Reuse it for the next payload, since it keeps its tables (at most about 2
+// MiB), which avoids allocations. It references the payload until the next Parse or Reset. Any
+// number of goroutines may read it while none calls Parse, Keep or Reset.
 type Aggregate struct {
 	msg     []byte
 	keys    []span
 	hashes  []span
 	records []entry
-	tags    []tagged // of those that have any, in their order
+	tags    []tagged // of the records that have some, in order
 	fates   []fate   // of the rows of keys, then of hashes: scratch space of Keep
 }
 
@@ -38,24 +38,24 @@ type Aggregate struct {
 type span struct{ start, end uint32 }
 
 // entry is a sub-record by reference. Entries and spans have no pointers, so that the garbage
-// collector passes over the tables, however long they are.
+// collector skips the tables, however long they are.
 type entry struct {
 	data span
 	key  uint32 // row of keys
-	hash uint32 // row of hashes, plus 1; 0 when there is none
+	hash uint32 // row of hashes, plus 1; 0 if there is none
 	sub  uint32
 }
 
-// Parse decodes data, the payload of one record of a stream, in place of what a held before.
+// Parse decodes data, the payload of one record of a stream, and replaces the contents of a.
 //
-// ok says whether data is an aggregate. If not, it is to be delivered as it is, a is empty, and err
-// tells two cases apart: nil for a record that is simply not aggregated, and [ErrShort],
-// [ErrChecksum] or [ErrMessage] for one that starts like an aggregate, which is worth counting. An
-// aggregate is never taken in part. It may hold no sub-record.
+// ok says whether data is an aggregate. If not, deliver data unchanged. a is then empty, and err is
+// nil for a record that is simply not aggregated. It is [ErrShort], [ErrChecksum] or [ErrMessage]
+// for one that starts like an aggregate, which is worth counting. An aggregate is never decoded in
+// part. It may contain no sub-record.
 func (a *Aggregate) Parse(data []byte) (ok bool, err error) { return a.parse(data, maxSize) }
 
-// Marked reports whether data begins as an aggregate does: [Aggregate.Parse] returns false, without
-// an error, for all other data. It costs next to nothing.
+// Marked reports whether data begins like an aggregate. For all other data [Aggregate.Parse]
+// returns false without an error. Marked costs almost nothing.
 func Marked(data []byte) bool { return len(data) >= len(magic) && string(data[:len(magic)]) == magic }
 
 func (a *Aggregate) parse(data []byte, limit int) (ok bool, err error) {
@@ -79,13 +79,13 @@ func (a *Aggregate) parse(data []byte, limit int) (ok bool, err error) {
 	return true, nil
 }
 
-// parseMessage fills the tables from msg and reports whether msg is sound.
+// parseMessage fills the tables from msg and reports whether msg is valid.
 func (a *Aggregate) parseMessage() bool {
 	msg := a.msg
 	keys, hashes := 0, 0 // how many rows the records need
 	for p := 0; p < len(msg); {
 		tag, next := uint64(msg[p]), p+1
-		// more than one byte: a field that nobody here knows, or one written in a roundabout way
+		// more than one byte: an unknown field, or a known one in a longer encoding
 		if tag >= 0x80 {
 			if tag, next = uvarint(msg, p); next == 0 {
 				return false
@@ -125,14 +125,13 @@ func (a *Aggregate) parseMessage() bool {
 			keys, hashes = max(keys, int(e.key)+1), max(hashes, int(e.hash))
 		}
 	}
-	// The tables may come after the records, so this is the first moment when an index can be
-	// judged.
+	// The tables may follow the records, so the indexes can only be checked now.
 	return keys <= len(a.keys) && hashes <= len(a.hashes)
 }
 
-// parse reads the Record that fills b from p on and reports whether it is sound; whether its rows
-// exist is not known yet. Of a field that comes twice the last one counts. tags are from the first
-// tag to the end of the last one.
+// parse reads the Record that fills b from p on and reports whether it is valid. Whether its rows
+// exist is checked later. If a field is repeated, the last one counts. tags is the range from the
+// first tag to the end of the last one.
 func (e *entry) parse(b []byte, p int) (tags span, sound bool) {
 	const none = math.MaxUint64
 	key, hash := uint64(none), uint64(0)
@@ -140,7 +139,7 @@ func (e *entry) parse(b []byte, p int) (tags span, sound bool) {
 	for p < len(b) {
 		field := p
 		tag, next := uint64(b[p]), p+1
-		// more than one byte: a field that nobody here knows, or one written in a roundabout way
+		// more than one byte: an unknown field, or a known one in a longer encoding
 		if tag >= 0x80 {
 			if tag, next = uvarint(b, p); next == 0 {
 				return span{}, false
@@ -192,8 +191,8 @@ func (e *entry) parse(b []byte, p int) (tags span, sound bool) {
 	return tags, true
 }
 
-// soundTag reports whether the Tag whose length is at b[p:] is well formed. A message with a broken
-// one is broken.
+// soundTag reports whether the Tag whose length is at b[p:] is well formed. A message with a
+// malformed tag is malformed.
 func soundTag(b []byte, p int) bool {
 	p, end := chunk(b, p)
 	hasKey := false
@@ -210,7 +209,7 @@ func soundTag(b []byte, p int) bool {
 	return hasKey
 }
 
-// Reset makes a empty and lets go of the payload.
+// Reset makes a empty and drops the reference to the payload.
 func (a *Aggregate) Reset() {
 	a.msg = nil
 	a.keys, a.hashes, a.records, a.tags, a.fates = emptied(a.keys), emptied(a.hashes), emptied(a.records), emptied(a.tags), emptied(a.fates)

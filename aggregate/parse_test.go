@@ -11,7 +11,7 @@ import (
 
 func TestParseTakesVectors(t *testing.T) {
 	t.Parallel()
-	var a Aggregate // one for all: nothing of the payload before may shine through
+	var a Aggregate // one for all: nothing of an earlier payload may remain
 	for _, c := range []struct {
 		name string
 		data []byte
@@ -61,7 +61,7 @@ func TestParseTellsPlainFromCorrupt(t *testing.T) {
 		{"one byte too many", append(bytes.Clone(twoOfOneKey), 0), ErrChecksum},
 		{"one bit of the checksum differs", badSum, ErrChecksum},
 		{"one bit of the message differs", badMessage, ErrChecksum},
-		{"a sealed byte that is no message", seal([]byte{0x0a}), ErrMessage},
+		{"a sealed byte that is not a message", seal([]byte{0x0a}), ErrMessage},
 	} {
 		if ok, err := a.Parse(single); !ok || err != nil {
 			t.Fatal(ok, err)
@@ -75,7 +75,7 @@ func TestParseTellsPlainFromCorrupt(t *testing.T) {
 	}
 }
 
-// judged is a message from outside and what has to come of it.
+// judged is a received message with the expected result.
 type judged struct {
 	name    string
 	message []byte
@@ -252,7 +252,7 @@ func TestAllStopsWhenAsked(t *testing.T) {
 
 func TestTablesOfAFreakPayloadAreNotKept(t *testing.T) {
 	t.Parallel()
-	// Two bytes a key is the most rows that a byte can make.
+	// Two bytes per key give the most rows per byte.
 	freak := seal([]byte(strings.Repeat("\x0a\x00", 4*keptRows)), []byte{0x1a, 4, 0x08, 0, 0x1a, 0})
 	var a Aggregate
 	if ok, err := a.Parse(freak); !ok {

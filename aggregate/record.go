@@ -6,14 +6,14 @@ import (
 )
 
 // Record is one sub-record of an [Aggregate]: two pointers, to be passed by value. It is valid
-// until the next Parse, Keep or Reset of its aggregate. The bytes and strings that it returns alias
-// the payload and outlive it: they are valid for as long as the payload's bytes are left alone.
+// until the next Parse, Keep or Reset of its aggregate. The returned bytes and strings alias the
+// payload and outlive the Record: they are valid while the payload's bytes are not modified.
 type Record struct {
 	a *Aggregate
 	e *entry
 }
 
-// Len is the number of sub-records, less those that [Aggregate.Keep] dropped.
+// Len returns the number of sub-records, without those that [Aggregate.Keep] dropped.
 func (a *Aggregate) Len() int { return len(a.records) }
 
 // Record returns sub-record i of Len, in the order of the container. Like an index of a slice, i
@@ -31,21 +31,22 @@ func (a *Aggregate) All() iter.Seq[Record] {
 	}
 }
 
-// Sub is the sub-sequence number: the index inside the container, from 0, whatever a filter
-// dropped.
+// Sub returns the sub-sequence number: the index inside the container, from 0, regardless of a
+// filter.
 func (r Record) Sub() uint32 { return r.e.sub }
 
-// Data is the user's payload. Treat it as read-only.
+// Data returns the user's payload. Treat it as read-only.
 func (r Record) Data() []byte {
 	d := r.e.data
-	return r.a.msg[d.start:d.end:d.end] // appending to it must not overwrite what follows
+	return r.a.msg[d.start:d.end:d.end] // so that appending does not overwrite the following bytes
 }
 
-// PartitionKey is the user's, in place of the container's. It is what the payload says, any bytes.
+// PartitionKey returns the user's partition key, which replaces that of the container. It may
+// contain any bytes.
 func (r Record) PartitionKey() string { return r.a.text(r.a.keys[r.e.key]) }
 
-// ExplicitHashKey is the decimal hash key that the producer gave in place of the partition key's
-// MD5, "" when none. It is what the payload says, any bytes; [Record.HashKey] checks it.
+// ExplicitHashKey returns the decimal hash key that the producer set in place of the partition
+// key's MD5, or "". It may contain any bytes. [Record.HashKey] checks it.
 func (r Record) ExplicitHashKey() string {
 	if r.e.hash == 0 {
 		return ""

@@ -5,16 +5,15 @@ import (
 	"slices"
 )
 
-// Tags are pairs of strings that travel with a sub-record beside its data, such as the trace
-// context of its producer. The format has a place for them, which the KPL never fills; readers that
-// do not look there, such as the Java KCL, are not disturbed. The zero value has none. Tags are a
-// small value and are never changed: [Tags.With] returns others.
+// Tags are pairs of strings that are stored with a sub-record, such as the trace context of its
+// producer. The format has a field for them, which the KPL never sets. Readers that ignore the
+// field, such as the Java KCL, still work. The zero value has no tags. Tags are a small immutable
+// value: [Tags.With] returns a new one.
 type Tags struct {
 	encoded []byte // fields of a Record's message: each tag, and perhaps others, which are skipped
 }
 
-// With returns t and one more tag behind. Key and value are UTF-8 by convention, which nothing here
-// checks.
+// With returns t with one more tag at the end. Key and value should be UTF-8, which is not checked.
 func (t Tags) With(key, value string) Tags {
 	inner := chunkSize(len(key)) + chunkSize(len(value))
 	b := slices.Grow(slices.Clip(t.encoded), chunkSize(inner))
@@ -24,7 +23,7 @@ func (t Tags) With(key, value string) Tags {
 	return Tags{b}
 }
 
-// All ranges over the tags in their order, key and value, whether or not a key came before.
+// All ranges over the tags in order, with key and value, including repeated keys.
 func (t Tags) All() iter.Seq2[string, string] {
 	return func(yield func(key, value string) bool) {
 		for key, value := range t.pairs() {
@@ -45,7 +44,7 @@ func (t Tags) Get(key string) (value string, ok bool) {
 	return "", false
 }
 
-// pairs ranges over the tags as they are encoded.
+// pairs ranges over the tags in encoded form.
 func (t Tags) pairs() iter.Seq2[[]byte, []byte] {
 	return func(yield func(key, value []byte) bool) {
 		for p := 0; p < len(t.encoded); {
@@ -61,10 +60,10 @@ func (t Tags) pairs() iter.Seq2[[]byte, []byte] {
 // IsZero reports whether there are no tags.
 func (t Tags) IsZero() bool { return len(t.encoded) == 0 }
 
-// Clone returns t in memory of its own, which keeps no payload alive.
+// Clone returns a copy of t that does not keep a payload alive.
 func (t Tags) Clone() Tags { return Tags{slices.Clone(t.encoded)} }
 
-// pair takes the message of a Tag apart. Of a field that comes twice the last one counts.
+// pair parses the message of a Tag. If a field is repeated, the last one counts.
 func pair(b []byte) (key, value []byte) {
 	for p := 0; p < len(b); {
 		tag, part, after := fieldAt(b, p)
@@ -79,9 +78,9 @@ func pair(b []byte) (key, value []byte) {
 	return key, value
 }
 
-// fieldAt reads the field at b[p:]: what precedes it, the bytes of one that has a length, and the
-// index after it. b is a sound message, since Parse has looked through it; of another nothing more
-// is read.
+// fieldAt reads the field at b[p:]. It returns the preceding tag, the bytes of a field with a
+// length, and the index after the field. b is a valid message, because Parse has checked it. In an
+// invalid message reading stops.
 func fieldAt(b []byte, p int) (tag uint64, value []byte, after int) {
 	tag, p = uvarint(b, p)
 	if p == 0 {
@@ -97,7 +96,7 @@ func fieldAt(b []byte, p int) (tag uint64, value []byte, after int) {
 	return tag, b[start:end], end
 }
 
-// Tags are what was sent along with the sub-record; nearly always none. They alias the payload.
+// Tags returns the tags of the sub-record, which rarely has any. They alias the payload.
 func (r Record) Tags() Tags {
 	if len(r.a.tags) == 0 {
 		return Tags{}
@@ -114,7 +113,7 @@ func (a *Aggregate) tagsOf(sub uint32) Tags {
 	return Tags{a.msg[in.start:in.end:in.end]}
 }
 
-// tagged is where the tags of a sub-record are.
+// tagged is the place of a sub-record's tags.
 type tagged struct {
 	sub uint32
 	in  span

@@ -88,7 +88,7 @@ func TestTagsCountForTheLimit(t *testing.T) {
 	}
 }
 
-// Tags of a record need not lie side by side, and what lies between them is not theirs.
+// The tags of a record need not be adjacent, and the fields between them are not tags.
 func TestTagsAreFoundWhereverTheyLie(t *testing.T) {
 	t.Parallel()
 	a, b := Tags{}.With("a", "1").encoded, Tags{}.With("b", "2").encoded

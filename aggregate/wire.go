@@ -1,11 +1,11 @@
 package aggregate
 
 // The fields of the format, as the tags that precede them in the message: the field's number times
-// 8, plus its wire type. A known number with another wire type is an unknown field, as everywhere
-// in protobuf.
+// 8, plus its wire type. A known number with another wire type is an unknown field, as always in
+// protobuf.
 const (
 	varint = 0
-	length = 2 // a varint, and as many bytes as it says
+	length = 2 // a varint, and as many bytes as its value
 
 	// AggregatedRecord
 	keyTableTag  = 1<<3 | length
@@ -25,16 +25,16 @@ const (
 
 const (
 	maxTag = 1<<32 - 1 // field numbers have 29 bits
-	// of groups inside each other; the same bound as the reference's protobuf library
+	// of nested groups; the same limit as in the reference's protobuf library
 	maxDepth = 100
 )
 
-// The functions below read b from index p on and return the index after what they read, or 0 when b
-// holds no such thing there: it is cut short or breaks the rules. 0 is never an index after
+// The functions below read b from index p on and return the index after what they read, or 0 if b
+// does not contain it there because it is cut short or invalid. 0 is never an index after
 // something.
 
-// short reads a varint of one or two bytes, which nearly all are. It returns 0 for any other too:
-// it is the part of uvarint that is inlined where that pays.
+// short reads a varint of one or two bytes, which are the usual sizes. It returns 0 for any other.
+// It is the part of uvarint that is inlined in hot paths.
 func short(b []byte, p int) (v uint64, next int) {
 	if p+1 < len(b) {
 		if v = uint64(b[p]); v < 0x80 {
@@ -63,7 +63,7 @@ func uvarint(b []byte, p int) (v uint64, next int) {
 	return 0, 0
 }
 
-// chunk reads a length and returns where the bytes that it counts start and end.
+// chunk reads a length and returns where the counted bytes start and end.
 func chunk(b []byte, p int) (start, end int) {
 	n, start := uvarint(b, p)
 	if start == 0 || n > uint64(len(b)-start) {
@@ -72,8 +72,7 @@ func chunk(b []byte, p int) (start, end int) {
 	return start, start + int(n)
 }
 
-// skip passes over the value of a field that nothing here knows, given the tag that was read before
-// it.
+// skip skips the value of an unknown field, whose tag was read before.
 func skip(b []byte, p int, tag uint64, depth int) (next int) {
 	if tag>>3 == 0 || tag > maxTag {
 		return 0

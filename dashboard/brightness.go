@@ -8,14 +8,14 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// metric is what the brightness of a rectangle says, in levels of a fixed scale, so that pictures
-// of different moments and applications compare.
+// metric is a value shown as the brightness of a rectangle, in levels of a fixed scale, so that
+// pictures of different times and applications are comparable.
 type metric struct {
 	label, words string
-	about        string         // what the levels are of
-	levels       [levels]string // from the least to the most
-	// reported is not nil if it is known of what was reported only. It is what part of a minute
-	// was spent, in percent, and told says in words on what.
+	about        string         // introduces the levels
+	levels       [levels]string // from the lowest to the highest
+	// reported is not nil if the value is only known from reports. It returns a part of a minute in
+	// percent, and told names the activity.
 	reported func(moment) int
 	told     string
 	now      func(*shardInfo) int
@@ -24,8 +24,8 @@ type metric struct {
 
 const (
 	levels     = 6
-	unknown    = -1      // level of what is not known
-	shardTakes = 1 << 20 // bytes a second that may be written to a shard
+	unknown    = -1      // level of an unknown value
+	shardTakes = 1 << 20 // bytes per second that a shard accepts
 )
 
 var metrics = []metric{
@@ -62,8 +62,8 @@ var metrics = []metric{
 	},
 }
 
-// most says in words what was reported of some shards when it was the most, with its minute; the
-// last one if there are several.
+// most describes the maximum of a reported value over some shards, with its minute; the last one if
+// there are several.
 func (m *metric) most(p past, keys []lease.Key, from, to time.Time) string {
 	most, minute := unknown, int64(0)
 	for _, key := range keys {
@@ -91,7 +91,7 @@ func lagLevel(lag time.Duration, known bool) int {
 
 func bytesLevel(l lease.Load) int { return levelIn(l.Bytes()/shardTakes, 0.01, 0.1, 0.25, 0.5, 0.8) }
 
-// levelIn is how many of the bounds a value reaches.
+// levelIn returns how many of the bounds a value reaches.
 func levelIn[T float64 | time.Duration](value T, bounds ...T) int {
 	for i, b := range bounds {
 		if value < b {
@@ -101,7 +101,7 @@ func levelIn[T float64 | time.Duration](value T, bounds ...T) int {
 	return len(bounds)
 }
 
-// metricOf is the metric that a page was asked for, nil for the state.
+// metricOf returns the requested metric, nil for the state.
 func metricOf(label string) *metric {
 	if i := slices.IndexFunc(metrics, func(m metric) bool { return m.label == label }); i >= 0 {
 		return &metrics[i]
@@ -109,7 +109,7 @@ func metricOf(label string) *metric {
 	return nil
 }
 
-// heat is how much a shard deserves a row of its own; m may be nil.
+// heat returns the priority of a shard for its own row; m may be nil.
 func (m *metric) heat(of *shardInfo) int {
 	if m == nil || of.Done {
 		return of.heat()
@@ -117,7 +117,7 @@ func (m *metric) heat(of *shardInfo) int {
 	return max(m.now(of), 0)
 }
 
-// class is what a rectangle is filled with; m may be nil.
+// class returns the fill of a rectangle; m may be nil.
 func (m *metric) class(of *shardInfo) string {
 	if m == nil || of.Done {
 		return of.Class()

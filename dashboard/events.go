@@ -12,8 +12,8 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// eventKind is what sort of thing happened. The order is that in which things of one look are told:
-// what comes first is likely to be why the next happened.
+// eventKind is the kind of an event. Events of one read are sorted by kind: earlier kinds are
+// likely causes of later ones.
 type eventKind uint8
 
 const (
@@ -41,39 +41,39 @@ var eventKinds = [...]eventWords{
 
 func (k eventKind) String() string { return eventKinds[k].words }
 
-// Label is the kind in links and in the style sheet.
+// Label returns the kind in links and in the style sheet.
 func (k eventKind) Label() string { return eventKinds[k].label }
 
-// event is something that happened between two looks at an application.
+// event is a change between two reads of an application.
 type event struct {
 	at, after time.Time // when it was seen, and when it was not there yet
-	since     time.Time // since when it had gone on when it was seen, zero when that is not known
+	since     time.Time // start of the condition when it was seen, zero if unknown
 	kind      eventKind
-	over      bool   // it is the end of what began before
-	text      string // without the names of shards, unless it is named
+	over      bool   // the end of a condition
+	text      string // names shards only if named is set
 	named     bool
 	shards    []lease.Key
 	workers   []string
 }
 
 const (
-	mostEvents   = 300              // of an application that are remembered
-	mostMentions = 5000             // of shards by those
-	mostOfAKind  = 20               // events of one kind that one look may bring
-	unreadTold   = 10 * time.Second // nobody reads a shard for so long that it is no hand-over
-	gapTold      = 30 * time.Second // between two looks, after which it is told that nobody looked
+	mostEvents   = 300              // events kept per application
+	mostMentions = 5000             // shards named by these events
+	mostOfAKind  = 20               // events of one kind per read
+	unreadTold   = 10 * time.Second // a shard without a reader for a shorter time is in a handoff
+	gapTold      = 30 * time.Second // a longer gap between two reads is shown
 )
 
-// eventLog is what happened to an application since somebody looks at it, newest first. It does not
-// change once it was made.
+// eventLog contains the events of an application since its first read, newest first. It is
+// immutable.
 type eventLog struct {
-	since   time.Time // of the first look
+	since   time.Time // time of the first read
 	events  []event
-	dropped bool // there were more
+	dropped bool // older events were dropped
 }
 
-// with is the log with what happened since, oldest first, of which the oldest are dropped when
-// there are too many.
+// with returns the log with later events added, given oldest first. It drops the oldest events
+// above the limit.
 func (l eventLog) with(more []event) eventLog {
 	if len(more) == 0 {
 		return l
@@ -92,7 +92,7 @@ func (l eventLog) with(more []event) eventLog {
 	return l
 }
 
-// changes are what happened between two looks, oldest first. Nothing happened before the first one.
+// changes returns the events between two reads, oldest first. There are none before the first read.
 func changes(old, now sighting) []event {
 	if old.at.IsZero() {
 		return nil
@@ -113,7 +113,7 @@ func changes(old, now sighting) []event {
 	return gather(c.found)
 }
 
-// comparison finds what differs between two looks.
+// comparison finds the differences between two reads.
 type comparison struct {
 	old, now sighting
 	was, is  map[string]lease.Worker
@@ -138,7 +138,7 @@ func (c *comparison) add(kind eventKind, text string, key lease.Key, workers ...
 	return &c.found[len(c.found)-1]
 }
 
-// name is what people call the worker of a session.
+// name returns the name of a session's worker.
 func (c *comparison) name(session string) string {
 	return cmp.Or(c.is[session].Name, c.was[session].Name, session)
 }
@@ -196,7 +196,7 @@ func (c *comparison) workers() {
 		if _, there := c.is[w.Session]; !there && !w.Ended {
 			name, how := c.name(w.Session), " stopped"
 			if c.now.at.Sub(c.old.at) > gapTold && !w.Leaving {
-				how = " is gone" // nobody saw how
+				how = " is gone" // the reason is unknown
 			}
 			c.add(workerEvent, name+how, none, name)
 		}
@@ -241,7 +241,7 @@ func (c *comparison) application() {
 	}
 }
 
-// lineage tells of shards that came and went.
+// lineage adds events of shards that appeared and disappeared.
 func (c *comparison) lineage() {
 	type family struct{ stream, parents string }
 	children, there := map[family][]string{}, map[lease.Key]bool{}
@@ -280,7 +280,7 @@ func (c *comparison) lineage() {
 	}
 }
 
-// lease tells what became of a lease that was there before.
+// lease adds the events of an existing lease.
 func (c *comparison) lease(was, is lease.Lease) {
 	if was.Born != 0 && is.Born != 0 && was.Born != is.Born {
 		c.add(reshardEvent, "the stream was made anew", is.Key)
@@ -323,8 +323,7 @@ func (c *comparison) owner(session string) string {
 	return c.name(session)
 }
 
-// failures tells of a handler that fails and of records that were given up, as far as the owner
-// says so.
+// failures adds events of failing handlers and dead-lettered records, as reported by the owner.
 func (c *comparison) failures(was, is lease.Lease, owner string) {
 	before, now := lease.Failing{}, lease.Failing{}
 	var why string
@@ -358,7 +357,7 @@ func troubleOf(w lease.Worker, key lease.Key) *lease.Trouble {
 	return nil
 }
 
-// states tells of troubles that begin and end, by what health said at both looks.
+// states adds events of problems that begin and end, by the health states of both reads.
 func (c *comparison) states() {
 	was := map[lease.Key]health.Shard{}
 	for _, v := range c.old.judged {
@@ -403,8 +402,8 @@ func kindOf(s health.State) eventKind {
 	return troubleEvent
 }
 
-// troubleIn is the trouble that a shard is in, OK for none. That nobody reads it is none while it
-// only changes hands.
+// troubleIn returns the problem of a shard, OK for none. A shard without a reader is no problem
+// during a handoff.
 func troubleIn(v health.Shard, at time.Time) health.State {
 	if !v.State.Trouble() || v.State == health.Unread && (v.Since.IsZero() || at.Sub(v.Since) < unreadTold) {
 		return health.OK
@@ -412,8 +411,8 @@ func troubleIn(v health.Shard, at time.Time) health.State {
 	return v.State
 }
 
-// gather makes one event of those that differ in their shards alone, and orders them by kind. Of a
-// kind of which there are too many the last ones become one.
+// gather merges events that differ only in their shards, and sorts them by kind. If a kind has too
+// many events, it merges the last ones.
 func gather(found []event) []event {
 	slices.SortStableFunc(found, func(a, b event) int { return cmp.Compare(a.kind, b.kind) })
 	type alike struct {
@@ -454,7 +453,7 @@ func gather(found []event) []event {
 
 const andOthers = "; and others for other reasons"
 
-// outage is the event of a store that stops answering, or answers again.
+// outage returns the event of a store that stops answering, or answers again.
 func outage(err error, after, now time.Time) event {
 	if err == nil {
 		return event{at: now, after: after, kind: storeEvent, over: true, text: "the store answers again"}

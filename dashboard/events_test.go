@@ -25,7 +25,8 @@ func after(seq string) shard.Position {
 	return p
 }
 
-// twoWorkers is a look at workers a, which leads and has shards 1 and 2, and b, which has shard 3.
+// twoWorkers returns a read with worker a, which leads and has shards 1 and 2, and worker b, which
+// has shard 3.
 func twoWorkers(second int) sighting {
 	s := sighting{
 		at: noon.Add(time.Duration(second) * time.Second),
@@ -48,7 +49,7 @@ func twoWorkers(second int) sighting {
 	return s
 }
 
-// told is an event as a line: its kind, what it says, of which shards and workers.
+// told returns an event as a line: kind, text, shards and workers.
 func told(e event) string {
 	line := e.kind.Label() + ": " + e.text
 	if e.over {
@@ -204,8 +205,7 @@ func TestEventsAreWhatDiffersBetweenTwoLooks(t *testing.T) {
 	}
 }
 
-// A store that tells nonsense makes no more events than the log has room for, and none of it is a
-// reason to fail.
+// Nonsense from a store creates no more events than the log can hold, and no failure.
 func TestWhatHappensToManyShardsIsFewEvents(t *testing.T) {
 	t.Parallel()
 	old, now := twoWorkers(0), twoWorkers(2)

@@ -13,7 +13,7 @@ import (
 const (
 	pageEvents   = 100
 	latelyEvents = 3
-	shardsNamed  = 6 // of an event
+	shardsNamed  = 6 // shards named per event
 )
 
 type eventsPage struct {
@@ -22,8 +22,8 @@ type eventsPage struct {
 	Dropped  bool
 	Kinds    []option
 	Workers  []option
-	Streams  []option // when there are several
-	Wanted   string   // of which shard
+	Streams  []option // if there are several
+	Wanted   string   // the selected shard
 	Filtered bool
 	AllLink  string
 	Count    string
@@ -38,7 +38,7 @@ type option struct {
 
 type eventRow struct {
 	At             time.Time
-	Between, Since string // moments, "" when there is none to tell
+	Between, Since string // times, "" if there are none
 	Kind, KindLink string
 	Over           bool
 	Text, Summary  string
@@ -47,7 +47,7 @@ type eventRow struct {
 	Workers        []choice
 }
 
-// eventFilter says which events are wanted; what is empty does not matter.
+// eventFilter selects events; empty fields match all.
 type eventFilter struct{ kind, stream, shard, worker string }
 
 func (f eventFilter) wants(e event) bool {
@@ -103,7 +103,7 @@ func (h *handler) serveEvents(w http.ResponseWriter, r *http.Request) {
 	h.render(w, r, http.StatusOK, "events", p)
 }
 
-// offer fills in what can be filtered by. What is filtered by is among it.
+// offer fills in the filter choices, including the current ones.
 func (p *eventsPage) offer(f eventFilter, s sighting) {
 	for _, k := range eventKinds {
 		p.Kinds = append(p.Kinds, option{k.label, k.words, k.label == f.kind})
@@ -133,7 +133,7 @@ func options(names []string, wanted string) (all []option) {
 	return all
 }
 
-// pageOf is the page that is wanted of n things, or the first, and the last that there is.
+// pageOf returns the requested page of n items, or the first, and the last existing page.
 func pageOf(wanted string, n, size int) (page, last int) {
 	last = max(1, (n+size-1)/size)
 	page, err := strconv.Atoi(wanted)
@@ -176,7 +176,7 @@ func rowOf(app string, f eventFilter, e event) eventRow {
 	return row
 }
 
-// lately are the newest events.
+// lately returns the newest events.
 func lately(app string, l eventLog) (rows []eventRow) {
 	for _, e := range l.events[:min(len(l.events), latelyEvents)] {
 		rows = append(rows, rowOf(app, eventFilter{}, e))

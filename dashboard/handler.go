@@ -18,61 +18,59 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// Options are what a page may know beside the store. The zero value is a page of what the store
-// knows.
+// Options configures the page. The zero value is a page that only uses the store.
 type Options struct {
-	// Prefix is the path that the handler is mounted under, such as /admin/weir, when nothing in
-	// front of it strips that (http.StripPrefix or a reverse proxy). All links of the page are
-	// relative, so it need not be known where it is stripped. Default: none.
+	// Prefix is the path under which the handler is mounted, such as /admin/weir, unless
+	// http.StripPrefix or a reverse proxy removes it. All links of the page are relative, so a
+	// removed prefix need not be configured. Defaults to none.
 	Prefix string
-	// Kinesis, if any, is asked for the shards of a stream, when they were opened and closed, and
-	// how long records are kept: a listing each half minute of each stream that somebody looks at.
-	// Without it the page shows what leases know, which lack some times, and no edge of retention.
+	// Kinesis lists the shards of a stream with their creation and closing times, and returns its
+	// retention: one listing every half minute for each stream that is shown. Without it the page
+	// uses the leases only, which lack some times and the retention. Optional.
 	Kinesis Kinesis
-	// Lags, if any, is asked how far shards are behind. It is called with the unfinished leases of
-	// an application that somebody looks at, every 5 s or, with more than 100 leases, once in 50 ms
-	// for each, and leaves out those it could not find out. The error says why; it is shown. Its
-	// context ends after 10 s. Calls for several applications may overlap. Without it the page
-	// tells of each checkpoint how old it is, and not whether records wait after it.
+	// Lags returns how far shards are behind. It is called with the unfinished leases of an
+	// application that is shown, every 5 s or, with more than 100 leases, at an interval of 50 ms
+	// per lease. It omits leases with unknown lag. The page shows its error. Its context ends after
+	// 10 s. Calls for several applications may overlap. Without it the page shows the age of each
+	// checkpoint, but not whether records wait after it. Optional.
 	Lags func(ctx context.Context, leases []lease.Lease) (map[lease.Key]Lag, error)
-	// Hosts are names by which a browser may ask for the page over a loopback connection, as when a
-	// reverse proxy on the same machine passes its own name on. Addresses and localhost always
-	// may. Default: no other.
+	// Hosts are additional host names that are accepted on a loopback connection, for example when
+	// a reverse proxy on the same machine passes on its own name. IP addresses and localhost are
+	// always accepted. Defaults to none.
 	//
-	// A write is answered under these names, localhost and addresses only, wherever it comes in: a
-	// program that sets Authorize names its own here, too.
+	// Writes are accepted only under these names, localhost and IP addresses, on any connection. A
+	// program that sets Authorize must add its own name.
 	Hosts []string
-	// Authorize, if any, has the page change things: pause, drain, move checkpoints, have letters
-	// be handled again. It is called with each write, before it is done, and says who may: an error
-	// refuses it, and is shown to who asked. Calls may overlap. Default: nobody may, and the page
-	// only shows.
+	// Authorize enables changes: pause, drain, move checkpoints, retry dead letters. It is called
+	// before each write; an error refuses the write, and is shown to the user. Calls may overlap.
+	// Without it the page is read-only. Optional.
 	Authorize func(*http.Request, Action) error
-	// User names who asks, for the log and for the page that shows what can be changed. It decides
-	// nothing. Default: nobody is named.
+	// User returns the name of the user, for the log and for the page with the forms. It does not
+	// control access. Defaults to no name.
 	User func(*http.Request) string
-	// SaveProgress keeps the progress of an application before a Reset, and returns the place for
-	// who asked. It gets lines of text as "weir group import" reads them, which it may keep. An
-	// error ends the reset before anything is changed. Without it, or without Kinesis, resets are
+	// SaveProgress stores the progress of an application before a Reset, and returns the location
+	// for the user. It gets lines of text in the format of "weir group import", which it may keep.
+	// An error cancels the reset before any change. Without it, or without Kinesis, resets are
 	// refused.
 	SaveProgress func(ctx context.Context, app string, progress []byte) (place string, err error)
-	// Letters, if any, are those of records that were given up. The page shows the ones of an
-	// application about which nothing was done yet: which record, when, why, and with which error;
-	// neither keys nor payloads. Looking through them ends after 10 s. Default: it shows none.
+	// Letters contains the dead letters. The page shows the unhandled letters of an application:
+	// record, time, reason and error, without key and payload. Reading them ends after 10 s.
+	// Without it the page shows none. Optional.
 	Letters deadletter.Box
-	// RetryLetter handles the record of a letter again, as [deadletter.Retry] says, when somebody
-	// asks for that whom Authorize lets. One is handled at a time, within the 50 s of a write for
-	// all that were asked for; its context ends then. Default: letters are only shown.
+	// RetryLetter handles the record of a letter again, as in [deadletter.Retry], at the request of
+	// an authorized user. Letters are handled one at a time, all within the 50 s of a write; its
+	// context ends then. Without it letters are only shown. Optional.
 	RetryLetter func(context.Context, deadletter.Item) error
-	// Logger is told of each write, done or refused, and of who asked. Default: slog.Default().
+	// Logger logs each write, done or refused, with the user. Defaults to slog.Default().
 	Logger *slog.Logger
 }
 
-// Lag is how far a shard is behind its checkpoint.
+// Lag is the lag of a shard behind its checkpoint.
 type Lag struct {
-	// Behind is the age of the oldest record after the checkpoint, 0 when there is none.
+	// Behind is the age of the oldest record after the checkpoint, 0 if there is none.
 	Behind time.Duration
-	// Expired says that everything up to the checkpoint has left the stream, so that records after
-	// it may have, too.
+	// Expired reports that all records up to the checkpoint have left the stream, so later ones may
+	// have, too.
 	Expired bool
 }
 
@@ -81,13 +79,13 @@ var errCannotList = errors.New("this store cannot list the applications that it 
 //go:embed assets
 var assets embed.FS
 
-// Handler is the page of a store's applications. Without Options.Authorize it answers GET and HEAD
-// only and writes nothing. With it a write is a POST that comes from the page itself, carries what
-// was shown, and is refused when that has changed. It may be mounted anywhere; its store may be in
-// use by a consumer of the same process. It asks the store only while somebody has the page open,
-// at most once a second for an application, and starts no goroutine. It asks nobody for a password:
-// whoever reaches it sees names of streams, shards and workers, positions and error texts, so put
-// it behind what the rest of your tools is behind.
+// Handler returns the page for a store's applications. Without Options.Authorize it is read-only
+// and accepts only GET and HEAD. With it, a write must be a POST from the page itself. The request
+// contains the displayed state, and is refused if that has changed. The handler may be mounted
+// anywhere, and a consumer of the same process may use its store. It queries the store only while
+// the page is open, at most once a second per application, and starts no goroutine. It asks for no
+// password: every client sees names of streams, shards and workers, positions and error texts, so
+// put it behind the same authentication as your other tools.
 func Handler(store lease.Store, o Options) http.Handler {
 	h := &handler{observer: newObserver(store, o), opts: o}
 	o.Prefix = strings.TrimSuffix(o.Prefix, "/")
@@ -106,7 +104,7 @@ type handler struct {
 	retrying sync.Mutex // letters
 }
 
-// policy lets a page load what comes from where it came from, and nothing else.
+// policy only allows resources from the page's own origin.
 const policy = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'self'"
 
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -129,11 +127,13 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	switch r.URL.Path {
-	case "": // mounted without its last slash; relative, since what is in front may have stripped more
+	// mounted without its last slash; the redirect is relative because a proxy may have removed a
+	// prefix
+	case "":
 		place, _, _ := strings.Cut(r.RequestURI, "?")
 		head.Set("Location", "./"+path.Base(place)+"/")
 		w.WriteHeader(http.StatusMovedPermanently)
-	case "/write": // where a sign-on in front leads whose session had ended when a form was sent
+	case "/write": // a sign-in page leads here if the session ended before the form was sent
 		head.Set("Location", "./")
 		w.WriteHeader(http.StatusSeeOther)
 	case "/":
@@ -172,7 +172,7 @@ func (h *handler) serveAsset(w http.ResponseWriter, r *http.Request) {
 	send(w, r, http.StatusOK, kind, text)
 }
 
-// render answers with a page, or with the part of it that changes.
+// render answers with a page, or with its dynamic part.
 func (h *handler) render(w http.ResponseWriter, r *http.Request, status int, name string, data any) {
 	var text bytes.Buffer
 	if r.URL.Query().Get("part") == "" {
@@ -198,6 +198,6 @@ func send(w http.ResponseWriter, r *http.Request, status int, kind string, text 
 	}
 	w.WriteHeader(status)
 	if r.Method != http.MethodHead {
-		_, _ = w.Write(text) // who asked may have left
+		_, _ = w.Write(text) // the client may have disconnected
 	}
 }

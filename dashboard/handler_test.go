@@ -24,7 +24,7 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// fill makes an application with a worker that holds shards of equal parts of the hash keys.
+// fill creates an application with a worker that holds equally sized shards.
 func fill(t *testing.T, store lease.Store, app string, shards int) {
 	t.Helper()
 	ctx := t.Context()
@@ -58,7 +58,7 @@ func beatOnce(t *testing.T, store lease.Store, app string, first bool, troubles 
 	}
 }
 
-// answer asks a handler.
+// answer sends a request to a handler.
 func answer(t *testing.T, h http.Handler, method, target string, more ...string) *httptest.ResponseRecorder {
 	t.Helper()
 	r := httptest.NewRequestWithContext(t.Context(), method, target, nil)
@@ -139,7 +139,7 @@ func TestShardsAreDrawnFromWhenKinesisSaysTheyWereOpened(t *testing.T) {
 	}
 }
 
-// The first view of a page is small, however many shards there are.
+// The first view of a page is small with any number of shards.
 func TestAThousandShardsAreALightPage(t *testing.T) {
 	t.Parallel()
 	store := memstore.New()
@@ -170,7 +170,7 @@ func TestAThousandShardsAreALightPage(t *testing.T) {
 	}
 	shown(t, h, "/app?app=billing&page=17", "page 17 of 17")
 
-	// a row of several neighbours opens, until each has a row of its own
+	// A merged row opens, until each shard has its own row.
 	merged := regexp.MustCompile(`href="(app\?app=billing&amp;keys=[^"]*)" data-k="[^ ]* ([0-9]+)"`)
 	found := merged.FindStringSubmatch(shown(t, h, "/app?app=billing&span=5m", "each row shows the worst of them"))
 	if found == nil {
@@ -226,7 +226,7 @@ func TestOnlyWhatNobodyElseCanPointHereIsAnswered(t *testing.T) {
 	}
 }
 
-// Links are relative and right under any prefix, whoever strips it.
+// Links are relative and right with any prefix that a proxy removes.
 func TestAnyPrefixWorks(t *testing.T) {
 	t.Parallel()
 	store := memstore.New()
@@ -307,7 +307,7 @@ func itSaysPlainly(t *testing.T) {
 	store.fails.Store(true)
 	shown(t, dashboard.Handler(store, dashboard.Options{}), "/app?app=billing", "The store does not answer: no answer from &lt;db&gt;")
 	shown(t, dashboard.Handler(store, dashboard.Options{}), "/", "no answer from &lt;db&gt;")
-	// what was seen stays, with its age
+	// The last known data stays, with its age.
 	time.Sleep(time.Minute)
 	shown(t, h, "/app?app=billing", "What you see is of ", "60 s ago", "Shards of orders over time")
 }

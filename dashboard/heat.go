@@ -14,19 +14,19 @@ const (
 	mostRuns = 5000 // rectangles of all levels together
 )
 
-// heat is the past of the boxes of a picture: a path for each level of a metric, if colours show
+// heat is the history of the boxes of a picture: a path for each level of a metric, if colours show
 // one, and one for each kind of happening.
 type heat struct {
 	Levels                  [levels]string
 	Handed, Taken, Stalled  string
-	Knows                   bool    // anything at all
+	Knows                   bool    // some history is known
 	from, to                float64 // seconds
 	width                   float64
 	countHanded, countTaken int
 	countStalled            int
 }
 
-// drawHeat draws the past of boxes, whose shards are given by key. by is nil where colours are
+// drawHeat draws the history of boxes, whose shards are given by key. by is nil if colours are
 // states.
 func drawHeat(boxes []box, keys []lease.Key, p past, by *metric, from, to time.Time) heat {
 	bins := min(mostBins, max(1, int(to.Sub(from)/time.Minute)))
@@ -64,7 +64,8 @@ func heatOfBins(boxes []box, keys []lease.Key, p past, by *metric, from, to time
 				if x < 0 || x > width {
 					continue
 				}
-				x = min(max(x, b.x), b.x+b.w) // of a minute the middle may be before a shard was opened
+				// the middle of a minute may be before the shard was opened
+				x = min(max(x, b.x), b.x+b.w)
 				path, count := &handed, &h.countHanded
 				switch e.what {
 				case takenOver:
@@ -98,11 +99,11 @@ func heatOfBins(boxes []box, keys []lease.Key, p past, by *metric, from, to time
 	return h, runs
 }
 
-// x is where a time lies, in seconds.
+// x returns the x coordinate of a time in seconds.
 func (h *heat) x(seconds float64) float64 { return h.width * (seconds - h.from) / (h.to - h.from) }
 
-// binOf is where a minute lies, negative outside of the picture. A minute that is longer than a bin
-// would be drawn too narrow, so there are no such bins.
+// binOf returns the bin of a minute, negative outside of the picture. A minute longer than a bin
+// would be drawn too narrow, so bins are never shorter.
 func (h *heat) binOf(minute int64, bins int) int {
 	at := h.x(float64(60*minute+30)) / h.width
 	if at < 0 || at >= 1 {
@@ -111,10 +112,10 @@ func (h *heat) binOf(minute int64, bins int) int {
 	return int(at * float64(bins))
 }
 
-// place is a coordinate to a tenth.
+// place rounds a coordinate to a tenth.
 func place(f float64) string { return number(math.Round(10*f) / 10) }
 
-// Told says in words what the marks stand for, "" without any.
+// Told describes the marks in words, "" without any.
 func (h *heat) Told() string {
 	var parts []string
 	for _, of := range []struct {
@@ -135,8 +136,8 @@ func (h *heat) Told() string {
 	return "Marked in pink: " + strings.Join(parts, ", ") + "."
 }
 
-// showPast adds the past to the picture of these shards. Where colours show a metric they are of
-// what was reported then; what was not is left as not known.
+// showPast adds the history to the picture of these shards. If colours show a metric, they show its
+// reported values; values without a report are unknown.
 func (p *appPage) showPast(v view, shards []shardInfo, known past) {
 	if p.PastMissing = known.missing; p.PastMissing == "" && len(known.shards) == 0 {
 		p.PastMissing = "Nobody reported yet how the shards stood before. Workers do once a minute, but not those of an older version, or with --no-history."

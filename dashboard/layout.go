@@ -9,31 +9,31 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// piece is a shard as the picture needs it.
+// piece contains the data of a shard for the picture.
 type piece struct {
-	at     int // of the shard in the list that the picture is about
+	at     int // index of the shard in the picture's list
 	hashes shard.HashRange
-	opened time.Time // zero when it was before the picture begins, or is not known
+	opened time.Time // zero if unknown or before the picture begins
 	closed time.Time // zero while it is open
-	done   time.Time // up to which time it is handled; zero when that is not known
-	heat   int       // how much it deserves to be seen; what is cold may be merged
+	done   time.Time // handled up to this time; zero if unknown
+	heat   int       // priority; low ones may be merged
 }
 
-// box is a rectangle of the picture. It stands for one shard, or for neighbours that were merged.
+// box is a rectangle of the picture. It represents one shard, or neighbours that were merged.
 type box struct {
 	x, y, w, h float64
-	// mark is where the checkpoint is, for a box of its own or the one furthest behind of several;
-	// negative without one. What is right of it is not handled.
+	// mark is the x coordinate of the checkpoint, for several shards that of the one furthest
+	// behind; negative without one. The area right of it is not handled.
 	mark float64
-	of   []int // what it stands for (piece.at), the one that is shown first: the hottest
+	of   []int // its shards (piece.at), the one with the highest priority first
 }
 
-// picture is where the boxes lie: x from 0 to width, y from 0 to height.
+// picture contains the boxes: x from 0 to width, y from 0 to height.
 type picture struct {
 	width, height float64
 	rows          int
 	boxes         []box
-	labels        []label // of what is open at the right edge
+	labels        []label // of boxes that are open at the right edge
 	merged        int     // shards that share a box with others
 }
 
@@ -48,10 +48,10 @@ const (
 	width     = 1000.0
 )
 
-// draw lays shards out over a span of time: time to the right, hash keys from top to bottom.
-// Every shard covers its own hash keys from when it was opened to when it was closed, so splits and
-// merges show without arrows and nothing overlaps. Of more rows than most, cold neighbours are
-// merged; more are when there are too many boxes.
+// draw lays out shards over a time range: time to the right, hash keys from top to bottom. Every
+// shard covers its own hash keys from its creation to its closing, so splits and merges are visible
+// without arrows and nothing overlaps. Above most rows, neighbours with low priority are merged,
+// and more of them if there are too many boxes.
 func draw(pieces []piece, from, to time.Time, most int) picture {
 	pieces = slices.DeleteFunc(slices.Clone(pieces), func(p piece) bool {
 		return !p.closed.IsZero() && !p.closed.After(from) || p.hashes == (shard.HashRange{}) || p.hashes.End.Compare(p.hashes.Start) < 0
@@ -70,7 +70,7 @@ func draw(pieces []piece, from, to time.Time, most int) picture {
 
 func drawRows(pieces []piece, from, to time.Time, most int) picture {
 	cuts := cutsOf(pieces)
-	// rows are groups of strips: group g has the strips from groups[g] up to groups[g+1].
+	// Rows are groups of strips: group g has the strips from groups[g] up to groups[g+1].
 	groups := groupStrips(heatOf(pieces, cuts), most)
 	rows := len(groups) - 1
 	p := picture{width: width, rows: rows, height: heightOf(rows)}
@@ -84,7 +84,7 @@ func drawRows(pieces []piece, from, to time.Time, most int) picture {
 	shared := make([][]piece, rows)
 	for _, q := range pieces {
 		first, end := stripsOf(q, cuts)
-		// whole are the rows that the shard covers; those that it only has a part of it shares.
+		// The shard has its own box in rows that it covers completely, and shares the others.
 		lo, _ := slices.BinarySearch(groups, first)
 		hi := sort.Search(len(groups), func(i int) bool { return groups[i] > end }) - 1
 		if lo < hi {
@@ -127,7 +127,7 @@ func drawRows(pieces []piece, from, to time.Time, most int) picture {
 	return p
 }
 
-// cutsOf are the points where a shard begins or another ends, in order.
+// cutsOf returns the keys at which a shard begins or another ends, in order.
 func cutsOf(pieces []piece) []shard.HashKey {
 	var cuts []shard.HashKey
 	for _, p := range pieces {
@@ -140,7 +140,7 @@ func cutsOf(pieces []piece) []shard.HashKey {
 	return slices.Compact(cuts)
 }
 
-// stripsOf are the strips between cuts that a shard covers, from first up to end.
+// stripsOf returns the strips between cuts that a shard covers, from first up to end.
 func stripsOf(p piece, cuts []shard.HashKey) (first, end int) {
 	first, _ = slices.BinarySearchFunc(cuts, p.hashes.Start, shard.HashKey.Compare)
 	if p.hashes.End == shard.MaxHashKey {
@@ -150,7 +150,7 @@ func stripsOf(p piece, cuts []shard.HashKey) (first, end int) {
 	return first, end
 }
 
-// heatOf is how hot the hottest shard of each strip is.
+// heatOf returns the highest priority of the shards of each strip.
 func heatOf(pieces []piece, cuts []shard.HashKey) []int {
 	heat := make([]int, len(cuts))
 	for _, p := range pieces {
@@ -162,9 +162,9 @@ func heatOf(pieces []piece, cuts []shard.HashKey) []int {
 	return heat
 }
 
-// groupStrips says where each row begins, and at last where the last one ends. Each strip is a row
-// when there are no more than most. Else the hottest, up to half of the rows, keep one each, and of
-// those between them as many are merged as it takes.
+// groupStrips returns where each row begins, and where the last one ends. Each strip is a row if
+// there are at most most. Otherwise up to half of the rows go to the strips with the highest
+// priority, and as many of the strips between them as necessary are merged.
 func groupStrips(heat []int, most int) []int {
 	n := len(heat)
 	if n <= most {
@@ -199,8 +199,7 @@ func groupStrips(heat []int, most int) []int {
 	}
 }
 
-// eras parts those that share a row by time: shards that followed each other, with others between
-// them, are not one.
+// eras divides shards that share a row by time: shards with others between them are not merged.
 func eras(members []piece) (all [][]piece) {
 	slices.SortFunc(members, func(a, b piece) int { return a.opened.Compare(b.opened) })
 	var until time.Time
@@ -243,13 +242,13 @@ func boxOf(of []piece, x func(time.Time) float64) box {
 	return b
 }
 
-// heightOf gives few rows much room and many little, so that a picture fits a screen if it can.
+// heightOf returns the height of a picture, so that it fits a screen if possible.
 func heightOf(rows int) float64 {
 	return float64(max(min(max(rows*26, 120), 480), rows*2))
 }
 
-// topsOf is where each row begins, and the last one ends. Half of the height goes to all rows
-// alike, so that none is too thin, half by how many hash keys they have.
+// topsOf returns where each row begins, and the last one ends. Half of the height is divided
+// equally, so that no row is too thin, half by the number of hash keys.
 func topsOf(cuts []shard.HashKey, groups []int, height float64) []float64 {
 	rows := len(groups) - 1
 	tops := make([]float64, rows+1)
@@ -269,7 +268,7 @@ func topsOf(cuts []shard.HashKey, groups []int, height float64) []float64 {
 	return tops
 }
 
-// share is where in the space of hash keys one lies, 0 to 1.
+// share returns the position of a key in the space of hash keys, 0 to 1.
 func share(k shard.HashKey) float64 {
 	const half = 1 << 63
 	return (float64(k.Hi) + float64(k.Lo)/(2*half)) / (2 * half)

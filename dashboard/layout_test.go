@@ -104,7 +104,8 @@ func TestColdNeighboursAreMergedAndHotOnesNot(t *testing.T) {
 	}
 }
 
-// Whatever is split and merged: no rectangle lies on another, all are inside, each shard is in one.
+// After any splits and merges no rectangle overlaps another, all are inside, and each shard is in
+// one.
 func TestNothingOverlaps(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(200) {

@@ -10,19 +10,19 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// Bounds of the page of letters. What is beyond them the command "weir dead" can do.
+// Limits of the page of dead letters. Use the command "weir dead" beyond them.
 const (
-	mostLetters  = 200              // that are shown, and handled again at a time
-	lettersBound = 10 * time.Second // of looking through them
+	mostLetters  = 200              // shown, and retried at a time
+	lettersBound = 10 * time.Second // for reading them
 )
 
-// lettersPage is what was given up of an application, and not handled since.
+// lettersPage contains the unhandled dead letters of an application.
 type lettersPage struct {
 	pageHead
 	Of          deadletter.Filter
 	Rows        []letterRow
 	More        bool
-	Unread      int // that cannot be read
+	Unread      int // unreadable letters
 	Err         string
 	CannotRetry string
 }
@@ -30,7 +30,7 @@ type lettersPage struct {
 // letterRow is a letter, without its key and its payload.
 type letterRow struct {
 	deadletter.Letter
-	Name string // of the shard, in short
+	Name string // the shard's short ID
 	Link string // to the shard
 }
 
@@ -50,7 +50,7 @@ func (h *handler) serveLetters(w http.ResponseWriter, r *http.Request) {
 	p.Of = deadletter.Filter{Stream: q.Get("stream"), Shard: q.Get("shard"), Error: q.Get("error")}
 	items, unread, err := h.letters(r.Context(), app, p.Of, mostLetters+1)
 	if r.Context().Err() != nil {
-		return // who asked has gone
+		return // the client has disconnected
 	}
 	if p.Unread = unread; err != nil {
 		p.Err = err.Error()
@@ -68,13 +68,13 @@ func (h *handler) serveLetters(w http.ResponseWriter, r *http.Request) {
 	h.render(w, r, http.StatusOK, "letters", p)
 }
 
-// letters are the first of an application that nothing was done about and that a filter chooses,
-// and how many could not be read before the last of them. With an error there may be more.
+// letters returns the first unhandled letters of an application that match a filter, and the number
+// of unreadable ones before the last of them. After an error there may be more.
 func (h *handler) letters(ctx context.Context, app string, of deadletter.Filter, most int) (items []deadletter.Item, unread int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, lettersBound)
 	defer cancel()
 	of.States = []deadletter.State{deadletter.Kept}
-	shard := of.Shard // whole or in short
+	shard := of.Shard // full or short ID
 	of.Shard = ""
 	for i, err := range h.opts.Letters.Items(ctx) {
 		switch {
@@ -91,7 +91,7 @@ func (h *handler) letters(ctx context.Context, app string, of deadletter.Filter,
 	return items, unread, nil
 }
 
-// lettersLink leads to letters, "" where none are known.
+// lettersLink returns a link to dead letters, "" without Options.Letters.
 func (h *handler) lettersLink(app string, of lease.Key) string {
 	if h.opts.Letters == nil {
 		return ""

@@ -17,8 +17,8 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// given is a file with letters of n records of orders, shard 1, of billing, and one of another
-// application.
+// given writes a file with dead letters for n records of orders, shard 1, of billing, and one of
+// another application.
 func given(t *testing.T, n int) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "dead.ndjson")
@@ -41,7 +41,7 @@ func given(t *testing.T, n int) (path string) {
 
 const lettersOfBilling = "/letters?app=billing"
 
-// retries sends the form of the page of letters, and wants the answer to say something.
+// retries sends the form of the page of letters, and checks the answer.
 func (d *desk) retries(status int, says string) {
 	d.t.Helper()
 	d.sends(d.form(lettersOfBilling, "retry-letters", "app", "billing"), status, says)

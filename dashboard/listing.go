@@ -11,14 +11,14 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// Kinesis is what the page asks of Kinesis: a *kinesis.Client. It needs the permissions
+// Kinesis contains the calls that the page makes: a *kinesis.Client. It needs the permissions
 // kinesis:ListShards and kinesis:DescribeStreamSummary.
 type Kinesis interface {
 	ListShards(context.Context, *kinesis.ListShardsInput, ...func(*kinesis.Options)) (*kinesis.ListShardsOutput, error)
 	DescribeStreamSummary(context.Context, *kinesis.DescribeStreamSummaryInput, ...func(*kinesis.Options)) (*kinesis.DescribeStreamSummaryOutput, error)
 }
 
-// listing is what Kinesis says of a stream. It does not change once it was made.
+// listing is Kinesis' description of a stream. It is immutable.
 type listing struct {
 	at        time.Time
 	err       error
@@ -29,16 +29,16 @@ type listing struct {
 type listed struct {
 	parents        []string
 	hashes         shard.HashRange
-	opened, closed time.Time // zero when it is not known, or not closed
+	opened, closed time.Time // zero if unknown, or not closed
 }
 
 const (
 	mostPages   = 400
 	listBound   = 10 * time.Second
-	mostStreams = 20 // of an application that are listed
+	mostStreams = 20 // streams listed per application
 )
 
-// askStreams brings what is known of the streams up to date.
+// askStreams updates the descriptions of the streams.
 func (o *observer) askStreams(ctx context.Context, w *watched, s *sighting) {
 	s.streams = map[string]listing{}
 	if o.opts.Kinesis == nil {
@@ -51,7 +51,7 @@ func (o *observer) askStreams(ctx context.Context, w *watched, s *sighting) {
 				continue
 			}
 			asked := list(ctx, o.opts.Kinesis, name)
-			if asked.err != nil && l != nil { // what was known is better than nothing
+			if asked.err != nil && l != nil { // keep the previous result
 				asked.shards, asked.retention = l.shards, l.retention
 			}
 			l = &asked
@@ -61,7 +61,7 @@ func (o *observer) askStreams(ctx context.Context, w *watched, s *sighting) {
 	}
 }
 
-// lacks reports whether there is a lease of a shard that the listing does not name.
+// lacks reports whether a lease has a shard that the listing does not contain.
 func (l *listing) lacks(stream string, s *sighting) bool {
 	for i := range s.view.Leases {
 		of := &s.view.Leases[i]

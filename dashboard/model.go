@@ -10,23 +10,23 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// application is what the page shows of an application.
+// application contains the data that the page shows about an application.
 type application struct {
 	Name string
 	standing
 	Sentence string
 	Shards   []shardInfo // the worst first
 	Workers  []workerInfo
-	Leader   string // "" when nobody leads
+	Leader   string // "" without a leader
 	Streams  []string
 	Notes    []string // about workers that read different streams
 	Open     int      // shards that are not finished
-	Living   int      // workers that are not known to be dead
-	Load     float64  // bytes a second that they handle
+	Living   int      // workers that may be alive
+	Load     float64  // bytes per second that they handle
 	Worst    time.Duration
 	LagKnown bool
 	Recent   recentLag
-	Changed  time.Time // when a shard was last opened or closed, zero when that is not known
+	Changed  time.Time // when a shard was last opened or closed, zero if unknown
 	Seen     time.Time
 	Trouble  error // of the store
 	LagErr   error
@@ -37,13 +37,13 @@ type shardInfo struct {
 	lease.Lease
 	standing
 	Sentence string
-	Worker   string // who holds it, "" for nobody
+	Worker   string // the owner, "" if there is none
 	Lag      time.Duration
 	LagKnown bool
-	Opened   time.Time // zero when it is not known
+	Opened   time.Time // zero if unknown
 	Closed   time.Time // zero while it is open
-	Unplaced bool      // finished, and nobody knows when
-	Handled  time.Time // up to when; zero when it is not known
+	Unplaced bool      // finished at an unknown time
+	Handled  time.Time // the handled time; zero if unknown
 	Parents  []string
 	Children []string
 	Merged   bool // its children are of a merge
@@ -58,7 +58,7 @@ type workerInfo struct {
 	Load   float64
 }
 
-// assess makes what is shown from what was seen.
+// assess computes the shown data from a read.
 func assess(name string, s sighting, now time.Time) application {
 	a := application{Name: name, Seen: s.at, Trouble: s.err, LagErr: s.lagErr, Streams: streamsOf(s.view.Leases), Notes: lease.DescribeStreams(s.view)}
 	workers := a.addWorkers(s)
@@ -111,7 +111,7 @@ func assess(name string, s sighting, now time.Time) application {
 	return a
 }
 
-// addWorkers returns where each session is in a.Workers.
+// addWorkers returns the index of each session in a.Workers.
 func (a *application) addWorkers(s sighting) map[string]int {
 	held, load := map[string]int{}, map[string]float64{}
 	for _, l := range s.view.Leases {
@@ -139,8 +139,7 @@ func (a *application) addWorkers(s sighting) map[string]int {
 	return at
 }
 
-// relate fills in what shards tell of each other: a shard was closed when its first child was
-// opened.
+// relate fills in data from related shards: a shard was closed when its first child was opened.
 func (a *application) relate(s sighting, now time.Time) {
 	at := map[lease.Key]int{}
 	for i, of := range a.Shards {
@@ -169,7 +168,7 @@ func (a *application) relate(s sighting, now time.Time) {
 			of.Unplaced = of.Closed.IsZero()
 		}
 	}
-	for i := range a.Shards { // a child of which no time is known was opened when its parent was closed
+	for i := range a.Shards { // a child without a known time was opened when its parent was closed
 		child := &a.Shards[i]
 		for _, p := range child.Parents {
 			if j, there := at[lease.Key{Stream: child.Stream, Shard: p}]; there && child.Opened.IsZero() {
@@ -191,8 +190,8 @@ func (a *application) relate(s sighting, now time.Time) {
 	}
 }
 
-// handledUpTo is the time up to which the records of a shard are handled: now less its lag, or when
-// the record at its checkpoint arrived.
+// handledUpTo returns the time up to which a shard's records are handled: now minus its lag, or the
+// arrival of the record at its checkpoint.
 func handledUpTo(of *shardInfo, now time.Time) time.Time {
 	switch {
 	case of.Done:
@@ -212,7 +211,7 @@ func handledUpTo(of *shardInfo, now time.Time) time.Time {
 	return of.Opened
 }
 
-// conclude is the application's own state: that of its worst shard.
+// conclude sets the application's own state: that of its worst shard.
 func (a *application) conclude(s sighting) {
 	for i := range a.Shards {
 		of := &a.Shards[i]
@@ -234,10 +233,10 @@ func (a *application) conclude(s sighting) {
 	}
 }
 
-// enough is a lag that is none: it comes from reading once a second.
+// A lag up to enough counts as zero: it comes from reading once a second.
 const enough = 10 * time.Second
 
-// late is the lag that counts: what comes from reading once a second does not order anything.
+// late returns the lag for sorting. A lag from reading once a second does not affect the order.
 func (of *shardInfo) late() time.Duration {
 	if of.Lag <= enough {
 		return 0
@@ -245,7 +244,7 @@ func (of *shardInfo) late() time.Duration {
 	return of.Lag
 }
 
-// lineage is how a shard is related to others, in words.
+// lineage describes a shard's relatives in words.
 func (of shardInfo) lineage() string {
 	var parts []string
 	if len(of.Parents) > 0 {

@@ -12,17 +12,17 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// Bounds of what is remembered between looks.
+// Limits of the state between reads.
 const (
-	mostApps   = 1000             // applications that are remembered
-	forgetApp  = 10 * time.Minute // after nobody has asked for one
-	lookBound  = 10 * time.Second // of one look at the store
-	lagBound   = 10 * time.Second // of asking for lags
+	mostApps   = 1000             // applications kept
+	forgetApp  = 10 * time.Minute // after the last request for one
+	lookBound  = 10 * time.Second // for one read of the store
+	lagBound   = 10 * time.Second // for a query of lags
 	listEvery  = 30 * time.Second // applications, and the shards of a stream
-	mostStarts = 100_000          // shards whose beginning is remembered
+	mostStarts = 100_000          // shards with known creation time
 )
 
-// observer looks at the store for all who have a page open, at most as often as is worth it.
+// observer reads the store for all open pages, at most as often as useful.
 type observer struct {
 	store lease.Store
 	opts  Options
@@ -30,14 +30,14 @@ type observer struct {
 	mu   sync.Mutex
 	apps map[string]*watched
 
-	listing chan struct{} // whoever holds it lists applications
+	listing chan struct{} // held while listing applications
 	listed  time.Time
 	names   []string
 }
 
-// watched is an application that somebody looks at.
+// watched is an application that is shown.
 type watched struct {
-	turn chan struct{} // whoever holds it looks; it guards what follows
+	turn chan struct{} // held while reading; it guards the following fields
 	used time.Time     // guarded by observer.mu
 
 	seen    sighting
@@ -45,39 +45,39 @@ type watched struct {
 	streams map[string]*listing
 }
 
-// sighting is what was seen of an application. It does not change once it was returned.
+// sighting is the result of one read of an application. It is immutable.
 type sighting struct {
 	view  lease.View
-	at    time.Time // when the store last answered; zero if it never did
-	err   error     // of the last look, nil when it succeeded
-	past  past      // how the shards stood before
+	at    time.Time // when the store last answered; zero if never
+	err   error     // of the last read, nil if it succeeded
+	past  past      // history of the shards
 	beats map[string]beat
-	// how the application and its shards stand, the worst first
+	// the state of the application and its shards, the worst first
 	whole   health.Application
 	judged  []health.Named
 	lags    map[lease.Key]Lag // as of lagsAt
 	lagsAt  time.Time
-	lagErr  error                   // why not of all of them, nil if of all
-	asked   map[lease.Key]bool      // whose lag was asked for
-	opened  map[lease.Key]time.Time // when shards were opened, as far as their positions told
-	gone    map[lease.Key]time.Time // since when they were seen finished
+	lagErr  error                   // why lags are missing, nil if none is
+	asked   map[lease.Key]bool      // shards whose lag was queried
+	opened  map[lease.Key]time.Time // creation times of shards, as far as their positions show them
+	gone    map[lease.Key]time.Time // when they were first seen finished
 	streams map[string]listing
 	told    eventLog
 }
 
-// beat is what was seen of the beats of a session.
+// beat contains the observations of a session's heartbeats.
 type beat struct {
 	count uint64
 	first time.Time // when that count was first seen
 	last  time.Time // and last
-	moved bool      // it was seen to move, with no long gap between two looks
+	moved bool      // it changed, without a long gap between two reads
 }
 
 func newObserver(store lease.Store, o Options) *observer {
 	return &observer{store: store, opts: o, apps: map[string]*watched{}, listing: make(chan struct{}, 1)}
 }
 
-// list returns the applications of the store, as of half a minute ago at most.
+// list returns the applications of the store, at most half a minute old.
 func (o *observer) list(ctx context.Context) ([]string, error) {
 	admin, can := o.store.(lease.Admin)
 	if !can {
@@ -105,8 +105,8 @@ func (o *observer) list(ctx context.Context) ([]string, error) {
 	return names, nil
 }
 
-// look returns what is known of an application, and looks again if that is old. It fails only when
-// ctx ends; that the store does not answer is in what it returns.
+// look returns the known data of an application, and reads again if it is older than fresh. It
+// returns an error only if ctx ends; the result contains an error of the store.
 func (o *observer) look(ctx context.Context, app string, fresh time.Duration) (sighting, error) {
 	w := o.watch(app)
 	select {
@@ -123,7 +123,7 @@ func (o *observer) look(ctx context.Context, app string, fresh time.Duration) (s
 	view, err := o.store.View(bounded, app, "")
 	cancel()
 	if ctx.Err() != nil {
-		return sighting{}, ctx.Err() // whoever asked has gone
+		return sighting{}, ctx.Err() // the client has disconnected
 	}
 	if err != nil {
 		if w.seen.err == nil && !w.seen.at.IsZero() {
@@ -147,7 +147,7 @@ func (o *observer) look(ctx context.Context, app string, fresh time.Duration) (s
 	return next, nil
 }
 
-// tell is the log of what happened up to a look that comes after this one.
+// tell returns the log of events up to the next read.
 func (s sighting) tell(next sighting) eventLog {
 	if s.at.IsZero() {
 		return eventLog{since: next.at}
@@ -177,13 +177,13 @@ func (o *observer) watch(app string) *watched {
 	return w
 }
 
-// askLags asks how far shards are behind, the less often the more there are.
+// askLags queries the lags of shards, less often for more shards.
 func (o *observer) askLags(ctx context.Context, s *sighting) {
 	if o.opts.Lags == nil {
 		return
 	}
 	due := s.at.Sub(s.lagsAt) >= max(5*time.Second, time.Duration(len(s.view.Leases))*50*time.Millisecond)
-	var open, unknown []lease.Lease // unfinished ones, and of these what nobody was asked about yet
+	var open, unknown []lease.Lease // unfinished ones, and those without an earlier query
 	for _, l := range s.view.Leases {
 		if l.Finished() {
 			continue
@@ -195,7 +195,7 @@ func (o *observer) askLags(ctx context.Context, s *sighting) {
 	}
 	switch {
 	case due:
-	case len(unknown) > 0: // as after a split: what is known of the others stays
+	case len(unknown) > 0: // after a split, for example: keep the lags of the others
 		o.askMore(ctx, s, unknown)
 		return
 	default:
@@ -210,13 +210,13 @@ func (o *observer) askLags(ctx context.Context, s *sighting) {
 	}
 }
 
-// askMore asks about leases that are new.
+// askMore queries new leases.
 func (o *observer) askMore(ctx context.Context, s *sighting, leases []lease.Lease) {
 	bounded, cancel := context.WithTimeout(ctx, lagBound)
 	defer cancel()
 	more, err := o.opts.Lags(bounded, leases)
 	s.lagErr = cmp.Or(err, s.lagErr)
-	// others may be reading the maps
+	// Other goroutines may be reading the maps.
 	s.lags, s.asked = maps.Clone(s.lags), maps.Clone(s.asked)
 	maps.Copy(s.lags, more)
 	for _, l := range leases {
@@ -224,7 +224,7 @@ func (o *observer) askMore(ctx context.Context, s *sighting, leases []lease.Leas
 	}
 }
 
-// look is what the judgement is made from.
+// look returns the input for the evaluation.
 func (s *sighting) look() observe.Look {
 	l := observe.Look{At: s.at, View: s.view, Lags: map[lease.Key]observe.Lag{}, Retention: map[string]time.Duration{}}
 	for key, lag := range s.lags {
@@ -238,24 +238,24 @@ func (s *sighting) look() observe.Look {
 	return l
 }
 
-// see is what is known of a session's beats after a look at now.
+// see returns the observations of a session after a read at now.
 func (b beat) see(w lease.Worker, now time.Time) beat {
 	switch {
 	case b.first.IsZero():
 		return beat{count: w.Beat, first: now, last: now}
 	case b.count != w.Beat:
-		// a long gap between two looks proves only that it lived at some time in between
+		// A long gap between two reads only proves that it was alive at some time in between.
 		return beat{count: w.Beat, first: now, last: now, moved: now.Sub(b.last) <= w.Times.Or(lease.DefaultTimes).Failover}
 	}
 	b.last = now
 	return b
 }
 
-// life is whether a worker lives, as far as its beats show.
+// life is the state of a worker, as far as its heartbeats show.
 type life int
 
 const (
-	lifeUnknown life = iota // it was not looked at for long enough
+	lifeUnknown life = iota // the observation is too short
 	lifeBeats
 	lifeLeaving
 	lifeSilent
@@ -266,8 +266,8 @@ func (l life) String() string {
 	return [...]string{"not seen to beat yet", "beats", "leaves", "silent", "ended"}[l]
 }
 
-// lifeOf judges a worker. Only a count that stood still for the failover time, between two looks,
-// says that it is silent.
+// lifeOf evaluates a worker. It is silent only if its count did not change for the failover time,
+// between two reads.
 func lifeOf(w lease.Worker, b beat) life {
 	switch {
 	case w.Ended:
@@ -282,8 +282,8 @@ func lifeOf(w lease.Worker, b beat) life {
 	return lifeUnknown
 }
 
-// remember keeps when shards were opened, which any position in them tells, and when they were seen
-// to be finished, which takes the position away.
+// remember keeps when shards were opened, which any position in them shows, and when they were
+// first seen finished, which removes the position.
 func remember(old sighting, v lease.View, now time.Time) (opened, gone map[lease.Key]time.Time) {
 	opened, gone = map[lease.Key]time.Time{}, map[lease.Key]time.Time{}
 	before := maps.Clone(old.opened)

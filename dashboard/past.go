@@ -13,24 +13,23 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// Bounds of what is known of the past.
+// Limits of the history.
 const (
-	pastEvery   = 30 * time.Second // it is asked for
+	pastEvery   = 30 * time.Second // interval of reading it
 	pastBound   = 5 * time.Second
-	mostMoments = 2_000_000 // of an application
-	// settled is for how long nobody has added to a chunk that is not read again.
+	mostMoments = 2_000_000 // per application
+	// A chunk without additions for settled minutes is not read again.
 	settled = 5 // minutes
 )
 
-// past is how the shards of an application stood, as their owners reported. It does not change once
-// it was made.
+// past is the history of an application's shards, as their owners reported it. It is immutable.
 type past struct {
-	at      time.Time // when it was asked for
-	missing string    // why nothing is known of before the page was started, "" if it is
+	at      time.Time // time of the read
+	missing string    // why there is no history, or ""
 	chunks  map[chunkKey]chunk
 	shards  map[lease.Key][]moment // in order
-	workers map[string]string      // the names of sessions
-	odd     int                    // chunks that could not be read
+	workers map[string]string      // names of sessions
+	odd     int                    // unreadable chunks
 }
 
 type chunkKey struct {
@@ -38,29 +37,29 @@ type chunkKey struct {
 	session string
 }
 
-// chunk is what was read of one that the store keeps.
+// chunk is a chunk of the store's history.
 type chunk struct {
 	samples []history.Sample
 	worker  string
-	last    int64 // the minute of the last of them
+	last    int64 // the minute of its last sample
 }
 
-// moment is how a shard stood in a minute.
+// moment is the state of a shard in a minute.
 type moment struct {
 	minute  int64
 	session string
-	lag     time.Duration // negative when it was not known
-	age     time.Duration // … of the record before the checkpoint
+	lag     time.Duration // negative if unknown
+	age     time.Duration // of the record before the checkpoint; negative if unknown
 	load    lease.Load
 	busy    uint8 // percent
-	// throttled is for what part of the minute reading waited because of that, in percent
+	// throttled is the part of the minute in which reading waited because of throttling, in percent
 	throttled uint8
 	marks     history.Marks
 }
 
 const keepsNone = "This store keeps no history: what was before the page was started is not shown."
 
-// askPast brings what is known of the past up to date.
+// askPast updates the history.
 func (o *observer) askPast(ctx context.Context, app string, w *watched, s *sighting) {
 	s.past = w.seen.past
 	defer s.finish()
@@ -82,7 +81,7 @@ func (o *observer) askPast(ctx context.Context, app string, w *watched, s *sight
 	s.past = s.past.with(chunks, s.at)
 }
 
-// finish fills in when shards were finished, where the page did not see that.
+// finish fills in when shards were finished, if the page did not see that.
 func (s *sighting) finish() {
 	for _, l := range s.view.Leases {
 		if _, known := s.gone[l.Key]; known || !l.Finished() {
@@ -94,11 +93,11 @@ func (s *sighting) finish() {
 	}
 }
 
-// minuteOf is the minute of a time, as history counts them.
+// minuteOf returns the minute of a time, as history counts them.
 func minuteOf(t time.Time) int64 { return t.Unix() / 60 }
 
-// next is the minute since which chunks are to be asked for: the beginning of the oldest one that
-// somebody may still add to.
+// next returns the minute from which chunks must be read: the beginning of the oldest one that may
+// still grow.
 func (p past) next(now time.Time) int64 {
 	if p.chunks == nil {
 		return minuteOf(now.Add(-lease.HistoryKept))
@@ -112,8 +111,8 @@ func (p past) next(now time.Time) int64 {
 	return since
 }
 
-// with is what is known with more chunks, some of which were known shorter, and without what is too
-// old.
+// with returns the history with more chunks, some of which replace shorter versions, and without
+// expired ones.
 func (p past) with(chunks []lease.HistoryChunk, now time.Time) past {
 	next := past{at: now, chunks: map[chunkKey]chunk{}, shards: map[lease.Key][]moment{}, workers: map[string]string{}, odd: p.odd}
 	oldest, newest := minuteOf(now.Add(-lease.HistoryKept)), minuteOf(now)+settled
@@ -151,8 +150,8 @@ func (p past) with(chunks []lease.HistoryChunk, now time.Time) past {
 	return next
 }
 
-// inOrder orders moments of a shard. Of those of one minute that of who gave it up comes first, and
-// of several that of who had it before the minute began.
+// inOrder compares moments of a shard. Within one minute the previous owner comes first: the one
+// that released the shard, or had it before the minute began.
 func inOrder(a, b moment) int {
 	rank := func(m moment) int {
 		switch over := m.marks&(history.Ended|history.Lost) != 0; {
@@ -166,7 +165,7 @@ func inOrder(a, b moment) int {
 	return cmp.Or(cmp.Compare(a.minute, b.minute), cmp.Compare(rank(a), rank(b)))
 }
 
-// finished is when a shard was read to its end, as far as its owner reported.
+// finished returns when a shard was finished, according to its owner.
 func (p past) finished(key lease.Key) (time.Time, bool) {
 	for _, m := range slices.Backward(p.shards[key]) {
 		if m.marks&history.Finished != 0 {
@@ -176,12 +175,12 @@ func (p past) finished(key lease.Key) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// happening is what can be marked in a picture.
+// happening is a kind of mark in a picture.
 type happening int
 
 const (
-	handedOver happening = iota // its owner gave it back, and another got it
-	takenOver                   // its owner died, or lost it
+	handedOver happening = iota // released by its owner, and taken by another one
+	takenOver                   // taken over after the owner died or lost it
 	stalled
 )
 
@@ -190,7 +189,7 @@ type marked struct {
 	what   happening
 }
 
-// happenings are what the moments of a shard tell of its owners.
+// happenings returns the marks that follow from the moments of a shard.
 func happenings(moments []moment) (all []marked) {
 	before := -1 // the last moment of another session
 	for i, m := range moments {
@@ -214,8 +213,7 @@ func happenings(moments []moment) (all []marked) {
 	return all
 }
 
-// worstLag is the largest lag of any shard, minute by minute from one up to another; negative where
-// none was known.
+// worstLag returns the largest lag of any shard for each minute of a range; negative if unknown.
 func (p past) worstLag(from, to int64) []time.Duration {
 	if to <= from {
 		return nil
@@ -232,7 +230,7 @@ func (p past) worstLag(from, to int64) []time.Duration {
 	return worst
 }
 
-// between are the moments of a shard from one minute to another.
+// between returns the moments of a shard in a range of minutes.
 func (p past) between(key lease.Key, from, to int64) []moment {
 	all, byMinute := p.shards[key], func(m moment, minute int64) int { return cmp.Compare(m.minute, minute) }
 	first, _ := slices.BinarySearchFunc(all, from, byMinute)
@@ -240,8 +238,8 @@ func (p past) between(key lease.Key, from, to int64) []moment {
 	return all[first:max(first, end)]
 }
 
-// trend says where lags lead to: "rising", "falling", "steady", or "" when too little is known. It
-// compares the last third with the first.
+// trend returns "rising", "falling", "steady", or "" if too little is known. It compares the last
+// third with the first.
 func trend(lags []time.Duration) string {
 	mean := func(some []time.Duration) (time.Duration, bool) {
 		var sum time.Duration
@@ -271,13 +269,13 @@ func trend(lags []time.Duration) string {
 	return "falling"
 }
 
-// trendMinutes is for how many minutes the list of applications shows the lag.
+// trendMinutes is the time range of the lag in the list of applications.
 const trendMinutes = 30
 
-// recentLag is how the lag of an application went lately.
+// recentLag is the recent lag of an application.
 type recentLag struct {
 	Trend string // see trend
-	Line  string // a path, 60 wide and 14 high; "" when too little is known
+	Line  string // a path, 60 wide and 14 high; "" if too little is known
 }
 
 func (p past) recent(now time.Time) recentLag {

@@ -113,7 +113,7 @@ func TestChunksAreAskedForAgainOnlyWhileTheyGrow(t *testing.T) {
 	}
 }
 
-// parts are the hash keys of n shards side by side.
+// parts divides the hash keys into n ranges.
 func parts(n int) (all []shard.HashRange) {
 	part := ^uint64(0) / uint64(n)
 	for i := range n {
@@ -160,7 +160,7 @@ func TestThePastOfManyShardsIsBounded(t *testing.T) {
 	for i, r := range parts(n) {
 		keys = append(keys, lease.Key{Stream: "s", Shard: fmt.Sprint(i)})
 		pieces = append(pieces, piece{at: i, hashes: r, done: to})
-		for minute := int64(820); minute < 1000; minute++ { // as wild as can be
+		for minute := int64(820); minute < 1000; minute++ { // random values
 			p.shards[keys[i]] = append(p.shards[keys[i]], moment{minute: minute, session: "a", lag: time.Duration(dice.IntN(4)) * 20 * time.Minute})
 		}
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// report puts what a session says of its shards for some minutes up to now.
+// report writes a session's reports about its shards for the last minutes.
 func report(t *testing.T, store lease.Historian, app, session string, shards int, minutes int64, tell func(shard int, ago int64) history.Sample) {
 	t.Helper()
 	w := history.NewWriter(1000, "")

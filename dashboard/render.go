@@ -24,8 +24,8 @@ var pages = template.Must(template.New("").Funcs(template.FuncMap{
 	"appLink": func(app string) string { return link("app", "app", app) },
 }).ParseFS(assets, "assets/*.html"))
 
-// clean keeps what a terminal or a page would not show as it is, such as marks that turn the
-// direction of what follows, from changing how a line reads.
+// clean escapes characters that a terminal or a page would not show literally, such as marks for
+// the text direction, so that they cannot change how a line reads.
 func clean(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {
@@ -49,7 +49,8 @@ func lagOf(known bool, lag time.Duration) string {
 	return short(lag)
 }
 
-// link is a relative link with parameters, given as names and values; empty values are left out.
+// link returns a relative link with parameters, given as names and values; empty values are
+// omitted.
 func link(page string, nameValues ...string) string {
 	q := url.Values{}
 	for i := 0; i+1 < len(nameValues); i += 2 {
@@ -60,12 +61,12 @@ func link(page string, nameValues ...string) string {
 	return page + "?" + q.Encode()
 }
 
-// pageHead is what every page has.
+// pageHead contains the data that every page needs.
 type pageHead struct {
 	Title, App, AppLink, Shard string
 	Now                        time.Time
 	Poll                       int64  // milliseconds between two updates
-	Old                        string // why what is shown is old, "" when it is not
+	Old                        string // why the data is old, or ""
 }
 
 type choice struct {
@@ -73,7 +74,7 @@ type choice struct {
 	Now        bool
 }
 
-// drawing is a picture as text for SVG.
+// drawing is a picture as SVG text.
 type drawing struct {
 	Width, Height, Edge     string
 	Boxes                   []drawnBox
@@ -81,9 +82,9 @@ type drawing struct {
 	Lag, Hatch, Dots, Marks string // paths
 	Axis                    []string
 	Merged                  int
-	About                   string // of what Scale is, "" where colours are states
+	About                   string // describes Scale, "" if colours are states
 	Scale                   []swatch
-	Thin                    bool // rows are too thin for lines between them
+	Thin                    bool // rows are too thin for separators
 	Heat                    *heat
 	boxes                   []box
 	from, to                time.Time
@@ -93,7 +94,7 @@ type drawnBox struct{ X, Y, W, H, Class, Title, Link, Name string }
 
 type drawnLabel struct{ Y, Name string }
 
-// drawShards makes the picture of a view of a stream's shards.
+// drawShards draws the selected shards of a stream.
 func drawShards(v view, shards []shardInfo, from, to time.Time, retention time.Duration) *drawing {
 	var pieces []piece
 	by := metricOf(v.by)
@@ -111,7 +112,7 @@ func drawShards(v view, shards []shardInfo, from, to time.Time, retention time.D
 	var lag, hatch, dots, marks strings.Builder
 	for _, b := range p.boxes {
 		of := &shards[b.of[0]]
-		const least = 3 // what was opened just now is seen, too
+		const least = 3 // newly opened shards must be visible
 		if b.w < least {
 			b.x, b.w = min(b.x, p.width-least), least
 		}
@@ -130,12 +131,12 @@ func drawShards(v view, shards []shardInfo, from, to time.Time, retention time.D
 			continue
 		}
 		fmt.Fprintf(&marks, "M%s %sv%s", number(b.mark), number(b.y), number(b.h))
-		if by == nil && of.LagKnown && of.Lag > enough { // it would change the shade
+		if by == nil && of.LagKnown && of.Lag > enough { // the mark would change the shade
 			rectangle(&lag, b.mark, b.y, b.x+b.w-b.mark, b.h)
 		}
 	}
 	d.Lag, d.Hatch, d.Dots, d.Marks = lag.String(), hatch.String(), dots.String(), marks.String()
-	next := 0.0 // labels do not lie on each other
+	next := 0.0 // labels must not overlap
 	for _, l := range p.labels {
 		const line = 12
 		if y := l.y + l.h/2 + 4; y-line >= next && l.h >= 5 {
@@ -157,7 +158,7 @@ func rectangle(path *strings.Builder, x, y, w, h float64) {
 	}
 }
 
-// titleOf says in a line what a rectangle stands for: the shard, or the worst of several.
+// titleOf describes a rectangle in a line: the shard, or the worst of several.
 func titleOf(shards []shardInfo, of []int) string {
 	first := &shards[of[0]]
 	text := "Shard " + shortID(first.Shard) + ", " + first.Word() + ": " + first.Sentence

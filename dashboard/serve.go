@@ -17,7 +17,7 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// Bounds of a page, so that its first view stays light.
+// Limits of a page that keep its first view small.
 const (
 	pageRows    = 60
 	pageApps    = 100
@@ -31,7 +31,7 @@ func headOf(title, app string, poll time.Duration) pageHead {
 	return pageHead{Title: title, App: app, AppLink: link("app", "app", app), Now: time.Now(), Poll: poll.Milliseconds()}
 }
 
-// age is what to say of a look that failed.
+// age sets the message for a failed read.
 func (h *pageHead) age(s sighting) {
 	switch {
 	case s.err == nil:
@@ -81,7 +81,7 @@ func boolCompare(a, b bool) int {
 	return -1
 }
 
-// lookAtAll fails only when ctx ends.
+// lookAtAll returns an error only if ctx ends.
 func (h *handler) lookAtAll(ctx context.Context, names []string) ([]application, error) {
 	all := make([]application, len(names))
 	errs := make([]error, len(names))
@@ -104,7 +104,7 @@ func (h *handler) lookAtAll(ctx context.Context, names []string) ([]application,
 
 type appPage struct {
 	pageHead
-	Change      string // a link, as is
+	Change      string // a link
 	Letters     string
 	It          application
 	NoLags      string
@@ -118,8 +118,8 @@ type appPage struct {
 	Pages       []choice
 	PastMissing string
 	Rows        []shardRow
-	Most        string // what else its rows tell, "" for nothing
-	Keys, All   string // the hash keys that are shown, and a link to all of them; "" for all
+	Most        string // additional data in its rows, or ""
+	Keys, All   string // the shown hash keys, and a link to all of them; "" for all
 	Workers     []workerRow
 	MoreWorkers int
 	EventsLink  string
@@ -154,7 +154,7 @@ func (h *handler) serveApp(w http.ResponseWriter, r *http.Request) {
 	}
 	p.Stream = q.Get("stream")
 	if !slices.Contains(p.It.Streams, p.Stream) && len(p.It.Streams) > 0 {
-		p.Stream = p.It.Shards[0].Stream // where the worst is
+		p.Stream = p.It.Shards[0].Stream // the stream of the worst shard
 	}
 	v := view{app: app, stream: p.Stream, span: q.Get("span"), by: q.Get("by"), keys: everything}
 	for _, name := range p.It.Streams[:min(len(p.It.Streams), 50)] {
@@ -197,7 +197,7 @@ func (h *handler) serveApp(w http.ResponseWriter, r *http.Request) {
 	h.render(w, r, http.StatusOK, "app", p)
 }
 
-// find looks at an application that has to be there. It has answered when it has not found it.
+// find reads an application that must exist. If it does not, find has sent the answer.
 func (h *handler) find(w http.ResponseWriter, r *http.Request, app string) (sighting, bool) {
 	if err := lease.CheckApp(app); err != nil {
 		h.missing(w, r, "That is no name of an application: "+err.Error())
@@ -205,7 +205,7 @@ func (h *handler) find(w http.ResponseWriter, r *http.Request, app string) (sigh
 	}
 	s, err := h.observer.look(r.Context(), app, time.Second)
 	if err != nil {
-		return s, false // who asked has gone
+		return s, false // the client has disconnected
 	}
 	if s.err == nil && len(s.view.Leases)+len(s.view.Workers)+len(s.view.Paused) == 0 {
 		h.missing(w, r, "The store has no application of that name.")
@@ -223,7 +223,7 @@ func (h *handler) missing(w http.ResponseWriter, r *http.Request, text string) {
 	h.render(w, r, http.StatusNotFound, "missing", missingPage{headOf("Nothing to show", "", appsPoll), text})
 }
 
-// spans are the times that a picture can be of.
+// spans are the time ranges of a picture.
 var spans = []struct {
 	name string
 	of   time.Duration
@@ -232,7 +232,7 @@ var spans = []struct {
 	{"24h", 24 * time.Hour}, {"2d", 48 * time.Hour}, {"7d", 7 * 24 * time.Hour},
 }
 
-// spanFor is the shortest span that shows what happened last and how far the worst shard is behind.
+// spanFor returns the shortest range that includes the last changes and the lag of the worst shard.
 func spanFor(shards []shardInfo, now time.Time) time.Duration {
 	needs := time.Duration(0)
 	changed := time.Time{}
@@ -299,7 +299,7 @@ func (p *appPage) draw(v view, shards []shardInfo, s sighting) {
 	}
 }
 
-// list fills the table, a page of it.
+// list fills one page of the table.
 func (p *appPage) list(v view, shards []shardInfo, wanted string, known past) {
 	page, last := pageOf(wanted, len(shards), pageRows)
 	to := func(n int) string { return v.link("page", strconv.Itoa(n)) }
@@ -330,11 +330,11 @@ func (p *appPage) list(v view, shards []shardInfo, wanted string, known past) {
 type shardPage struct {
 	pageHead
 	Of      shardInfo
-	Change  string // a link, as is
+	Change  string // a link
 	Letters string
 	Past    shardPast
 	Lineage []relative
-	// of the lease, and of its worker about it
+	// problems of the lease, and those that its worker reports about it
 	Troubles []lease.Trouble
 	Deaths   string
 

@@ -11,16 +11,16 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// shardPast is how one shard stood before, as a picture of its lag and in words.
+// shardPast is the history of one shard, as a picture of its lag and in words.
 type shardPast struct {
 	Line, Area string // paths, 1000 wide and 100 high
 	From, To   time.Time
-	Most       time.Duration // at the top of the picture
+	Most       time.Duration // the top of the picture
 	Rows       []pastRow     // newest first
 	Missing    string
 }
 
-// pastRow is some minutes.
+// pastRow covers some minutes.
 type pastRow struct {
 	From, To  time.Time
 	LagKnown  bool
@@ -35,7 +35,7 @@ type pastRow struct {
 
 const pastRowMinutes = 15
 
-// shardPast is what is known of a shard.
+// shardPast returns the history of a shard.
 func (p past) shardPast(key lease.Key) shardPast {
 	moments := p.shards[key]
 	of := shardPast{Missing: p.missing}
@@ -61,7 +61,7 @@ func (p past) shardPast(key lease.Key) shardPast {
 	return of
 }
 
-// draw draws the lag. Where it is not known, or nobody reported, there is a gap.
+// draw draws the lag. Minutes without a report or with unknown lag are gaps.
 func (of *shardPast) draw(moments []moment, first, last int64) {
 	of.Most = time.Minute
 	for _, m := range moments {
@@ -120,7 +120,7 @@ func rowOfPast(row int64, some []moment, happened []string, names map[string]str
 	return of
 }
 
-// String is the happening in words.
+// String returns the happening in words.
 func (h happening) String() string {
 	return [...]string{handedOver: "handed over", takenOver: "taken over from a worker that died or lost it", stalled: "stalled"}[h]
 }

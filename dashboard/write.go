@@ -16,25 +16,25 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// ActionKind says what an [Action] does.
+// ActionKind is the kind of an [Action].
 type ActionKind string
 
-// The kinds of action, as in the log of writes.
+// The kinds of actions, as in the log of writes.
 const (
-	// Pause has nobody read Stream, "" for the whole application, until a Resume.
+	// Pause stops reading of Stream, "" for the whole application, until a Resume.
 	Pause  ActionKind = "pause"
 	Resume ActionKind = "resume"
-	// Drain has the worker of session Worker hand its leases to others, until an EndDrain.
+	// Drain makes the worker of session Worker hand off its leases, until an EndDrain.
 	Drain    ActionKind = "drain"
 	EndDrain ActionKind = "end-drain"
-	// Reset moves the checkpoints of Stream, "" for all, or of its Shard with what descends from
-	// that, to To: oldest, latest, a time, or how long ago.
+	// Reset moves the checkpoints of Stream, "" for all, or of its Shard and the shard's
+	// descendants, to To: oldest, latest, a time, or a duration ago.
 	Reset ActionKind = "reset"
-	// RetryLetters has the records of Letters be handled again, see [Options].RetryLetter.
+	// RetryLetters handles the records of Letters again; see [Options].RetryLetter.
 	RetryLetters ActionKind = "retry-letters"
 )
 
-// Action is a write that somebody asks for. Fields that its kind has no use for are empty.
+// Action is a requested write. Fields that its kind does not use are empty.
 type Action struct {
 	Kind   ActionKind
 	App    string
@@ -42,17 +42,17 @@ type Action struct {
 	Shard  string
 	Worker string // a session
 	To     string
-	// Letters are their IDs, at most 200.
+	// Letters are the IDs of dead letters, at most 200.
 	Letters []string
 }
 
 const (
 	mostForm   = 4 << 20          // bytes of a form
-	writeBound = 50 * time.Second // of a write, so that its answer is in time
+	writeBound = 50 * time.Second // for a write, so that the client gets its answer
 	mostUser   = 128              // runes of a user's name in the log
 )
 
-// refusal is why a write is not done, and the status of the answer.
+// refusal is the reason for refusing a write, with the status of the answer.
 type refusal struct {
 	status int
 	text   string
@@ -64,7 +64,7 @@ func refuse(status int, format string, args ...any) error {
 	return refusal{status, fmt.Sprintf(format, args...)}
 }
 
-// readOnly is what a page says that may change nothing.
+// readOnly is the text for a write on a read-only page.
 const readOnly = "This page only shows. It changes things where it was started for that: with --allow-writes, or with Options.Authorize."
 
 // writtenPage is the answer to a write.
@@ -76,7 +76,7 @@ type writtenPage struct {
 	Letters string // a link
 }
 
-// serveWrite does what a form asks for, or says why not. Each is logged.
+// serveWrite carries out a form, or answers why not. Each write is logged.
 func (h *handler) serveWrite(w http.ResponseWriter, r *http.Request) {
 	a, err := h.readForm(w, r)
 	if err == nil {
@@ -89,7 +89,7 @@ func (h *handler) serveWrite(w http.ResponseWriter, r *http.Request) {
 		p.Letters = h.lettersLink(a.App, lease.Key{})
 	}
 	if err == nil {
-		// Who asked may leave. What was begun is brought to its end all the same.
+		// The client may disconnect. A started write is still completed.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), writeBound)
 		defer cancel()
 		p.Text, p.Notes, err = h.write(ctx, r, a)
@@ -107,8 +107,8 @@ func (h *handler) serveWrite(w http.ResponseWriter, r *http.Request) {
 	h.render(w, r, status, "written", p)
 }
 
-// serveForeign refuses what a page of another site sends, and tells of it where that could have
-// changed something.
+// serveForeign refuses requests from a page of another site, and logs those that could have changed
+// something.
 func (h *handler) serveForeign(w http.ResponseWriter, r *http.Request) {
 	const text = "That comes from a page of another site (cross-origin), and nothing was changed."
 	if h.opts.Authorize != nil {
@@ -117,10 +117,10 @@ func (h *handler) serveForeign(w http.ResponseWriter, r *http.Request) {
 	http.Error(w, text, http.StatusForbidden)
 }
 
-// stillHead is that of a page that does not change by itself.
+// stillHead returns the head of a page without updates.
 func stillHead(title, app string) pageHead { return headOf(title, app, 0) }
 
-// readForm checks where a write comes from, and what it is.
+// readForm checks the origin of a write, and parses it.
 func (h *handler) readForm(w http.ResponseWriter, r *http.Request) (Action, error) {
 	if h.opts.Authorize == nil {
 		return Action{}, refusal{http.StatusForbidden, readOnly}
@@ -138,20 +138,20 @@ func (h *handler) readForm(w http.ResponseWriter, r *http.Request) (Action, erro
 	return actionOf(r.PostForm)
 }
 
-// fromThisPage reports whether a browser says that a request comes from a page of ours. One that
-// says nothing is not believed.
+// fromThisPage reports whether the browser proves that a request comes from our page. A request
+// without that proof is refused.
 func fromThisPage(r *http.Request) bool {
 	switch r.Header.Get("Sec-Fetch-Site") {
 	case "same-origin":
 		return true
-	case "": // over plain HTTP to another machine browsers send the other one only
+	case "": // over plain HTTP to another machine, browsers only send Origin
 		origin, err := url.Parse(r.Header.Get("Origin"))
 		return err == nil && origin.Host != "" && strings.EqualFold(origin.Host, r.Host)
 	}
 	return false
 }
 
-// actionOf reads what a form asks for.
+// actionOf parses a form.
 func actionOf(form url.Values) (Action, error) {
 	a := Action{Kind: ActionKind(form.Get("do")), App: form.Get("app")}
 	if err := lease.CheckApp(a.App); err != nil {
@@ -183,7 +183,7 @@ func actionOf(form url.Values) (Action, error) {
 	return a, nil
 }
 
-// write does what was asked for. The text says what was done, also when the rest of it failed.
+// write carries out an action. The text says what was done, even if the rest failed.
 func (h *handler) write(ctx context.Context, r *http.Request, a Action) (text string, notes []string, err error) {
 	switch a.Kind {
 	case Reset:
@@ -204,7 +204,7 @@ func (h *handler) write(ctx context.Context, r *http.Request, a Action) (text st
 	return text, nil, err
 }
 
-// viewNow looks at an application that has to be there.
+// viewNow reads an application that must exist.
 func (h *handler) viewNow(ctx context.Context, app string) (lease.View, error) {
 	view, err := h.observer.store.View(ctx, app, "")
 	if err != nil {
@@ -264,7 +264,7 @@ func (h *handler) drain(ctx context.Context, view lease.View, a Action, seen str
 	return text, nil
 }
 
-// log tells who asked for what, and what became of it.
+// log logs who requested which action, and the result.
 func (h *handler) log(r *http.Request, a Action, text string, err error) {
 	attrs := h.attrs(r, a)
 	if text != "" {
@@ -282,7 +282,7 @@ func (h *handler) log(r *http.Request, a Action, text string, err error) {
 	}
 }
 
-// attrs are who asked for what.
+// attrs returns log attributes for the user and the action.
 func (h *handler) attrs(r *http.Request, a Action) []slog.Attr {
 	attrs := []slog.Attr{slog.String("action", string(a.Kind)), slog.String("app", a.App)}
 	for _, of := range []struct{ key, value string }{{"stream", a.Stream}, {"shard", a.Shard}, {"worker", a.Worker}, {"to", a.To}} {
@@ -303,7 +303,7 @@ func (h *handler) logger() *slog.Logger {
 	return slog.Default()
 }
 
-// user is who asks, as a log can have it.
+// user returns the name of the user, in a form that is safe to log.
 func (h *handler) user(r *http.Request) string {
 	if h.opts.User == nil {
 		return ""

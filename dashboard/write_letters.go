@@ -10,10 +10,10 @@ import (
 	"github.com/weir-go/weir/deadletter"
 )
 
-// mostLetterID is how long the ID of a letter may be, in bytes.
+// mostLetterID limits the ID of a letter, in bytes.
 const mostLetterID = 4096
 
-// lettersOf are the IDs of the letters that a form is about.
+// lettersOf returns the IDs of the letters in a form.
 func lettersOf(form url.Values) ([]string, error) {
 	ids := form["letter"]
 	switch {
@@ -30,13 +30,14 @@ func lettersOf(form url.Values) ([]string, error) {
 	return ids, nil
 }
 
-// retry has letters be handled again that were shown, one after the other and for as long as a
-// write may take. The text says what was done, also when the rest of it failed.
+// retry handles the shown letters again, one after the other, within the time limit of a write. The
+// text says what was done, even if the rest failed.
 func (h *handler) retry(ctx context.Context, a Action) (text string, notes []string, err error) {
 	if h.opts.Letters == nil || h.opts.RetryLetter == nil {
 		return "", nil, refuse(http.StatusForbidden, "This page was not told how letters are handled again.")
 	}
-	// Two at a time would hand the same letter over twice: a box knows what other boxes did.
+	// Two concurrent retries could handle a letter twice: a box only knows the marks of other
+	// boxes.
 	if !h.retrying.TryLock() {
 		return "", nil, refuse(http.StatusConflict, "Somebody has letters be handled again right now. Try again when that has ended.")
 	}
@@ -55,7 +56,7 @@ func (h *handler) retry(ctx context.Context, a Action) (text string, notes []str
 		return text, nil, nil
 	case ctx.Err() != nil:
 		return text, []string{fmt.Sprintf("That is what could be done in %v: ask again for the rest.", writeBound), err.Error()}, nil
-	case o.Done+o.Failed+o.Taken < len(items): // it went no further
+	case o.Done+o.Failed+o.Taken < len(items): // it stopped early
 		return text, nil, refuse(http.StatusBadGateway, "%s The place of the letters did not answer as it should: %v", text, err)
 	case o.Done == 0:
 		return "", nil, refuse(http.StatusBadGateway, "%s %v", text, err)
@@ -63,7 +64,7 @@ func (h *handler) retry(ctx context.Context, a Action) (text string, notes []str
 	return text, []string{err.Error()}, nil // the first of the failures: their letters stay
 }
 
-// retryOne handles one again. A panic is a failure: the letter stays.
+// retryOne handles one letter again. A panic is a failure: the letter stays.
 func (h *handler) retryOne(ctx context.Context, i deadletter.Item) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -73,7 +74,7 @@ func (h *handler) retryOne(ctx context.Context, i deadletter.Item) (err error) {
 	return h.opts.RetryLetter(ctx, i)
 }
 
-// retried says what became of letters, of which so many were still there.
+// retried describes the result, given how many letters were still there.
 func retried(o deadletter.Outcome, asked, there int) string {
 	parts := []string{fmt.Sprintf("%d of %d %s %s handled again", o.Done, asked, plural(asked, "letter", "letters"), plural(o.Done, "was", "were"))}
 	if o.Failed > 0 {

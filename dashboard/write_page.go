@@ -7,13 +7,13 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// Bounds of the page of changes. What is beyond them the command can do.
+// Limits of the page of changes. Use the command beyond them.
 const (
 	changeStreams = 50
 	changeWorkers = 200
 )
 
-// changePage is what can be changed of an application.
+// changePage contains the possible changes of an application.
 type changePage struct {
 	pageHead
 	User        string
@@ -51,7 +51,7 @@ func (h *handler) serveChange(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	// A form must not be refused for what its page was late to show.
+	// A form must not be refused because its page showed old data.
 	if fresh, err := h.viewNow(r.Context(), app); err == nil {
 		s.view = fresh
 	} else {
@@ -95,7 +95,7 @@ func (h *handler) serveChange(w http.ResponseWriter, r *http.Request) {
 	h.render(w, r, http.StatusOK, "change", p)
 }
 
-// pausables are the streams that can be paused, or are.
+// pausables returns the streams that are or can be paused.
 func pausables(streams, paused []string) []string {
 	all := slices.Concat(streams, paused)
 	slices.Sort(all)
@@ -103,8 +103,8 @@ func pausables(streams, paused []string) []string {
 	return slices.DeleteFunc(all, func(s string) bool { return s == "" })
 }
 
-// changeLink leads to the forms, with a stream and a shard chosen, where anybody may change
-// anything.
+// changeLink returns a link to the forms, with a stream and a shard selected, if changes are
+// enabled.
 func (h *handler) changeLink(app string, of lease.Key) string {
 	if h.opts.Authorize == nil {
 		return ""
@@ -112,7 +112,7 @@ func (h *handler) changeLink(app string, of lease.Key) string {
 	return link("change", "app", app, "stream", of.Stream, "shard", of.Shard)
 }
 
-// show says why there is nothing else to see.
+// show explains why there is nothing else to see.
 func (h *handler) show(w http.ResponseWriter, r *http.Request, status int, text string) {
 	h.render(w, r, status, "missing", missingPage{stillHead("Nothing to show", ""), text})
 }

@@ -22,26 +22,26 @@ import (
 )
 
 const (
-	planBound = 30 * time.Second // of asking what a reset would do
-	planGood  = 10 * time.Minute // for how long what was shown may be carried out
+	planBound = 30 * time.Second // for planning a reset
+	planGood  = 10 * time.Minute // how long a preview can be carried out
 	mostSteps = 200              // rows of the table of steps
-	mostSaid  = 5                // sentences about what has changed
+	mostSaid  = 5                // sentences about changes
 
-	roomForNames = 16 << 10 // of a form, for what is in it beside the leases
+	roomForNames = 16 << 10 // of a form, for everything except the leases
 )
 
-// resetPlan is what a reset would do.
+// resetPlan contains the effects of a reset.
 type resetPlan struct {
 	view  lease.View
-	now   time.Time // the service's time that it goes by
+	now   time.Time // the service's time that it uses
 	steps []change.Step
 	moves int
 	notes []string
-	runs  []string // workers that run, or that may
+	runs  []string // workers that run, or may run
 }
 
-// plan says what a reset would do now. shown is the service's time of a plan that was shown before,
-// zero for none: what was shown is what is done.
+// plan computes the current effects of a reset. shown is the service's time of an earlier preview,
+// or zero: a reset does exactly what the preview showed.
 func (h *handler) plan(ctx context.Context, a Action, shown time.Time) (resetPlan, error) {
 	var p resetPlan
 	wish, ago, err := change.ParseTo(a.To)
@@ -58,7 +58,7 @@ func (h *handler) plan(ctx context.Context, a Action, shown time.Time) (resetPla
 		return p, refuse(http.StatusBadRequest, "A shard is one of a stream: choose the stream, too.")
 	}
 	wish.Shard = a.Shard
-	// whether workers run is known from before, too
+	// Running workers are also known from earlier reads.
 	s, err := h.observer.look(ctx, a.App, time.Hour)
 	if err != nil {
 		return p, err
@@ -106,7 +106,7 @@ func (h *handler) plan(ctx context.Context, a Action, shown time.Time) (resetPla
 	return p, nil
 }
 
-// add adds what a wish means for a stream.
+// add adds the effects of a wish on a stream.
 func (p *resetPlan) add(about operate.Answer, wish change.Wish) error {
 	if about.Denied != nil {
 		p.notes = append(p.notes, fmt.Sprintf("When stream %s was created stays unknown: %v", about.Name, about.Denied))
@@ -127,8 +127,8 @@ func (p *resetPlan) add(about operate.Answer, wish change.Wish) error {
 	return nil
 }
 
-// running are the workers that are not known to be dead. Only a beat count that stood still for the
-// failover time says that one is.
+// running returns the workers that may be alive. Only an unchanged heartbeat count for the failover
+// time proves that one is dead.
 func running(s sighting, now lease.View, at time.Time) []string {
 	var names []string
 	for i := range now.Workers {
@@ -160,7 +160,7 @@ type resetPage struct {
 
 type stepRow struct{ Stream, Shard, From, To, Why string }
 
-// serveReset shows what a reset would do, and the form that does it.
+// serveReset shows the effects of a reset, and the form that carries it out.
 func (h *handler) serveReset(w http.ResponseWriter, r *http.Request) {
 	if h.opts.Authorize == nil {
 		h.show(w, r, http.StatusForbidden, readOnly)
@@ -183,7 +183,7 @@ func (h *handler) serveReset(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	if r.Context().Err() != nil {
-		return // who asked has gone
+		return // the client has disconnected
 	}
 	why := refusal{http.StatusBadGateway, err.Error()}
 	errors.As(err, &why)
@@ -211,7 +211,7 @@ func resetPageOf(a Action, plan resetPlan) resetPage {
 	return p
 }
 
-// reset does what was shown.
+// reset carries out a preview.
 func (h *handler) reset(ctx context.Context, r *http.Request, a Action) (text string, notes []string, err error) {
 	form := r.PostForm
 	clock, err := strconv.ParseInt(form.Get("clock"), 10, 64)
@@ -251,7 +251,7 @@ func (h *handler) reset(ctx context.Context, r *http.Request, a Action) (text st
 		fmt.Sprintf(`The progress as it was is in %s; "weir group import --replace" brings it back.`, place),
 		"Handlers that ask their sink where reading begins go by the sink, not by these checkpoints.",
 	}
-	// The process may end before what became of it can be told.
+	// Log the start, because the process may end before the result is logged.
 	h.logger().LogAttrs(ctx, slog.LevelInfo, "page: checkpoints begin to move", append(h.attrs(r, a), slog.String("saved", place))...)
 	out := operate.CarryOut(ctx, h.observer.store, a.App, plan.steps, nil)
 	text = fmt.Sprintf("%d of %d %s moved to %s.", out.Done, plan.moves, plural(plan.moves, "checkpoint", "checkpoints"), a.To)

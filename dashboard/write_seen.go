@@ -12,11 +12,11 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// What a form shows goes with it, so that a write is refused when that has changed. A pause depends
-// on what is paused, a drain on its session, which no other start of a worker has, and a reset on
-// the epoch of each lease that it moves.
+// A form contains the displayed state, so that a write is refused if that has changed. A pause
+// depends on the paused streams, a drain on its session, which is unique to one start of a worker,
+// and a reset on the epoch of each lease that it moves.
 
-// pausesSeen is what is paused, for a form.
+// pausesSeen encodes the paused streams for a form.
 func pausesSeen(paused []string) string {
 	var all []string
 	for _, s := range paused {
@@ -25,7 +25,7 @@ func pausesSeen(paused []string) string {
 	return strings.Join(all, "")
 }
 
-// pausesChanged says what has become of what a form showed, "" when it is still so.
+// pausesChanged describes changes since a form was shown, "" if there are none.
 func pausesChanged(seen string, paused []string) string {
 	if seen == pausesSeen(paused) {
 		return ""
@@ -40,7 +40,7 @@ func pausesChanged(seen string, paused []string) string {
 	return "That has changed since it was shown. Paused now: " + inWords(all) + "."
 }
 
-// pausable names what is paused in a sentence.
+// pausable names an application or a stream in a sentence.
 func pausable(stream string) string {
 	if stream == "" {
 		return "The whole application"
@@ -48,7 +48,7 @@ func pausable(stream string) string {
 	return "Stream " + stream
 }
 
-// drainSeen is the state of a worker, for a form.
+// drainSeen encodes the state of a worker for a form.
 func drainSeen(w *lease.Worker) string {
 	if w.Drain {
 		return "drained"
@@ -56,7 +56,7 @@ func drainSeen(w *lease.Worker) string {
 	return "takes"
 }
 
-// drainChanged says what has become of a worker, "" when it is as the form showed it.
+// drainChanged describes changes of a worker since a form was shown, "" if there are none.
 func drainChanged(seen string, w *lease.Worker) string {
 	switch {
 	case seen == drainSeen(w):
@@ -69,13 +69,13 @@ func drainChanged(seen string, w *lease.Worker) string {
 
 func nameOf(w *lease.Worker) string { return cmp.Or(w.Name, w.Session) }
 
-// moved is a lease that a reset moves, as a form shows it.
+// moved is a lease that a reset moves, as shown in a form.
 type moved struct {
-	epoch uint64 // 0 when there is none yet
+	epoch uint64 // 0 if there is none yet
 	to    string
 }
 
-// stepsSeen is which leases a reset moves, at which epochs and to where, for a form.
+// stepsSeen encodes the leases that a reset moves for a form, with epochs and targets.
 func stepsSeen(steps []change.Step) string {
 	var b strings.Builder
 	for _, s := range steps {
@@ -95,7 +95,7 @@ func movedBy(s change.Step) moved {
 	return m
 }
 
-// parseSteps reads what [stepsSeen] wrote.
+// parseSteps parses the result of [stepsSeen].
 func parseSteps(seen string) (map[lease.Key]moved, error) {
 	all := map[lease.Key]moved{}
 	for line := range strings.Lines(seen) {
@@ -120,8 +120,8 @@ func parseSteps(seen string) (map[lease.Key]moved, error) {
 	return all, nil
 }
 
-// stepsChanged says what has become of the leases that a form showed, each in a sentence, none when
-// they are still so.
+// stepsChanged describes changes of the leases in a form, one sentence each; it returns none if
+// there are no changes.
 func stepsChanged(seen map[lease.Key]moved, steps []change.Step, leases []lease.Lease) []string {
 	now := map[lease.Key]moved{}
 	for _, s := range steps {
@@ -170,7 +170,7 @@ func holder(l *lease.Lease) string {
 	return "held by session " + l.Owner
 }
 
-// inWords puts a few names into a sentence.
+// inWords joins a few names in a sentence.
 func inWords(names []string) string {
 	const most = 10
 	if len(names) > most {

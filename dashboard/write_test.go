@@ -25,7 +25,7 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// desk is a page that may change things, and what it logged and saved.
+// desk is a page that allows changes, with its log and saved progress.
 type desk struct {
 	t        *testing.T
 	h        http.Handler
@@ -61,7 +61,7 @@ var (
 	inputOf = regexp.MustCompile(`<input type="hidden" name="([^"]*)" value="([^"]*)">`)
 )
 
-// forms are the forms of a page, as a browser would send them without a script.
+// forms returns the forms of a page, as a browser without scripts would send them.
 func (d *desk) forms(page string) (all []url.Values) {
 	d.t.Helper()
 	for _, f := range formsOf.FindAllStringSubmatch(shown(d.t, d.h, page), -1) {
@@ -74,7 +74,7 @@ func (d *desk) forms(page string) (all []url.Values) {
 	return all
 }
 
-// form is the one form of a page that does something to something.
+// form returns the one form of a page with an action and a value.
 func (d *desk) form(page, do, key, value string) url.Values {
 	d.t.Helper()
 	for _, f := range d.forms(page) {
@@ -86,7 +86,7 @@ func (d *desk) form(page, do, key, value string) url.Values {
 	return nil
 }
 
-// send posts a form as a browser does, with headers set or, with an empty value, left out.
+// send posts a form like a browser, with headers set or, for an empty value, omitted.
 func (d *desk) send(form url.Values, headers ...string) *httptest.ResponseRecorder {
 	d.t.Helper()
 	r := httptest.NewRequestWithContext(d.t.Context(), http.MethodPost, "/write", strings.NewReader(form.Encode()))
@@ -184,7 +184,7 @@ func TestWhoMayNotChangesNothing(t *testing.T) {
 		change  func(url.Values)
 		status  int
 		says    string
-		asked   bool // the program was asked
+		asked   bool // the program was called
 	}{
 		"refused by the program":            {refuses: errors.New("not <you>"), status: http.StatusForbidden, says: "not <you>", asked: true},
 		"from another site":                 {headers: []string{"Sec-Fetch-Site", "cross-site"}, status: http.StatusForbidden, says: "cross-origin"},
@@ -235,7 +235,8 @@ func TestWhereAWriteMayComeFrom(t *testing.T) {
 	d := sit(t, store, dashboard.Options{Hosts: []string{"tools.example"}})
 	for _, headers := range [][]string{
 		{}, {"Host", "127.0.0.1:4568"}, {"Host", "tools.example"},
-		{"Sec-Fetch-Site", "", "Origin", "http://localhost:4568"}, // as over plain HTTP to another machine
+		// as over plain HTTP to another machine
+		{"Sec-Fetch-Site", "", "Origin", "http://localhost:4568"},
 		{"Host", "tools.example:8080", "Sec-Fetch-Site", "", "Origin", "http://tools.example:8080"},
 	} {
 		do := "pause"
@@ -267,8 +268,8 @@ func TestWithoutAuthorizeNothingIsChanged(t *testing.T) {
 	}
 }
 
-// rewind is a page of an application with a worker that ended, which reads two shards and a third
-// one that its lease has no idea of.
+// rewind returns a page of an application with an ended worker of two shards; its stream has a
+// third shard without a lease.
 func rewind(t *testing.T, o dashboard.Options) (*desk, *kinesistest.Server) {
 	t.Helper()
 	server := kinesistest.NewServer(t)
@@ -306,12 +307,12 @@ func TestResetShowsSavesAndMoves(t *testing.T) {
 	if log := d.log.String(); !strings.Contains(log, `msg="page: checkpoints begin to move" action=reset app=billing to=latest user="" remote=192.0.2.1:1234 saved=safe-place`) || !strings.Contains(log, `msg="page: changed" action=reset app=billing to=latest`) {
 		t.Errorf("the log is %s", log)
 	}
-	// the same form again is refused: the epochs have moved
+	// The same form again is refused because the epochs have changed.
 	d.sends(form, http.StatusConflict, "Shard 0 of orders was shown at epoch 2 and is at epoch 3 now, held by nobody.")
 	if len(d.saved) != 1 {
 		t.Error("a refused reset saves progress")
 	}
-	// one shard, an hour ago, which is pinned by what was shown
+	// One shard, an hour ago; the preview pins the time.
 	form = d.form("/reset?app=billing&to=1h&stream=orders&shard=shardId-000000000001", "reset", "shard", "shardId-000000000001")
 	d.sends(form, http.StatusOK, "1 of 1 checkpoint moved to 1h.")
 	d.sends(d.form("/reset?app=billing&to=oldest", "reset", "to", "oldest"), http.StatusOK, "3 of 3 checkpoints moved to oldest.")
@@ -351,7 +352,7 @@ func TestResetIsRefused(t *testing.T) {
 		"when it was shown is no time": {func(_ *desk, _ *kinesistest.Server, f url.Values) { f.Set("clock", "-1") }, http.StatusBadRequest, "does not say when"},
 		"it cannot be saved":           {func(d *desk, _ *kinesistest.Server, _ url.Values) { d.unsaving = errors.New("disk <full>") }, http.StatusInternalServerError, "could not be saved: disk <full>"},
 		"a sequence number":            {func(_ *desk, _ *kinesistest.Server, f url.Values) { f.Set("to", "4959") }, http.StatusBadRequest, "weir group reset"},
-		"no place":                     {func(_ *desk, _ *kinesistest.Server, f url.Values) { f.Set("to", "soon") }, http.StatusBadRequest, "is no place to read from"},
+		"no place":                     {func(_ *desk, _ *kinesistest.Server, f url.Values) { f.Set("to", "soon") }, http.StatusBadRequest, "is not a valid start"},
 		"the future":                   {func(_ *desk, _ *kinesistest.Server, f url.Values) { f.Set("to", "2200-01-01T00:00:00Z") }, http.StatusConflict, "lies in the future"},
 		"a stream of others":           {func(_ *desk, _ *kinesistest.Server, f url.Values) { f.Set("stream", "others") }, http.StatusNotFound, "no leases of a stream others"},
 		"a shard of no stream":         {func(_ *desk, _ *kinesistest.Server, f url.Values) { f.Set("shard", "shardId-000000000000") }, http.StatusBadRequest, "choose the stream"},
@@ -377,8 +378,8 @@ func TestResetIsRefused(t *testing.T) {
 	}
 }
 
-// Workers that run lose the leases only if that was said; those that were silent for their failover
-// time do not count.
+// Running workers lose the leases only if the form confirms that; workers that were silent for
+// their failover time do not count.
 func TestResetAndWorkersThatRun(t *testing.T) {
 	t.Parallel()
 	server := kinesistest.NewServer(t)
@@ -409,7 +410,7 @@ func TestResetNeedsKinesisAndAPlaceForProgress(t *testing.T) {
 	shown(t, h, "/change?app=billing", "was not told where to keep the progress")
 }
 
-// A store that fails in the middle leaves an answer that says what was done.
+// If a store fails in the middle, the answer says what was done.
 type halting struct {
 	*memstore.Store
 	left int
@@ -440,7 +441,7 @@ func TestAStoreThatFailsIsTold(t *testing.T) {
 	}
 }
 
-// What silences a worker is time, so these go by a clock of their own.
+// Silence depends on time, so these tests use their own clock.
 func TestSilentWorkersDoNotRun(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

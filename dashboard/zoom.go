@@ -7,15 +7,15 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// view says what of an application is shown; it is in the links of a page.
+// view is the selected part of an application; a page's links contain it.
 type view struct {
 	app, stream, span, by string
-	keys                  shard.HashRange // what of the hash keys, everything for all
+	keys                  shard.HashRange // the selected hash keys
 }
 
 var everything = shard.HashRange{End: shard.MaxHashKey}
 
-// link is a link to the view.
+// link returns a link to the view.
 func (v view) link(more ...string) string {
 	keys := ""
 	if v.keys != everything {
@@ -24,7 +24,7 @@ func (v view) link(more ...string) string {
 	return link("app", append([]string{"app", v.app, "stream", v.stream, "span", v.span, "by", v.by, "keys", keys}, more...)...)
 }
 
-// within returns the shards that have some of the hash keys.
+// within returns the shards that overlap the hash keys.
 func (v view) within(shards []shardInfo) []shardInfo {
 	if v.keys == everything {
 		return shards
@@ -34,8 +34,8 @@ func (v view) within(shards []shardInfo) []shardInfo {
 	})
 }
 
-// opened is the view of what a rectangle of the picture stands for. It says no if that is this
-// view already.
+// opened returns the view of a rectangle of the picture. The result is false if that is the current
+// view.
 func (v view) opened(shards []shardInfo, of []int) (view, bool) {
 	if len(of) < 2 {
 		return v, false
@@ -57,13 +57,13 @@ func (v view) opened(shards []shardInfo, of []int) (view, bool) {
 	return v, true
 }
 
-// zoomed are pieces with some of the hash keys made all of them: what is outside is cut off.
+// zoomed scales a range of hash keys up to all of them and clips the pieces.
 func zoomed(pieces []piece, keys shard.HashRange) []piece {
 	if keys == everything {
 		return pieces
 	}
 	start, size := bigOf(keys.Start), new(big.Int).Add(new(big.Int).Sub(bigOf(keys.End), bigOf(keys.Start)), big.NewInt(1))
-	// place is where a key comes to be that is in keys, or right after them.
+	// place returns the new place of a key within keys, or right after them.
 	place := func(k *big.Int) *big.Int {
 		k = new(big.Int).Sub(k, start)
 		return k.Div(k.Lsh(k, 128), size)
@@ -80,7 +80,7 @@ func zoomed(pieces []piece, keys shard.HashRange) []piece {
 		if to.Compare(from) < 0 {
 			continue
 		}
-		// an end is one before the next start, so that neighbours stay neighbours
+		// An end is one before the next start, so that neighbours stay adjacent.
 		end := place(new(big.Int).Add(bigOf(to), big.NewInt(1)))
 		p.hashes = shard.HashRange{Start: keyOfBig(place(bigOf(from))), End: keyOfBig(end.Sub(end, big.NewInt(1)))}
 		all = append(all, p)
@@ -93,7 +93,7 @@ func bigOf(k shard.HashKey) *big.Int {
 	return n.Or(n.Lsh(n, 64), new(big.Int).SetUint64(k.Lo))
 }
 
-// keyOfBig is the key of a number of at most 128 bits.
+// keyOfBig returns the key for a number of at most 128 bits.
 func keyOfBig(n *big.Int) shard.HashKey {
 	low := new(big.Int).And(n, new(big.Int).SetUint64(^uint64(0)))
 	return shard.HashKey{Hi: new(big.Int).Rsh(n, 64).Uint64(), Lo: low.Uint64()}

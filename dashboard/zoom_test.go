@@ -38,7 +38,7 @@ func TestSomeOfTheHashKeysFillThePicture(t *testing.T) {
 	}
 }
 
-// Neighbours stay neighbours, whatever the keys are.
+// Neighbours stay adjacent for any keys.
 func TestZoomingMakesNoHoles(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(1, 2))

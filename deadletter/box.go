@@ -10,55 +10,55 @@ import (
 	"time"
 )
 
-// State is what became of a letter.
+// State is the state of a letter.
 type State string
 
 const (
-	Kept    State = "kept"    // nothing yet
-	Begun   State = "begun"   // handling it again began, and nobody knows how that ended
+	Kept    State = "kept"    // not handled again
+	Begun   State = "begun"   // handling it again began, and the result is unknown
 	Done    State = "done"    // it was handled again
-	Dropped State = "dropped" // a person said that it is not needed
+	Dropped State = "dropped" // an operator decided that it is not needed
 )
 
-// Item is a letter and what became of it.
+// Item is a letter with its state.
 type Item struct {
 	Letter
 	State State     `json:"state"`
-	Since time.Time `json:"since,omitzero"` // of the state; zero while it is Kept
+	Since time.Time `json:"since,omitzero"` // time of the state; zero while it is Kept
 }
 
-// Box is a [Destination] whose letters can be looked at and handled again. Its methods may be
-// called concurrently, also while workers put letters into it.
+// Box is a [Destination] whose letters can be listed and handled again. Its methods may be called
+// concurrently, even while workers put letters into it.
 type Box interface {
 	Destination
-	// Items yields all letters, those that were put first first. Whatever cannot be read is yielded
-	// as an error, and the rest follows unless the box as a whole cannot be read.
+	// Items yields all letters in the order in which they were put. An unreadable letter is yielded
+	// as an error, and the rest follows unless the whole box cannot be read.
 	Items(ctx context.Context) iter.Seq2[Item, error]
-	// Mark notes the state of letters, durably. It fails with [ErrChanged] for each letter that
-	// this box has yielded or marked, and that was put again or marked through another Box since
-	// then. It marks the other letters. A box that has yielded some letters may treat the rest in
-	// the same way.
+	// Mark stores the state of letters, durably. It returns [ErrChanged] for each letter that this
+	// box has yielded or marked, and that was put again or marked through another Box since then.
+	// It marks the other letters. A box that has yielded some letters may treat the rest in the
+	// same way.
 	Mark(ctx context.Context, to State, ids ...string) error
 }
 
-// ErrChanged is returned by [Box].Mark for letters that somebody else has changed since they were
-// yielded: another who handles letters again has taken them, or they were given up again.
-var ErrChanged = errors.New("weir: somebody else has changed the letter")
+// ErrChanged is returned by [Box].Mark for letters that were changed since they were yielded:
+// another process has taken them, or they were put again.
+var ErrChanged = errors.New("weir: another process has changed the letter")
 
-// Filter chooses letters. The zero Filter chooses all; of several members all have to hold.
+// Filter selects letters. The zero Filter selects all. If several fields are set, all must match.
 type Filter struct {
 	IDs          []string // IDs of letters, or of their records; nil selects every letter
 	App          string   // the application that gave the record up
 	Stream       string
-	Shard        string // by its whole ID
+	Shard        string // the whole shard ID
 	Key          string // partition key
 	Error        string // a part of the error or of its type
 	Reason       Reason
-	Since, Until time.Time // when it was given up: not before Since, before Until
+	Since, Until time.Time // when the record was given up: not before Since, before Until
 	States       []State   // any of them; nil is every state
 }
 
-// Matches reports whether the filter chooses a letter.
+// Matches reports whether the filter selects a letter.
 func (f *Filter) Matches(i *Item) bool {
 	switch {
 	case f.IDs != nil && !slices.Contains(f.IDs, i.ID) && !slices.Contains(f.IDs, i.RecordID()),
@@ -76,19 +76,19 @@ func (f *Filter) Matches(i *Item) bool {
 	return true
 }
 
-// Outcome is what [Retry] did.
+// Outcome is the result of [Retry].
 type Outcome struct {
 	Done   int // letters that were handled
-	Failed int // that failed, and are Kept as before
-	Taken  int // that somebody else has taken meanwhile; they were left alone
+	Failed int // letters that failed, and are Kept as before
+	Taken  int // letters that another process had taken; they were left alone
 }
 
-// Retry hands letters to handle, one after the other, in the order in which they were put. Each is
-// marked Begun before, and Done after, or Kept again if handle failed. One whose outcome nobody
-// learned, because the process ended in between, stays Begun: a person has to say what becomes of
-// it. Retry goes on after a failure of handle, and returns the first of them; it ends with a
-// failure of the box, and with ctx. When several call it at once, each with a Box of its own, one
-// of them takes each letter.
+// Retry passes letters to handle, one after the other, in the order in which they were put. Each is
+// marked Begun before, and then Done, or Kept again if handle failed. If the process ends in
+// between, the letter stays Begun, because its result is unknown: an operator must decide about it.
+// Retry continues after an error of handle, and returns the first of them. It ends with an error of
+// the box, and with ctx. If several processes call it at once, each with its own Box, one of them
+// takes each letter.
 func Retry(ctx context.Context, b Box, items []Item, handle func(context.Context, Item) error) (o Outcome, err error) {
 	var first error
 	for _, i := range items {
@@ -103,7 +103,7 @@ func Retry(ctx context.Context, b Box, items []Item, handle func(context.Context
 		}
 		to := Done
 		if err := handle(ctx, i); err != nil {
-			if ctx.Err() != nil { // how far it got nobody knows
+			if ctx.Err() != nil { // the result is unknown
 				return o, errors.Join(context.Cause(ctx), first)
 			}
 			to = Kept
@@ -114,8 +114,8 @@ func Retry(ctx context.Context, b Box, items []Item, handle func(context.Context
 		} else {
 			o.Done++
 		}
-		// What was done is marked also if ctx has just ended. A record that was given up again
-		// meanwhile stays so.
+		// A finished letter is marked even if ctx has just ended. A record that was given up again
+		// meanwhile stays Kept.
 		if err := b.Mark(context.WithoutCancel(ctx), to, i.ID); err != nil && !errors.Is(err, ErrChanged) {
 			return o, errors.Join(fmt.Errorf("weir: marking letter %s as %s: %w", i.ID, to, err), first)
 		}

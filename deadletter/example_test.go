@@ -10,7 +10,7 @@ import (
 	"github.com/weir-go/weir/deadletter"
 )
 
-// Letters are handled again, each marked before and after.
+// Letters are handled again, and marked before and after.
 func ExampleRetry() {
 	dir, err := os.MkdirTemp("", "letters")
 	if err != nil {

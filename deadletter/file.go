@@ -22,28 +22,28 @@ import (
 	"github.com/weir-go/weir/internal/seen"
 )
 
-// File is a [Box] in a file of lines of JSON: letters, and below them what became of them. Lines
-// are only ever added, each with one write and on disk before Put or Mark returns, so that
-// processes of one machine can share the file. It is made on first use, for its owner alone to read
-// and write. A line that was cut short by a crash spoils none of the others.
+// File is a [Box] in a file of lines of JSON: letters, followed by their marks. Lines are only
+// appended, each with one write, and are on disk before Put or Mark returns. The processes of one
+// machine can therefore share the file. It is created on first use, and only its owner can read and
+// write it. A line that was cut short by a crash does not affect the others.
 //
-// The box remembers how the marked letters of the file stand, in some 200 bytes each, and nothing
-// about letters without a mark.
+// The box remembers the state of the marked letters in the file, in about 200 bytes each, and
+// nothing about letters without a mark.
 func File(path string) Box {
 	return &file{path: path, by: strconv.FormatUint(rand.Uint64(), 36)}
 }
 
 type file struct {
 	path string
-	by   string // tells this box from others with the same file
+	by   string // distinguishes this box from others with the same file
 
-	adding  sync.Mutex // held while lines are added
+	adding  sync.Mutex // held while lines are appended
 	marking sync.Mutex // held while marks are read or made, and before adding
 	marks   marks
 }
 
-// standing is what became of a letter, and by whose mark. The zero standing is that of a letter
-// that was not marked since it was put.
+// standing is the state of a letter, with the box that set it. The zero standing is that of a
+// letter without a mark since it was put.
 type standing struct {
 	State State     `json:"state"`
 	Since time.Time `json:"since,omitzero"`
@@ -54,13 +54,14 @@ func (s standing) same(as standing) bool {
 	return s.State == as.State && s.By == as.By && s.Since.Equal(as.Since)
 }
 
-// mark is a line about letters that stand above it.
+// mark is a line about earlier letters.
 type mark struct {
 	Version int `json:"weir_letter"`
 	standing
 	IDs []string `json:"ids"`
-	// From is how the letters have to stand for the mark to count. Lines are in one order for
-	// everybody, so of two marks that are made from the same the upper one counts, for everybody.
+	// From is the state that the letters must have for the mark to count. All processes see the
+	// lines in one order. If two marks are made from the same state, the first one counts for all
+	// processes.
 	From *standing `json:"from,omitempty"`
 }
 
@@ -85,7 +86,7 @@ func (f *file) Mark(ctx context.Context, to State, ids ...string) error {
 	switch to {
 	case Kept, Begun, Done, Dropped:
 	default:
-		return fmt.Errorf("weir: %q is no state of a letter", to)
+		return fmt.Errorf("weir: %q is not a valid state of a letter", to)
 	}
 	f.marking.Lock()
 	defer f.marking.Unlock()
@@ -114,8 +115,8 @@ func (f *file) Mark(ctx context.Context, to State, ids ...string) error {
 	return errors.Join(errs...)
 }
 
-// byStanding groups letters by how this box has seen them, and yields nil with those that it has
-// not. The caller holds marking.
+// byStanding groups letters by the state in which this box has seen them, and yields nil with the
+// letters that it has not seen. The caller holds marking.
 func (f *file) byStanding(ids []string) iter.Seq2[*standing, []string] {
 	return func(yield func(*standing, []string) bool) {
 		var unknown []string
@@ -154,14 +155,14 @@ func (f *file) add(lines []byte) (err error) {
 	switch {
 	case err != nil:
 		return fmt.Errorf("weir: dead letters: %w", err)
-	case i.Size() == 0: // it may have been made just now
+	case i.Size() == 0: // it may have been created just now
 		if err := syncFolder(filepath.Dir(f.path)); err != nil {
 			return fmt.Errorf("weir: dead letters: %w", err)
 		}
 	default:
 		last := make([]byte, 1)
 		if _, err := to.ReadAt(last, i.Size()-1); err == nil && last[0] != '\n' {
-			lines = append([]byte{'\n'}, lines...) // the line before was cut short
+			lines = append([]byte{'\n'}, lines...) // the previous line was cut short
 		}
 	}
 	if _, err := to.Write(lines); err != nil {
@@ -173,7 +174,8 @@ func (f *file) add(lines []byte) (err error) {
 	return nil
 }
 
-// syncFolder makes durable that a file is in a folder. Windows has no such call, and needs none.
+// syncFolder makes the entry of a file in its folder durable. Windows has no such call, and needs
+// none.
 func syncFolder(path string) error {
 	if runtime.GOOS == "windows" {
 		return nil
@@ -185,7 +187,7 @@ func syncFolder(path string) error {
 	return errors.Join(folder.Sync(), folder.Close())
 }
 
-// mostLine bounds a line: a record of 10 MiB in base64, and what is said about it.
+// mostLine is the maximum size of a line: a record of 10 MiB in base64, and its description.
 const mostLine = 16 << 20
 
 func (f *file) Items(ctx context.Context) iter.Seq2[Item, error] {
@@ -201,7 +203,7 @@ func (f *file) Items(ctx context.Context) iter.Seq2[Item, error] {
 				switch key := seen.KeyOf(i.ID); {
 				case err != nil:
 					stopped = !yield(Item{}, fmt.Errorf("weir: %s, line %d: %w", f.path, n, err))
-				case some && last[key] <= n: // later ones were added meanwhile
+				case some && last[key] <= n: // later ones were appended meanwhile
 					i.State = Kept
 					if s := f.see(key); s.State != "" && s.State != Kept {
 						i.State, i.Since = s.State, s.Since
@@ -217,7 +219,7 @@ func (f *file) Items(ctx context.Context) iter.Seq2[Item, error] {
 	}
 }
 
-// parse reads a line. It has some letter unless it is about others.
+// parse reads a line. some is true unless the line is about other letters.
 func parse(line []byte) (i Item, some bool, err error) {
 	var is struct {
 		Version int `json:"weir_letter"`
@@ -245,7 +247,7 @@ func (f *file) lines(ctx context.Context, line func(n int, line []byte) bool) er
 	})
 }
 
-// each calls line with each line of from, with its end, until it returns false.
+// each calls line with each line of from, including its end, until it returns false.
 func (f *file) each(ctx context.Context, from io.Reader, line func(n int, text []byte) bool) error {
 	r := bufio.NewReaderSize(from, 64<<10)
 	var all []byte

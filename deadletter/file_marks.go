@@ -12,19 +12,19 @@ import (
 )
 
 // marks holds the state of the letters of a file, as this box has read it. Between two listings it
-// reads only the lines that were added, so that a mark does not read the whole file.
+// reads only appended lines, so that a mark does not read the whole file.
 type marks struct {
 	of     os.FileInfo // the file that was read
-	read   int64       // up to here, the end of a line
+	read   int64       // end of the last line that was read
 	listed bool        // whether the box has yielded letters
 	states map[seen.Key]standing
-	// seen is how the box has seen the letters that were changed by others since. It has seen the
-	// rest, if it has listed any, as they stand in states. A letter that was never marked is in
-	// neither map.
+	// seen contains the states in which the box has seen letters that others have changed since. If
+	// it has listed letters, it has seen all others in their present state in states. A letter that
+	// was never marked is in neither map.
 	seen map[seen.Key]standing
 }
 
-// from returns how the box named by has seen a letter, if it has.
+// from returns the state in which the box named by has seen a letter, if it has.
 func (m *marks) from(by string, key seen.Key) (standing, bool) {
 	if s, ok := m.seen[key]; ok {
 		return s, true
@@ -33,7 +33,7 @@ func (m *marks) from(by string, key seen.Key) (standing, bool) {
 	return s, m.listed || s.By == by
 }
 
-// change notes that a letter stands otherwise than before.
+// change records a change of a letter's state.
 func (m *marks) change(by string, key seen.Key, before, now standing) {
 	if now.By == by {
 		delete(m.seen, key)
@@ -47,7 +47,7 @@ func (m *marks) change(by string, key seen.Key, before, now standing) {
 	}
 }
 
-// replace notes that the whole file was read up to an end, and how its letters stand.
+// replace records that the whole file was read up to an end, and the states of its letters.
 func (m *marks) replace(by string, of os.FileInfo, read int64, states map[seen.Key]standing) {
 	for key, before := range m.states {
 		if now := states[key]; !now.same(before) {
@@ -62,7 +62,7 @@ func (m *marks) replace(by string, of os.FileInfo, read int64, states map[seen.K
 	m.of, m.read, m.states = of, read, states
 }
 
-// forget removes letters that the file does not have any more, except for those that this box is
+// forget removes letters that the file no longer contains, except for those that this box is
 // handling.
 func (m *marks) forget(by string, last map[seen.Key]int) {
 	for key, s := range m.seen {
@@ -72,7 +72,7 @@ func (m *marks) forget(by string, last map[seen.Key]int) {
 	}
 }
 
-// see returns how a letter stands. The box has seen it so.
+// see returns the state of a letter. The box has then seen that state.
 func (f *file) see(key seen.Key) standing {
 	f.marking.Lock()
 	defer f.marking.Unlock()
@@ -93,7 +93,7 @@ func (f *file) open() (from *os.File, now os.FileInfo, err error) {
 	return from, now, nil
 }
 
-// index reads the whole file, and returns the line at which each letter stands last.
+// index reads the whole file, and returns the last line of each letter.
 func (f *file) index(ctx context.Context) (last map[seen.Key]int, err error) {
 	f.marking.Lock()
 	defer f.marking.Unlock()
@@ -109,7 +109,7 @@ func (f *file) index(ctx context.Context) (last map[seen.Key]int, err error) {
 			last[seen.KeyOf(l.ID)] = n
 		}
 		l.apply(states, nil)
-		if text[len(text)-1] == '\n' { // otherwise a writer may be at it: follow reads it again
+		if text[len(text)-1] == '\n' { // otherwise a writer may be active: follow reads it again
 			read += int64(len(text))
 		}
 		return true
@@ -123,8 +123,8 @@ func (f *file) index(ctx context.Context) (last map[seen.Key]int, err error) {
 	return last, nil
 }
 
-// follow reads what was added to the file, and returns the letters for which a mark of this box in
-// it counts. The caller holds marking.
+// follow reads the appended lines, and returns the letters for which one of them is a valid mark of
+// this box. The caller holds marking.
 func (f *file) follow(ctx context.Context) (marked map[seen.Key]bool, err error) {
 	from, now, err := f.open()
 	if err != nil {
@@ -132,7 +132,8 @@ func (f *file) follow(ctx context.Context) (marked map[seen.Key]bool, err error)
 	}
 	defer func() { _ = from.Close() }() // it was only read
 	m := &f.marks
-	if m.of == nil || !os.SameFile(m.of, now) || now.Size() < m.read { // it was put away, or changed by hand
+	// the file was moved away or edited
+	if m.of == nil || !os.SameFile(m.of, now) || now.Size() < m.read {
 		m.replace(f.by, now, 0, map[seen.Key]standing{})
 	}
 	if _, err := from.Seek(m.read, io.SeekStart); err != nil {
@@ -140,7 +141,7 @@ func (f *file) follow(ctx context.Context) (marked map[seen.Key]bool, err error)
 	}
 	marked = map[seen.Key]bool{}
 	err = f.each(ctx, from, func(_ int, text []byte) bool {
-		if text[len(text)-1] != '\n' { // a writer is at it
+		if text[len(text)-1] != '\n' { // a writer is active
 			return false
 		}
 		m.read += int64(len(text))
@@ -162,7 +163,7 @@ type statement struct {
 	ID string `json:"id"`
 }
 
-// decode reads a line. A line that cannot be read says nothing.
+// decode reads a line. An unreadable line is ignored.
 func decode(text []byte) (s statement) {
 	if json.Unmarshal(bytes.TrimSpace(text), &s) != nil {
 		return statement{}
@@ -170,8 +171,8 @@ func decode(text []byte) (s statement) {
 	return s
 }
 
-// apply applies a line to states, and calls changed, if that is not nil, with each letter whose
-// state it changes. A letter that is put again was given up again, and loses its earlier state.
+// apply applies a line to states, and calls changed, if that is not nil, for each letter whose
+// state changes. A letter that is put again was given up again, and loses its earlier state.
 func (s *statement) apply(states map[seen.Key]standing, changed func(key seen.Key, before, now standing)) {
 	if s.ID != "" {
 		key := seen.KeyOf(s.ID)

@@ -10,7 +10,7 @@ import (
 	"github.com/weir-go/weir/deadletter"
 )
 
-// remembered counts the entries of all maps that a box keeps.
+// remembered returns the number of entries in all maps of a box.
 func remembered(b deadletter.Box) int {
 	var count func(v reflect.Value) int
 	count = func(v reflect.Value) (n int) {
@@ -27,7 +27,7 @@ func remembered(b deadletter.Box) int {
 	return count(reflect.ValueOf(b).Elem())
 }
 
-// A box that lives for months does not remember each letter that it ever put or yielded.
+// A long-lived box does not remember every letter that it ever put or yielded.
 func TestAFileRemembersNoMoreThanTheMarksInIt(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "letters")
 	b := deadletter.File(path)
@@ -50,7 +50,7 @@ func TestAFileRemembersNoMoreThanTheMarksInIt(t *testing.T) {
 		if n := remembered(b); n > 20 {
 			t.Errorf("%d letters are remembered, of which 20 are marked", n)
 		}
-		if err := os.Rename(path, path+".old"); err != nil { // they are put away
+		if err := os.Rename(path, path+".old"); err != nil { // they are moved away
 			t.Fatal(err)
 		}
 		for i := range ns {
@@ -66,8 +66,8 @@ func TestAFileRemembersNoMoreThanTheMarksInIt(t *testing.T) {
 	}
 }
 
-// A letter that was not marked when it was yielded is not marked by two boxes, though boxes do not
-// remember such letters one by one.
+// A letter that was unmarked when it was yielded is not marked by two boxes, though boxes do not
+// remember such letters individually.
 func TestAMarkByAnotherBoxIsNoticedForALetterThatWasYieldedUnmarked(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "letters")
 	b, other := deadletter.File(path), deadletter.File(path)
@@ -88,7 +88,7 @@ func TestAMarkByAnotherBoxIsNoticedForALetterThatWasYieldedUnmarked(t *testing.T
 		}
 	}
 	mark(t, b, deadletter.Begun, 3)
-	put(t, other, 3) // given up again, while it is handled
+	put(t, other, 3) // given up again while it is handled
 	items(t, other)
 	mark(t, other, deadletter.Begun, 3)
 	mark(t, other, deadletter.Kept, 3)
@@ -99,7 +99,7 @@ func TestAMarkByAnotherBoxIsNoticedForALetterThatWasYieldedUnmarked(t *testing.T
 	mark(t, b, deadletter.Begun, 2, 3)
 }
 
-// A box notices a change of the file by hand, also if the file does not become smaller.
+// A box notices when the file was edited, even if the file does not become smaller.
 func TestItemsOfAFileThatWasChangedByHand(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "letters")
 	b := deadletter.File(path)

@@ -11,7 +11,7 @@ import (
 	"github.com/weir-go/weir/internal/proof/oldletters"
 )
 
-// A worker and a command of an earlier version write to the file while this version does.
+// A worker and a command of an earlier version write to the file together with this version.
 func TestAFileThatAnEarlierVersionWritesToAsWell(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "letters")
 	b := deadletter.File(path)

@@ -48,7 +48,7 @@ func mark(t *testing.T, b deadletter.Box, to deadletter.State, ns ...int) {
 	}
 }
 
-// items are those of a box, each as its number and state, and what could not be read.
+// items returns the letters of a box, each as its number and state, and the errors.
 func items(t *testing.T, b deadletter.Box) (all, failed []string) {
 	t.Helper()
 	for i, err := range b.Items(t.Context()) {
@@ -103,7 +103,7 @@ func TestAFileKeepsLettersAndWhatBecameOfThem(t *testing.T) {
 	}
 }
 
-// A letter's form is documented: every field of it, as JSON and back.
+// The form of a letter is documented: every field of it, as JSON and back.
 func TestALetterAsJSON(t *testing.T) {
 	all := filled.Value[deadletter.Letter](t)
 	text, err := json.Marshal(all)
@@ -127,7 +127,8 @@ func TestALetterAsJSON(t *testing.T) {
 	}
 }
 
-// A line that was cut short, is of another program or of a later weir spoils no other.
+// A line that was cut short, or belongs to another program or a later version, does not affect
+// others.
 func TestDamagedLinesSpoilNoOthers(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "letters")
 	b := deadletter.File(path)
@@ -197,7 +198,7 @@ func TestManyAreMarkedAtOnce(t *testing.T) {
 	}
 }
 
-// Whoever reads stops when it likes.
+// A reader may stop at any letter.
 func TestItemsMayBeLeft(t *testing.T) {
 	b := deadletter.File(filepath.Join(t.TempDir(), "letters"))
 	put(t, b, 1, 2, 3)
@@ -209,7 +210,7 @@ func TestItemsMayBeLeft(t *testing.T) {
 	}
 }
 
-// Workers of one process, and processes, put letters into one file at once.
+// Workers of one process, and several processes, put letters into one file at once.
 func TestManyPutIntoOneFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "letters")
 	var all sync.WaitGroup
@@ -268,7 +269,8 @@ func TestFilters(t *testing.T) {
 	}
 }
 
-// Each letter is marked before and after it is handled; what nobody knows the outcome of stays so.
+// Each letter is marked before and after it is handled. A letter with an unknown result stays
+// Begun.
 func TestRetryMarksBeforeAndAfter(t *testing.T) {
 	b := deadletter.File(filepath.Join(t.TempDir(), "letters"))
 	put(t, b, 1, 2, 3, 4)
@@ -312,7 +314,7 @@ func TestRetryMarksBeforeAndAfter(t *testing.T) {
 	}
 }
 
-// A record that is given up again while its letter is handled stays so, and the others' turn comes.
+// A record that is given up again while its letter is handled stays Kept, and the others follow.
 func TestRetryLeavesWhatWasGivenUpAgain(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "letters")
 	b := deadletter.File(path)
@@ -338,7 +340,7 @@ func TestRetryLeavesWhatWasGivenUpAgain(t *testing.T) {
 	}
 }
 
-// A file that is put away while somebody handles its letters, and made anew, is another one.
+// A file that is moved away while its letters are handled, and created again, is another one.
 func TestMarksOfAFileThatWasPutAway(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "letters")
 	b := deadletter.File(path)
@@ -370,7 +372,7 @@ func TestDescribe(t *testing.T) {
 	}
 }
 
-// Whatever stands in a file, reading it ends without a panic, and what stands below is there.
+// For any content of a file, reading ends without a panic, and later lines are found.
 func FuzzFile(f *testing.F) {
 	whole, err := json.Marshal(letter(1))
 	if err != nil {

@@ -11,36 +11,36 @@ import (
 	"time"
 )
 
-// Lambda writes letters in the form in which AWS Lambda's event source tells a destination for
-// failures of the batch that it dropped, for programs that read that form already. It says less
-// than a letter: no error, no worker, and without Payload no record but only the range to read
-// again from the stream, before it expires there.
+// Lambda writes letters in the form in which AWS Lambda notifies a failure destination of a dropped
+// batch. It is for programs that read that form already. It contains less than a letter: no error,
+// no worker, and without Payload no record, but only the range to read from the stream before it
+// expires.
 type Lambda struct {
-	// FunctionARN is what stands as functionArn, such as the ARN of the function that the
-	// application takes the place of. Required.
+	// FunctionARN is the value of functionArn, such as the ARN of the function that the application
+	// replaces. Required.
 	FunctionARN string
-	// StreamARN is the ARN of the stream. Of letters of another stream the last part is that one's
-	// name. Required.
+	// StreamARN is the ARN of the stream. For letters of another stream, its last part is replaced
+	// by that stream's name. Required.
 	StreamARN string
 	// Payload adds the records, as Lambda does for a bucket: a string with the JSON of the event
-	// that a function gets, without the role that called it. Queues and topics get none from
-	// Lambda, and their messages have less room.
+	// that a function gets, without the calling role. Lambda sends none to queues and topics, whose
+	// messages have less room.
 	Payload bool
 }
 
-// Check returns what is wrong with the fields, so that it is found out before a record is at stake.
+// Check returns an error for invalid fields, so that they are found before a record is at stake.
 func (l *Lambda) Check() error {
 	var errs []error
 	if l.FunctionARN == "" {
-		errs = append(errs, errors.New("weir: Lambda.FunctionARN is empty: say what stands as functionArn"))
+		errs = append(errs, errors.New("weir: Lambda.FunctionARN is empty: it is the value of functionArn"))
 	}
 	if _, _, ok := l.stream(""); !ok {
-		errs = append(errs, fmt.Errorf("weir: Lambda.StreamARN %q is no ARN of a stream, like arn:aws:kinesis:eu-west-1:111122223333:stream/orders", l.StreamARN))
+		errs = append(errs, fmt.Errorf("weir: Lambda.StreamARN %q is not the ARN of a stream, like arn:aws:kinesis:eu-west-1:111122223333:stream/orders", l.StreamARN))
 	}
 	return errors.Join(errs...)
 }
 
-// stream is the ARN of the stream of that name, and its region.
+// stream returns the ARN of the stream with a name, and its region.
 func (l *Lambda) stream(name string) (arn, region string, ok bool) {
 	parts := strings.SplitN(l.StreamARN, ":", 6)
 	if len(parts) < 6 || parts[0] != "arn" || parts[2] != "kinesis" || parts[3] == "" || !strings.HasPrefix(parts[5], "stream/") {
@@ -49,7 +49,7 @@ func (l *Lambda) stream(name string) (arn, region string, ok bool) {
 	return strings.Join(parts[:5], ":") + ":stream/" + name, parts[3], true
 }
 
-// lambdaMessage has the members of Lambda's message in its order.
+// lambdaMessage contains the members of Lambda's message in its order.
 type lambdaMessage struct {
 	Request   lambdaRequest   `json:"requestContext"`
 	Response  *lambdaResponse `json:"responseContext,omitempty"`
@@ -98,44 +98,46 @@ type lambdaRecord struct {
 }
 
 type lambdaKinesis struct {
-	SchemaVersion  string          `json:"kinesisSchemaVersion"`
-	PartitionKey   string          `json:"partitionKey"`
-	SequenceNumber string          `json:"sequenceNumber"`
-	Data           []byte          `json:"data"`
-	Arrived        json.RawMessage `json:"approximateArrivalTimestamp,omitempty"` // seconds with three digits behind the point
+	SchemaVersion  string `json:"kinesisSchemaVersion"`
+	PartitionKey   string `json:"partitionKey"`
+	SequenceNumber string `json:"sequenceNumber"`
+	Data           []byte `json:"data"`
+	// seconds with three decimal places
+	Arrived json.RawMessage `json:"approximateArrivalTimestamp,omitempty"`
 }
 
-// LambdaMessage is a message of Lambda's form.
+// LambdaMessage is a message in Lambda's form.
 type LambdaMessage struct {
 	ID string // its requestId
-	// Mapping is a UUID that stands for the function and the stream, as that of an event source
-	// mapping does.
+	// Mapping is a UUID that identifies the function and the stream, like that of an event source
+	// mapping.
 	Mapping string
-	Letters []Letter // what it is about, a part of the letters that were given
+	Letters []Letter // its letters, a part of the letters that were passed
 	Text    []byte
 }
 
-// Message is the message about letters that were put together: one or more of one shard, in order.
-// The same letters have the same message, also its requestId. Records of one aggregate count as one
-// in batchSize, as they do for Lambda, and have one sequence number; the payload has each of them.
+// Message returns the message about letters that were put together: one or more of one shard, in
+// order. The same letters have the same message, including its requestId. Records of one aggregate
+// count as one in batchSize, as they do for Lambda, and have one sequence number. The payload
+// contains each of them.
 //
-// The condition is RecordAgeExceeded for letters that were given up for their [Age], and then
-// there is no responseContext; it is RetryAttemptsExhausted for all others, also those that were
-// [Rejected], for which Lambda has no word.
+// The condition is RecordAgeExceeded for letters that were given up for their [Age], and then there
+// is no responseContext. It is RetryAttemptsExhausted for all others, including [Rejected] letters,
+// for which Lambda has no condition.
 func (l *Lambda) Message(letters []Letter) ([]byte, error) {
 	if err := l.Check(); err != nil {
 		return nil, err
 	}
 	if len(letters) == 0 {
-		return nil, errors.New("weir: a message of Lambda's form is about one letter at least")
+		return nil, errors.New("weir: a message in Lambda's form needs at least one letter")
 	}
 	m, err := l.message(letters)
 	return m.Text, err
 }
 
-// Messages are the messages about letters, in order: a message for those of one shard that stand
-// one behind the other, as [Lambda.Message] has it. With Payload its event is no larger than one
-// that a function may get, 6 MiB, unless it has only one record.
+// Messages returns the messages about letters, in order: one message for consecutive letters of one
+// shard, as from [Lambda.Message]. With Payload its event is no larger than one that a function may
+// get, 6 MiB, unless it has only one record.
 func (l *Lambda) Messages(letters []Letter) (all []LambdaMessage, err error) {
 	if err := l.Check(); err != nil {
 		return nil, err
@@ -153,10 +155,10 @@ func (l *Lambda) Messages(letters []Letter) (all []LambdaMessage, err error) {
 
 const (
 	mostLambdaEvent  = 6 << 20
-	mostLambdaMember = 1 << 10 // of a record in an event, all but its key and data
+	mostLambdaMember = 1 << 10 // of a record in an event, without its key and data
 )
 
-// together is how many of the letters, from the first on, one message is about.
+// together returns how many of the letters, from the first on, belong into one message.
 func (l *Lambda) together(letters []Letter) (n int) {
 	event := 0
 	for n < len(letters) && letters[n].Stream == letters[0].Stream && letters[n].Shard == letters[0].Shard {
@@ -195,7 +197,7 @@ func (l *Lambda) message(letters []Letter) (LambdaMessage, error) {
 	for i := range letters {
 		at := &letters[i]
 		if at.Stream != first.Stream || at.Shard != first.Shard {
-			return of, fmt.Errorf("weir: a message of Lambda's form is about one shard: letters %s and %s", first.ID, at.ID)
+			return of, fmt.Errorf("weir: a message in Lambda's form is about one shard: letters %s and %s", first.ID, at.ID)
 		}
 		if i == 0 || at.SequenceNumber != letters[i-1].SequenceNumber {
 			m.Batch.Size++
@@ -219,7 +221,7 @@ func (l *Lambda) message(letters []Letter) (LambdaMessage, error) {
 	return of, err
 }
 
-// lambdaJSON leaves <, > and & as they are, as Lambda does.
+// lambdaJSON does not escape <, > and &, like Lambda.
 func lambdaJSON(v any) ([]byte, error) {
 	var b bytes.Buffer
 	to := json.NewEncoder(&b)
@@ -230,7 +232,7 @@ func lambdaJSON(v any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
-// lambdaTime always has three digits behind the point; it is empty for no time.
+// lambdaTime always has three decimal places. It is empty for the zero time.
 func lambdaTime(t time.Time) string {
 	if t.IsZero() {
 		return ""
@@ -245,7 +247,7 @@ func lambdaSeconds(t time.Time) json.RawMessage {
 	return fmt.Appendf(nil, "%d.%03d", t.Unix(), t.Nanosecond()/int(time.Millisecond))
 }
 
-// lambdaID is a UUID (of version 8) that the same parts have again.
+// lambdaID returns a UUID (of version 8) that is the same for the same parts.
 func lambdaID(parts ...string) string {
 	sum := sha256.Sum256([]byte(strings.Join(parts, "\n")))
 	sum[6], sum[8] = sum[6]&0x0f|0x80, sum[8]&0x3f|0x80

@@ -1,5 +1,5 @@
-// Package deadletter has the records that an application has given up, whole and with the reason,
-// where they are kept, and what becomes of them later.
+// Package deadletter contains dead letters: the records that an application has given up, complete
+// and with the reason, the places where they are kept, and their later states.
 package deadletter
 
 import (
@@ -12,40 +12,42 @@ import (
 	"unicode/utf8"
 )
 
-// Letter is a record that was given up. As JSON it is one object with the names below, times as RFC
-// 3339 in UTC, and the payload in base64.
+// Letter is a record that was given up. As JSON it is one object with the names below, times in RFC
+// 3339 and UTC, and the payload in base64.
 type Letter struct {
 	// Version of this form: 1.
 	Version int `json:"weir_letter"`
 	// ID identifies the letter in a destination: the application, stream, shard and position, as
-	// [ID] puts them together. If the application gives the record up again, because its worker
-	// ended before progress was saved, the letter has the same ID. The ID of a letter that an
-	// earlier version put has no application.
+	// combined by [ID]. If the application gives the record up again, because its worker ended
+	// before progress was saved, the letter has the same ID. The ID of a letter from an earlier
+	// version has no application.
 	ID             string `json:"id"`
 	Stream         string `json:"stream"`
 	Shard          string `json:"shard"`
 	SequenceNumber string `json:"sequence_number"`
-	// Position is the record's: its sequence number, with "+2" after it for the second record of an
-	// aggregate, if it is not the last.
+	// Position is the position of the record: its sequence number, followed by "+2" for the second
+	// record of an aggregate, unless it is the last.
 	Position     string    `json:"position"`
 	PartitionKey string    `json:"partition_key"`
 	Arrived      time.Time `json:"arrived,omitzero"` // at the service, to the millisecond
-	Data         []byte    `json:"data"`             // the payload, whole
+	Data         []byte    `json:"data"`             // the complete payload
 
 	App    string `json:"app"`
 	Worker string `json:"worker"`
 	Epoch  uint64 `json:"epoch"` // of the lease
 
-	GivenUp      time.Time `json:"given_up"` // by the worker's clock, as are the next two
-	Reason       Reason    `json:"reason"`
-	Attempts     int       `json:"attempts"`      // calls of the handler that failed at the record, by this worker
-	FirstFailure time.Time `json:"first_failure"` // these are GivenUp with Attempts 0
+	GivenUp time.Time `json:"given_up"` // by the worker's clock, like the next two
+	Reason  Reason    `json:"reason"`
+	// failed calls of the handler at the record, by this worker
+	Attempts     int       `json:"attempts"`
+	FirstFailure time.Time `json:"first_failure"` // equals GivenUp if Attempts is 0
 	LastFailure  time.Time `json:"last_failure"`
-	Error        string    `json:"error"`           // the last: 4 KiB at most, without control characters
-	ErrorType    string    `json:"error_type"`      // Go's name of its type
-	Stack        string    `json:"stack,omitempty"` // of a panic: 16 KiB at most
-	// Together is how many records failed as one and were given up as one, because the handler did
-	// not say which of them it was and Bisect was off.
+	// the last error: at most 4 KiB, without control characters
+	Error     string `json:"error"`
+	ErrorType string `json:"error_type"`      // the Go name of its type
+	Stack     string `json:"stack,omitempty"` // of a panic: at most 16 KiB
+	// Together is how many records failed together and were given up together, because the handler
+	// did not name the failing record and Bisect was off.
 	Together int `json:"together"`
 }
 
@@ -73,24 +75,24 @@ const Version = 1
 type Reason string
 
 const (
-	Rejected Reason = "rejected" // the handler said that it can never succeed
-	Attempts Reason = "attempts" // it failed as often as it may
-	Age      Reason = "age"      // it was older than it may be, and failed or was left out untried
-	// Killed: the processes of workers died, one after the other, the last while it was handled by
-	// itself.
+	Rejected Reason = "rejected" // the handler reported that it can never succeed
+	Attempts Reason = "attempts" // it failed the maximum number of times
+	Age      Reason = "age"      // it exceeded the maximum age, and failed or was not tried
+	// Killed: several worker processes died in succession, the last one while it handled the record
+	// alone.
 	Killed Reason = "killed"
 )
 
 // Destination keeps letters.
 type Destination interface {
-	// Put returns nil when the letters are durable. After an error, and after a crash, some or all
-	// of them are put again, by this worker or another: where a destination can, a letter takes the
-	// place of one with the same ID. Put may be called concurrently. It may keep the letters, and
-	// must not change them.
+	// Put returns nil when the letters are durable. After an error or a crash, some or all of them
+	// are put again, by this worker or another. If the destination can, it replaces a letter with
+	// the same ID. Put may be called concurrently. It may retain the letters, and must not change
+	// them.
 	Put(ctx context.Context, letters []Letter) error
 }
 
-// Func lets a function be a [Destination].
+// Func is a function that implements [Destination].
 type Func func(ctx context.Context, letters []Letter) error
 
 // Put calls f.
@@ -101,13 +103,13 @@ const (
 	mostStack = 16 << 10
 )
 
-// Describe fills in what an error says: Error, ErrorType and, if stack is not empty, Stack.
+// Describe sets the fields about an error: Error, ErrorType and, if stack is not empty, Stack.
 func (l *Letter) Describe(err error, stack string) {
 	l.Error, l.ErrorType = clean(err.Error(), mostError, false), typeOf(err)
 	l.Stack = clean(stack, mostStack, true)
 }
 
-// typeOf names the type of the error that says the most: the innermost one that is more than text.
+// typeOf returns the type of the most specific error: the innermost one that is more than text.
 func typeOf(err error) string {
 	name := "*errors.errorString"
 	for ; err != nil; err = errors.Unwrap(err) {
@@ -120,8 +122,8 @@ func typeOf(err error) string {
 	return name
 }
 
-// clean is at most so many bytes of text: valid UTF-8 without control characters, but for the ends
-// of lines if there may be several.
+// clean returns at most most bytes of text: valid UTF-8 without control characters, except line
+// ends if lines is set.
 func clean(s string, most int, lines bool) string {
 	if len(s) > most {
 		for most > 0 && !utf8.RuneStart(s[most]) {

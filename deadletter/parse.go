@@ -6,9 +6,8 @@ import (
 	"fmt"
 )
 
-// Parse reads a letter from its JSON, wherever that comes from. It fails for what is no letter, one
-// of a form that a later weir writes, and one without an ID. Members that it does not know it
-// leaves out.
+// Parse reads a letter from its JSON. It returns an error if the input is not a dead letter, has a
+// form that only a later version reads, or has no ID. It ignores unknown members.
 func Parse(text []byte) (Letter, error) {
 	var l struct {
 		Letter

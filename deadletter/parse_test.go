@@ -31,7 +31,7 @@ func TestWhatIsNoLetter(t *testing.T) {
 	}
 }
 
-// Whatever is read as a letter is written as one that reads the same.
+// A letter that can be read is the same after it is written and read again.
 func FuzzParse(f *testing.F) {
 	for _, l := range failed(deadletter.Killed, 1, 2) {
 		l.Version = deadletter.Version
@@ -53,7 +53,7 @@ func FuzzParse(f *testing.F) {
 		}
 		again, err := json.Marshal(one)
 		if err != nil {
-			return // a year that JSON has no form for
+			return // a year that JSON cannot represent
 		}
 		two, err := deadletter.Parse(again)
 		if err != nil || !reflect.DeepEqual(one.Data, two.Data) && len(one.Data)+len(two.Data) > 0 || one.ID != two.ID || one.Version != two.Version || !one.Arrived.Equal(two.Arrived) {

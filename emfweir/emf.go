@@ -1,14 +1,15 @@
-// Package emfweir writes what a consumer does as lines of CloudWatch's embedded metric format:
-// CloudWatch Logs makes metrics of lines that reach it, with no call to CloudWatch and no rights.
+// Package emfweir writes metrics of a consumer as lines of CloudWatch's embedded metric format.
+// CloudWatch Logs extracts the metrics from the lines, without calls to CloudWatch and without
+// permissions.
 //
-//	metrics, err := emfweir.New(&options, emfweir.Config{ByShard: true}) // has options.Events observed
+//	metrics, err := emfweir.New(&options, emfweir.Config{ByShard: true}) // wraps options.Events
 //	consumer, err := weir.New(client, store, options)
 //	...
 //	metrics.Watch(consumer)
 //	go metrics.Run(ctx, os.Stderr)
 //
-// Names and dimensions are those of the Java KCL where they mean the same, so that its dashboards
-// and alarms go on to work. Keys and sequence numbers are in no line.
+// Names and dimensions are those of the Java KCL if they mean the same, so that its dashboards and
+// alarms keep working. Keys and sequence numbers are in no line.
 package emfweir
 
 import (
@@ -25,29 +26,30 @@ import (
 	"github.com/weir-go/weir"
 )
 
-// Config is how [New] makes [Metrics]. The zero Config is useful.
+// Config configures [New]. The zero Config is useful.
 type Config struct {
-	// Namespace is CloudWatch's, of up to 255 characters. "", the default, is Options.App, as with
-	// the KCL.
+	// Namespace is the CloudWatch namespace, of up to 255 characters. Defaults to Options.App, as
+	// in the KCL.
 	Namespace string
-	// Every is how often lines are written, 1 s to an hour. 0, the default, is a minute, which is
+	// Every is the interval between lines, 1 s to an hour. Defaults to a minute, which is
 	// CloudWatch's resolution.
 	Every time.Duration
-	// ByShard has a line for each shard, with ShardId as a dimension, and WorkerIdentifier as one
-	// of what is the worker's if Options.Worker is set, as the KCL has them. CloudWatch charges for
-	// each metric and set of dimensions, so without it there is a line for each stream.
+	// ByShard writes a line for each shard, with the dimension ShardId. It also adds
+	// WorkerIdentifier to the worker's own metrics if Options.Worker is set, as the KCL does.
+	// CloudWatch charges for each metric and set of dimensions. Without ByShard there is a line for
+	// each stream.
 	ByShard bool
 }
 
-// Metrics are the metrics of one consumer. Its methods may be called concurrently.
+// Metrics collects the metrics of one consumer. It is safe for concurrent use.
 type Metrics struct {
 	namespace, worker string
 	every             time.Duration
-	byShard, byStream bool // which dimensions there are
+	byShard, byStream bool // which dimensions are used
 	consumer          atomic.Pointer[weir.Consumer]
 
 	mu          sync.Mutex
-	shards      map[shardKey]*counts // what happened since the last lines
+	shards      map[shardKey]*counts // events since the last lines
 	taken, lost int
 }
 
@@ -55,10 +57,10 @@ type shardKey struct{ stream, shard string }
 
 var namespaces = regexp.MustCompile(`^[0-9A-Za-z._/#: -]{1,255}$`)
 
-// New makes the metrics of the consumer that is made with options, and adds to options.Events what
-// they need; what is set there already is called after it. Call it before [weir.New], and
-// [Metrics.Watch] after. An error says which field of Config is wrong, or that Options.App cannot
-// be the namespace.
+// New returns metrics for a consumer with the given options. It wraps options.Events; functions
+// that are already set are called afterwards. Call it before [weir.New], and [Metrics.Watch] after
+// it. The error names an invalid field of Config, or reports that Options.App cannot be the
+// namespace.
 func New(options *weir.Options, c Config) (*Metrics, error) {
 	m := &Metrics{
 		namespace: c.Namespace, worker: options.Worker, every: c.Every, byShard: c.ByShard,
@@ -84,12 +86,12 @@ func New(options *weir.Options, c Config) (*Metrics, error) {
 	return m, nil
 }
 
-// Watch has m tell about the shards of a consumer that was made with its options. A consumer that
-// is made in its place later takes the place.
+// Watch reports the shards of c, a consumer created with the same options. A later call replaces
+// the consumer.
 func (m *Metrics) Watch(c *weir.Consumer) { m.consumer.Store(c) }
 
-// Run writes lines to w, each with one call of Write, until ctx ends, and then those of what is
-// left. The first error of w ends it.
+// Run writes lines to w, each with one Write call, until ctx ends, and then the remaining ones. It
+// stops at the first error of w.
 func (m *Metrics) Run(ctx context.Context, w io.Writer) error {
 	ticker := time.NewTicker(m.every)
 	defer ticker.Stop()
@@ -105,7 +107,7 @@ func (m *Metrics) Run(ctx context.Context, w io.Writer) error {
 	}
 }
 
-// write writes what happened since it was called last.
+// write writes the events since its last call.
 func (m *Metrics) write(w io.Writer) error {
 	var held []weir.ShardStatus
 	if c := m.consumer.Load(); c != nil {

@@ -35,7 +35,7 @@ func parse(t *testing.T, text string) parsed {
 	return p
 }
 
-// check is the specification: what members there are, their types and their bounds.
+// check implements the specification: the allowed fields, their types and their limits.
 func check(text string) (p parsed, err error) {
 	p = parsed{map[string]string{}, map[string][]float64{}, map[string]string{}, time.Time{}}
 	if len(text) > 256<<10 {
@@ -98,7 +98,7 @@ func check(text string) (p parsed, err error) {
 	return p, nil
 }
 
-// emitted are the lines for shards that are held.
+// emitted returns the lines for held shards.
 func emitted(t *testing.T, m *Metrics, held ...weir.ShardStatus) (all []parsed) {
 	t.Helper()
 	for _, l := range m.lines(held) {
@@ -138,7 +138,7 @@ func TestLinesHaveTheNamesAndDimensionsOfTheKCL(t *testing.T) {
 		o.Events.BatchHandled(ctx, weir.BatchHandled{Stream: "orders", Shard: "one", Records: 10, Bytes: 1000, Behind: took * 100, Took: took})
 	}
 	o.Events.Read(ctx, weir.Read{Stream: "orders", Shard: "one", Records: 20, Took: 30 * time.Millisecond})
-	o.Events.Read(ctx, weir.Read{Stream: "orders", Shard: "one", Records: 20}) // by fan-out
+	o.Events.Read(ctx, weir.Read{Stream: "orders", Shard: "one", Records: 20}) // with fan-out
 	o.Events.HandlerFailed(ctx, weir.HandlerFailed{Stream: "orders", Shard: "one"})
 	o.Events.GivenUp(ctx, weir.GivenUp{Stream: "orders", Shard: "one", Records: 3})
 	o.Events.ReadFailed(ctx, weir.ReadFailed{Stream: "orders", Shard: "one", Throttled: true})
@@ -166,7 +166,7 @@ func TestLinesHaveTheNamesAndDimensionsOfTheKCL(t *testing.T) {
 		}
 	}
 
-	// The next lines have what came since.
+	// The next lines cover the events since then.
 	all = emitted(t, m, held...)
 	if v := fmt.Sprint(all[0].values, all[2].values, all[3].values); v != "map[DataBytesProcessed:[0] MillisBehindLatest:[3000] RecordsProcessed:[0]] map[CurrentLeases:[1] LostLeases:[0]] map[TakenLeases:[0]]" {
 		t.Error(v)
@@ -229,7 +229,7 @@ func TestConfigsThatMakeNoSense(t *testing.T) {
 	}
 }
 
-// A line that breaks the specification is found by these tests.
+// These tests detect a line that violates the specification.
 func TestTheSpecificationIsHeld(t *testing.T) {
 	text, err := line{[]pair{{"Operation", "x"}}, []metric{{"m", "Count", 1}}}.encode("n", time.Now())
 	if _, wrong := check(string(text)); err != nil || wrong != nil {
@@ -248,7 +248,7 @@ type failing struct{ error }
 
 func (f failing) Write([]byte) (int, error) { return 0, f.error }
 
-// written is what a goroutine writes.
+// written collects the output of a goroutine.
 type written struct {
 	mu  sync.Mutex
 	all bytes.Buffer
@@ -260,7 +260,7 @@ func (w *written) Write(p []byte) (int, error) {
 	return w.all.Write(p)
 }
 
-// take is what was written since it was taken last.
+// take returns the output since its last call.
 func (w *written) take() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -299,7 +299,8 @@ func TestRunWritesEachMinuteAndAtTheEnd(t *testing.T) {
 	})
 }
 
-// A consumer that runs has as many lines as shards, and they add up to what was put.
+// A running consumer writes as many lines as it has shards, and their sum is the number of put
+// records.
 func TestLinesOfAConsumerThatRuns(t *testing.T) {
 	const records = 200
 	server := kinesistest.NewServer(t)

@@ -9,7 +9,7 @@ import (
 	"github.com/weir-go/weir"
 )
 
-// line is one of the format: dimensions, and metrics in the order of their definition.
+// line is one line: dimensions, and metrics in the order of their definition.
 type line struct {
 	dimensions []pair
 	metrics    []metric
@@ -22,7 +22,7 @@ type metric struct {
 	value      any // a number, or up to 100 of them
 }
 
-// lines are what there is to tell, and begin the next stretch of time.
+// lines returns the lines for the events so far, and starts the next interval.
 func (m *Metrics) lines(held []weir.ShardStatus) []line {
 	m.mu.Lock()
 	shards, taken, lost := m.shards, m.taken, m.lost
@@ -32,7 +32,7 @@ func (m *Metrics) lines(held []weir.ShardStatus) []line {
 	leases := 0
 	worst := time.Duration(-1)
 	for _, s := range held {
-		if s.State == weir.ShardAbandoned { // it may be another worker's
+		if s.State == weir.ShardAbandoned { // another worker may own it
 			continue
 		}
 		leases++
@@ -60,7 +60,7 @@ func (m *Metrics) lines(held []weir.ShardStatus) []line {
 		line{m.ofWorker("TakeLeases"), []metric{{"TakenLeases", "Count", taken}}})
 }
 
-// ofWorker are the dimensions of what a worker does.
+// ofWorker returns the dimensions of a worker's metrics.
 func (m *Metrics) ofWorker(operation string) []pair {
 	all := []pair{{"Operation", operation}}
 	if m.byShard && m.worker != "" {
@@ -69,7 +69,7 @@ func (m *Metrics) ofWorker(operation string) []pair {
 	return all
 }
 
-// processed is the line of a shard, or of a stream.
+// processed returns the line of a shard, or of a stream.
 func (m *Metrics) processed(key shardKey, c *counts) line {
 	l := line{dimensions: []pair{{"Operation", "ProcessTask"}}}
 	if m.byStream {
@@ -90,7 +90,7 @@ func (m *Metrics) processed(key shardKey, c *counts) line {
 			l.metrics = append(l.metrics, metric{d.name, "Milliseconds", d.of.values()})
 		}
 	}
-	// A metric that is not there costs nothing, and an alarm takes it for no breach.
+	// A missing metric costs nothing, and an alarm treats it as not breaching.
 	for _, n := range []struct {
 		name string
 		of   int
@@ -123,7 +123,7 @@ func sorted(shards map[shardKey]*counts) []shardKey {
 	return keys
 }
 
-// encode is the line as the format has it, with its end.
+// encode returns the line in the embedded metric format, with a newline.
 func (l line) encode(namespace string, now time.Time) ([]byte, error) {
 	type definition struct {
 		Name string

@@ -8,18 +8,18 @@ import (
 	"github.com/weir-go/weir"
 )
 
-// counts are what happened in a shard since the last lines.
+// counts are the events of a shard since the last lines.
 type counts struct {
 	records, bytes              int
 	failures, givenUp, throttle int
-	behind                      time.Duration // the most that a batch was; negative when none was known
+	behind                      time.Duration // the maximum over batches; negative if unknown
 	handling, reading           durations
 }
 
-// most is how many values of a metric a line may have.
+// most limits the values of a metric in a line.
 const most = 100
 
-// durations are some of what was measured: all up to most, then as many by chance, and the
+// durations is a sample of measured durations: all up to most, otherwise a random choice, and the
 // longest.
 type durations struct {
 	n       int
@@ -41,7 +41,7 @@ func (d *durations) add(took time.Duration) {
 	}
 }
 
-// values are what a line says.
+// values returns the values for a line.
 func (d *durations) values() []float64 {
 	if d.n > len(d.some) {
 		return append(d.some[:len(d.some):len(d.some)], d.longest)
@@ -68,7 +68,7 @@ func (d *durations) merge(other *durations) {
 	d.longest = max(d.longest, other.longest)
 }
 
-// observe returns events that are counted before next is called.
+// observe returns events that count and then call next.
 func (m *Metrics) observe(next weir.Events) weir.Events {
 	return weir.Events{
 		LeaseTaken: locked(m, func(e weir.LeaseTaken) { m.taken++ }),
@@ -99,7 +99,7 @@ func (m *Metrics) observe(next weir.Events) weir.Events {
 	}.Then(next)
 }
 
-// of are the counts of a shard. It is called with the lock.
+// of returns the counts of a shard. The caller must hold the lock.
 func (m *Metrics) of(stream, shard string) *counts {
 	key := shardKey{stream, shard}
 	c := m.shards[key]
@@ -110,7 +110,7 @@ func (m *Metrics) of(stream, shard string) *counts {
 	return c
 }
 
-// locked returns a function that calls note with the lock.
+// locked returns a function that calls note with the lock held.
 func locked[E any](m *Metrics, note func(E)) func(context.Context, E) {
 	return func(_ context.Context, e E) {
 		m.mu.Lock()

@@ -7,29 +7,29 @@ import (
 	"strings"
 )
 
-// clause is one alternative of a pattern: conditions that all have to hold.
+// clause is one alternative of a pattern: conditions that must all hold.
 type clause struct {
 	data         []condition
 	key, arrival []*values
 }
 
-// condition is what a field of the payload has to be; without values it has to be absent.
+// condition is a condition on a field of the payload; without values the field must be absent.
 type condition struct {
 	path   []string
 	values *values
 }
 
-// place is where something stands in a pattern.
+// place is a location in a pattern.
 type place struct {
 	up   *place
 	name string
-	item int // in an array, if there is no name
+	item int // index in an array, if there is no name
 }
 
 func (p *place) field(name string) *place { return &place{up: p, name: name, item: -1} }
 func (p *place) index(i int) *place       { return &place{up: p, item: i} }
 
-// String is such as data.kind[0].prefix.
+// String returns the location as text, such as data.kind[0].prefix.
 func (p *place) String() string {
 	if p == nil {
 		return "the pattern"
@@ -51,12 +51,13 @@ func (p *place) String() string {
 	return up + name
 }
 
-// bad says what is wrong at a place.
+// bad returns an error at a place.
 func (p *place) bad(format string, args ...any) error {
 	return fmt.Errorf("%v: %w", p, fmt.Errorf(format, args...))
 }
 
-// compile returns the alternatives of a pattern, and its text, or those that are in Lambda's form.
+// compile returns the alternatives and the text of a pattern, or those of the patterns in Lambda's
+// form.
 func compile(pattern string) (all []clause, texts []string, err error) {
 	e, err := parse(pattern)
 	if err != nil {
@@ -69,7 +70,7 @@ func compile(pattern string) (all []clause, texts []string, err error) {
 	return all, []string{pattern}, err
 }
 
-// compileCriteria compiles what is in Lambda's FilterCriteria.
+// compileCriteria compiles the patterns of Lambda's FilterCriteria.
 func compileCriteria(e element) (all []clause, texts []string, err error) {
 	at := (*place)(nil).field("Filters")
 	if e.is != anArray || len(e.items) == 0 {
@@ -94,7 +95,7 @@ func compileCriteria(e element) (all []clause, texts []string, err error) {
 	return all, texts, nil
 }
 
-// and returns the alternatives of two things that both have to hold.
+// and returns the alternatives in which both a and b hold.
 func and(a, b []clause, at *place) ([]clause, error) {
 	if len(a)*len(b) > mostClauses {
 		return nil, at.bad("the pattern comes to more than %d alternatives by here: $or multiplies with what it stands beside", mostClauses)
@@ -108,7 +109,7 @@ func and(a, b []clause, at *place) ([]clause, error) {
 	return all, nil
 }
 
-// fields returns the alternatives of an object of which all fields have to match, each as one says.
+// fields returns the alternatives of an object whose fields must all match; one compiles a field.
 func fields(e element, at *place, one func(name string, e element, at *place) ([]clause, error)) ([]clause, error) {
 	if e.is != anObject {
 		return nil, at.bad("it is %v and must be an object of fields", e.is)
@@ -129,8 +130,7 @@ func fields(e element, at *place, one func(name string, e element, at *place) ([
 	return all, nil
 }
 
-// either returns the alternatives of a field, or of those objects in its place of which one has to
-// match.
+// either returns the alternatives of a field, or those of the objects in its place if it is $or.
 func either(f member, at *place, one func(name string, e element, at *place) ([]clause, error)) (all []clause, err error) {
 	if f.name != "$or" || !isOr(f.value) {
 		return one(f.name, f.value, at)
@@ -148,8 +148,8 @@ func either(f member, at *place, one func(name string, e element, at *place) ([]
 	return all, nil
 }
 
-// isOr reports whether the value of a field $or makes it an operator: else the field is one like
-// others, as for EventBridge.
+// isOr reports whether the value of a field $or makes it an operator. Otherwise it is an ordinary
+// field, as for EventBridge.
 func isOr(e element) bool {
 	if e.is != anArray || len(e.items) < 2 {
 		return false
@@ -184,8 +184,8 @@ func record(e element) ([]clause, error) {
 	return all, checkWildcards(all)
 }
 
-// payload compiles a pattern of an object in the payload. A name with dots stands for one name at
-// each level.
+// payload compiles a pattern of an object in the payload. A dotted name stands for one name at each
+// level.
 func payload(e element, at *place, path []string) ([]clause, error) {
 	return fields(e, at, func(name string, e element, at *place) ([]clause, error) {
 		path := slices.Concat(path, strings.Split(name, "."))
@@ -210,7 +210,7 @@ func payload(e element, at *place, path []string) ([]clause, error) {
 	})
 }
 
-// attribute compiles the values of what each record has.
+// attribute compiles the values of a field that every record has.
 func attribute(e element, at *place, of func(*values) clause) ([]clause, error) {
 	v, absent, err := leaf(e, at)
 	switch {
@@ -222,8 +222,8 @@ func attribute(e element, at *place, of func(*values) clause) ([]clause, error) 
 	return []clause{of(v)}, nil
 }
 
-// leaf compiles the array of a field's values. absent says that the field may also be absent, and v
-// is nil if that is all.
+// leaf compiles the array of a field's values. absent is true if the field may also be absent; v is
+// nil if only absence is allowed.
 func leaf(e element, at *place) (v *values, absent bool, err error) {
 	if e.is != anArray {
 		return nil, false, at.bad("it is %v; the values of a field stand in an array, such as [\"x\"]", e.is)

@@ -7,14 +7,13 @@ import (
 	"strings"
 )
 
-// mostPrefixes bounds how many prefixes of the wildcards that one pattern has for one field may
-// match a string at once. event-ruler, the library that Amazon published for patterns of
-// EventBridge, counts these prefixes, and its README gives 300 as an example of a limit. The limit
-// of the service is not published, and this one was not verified against the service.
+// mostPrefixes limits how many prefixes of a pattern's wildcards for one field may match a string
+// at once. event-ruler, the library that Amazon published for EventBridge patterns, counts these
+// prefixes, and its README gives 300 as an example of a limit. The service's limit is not
+// published, and this one was not verified against the service.
 const mostPrefixes = 300
 
-// checkWildcards returns an error if the wildcards that a pattern has for one field are too
-// complex.
+// checkWildcards returns an error if a pattern's wildcards for one field are too complex.
 func checkWildcards(all []clause) error {
 	counts := map[string]int{}
 	seen := map[*values]bool{}      // $or makes clauses that share values
@@ -50,12 +49,12 @@ func checkWildcards(all []clause) error {
 // wildcards yields the parts of each wildcard in v, anything-but included.
 func (v *values) wildcards(yield func(parts []string) bool) {
 	for _, t := range v.tests {
-		switch {
-		case t.op == wildcard:
+		switch t.op {
+		case wildcard:
 			if !yield(t.parts) {
 				return
 			}
-		case t.op == anythingBut:
+		case anythingBut:
 			for _, not := range t.not.tests {
 				if not.op == wildcard && !yield(not.parts) {
 					return

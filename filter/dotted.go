@@ -6,11 +6,11 @@ import (
 	"slices"
 )
 
-// A name with dots in a payload, such as a.b, is the field b of the object a. It can stand before
-// or after the object a. If a is an array of objects, each of them has the field. So the first walk
-// through a payload ignores names with dots, and reports whether one leads to a field of the
-// patterns. Only then a second walk handles, in each object, the names with dots first. Their
-// results are the states that the other names start from.
+// A dotted name in a payload, such as a.b, is the field b of the object a. It can occur before or
+// after the object a. If a is an array of objects, each of them has the field. So the first walk
+// through a payload ignores dotted names, and reports whether one leads to a field of the patterns.
+// Only then a second walk handles the dotted names of each object first. Their results are the
+// initial states for the other names.
 
 // hit is a value of a payload whose name leads to a node.
 type hit struct {
@@ -18,7 +18,7 @@ type hit struct {
 	at   int // where the value begins
 }
 
-// reaches reports whether a name with dots begins with the name of a child that has children.
+// reaches reports whether a dotted name begins with the name of a child that has children.
 func (n *node) reaches(name []byte) bool {
 	if n.byName != nil {
 		dot := bytes.IndexByte(name, '.')
@@ -48,7 +48,7 @@ func (n *node) target(name []byte) *node {
 	return nil
 }
 
-// walkDotted walks through a payload whose names with dots count. The payload must be valid JSON.
+// walkDotted walks through a payload and resolves dotted names. The payload must be valid JSON.
 func (m *machine) walkDotted() {
 	f := m.f
 	m.dotted = true
@@ -61,7 +61,7 @@ func (m *machine) walkDotted() {
 	m.value(f.root, space(m.data, 0), 0)
 }
 
-// dots handles the names with dots of an object that begins at i, and puts their results into the
+// dots handles the dotted names of an object that begins at i, and writes their results into the
 // base of the nodes below n. It returns where the former base is saved, or -1 if nothing changed.
 func (m *machine) dots(n *node, i, depth int) (saved int) {
 	first := len(m.hits)
@@ -81,8 +81,8 @@ func (m *machine) dots(n *node, i, depth int) (saved int) {
 			m.gather(t, at+1, true)
 		}
 	}
-	// The elements of an array start from what the names below the array have set, so descendants
-	// come first: their IDs are higher.
+	// The elements of an array start from the states that the names below the array have set. So
+	// descendants come first; their IDs are higher.
 	end := len(m.hits)
 	slices.SortFunc(m.hits[first:end], func(a, b hit) int { return cmp.Compare(b.node, a.node) })
 	for k := first; k < end; k++ { // value may append to the hits, and removes these
@@ -100,14 +100,14 @@ func (m *machine) dots(n *node, i, depth int) (saved int) {
 	return saved
 }
 
-// restore gives the nodes below n the base that dots saved.
+// restore restores the base of the nodes below n that dots saved.
 func (m *machine) restore(n *node, saved int) {
 	copy(m.base[n.below:n.end], m.saved[saved:])
 	m.saved = m.saved[:saved]
 }
 
-// gather appends the fields of an object that lead to nodes below n: those with dots in their
-// names, or all. Of several with one name it takes the last.
+// gather appends the fields of an object that lead to nodes below n: the dotted ones, or all. Of
+// several with one name it takes the last.
 func (m *machine) gather(n *node, i int, all bool) {
 	d := m.data
 	first := len(m.hits)
@@ -136,7 +136,7 @@ func (m *machine) gather(n *node, i int, all bool) {
 	}
 }
 
-// settlePending settles the children of n that have fields by names with dots alone.
+// settlePending settles the children of n whose fields all have dotted names.
 func (m *machine) settlePending(n *node) {
 	for _, c := range n.deep {
 		if m.state[c.pending] != 0 {

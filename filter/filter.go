@@ -1,14 +1,14 @@
-// Package filter decides which records are handled, by patterns of Amazon EventBridge, as Lambda's
-// event source mappings have them:
+// Package filter selects the records to handle, with the patterns of Amazon EventBridge that
+// Lambda's event source mappings use:
 //
 //	f, err := filter.Compile(`{"data": {"kind": ["order"], "amount": [{"numeric": [">", 100]}]}}`)
 //	…
 //	c, err := weir.New(client, store, weir.Options{…, Filter: weir.Filter{By: f}})
 //
-// A pattern names fields of a record: "data" is its payload, which has to be JSON, "partitionKey"
-// its key, and "approximateArrivalTimestamp" when the service took it, in seconds since 1970. A
-// record has to match one of the patterns; of a pattern all fields have to match, and of a field
-// one of the values in its array:
+// A pattern names fields of a record: "data" is its payload, which must be JSON, "partitionKey" its
+// key, and "approximateArrivalTimestamp" its arrival time at the service, in seconds since 1970. A
+// record must match one of the patterns. It matches a pattern if each field matches one of the
+// values in the field's array:
 //
 //	"x" 5 true null                       equal; numbers by value, so 5 is 5.0
 //	{"equals-ignore-case": "x"}
@@ -19,17 +19,17 @@
 //	                                      string or an array of them
 //	{"numeric": [">", 0, "<=", 5]}        also =, <, >=; as numbers of double precision
 //	{"cidr": "10.0.0.0/8"}                an IP address in a string
-//	{"exists": true} {"exists": false}    of a field that is no object
+//	{"exists": true} {"exists": false}    for a field that is not an object
 //	"$or": [{…}, {…}]                     in place of a field: one of several objects
 //
-// A dotted name, such as "a.b", names the field b of an object a, in patterns as in payloads.
+// A dotted name, such as "a.b", names the field b of an object a, in patterns and in payloads.
 //
-// Where a record has an array, one of its elements has to match. Fields below one array have to
-// match in one element; a pattern that asks below it for nothing but absence, in all of them.
+// If a record has an array, one of its elements must match. Fields below one array must match in
+// one element; a pattern that asks only for absence below it must hold in all elements.
 //
-// A payload is read once, without decoding it: values that no pattern names are only passed over.
-// It is read to its end, because of fields that come twice the last counts, and so that what is no
-// JSON is always told from what is.
+// A payload is read once, without decoding it: values that no pattern names are skipped. It is read
+// to its end, because the last of several fields with one name counts, and so that invalid JSON is
+// always detected.
 //
 // The rules are those of EventBridge, with these differences from event-ruler, the library that
 // Amazon published for its patterns:
@@ -53,24 +53,24 @@ import (
 	"time"
 )
 
-// Filter is a compiled set of patterns. It is safe for concurrent use, and never changes.
+// Filter is a compiled set of patterns. It is immutable and safe for concurrent use.
 type Filter struct {
 	patterns []string
-	any      []conjunction // of which one has to match
-	root     *node         // of the payload; nil if no pattern is about that
+	any      []conjunction // one of them must match
+	root     *node         // of the payload; nil if no pattern is about it
 	nodes    []*node       // of the payload, by ID
 	init     []byte        // of all states
 }
 
-// conjunction is fields of a record that all have to match.
+// conjunction is a set of fields that must all match.
 type conjunction struct {
 	key, arrival []*values
 	data         int // the state of its part of the payload; -1 if it has none
 }
 
-// Compile compiles patterns, of which a record has to match one. At least one is required, each of
-// 64 KiB at most. Lambda's {"Filters": [{"Pattern": "…"}]} stands for all patterns that are in it.
-// The error names each pattern that is wrong, the place in it, and what to do.
+// Compile compiles patterns, one of which a record must match. It needs at least one, of at most 64
+// KiB each. Lambda's {"Filters": [{"Pattern": "…"}]} stands for all patterns in it. The error names
+// each invalid pattern, the location in it, and the remedy.
 func Compile(patterns ...string) (*Filter, error) {
 	if len(patterns) == 0 {
 		return nil, errors.New("filter: no pattern is given")
@@ -101,7 +101,7 @@ func Compile(patterns ...string) (*Filter, error) {
 	return f, nil
 }
 
-// MustCompile is [Compile] for patterns that are known to be right. It panics if they are not.
+// MustCompile is [Compile] for patterns that are known to be valid. It panics if they are not.
 func MustCompile(patterns ...string) *Filter {
 	f, err := Compile(patterns...)
 	if err != nil {
@@ -110,14 +110,14 @@ func MustCompile(patterns ...string) *Filter {
 	return f
 }
 
-// String returns the patterns, one a line.
+// String returns the patterns, one per line.
 func (f *Filter) String() string { return strings.Join(f.patterns, "\n") }
 
-// Match reports whether a record matches one of the patterns. isJSON is false if that cannot be
-// told because the payload, which has to be looked at for it, is not JSON as [json.Valid] has it.
-// It keeps nothing, and is safe for concurrent use.
+// Match reports whether a record matches one of the patterns. isJSON is false if the payload is
+// needed for the answer and is not JSON as [json.Valid] defines it. Match keeps no reference to its
+// arguments, and is safe for concurrent use.
 func (f *Filter) Match(data []byte, partitionKey string, arrival time.Time) (matches, isJSON bool) {
-	open := false // whether a conjunction is left that the payload decides
+	open := false // whether the payload decides a remaining conjunction
 	for i := range f.any {
 		if c := &f.any[i]; c.metadata(partitionKey, arrival) {
 			if c.data < 0 {
@@ -142,7 +142,7 @@ func (f *Filter) Match(data []byte, partitionKey string, arrival time.Time) (mat
 	return false, true
 }
 
-// metadata reports whether what does not concern the payload matches.
+// metadata reports whether the conditions outside the payload match.
 func (c *conjunction) metadata(key string, arrival time.Time) bool {
 	for _, v := range c.key {
 		if !v.match(value{kind: text, bytes: unsafeBytes(key)}) {

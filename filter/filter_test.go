@@ -166,7 +166,7 @@ func TestPatternsMatch(t *testing.T) {
 	}
 }
 
-// The rows of Lambda's documentation: data that is not JSON matters only to patterns about it.
+// The rows of Lambda's documentation: data that is not JSON only matters to patterns about it.
 func TestLambdasMatrix(t *testing.T) {
 	t.Parallel()
 	type answer struct{ matches, isJSON bool }
@@ -298,7 +298,7 @@ func TestAWrongPatternIsToldWithItsPlace(t *testing.T) {
 	}
 }
 
-// Wildcards up to the bound are accepted, and equal ones count once.
+// Wildcards up to the limit are accepted, and equal ones count once.
 func TestWildcardsWithinTheBoundAreAccepted(t *testing.T) {
 	t.Parallel()
 	long := `{"wildcard":"*` + strings.Repeat("a", 299) + `"}`
@@ -309,7 +309,7 @@ func TestWildcardsWithinTheBoundAreAccepted(t *testing.T) {
 	}
 }
 
-// alternatives is a pattern of so many fields that each may have two values or be absent.
+// alternatives returns a pattern of n fields that may each have two values or be absent.
 func alternatives(n int) string {
 	var fields []string
 	for i := range n {

@@ -11,8 +11,8 @@ import (
 	"github.com/weir-go/weir/filter"
 )
 
-// FuzzMatch compares with the model: the same answers about any pattern and document, and JSON is
-// what encoding/json says it is.
+// FuzzMatch compares Match with the model: the same answers for any pattern and document, and the
+// same definition of JSON as encoding/json.
 func FuzzMatch(f *testing.F) {
 	for _, c := range [][2]string{
 		{`{"a":["x",{"prefix":"y"}],"b":{"c":[{"exists":false}]}}`, `{"a":["z","yy"],"b":[{"d":1},{}]}`},
@@ -33,7 +33,7 @@ func FuzzMatch(f *testing.F) {
 	})
 }
 
-// compare reports whether the pattern is one.
+// compare reports whether the pattern is valid.
 func compare(t *testing.T, pattern string, document []byte) bool {
 	t.Helper()
 	made, err := filter.Compile(`{"data":` + pattern + `}`)
@@ -48,7 +48,7 @@ func compare(t *testing.T, pattern string, document []byte) bool {
 	if isJSON != json.Valid(document) {
 		t.Fatalf("%s and %q: JSON %v", pattern, document, isJSON)
 	}
-	if !isJSON || !utf8.Valid(document) || !utf8.ValidString(pattern) { // which decoding replaces
+	if !isJSON || !utf8.Valid(document) || !utf8.ValidString(pattern) { // decoding replaces these
 		return true
 	}
 	p, err := decoded([]byte(pattern))
@@ -65,8 +65,7 @@ func compare(t *testing.T, pattern string, document []byte) bool {
 	return true
 }
 
-// FuzzCompile: any pattern is compiled or refused with a sentence, and what is compiled can be
-// used.
+// FuzzCompile: any pattern is either compiled and usable, or refused with a sentence.
 func FuzzCompile(f *testing.F) {
 	for _, s := range []string{
 		`{"data":{"a":["x"]},"partitionKey":[{"prefix":"k"}],"approximateArrivalTimestamp":[{"numeric":[">",1]}]}`,
@@ -91,14 +90,14 @@ func FuzzCompile(f *testing.F) {
 	})
 }
 
-// TestRandomPatternsAndDocuments compares many of both that have something to do with each other.
+// TestRandomPatternsAndDocuments compares many random patterns and related documents.
 func TestRandomPatternsAndDocuments(t *testing.T) {
 	t.Parallel()
 	n := 15_000
 	if testing.Short() {
 		n = 3_000
 	}
-	dice := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // it has to repeat itself
+	dice := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // must be reproducible
 	matched := 0
 	for range n {
 		pattern, document := randomPattern(dice, 3), randomDocument(dice, 4)

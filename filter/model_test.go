@@ -14,9 +14,9 @@ import (
 	"unicode/utf8"
 )
 
-// The model decodes pattern and document, and compares: slow, and as the documentation reads.
+// The model decodes pattern and document, and compares them: slow, and close to the documentation.
 
-// decoded is s as encoding/json has it, with numbers as they are written.
+// decoded returns s as encoding/json decodes it, with numbers as text.
 func decoded(s []byte) (any, error) {
 	d := json.NewDecoder(bytes.NewReader(s))
 	d.UseNumber()
@@ -30,9 +30,9 @@ func decoded(s []byte) (any, error) {
 	return v, nil
 }
 
-// want is a tree of what one alternative asks for.
+// want is the tree of conditions of one alternative.
 type want struct {
-	leaves []any // values, of which one has to match; or absent{}
+	leaves []any // values, one of which must match; or absent{}
 	fields map[string]*want
 }
 
@@ -44,7 +44,8 @@ type demand struct {
 	leaf any
 }
 
-// alternatives of an object of a pattern, each of demands that all hold.
+// modelOf returns the alternatives of an object of a pattern, each a list of demands that must all
+// hold.
 func modelOf(pattern map[string]any, path string) [][]demand {
 	all := [][]demand{nil}
 	for name, v := range pattern {
@@ -120,7 +121,7 @@ func modelMatches(pattern map[string]any, document any) bool {
 	return false
 }
 
-// absences reports whether nothing but absence is asked for.
+// absences reports whether the tree only asks for absence.
 func (w *want) absences() bool {
 	for _, l := range w.leaves {
 		if _, is := l.(absent); !is {
@@ -135,7 +136,7 @@ func (w *want) absences() bool {
 	return true
 }
 
-// scalars are those of a value, also in its arrays.
+// scalars returns the scalars in a value and its arrays.
 func scalars(v any) (all []any) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -149,7 +150,7 @@ func scalars(v any) (all []any) {
 	return []any{v}
 }
 
-// objects are those of a value, also in its arrays.
+// objects returns the objects in a value and its arrays.
 func objects(v any) (all []map[string]any) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -162,7 +163,7 @@ func objects(v any) (all []map[string]any) {
 	return all
 }
 
-// overlay holds the values that dotted names give a field, and the fields that they add to its
+// overlay holds the values that dotted names give to a field, and the fields that they add to its
 // object. This object is pending until it is combined with a nested object or with one of an array.
 type overlay struct {
 	values  []added
@@ -193,7 +194,7 @@ func with(o map[string]any, over map[string]*overlay) map[string]*overlay {
 	return all
 }
 
-// bind gives new arrays the fields that their objects have.
+// bind gives new arrays the fields of their objects.
 func bind(over map[string]*overlay) {
 	for _, ov := range over {
 		bind(ov.fields)
@@ -241,8 +242,8 @@ func (ov *overlay) clone() *overlay {
 	return c
 }
 
-// in reports whether a field has what is wanted. Its values are v, if it is there, and those of the
-// overlay.
+// in reports whether a field has the wanted values. Its values are v, if it is there, and those of
+// the overlay.
 func (w *want) in(v any, there bool, ov *overlay) bool {
 	var all []any
 	for _, a := range ov.values {
@@ -309,7 +310,7 @@ func anyMatches(values []any, x any) bool {
 	return slices.ContainsFunc(values, func(v any) bool { return modelEqual(v, x) })
 }
 
-// modelEqual reports whether a scalar is like a value of a pattern.
+// modelEqual reports whether a scalar equals a value of a pattern.
 func modelEqual(v, x any) bool {
 	op, is := v.(map[string]any)
 	if !is {
@@ -380,7 +381,7 @@ func modelEqual(v, x any) bool {
 					form.WriteString(regexp.QuoteMeta(text[i : i+1]))
 				}
 			}
-			// byte by byte, as a pattern of bytes may have more than ASCII
+			// Compare bytes, because a pattern may have non-ASCII characters.
 			return isText && wildcardOf(form.String()).MatchString(s)
 		case "cidr":
 			at, err := netip.ParseAddr(s)

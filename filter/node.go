@@ -6,7 +6,7 @@ import (
 )
 
 // node is a field of the payload that patterns name. Its entries, one for each conjunction that
-// names it, have states; those of a node and of all below it lie side by side.
+// names it, have states. The states of a node and its descendants are adjacent.
 type node struct {
 	id       int // its index in Filter.nodes; those of its descendants are higher
 	up       *node
@@ -17,29 +17,29 @@ type node struct {
 	leaves   []leafEntry
 	inner    []innerEntry
 
-	begin, below, end int // of the states: its own, those of its children, after both
+	begin, below, end int // indexes of the states: its own, those of its children, after both
 
-	// pending is a state of a node with children. It is 1 if names with dots gave the node fields,
-	// and no nested object was combined with them yet.
+	// pending is a state of a node with children. It is 1 if dotted names gave the node fields, and
+	// no nested object was combined with them yet.
 	pending int
 }
 
-// leafEntry is values that a field has to have, or nil when it has to be absent.
+// leafEntry is a set of values that a field must have, or nil if it must be absent.
 type leafEntry struct {
 	values *values
 	state  int
 }
 
-// innerEntry is fields below one that all have to match.
+// innerEntry is a set of fields below a node that must all match.
 type innerEntry struct {
 	state  int
 	below  []int // their states
-	absent bool  // all of them have to be absent
+	absent bool  // all of them must be absent
 }
 
 const fewChildren = 8
 
-// child is the field of that name, nil if no pattern names it.
+// child returns the field with that name, nil if no pattern names it.
 func (n *node) child(name []byte) *node {
 	if n.byName != nil {
 		return n.byName[string(name)]
@@ -52,15 +52,15 @@ func (n *node) child(name []byte) *node {
 	return nil
 }
 
-// part is what one conjunction asks for of a node.
+// part is the part of one conjunction that concerns a node.
 type part struct {
 	of       int // the conjunction
 	leaves   []*values
-	isAbsent bool // also or instead that it is absent
+	isAbsent bool // the field may or must be absent
 	fields   map[string]*part
 }
 
-// build makes the nodes of all clauses.
+// build creates the nodes of all clauses.
 func (f *Filter) build(all []clause) {
 	var parts []*part
 	for _, c := range all {
@@ -81,7 +81,7 @@ func (f *Filter) build(all []clause) {
 	}
 }
 
-// partOf makes a tree of the fields of a conjunction.
+// partOf returns the fields of a conjunction as a tree.
 func partOf(of int, fields []condition) *part {
 	root := &part{of: of}
 	for _, c := range fields {
@@ -107,7 +107,8 @@ func partOf(of int, fields []condition) *part {
 // stateOf is the state of an entry of a conjunction.
 type stateOf struct{ of, state int }
 
-// entries gives a node its entries, and makes those below it. It returns the states of its entries.
+// entries creates the entries of a node and of those below it. It returns the states of its
+// entries.
 func (f *Filter) entries(n *node, parts []*part) (made []stateOf) {
 	n.begin = len(f.init)
 	entry := func(p *part, absent bool) int {
@@ -165,7 +166,7 @@ func (f *Filter) entries(n *node, parts []*part) (made []stateOf) {
 	return made
 }
 
-// absent reports whether all fields below have to be absent.
+// absent reports whether all fields below must be absent.
 func (p *part) absent() bool {
 	for _, c := range p.fields {
 		if len(c.leaves) > 0 || len(c.fields) > 0 && !c.absent() {
@@ -175,7 +176,7 @@ func (p *part) absent() bool {
 	return true
 }
 
-// names are those of the fields of all parts.
+// names returns the field names of all parts.
 func names(parts []*part) []string {
 	seen := map[string]bool{}
 	for _, p := range parts {

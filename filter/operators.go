@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// operators are the names of all.
+// operators are the names of all operators.
 var operators = []string{"anything-but", "cidr", "equals-ignore-case", "exists", "numeric", "prefix", "suffix", "wildcard"}
 
-// operator adds an operator to the values of a field. absent says that it asks for a field that is
-// not there, which is no value.
+// operator adds an operator to the values of a field. absent is true if it asks for an absent
+// field, which is not a value.
 func (v *values) operator(e element, at *place) (absent bool, err error) {
 	if len(e.fields) != 1 {
 		return false, at.bad("an operator is an object of one field, this has %d; several stand side by side in the array", len(e.fields))
@@ -45,7 +45,7 @@ func (v *values) operator(e element, at *place) (absent bool, err error) {
 	return false, err
 }
 
-// textOf compiles an operator about strings.
+// textOf compiles an operator on strings.
 func textOf(name string, e element, at *place) (t test, err error) {
 	if e.is == anObject && (name == "prefix" || name == "suffix") {
 		if len(e.fields) != 1 || e.fields[0].name != "equals-ignore-case" {
@@ -73,10 +73,10 @@ func textOf(name string, e element, at *place) (t test, err error) {
 	return t, err
 }
 
-// wildcardOf returns what stands between the stars of a wildcard.
+// wildcardOf returns the parts between the stars of a wildcard.
 func wildcardOf(s string, at *place) (parts []string, err error) {
 	part := strings.Builder{}
-	star := false // the character before was one
+	star := false // the previous character was a star
 	for i := 0; i < len(s); i++ {
 		switch c := s[i]; {
 		case c == '*' && star:
@@ -111,7 +111,7 @@ func cidrOf(e element, at *place) (t test, err error) {
 	return t, nil
 }
 
-// anythingButOf compiles what a field must not be.
+// anythingButOf compiles an anything-but operator.
 func anythingButOf(e element, at *place) (*values, error) {
 	not := &values{}
 	switch e.is {

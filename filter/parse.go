@@ -9,20 +9,20 @@ import (
 	"strings"
 )
 
-// What a pattern may be at most.
+// Limits of a pattern.
 const (
 	mostBytes   = 64 << 10
 	mostLevels  = 64
-	mostClauses = 1000 // alternatives of all patterns: those of $or multiply with each other
+	mostClauses = 1000 // alternatives of all patterns together; those of $or multiply
 )
 
-// element is a value of a pattern, as it was read.
+// element is a parsed value of a pattern.
 type element struct {
 	is     what
-	text   string // of a string, a number, true, false or null
+	text   string // a string, a number, true, false or null
 	items  []element
 	fields []member
-	at     int64 // after the byte at which it begins, or before
+	at     int64 // the offset of its first byte, or a bit before
 }
 
 // member is a field of an object.
@@ -41,12 +41,12 @@ const (
 	anObject
 )
 
-// String names it for a person.
+// String returns the name of the kind for people.
 func (w what) String() string {
 	return [...]string{"a string", "a number", "true, false or null", "an array", "an object"}[w]
 }
 
-// parse reads JSON. Of fields of one name the last counts.
+// parse reads JSON. The last of several fields with one name counts.
 func parse(s string) (element, error) {
 	if len(s) > mostBytes {
 		return element{}, fmt.Errorf("it has %d bytes, at most %d are allowed", len(s), mostBytes)
@@ -63,7 +63,7 @@ func parse(s string) (element, error) {
 		}
 	}
 	if err != nil {
-		// Releases of Go differ in how they tell that JSON is cut off.
+		// Releases of Go report truncated JSON differently.
 		var syntax *json.SyntaxError
 		cut := errors.As(err, &syntax) && syntax.Offset >= int64(len(s))
 		if cut || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {

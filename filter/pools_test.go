@@ -6,7 +6,7 @@ import (
 	"github.com/weir-go/weir/internal/proof/pooled"
 )
 
-// A machine that is used again is as good as a new one.
+// A reused machine behaves like a new one.
 func TestAMachineThatIsUsedAgainIsAsGoodAsNew(t *testing.T) {
 	m := new(machine)
 	pooled.Fill(m)

@@ -5,13 +5,13 @@ import (
 	"math/bits"
 )
 
-// mostDepth is how deep arrays and objects may lie in each other, as for encoding/json.
+// mostDepth is the maximum nesting depth of arrays and objects, as for encoding/json.
 const mostDepth = 10_000
 
-// What follows takes the index at which something begins and returns the one after its end, or -1
-// if it is no JSON.
+// The following functions take the index at which an element begins and return the one after its
+// end, or -1 for invalid JSON.
 
-// space returns the index of the next byte that is no white space.
+// space returns the index of the next byte that is not white space.
 func space(d []byte, i int) int {
 	for uint(i) < uint(len(d)) && d[i] <= ' ' && (d[i] == ' ' || d[i] == '\n' || d[i] == '\t' || d[i] == '\r') {
 		i++
@@ -24,8 +24,8 @@ const (
 	highs = 0x8080808080808080
 )
 
-// stringEnd takes the index after the opening quote, and also reports whether there are escapes.
-// Eight bytes are looked at together.
+// stringEnd takes the index after the opening quote, and also reports whether there are escapes. It
+// processes eight bytes at a time.
 func stringEnd(d []byte, i int) (end int, escaped bool) {
 	for {
 		for i+8 <= len(d) {
@@ -54,7 +54,8 @@ func stringEnd(d []byte, i int) (end int, escaped bool) {
 	}
 }
 
-// shortEnd is stringEnd for a string of less than eight bytes without escapes; -1 for others.
+// shortEnd is stringEnd for a string of less than eight bytes without escapes; otherwise it returns
+// -1.
 func shortEnd(d []byte, i int) int {
 	if i+8 <= len(d) {
 		if found := special(binary.LittleEndian.Uint64(d[i:])); found != 0 {
@@ -66,8 +67,8 @@ func shortEnd(d []byte, i int) int {
 	return -1
 }
 
-// special leaves a bit of the first byte that is a quote, a backslash or a control character, and
-// perhaps of later ones; none if there is no such byte.
+// special sets a bit for the first byte that is a quote, a backslash or a control character, and
+// perhaps for later ones. It returns 0 if there is no such byte.
 func special(x uint64) uint64 {
 	quote, backslash, control := (x^('"'*ones))-ones, (x^('\\'*ones))-ones, x-(' '*ones)
 	return (quote | backslash | control) & ^x & highs
@@ -107,7 +108,7 @@ func hexDigit(c byte) rune {
 	return -1
 }
 
-// digits passes over digits, if there are any.
+// digits skips digits, if there are any.
 func digits(d []byte, i int) int {
 	for uint(i) < uint(len(d)) && d[i]-'0' <= 9 {
 		i++
@@ -142,7 +143,7 @@ func numberEnd(d []byte, i int) int {
 	return i
 }
 
-// scalarEnd is the end of a value that is neither array, object nor string.
+// scalarEnd returns the end of a value that is neither array, object nor string.
 func scalarEnd(d []byte, i int) int {
 	rest := d[i:]
 	switch c := rest[0]; {
@@ -164,8 +165,8 @@ func scalarEnd(d []byte, i int) int {
 	return -1
 }
 
-// nameEnd takes the index of a field's opening quote, and returns where its value begins, and its
-// name as it stands there.
+// nameEnd takes the index of a field's opening quote, and returns the start of its value and its
+// raw name.
 func nameEnd(d []byte, i int) (at int, name []byte, escaped bool) {
 	if i >= len(d) || d[i] != '"' {
 		return -1, nil, false
@@ -189,14 +190,14 @@ func nameEnd(d []byte, i int) (at int, name []byte, escaped bool) {
 	return end, name, escaped
 }
 
-// Words as they are loaded.
+// Literals as loaded words.
 const (
 	wordTrue = 't' | 'r'<<8 | 'u'<<16 | 'e'<<24
 	wordNull = 'n' | 'u'<<8 | 'l'<<16 | 'l'<<24
 	wordAlse = 'a' | 'l'<<8 | 's'<<16 | 'e'<<24 // of false
 )
 
-// skip passes over a value at a depth. It keeps in bits whether it is in an array or an object, 64
+// skip skips a value at a depth. It records in bits whether it is in an array or an object, 64
 // levels at a time, and calls itself for more.
 func skip(d []byte, i, depth int) int {
 	objects, level := uint64(0), 0
@@ -221,7 +222,7 @@ func skip(d []byte, i, depth int) int {
 			if i++; uint(i) < uint(len(d)) && d[i] <= ' ' {
 				i = space(d, i)
 			}
-			if uint(i) < uint(len(d)) && d[i] == c+2 { // nothing is in it
+			if uint(i) < uint(len(d)) && d[i] == c+2 { // it is empty
 				i++
 				break
 			}
@@ -301,7 +302,7 @@ func skip(d []byte, i, depth int) int {
 	}
 }
 
-// skipIn passes over what is in an array or an object that begins with open, and its end.
+// skipIn skips the content and the end of an array or an object that begins with open.
 func skipIn(d []byte, i, depth int, open byte) int {
 	for {
 		if open == '{' {

@@ -9,13 +9,13 @@ import (
 	"unsafe"
 )
 
-// kind is what a value of a record is.
+// kind is the kind of a record's value.
 type kind uint8
 
 const (
 	text    kind = iota
-	number       // as it stands in the payload
-	literal      // true, false or null, as it stands there
+	number       // the text in the payload
+	literal      // true, false or null, as text
 	instant      // a time in seconds, which has no text
 )
 
@@ -26,10 +26,10 @@ type value struct {
 	number float64 // of an instant
 }
 
-// values are those of one field of a pattern, of which one has to match.
+// values are the values of one field of a pattern, one of which must match.
 type values struct {
-	texts    []string            // that it may equal
-	many     map[string]struct{} // … where they are many
+	texts    []string            // texts that it may equal
+	many     map[string]struct{} // the same, if they are many
 	literals []string            // numbers, true, false and null that it may equal
 	numbers  []float64           // the numbers to compare by value
 	instants []float64           // the numbers to compare with times
@@ -38,11 +38,11 @@ type values struct {
 
 const fewTexts = 8
 
-// test is an operator with what it was given.
+// test is an operator with its operands.
 type test struct {
 	op    operator
 	text  string
-	fold  bool     // in any case
+	fold  bool     // ignore case
 	parts []string // of a wildcard, between its stars
 	not   *values  // of anything-but
 	low
@@ -53,12 +53,12 @@ type test struct {
 type (
 	low struct {
 		least    float64
-		openLow  bool // it has to be more
+		openLow  bool // the bound itself is excluded
 		hasLeast bool
 	}
 	high struct {
 		most     float64
-		openHigh bool // it has to be less
+		openHigh bool // the bound itself is excluded
 		hasMost  bool
 	}
 )
@@ -76,7 +76,7 @@ const (
 	cidr
 )
 
-// match reports whether a value is one of them.
+// match reports whether x matches one of the values.
 func (v *values) match(x value) bool {
 	switch x.kind {
 	case text:
@@ -150,7 +150,7 @@ func (t *test) match(x value) bool {
 	return false
 }
 
-// within reports whether a number lies between those of numeric.
+// within reports whether a number is within the range of numeric.
 func (t *test) within(x value) bool {
 	n := x.number
 	if x.kind == number {
@@ -165,9 +165,9 @@ func (t *test) within(x value) bool {
 	return !t.hasMost || n < t.most || !t.openHigh && n == t.most
 }
 
-// like reports whether a string is like a wildcard. Each part is looked for once, after the one
-// before: where it is found first leaves most for those that follow. So the cost is that of one
-// search for each star.
+// like reports whether a string matches a wildcard. It searches each part once, after the previous
+// one: the first occurrence leaves the most text for the following parts. So the cost is one search
+// per star.
 func (t *test) like(s []byte) bool {
 	first, last := t.parts[0], t.parts[len(t.parts)-1]
 	if len(t.parts) == 1 {
@@ -187,7 +187,8 @@ func (t *test) like(s []byte) bool {
 	return true
 }
 
-// hasPrefixFold is HasPrefix in any case. A letter may have more bytes than its other case.
+// hasPrefixFold is strings.HasPrefix ignoring case. A letter may have more bytes than its other
+// case.
 func hasPrefixFold(s []byte, prefix string) bool {
 	end := 0
 	for range prefix {
@@ -212,7 +213,8 @@ func hasSuffixFold(s []byte, suffix string) bool {
 	return bytes.EqualFold(s[begin:], unsafeBytes(suffix))
 }
 
-// address reads an IP address. What cannot be one is turned away before an error has to be made.
+// address parses an IP address. It rejects impossible input before the parser would allocate an
+// error.
 func address(s []byte) (netip.Addr, bool) {
 	if len(s) < 2 || len(s) > len("0000:0000:0000:0000:0000:ffff:255.255.255.255") {
 		return netip.Addr{}, false
@@ -235,8 +237,8 @@ func address(s []byte) (netip.Addr, bool) {
 	return at, err == nil
 }
 
-// unsafeString is b as a string that must not be kept.
+// unsafeString returns b as a string, which must not be kept.
 func unsafeString(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
-// unsafeBytes is s as bytes that must neither be kept nor written to.
+// unsafeBytes returns s as bytes, which must not be kept or written to.
 func unsafeBytes(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }

@@ -5,7 +5,7 @@ import (
 	"unicode/utf8"
 )
 
-// machine walks through one payload at a time, and has the states of its filter meanwhile.
+// machine walks through one payload at a time and holds the states of its filter.
 type machine struct {
 	f       *Filter
 	data    []byte
@@ -13,28 +13,28 @@ type machine struct {
 	base    []byte // the states that reset copies: those of the filter, or changed
 	scratch []byte // for a string with escapes
 
-	// The rest is for names with dots; see dotted.go.
-	reached bool   // a name with dots may lead to a node
-	dotted  bool   // names with dots count
-	changed []byte // the filter's states, changed by names with dots
-	saved   []byte // parts of changed as they were, a stack
+	// The remaining fields are for dotted names; see dotted.go.
+	reached bool   // a dotted name may lead to a node
+	dotted  bool   // resolve dotted names
+	changed []byte // the filter's states, changed by dotted names
+	saved   []byte // saved parts of changed, a stack
 	hits    []hit  // a stack
 	slots   []int  // the last hit of each node
 }
 
-// These bound the memory that a machine keeps for the next payload: bytes of each kind, and hits.
+// These limit the memory that a machine keeps for the next payload: bytes of each kind, and hits.
 const (
 	keepScratch = 64 << 10
 	keepHits    = 4 << 10
 )
 
-// release gives the machine back.
+// release returns the machine to the pool.
 func (m *machine) release() {
 	m.forget()
 	machines.Put(m)
 }
 
-// forget makes m as good as new, except that it keeps its memory.
+// forget resets m, but keeps its memory.
 func (m *machine) forget() {
 	if cap(m.scratch) > keepScratch {
 		m.scratch = nil
@@ -51,7 +51,7 @@ func (m *machine) forget() {
 	}
 }
 
-// walk goes through a payload. It reports whether that is JSON.
+// walk walks through a payload and reports whether it is JSON.
 func (m *machine) walk(f *Filter, data []byte) bool {
 	m.f, m.data, m.base = f, data, f.init
 	m.state = append(m.state[:0], f.init...)
@@ -65,11 +65,11 @@ func (m *machine) walk(f *Filter, data []byte) bool {
 	return true
 }
 
-// reset sets the states between two indexes to those that a value starts from.
+// reset sets the states between two indexes to the initial ones of a value.
 func (m *machine) reset(from, to int) { copy(m.state[from:to], m.base[from:to]) }
 
-// value takes in the value of a node's field that begins at i, and returns the index after it, or
-// -1 if it is no JSON.
+// value handles the value of a node's field that begins at i, and returns the index after it, or -1
+// for invalid JSON.
 func (m *machine) value(n *node, i, depth int) int {
 	d := m.data
 	if uint(i) >= uint(len(d)) {
@@ -77,7 +77,7 @@ func (m *machine) value(n *node, i, depth int) int {
 	}
 	switch c := d[i]; c {
 	case '{':
-		if len(n.inner) == 0 { // it is asked for as a leaf alone
+		if len(n.inner) == 0 { // only leaf conditions
 			return skip(d, i, depth)
 		}
 		if depth >= mostDepth {
@@ -112,12 +112,12 @@ func (m *machine) value(n *node, i, depth int) int {
 	}
 }
 
-// leaf takes in a value that is neither array nor object.
+// leaf handles a value that is neither array nor object.
 func (m *machine) leaf(n *node, v value) {
 	for i := range n.leaves {
 		l := &n.leaves[i]
 		switch {
-		case l.values == nil: // it has to be absent
+		case l.values == nil: // it must be absent
 			m.state[l.state] = 0
 		case m.state[l.state] == 0 && l.values.match(v):
 			m.state[l.state] = 1
@@ -125,7 +125,7 @@ func (m *machine) leaf(n *node, v value) {
 	}
 }
 
-// array takes in the elements of an array, one of which has to match.
+// array handles the elements of an array, one of which must match.
 func (m *machine) array(n *node, i, depth int) int {
 	d := m.data
 	if i = space(d, i); i < len(d) && d[i] == ']' {
@@ -149,8 +149,7 @@ func (m *machine) array(n *node, i, depth int) int {
 	}
 }
 
-// object takes in the fields of an object, and then whether what is asked for below the node is
-// there.
+// object handles the fields of an object, and then evaluates the conditions below the node.
 func (m *machine) object(n *node, i, depth int) int {
 	d := m.data
 	m.reset(n.below, n.end)
@@ -176,7 +175,7 @@ func (m *machine) object(n *node, i, depth int) int {
 			}
 			i = skip(d, at, depth)
 		} else {
-			m.reset(child.begin, child.end) // of several of a name the last counts
+			m.reset(child.begin, child.end) // the last of several with one name counts
 			i = m.value(child, at, depth)
 		}
 		if i < 0 {
@@ -200,7 +199,7 @@ func (m *machine) object(n *node, i, depth int) int {
 	}
 }
 
-// settle takes an object in that has ended.
+// settle evaluates an object that has ended.
 func (m *machine) settle(n *node) {
 	if m.dotted {
 		m.settlePending(n)
@@ -219,8 +218,7 @@ func (m *machine) settle(n *node) {
 	}
 }
 
-// unescape is what a string with escapes means, which are known to be right. It is valid until the
-// next call.
+// unescape returns the value of a string with valid escapes. It is valid until the next call.
 func (m *machine) unescape(s []byte) []byte {
 	out := m.scratch[:0]
 	for i := 0; i < len(s); {

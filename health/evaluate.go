@@ -5,29 +5,29 @@ import (
 	"time"
 )
 
-// State is how a shard stands. The order is that of severity.
+// State is the state of a shard, in order of severity.
 type State uint8
 
 const (
 	// OK: everything is handled, or is about to be.
 	OK State = iota
-	// Idle: nobody reads it and nobody should: it waits for its parents, or an operator paused it.
+	// Idle: not read, as intended: it waits for its parents, or is paused.
 	Idle
-	// NotKnown: nothing could be found out.
+	// NotKnown: there is no information.
 	NotKnown
-	// Behind: records wait, and it was not observed for long enough to say more.
+	// Behind: records wait, and the observation is too short to say more.
 	Behind
 	// CatchingUp: records wait, and the lag falls.
 	CatchingUp
-	// GoingBack: it was set back on purpose and handles again what it had handled.
+	// GoingBack: it was reset to an earlier position and handles those records again.
 	GoingBack
-	// FallingBehind: records wait, are handled, and the lag does not fall.
+	// FallingBehind: records wait and are handled, but the lag does not fall.
 	FallingBehind
-	// Unread: records may wait, and nobody reads them although somebody should.
+	// Unread: records may wait, and no worker reads them, by mistake.
 	Unread
-	// Stalled: somebody has the shard, records wait, and nothing is done.
+	// Stalled: it has an owner, records wait, and none are handled.
 	Stalled
-	// RetentionNear: records leave the stream before long, or have left it, unhandled.
+	// RetentionNear: unhandled records will expire soon, or have expired.
 	RetentionNear
 )
 
@@ -37,7 +37,7 @@ var states = [...]struct{ label, words string }{
 	Unread: {"unread", "unread"}, Stalled: {"stalled", "stalled"}, RetentionNear: {"retention_near", "near the end of retention"},
 }
 
-// States are all states, by severity.
+// States returns all states, by severity.
 func States() []State {
 	all := make([]State, len(states))
 	for i := range all {
@@ -46,16 +46,16 @@ func States() []State {
 	return all
 }
 
-// String is the state in words, such as "falling behind".
+// String returns the state in words, such as "falling behind".
 func (s State) String() string { return states[min(s, RetentionNear)].words }
 
-// Label is the state as metrics and JSON have it, such as "falling_behind".
+// Label returns the label in metrics and JSON, such as "falling_behind".
 func (s State) Label() string { return states[min(s, RetentionNear)].label }
 
-// MarshalText is Label.
+// MarshalText returns the label.
 func (s State) MarshalText() ([]byte, error) { return []byte(s.Label()), nil }
 
-// UnmarshalText reads a Label.
+// UnmarshalText parses a label.
 func (s *State) UnmarshalText(text []byte) error {
 	for i := range states {
 		if states[i].label == string(text) {
@@ -66,23 +66,24 @@ func (s *State) UnmarshalText(text []byte) error {
 	return fmt.Errorf("health: no state %.40q", text)
 }
 
-// Trouble reports whether somebody should look: the state is FallingBehind or worse.
+// Trouble reports whether the state needs attention: it is FallingBehind or worse.
 func (s State) Trouble() bool { return s >= FallingBehind }
 
-// Options are the bounds in time. Zero fields stand for the defaults.
+// Options are the time limits. Zero fields mean the defaults.
 type Options struct {
-	// Allowed is a lag that is no lag. Defaults to 10 s.
+	// A lag up to Allowed counts as zero. Defaults to 10 s.
 	Allowed time.Duration
-	// Window is for how long a lag must not have fallen to be falling behind. Defaults to 5 min.
+	// Window is how long a lag must not have fallen for the shard to be falling behind. Defaults to
+	// 5 min.
 	Window time.Duration
-	// StallAfter is for how long nothing may be done while records wait. Defaults to 2 min.
+	// StallAfter is how long a shard with waiting records may make no progress. Defaults to 2 min.
 	StallAfter time.Duration
-	// NearRetention is the part of the retention at which a lag is near its end, above 0 and at
+	// NearRetention is the fraction of the retention at which a lag is near its end, above 0 and at
 	// most 1. Defaults to 0.5.
 	NearRetention float64
 }
 
-// Defaults fills what is zero.
+// Defaults returns o with defaults in place of zero fields.
 func (o Options) Defaults() Options {
 	if o.Allowed <= 0 {
 		o.Allowed = 10 * time.Second
@@ -99,34 +100,35 @@ func (o Options) Defaults() Options {
 	return o
 }
 
-// Shard is the judgement on a shard.
+// Shard is the evaluation of a shard.
 type Shard struct {
 	State State
-	// Why is the reason in a few words: what it waits for, the stage, or what holds it.
+	// Why is the reason in a few words: what it waits for, its stage, or what holds its checkpoint.
 	Why string
-	// Since is when the state began, as far as the window and the owner tell; zero when unknown.
+	// Since is when the state began, as far as known from the window and the owner; otherwise zero.
 	Since time.Time
-	// Err is the last error of its owner, "" when all is well.
+	// Err is the last error of its owner, or "".
 	Err string
-	// The lags now, [Unknown] where they are; those of a shard that nobody reads have grown.
+	// ReadLag, HandledLag and SavedLag are the current lags or [Unknown]. They grow while the shard
+	// has no reader.
 	ReadLag, HandledLag, SavedLag time.Duration
-	// Left is how long it takes until records are lost if nothing is handled, [Unknown] when that
-	// is not known; 0 when some are lost already.
+	// Left is the time until records are lost if none are handled, or [Unknown]; 0 if some are lost
+	// already.
 	Left time.Duration
-	// Caught is how long it takes until all is handled when the lag goes on falling as it does;
-	// [Unknown] in other states than CatchingUp.
+	// Caught is the estimated time until all records are handled if the lag keeps falling at the
+	// same rate; [Unknown] in other states than CatchingUp.
 	Caught time.Duration
 }
 
-// Lag is the lag that says what is still to do: of what is handled, else of what is saved, else of
-// what is read; [Unknown] when none is known.
+// Lag returns the lag of the remaining work: the handled lag, otherwise the checkpoint lag,
+// otherwise the read lag; [Unknown] if none is known.
 func (v Shard) Lag() time.Duration {
 	return Observation{ReadLag: v.ReadLag, HandledLag: v.HandledLag, SavedLag: v.SavedLag}.lag()
 }
 
-// Evaluate judges a shard by its observations, oldest first, at a moment that is not before the
-// last of them. Which rule comes first decides: what is lost or about to be, what nobody reads,
-// what was set back, what is done, what stands still, and then whether the lag falls.
+// Evaluate rates a shard by its observations, oldest first, at a time not before the last of them.
+// The rules apply in this order: records lost or near the end of retention, no reader, a reset, all
+// done, no progress, and then whether the lag falls.
 func Evaluate(seen []Observation, now time.Time, o Options) Shard {
 	o = o.Defaults()
 	if len(seen) == 0 {
@@ -165,7 +167,7 @@ func Evaluate(seen []Observation, now time.Time, o Options) Shard {
 		v.State, v.Why = NotKnown, "its lag is not known"
 	case waiting <= o.Allowed:
 	case last.Held != "" && last.HandledLag < 0:
-		// Only the checkpoint is known, which stands still on purpose: its lag says nothing.
+		// Only the checkpoint is known, which is held on purpose: its lag means nothing.
 	case wentBack(seen):
 		v.State, v.Why, v.Since = GoingBack, "it was set back", backSince(seen)
 	case now.Sub(stillSince(seen)) >= o.StallAfter:
@@ -185,7 +187,7 @@ func Evaluate(seen []Observation, now time.Time, o Options) Shard {
 	return v
 }
 
-// trend judges a lag by whether it fell in the later half of the window, in which it was never
+// trend rates a lag by whether it fell in the later half of the window, in which it was never
 // small.
 func (v *Shard) trend(seen []Observation, tip time.Time, o Options) {
 	last := seen[len(seen)-1]
@@ -199,7 +201,7 @@ func (v *Shard) trend(seen []Observation, tip time.Time, o Options) {
 		return
 	}
 	in := last.At.Sub(from.At)
-	// The least of a few, so that a lag that only wobbles is not taken for one that falls.
+	// Use the minimum of a few, so that a fluctuating lag does not count as falling.
 	low := from.lag()
 	for _, then := range seen {
 		if l := then.lag(); l >= 0 && then.At.After(from.At) && then.At.Sub(from.At) <= o.Window/4 {
@@ -222,7 +224,7 @@ func (v *Shard) trend(seen []Observation, tip time.Time, o Options) {
 	}
 }
 
-// before is the latest observation with a known lag that is not after a moment.
+// before returns the latest observation with a known lag not after a time.
 func before(seen []Observation, moment time.Time) (Observation, bool) {
 	for i := len(seen) - 1; i >= 0; i-- {
 		if s := seen[i]; !s.At.After(moment) && s.lag() >= 0 {
@@ -232,7 +234,7 @@ func before(seen []Observation, moment time.Time) (Observation, bool) {
 	return Observation{}, false
 }
 
-// tipSince is when a lag that is allowed was last seen, zero if never.
+// tipSince returns when an allowed lag was last seen, zero if never.
 func tipSince(seen []Observation, allowed time.Duration) time.Time {
 	for i := len(seen) - 1; i >= 0; i-- {
 		if l := seen[i].lag(); l >= 0 && l <= allowed {
@@ -242,7 +244,7 @@ func tipSince(seen []Observation, allowed time.Duration) time.Time {
 	return time.Time{}
 }
 
-// stillSince is since when the position is where it is and there was something to do.
+// stillSince returns the time since which the position has not moved although records waited.
 func stillSince(seen []Observation) time.Time {
 	last := seen[len(seen)-1]
 	since := last.At
@@ -255,7 +257,7 @@ func stillSince(seen []Observation) time.Time {
 	return since
 }
 
-// ownerless is since when nobody was seen to have the shard. One look says nothing of that.
+// ownerless returns the time since which no owner was seen. A single observation is not enough.
 func ownerless(seen []Observation) time.Time {
 	if len(seen) == 1 {
 		return time.Time{}
@@ -267,11 +269,11 @@ func ownerless(seen []Observation) time.Time {
 	return since
 }
 
-// wentBack reports whether the checkpoint was further on before.
+// wentBack reports whether the checkpoint was further ahead before.
 func wentBack(seen []Observation) bool { return !backSince(seen).IsZero() }
 
-// backSince is when the checkpoint was first seen at an earlier place than before and has not
-// reached again where it was; zero when it did not go back.
+// backSince returns when the checkpoint was first seen behind an earlier place that it has not
+// reached again; zero if it did not go back.
 func backSince(seen []Observation) time.Time {
 	var since time.Time
 	most := seen[0].Saved
@@ -292,7 +294,7 @@ func join(a, b string) string {
 	return a + "; " + b
 }
 
-// rough is a time for people: two units at most.
+// rough formats a duration for people, with at most two units.
 func rough(d time.Duration) string {
 	switch {
 	case d < time.Minute:

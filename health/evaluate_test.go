@@ -19,8 +19,8 @@ func at(seq string) shard.Position {
 	return p
 }
 
-// each makes an observation each 30 s up to now, five minutes of them, of a shard that a worker
-// has and that waits for nothing.
+// each returns an observation every 30 s up to now, over five minutes, of a shard with an owner and
+// without a wait. change modifies them.
 func each(change func(i int, o *health.Observation)) []health.Observation {
 	var all []health.Observation
 	for i := range 11 {
@@ -204,7 +204,7 @@ func TestAnApplicationIsAsBadAsItsWorstShard(t *testing.T) {
 		if got.Sentence != sentence {
 			t.Errorf("%s\nwant %s", got.Sentence, sentence)
 		}
-		for i := range all { // whatever their order
+		for i := range all { // in any order
 			all = append(all[1:], all[0])
 			if other := health.Sum(all); other.Sentence != got.Sentence {
 				t.Errorf("turned by %d: %s", i+1, other.Sentence)
@@ -227,8 +227,8 @@ func TestEveryStateHasItsWords(t *testing.T) {
 	}
 }
 
-// Whatever is observed is judged without a panic, and nothing that gets worse makes the judgement
-// better: a shard that expired, or whose retention shrinks, is never judged milder.
+// Evaluate never panics, and a worse observation never gets a better state: an expired shard, or
+// one with a shorter retention, is never rated milder.
 func FuzzEvaluate(f *testing.F) {
 	f.Add(int64(1), int64(60), int64(86400), uint8(3), uint8(0), false)
 	f.Add(int64(-1), int64(-9223372036854775808), int64(9223372036854775807), uint8(255), uint8(9), true)

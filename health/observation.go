@@ -6,67 +6,66 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// Unknown is a lag that nobody could find out.
+// Unknown is a lag that is not known.
 const Unknown time.Duration = -1
 
-// Wait is why nobody reads a shard.
+// Wait is the reason why a shard has no reader.
 type Wait uint8
 
 const (
-	// NoWait: it is read, or nothing is known of a reason.
+	// NoWait: it has a reader, or the reason is not known.
 	NoWait Wait = iota
-	// ForParents: its parents are not read to their ends yet. Their troubles are told of them.
+	// ForParents: its parents are not finished yet. Problems are reported for the parents.
 	ForParents
 	// Paused: an operator has paused the application or the stream.
 	Paused
-	// NoRoom: no worker may hold more shards.
+	// NoRoom: all workers are at their limit.
 	NoRoom
-	// NoWorker: no worker lives.
+	// NoWorker: no worker is alive.
 	NoWorker
-	// Unassigned: workers live, and none has got it yet.
+	// Unassigned: workers are alive, but it has no owner yet.
 	Unassigned
-	// OwnerSilent: the worker that has it does not beat any more. The observation's Owner is then
-	// "".
+	// OwnerSilent: its owner sends no heartbeats any more. The observation's Owner is then "".
 	OwnerSilent
-	// NoReader: workers live, and none of them reads the shard's stream.
+	// NoReader: workers are alive, but none of them reads the shard's stream.
 	NoReader
 )
 
-// String is the reason in words, "" for NoWait.
+// String returns the reason in words, "" for NoWait.
 func (w Wait) String() string {
 	return [...]string{"", "waits for its parents", "paused", "no worker has room", "no worker lives", "given to nobody yet", "its worker is silent", "no live worker reads its stream"}[min(w, NoReader)]
 }
 
-// Observation is what was seen of a shard at one moment. Zero fields say that nothing is known,
-// but for the lags, of which that is [Unknown].
+// Observation is what was observed of a shard at one moment. Zero fields are unknown, except for
+// the lags, where unknown is [Unknown].
 type Observation struct {
 	At time.Time
-	// Handled is where handling stands, Saved the checkpoint. From the outside only Saved is known,
-	// and Handled is then left at its zero.
+	// Handled is the handled position, Saved the checkpoint. Outside of the worker only Saved is
+	// known, and Handled is zero.
 	Handled, Saved shard.Position
-	// ReadLag, HandledLag and SavedLag are 0 when nothing waits.
+	// ReadLag, HandledLag and SavedLag are 0 if no records wait.
 	ReadLag, HandledLag, SavedLag time.Duration
-	// Owner is the worker that holds the shard, "" when nobody does.
+	// Owner is the worker that holds the shard, "" if there is none.
 	Owner string
-	Wait  Wait // why nobody does
-	// Stage is what the owner is at, in words such as "in the handler", since Since; Attempts are
-	// its failures in a row and Err the last of them. Complains says that the owner itself finds
-	// that it gets nowhere, since Since.
+	Wait  Wait // why it has no owner
+	// Stage is the owner's activity, in words such as "in the handler", since Since. Attempts is
+	// its number of consecutive failures and Err the last of them. Complains is set if the owner
+	// itself reports no progress, since Since.
 	Stage     string
 	Since     time.Time
 	Attempts  int
 	Err       string
 	Complains bool
-	// Held is why the checkpoint stands still although records are handled, such as "an open
-	// window", "" when nothing holds it.
+	// Held is the reason why the checkpoint is held although records are handled, such as "an open
+	// window", or "".
 	Held string
-	// Retention is for how long the stream keeps records, 0 when that is not known.
+	// Retention is the retention of the stream, 0 if unknown.
 	Retention time.Duration
-	// Expired says that records after the checkpoint have left the stream, or may have.
+	// Expired reports that records after the checkpoint have left the stream, or may have.
 	Expired bool
 }
 
-// progress is the furthest position that is known.
+// progress returns the furthest known position.
 func (o Observation) progress() shard.Position {
 	if o.Handled.Compare(o.Saved) > 0 {
 		return o.Handled
@@ -74,7 +73,7 @@ func (o Observation) progress() shard.Position {
 	return o.Saved
 }
 
-// lag is the one that says what is still to do: of what is handled, else saved, else read.
+// lag returns the lag of the remaining work: handled, else saved, else read.
 func (o Observation) lag() time.Duration {
 	switch {
 	case o.HandledLag >= 0:
@@ -85,8 +84,8 @@ func (o Observation) lag() time.Duration {
 	return max(o.ReadLag, Unknown)
 }
 
-// grown is a lag of an observation at a later moment, if nothing was done since: what waits gets
-// older. A lag of 0 stays; what came since is not known.
+// grown returns a lag at a later moment without progress in between: waiting records get older. A
+// lag of 0 stays, because newer records are not known.
 func grown(lag time.Duration, since time.Duration) time.Duration {
 	if lag <= 0 || since <= 0 {
 		return max(lag, Unknown)
@@ -99,19 +98,19 @@ func grown(lag time.Duration, since time.Duration) time.Duration {
 
 const maxLag = 1<<63 - 1
 
-// Window keeps the latest observations of a shard, oldest first. It is not safe for concurrent use.
+// Window holds the latest observations of a shard, oldest first. It is not safe for concurrent use.
 type Window struct{ kept []Observation }
 
-// Add keeps an observation, and forgets those that are older than the span before it and those
-// beyond what [Options.Window] needs. One that is not newer than the last is ignored. So that a
-// window spans its time at any rate of observations, those that come close after the last replace
-// it.
+// Add adds an observation, and drops those older than span before it and those beyond what
+// [Options.Window] needs. An observation that is not newer than the last is ignored. An observation
+// shortly after the last one replaces it, so that a window covers its time at any rate of
+// observations.
 func (w *Window) Add(o Observation, span time.Duration) {
 	n := len(w.kept)
 	if n > 0 && !o.At.After(w.kept[n-1].At) {
 		return
 	}
-	// The first of an owner stays: since when there is one, or none, is told by it.
+	// Keep the first observation of each owner: it shows when that owner began.
 	if n > 1 && w.kept[n-1].Owner == w.kept[n-2].Owner && o.At.Sub(w.kept[n-2].At) < span/windowParts {
 		w.kept[n-1] = o
 	} else {
@@ -124,7 +123,7 @@ func (w *Window) Add(o Observation, span time.Duration) {
 	w.kept = append(w.kept[:0], w.kept[old:]...)
 }
 
-// All are the observations, oldest first. The slice is the window's own until Add is called again.
+// All returns the observations, oldest first. The slice is valid until the next Add.
 func (w *Window) All() []Observation { return w.kept }
 
 const windowParts = 10

@@ -10,28 +10,28 @@ import (
 	"unicode/utf8"
 )
 
-// Named is the judgement on a shard, with its name.
+// Named is the evaluation of a shard, with its name.
 type Named struct {
 	Stream, Name string
 	Shard
 }
 
-// Application is the judgement on an application: as bad as its worst shard.
+// Application is the evaluation of an application: as bad as its worst shard.
 type Application struct {
 	State State
-	// Sentence says it all in one: the state, the worst shard and why, and how many others are in
-	// trouble.
+	// Sentence states the result: the state, the worst shard with its reason, and the number of
+	// others in trouble.
 	Sentence string
 	// Worst is the worst shard, nil without shards.
 	Worst *Named
-	// Lag is the largest that is known, [Unknown] when none is.
+	// Lag is the largest known lag, or [Unknown].
 	Lag time.Duration
-	// Count is how many shards are in which state, by [State].
+	// Count is the number of shards in each state, by [State].
 	Count [len(states)]int
 }
 
-// Sum judges an application by its shards. Worse states come first, then larger lags, then names,
-// and so Worst does not depend on the order of all.
+// Sum evaluates an application by its shards. Worse states come first, then larger lags, then
+// names, so Worst does not depend on the order of the arguments.
 func Sum(all []Named) Application {
 	a := Application{Lag: Unknown}
 	if len(all) == 0 {
@@ -48,7 +48,7 @@ func Sum(all []Named) Application {
 	return a
 }
 
-// Compare puts the worse first: by state, then lag, then name.
+// Compare orders the worse shard first: by state, then lag, then name.
 func Compare(a, b Named) int {
 	return cmp.Or(cmp.Compare(b.State, a.State), cmp.Compare(b.Lag(), a.Lag()), strings.Compare(a.Stream, b.Stream), strings.Compare(a.Name, b.Name))
 }
@@ -91,7 +91,7 @@ func (a *Application) sentence(shards int) string {
 	return b.String()
 }
 
-// clean cuts a text from outside to what fits a line.
+// clean truncates an external text to one line.
 func clean(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if r == utf8.RuneError || !unicode.IsPrint(r) {
@@ -105,5 +105,5 @@ func clean(text string) string {
 	return text
 }
 
-// mostErr is how many characters of an error a sentence has.
+// mostErr limits the characters of an error in a sentence.
 const mostErr = 200

@@ -29,9 +29,9 @@ func unhex(tb testing.TB, parts string) []byte {
 	return out
 }
 
-// item is one value of an answer: maps as map[string]any, the rest plain.
-// It is a second reader, written for these tests, that shares nothing with the
-// server's own and knows only what the server may send.
+// item decodes one value of an answer: maps as map[string]any, the rest as plain values. It is a
+// second reader for these tests. It shares no code with the server's own, and supports only what
+// the server may send.
 func item(tb testing.TB, in []byte) (value any, rest []byte) {
 	tb.Helper()
 	first := in[0]
@@ -135,8 +135,8 @@ func cborConversation(t *testing.T, s *kinesistest.Server) {
 		t.Fatalf("PutRecord: %d %v", status, put)
 	}
 
-	// The same with indefinite lengths everywhere, the key in two pieces and the
-	// blob in three, one of them empty; and with a member nobody knows.
+	// The same with indefinite lengths everywhere, the key in two pieces and the blob in three, one
+	// of them empty, and with an unknown field.
 	status, many := cbor(t, s, "PutRecords", unhex(t, `
 		bf 6a 'StreamName' 61 's' 63 'New' a1 01 82 f7 fb 3ff0000000000000
 		67 'Records' 9f
@@ -181,7 +181,7 @@ func cborConversation(t *testing.T, s *kinesistest.Server) {
 		if got["PartitionKey"] != want[i].key || !bytes.Equal(got["Data"].([]byte), want[i].data) {
 			t.Errorf("record %d: %v", i, got)
 		}
-		// Tag 1 and an integer of milliseconds; the stream's first millisecond is over.
+		// Tag 1 and an integer of milliseconds; the stream's first millisecond has passed.
 		if at, tagged := got["ApproximateArrivalTimestamp"].([2]any); !tagged || at[0] != uint64(1) || at[1].(int64)-now > 1 || at[1].(int64) < now {
 			t.Errorf("record %d arrived at %v, it is %d", i, got["ApproximateArrivalTimestamp"], now)
 		}
@@ -226,8 +226,8 @@ func TestBadCBOR(t *testing.T) {
 		"a tower of tags on another member":  "a1 61 'x'" + strings.Repeat("c1", 100_000) + "00",
 		"deep nesting of maps in the filter": "a1 6b 'ShardFilter'" + strings.Repeat("a1 61 'x'", 50_000) + "00",
 	} {
-		// Each operation has other members; the body must be refused by all that
-		// know the member, and by none with anything but an error in CBOR.
+		// Operations have different fields. Every operation with the field must refuse the body,
+		// and all errors must be CBOR.
 		for _, action := range []string{"PutRecord", "PutRecords", "ListShards", "GetShardIterator", "DescribeStreamSummary"} {
 			status, answer := cbor(t, s, action, unhex(t, body))
 			if status < 400 || status >= 500 || answer["__type"] == "" {

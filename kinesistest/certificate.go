@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// certificate is the server's own, signed by itself.
+// certificate is the server's self-signed certificate.
 type certificate struct {
 	pair tls.Certificate
 	pool *x509.CertPool
@@ -34,7 +34,7 @@ func newCertificate(names []string) (*certificate, error) {
 	template := &x509.Certificate{
 		SerialNumber: serial,
 		Subject:      pkix.Name{CommonName: "kinesistest"},
-		NotBefore:    now.Add(-time.Hour), // for a client whose clock is a little behind
+		NotBefore:    now.Add(-time.Hour), // for a client whose clock is slightly behind
 		NotAfter:     now.AddDate(1, 0, 0),
 		KeyUsage:     x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
 		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
@@ -66,8 +66,7 @@ func newCertificate(names []string) (*certificate, error) {
 	}, nil
 }
 
-// CACert returns a pool with the certificate that clients have to trust, or nil
-// without TLS.
+// CACert returns a pool with the certificate that clients must trust, or nil without TLS.
 func (s *Server) CACert() *x509.CertPool {
 	if s.cert == nil {
 		return nil
@@ -75,8 +74,8 @@ func (s *Server) CACert() *x509.CertPool {
 	return s.cert.pool.Clone()
 }
 
-// CACertPEM returns that certificate in PEM, for a file that other programs are
-// told to trust, or nil without TLS.
+// CACertPEM returns that certificate in PEM, for a file that other programs trust, or nil without
+// TLS.
 func (s *Server) CACertPEM() []byte {
 	if s.cert == nil {
 		return nil

@@ -13,10 +13,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 )
 
-// Transport returns a new transport that reaches the server: it trusts its
-// certificate, and dials the network in memory if the server is there. It
-// speaks HTTP/1.1, and HTTP/2 where TLS negotiates it; set its Protocols for
-// anything else. Close closes its idle connections.
+// Transport returns a new transport for the server: it trusts the server's certificate, and dials
+// the network in memory if the server uses it. It speaks HTTP/1.1, and HTTP/2 if TLS negotiates it;
+// set its Protocols for anything else. Close closes its idle connections.
 func (s *Server) Transport() *http.Transport {
 	t := &http.Transport{
 		MaxIdleConnsPerHost: 1024, // a client with many shards keeps its connections
@@ -37,13 +36,12 @@ func (s *Server) Transport() *http.Transport {
 	return t
 }
 
-// HTTPClient returns a new HTTP client that reaches the server. All of them,
-// and those that [Server.Client] returns, share their connections.
+// HTTPClient returns a new HTTP client for the server. All of them, and those that [Server.Client]
+// returns, share their connections.
 func (s *Server) HTTPClient() *http.Client { return &http.Client{Transport: s.shared} }
 
-// Client returns a new Kinesis client of the AWS SDK that reaches the server,
-// with its region and with credentials that mean nothing. Options are applied
-// after these settings.
+// Client returns a new Kinesis client of the AWS SDK for the server, with its region and dummy
+// credentials. Options are applied after these settings.
 func (s *Server) Client(opts ...func(*kinesis.Options)) *kinesis.Client {
 	return kinesis.New(kinesis.Options{
 		Region:       s.cfg.Region,
@@ -57,14 +55,13 @@ func (s *Server) Client(opts ...func(*kinesis.Options)) *kinesis.Client {
 
 // wholeBody sends each request body as one buffer.
 //
-// The SDK closes a body as soon as the answer's head is there. A server in the
-// same process answers before the transport is done with a streamed body, takes
-// the close for a failed write and drops the connection in mid-answer.
+// The SDK closes a body as soon as it has the head of the answer. A server in the same process
+// answers before the transport has finished a streamed body. The transport then treats the close as
+// a failed write and drops the connection in the middle of the answer.
 //
-// An event stream over HTTP/1.1 has its call cancelled before it is closed.
-// Otherwise, from Go 1.27 on, the transport reads on for 50 ms to keep the
-// connection, which waits for the read that is under way: in a bubble time
-// stands still meanwhile.
+// For an event stream over HTTP/1.1 it cancels the call before it closes the body. Otherwise, from
+// Go 1.27 on, the transport keeps reading for 50 ms to reuse the connection, and waits for the read
+// in progress. In a bubble time does not advance meanwhile.
 type wholeBody struct{ *http.Transport }
 
 func (t wholeBody) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -83,7 +80,7 @@ func (t wholeBody) RoundTrip(r *http.Request) (*http.Response, error) {
 
 type subscriptionBody struct {
 	io.ReadCloser
-	first  bool // end the call before
+	first  bool // cancels the call first
 	cancel context.CancelFunc
 }
 
@@ -91,7 +88,7 @@ func (b *subscriptionBody) Close() error {
 	defer b.cancel()
 	if b.first {
 		b.cancel()
-		_, _ = io.Copy(io.Discard, b.ReadCloser) // to the error that comes of it
+		_, _ = io.Copy(io.Discard, b.ReadCloser) // until the resulting error
 	}
 	return b.ReadCloser.Close()
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/weir-go/weir/kinesistest/internal/engine"
 )
 
-// How the service words the constraints of members.
+// The service's texts for constraints of fields.
 const (
 	notNull  = "Member must not be null"
 	nameForm = "Member must satisfy regular expression pattern: [a-zA-Z0-9_.-]+"
@@ -26,7 +26,8 @@ const (
 	account  = "000000000000"
 )
 
-// faults is the text of a ValidationException: value, member and constraint of each, in turn.
+// faults returns the text of a ValidationException: value, field and constraint of each fault, in
+// turn.
 func faults(parts ...string) string {
 	var all []string
 	for p := range slices.Chunk(parts, 3) {
@@ -41,7 +42,7 @@ func faults(parts ...string) string {
 	return fmt.Sprintf("%d validation errors detected: %s", len(all), strings.Join(all, "; "))
 }
 
-// sameFaults compares two texts of a ValidationException: the service names faults in any order.
+// sameFaults compares two texts of a ValidationException: the service lists faults in any order.
 func sameFaults(a, b string) bool {
 	head, as, _ := strings.Cut(a, ": ")
 	other, bs, _ := strings.Cut(b, ": ")
@@ -53,7 +54,7 @@ func sameFaults(a, b string) bool {
 
 type errorCase struct {
 	action, body string
-	code, text   string // an empty text is one that is not known of the service
+	code, text   string // an empty text is unknown
 }
 
 const (
@@ -65,11 +66,11 @@ const (
 	mistyped        = "SerializationException"
 )
 
-// noStream is what every operation on a stream says of one that is not there.
+// noStream is the text of every operation for a missing stream.
 const noStream = "Stream none under account " + account + " not found."
 
 // errorCases are wrong calls of each operation: on "s", which has 3 shards; "od", which is
-// on-demand; "busy", which is UPDATING; and "none", which is not there. Texts were recorded from
+// on-demand; "busy", which is UPDATING; and "none", which does not exist. Texts were recorded from
 // the service by others, or follow the model of its API.
 func errorCases(n map[string]string) []errorCase {
 	long := strings.Repeat("a", 129)
@@ -349,7 +350,7 @@ func errorCases(n map[string]string) []errorCase {
 }
 
 // TestEveryOperationsErrors makes every call of errorCases on one server, which none of them may
-// change, and wants some of each operation.
+// change, and requires some of each operation.
 func TestEveryOperationsErrors(t *testing.T) {
 	s, c := start(t, kinesistest.Config{InMemory: true, NoLimits: true, ShardLimit: 50})
 	n := map[string]string{
@@ -393,7 +394,7 @@ func TestEveryOperationsErrors(t *testing.T) {
 			Type    string `json:"__type"`
 			Message string // or message
 		}
-		_ = json.Unmarshal(answer, &got) // what it is not has no type
+		_ = json.Unmarshal(answer, &got) // other bodies have no type
 		call := tc.action + " " + tc.body[:min(len(tc.body), 200)]
 		switch same := got.Message == tc.text || tc.code == unfit && sameFaults(got.Message, tc.text); {
 		case status != 400 || got.Type != tc.code:
@@ -411,7 +412,7 @@ func TestEveryOperationsErrors(t *testing.T) {
 	}
 }
 
-// hexNumber is a sequence number of hexadecimal digits.
+// hexNumber returns a sequence number of hexadecimal digits.
 func hexNumber(tb testing.TB, hex string) string {
 	tb.Helper()
 	n, good := new(big.Int).SetString(hex, 16)
@@ -421,8 +422,8 @@ func hexNumber(tb testing.TB, hex string) string {
 	return n.String()
 }
 
-// Numbers of layouts that the service had before, and those of shards that are closed or that it
-// does not know, may be ordered after.
+// Numbers of earlier formats of the service, and those of closed or unknown shards, are accepted
+// for ordering.
 func TestSequenceNumbersForOrderingThatAreTaken(t *testing.T) {
 	s, _ := start(t)
 	s.CreateStream("s", 3)
@@ -453,7 +454,8 @@ func TestShortShardIDs(t *testing.T) {
 	}
 }
 
-// An iterator has the size and the beginning of the service's, which grows with the stream's name.
+// An iterator has the size and the beginning of the service's, which grows with the length of the
+// stream's name.
 func TestIteratorsLookLikeTheServices(t *testing.T) {
 	s, c := start(t)
 	for _, n := range []int{1, 13, 14, 29, 30, 128} {

@@ -81,7 +81,7 @@ func ExampleServer_Control() {
 	// throttled: false
 }
 
-// A consumer of fan-out whose stream fails after the first event.
+// The stream of a fan-out consumer fails after the first event.
 func ExampleSubscriptionFault() {
 	s, err := kinesistest.Start(kinesistest.Config{InMemory: true})
 	if err != nil {
@@ -118,7 +118,7 @@ func ExampleSubscriptionFault() {
 	// KMSDisabledException: the key was switched off
 }
 
-// A day passes in no time: the record expires.
+// In a bubble a day takes no time: the record expires.
 func TestExampleOfABubble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := kinesistest.NewServer(t, kinesistest.Config{InMemory: true})

@@ -2,5 +2,5 @@ package kinesistest
 
 import "net/http"
 
-// Whole is what the clients of a server make of a transport.
+// Whole wraps a transport like the clients of a server.
 func Whole(t *http.Transport) http.RoundTripper { return wholeBody{t} }

@@ -16,12 +16,12 @@ import (
 	"github.com/weir-go/weir/kinesistest"
 )
 
-// follower reads a whole stream as a consumer would: a child after all of its
-// parents, found only through ChildShards.
+// follower reads a whole stream like a consumer: a child after all of its parents, found only
+// through ChildShards.
 type follower struct {
 	r       reader
 	mu      sync.Mutex
-	parents map[string]map[string]bool // of a shard that waits: those that are not done
+	parents map[string]map[string]bool // unfinished parents of a waiting shard
 	begun   map[string]bool
 	perKey  map[string][]int
 	wg      sync.WaitGroup

@@ -17,8 +17,8 @@ import (
 	"github.com/weir-go/weir/kinesistest"
 )
 
-// seeds are bodies of every operation; $I stands for a good iterator, $T for the
-// token of a listing, $N for a sequence number and $C for the ARN of a consumer.
+// seeds are bodies of every operation; $I stands for a valid iterator, $T for the token of a
+// listing, $N for a sequence number and $C for the ARN of a consumer.
 var seeds = map[string]string{
 	"AddTagsToStream":                        `{"StreamName":"s","Tags":{"a":"1"}}`,
 	"CreateChannel":                          `{}`,
@@ -63,8 +63,7 @@ var seeds = map[string]string{
 	"UpdateStreamWarmThroughput":             `{"StreamName":"s","WarmThroughputMiBps":5}`,
 }
 
-// TestSeedsAreUnderstood keeps the seeds from rotting: no body may be refused
-// for what it looks like.
+// TestSeedsAreUnderstood keeps the seeds up to date: no body may be refused because of its form.
 func TestSeedsAreUnderstood(t *testing.T) {
 	for action, body := range seeds {
 		s, fill := fuzzServer(t)
@@ -77,7 +76,7 @@ func TestSeedsAreUnderstood(t *testing.T) {
 	}
 }
 
-// fuzzServer returns a server with a stream, and what fills a seed in.
+// fuzzServer returns a server with a stream, and a function that fills in a seed.
 func fuzzServer(tb testing.TB) (*kinesistest.Server, func(string) string) {
 	tb.Helper()
 	s, c := start(tb, kinesistest.Config{InMemory: true, NoLimits: true, MaxBytes: 1 << 20, ShardLimit: 200, SubscriptionLife: time.Millisecond})
@@ -93,8 +92,8 @@ func fuzzServer(tb testing.TB) (*kinesistest.Server, func(string) string) {
 	return s, strings.NewReplacer("$I", *it, "$T", token.NextToken, "$N", n, "$C", arn).Replace
 }
 
-// FuzzHandler throws requests at the handler: none may make it panic, and each
-// must be answered with JSON or CBOR that can be read.
+// FuzzHandler sends requests to the handler: none may cause a panic, and each must get a readable
+// JSON or CBOR answer.
 func FuzzHandler(f *testing.F) {
 	for action, body := range seeds {
 		f.Add(action, false, []byte(body))

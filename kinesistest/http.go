@@ -23,23 +23,22 @@ import (
 	"github.com/weir-go/weir/kinesistest/internal/engine"
 )
 
-// maxBody bounds a request: 10 MiB of data in base64, five hundred keys in
-// escapes, and room to spare.
+// maxBody limits a request: 10 MiB of data in base64, five hundred escaped keys, and a margin.
 const maxBody = 20 << 20
 
 const targetService = "Kinesis_20131202"
 
-// exchange is one HTTP request and what is known of it so far.
+// exchange is one HTTP request and its state.
 type exchange struct {
 	w      http.ResponseWriter
 	r      *http.Request
 	format codec.Format
 	shape  shape         // of an error
-	action string        // empty if the request names none of Kinesis
-	body   *bytes.Buffer // nil when it was released
+	action string        // empty if the request has no Kinesis operation
+	body   *bytes.Buffer // nil after release
 }
 
-// release gives the body back, which nothing may refer to any more.
+// release returns the body to the pool. No reference to it may remain.
 func (x *exchange) release() {
 	if x.body != nil {
 		bodies.Put(x.body)
@@ -47,8 +46,8 @@ func (x *exchange) release() {
 	}
 }
 
-// ServeHTTP answers one request. It may be mounted in another server, but then
-// Close does not reach that server's connections.
+// ServeHTTP answers one request. The Server may be mounted in another server, but then Close does
+// not reach that server's connections.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	if s.closed {
@@ -68,8 +67,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// route finds out what a request is, in the order of the service, and has the call answered. The
-// error is what to answer instead. Names and paths come first, which are this server's own matter.
+// route determines the kind of a request, in the order of the service, and answers the call. The
+// error is the answer instead. Host names and paths come first, because only this server checks
+// them.
 func (s *Server) route(x *exchange) *Error {
 	r := x.r
 	if !s.knows(r.Host) {
@@ -121,11 +121,11 @@ func (s *Server) route(x *exchange) *Error {
 	return s.call(x, body)
 }
 
-// bodies are buffers for requests. Nothing that outlives a call refers to one.
+// bodies are buffers for requests. No data that outlives a call may refer to one.
 var bodies = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
-// readBody reads all of the body, also where the answer does not need it: a
-// client that still writes might not see an answer.
+// readBody reads the complete body, even if the answer does not need it: a client that is still
+// writing might not see an answer.
 func readBody(x *exchange) *Error {
 	body := bodies.Get().(*bytes.Buffer)
 	body.Reset()
@@ -137,14 +137,14 @@ func readBody(x *exchange) *Error {
 		if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
 			return &Error{"RequestEntityTooLargeException", fmt.Sprintf("A request has at most %d bytes.", maxBody), 413}
 		}
-		panic(http.ErrAbortHandler) // the client went away in the middle of its request
+		panic(http.ErrAbortHandler) // the client disconnected in the middle of its request
 	}
 	x.body = body
 	return nil
 }
 
-// call decodes, controls and carries out one call, and answers it. Nothing that
-// it keeps refers to the body.
+// call decodes, controls, carries out and answers one call. No data that it keeps refers to the
+// body.
 func (s *Server) call(x *exchange, body []byte) *Error {
 	action := x.action
 	req, known := engine.NewRequest(action)
@@ -219,7 +219,7 @@ func decode(f codec.Format, body []byte, req engine.Request) error {
 	return d.End()
 }
 
-// syntax tells what is wrong with a body of which nothing else is known.
+// syntax returns the syntax error of a body of an unknown operation.
 func syntax(f codec.Format, body []byte) error {
 	d := codec.NewDecoder(f, body)
 	if err := d.Map(func([]byte) error { return d.Skip() }); err != nil {
@@ -228,10 +228,10 @@ func syntax(f codec.Format, body []byte) error {
 	return d.End()
 }
 
-// answers are buffers for answers, which grow to 10 MiB and more.
+// answers are buffers for answers, which may exceed 10 MiB.
 var answers = sync.Pool{New: func() any { return new([]byte) }}
 
-// answer carries a call out and sends the answer.
+// answer carries out a call and sends the answer.
 func (s *Server) answer(x *exchange, req engine.Request, about engine.Target, fault *Fault) *Error {
 	inject := engine.Inject{EmptyPage: fault.EmptyPage}
 	if fault.PartialFailure != nil {
@@ -241,7 +241,7 @@ func (s *Server) answer(x *exchange, req engine.Request, about engine.Target, fa
 		}
 	}
 	buf := answers.Get().(*[]byte)
-	// over HTTP/2, a frame of a stream that was reset may still be on its way
+	// Over HTTP/2, a frame of a reset stream may still be in flight.
 	if x.r.ProtoMajor == 1 {
 		defer answers.Put(buf)
 	}
@@ -260,16 +260,16 @@ func (s *Server) answer(x *exchange, req engine.Request, about engine.Target, fa
 	h.Set("Content-Type", x.format.ContentType())
 	h.Set("Content-Length", strconv.Itoa(len(body)))
 	if n := fault.CutAfter; n != 0 && n < len(body) {
-		_, _ = x.w.Write(body[:max(0, n)]) // the client may have gone, and will be cut off anyway
+		// the client may have disconnected; the connection is cut anyway
+		_, _ = x.w.Write(body[:max(0, n)])
 		_ = http.NewResponseController(x.w).Flush()
 		panic(http.ErrAbortHandler)
 	}
-	_, _ = x.w.Write(body) // there is nobody to tell about a client that went away
+	_, _ = x.w.Write(body) // the client may have disconnected
 	return nil
 }
 
-// carriedOut does what a fault wants once a call was carried out, and returns
-// the error that is to be answered, if there is one.
+// carriedOut applies a fault after a call was carried out, and returns the error to answer, if any.
 func (s *Server) carriedOut(x *exchange, fault *Fault, err error) *Error {
 	if fault.After != nil {
 		fault.After()
@@ -283,7 +283,7 @@ func (s *Server) carriedOut(x *exchange, fault *Fault, err error) *Error {
 	return s.errorOf(x, err)
 }
 
-// errorOf is an error of the engine as it is answered.
+// errorOf converts an error of the engine.
 func (s *Server) errorOf(x *exchange, err error) *Error {
 	e := (*engine.Error)(nil)
 	if !errors.As(err, &e) {
@@ -297,7 +297,7 @@ func (s *Server) debug(x *exchange, status int, code string) {
 	s.cfg.Logger.Debug("kinesistest: call", "action", x.action, "format", x.format, "status", status, "code", code)
 }
 
-// allowedHosts are the names a server goes by besides loopback ones.
+// allowedHosts returns the names of the server, besides loopback ones.
 func allowedHosts(cfg Config) map[string]bool {
 	hosts := map[string]bool{memoryHost: cfg.InMemory}
 	if host, _, err := net.SplitHostPort(cfg.Addr); err == nil && host != "" {
@@ -309,7 +309,7 @@ func allowedHosts(cfg Config) map[string]bool {
 	return hosts
 }
 
-// everywhere reports whether an address to listen on is that of all interfaces.
+// everywhere reports whether a listening address covers all interfaces.
 func everywhere(addr net.Addr) bool {
 	tcp, ok := addr.(*net.TCPAddr)
 	return ok && tcp.IP.IsUnspecified()
@@ -329,8 +329,7 @@ func (s *Server) knows(hostport string) bool {
 	return err == nil && (ip.IsLoopback() || s.anywhere)
 }
 
-// requestIDs makes the ids of requests: the same random start for all of one
-// server, then a counter.
+// requestIDs creates IDs of requests: the same random prefix for one server, then a counter.
 type requestIDs struct {
 	prefix string
 	seed   [64]byte // of the second ID, which has 72 bytes in base64

@@ -44,7 +44,7 @@ func TestRequestsThatAreRefused(t *testing.T) {
 		body   []byte
 		change func(*http.Request)
 		status int
-		code   string // empty for a good answer
+		code   string // empty for a successful answer
 	}{
 		{"a good one", "ListStreams", body, nil, 200, ""},
 		{"without a body", "ListStreams", nil, nil, 400, "SerializationException"},
@@ -120,7 +120,7 @@ func TestRequestsThatAreRefused(t *testing.T) {
 	}
 }
 
-// What the service says before it knows what a request is. The shapes and texts are its own.
+// The service's answers before it has identified a request. The forms and texts are its own.
 func TestRequestsThatAreNoCalls(t *testing.T) {
 	s, _ := start(t, kinesistest.Config{NoLimits: true})
 	const denied = "<AccessDeniedException>\n  <Message>Unable to determine service/operation name to be authorized</Message>\n</AccessDeniedException>\n"
@@ -203,7 +203,7 @@ func TestSignaturesThatAreNotWhole(t *testing.T) {
 	}
 }
 
-// Somebody who calls weir local reads this, and may not know of kinesistest.
+// A user of weir local reads this text, and may not know kinesistest.
 func TestAnOperationThatIsNotServedIsExplained(t *testing.T) {
 	s, _ := start(t, kinesistest.Config{NoLimits: true})
 	for action, group := range map[string]string{
@@ -266,8 +266,7 @@ func TestProtocols(t *testing.T) {
 	}
 }
 
-// exchangeMegabytes writes and reads more than any buffer holds, from several
-// goroutines.
+// exchangeMegabytes writes and reads more than any buffer holds, from several goroutines.
 func exchangeMegabytes(t *testing.T, s *kinesistest.Server, c *kinesis.Client) {
 	t.Helper()
 	s.CreateStream("s", 3)

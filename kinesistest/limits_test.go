@@ -14,7 +14,7 @@ import (
 	"github.com/weir-go/weir/kinesistest"
 )
 
-// limited runs f in a bubble with a server that has its limits.
+// limited runs f in a bubble with a server with limits.
 func limited(t *testing.T, f func(t *testing.T, s *kinesistest.Server, c *kinesis.Client, r reader)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -47,7 +47,7 @@ func TestFiveReadsASecond(t *testing.T) {
 		}
 		throughput(t, read())
 		time.Sleep(time.Second)
-		// At a steady pace of five a second none is refused.
+		// At a steady rate of five per second none is refused.
 		for range 50 {
 			if err := read(); err != nil {
 				t.Fatal(err)
@@ -108,10 +108,10 @@ func TestWritesOfAShardAreLimited(t *testing.T) {
 		}{
 			{0, 500, 10, 0},
 			{0, 500, 10, 0},
-			{0, 500, 10, 500}, // beyond 1000 records
+			{0, 500, 10, 500}, // more than 1000 records
 			{500 * time.Millisecond, 500, 10, 0},
 			{time.Second, 10, 100 << 10, 0},
-			{0, 10, 100 << 10, 10}, // beyond 1 MiB
+			{0, 10, 100 << 10, 10}, // more than 1 MiB
 			{time.Second, 20, 100 << 10, 10},
 		} {
 			time.Sleep(tc.after)
@@ -121,7 +121,7 @@ func TestWritesOfAShardAreLimited(t *testing.T) {
 		}
 		_, err := c.PutRecord(t.Context(), &kinesis.PutRecordInput{StreamName: aws.String("s"), PartitionKey: aws.String("k"), Data: make([]byte, 500<<10)})
 		throughput(t, err)
-		// The limit is the shard's: two have twice the room.
+		// The limit is per shard: two shards have twice the limit.
 		s.Split("s", shardID(0))
 		if got := put(500, 10); got != 0 {
 			t.Errorf("after the split %d failed", got)
@@ -239,7 +239,7 @@ func TestChangesADayAreLimited(t *testing.T) {
 
 func TestTheSDKRetriesThrottledCalls(t *testing.T) {
 	limited(t, func(t *testing.T, s *kinesistest.Server, _ *kinesis.Client, r reader) {
-		c := s.Client() // with the SDK's own retries, whose waiting is virtual here
+		c := s.Client() // with the SDK's own retries, whose waits are virtual here
 		for range 20 {
 			it := reader{t, t.Context(), c, "s"}.iterator(shardID(0), types.ShardIteratorTypeLatest)
 			if _, err := c.GetRecords(t.Context(), &kinesis.GetRecordsInput{ShardIterator: it}); err != nil {

@@ -182,7 +182,7 @@ func TestMaxBytesBoundsTheMemory(t *testing.T) {
 	}
 }
 
-// What a record may be is asked of the stream as it is now, also if nobody looked at it since.
+// The size limit of a record is the stream's current one, even if it was not read since the change.
 func TestALargerRecordIsTakenOnceTheChangeIsOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, c := start(t, kinesistest.Config{InMemory: true, NoLimits: true})

@@ -53,7 +53,7 @@ func TestIteratorTypes(t *testing.T) {
 			if page.NextShardIterator == nil || len(page.ChildShards) > 0 || *page.MillisBehindLatest != 0 {
 				t.Errorf("%s: the page ends the shard or is behind", tc.name)
 			}
-			// What comes later is read by the same iterator as by the next one.
+			// The same iterator and the next one both read later records.
 			if tc.want == "[]" {
 				continue
 			}
@@ -170,7 +170,7 @@ func TestMillisBehindLatest(t *testing.T) {
 			}
 			it = page.NextShardIterator
 		}
-		// Records of one millisecond: 0 would say that this is the tip.
+		// Records of one millisecond: 0 would mean that this is the tip.
 		s.Put("s", "k", []byte("x"))
 		s.Put("s", "k", []byte("x"))
 		if page := r.page(it, 1); *page.MillisBehindLatest < 1 {
@@ -298,7 +298,7 @@ func TestRecordsExpire(t *testing.T) {
 			}
 			return string(records[0].Data) + "-" + string(records[len(records)-1].Data)
 		}
-		if got := kept(); got != "25-47" { // the one of exactly 24 hours ago has gone
+		if got := kept(); got != "25-47" { // the one of exactly 24 hours ago has expired
 			t.Errorf("after 48 h: %s", got)
 		}
 		retain := func(hours int32, longer bool) {
@@ -313,7 +313,7 @@ func TestRecordsExpire(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		retain(48, true) // brings nothing back
+		retain(48, true) // does not restore anything
 		if got := kept(); got != "25-47" {
 			t.Errorf("after the increase: %s", got)
 		}
@@ -339,7 +339,7 @@ func TestRecordsExpire(t *testing.T) {
 		if got := kept(); got != "none" {
 			t.Errorf("at the end: %s", got)
 		}
-		// A closed shard goes when its retention is over.
+		// A closed shard is removed when its retention is over.
 		s.Split("s", shardID(0))
 		it := r.iterator(shardID(0), types.ShardIteratorTypeTrimHorizon)
 		time.Sleep(time.Minute)

@@ -7,16 +7,16 @@ import (
 	"github.com/weir-go/weir/kinesistest/internal/codec"
 )
 
-// shape is how an error is written down.
+// shape is the format of an error.
 type shape int
 
 const (
-	inFormat shape = iota // as the answer would have been
-	inXML                 // before the service knows of a format
-	inOutput              // for application/json, which the service takes for a protocol long gone
+	inFormat shape = iota // the format of the answer
+	inXML                 // before the service knows the format
+	inOutput              // for application/json, which the service maps to an obsolete protocol
 )
 
-// undetermined is the answer to what cannot be a call at all.
+// undetermined is the answer to a request that cannot be a call.
 func undetermined(x *exchange) *Error {
 	x.shape = inXML
 	return &Error{"AccessDeniedException", "Unable to determine service/operation name to be authorized", 403}
@@ -27,7 +27,7 @@ func (s *Server) refuse(x *exchange, e *Error) {
 	s.debug(x, e.Status, e.Code)
 	body, contentType := s.written(x, e)
 	h := x.w.Header()
-	h["Content-Type"] = nil // or net/http would guess
+	h["Content-Type"] = nil // otherwise net/http would guess
 	if contentType != "" {
 		h.Set("Content-Type", contentType)
 	}
@@ -35,7 +35,7 @@ func (s *Server) refuse(x *exchange, e *Error) {
 	h.Set("Content-Length", strconv.Itoa(len(body)))
 	x.w.WriteHeader(e.Status)
 	if x.r.Method != http.MethodHead {
-		_, _ = x.w.Write(body) // there is nobody to tell about a client that went away
+		_, _ = x.w.Write(body) // the client may have disconnected
 	}
 }
 
@@ -52,8 +52,8 @@ func (s *Server) written(x *exchange, e *Error) (body []byte, contentType string
 	out.Map()
 	out.Key("__type").Text(e.Code)
 	switch {
-	case e.Message == "": // the service has some that say nothing
-	case e.Code == "SerializationException": // the one that spells it with a capital
+	case e.Message == "": // some errors of the service have no text
+	case e.Code == "SerializationException": // the service capitalizes the field here
 		out.Key("Message").Text(e.Message)
 	default:
 		out.Key("message").Text(e.Message)

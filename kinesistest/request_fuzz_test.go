@@ -12,9 +12,9 @@ import (
 	"github.com/weir-go/weir/kinesistest"
 )
 
-// FuzzRequest sends whole requests, with any method, target, headers and body that net/http lets
-// through: each is answered, with no more than a client's error if it is odd, and never by a name
-// that is not the server's.
+// FuzzRequest sends whole requests, with any method, target, headers and body that net/http
+// accepts. Each must be answered. An invalid request must get a client error, and the answer must
+// never contain a foreign name.
 func FuzzRequest(f *testing.F) {
 	const good = "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-amz-json-1.1\r\nX-Amz-Target: Kinesis_20131202.ListStreams\r\n" +
 		"X-Amz-Date: 20200101T000000Z\r\nAuthorization: AWS4-HMAC-SHA256 Credential=k, SignedHeaders=host, Signature=0\r\nContent-Length: 2\r\n\r\n{}"
@@ -38,7 +38,7 @@ func FuzzRequest(f *testing.F) {
 		func() {
 			defer func() {
 				if p := recover(); p == http.ErrAbortHandler { //nolint:errorlint // a panic is thrown with the value itself
-					aborted = true // its body broke off
+					aborted = true // its body was cut off
 				} else if p != nil {
 					panic(p)
 				}

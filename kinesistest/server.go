@@ -17,89 +17,82 @@ import (
 	"github.com/weir-go/weir/kinesistest/internal/memnet"
 )
 
-// Config says what a server is like. Every zero field has a useful default.
+// Config configures a server. Every zero field has a useful default.
 type Config struct {
-	// Addr is the TCP address to listen on, "127.0.0.1:0" by default: a free
-	// port of the loopback interface.
+	// Addr is the TCP address to listen on. Defaults to "127.0.0.1:0": a free port of the loopback
+	// interface.
 	Addr string
 
-	// InMemory makes the server listen on no port but on a network in memory
-	// that only [Server.Client], [Server.HTTPClient] and [Server.Transport]
-	// reach. Server and clients may then live in one testing/synctest bubble.
+	// InMemory makes the server listen on a network in memory instead of a port. Only
+	// [Server.Client], [Server.HTTPClient] and [Server.Transport] reach it. Server and clients may
+	// then run in one testing/synctest bubble.
 	InMemory bool
 
-	// TLS makes the server speak TLS with a certificate generated at start, for
-	// 127.0.0.1, ::1, localhost and Hosts, over HTTP/1.1 and HTTP/2, which a
-	// client negotiates or begins by itself. Without TLS the server speaks
-	// HTTP/1.1, and HTTP/2 with prior knowledge (h2c).
+	// TLS enables TLS with a certificate generated at start, for 127.0.0.1, ::1, localhost and
+	// Hosts, over HTTP/1.1 and HTTP/2, which a client negotiates or starts directly. Without TLS
+	// the server speaks HTTP/1.1, and HTTP/2 with prior knowledge (h2c).
 	TLS bool
 
-	// Hosts are further names under which clients may address the server.
-	// Requests for any other name than these, a loopback name or address, or
-	// the host in Addr are refused with status 403, so that a web page cannot
-	// reach the server by pointing its own name at the loopback address. A
-	// server that listens on all interfaces (":4567", "0.0.0.0:4567") also
-	// answers to every IP address: no name points to those.
+	// Hosts are additional names under which clients may address the server. Requests for any name
+	// other than these, a loopback name or address, or the host in Addr are refused with status
+	// 403, so that a web page cannot reach the server by pointing its own name at the loopback
+	// address. A server that listens on all interfaces (":4567", "0.0.0.0:4567") also accepts every
+	// IP address: no name can be one.
 	Hosts []string
 
-	// Region and Account are what ARNs are made of: "us-east-1" and
-	// "000000000000" by default.
+	// Region and Account are used in ARNs. They default to "us-east-1" and "000000000000".
 	Region, Account string
 
-	// NoLimits switches off limits of rates: calls, bytes and records each
-	// second, and changes each day. Limits on the size of one request stay.
+	// NoLimits disables rate limits: calls, bytes and records per second, and changes per day.
+	// Limits on the size of one request stay.
 	NoLimits bool
 
-	// StateDelay is how long a stream or consumer is CREATING, UPDATING or
-	// DELETING. By default these states are over before the call is answered.
-	// [Server.SetStateDelay] changes it while the server runs.
+	// StateDelay is how long a stream or consumer is CREATING, UPDATING or DELETING. By default
+	// these states end before the call is answered. [Server.SetStateDelay] changes it while the
+	// server runs.
 	StateDelay time.Duration
 
-	// ShardLimit is how many open shards the account may have, 20,000 by
-	// default.
+	// ShardLimit is the account's limit of open shards. Defaults to 20,000.
 	ShardLimit int
 
-	// MaxBytes bounds the records kept in memory, keys and data, 1 GiB by
-	// default; negative is no bound. Writes beyond it fail with a
-	// LimitExceededException that names it.
+	// MaxBytes limits the records in memory, keys and data. Defaults to 1 GiB; negative means no
+	// limit. Writes beyond it fail with a LimitExceededException that names it.
 	MaxBytes int64
 
-	// EndOnEmptyPage makes GetRecords and SubscribeToShard tell the end of a
-	// closed shard on an empty page or event that follows the last records. By
-	// default it is told together with the last records. Real servers do both.
+	// EndOnEmptyPage makes GetRecords and SubscribeToShard report the end of a closed shard on an
+	// empty page or event after the last records. By default it is reported with the last records.
+	// The real service does both.
 	EndOnEmptyPage bool
 
-	// RefuseTrimmed makes GetShardIterator and SubscribeToShard refuse a sequence
-	// number older than the retention period with an InvalidArgumentException. By default
-	// reading goes on with the oldest record there is. Both have been seen.
+	// RefuseTrimmed makes GetShardIterator and SubscribeToShard refuse a sequence number older than
+	// the retention period with an InvalidArgumentException. By default reading continues with the
+	// oldest record. Both have been observed.
 	RefuseTrimmed bool
 
-	// SubscriptionLife is when a subscription to a shard ends by itself, 5
-	// minutes by default.
+	// SubscriptionLife is the duration after which a subscription ends. Defaults to 5 minutes.
 	SubscriptionLife time.Duration
 
-	// IdleEvents is how long a subscription has been without an event when it
-	// gets an empty one, 5 seconds by default.
+	// IdleEvents is the time without an event after which a subscription gets an empty one.
+	// Defaults to 5 seconds.
 	IdleEvents time.Duration
 
-	// TakeoverEndsCleanly ends a subscription that another call takes over as if
-	// its time had come. By default it ends with a ResourceInUseException in the
-	// stream. The service says that both happen.
+	// TakeoverEndsCleanly ends a subscription that another call takes over as if its time was over.
+	// By default it ends with a ResourceInUseException in the stream. The service's documentation
+	// mentions both.
 	TakeoverEndsCleanly bool
 
-	// HoldSubscriptions refuses a call of SubscribeToShard within 5 seconds of a
-	// successful one for the same consumer and shard even if that subscription
-	// has ended, which is what the service's reference says to the letter. By
-	// default only a live subscription is in the way, and one whose client went
-	// away is not live.
+	// HoldSubscriptions refuses a call of SubscribeToShard within 5 seconds of a successful one for
+	// the same consumer and shard even if that subscription has ended, as in the wording of the
+	// service's reference. By default only a live subscription blocks a call, and a subscription
+	// ends when its client disconnects.
 	HoldSubscriptions bool
 
-	// IndefiniteCBOR makes CBOR answers use indefinite lengths, as streaming
-	// writers do. By default lengths are definite.
+	// IndefiniteCBOR uses indefinite lengths in CBOR answers, as streaming writers do. By default
+	// lengths are definite.
 	IndefiniteCBOR bool
 
-	// Logger gets what goes wrong inside the server, at level Error, and each
-	// call, at level Debug. By default nothing is logged.
+	// Logger logs internal errors of the server, at level Error, and each call, at level Debug. By
+	// default nothing is logged.
 	Logger *slog.Logger
 }
 
@@ -159,7 +152,7 @@ func digits(s string) bool {
 	return true
 }
 
-// Server is an embedded Kinesis. Its methods may be called concurrently.
+// Server is an embedded Kinesis. It is safe for concurrent use.
 type Server struct {
 	cfg      Config
 	engine   *engine.Engine
@@ -171,13 +164,13 @@ type Server struct {
 	anywhere bool // it listens on all interfaces
 	ids      requestIDs
 	shared   wholeBody  // transport of the clients
-	tb       testing.TB // of NewServer, else nil
+	tb       testing.TB // of NewServer, otherwise nil
 
 	life context.Context // ends with Close
 	end  context.CancelFunc
 
-	handlers sync.WaitGroup // calls being answered
-	conns    sync.WaitGroup // connections being served
+	handlers sync.WaitGroup // calls in progress
+	conns    sync.WaitGroup // open connections
 	serving  sync.WaitGroup // the accept loop
 
 	mu         sync.Mutex
@@ -187,12 +180,11 @@ type Server struct {
 	counts     map[string]int
 }
 
-// memoryHost is the host of the URL of a server in memory. The name cannot be
-// resolved, so a client that was not made by the server fails instead of
-// reaching something else.
+// memoryHost is the host of the URL of a server in memory. The name cannot be resolved, so a client
+// that was not created by the server fails instead of reaching another server.
 const memoryHost = "kinesistest.invalid"
 
-// Start starts a server. The caller has to close it.
+// Start starts a server. The caller must close it.
 func Start(cfg Config) (*Server, error) {
 	cfg.setDefaults()
 	if err := cfg.check(); err != nil {
@@ -234,8 +226,8 @@ func Start(cfg Config) (*Server, error) {
 	return s, nil
 }
 
-// NewServer starts a server for a test or benchmark, which fails if that does
-// not work, and closes it when the test ends. At most one Config may be given.
+// NewServer starts a server for a test or benchmark, and closes it when the test ends. The test
+// fails if the server cannot start. At most one Config may be given.
 func NewServer(tb testing.TB, cfg ...Config) *Server {
 	tb.Helper()
 	var c Config
@@ -297,12 +289,12 @@ func (s *Server) ended(err error) {
 	}
 }
 
-// Addr returns the address the server listens on, as host:port.
+// Addr returns the address that the server listens on, as host:port.
 func (s *Server) Addr() string { return s.listener.Addr().String() }
 
-// URL returns the endpoint, without a slash at its end. That of a server in
-// memory cannot be resolved: use [Server.Client] or [Server.HTTPClient]. That
-// of a server that listens on all interfaces is of the loopback one.
+// URL returns the endpoint, without a trailing slash. That of a server in memory cannot be
+// resolved: use [Server.Client] or [Server.HTTPClient]. For a server that listens on all interfaces
+// it has the loopback address.
 func (s *Server) URL() string {
 	scheme := "http://"
 	if s.cfg.TLS {
@@ -311,8 +303,7 @@ func (s *Server) URL() string {
 	return scheme + reachable(s.listener.Addr())
 }
 
-// reachable is the host and port by which a listener can be reached from the
-// same machine.
+// reachable returns a host and port at which the same machine can reach a listener.
 func reachable(addr net.Addr) string {
 	if everywhere(addr) {
 		return net.JoinHostPort("127.0.0.1", strconv.Itoa(addr.(*net.TCPAddr).Port))
@@ -320,21 +311,21 @@ func reachable(addr net.Addr) string {
 	return addr.String()
 }
 
-// Region returns the region the server stands for.
+// Region returns the server's region.
 func (s *Server) Region() string { return s.cfg.Region }
 
-// StreamARN returns the ARN that a stream of this name has.
+// StreamARN returns the ARN of a stream with this name.
 func (s *Server) StreamARN(name string) string { return s.engine.StreamARN(name) }
 
-// SetStateDelay changes how long the states last that begin from now on.
+// SetStateDelay changes how long later states last.
 func (s *Server) SetStateDelay(d time.Duration) { s.engine.SetStateDelay(d) }
 
-// Close stops the server: it cuts all connections, ends all calls and waits for
-// every goroutine of the server, and closes the idle connections of all clients
-// that the server made. Records are gone. Calling it again does nothing.
+// Close stops the server: it cuts all connections, ends all calls, waits for every goroutine of the
+// server, and closes the idle connections of all clients that the server created. Records are lost.
+// A second call does nothing.
 //
-// A testing/synctest bubble can only end after Close, because connections have
-// goroutines that wait for something to read.
+// A testing/synctest bubble can only end after Close, because connections have goroutines that wait
+// for input.
 func (s *Server) Close() error {
 	s.mu.Lock()
 	if s.closed {
@@ -349,7 +340,7 @@ func (s *Server) Close() error {
 	err := s.http.Close()
 	s.end()
 	s.serving.Wait()
-	_ = s.http.Close() // connections that were accepted while the first one ran
+	_ = s.http.Close() // connections that were accepted during the first Close
 	s.handlers.Wait()
 	s.conns.Wait()
 	for _, t := range transports {

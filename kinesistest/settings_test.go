@@ -31,7 +31,7 @@ func TestRetentionPeriodErrors(t *testing.T) {
 		good   bool
 	}{
 		{23, true, false},
-		{24, true, true}, // what it is: taken, and nothing changes
+		{24, true, true}, // the current value: accepted without a change
 		{24, false, true},
 		{8761, true, false},
 		{8760, true, true},
@@ -49,7 +49,7 @@ func TestRetentionPeriodErrors(t *testing.T) {
 	}
 }
 
-// Terraform sets the retention period of each stream it creates, also to the one it has.
+// Terraform sets the retention period of each stream that it creates, even to the current one.
 func TestTheRetentionPeriodAStreamHasChangesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, c := start(t, kinesistest.Config{InMemory: true, StateDelay: time.Minute})
@@ -279,7 +279,7 @@ func TestTags(t *testing.T) {
 	_, err = c.TagResource(t.Context(), &kinesis.TagResourceInput{ResourceARN: aws.String("arn:aws:s3:::bucket"), Tags: map[string]string{"a": "1"}})
 	wantCode(t, err, "ValidationException")
 
-	// A consumer has tags of its own.
+	// A consumer has separate tags.
 	con := ok[*kinesis.RegisterStreamConsumerOutput](t)(c.RegisterStreamConsumer(t.Context(), &kinesis.RegisterStreamConsumerInput{StreamARN: arn, ConsumerName: aws.String("c"), Tags: map[string]string{"x": "1"}})).Consumer
 	ok[*kinesis.TagResourceOutput](t)(c.TagResource(t.Context(), &kinesis.TagResourceInput{ResourceARN: con.ConsumerARN, Tags: map[string]string{"y": "2"}}))
 	if got := show(ok[*kinesis.ListTagsForResourceOutput](t)(c.ListTagsForResource(t.Context(), &kinesis.ListTagsForResourceInput{ResourceARN: con.ConsumerARN})).Tags); got != "[x=1 y=2]" {
@@ -378,7 +378,7 @@ func TestConsumers(t *testing.T) {
 		_, err = c.ListStreamConsumers(t.Context(), &kinesis.ListStreamConsumersInput{StreamARN: arn, NextToken: token})
 		wantCode(t, err, "ExpiredNextTokenException")
 
-		// Away and back again it has another ARN.
+		// A consumer that is registered again has another ARN.
 		ok[*kinesis.DeregisterStreamConsumerOutput](t)(c.DeregisterStreamConsumer(t.Context(), &kinesis.DeregisterStreamConsumerInput{ConsumerARN: first.ConsumerARN}))
 		gone := ok[*kinesis.DescribeStreamConsumerOutput](t)(c.DescribeStreamConsumer(t.Context(), &kinesis.DescribeStreamConsumerInput{ConsumerARN: first.ConsumerARN}))
 		if gone.ConsumerDescription.ConsumerStatus != types.ConsumerStatusDeleting {

@@ -18,8 +18,8 @@ import (
 	"github.com/weir-go/weir/kinesistest"
 )
 
-// start returns a server without limits of rates, and a client that does not
-// retry, so that a test sees each answer.
+// start returns a server without rate limits, and a client that does not retry, so that a test sees
+// each answer.
 func start(tb testing.TB, cfg ...kinesistest.Config) (*kinesistest.Server, *kinesis.Client) {
 	tb.Helper()
 	if len(cfg) == 0 {
@@ -31,7 +31,7 @@ func start(tb testing.TB, cfg ...kinesistest.Config) (*kinesistest.Server, *kine
 
 func noRetry(o *kinesis.Options) { o.Retryer = aws.NopRetryer{} }
 
-// wantCode fails unless err is the error of the service with a code.
+// wantCode fails unless err is an error of the service with a code.
 func wantCode(tb testing.TB, err error, code string) {
 	tb.Helper()
 	var api smithy.APIError
@@ -123,7 +123,7 @@ func texts(records []types.Record) string {
 	return fmt.Sprint(s)
 }
 
-// post sends a body as an SDK would, but for what change does to the request.
+// post sends a body like an SDK, with the modifications of change.
 func post(tb testing.TB, s *kinesistest.Server, action, contentType string, body []byte, change ...func(*http.Request)) (status int, header http.Header, answer []byte) {
 	tb.Helper()
 	req := ok[*http.Request](tb)(http.NewRequestWithContext(tb.Context(), http.MethodPost, s.URL()+"/", bytes.NewReader(body)))

@@ -11,13 +11,12 @@ import (
 	"github.com/weir-go/weir/kinesistest/internal/engine"
 )
 
-// The methods in this file let a test speak briefly. They act at once, whatever
-// StateDelay says, count against no limit, and neither are seen by control
-// functions nor counted by Requests. What cannot be done fails the test that
-// NewServer was given, and panics for a server that Start started; from another
-// goroutine than the test's own, use a Client.
+// The methods in this file are shorthand for tests. They act at once, independent of StateDelay,
+// count against no limit, and are neither seen by control functions nor counted by Requests. A
+// failure fails the test that was passed to NewServer, and panics for a server of Start. From
+// another goroutine than the test's own, use a Client.
 
-// Record is a record as the server keeps it.
+// Record is a stored record.
 type Record struct {
 	Shard          string // ID
 	SequenceNumber string
@@ -26,7 +25,7 @@ type Record struct {
 	Arrival        time.Time
 }
 
-// CreateStream makes a provisioned stream with a number of shards.
+// CreateStream creates a provisioned stream with a number of shards.
 func (s *Server) CreateStream(name string, shards int) {
 	s.help()
 	s.must(s.engine.Run(time.Now(), engine.NewCreate(name, shards)))
@@ -61,8 +60,8 @@ func (s *Server) Split(stream, shard string) (lower, upper string) {
 	return children[0], children[1]
 }
 
-// Merge merges two open shards with adjoining ranges, in either order, and
-// returns the ID of their child. MergeShards wants the lower one first.
+// Merge merges two open shards with adjacent ranges, in either order, and returns the ID of their
+// child. MergeShards requires the lower one first.
 func (s *Server) Merge(stream, shard, adjacent string) (child string) {
 	s.help()
 	if open := s.OpenShards(stream); slices.Index(open, adjacent) < slices.Index(open, shard) {
@@ -75,14 +74,14 @@ func (s *Server) Merge(stream, shard, adjacent string) (child string) {
 	return children[0]
 }
 
-// Scale does what UpdateShardCount does, with all its splits and merges.
+// Scale does the same as UpdateShardCount, with all its splits and merges.
 func (s *Server) Scale(stream string, shards int) {
 	s.help()
 	s.must(s.engine.Run(time.Now(), engine.NewScale(stream, shards)))
 	s.must(s.engine.Finish(time.Now(), stream))
 }
 
-// RegisterConsumer registers a consumer of fan-out and returns its ARN.
+// RegisterConsumer registers a fan-out consumer and returns its ARN.
 func (s *Server) RegisterConsumer(stream, name string) (arn string) {
 	s.help()
 	s.must(s.engine.Run(time.Now(), s.engine.NewRegister(stream, name)))
@@ -91,16 +90,16 @@ func (s *Server) RegisterConsumer(stream, name string) (arn string) {
 	return arn
 }
 
-// Subscription is a subscription to a shard that is live: its stream is open,
-// and no other one took over from it.
+// Subscription is a live subscription to a shard: its stream is open, and no other subscription has
+// taken over.
 type Subscription struct {
 	Consumer string // name
 	Shard    string // ID
 	Began    time.Time
 }
 
-// Subscriptions returns the live subscriptions to a stream's shards, by consumer
-// and shard. The caller owns what is returned.
+// Subscriptions returns the live subscriptions to a stream's shards, by consumer and shard. The
+// caller owns the result.
 func (s *Server) Subscriptions(stream string) []Subscription {
 	s.help()
 	found, err := s.engine.Subscriptions(time.Now(), stream)
@@ -112,8 +111,7 @@ func (s *Server) Subscriptions(stream string) []Subscription {
 	return subs
 }
 
-// OpenShards returns the IDs of a stream's open shards in the order of their
-// hash ranges.
+// OpenShards returns the IDs of a stream's open shards in the order of their hash ranges.
 func (s *Server) OpenShards(stream string) []string {
 	s.help()
 	ids, err := s.engine.OpenShards(time.Now(), stream)
@@ -121,8 +119,8 @@ func (s *Server) OpenShards(stream string) []string {
 	return ids
 }
 
-// Records returns all records that a stream keeps, by shard and in each shard
-// in order. The caller owns what is returned.
+// Records returns all records of a stream, by shard and in the order of each shard. The caller owns
+// the result.
 func (s *Server) Records(stream string) []Record {
 	s.help()
 	var records []Record
@@ -132,9 +130,8 @@ func (s *Server) Records(stream string) []Record {
 	return records
 }
 
-// LastRecords returns the newest record that each shard of a stream keeps, by the
-// shard's ID; shards that keep none are not in it. The caller owns what is
-// returned.
+// LastRecords returns the newest record of each shard of a stream, by the shard's ID; shards
+// without records are omitted. The caller owns the result.
 func (s *Server) LastRecords(stream string) map[string]Record {
 	s.help()
 	last := map[string]Record{}
@@ -148,9 +145,9 @@ func (s *Server) LastRecords(stream string) map[string]Record {
 	return last
 }
 
-// PutFile puts each line of a file that is not empty as a record, in their
-// order, and returns how many that were. key names the partition key of a line;
-// nil gives each line a key of its own, which spreads them over the shards.
+// PutFile puts each non-empty line of a file as a record, in order, and returns their number. key
+// returns the partition key of a line; nil gives each line a unique key, which spreads them over
+// the shards.
 func (s *Server) PutFile(stream, path string, key func(line []byte) string) int {
 	s.help()
 	text, err := os.ReadFile(path)
@@ -170,11 +167,10 @@ func (s *Server) PutFile(stream, path string, key func(line []byte) string) int 
 	return n
 }
 
-// AwaitShards waits until a stream is ACTIVE and has so many open shards, after
-// a split, a merge or UpdateShardCount that somebody else has asked for, and
-// returns their IDs in the order of their hash ranges. It fails the test after a
-// minute, of virtual time in a bubble. It counts shards: one that is asked for
-// later and leaves as many is not waited for.
+// AwaitShards waits until a stream is ACTIVE and has this many open shards, after a split, a merge
+// or UpdateShardCount that was requested elsewhere. It returns their IDs in the order of their hash
+// ranges. It fails the test after a minute, of virtual time in a bubble. It only counts shards: it
+// does not wait for a later change that results in the same number.
 func (s *Server) AwaitShards(stream string, open int) []string {
 	s.help()
 	for began := time.Now(); ; time.Sleep(5 * time.Millisecond) {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// checkSignature wants a signature of version 4 to be there, whole, in the header or in the query.
-// What it is made with does not matter. The texts are those of the service.
+// checkSignature requires a complete signature of version 4, in the header or in the query. The key
+// does not matter. The texts are those of the service.
 func checkSignature(r *http.Request) *Error {
 	auth, query := r.Header.Get("Authorization"), r.URL.Query()
 	switch inQuery := query.Has("X-Amz-Algorithm"); {

@@ -13,35 +13,35 @@ import (
 )
 
 const (
-	// busyGrace is how long a call waits for the end of the subscription that is
-	// in its way. A client that ends one and begins another at once should not
-	// depend on which of its two connections the server reads first.
+	// busyGrace is how long a call waits for the end of the subscription that blocks it. A client
+	// that ends one and begins another at once should not depend on which of its two connections
+	// the server reads first.
 	busyGrace = 20 * time.Millisecond
 
-	// lateEnd is how long after its end a subscription is cut whose client does
-	// not read, so that not even the end can be written.
+	// lateEnd is how long after its end a subscription is cut if its client does not read, so that
+	// not even the end can be written.
 	lateEnd = 5 * time.Second
 )
 
-// eventStream is the answer to one call of SubscribeToShard. One goroutine, that
-// of the call, does everything with it.
+// eventStream is the answer to one call of SubscribeToShard. Only the goroutine of the call uses
+// it.
 type eventStream struct {
 	s     *Server
 	x     *exchange
-	ctx   context.Context // ends when the client goes away or the server is closed
+	ctx   context.Context // ends when the client disconnects or the server is closed
 	sub   *engine.Subscription
 	fault *Fault
 	flush *http.ResponseController
 
 	sent      int             // bytes
-	events    int             // that were sent
-	trigger   <-chan struct{} // of the fault, nil once it came
+	events    int             // number of sent events
+	trigger   <-chan struct{} // of the fault, nil after it fired
 	unknown   bool            // the unknown event of the fault was sent
-	corrupted bool            // and its corrupt one
+	corrupted bool            // its corrupt event was sent
 }
 
-// subscribe carries SubscribeToShard out, and answers until the stream ends. The
-// error is what to answer instead of a stream.
+// subscribe carries out SubscribeToShard, and answers until the stream ends. The error is the
+// answer instead of a stream.
 func (s *Server) subscribe(x *exchange, req *engine.SubscribeToShard, fault *Fault) *Error {
 	x.release() // not held for the minutes of the stream
 	ctx, cancel := context.WithCancel(x.r.Context())
@@ -64,8 +64,7 @@ func (s *Server) subscribe(x *exchange, req *engine.SubscribeToShard, fault *Fau
 	return nil
 }
 
-// begin makes the subscription. When another one is in the way that is about to
-// end, it waits for that.
+// begin creates the subscription. If one that is about to end blocks it, begin waits for that.
 func (s *Server) begin(ctx context.Context, x *exchange, req *engine.SubscribeToShard, out *codec.Encoder) error {
 	err := s.engine.Do(time.Now(), x.action, req, engine.Inject{}, out)
 	if req.Busy == nil {
@@ -82,13 +81,13 @@ func (s *Server) begin(ctx context.Context, x *exchange, req *engine.SubscribeTo
 	return err
 }
 
-// open sends what a stream begins with.
+// open sends the beginning of a stream.
 func (st *eventStream) open(initial []byte) {
 	f := &st.fault.Subscription
 	if f.HeaderDelay > 0 && !sleep(st.ctx, f.HeaderDelay) {
 		panic(http.ErrAbortHandler)
 	}
-	// Not every ResponseWriter has deadlines. Those of net/http do.
+	// Not every ResponseWriter supports deadlines. Those of net/http do.
 	_ = st.flush.SetWriteDeadline(time.Now().Add(st.s.cfg.SubscriptionLife + lateEnd))
 	st.x.w.Header().Set("Content-Type", eventstream.ContentType)
 	st.x.w.WriteHeader(http.StatusOK)
@@ -109,7 +108,7 @@ func (st *eventStream) run() {
 		}
 		step := st.s.engine.Next(time.Now(), st.sub)
 		if step.End {
-			// Before the client learns of it and calls again.
+			// Unsubscribe before the client learns of the end and calls again.
 			st.s.engine.Unsubscribe(st.sub)
 		}
 		if step.Event != nil {
@@ -136,8 +135,7 @@ func (st *eventStream) run() {
 	}
 }
 
-// faultDue reports whether the fields of the fault act that wait for events
-// and a trigger.
+// faultDue reports whether the fields of the fault act that wait for events and a trigger.
 func (st *eventStream) faultDue() bool {
 	select {
 	case <-st.trigger:
@@ -147,8 +145,8 @@ func (st *eventStream) faultDue() bool {
 	return st.events >= st.fault.Subscription.Events && st.trigger == nil
 }
 
-// faultEnds acts the fault out, if it is time, but for what happens to the next
-// event, and reports whether the stream is over.
+// faultEnds applies the fault, if it is due, except its effects on the next event, and reports
+// whether the stream is over.
 func (st *eventStream) faultEnds() bool {
 	f := &st.fault.Subscription
 	if !st.faultDue() {
@@ -187,7 +185,7 @@ func (st *eventStream) faultEnds() bool {
 	return true
 }
 
-// eventHeader are the headers of an event, but for that of the content type.
+// eventHeader returns the headers of an event, except the content type.
 func eventHeader(kind string) []eventstream.Header {
 	return []eventstream.Header{{Name: ":message-type", Value: "event"}, {Name: ":event-type", Value: kind}}
 }
@@ -213,7 +211,7 @@ func (st *eventStream) exception(code, message string) {
 		eventstream.Header{Name: ":exception-type", Value: code}))
 }
 
-// event sends an event, with what the fault has in mind for it.
+// event sends an event, with the effects of the fault.
 func (st *eventStream) event(ev *engine.Event) {
 	buf := answers.Get().(*[]byte)
 	frame := eventstream.Open((*buf)[:0], append(eventHeader("SubscribeToShardEvent"), st.contentType())...)
@@ -241,12 +239,12 @@ func (st *eventStream) event(ev *engine.Event) {
 		st.write(frame)
 	}
 	st.events++
-	// It was written to the end, or this would not have been reached.
+	// It was written completely; otherwise this code would not be reached.
 	*buf = frame[:0]
 	answers.Put(buf)
 }
 
-// write sends bytes at once. It does not return if that cannot be done.
+// write sends bytes at once. It panics if that fails.
 func (st *eventStream) write(p []byte) {
 	n := st.fault.CutAfter
 	cut := n != 0 && st.sent+len(p) >= n
@@ -255,11 +253,11 @@ func (st *eventStream) write(p []byte) {
 	}
 	if len(p) > 0 {
 		if _, err := st.x.w.Write(p); err != nil {
-			panic(http.ErrAbortHandler) // the client went away, or did not read
+			panic(http.ErrAbortHandler) // the client disconnected, or did not read
 		}
 	}
 	st.sent += len(p)
-	// A writer that cannot flush is not one of a network.
+	// A writer that cannot flush is not a network connection.
 	if err := st.flush.Flush(); cut || err != nil && !errors.Is(err, http.ErrNotSupported) {
 		panic(http.ErrAbortHandler)
 	}

@@ -22,9 +22,9 @@ import (
 	"github.com/weir-go/weir/kinesistest"
 )
 
-// chaos has consumers come and go, take over from each other and be
-// deregistered, while records are put and shards split and merge. What anybody
-// reads must be a gapless run of a shard's records.
+// chaos starts and stops consumers that take over from each other and are deregistered, while
+// records are put and shards split and merge. Each reader must get a gapless run of a shard's
+// records.
 func chaos(t *testing.T, s *kinesistest.Server, opt func(*kinesis.Options)) {
 	const consumers, readers = 3, 6
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
@@ -43,7 +43,7 @@ func chaos(t *testing.T, s *kinesistest.Server, opt func(*kinesis.Options)) {
 			return false
 		}
 	}
-	// failed reports what must not happen.
+	// failed reports unexpected errors.
 	failed := func(what string, err error, may ...string) {
 		var api smithy.APIError
 		if err == nil || ctx.Err() != nil || errors.As(err, &api) && slices.Contains(may, api.ErrorCode()) {
@@ -64,7 +64,7 @@ func chaos(t *testing.T, s *kinesistest.Server, opt func(*kinesis.Options)) {
 			at := rand.IntN(len(open))
 			if at+1 < len(open) && len(open) > 3 {
 				_, err := c.MergeShards(ctx, &kinesis.MergeShardsInput{StreamName: aws.String("s"), ShardToMerge: open[at].ShardId, AdjacentShardToMerge: open[at+1].ShardId})
-				// the listing is not by hash range
+				// the listing is not sorted by hash range
 				failed("merge", err, "InvalidArgumentException", "ResourceInUseException")
 			} else {
 				_, err := c.SplitShard(ctx, &kinesis.SplitShardInput{StreamName: aws.String("s"), ShardToSplit: open[at].ShardId, NewStartingHashKey: halfway(open[at])})

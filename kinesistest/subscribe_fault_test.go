@@ -12,7 +12,7 @@ import (
 	"github.com/weir-go/weir/kinesistest"
 )
 
-// faulty makes the first call of SubscribeToShard go wrong.
+// faulty makes the first call of SubscribeToShard fail.
 func faulty(s *kinesistest.Server, f kinesistest.Fault) {
 	calls := s.Requests("SubscribeToShard")
 	s.Control("SubscribeToShard", func(call *kinesistest.Call) kinesistest.Fault {
@@ -23,8 +23,8 @@ func faulty(s *kinesistest.Server, f kinesistest.Fault) {
 	})
 }
 
-// TestFaultsOfSubscriptions has each fault with each protocol, and a good
-// subscription right after it.
+// TestFaultsOfSubscriptions tests each fault with each protocol, and a successful subscription
+// right after it.
 func TestFaultsOfSubscriptions(t *testing.T) {
 	type fault = kinesistest.SubscriptionFault
 	frame := len(eventFrame(t, "initial-response", jsonType, "{}"))
@@ -35,7 +35,7 @@ func TestFaultsOfSubscriptions(t *testing.T) {
 		events int    // that arrive before the end
 		after  time.Duration
 		end    string // code or part of the error of the stream
-		// HTTP/1.1 does not tell the SDK of a cut in a frame: it takes that for the end.
+		// HTTP/1.1 does not report a cut in a frame to the SDK, which treats it as the end.
 		unseen bool
 	}{
 		{name: "an error instead of a stream", fault: kinesistest.Fault{Err: &kinesistest.Error{Code: "LimitExceededException"}}, refuse: "LimitExceededException"},
@@ -121,7 +121,7 @@ func TestAHalfOpenSubscription(t *testing.T) {
 				if live := s.Subscriptions("s"); len(live) != 1 {
 					t.Errorf("live are %v", live)
 				}
-				// Who takes over does so in silence.
+				// A takeover is silent.
 				heir := subscribe(t, s, arn, 0, position(oldest), p.opt(s))
 				if ev := heir.next(); texts(ev.Records) != "[x]" || len(ev.ChildShards) != 2 {
 					t.Errorf("got %+v", ev)
@@ -134,7 +134,7 @@ func TestAHalfOpenSubscription(t *testing.T) {
 				if err := sub.Close(); err != nil {
 					t.Error(err)
 				}
-				// The client's end is the end of the subscription.
+				// The subscription ends when the client closes it.
 				faulty(s, kinesistest.Fault{Subscription: kinesistest.SubscriptionFault{HalfOpen: true}})
 				sub = subscribe(t, s, arn, 0, position(newest), p.opt(s))
 				_ = sub.Close()
@@ -142,7 +142,7 @@ func TestAHalfOpenSubscription(t *testing.T) {
 				if live := s.Subscriptions("s"); len(live) != 0 {
 					t.Errorf("live are %v", live)
 				}
-				// And the server's end is the client's.
+				// It also ends when the server is closed.
 				faulty(s, kinesistest.Fault{Subscription: kinesistest.SubscriptionFault{HalfOpen: true}})
 				sub = subscribe(t, s, arn, 0, position(newest), p.opt(s))
 				if err := s.Close(); err != nil {
@@ -203,7 +203,7 @@ func TestEventsCanBeRewritten(t *testing.T) {
 	subscribing(t, unlimited, func(t *testing.T, s *kinesistest.Server, arn string) {
 		s.Put("s", "k", []byte("x"))
 		s.Split("s", shardID(0))
-		// Half an end marker, as it has been seen.
+		// Half an end marker, as observed in practice.
 		faulty(s, kinesistest.Fault{Rewrite: func(payload []byte) []byte {
 			var ev map[string]any
 			if err := json.Unmarshal(payload, &ev); err != nil {

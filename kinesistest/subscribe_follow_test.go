@@ -20,15 +20,15 @@ import (
 	"github.com/weir-go/weir/kinesistest"
 )
 
-// subscriber reads a whole stream by fan-out: a child after all of its parents,
-// found only through ChildShards, and again whenever a stream ends.
+// subscriber reads a whole stream by fan-out: a child after all of its parents, found only through
+// ChildShards, and again whenever a stream ends.
 type subscriber struct {
 	tb  testing.TB
 	s   *kinesistest.Server
 	arn string
 
 	mu      sync.Mutex
-	parents map[string]map[string]bool // of a shard that waits: those that are not done
+	parents map[string]map[string]bool // unfinished parents of a waiting shard
 	begun   map[string]bool
 	perKey  map[string][]int
 	streams int
@@ -46,8 +46,7 @@ func (f *subscriber) begin(ctx context.Context, shard string) {
 	})
 }
 
-// read reads one event stream and returns where to go on, nil at the end of the
-// shard.
+// read reads one event stream and returns where to continue, nil at the end of the shard.
 func (f *subscriber) read(ctx context.Context, shard string, at *types.StartingPosition) *types.StartingPosition {
 	out, err := f.s.Client(noRetry).SubscribeToShard(ctx, &kinesis.SubscribeToShardInput{ConsumerARN: &f.arn, ShardId: &shard, StartingPosition: at})
 	if err != nil {
@@ -57,7 +56,7 @@ func (f *subscriber) read(ctx context.Context, shard string, at *types.StartingP
 		return nil
 	}
 	stream := out.GetStream()
-	defer stream.Close() // its error is looked at below
+	defer stream.Close() // its error is checked below
 	f.mu.Lock()
 	f.streams++
 	f.mu.Unlock()
@@ -99,8 +98,8 @@ func (f *subscriber) take(ctx context.Context, shard string, ev types.SubscribeT
 	}
 }
 
-// TestASubscriberSeesEverythingInOrder writes, splits, merges and scales for
-// some virtual minutes while a consumer is subscribed to all there is.
+// TestASubscriberSeesEverythingInOrder writes, splits, merges and scales for some virtual minutes
+// while a consumer is subscribed to all shards.
 func TestASubscriberSeesEverythingInOrder(t *testing.T) {
 	for _, emptyEvent := range []bool{false, true} {
 		t.Run(fmt.Sprintf("EndOnEmptyPage %v", emptyEvent), func(t *testing.T) {
@@ -137,7 +136,7 @@ func TestASubscriberSeesEverythingInOrder(t *testing.T) {
 						s.Split("s", open[at])
 					}
 				}
-				synctest.Wait() // everything is pushed: there is nothing to wait for
+				synctest.Wait() // everything is pushed, without waiting
 				f.mu.Lock()
 				n := 0
 				for key, seen := range f.perKey {
@@ -162,8 +161,8 @@ func TestASubscriberSeesEverythingInOrder(t *testing.T) {
 	}
 }
 
-// TestCloseEndsSubscriptions closes servers with streams in every state. In a
-// bubble the test itself fails if a goroutine stays.
+// TestCloseEndsSubscriptions closes servers with streams in every state. In a bubble the test
+// itself fails if a goroutine remains.
 func TestCloseEndsSubscriptions(t *testing.T) {
 	for name, p := range protocols {
 		t.Run(name, func(t *testing.T) {
@@ -177,8 +176,8 @@ func TestCloseEndsSubscriptions(t *testing.T) {
 				}
 				s.Control("SubscribeToShard", func(call *kinesistest.Call) kinesistest.Fault {
 					return []kinesistest.Fault{
-						{}, // whose client reads
-						{}, // whose client does not read
+						{}, // the client reads
+						{}, // the client does not read
 						{Subscription: kinesistest.SubscriptionFault{HalfOpen: true}},
 						{Subscription: kinesistest.SubscriptionFault{HeaderDelay: time.Hour}},
 						{Subscription: kinesistest.SubscriptionFault{NoInitialResponse: true, HalfOpen: true}},
@@ -216,8 +215,8 @@ func TestCloseEndsSubscriptions(t *testing.T) {
 	}
 }
 
-// TestAMountedServerClosesItsStreams has the handler in a server whose
-// connections Close does not know.
+// TestAMountedServerClosesItsStreams mounts the handler in a server whose connections Close does
+// not know.
 func TestAMountedServerClosesItsStreams(t *testing.T) {
 	s := ok[*kinesistest.Server](t)(kinesistest.Start(kinesistest.Config{NoLimits: true}))
 	s.CreateStream("s", 1)
@@ -241,8 +240,7 @@ func TestAMountedServerClosesItsStreams(t *testing.T) {
 	wg.Wait()
 }
 
-// TestAStreamThatIsNotRead fills what lies between server and client, and waits
-// for the end.
+// TestAStreamThatIsNotRead fills the buffers between server and client, and waits for the end.
 func TestAStreamThatIsNotRead(t *testing.T) {
 	for name, p := range protocols {
 		t.Run(name, func(t *testing.T) {
@@ -253,7 +251,7 @@ func TestAStreamThatIsNotRead(t *testing.T) {
 				}
 				stuck := subscribe(t, s, arn, 0, position(oldest), p.opt(s))
 				time.Sleep(6 * time.Second)
-				// It is in nobody's way.
+				// It does not block other subscriptions.
 				heir := subscribe(t, s, arn, 0, position(newest), p.opt(s))
 				s.Put("s", "k", []byte("x"))
 				if got, _ := heir.records(1); got != "[x]" {

@@ -14,7 +14,7 @@ import (
 	"github.com/weir-go/weir/kinesistest"
 )
 
-// sdkFrame is a frame as the SDK's own encoder makes it.
+// sdkFrame returns a frame from the SDK's own encoder.
 func sdkFrame(tb testing.TB, payload string, headers ...string) []byte {
 	tb.Helper()
 	m := eventstream.Message{Payload: []byte(payload)}

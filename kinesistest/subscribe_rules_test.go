@@ -30,7 +30,7 @@ func TestASubscriptionIsTakenOverAfterFiveSeconds(t *testing.T) {
 						_, err := trySubscribe(t, s, arn, 0, position(newest), p.opt(s))
 						wantCode(t, err, "ResourceInUseException")
 					}
-					// Another consumer and another shard are not concerned.
+					// Another consumer and another shard are not affected.
 					other := subscribe(t, s, s.RegisterConsumer("s", "other"), 0, position(newest), p.opt(s))
 					if live := s.Subscriptions("s"); len(live) != 2 {
 						t.Errorf("live are %v", live)
@@ -44,7 +44,7 @@ func TestASubscriptionIsTakenOverAfterFiveSeconds(t *testing.T) {
 					heir := subscribe(t, s, arn, 0, position(newest), p.opt(s))
 					synctest.Wait()
 					s.Put("s", "k", []byte("to the new one"))
-					for range old.Events() { // an empty event of the fifth second may be there
+					for range old.Events() { // there may be an empty event of the fifth second
 					}
 					switch err := old.Close(); {
 					case cleanly && err != nil:
@@ -61,7 +61,7 @@ func TestASubscriptionIsTakenOverAfterFiveSeconds(t *testing.T) {
 					if live := s.Subscriptions("s"); len(live) != 2 || live[0].Began.Sub(began) != 5*time.Second {
 						t.Errorf("live are %v", live)
 					}
-					// The new one is as safe as the old one was.
+					// The new subscription is as protected as the old one.
 					time.Sleep(4 * time.Second)
 					_, err := trySubscribe(t, s, arn, 0, position(newest), p.opt(s))
 					wantCode(t, err, "ResourceInUseException")
@@ -88,7 +88,7 @@ func TestAClientThatLeavesFreesItsSubscription(t *testing.T) {
 				case err == nil:
 					stream = out.GetStream()
 				case !inMemory && errors.As(err, &busy):
-					// a socket may take its time to tell of its end
+					// a socket may report its end late
 				default:
 					t.Fatalf("subscription %d: %v", i, err)
 				}
@@ -98,7 +98,7 @@ func TestAClientThatLeavesFreesItsSubscription(t *testing.T) {
 			}
 			_ = stream.Close()
 			cancel()
-			// Nothing is waited for: the next call is on its way.
+			// Nothing needs to be waited for: the next call is in flight.
 		}
 	})
 }
@@ -126,10 +126,10 @@ func TestOneCallOfSubscribeASecond(t *testing.T) {
 		synctest.Wait()
 		_, err := trySubscribe(t, s, arn, 0, position(newest))
 		wantCode(t, err, "LimitExceededException")
-		_ = subscribe(t, s, other, 0, position(newest)).Close() // has a limit of its own
+		_ = subscribe(t, s, other, 0, position(newest)).Close() // it has a separate limit
 		time.Sleep(time.Second)
 		sub := subscribe(t, s, arn, 0, position(newest))
-		// Being in use is told first.
+		// The resource in use is reported first.
 		_, err = trySubscribe(t, s, arn, 0, position(newest))
 		wantCode(t, err, "ResourceInUseException")
 		_ = sub.Close()
@@ -144,7 +144,7 @@ func TestASubscriptionHasTwoMebibytesASecond(t *testing.T) {
 		}
 		began := time.Now()
 		var wg sync.WaitGroup
-		// each has its own budget
+		// each has a separate budget
 		for _, arn := range []string{arn, s.RegisterConsumer("s", "other")} {
 			sub := subscribe(t, s, arn, 0, position(oldest))
 			wg.Go(func() {
@@ -161,7 +161,7 @@ func TestASubscriptionHasTwoMebibytesASecond(t *testing.T) {
 						t.Errorf("an event of %d bytes, %d ms behind after %d bytes", size, behind, bytes)
 					}
 				}
-				// The first second's worth is there at once.
+				// The records of the first second arrive at once.
 				if took := time.Since(began); took != 3*time.Second || events != 8 {
 					t.Errorf("it took %v and %d events", took, events)
 				}
@@ -203,9 +203,9 @@ func TestLargeRecordsArePushed(t *testing.T) {
 				t.Errorf("an event with %d records, %d ms behind", len(ev.Records), *ev.MillisBehindLatest)
 			}
 		}
-		// A large record borrows, and what follows waits until it is paid back: a
-		// small one for as long as the large one is worth, another one of more
-		// than a second's worth until there is a whole second's worth again.
+		// A large record borrows from the budget, and later records wait until it is paid back: a
+		// small one for as long as the large one is worth, another one above a second's worth until
+		// there is a whole second's worth again.
 		if arrivals[0] != 0 || arrivals[1].Round(time.Millisecond) != 5*time.Second || arrivals[2].Round(time.Millisecond) != 6*time.Second {
 			t.Errorf("they came after %v", arrivals)
 		}
@@ -217,7 +217,7 @@ func TestTheEndOfAShardIsPushed(t *testing.T) {
 	for _, emptyEvent := range []bool{false, true} {
 		t.Run(fmt.Sprintf("EndOnEmptyPage %v", emptyEvent), func(t *testing.T) {
 			subscribing(t, kinesistest.Config{NoLimits: true, EndOnEmptyPage: emptyEvent}, func(t *testing.T, s *kinesistest.Server, arn string) {
-				// wantEnd reads what is left of the shard and its end.
+				// wantEnd reads the rest of the shard and its end.
 				wantEnd := func(sub subscription, records string, children ...string) {
 					t.Helper()
 					var got []types.Record
@@ -247,12 +247,12 @@ func TestTheEndOfAShardIsPushed(t *testing.T) {
 				sub := subscribe(t, s, arn, 0, position(newest))
 				began := time.Now()
 				ok[*kinesis.SplitShardOutput](t)(s.Client(noRetry).SplitShard(t.Context(), &kinesis.SplitShardInput{StreamName: aws.String("s"), ShardToSplit: aws.String(shardID(0)), NewStartingHashKey: aws.String("1000")}))
-				// Nobody looks at the stream until the split is due.
+				// The stream is not read until the split is due.
 				wantEnd(sub, "[]", shardID(1), shardID(2))
 				if time.Since(began) != 2*time.Second {
 					t.Errorf("the end came after %v", time.Since(began))
 				}
-				// Of two parents that merge, each tells of the same child.
+				// Two merging parents both report the same child.
 				s.Put("s", "k", []byte("x"))
 				full := s.Records("s")[0].Shard // one of the two
 				a, b := subscribe(t, s, arn, 1, position(oldest)), subscribe(t, s, arn, 2, position(oldest))
@@ -264,7 +264,7 @@ func TestTheEndOfAShardIsPushed(t *testing.T) {
 				child := s.Merge("s", shardID(1), shardID(2))
 				wantEnd(a, "[]", child)
 				wantEnd(b, "[]", child)
-				// A closed shard is read to its end, and from LATEST is at its end.
+				// A closed shard is read to its end, and from LATEST begins at its end.
 				n := 1
 				if full == shardID(2) {
 					n = 2
@@ -320,7 +320,7 @@ func TestSubscribingToWhatWasTrimmed(t *testing.T) {
 					}
 					_ = sub.Close()
 				}
-				// One who is subscribed meanwhile goes on, too.
+				// An existing subscription continues, too.
 				sub := subscribe(t, s, arn, 0, position(newest))
 				s.Put("s", "k", []byte("last"))
 				if got, _ := sub.records(1); got != "[last]" {

@@ -15,7 +15,7 @@ import (
 	"github.com/weir-go/weir/kinesistest"
 )
 
-// position makes the starting position of a subscription.
+// position returns the starting position of a subscription.
 func position(kind types.ShardIteratorType) *types.StartingPosition {
 	return &types.StartingPosition{Type: kind}
 }
@@ -37,9 +37,8 @@ type subscription struct {
 	*kinesis.SubscribeToShardEventStream
 }
 
-// trySubscribe subscribes with a client of its own: the SDK's codec of event
-// streams must not be used by two subscriptions of one client at a time. The
-// stream is closed when the test ends.
+// trySubscribe subscribes with a separate client: the SDK's codec of event streams does not support
+// two concurrent subscriptions of one client. The stream is closed when the test ends.
 func trySubscribe(tb testing.TB, s *kinesistest.Server, arn string, shard int, at *types.StartingPosition, opts ...func(*kinesis.Options)) (subscription, error) {
 	tb.Helper()
 	out, err := s.Client(append(opts, noRetry)...).SubscribeToShard(tb.Context(), &kinesis.SubscribeToShardInput{
@@ -48,7 +47,7 @@ func trySubscribe(tb testing.TB, s *kinesistest.Server, arn string, shard int, a
 	if err != nil {
 		return subscription{}, err
 	}
-	tb.Cleanup(func() { _ = out.GetStream().Close() }) // whatever it ended with, if nobody asked
+	tb.Cleanup(func() { _ = out.GetStream().Close() }) // ignores the error of an unread stream
 	return subscription{tb, out.GetStream()}, nil
 }
 
@@ -71,7 +70,7 @@ func (s subscription) next() types.SubscribeToShardEvent {
 	panic("unreachable")
 }
 
-// records waits for so many records and returns their data and the last event.
+// records waits for n records and returns their data and the last event.
 func (s subscription) records(n int) (string, types.SubscribeToShardEvent) {
 	s.tb.Helper()
 	var ev types.SubscribeToShardEvent
@@ -92,7 +91,7 @@ func (s subscription) over() error {
 	return s.Close()
 }
 
-// protocols are the ways to reach a server.
+// protocols are the protocols of a server.
 var protocols = map[string]struct {
 	cfg  kinesistest.Config
 	name string
@@ -124,8 +123,8 @@ func through(t *http.Transport) func(*kinesis.Options) {
 	return func(o *kinesis.Options) { o.HTTPClient = &http.Client{Transport: kinesistest.Whole(t)} }
 }
 
-// eachProtocol runs a test over all of them, on a port, and in a bubble with a
-// network in memory. opt makes a client speak the protocol.
+// eachProtocol runs a test with all of them, on a port, and in a bubble with a network in memory.
+// opt configures a client for the protocol.
 func eachProtocol(t *testing.T, test func(t *testing.T, s *kinesistest.Server, opt func(*kinesis.Options))) {
 	t.Helper()
 	for name, p := range protocols {
@@ -167,7 +166,7 @@ func TestSubscribe(t *testing.T) {
 		if live := s.Subscriptions("s"); len(live) != 1 || live[0].Consumer != "c" || live[0].Shard != shardID(0) {
 			t.Errorf("live are %v", live)
 		}
-		// Pushed as soon as it is put. The test would time out if it were not.
+		// They are pushed as soon as they are put. Otherwise the test would time out.
 		for i := range 20 {
 			s.Put("s", "k", fmt.Append(nil, i))
 			if got, _ := sub.records(1); got != fmt.Sprint([]int{i}) {
@@ -189,8 +188,8 @@ func TestSubscribe(t *testing.T) {
 	})
 }
 
-// subscribing runs a test of subscriptions in a bubble, with a stream s of one
-// shard and a consumer.
+// subscribing runs a test of subscriptions in a bubble, with a stream s of one shard and a
+// consumer.
 func subscribing(t *testing.T, cfg kinesistest.Config, test func(t *testing.T, s *kinesistest.Server, arn string)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -228,7 +227,7 @@ func TestASubscriptionLastsFiveMinutes(t *testing.T) {
 				if err := sub.over(); err != nil || time.Since(began) != 5*time.Minute {
 					t.Errorf("it ended after %v with %v", time.Since(began), err)
 				}
-				// Going on there loses nothing and repeats nothing.
+				// Continuing there loses nothing and repeats nothing.
 				s.Put("s", "k", []byte("between"))
 				for _, kind := range []types.ShardIteratorType{from, after} {
 					again := subscribe(t, s, arn, 0, atNumber(kind, &continuation), p.opt(s))
@@ -255,7 +254,7 @@ func TestEventsComeWithoutDelay(t *testing.T) {
 				t.Fatalf("record %d: %s after %v, %d behind", i, got, time.Since(put), *ev.MillisBehindLatest)
 			}
 		}
-		// The silence is counted from the last event.
+		// The silence counts from the last event.
 		silent := time.Now()
 		if ev := sub.next(); len(ev.Records) != 0 || time.Since(silent) != 5*time.Second {
 			t.Errorf("an event with %d records after %v", len(ev.Records), time.Since(silent))
@@ -334,7 +333,7 @@ func TestSubscribeIsRefused(t *testing.T) {
 			{"a sequence number too many", arn, 0, atNumber(newest, &own), "InvalidArgumentException"},
 			{"a sequence number of nothing", arn, 0, atNumber(from, aws.String("123")), "InvalidArgumentException"},
 			{"no sequence number at all", arn, 0, atNumber(from, aws.String("x")), "ValidationException"},
-			// born in the same second: it cannot be told
+			// created in the same second: not detectable
 			{"a sequence number of another stream", arn, 0, atNumber(from, &elsewhere), ""},
 			{"no timestamp", arn, 0, position(types.ShardIteratorTypeAtTimestamp), "InvalidArgumentException"},
 			{"a time to come", arn, 0, &types.StartingPosition{Type: types.ShardIteratorTypeAtTimestamp, Timestamp: aws.Time(time.Now().Add(time.Hour))}, "InvalidArgumentException"},
@@ -410,14 +409,14 @@ func TestDeletingTheStreamEndsSubscriptions(t *testing.T) {
 		s.SetStateDelay(7 * time.Second)
 		began := time.Now()
 		ok[*kinesis.DeleteStreamOutput](t)(s.Client(noRetry).DeleteStream(t.Context(), &kinesis.DeleteStreamInput{StreamName: aws.String("s"), EnforceConsumerDeletion: aws.Bool(true)}))
-		if ev := sub.next(); len(ev.Records) != 0 { // it goes on while the stream is DELETING
+		if ev := sub.next(); len(ev.Records) != 0 { // it continues while the stream is DELETING
 			t.Errorf("got %+v", ev)
 		}
 		wantCode(t, sub.over(), "ResourceNotFoundException")
 		if time.Since(began) != 7*time.Second {
 			t.Errorf("it ended after %v", time.Since(began))
 		}
-		// A stream of the same name is another one.
+		// A stream with the same name is another stream.
 		s.CreateStream("s", 1)
 		_, err := trySubscribe(t, s, arn, 0, position(newest))
 		wantCode(t, err, "ResourceNotFoundException")

@@ -9,15 +9,15 @@ import (
 	"time"
 )
 
-// handshakeTimeout bounds the TLS handshake of a connection.
+// handshakeTimeout limits the TLS handshake of a connection.
 const handshakeTimeout = 30 * time.Second
 
-// tlsListener hands out connections after their TLS handshake.
+// tlsListener accepts connections and returns them after their TLS handshake.
 //
 // net/http speaks HTTP/2 over TLS only to clients that negotiated it by ALPN. The asynchronous
-// client of the Java SDK 2, which the KCL uses, sends the preface of HTTP/2 without. What comes
-// without ALPN is therefore handed out as a plain connection, in which net/http looks for that
-// preface, for ReadHeaderTimeout at most.
+// client of the Java SDK 2, which the KCL uses, sends the preface of HTTP/2 without ALPN. A
+// connection without ALPN is therefore returned as a plain connection, in which net/http looks for
+// that preface, for at most ReadHeaderTimeout.
 type tlsListener struct {
 	net.Listener
 	cfg      *tls.Config
@@ -54,13 +54,13 @@ func (t *tlsListener) loop() {
 	}
 }
 
-// handshake shakes hands and delivers the connection. One that failed is delivered as well:
-// net/http logs why, and answers those who speak HTTP without TLS.
+// handshake performs the handshake and delivers the connection. A failed one is delivered as well:
+// net/http logs the reason, and answers clients that speak HTTP without TLS.
 func (t *tlsListener) handshake(conn *tls.Conn) {
 	ctx, cancel := context.WithTimeout(t.life, handshakeTimeout)
 	defer cancel()
 	if err := conn.HandshakeContext(ctx); err == nil && conn.ConnectionState().NegotiatedProtocol == "" {
-		t.deliver(accepted{conn: struct{ net.Conn }{conn}}) // hides from net/http that it is TLS
+		t.deliver(accepted{conn: struct{ net.Conn }{conn}}) // hides TLS from net/http
 		return
 	}
 	t.deliver(accepted{conn: conn})
@@ -71,7 +71,7 @@ func (t *tlsListener) deliver(a accepted) {
 	case t.accepted <- a:
 	case <-t.life.Done():
 		if a.conn != nil {
-			_ = a.conn.Close() // nobody waits for it any more
+			_ = a.conn.Close() // Accept has ended
 		}
 	}
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/weir-go/weir/kinesistest"
 )
 
-// withoutALPN makes a client do as the asynchronous one of the Java SDK does: it speaks TLS,
-// negotiates nothing, and begins with what the protocols say.
+// withoutALPN configures a client like the asynchronous one of the Java SDK: it speaks TLS,
+// negotiates nothing, and starts with the given protocols.
 func withoutALPN(s *kinesistest.Server, protocols *http.Protocols) func(*kinesis.Options) {
 	tr := s.Transport()
 	tr.Protocols = protocols
@@ -40,7 +40,7 @@ func withoutALPN(s *kinesistest.Server, protocols *http.Protocols) func(*kinesis
 		if p := conn.ConnectionState().NegotiatedProtocol; p != "" {
 			return nil, errors.New("it negotiated " + p)
 		}
-		return struct{ net.Conn }{conn}, nil // net/http is not to know
+		return struct{ net.Conn }{conn}, nil // hides TLS from net/http
 	}
 	return func(o *kinesis.Options) {
 		through(tr)(o)
@@ -80,8 +80,8 @@ func TestTLSWithoutALPN(t *testing.T) {
 	}
 }
 
-// A connection that says nothing, before or after the handshake, is not kept for ever, and keeps
-// nobody waiting.
+// A connection that is silent, before or after the handshake, is closed eventually and blocks no
+// other.
 func TestSilentTLSConnections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := kinesistest.NewServer(t, kinesistest.Config{TLS: true, InMemory: true})

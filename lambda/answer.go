@@ -7,20 +7,21 @@ import (
 	"fmt"
 )
 
-// FailedFrom says which record of a batch handling goes on with, by what a function answered that
-// reports failures of single records (ReportBatchItemFailures). ids are the records' sequence
-// numbers, in order. It is the index of the first record that the function names, and len(ids) if
-// all are done: after an empty answer, null, "", an object without batchItemFailures, or an empty
-// list. An error means that the whole batch failed, as when an item names no record of the batch.
+// FailedFrom returns the index of the record with which handling continues after a function's
+// answer with failures of single records (ReportBatchItemFailures). ids are the records' sequence
+// numbers, in order. The result is the index of the first record that the answer names. It is
+// len(ids) if all are done: after an empty answer, null, "", an object without batchItemFailures,
+// or an empty list. An error means that the whole batch failed, for example because an item names
+// no record of the batch.
 //
-// What Lambda does with other answers (a number, a list, text that is no JSON) is not known. They
-// are failures here, because a typo must not mean that all is done.
+// Lambda's behaviour for other answers (a number, a list, text that is not JSON) is not known. They
+// count as failures here, because a typo must not mean that all is done.
 func FailedFrom(answer []byte, ids []string) (int, error) {
 	answer = bytes.TrimSpace(answer)
 	if len(answer) == 0 || isNull(answer) || string(answer) == `""` {
 		return len(ids), nil
 	}
-	// Maps, because names that differ in case only are other names.
+	// A map, because names that differ only in case are different names.
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(answer, &members); err != nil {
 		return 0, fmt.Errorf("lambda: the function's answer is no JSON object: %.100q", answer)

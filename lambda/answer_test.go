@@ -6,11 +6,11 @@ import (
 	"github.com/weir-go/weir/lambda"
 )
 
-// failed is what stands for an answer that fails the whole batch.
+// failed represents an answer that fails the whole batch.
 const failed = -1
 
 func TestAnswersMeanWhatTheyMeanToLambda(t *testing.T) {
-	ids := []string{"10", "11", "12", "12"} // the last two are of one aggregate
+	ids := []string{"10", "11", "12", "12"} // the last two are in one aggregate
 	for _, c := range []struct {
 		name, answer string
 		want         int
@@ -35,7 +35,7 @@ func TestAnswersMeanWhatTheyMeanToLambda(t *testing.T) {
 		{"a name in other letters", `{"batchItemFailures":[{"ItemIdentifier":"11"}]}`, failed},
 		{"an item that is null", `{"batchItemFailures":[null]}`, failed},
 		{"no list", `{"batchItemFailures":{"itemIdentifier":"11"}}`, failed},
-		// what Lambda does with these is not known
+		// Lambda's behaviour for these is not known.
 		{"a list at the top", `[]`, failed},
 		{"a number", `5`, failed},
 		{"a text", `"ok"`, failed},

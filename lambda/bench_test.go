@@ -14,8 +14,8 @@ import (
 	"github.com/weir-go/weir/lambda"
 )
 
-// BenchmarkBatch compares a batch of 100 records of 1 KiB over the Runtime API, with a function
-// that answers at once, with the same handler and a function in the process.
+// BenchmarkBatch compares a batch of 100 records of 1 KiB over the Runtime API, and a function that
+// answers at once, with the same handler and a function in the process.
 func BenchmarkBatch(b *testing.B) {
 	batch := &weir.Batch{Stream: "s", Shard: "shard"}
 	for i := range 100 {
@@ -53,7 +53,7 @@ func BenchmarkBatch(b *testing.B) {
 	})
 }
 
-// answering is a function that answers every event with nothing, until the API ends.
+// answering runs a function that answers every event with nothing, until the API ends.
 func answering(base string) {
 	for {
 		res, err := http.Get(base + "next")

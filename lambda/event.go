@@ -9,14 +9,14 @@ import (
 	"github.com/weir-go/weir"
 )
 
-// MaxBytes is how large an event and an answer may be, as Lambda has it for calls that wait.
+// MaxBytes limits an event and an answer, as Lambda does for synchronous calls.
 const MaxBytes = 6 << 20
 
-// Source is what an event says of where its records are from.
+// Source is the origin of the records in an event.
 type Source struct {
 	Region    string // such as eu-west-1
 	StreamARN string
-	RoleARN   string // as which the function is invoked
+	RoleARN   string // the function's execution role
 }
 
 const (
@@ -24,10 +24,9 @@ const (
 	eventTail = `]}`
 )
 
-// AppendEvent appends the event that Lambda makes of records, which are all of one shard. The
-// order of members and the form of numbers are Lambda's. What [weir.Unpack] has unpacked shares a
-// sequence number; its eventID has the number of the record in the aggregate behind it, such as
-// "…+2".
+// AppendEvent appends the event that Lambda creates from records, which must be from one shard. The
+// order of fields and the format of numbers are Lambda's. Records unpacked by [weir.Unpack] share a
+// sequence number; their eventID ends in the index in the aggregate, such as "…+2".
 func AppendEvent(dst []byte, s Source, records []weir.Record) []byte {
 	dst = append(dst, eventHead...)
 	for i, r := range records {
@@ -67,7 +66,7 @@ func appendSeconds(dst []byte, ms int64) []byte {
 func appendString(dst []byte, s string) []byte {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c == '"' || c == '\\' || c >= utf8.RuneSelf {
-			quoted, _ := json.Marshal(s) // a string always has a form
+			quoted, _ := json.Marshal(s) // encoding a string cannot fail
 			return append(dst, quoted...)
 		}
 	}

@@ -49,7 +49,7 @@ func TestABatchThatDoesNotFitIsSeveralEvents(t *testing.T) {
 	}
 }
 
-// What lies behind an event that the function fails at was never handed over, and must not be given
+// Records after an event at which the function failed were never delivered, and must not be given
 // up with it.
 func TestTheRecordAtFaultIsFoundInABatchOfSeveralEvents(t *testing.T) {
 	big := make([]byte, 3<<20)

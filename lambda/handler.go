@@ -9,37 +9,37 @@ import (
 	"github.com/weir-go/weir"
 )
 
-// Handler is a [weir.Handler] that gives batches to a function. It may be used concurrently if
-// Invoke may.
+// Handler is a [weir.Handler] that passes batches to a function. It is safe for concurrent use if
+// Invoke is.
 type Handler struct {
-	// Invoke gives an event to the function and returns its answer. Required. An error means that
-	// the function failed.
+	// Invoke passes an event to the function and returns its answer. An error means that the
+	// function failed. Required.
 	Invoke func(ctx context.Context, b *weir.Batch, event []byte) ([]byte, error)
-	// Source is what events say of where the records of a stream are from.
+	// Source returns the origin of the records of a stream, for their events.
 	Source func(stream string) Source
-	// Report has the answer say which records failed; see [FailedFrom]. Without it an answer means
-	// that all are done, whatever it says.
+	// Report enables answers with failed records; see [FailedFrom]. Without it any answer means
+	// that all records are done.
 	Report bool
-	// MaxAge leaves records untried, as [weir.TooOld] says, that arrived at the service longer ago
-	// than that by this machine's clock. So does Lambda, and unlike [weir.GiveUp].MaxAge it turns
-	// what is old after an outage, or after a reset to an earlier time, into letters. It needs
-	// [weir.GiveUp].To. Records whose time of arrival is not known have no age. 0, the default, is
-	// no bound.
+	// MaxAge skips records untried, with [weir.TooOld], that arrived at the service longer ago by
+	// the clock of this machine. Lambda does the same. Unlike [weir.GiveUp].MaxAge, it turns
+	// records that are old after an outage, or after a reset to an earlier time, into dead letters.
+	// It needs [weir.GiveUp].To. Records with unknown arrival time have no age. Defaults to 0,
+	// which means no limit.
 	MaxAge time.Duration
-	// Retries is told of a call of [Handler.Windows] that failed and is made again after a pause.
-	// Optional. Of all others the consumer tells.
+	// Retries is called for a failed call of [Handler.Windows] that is repeated after a backoff.
+	// The consumer reports all other failures. Optional.
 	Retries func(b *weir.Batch, err error, attempt int, pause time.Duration)
 }
 
-// errUnfit is for a record that no function of Lambda could get.
+// errUnfit is the error for a record that Lambda could not deliver to any function.
 var errUnfit = errors.New("lambda: the record does not fit into an event of 6 MiB")
 
 var errReported = errors.New("lambda: the function said that this record failed")
 
-// Handle gives the records of b to the function, in one event if they fit into [MaxBytes] and in
-// several, one after the other, if they do not. When the function fails at one of several events,
-// the records of that are given to it one by one, so that those of the events behind it, which it
-// never saw, do not count as failed.
+// Handle passes the records of b to the function, in one event if they fit into [MaxBytes],
+// otherwise in several, one after the other. If the function fails at one of several events, it
+// gets the records of that event one by one. Otherwise the records of later events, which it never
+// saw, would count as failed.
 func (h Handler) Handle(ctx context.Context, b *weir.Batch) error {
 	source := h.Source(b.Stream)
 	for from := 0; from < len(b.Records); {
@@ -64,7 +64,7 @@ func (h Handler) Handle(ctx context.Context, b *weir.Batch) error {
 	return nil
 }
 
-// single gives records to the function one by one, up to the first that it fails at.
+// single passes records to the function one by one, up to the first failure.
 func (h Handler) single(ctx context.Context, b *weir.Batch, s Source, records []weir.Record) error {
 	for i := range records {
 		err := h.give(ctx, b, AppendEvent(nil, s, records[i:i+1]), records[i:i+1])
@@ -78,7 +78,7 @@ func (h Handler) single(ctx context.Context, b *weir.Batch, s Source, records []
 	return nil
 }
 
-// give gives an event of records to the function.
+// give passes an event of records to the function.
 func (h Handler) give(ctx context.Context, b *weir.Batch, event []byte, records []weir.Record) error {
 	answer, err := h.Invoke(ctx, b, event)
 	if err != nil || !h.Report {
@@ -102,7 +102,7 @@ func numbers(records []weir.Record) []string {
 	return ids
 }
 
-// fill returns an event of as many records as fit with a tail, and how many those are.
+// fill returns an event of as many records as fit with a tail, and their number.
 func fill(s Source, records []weir.Record, tail string) (event []byte, n int) {
 	event = append(event, eventHead...)
 	for i, r := range records {

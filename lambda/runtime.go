@@ -18,8 +18,8 @@ import (
 )
 
 // Runtime is Lambda's Runtime API (2018-06-01) for one process of a function, which handles one
-// invocation at a time. It listens on 127.0.0.1 only, and answers requests to that address only. It
-// may be used concurrently.
+// invocation at a time. It listens on 127.0.0.1 only, and only answers requests with that address
+// as their host. It is safe for concurrent use.
 type Runtime struct {
 	functionARN string
 	addr        string
@@ -30,8 +30,8 @@ type Runtime struct {
 	work        chan *invocation
 
 	mu      sync.Mutex
-	now     *invocation // given to the process, and not answered
-	asked   bool        // the process waits for an invocation, or has waited
+	now     *invocation // sent to the process, and not answered
+	asked   bool        // the process has requested an invocation
 	initErr chan error  // one, at most
 	end     sync.Once
 }
@@ -48,7 +48,7 @@ type result struct {
 	err  error
 }
 
-// FunctionError is what a function said of why it failed.
+// FunctionError is the failure that a function reported.
 type FunctionError struct{ Type, Message string }
 
 func (e *FunctionError) Error() string {
@@ -58,15 +58,15 @@ func (e *FunctionError) Error() string {
 // ErrClosed is the error of [Runtime.Invoke] after [Runtime.Close].
 var ErrClosed = errors.New("lambda: the function's process has ended")
 
-// ErrNotTaken is an [ErrClosed] of a process that had not asked for the event: the function never
+// ErrNotTaken is an [ErrClosed] of a process that had not requested the event: the function never
 // saw it, and has not failed at it.
 var ErrNotTaken = fmt.Errorf("%w before it asked for the event", ErrClosed)
 
-// maxErrorText bounds what is kept of what a function says of its failure.
+// maxErrorText limits the stored text of a function's failure.
 const maxErrorText = 4 << 10
 
-// NewRuntime listens for one process. functionARN is what the function is told that it is. Close
-// ends it.
+// NewRuntime listens for one process. functionARN is the ARN that the function sees. Close stops
+// it.
 func NewRuntime(functionARN string) (*Runtime, error) {
 	var lc net.ListenConfig
 	l, err := lc.Listen(context.Background(), "tcp", "127.0.0.1:0")
@@ -85,7 +85,7 @@ func NewRuntime(functionARN string) (*Runtime, error) {
 	mux.HandleFunc("POST "+api+"init/error", r.initFailure)
 	r.server = &http.Server{
 		Handler: r.guarded(mux), ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 64 << 10,
-		ErrorLog: log.New(io.Discard, "", 0), //nolint:forbidigo // what net/http would write to standard error goes nowhere
+		ErrorLog: log.New(io.Discard, "", 0), //nolint:forbidigo // discards net/http's log
 	}
 	go func() { // ends with Close
 		defer close(r.served)
@@ -94,18 +94,18 @@ func NewRuntime(functionARN string) (*Runtime, error) {
 	return r, nil
 }
 
-// Addr is the host and port that the process has to find in AWS_LAMBDA_RUNTIME_API.
+// Addr returns the host and port that the process must find in AWS_LAMBDA_RUNTIME_API.
 func (r *Runtime) Addr() string { return r.addr }
 
-// Ready is closed when the process has asked for its first invocation.
+// Ready returns a channel that is closed when the process has requested its first invocation.
 func (r *Runtime) Ready() <-chan struct{} { return r.ready }
 
-// InitFailed has the error with which the process says that it cannot begin.
+// InitFailed returns a channel with the error of a process that cannot start.
 func (r *Runtime) InitFailed() <-chan error { return r.initErr }
 
-// Invoke gives an event to the process, waits for the answer and returns it. deadline is what the
-// function is told; ctx is what ends the wait. When Invoke ends before the function has answered,
-// the process is in the middle of something: end it, and Close.
+// Invoke passes an event to the process, waits for the answer and returns it. The function sees
+// deadline; ctx ends the wait. If Invoke ends before the function has answered, the process is
+// still working on the event: end the process, and call Close.
 func (r *Runtime) Invoke(ctx context.Context, event []byte, deadline time.Time) ([]byte, error) {
 	in := &invocation{requestID(), event, deadline, make(chan result, 1)}
 	select {
@@ -125,7 +125,7 @@ func (r *Runtime) Invoke(ctx context.Context, event []byte, deadline time.Time) 
 	}
 }
 
-// Close ends the API and every Invoke. It returns when nothing of it runs any more.
+// Close ends the API and every Invoke. It returns when all its goroutines have ended.
 func (r *Runtime) Close() {
 	r.end.Do(func() {
 		close(r.closed)
@@ -134,7 +134,7 @@ func (r *Runtime) Close() {
 	<-r.served
 }
 
-// guarded refuses requests that were meant for another host, as a page in a browser may send them.
+// guarded refuses requests with another host, which a web page in a browser may send.
 func (r *Runtime) guarded(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		if req.Host != r.addr {
@@ -160,7 +160,7 @@ func (r *Runtime) next(w http.ResponseWriter, req *http.Request) {
 	select {
 	case in := <-r.work:
 		r.mu.Lock()
-		taken := r.now != nil // by another connection of the process
+		taken := r.now != nil // on another connection of the process
 		if !taken {
 			r.now = in
 		}
@@ -177,13 +177,13 @@ func (r *Runtime) next(w http.ResponseWriter, req *http.Request) {
 		h.Set("Lambda-Runtime-Deadline-Ms", strconv.FormatInt(in.deadline.UnixMilli(), 10))
 		h.Set("Lambda-Runtime-Invoked-Function-Arn", r.functionARN)
 		h.Set("Lambda-Runtime-Trace-Id", traceID(in.deadline))
-		_, _ = w.Write(in.event) // a process that does not take it does not answer either
+		_, _ = w.Write(in.event) // a process that does not read it does not answer either
 	case <-req.Context().Done():
 	case <-r.closed:
 	}
 }
 
-// current is the invocation of a request, if the process may answer it.
+// current returns the invocation of a request, if the process may answer it.
 func (r *Runtime) current(w http.ResponseWriter, req *http.Request) *invocation {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -194,7 +194,7 @@ func (r *Runtime) current(w http.ResponseWriter, req *http.Request) *invocation 
 	return r.now
 }
 
-// finish answers an invocation, if nothing else has.
+// finish answers an invocation, unless it was already answered.
 func (r *Runtime) finish(w http.ResponseWriter, in *invocation, out result) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -220,10 +220,10 @@ func (r *Runtime) response(w http.ResponseWriter, req *http.Request) {
 			refuse(w, http.StatusRequestEntityTooLarge, "RequestEntityTooLarge", "the answer has more than 6 MiB")
 		}
 		return
-	case err != nil: // the connection broke: the process may try again
+	case err != nil: // the connection broke: the process may retry
 		return
 	}
-	// A streamed answer may fail in its middle, and says so behind it.
+	// A streamed answer may fail in its middle, and reports that after the body.
 	out := result{body: body}
 	if kind := req.Trailer.Get("Lambda-Runtime-Function-Error-Type"); kind != "" {
 		out = result{err: &FunctionError{cut(kind), "the streamed answer failed"}}
@@ -251,7 +251,7 @@ func (r *Runtime) initFailure(w http.ResponseWriter, req *http.Request) {
 	accept(w)
 }
 
-// said is the failure that a request tells of.
+// said returns the failure that a request reports.
 func said(w http.ResponseWriter, req *http.Request) error {
 	e := &FunctionError{Type: cut(req.Header.Get("Lambda-Runtime-Function-Error-Type"))}
 	body, _ := io.ReadAll(http.MaxBytesReader(w, req.Body, MaxBytes))
@@ -272,7 +272,7 @@ func said(w http.ResponseWriter, req *http.Request) error {
 	return e
 }
 
-// cut bounds a text of the function's, without control characters.
+// cut limits the length of a text of the function, and removes control characters.
 func cut(s string) string {
 	if len(s) > maxErrorText {
 		s = s[:maxErrorText]
@@ -297,7 +297,7 @@ func refuse(w http.ResponseWriter, status int, kind, message string) {
 	_, _ = fmt.Fprintf(w, `{"errorMessage":%q,"errorType":%q}`, message, kind)
 }
 
-// requestID is a random UUID.
+// requestID returns a random UUID.
 func requestID() string {
 	var b [16]byte
 	_, _ = rand.Read(b[:]) // it does not fail
@@ -305,7 +305,7 @@ func requestID() string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
-// traceID is one for an invocation that nobody traces.
+// traceID returns a trace ID for an invocation without tracing.
 func traceID(at time.Time) string {
 	var b [20]byte
 	_, _ = rand.Read(b[:])

@@ -12,7 +12,7 @@ import (
 	"github.com/weir-go/weir/lambda"
 )
 
-// process is the runtime client of a function, in the words of HTTP.
+// process is the runtime client of a function, over HTTP.
 type process struct {
 	t    *testing.T
 	base string
@@ -41,7 +41,8 @@ type answered struct {
 	err  error
 }
 
-// begin starts an API, gives it an event, and returns what the process got and where the answer is.
+// begin starts an API and sends it an event. It returns the process's invocation and a channel for
+// the answer.
 func begin(t *testing.T) (r *lambda.Runtime, p process, id string, answer <-chan answered) {
 	t.Helper()
 	r, err := lambda.NewRuntime("arn:f")
@@ -150,7 +151,7 @@ func TestAnEventThatNoProcessAskedForWasNotTaken(t *testing.T) {
 
 func TestAFunctionThatCannotBeginIsHeard(t *testing.T) {
 	r, p, _, _ := begin(t)
-	for range 2 { // the second waits for nobody
+	for range 2 { // the second waits for nothing
 		p.do(http.MethodPost, "init/error", `{"errorMessage":"no module","errorType":"Runtime.ImportModuleError"}`)
 	}
 	if err := <-r.InitFailed(); !strings.Contains(err.Error(), "Runtime.ImportModuleError: no module") {
@@ -158,7 +159,7 @@ func TestAFunctionThatCannotBeginIsHeard(t *testing.T) {
 	}
 }
 
-// Whatever a process sends, no invocation is answered but by its ID, and the API goes on.
+// Whatever a process sends, an invocation is only answered by its ID, and the API keeps working.
 func FuzzRuntime(f *testing.F) {
 	f.Add("POST", "/2018-06-01/runtime/invocation/x/response", "", `{}`)
 	f.Add("POST", "/2018-06-01/runtime/init/error", "", `{"errorMessage":1}`)

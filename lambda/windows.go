@@ -10,23 +10,23 @@ import (
 	"github.com/weir-go/weir/internal/retry"
 )
 
-// Windows has a function handle the records of each shard in tumbling windows of the time at which
-// they arrived, as Lambda does: an event names its window and has the state that the answer before
-// it had, and when the window is over one more event without records is its final one. size is
-// whole seconds, 1 s to 15 min.
+// Windows returns handlers that pass the records of each shard to a function in tumbling windows of
+// arrival time, as Lambda does. An event names its window and has the state of the previous answer.
+// When the window ends, one more event without records is its final one. size is in whole seconds,
+// 1 s to 15 min.
 //
 // State is in memory only. The checkpoint stays before a window's first record until its final
-// event is answered; whoever has the shard next, after a crash or a hand-off, begins the window
-// again, with no state. So each record is in a final state at least once, and a function that keeps
-// results under the window's start and the shard keeps each once.
+// event is answered. After a crash or a handoff the next owner of the shard restarts the window
+// without state. So each record is in a final state at least once, and a function that stores
+// results under the window's start and the shard stores each once.
 //
-// A window is over when a later record comes, or the shard was seen to have nothing more 5 s after
-// its end, or the shard ends. What comes for it after that has a final event of its own. So has
-// what comes after its state was larger than [MaxState]: then the final event before that is marked
-// as early, too.
+// A window ends when a later record arrives, or the shard was seen to be empty 5 s after the
+// window's end, or the shard ends. Records that arrive for it later get another final event. So do
+// records after its state exceeded [MaxState]: the final event of that state is marked as early,
+// too.
 //
-// A call that fails is tried again with the same state, a few times; then the window is begun
-// again, after a pause, and so on until it succeeds. No record is given up, so MaxAge must be 0.
+// A failed call is retried with the same state, a few times. Then the window is restarted after a
+// backoff, and so on until it succeeds. No record is given up, so MaxAge must be 0.
 func (h Handler) Windows(size time.Duration) (weir.ShardHandlers, error) {
 	if size < time.Second || size > 15*time.Minute || size%time.Second != 0 {
 		return weir.ShardHandlers{}, fmt.Errorf("lambda: windows of %v: use whole seconds, from 1s to 15m", size)
@@ -42,7 +42,7 @@ func (h Handler) Windows(size time.Duration) (weir.ShardHandlers, error) {
 	}, nil
 }
 
-// windows are those of a shard for one term, one after the other.
+// windows are the windows of a shard during one lease, one after the other.
 type windows struct {
 	Handler
 	size   time.Duration
@@ -50,18 +50,18 @@ type windows struct {
 	source Source
 
 	open   bool
-	span   span          // of the window that is open
-	state  []byte        // … and its state
-	upTo   weir.Position // after the last record that is in the state
-	latest time.Time     // arrival of the latest record; zero after a window that did not pass
+	span   span          // the open window
+	state  []byte        // its state
+	upTo   weir.Position // after the last record in the state
+	latest time.Time     // arrival of the latest record; zero after a window that ended early
 }
 
-// read handles the shard until it or the term ends.
+// read handles the shard until it or the lease ends.
 func (w *windows) read(ctx context.Context) error {
 	held := false
 	for b, err := range w.shard.Batches() {
 		if err != nil {
-			return nil // the next owner begins what is open again
+			return nil // the next owner restarts the open window
 		}
 		for rest := b.Records; len(rest) > 0; {
 			n, of, latest := sameWindow(len(rest), func(i int) time.Time { return rest[i].ArrivalTime() }, w.latest, w.size)
@@ -79,7 +79,7 @@ func (w *windows) read(ctx context.Context) error {
 			}
 			if done == n {
 				w.latest = latest
-			} // else the window ended early, and the rest is placed anew
+			} // otherwise the window ended early, and the rest is placed again
 			rest = rest[done:]
 		}
 		if w.open && (b.End || w.span.passed(b.Tip)) {
@@ -89,7 +89,7 @@ func (w *windows) read(ctx context.Context) error {
 			w.latest = time.Time{}
 		}
 		if b.End {
-			return nil // which is what notes the end
+			return nil // this marks the end
 		}
 		if held != w.open {
 			if held = w.open; held {
@@ -102,8 +102,8 @@ func (w *windows) read(ctx context.Context) error {
 	return nil
 }
 
-// handle gives records of the open window to the function. It returns how many are done: less than
-// all if their state was too large and has ended the window.
+// handle passes records of the open window to the function. It returns how many are done. That is
+// less than all if their state was too large and has ended the window.
 func (w *windows) handle(ctx context.Context, b *weir.Batch, records []weir.Record) (done int, err error) {
 	for done < len(records) {
 		rest := records[done:]
@@ -133,7 +133,7 @@ const (
 	firstPause, lastPause = 100 * time.Millisecond, 5 * time.Second
 )
 
-// try gives an event to the function until it has done some of its records, and returns how many.
+// try passes an event to the function until some of its records are done, and returns their number.
 func (w *windows) try(ctx context.Context, b *weir.Batch, event []byte, records []weir.Record) (done int, err error) {
 	err = w.again(ctx, b, func() error {
 		answer, err := w.Invoke(ctx, b, event)
@@ -158,7 +158,7 @@ func (w *windows) try(ctx context.Context, b *weir.Batch, event []byte, records 
 	return done, err
 }
 
-// final ends the open window with an event of its own, and moves the checkpoint past it.
+// final ends the open window with a separate event, and moves the checkpoint past it.
 func (w *windows) final(ctx context.Context, b *weir.Batch, early bool) error {
 	event, _ := fill(w.source, nil, w.about(true, early).tail())
 	err := w.again(ctx, b, func() error {
@@ -178,7 +178,7 @@ func (w *windows) final(ctx context.Context, b *weir.Batch, early bool) error {
 	return w.shard.Done(w.upTo)
 }
 
-// again calls the function until that succeeds, or has failed too often.
+// again calls the function until it succeeds, or has failed too often.
 func (w *windows) again(ctx context.Context, b *weir.Batch, call func() error) error {
 	for attempt := 1; ; attempt++ {
 		err := call()

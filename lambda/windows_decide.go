@@ -9,22 +9,20 @@ import (
 	"time"
 )
 
-// MaxState is how large the state of a window may be, in bytes of JSON. A window whose state is
-// larger ends early.
+// MaxState limits the state of a window, in bytes of JSON. A window with a larger state ends early.
 const MaxState = 1 << 20
 
-// noState is what the first call of a window gets.
+// noState is the state in the first call of a window.
 const noState = "{}"
 
-// windowAllowance is how long after a window's end, by this machine's clock, its shard must have
-// been seen to have nothing more for the window to end although no later record has come.
+// windowAllowance is how long after a window's end, by the clock of this machine, its shard must
+// have been seen to be empty for the window to end without a later record.
 const windowAllowance = 5 * time.Second
 
 // span is the time of a window.
 type span struct{ start, end time.Time }
 
-// spanOf is the span of windows of a size, which are multiples of that since 1970, in which a time
-// lies.
+// spanOf returns the window that contains a time. Windows are multiples of size since 1970.
 func spanOf(at time.Time, size time.Duration) span {
 	past := time.Duration(at.UnixNano()) % size
 	if past < 0 {
@@ -34,9 +32,10 @@ func spanOf(at time.Time, size time.Duration) span {
 	return span{start, start.Add(size)}
 }
 
-// sameWindow is how many of n records, from the first on, belong to the window of the first, which
-// it returns. latest is when the latest record before them arrived, zero when there was none: a
-// record that arrived before it counts with it. It returns that of these records, too.
+// sameWindow returns how many of n records, from the first on, belong to the window of the first
+// record, and that window. latest is the arrival time of the latest earlier record, or zero. A
+// record that arrived before latest belongs to the same window as that one. sameWindow also returns
+// the new latest time.
 func sameWindow(n int, arrived func(i int) time.Time, latest time.Time, size time.Duration) (same int, of span, last time.Time) {
 	for same < n {
 		at := arrived(same)
@@ -54,13 +53,13 @@ func sameWindow(n int, arrived func(i int) time.Time, latest time.Time, size tim
 	return same, of, latest
 }
 
-// passed reports whether a window is over when the shard was seen to have nothing more at a time,
-// which is zero when it was not.
+// passed reports whether a window has ended, given the time at which the shard was seen to be
+// empty, or zero.
 func (s span) passed(tip time.Time) bool {
 	return !tip.IsZero() && !tip.Before(s.end.Add(windowAllowance))
 }
 
-// about is what an event says of its window, behind its records.
+// about is the description of a window in an event, after its records.
 type about struct {
 	span
 	state        []byte
@@ -68,7 +67,7 @@ type about struct {
 	final, early bool
 }
 
-// tail ends an event. Members and their order are Lambda's.
+// tail returns the end of an event. Fields and their order are Lambda's.
 func (a about) tail() string {
 	dst := append([]byte(nil), `],"window":{"start":`...)
 	dst = appendString(dst, a.start.Format(time.RFC3339))
@@ -86,12 +85,12 @@ func (a about) tail() string {
 
 var errNoState = errors.New("lambda: the function's answer has no state, which one about a window needs")
 
-// stateOf is the state in an answer about a window. It is a copy.
+// stateOf returns a copy of the state in an answer about a window.
 func stateOf(answer []byte) ([]byte, error) {
 	if len(bytes.TrimSpace(answer)) == 0 {
 		return nil, errNoState
 	}
-	// A map, because names that differ in case only are other names.
+	// A map, because names that differ only in case are different names.
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(answer, &members); err != nil {
 		return nil, fmt.Errorf("lambda: the function's answer is no JSON object: %.100q", answer)

@@ -72,7 +72,7 @@ func TestTheStateInAnAnswer(t *testing.T) {
 		`{"batchItemFailures":[],"state": {"a": 1}}`: `{"a": 1}`,
 		`{"state":{}}`:                               `{}`,
 		`{"state":[1]}`:                              `[1]`,
-		// all others have failed
+		// All other answers are failures.
 		``: "", ` `: "", `null`: "", `{}`: "", `{"state":null}`: "", `{"State":{}}`: "", `"x"`: "", `[]`: "", `{"state":`: "", `done`: "",
 	} {
 		got, err := stateOf([]byte(answer))

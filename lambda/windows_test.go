@@ -20,8 +20,8 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// adder is a function that gathers payloads in the state of a window, and keeps them when that is
-// over under the window's start and shard.
+// adder is a function that collects payloads in the state of a window, and stores them at the end
+// under the window's start and shard.
 type adder struct {
 	t       *testing.T
 	mu      sync.Mutex
@@ -74,7 +74,7 @@ func (a *adder) invoke(_ context.Context, b *weir.Batch, event []byte) ([]byte, 
 	return json.Marshal(map[string]any{"state": map[string]any{"names": state}})
 }
 
-// judge looks whether each record is in one result, of the time when it arrived.
+// judge checks that each record is in one result, for the time of its arrival.
 func (a *adder) judge(arrived map[string]time.Time, size time.Duration) {
 	a.t.Helper()
 	for id, names := range a.results {
@@ -104,8 +104,8 @@ func (a *adder) run(size time.Duration) func(context.Context, *weir.Consumer) er
 	return func(ctx context.Context, c *weir.Consumer) error { return c.RunShards(ctx, shards) }
 }
 
-// mortal is the store of a worker that dies, as the others see it: its beats stop, and what it did
-// last is not saved.
+// mortal is a store that simulates the death of its worker: heartbeats stop, and the last progress
+// is not saved.
 type mortal struct {
 	lease.Store
 	dead atomic.Bool
@@ -118,8 +118,8 @@ func (s *mortal) Beat(ctx context.Context, app string, r lease.Report) (lease.Or
 	return s.Store.Beat(ctx, app, r)
 }
 
-// Whatever workers come, go and die, shards are split, and calls fail, also after they took effect:
-// each record is in the final state of its window, once.
+// Workers start, die and stop, shards are split, and calls fail, also after they took effect: each
+// record is in the final state of its window once.
 func TestWindowsOfFunctionsSurviveWhatHappensToWorkers(t *testing.T) {
 	for seed := range uint64(8) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -176,7 +176,7 @@ func TestWindowsOfFunctionsSurviveWhatHappensToWorkers(t *testing.T) {
 				}
 				time.Sleep(3 * time.Minute)
 				for _, p := range append(live, dead...) {
-					p.store.dead.Store(false) // so that it can leave
+					p.store.dead.Store(false) // lets the worker leave
 					p.stop()
 				}
 				a.judge(arrived, size)
@@ -186,8 +186,8 @@ func TestWindowsOfFunctionsSurviveWhatHappensToWorkers(t *testing.T) {
 	}
 }
 
-// A state that is too large ends its window early, with all that is in it, and the window goes on
-// afresh.
+// A state that is too large ends its window early and is delivered completely. The window continues
+// with an empty state.
 func TestAStateThatIsTooLargeEndsItsWindowEarly(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *kinesistest.Server) {
 		arrived := map[string]time.Time{}
@@ -214,7 +214,7 @@ func TestAStateThatIsTooLargeEndsItsWindowEarly(t *testing.T) {
 	})
 }
 
-// An answer may say how far the function came; the state it gives is of what is done.
+// An answer may mark a part of the records as done; its state must cover exactly these.
 func TestAWindowGoesOnWhereAnAnswerSays(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *kinesistest.Server) {
 		var ids []string
@@ -235,7 +235,7 @@ func TestAWindowGoesOnWhereAnAnswerSays(t *testing.T) {
 			switch len(got) {
 			case 1:
 				return fmt.Appendf(nil, `{"state":{"n":1},"batchItemFailures":[{"itemIdentifier":%q}]}`, ids[1]), nil
-			case 2: // nothing is done, and so the state does not count
+			case 2: // no record is done, so the state does not count
 				return fmt.Appendf(nil, `{"state":{"n":7},"batchItemFailures":[{"itemIdentifier":%q}]}`, ids[1]), nil
 			case 3: // it has no state
 				return []byte(`{}`), nil
@@ -255,7 +255,7 @@ func TestAWindowGoesOnWhereAnAnswerSays(t *testing.T) {
 	})
 }
 
-// A function that fails for long has its window begun again, which weir tells like any failure.
+// The window of a function that keeps failing is restarted, which weir reports like any failure.
 func TestAWindowThatFailsIsBegunAgain(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *kinesistest.Server) {
 		arrived, began := map[string]time.Time{}, time.Now()

@@ -6,48 +6,47 @@ import (
 	"strings"
 )
 
-// Abilities are what a store does beyond the calls that every store has to carry out, as a set:
-// constants are joined with |. The zero value is none.
+// Abilities is a set of optional capabilities of a store, beyond the calls that every store must
+// support. Combine the constants with |. The zero value is the empty set.
 //
-// The contract grows by fields of [Report], [Orders], [View] and [Action], not by more methods, so
-// that a wrapper passes on what it does not know. An ability is the promise of a store to honour
-// such a field; without it the field is ignored when it is sent, and zero when it is read.
-// Abilities are those of one client. Others of the same data may be of the version before, so a
-// field that is kept has to survive what a client writes that does not know it.
+// The contract grows by new fields of [Report], [Orders], [View] and [Action], not by new methods,
+// so that a wrapper passes on fields that it does not know. An ability promises that the store
+// honours such a field. Without the ability the store ignores the field in what it receives and
+// returns it as zero. Abilities describe one client. Other clients of the same data may have an
+// earlier version, so a stored field must survive writes by a client that does not know it.
 type Abilities uint64
 
 const (
-	// WatchBeats is to answer a beat that asks for it with the beat counts of all sessions, without
-	// reading leases, so that every worker can see for itself who lives.
+	// WatchBeats answers a heartbeat that asks for it with the heartbeat counts of all sessions,
+	// without reading leases, so that every worker can see which sessions are alive.
 	WatchBeats Abilities = 1 << iota
-	// ResignByBeat is to give leadership up with a beat that says so, for a leader whose calls of
-	// [Store.Lead] fail.
+	// ResignByBeat lets a leader resign with a heartbeat, for when its calls of [Store.Lead] fail.
 	ResignByBeat
-	// NoteFailures is to keep [Trouble].Failing, for people who look.
+	// NoteFailures stores [Trouble].Failing, for operators.
 	NoteFailures
-	// NoteDeaths is to keep [Lease.Deaths], so that a record that kills one worker after the other
-	// is noticed.
+	// NoteDeaths stores [Lease.Deaths], so that a record that kills one worker after another is
+	// noticed.
 	NoteDeaths
-	// KeepHistory is to keep how shards stood over time, for people who look later. A store that
-	// names it implements [Historian]; one that is hidden by a wrapper keeps none.
+	// KeepHistory stores the past states of the shards, for operators. A store that names it
+	// implements [Historian]. A wrapper that hides the interface disables it.
 	KeepHistory
-	// NoteStreams is to keep [Report].Streams with the session, and to answer beats with
+	// NoteStreams stores [Report].Streams with the session and answers heartbeats with
 	// [Leader].Streams, so that workers only get shards of streams that they read.
 	NoteStreams
 
-	// AllAbilities are all that this version of weir has names for.
+	// AllAbilities contains every ability that this version of weir has a name for.
 	AllAbilities Abilities = 1<<iota - 1
 )
 
 var abilityNames = [...]string{"watch beats", "resign by beat", "note failures", "note deaths", "keep history", "note streams"}
 
-// Has reports whether all of wanted are in a.
+// Has reports whether a contains all of wanted.
 func (a Abilities) Has(wanted Abilities) bool { return a.Missing(wanted) == 0 }
 
-// Missing are those of wanted that are not in a.
+// Missing returns the abilities of wanted that a does not contain.
 func (a Abilities) Missing(wanted Abilities) Abilities { return wanted &^ a }
 
-// String names the abilities in the order of their constants: "watch beats, resign by beat", or
+// String lists the abilities in the order of their constants: "watch beats, resign by beat", or
 // "none".
 func (a Abilities) String() string {
 	if a == 0 {

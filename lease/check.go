@@ -12,31 +12,31 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// Bounds of what stores keep. They hold for all stores, so that an application can move from one to
-// another.
+// Limits on stored values. They hold for all stores, so that an application can move from one store
+// to another.
 const (
-	MaxAppBytes     = 255 // of an application's name
-	MaxNameBytes    = 255 // of a stream's name and of a shard's ID
-	MaxSessionBytes = 100 // of a session
-	MaxWorkerBytes  = 200 // of a worker's name for people
-	MaxTroubles     = 20  // in a report
-	MaxWhyBytes     = 200 // of Trouble.Why
-	MaxStateBytes   = 40  // of Trouble.State
-	MaxPaused       = 100 // streams of an application
-	// of all troubles of a report, as JSON: they share a row with the beat
+	MaxAppBytes     = 255 // application name
+	MaxNameBytes    = 255 // stream name and shard ID
+	MaxSessionBytes = 100 // session
+	MaxWorkerBytes  = 200 // display name of a worker
+	MaxTroubles     = 20  // troubles in a report
+	MaxWhyBytes     = 200 // Trouble.Why
+	MaxStateBytes   = 40  // Trouble.State
+	MaxPaused       = 100 // paused streams of an application
+	// all troubles of a report, as JSON: they share a row with the heartbeat
 	maxTroubleBytes = 3 << 10
 	maxParents      = 2
 	maxChildren     = 100
 )
 
-// CheckApp refuses an application's name that not every store can keep: it has to be 1 to
+// CheckApp returns an error for an application name that some store cannot keep. A name is 1 to
 // [MaxAppBytes] bytes of UTF-8 without a zero byte.
 func CheckApp(app string) error { return checkName("the application's name", app, MaxAppBytes) }
 
-// Check is what every store does first with a report: it returns the report as it is to be carried
-// out, or an error that names what makes no sense in it. What people only read is cut to its
-// bounds, a Weight that is no finite number above zero becomes 1, a negative MaxLeases 0, and Times
-// that no worker can have zero. The caller's slices stay as they are.
+// Check validates a report. Every store calls it first. It returns the report to carry out, or an
+// error that names the invalid field. Text for people is cut to its limit. A Weight that is not a
+// finite number above zero becomes 1, a negative MaxLeases becomes 0, and impossible Times become
+// zero. The caller's slices are not changed.
 func (r Report) Check() (Report, error) {
 	if err := checkSession("Report.Session", r.Session); err != nil {
 		return r, err
@@ -83,9 +83,9 @@ func (p Progress) check() error {
 	return nil
 }
 
-// Check is what every store does first with an action: it returns an error that names what makes no
-// sense in it, such as an unknown kind, a name that is missing or too long, or a number above
-// 2^63-1. Conditions are another matter.
+// Check validates an action. Every store calls it first. It returns an error that names the invalid
+// field, such as an unknown kind, a missing or too long name, or a number above 2^63-1. It does not
+// check conditions.
 func (a Action) Check() error {
 	switch a.Kind {
 	case Create:
@@ -111,7 +111,7 @@ func (a Action) Check() error {
 		case a.Lease.Key != a.Key:
 			return fmt.Errorf("lease: %s: the new lease is of another shard", a)
 		case a.Lease.Epoch <= a.Epoch:
-			return fmt.Errorf("lease: %s: the new epoch is no later one", a)
+			return fmt.Errorf("lease: %s: the new epoch is not later", a)
 		case a.Lease.Owner != "" || a.Lease.Heir != "":
 			return fmt.Errorf("lease: %s: the new lease has an owner", a)
 		}
@@ -138,8 +138,8 @@ func (a Action) Check() error {
 	}
 }
 
-// checkDeaths reports whether every store can keep these. A later version may write more than we
-// read.
+// checkDeaths returns an error if some store cannot keep this text. The text may be longer than
+// what this version writes, because a later version may write more.
 func checkDeaths(what string, k Key, deaths string) error {
 	odd := func(r rune) bool { return r < ' ' || r > '~' }
 	if len(deaths) > MaxDeathsBytes || strings.ContainsFunc(deaths, odd) {
@@ -231,7 +231,8 @@ func checkHeir(what, heir string) error {
 	return checkSession(what, heir)
 }
 
-// clip makes text for people fit: valid UTF-8 without zero bytes, cut between characters.
+// clip shortens text for people to most bytes of valid UTF-8 without zero bytes. It cuts between
+// characters.
 func clip(s string, most int) string {
 	if len(s) <= most && utf8.ValidString(s) && strings.IndexByte(s, 0) < 0 {
 		return s
@@ -246,7 +247,7 @@ func clip(s string, most int) string {
 	return s[:most]
 }
 
-// clipTroubles keeps the first troubles that fit, each within its bounds.
+// clipTroubles returns the first troubles that fit, each cut to its limits.
 func clipTroubles(troubles []Trouble) []Trouble {
 	if len(troubles) == 0 {
 		return nil

@@ -9,46 +9,50 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// Deaths is what is known of the owners of a lease that died while its position stayed where it is:
-// of workers whose beats stopped until the leader ended their sessions. The zero Deaths is none.
+// Deaths records which owners of a lease died while its position did not move. Dying means that the
+// owner's heartbeats stopped until the leader ended its session. The zero Deaths records nothing.
 //
-// A record that kills the process which handles it goes from worker to worker like this. That an
-// owner died is weak evidence, because it dies for all of its leases at once. So from a few deaths
-// on the next owner handles what follows one record at a time, and says with each what it begins
-// ([Deaths.Trial]): a death then is about that record.
+// A record that kills the process which handles it moves from worker to worker in this way. The
+// death of an owner is weak evidence, because it is recorded for all leases of that owner at once.
+// After a few deaths the next owner therefore handles the following records one at a time, and
+// announces each record before it begins ([Deaths.Trial]). A death at that time is about that
+// record.
 type Deaths struct {
-	// At is the position at which they died. Those at another position than the lease's say
-	// nothing, see [Lease.DeathsHere].
+	// At is the position at which they died. If the lease has another position, the other fields do
+	// not count, see [Lease.DeathsHere].
 	At    shard.Position
-	Count int // owners that died
-	Tried int // of which so many died while they handled the first record after At by itself
-	Alone int // … and handled no such record of another lease
-	// Trial is the epoch at which the owner began to handle the first record after At by itself, 0
-	// when it has not, or is done with it.
+	Count int // number of owners that died
+	Tried int // owners among them that died while they handled the first record after At by itself
+	Alone int // owners among those that handled no such record of another lease
+	// Trial is the epoch at which the owner began to handle the first record after At by itself. It
+	// is 0 if the owner has not begun or has finished.
 	Trial uint64
-	// Given is the beat count of the owner that the lease was given to after the last death, 0 when
-	// it has noted something since. One that dies with the same count never knew that it was the
-	// owner, so it did not die of what is here.
+	// Given is the heartbeat count of the owner at the time when it got the lease after the last
+	// death. It is 0 if the owner has written progress since. An owner that dies with the same
+	// count never learned that it had the lease, so this shard did not kill it.
 	Given uint64
-	// Record is the position after the record that was tried last, zero before one was.
+	// Record is the position after the record that was tried last. It is zero before the first
+	// trial.
 	Record shard.Position
-	// Beyond says which records after At are done, with keys handled in parallel, or which records
-	// before At were given up because they killed their workers, with a sink; "" when none is,
-	// or nobody knows. Workers write and read it; at most [Deaths.RoomBeyond] of [a-zA-Z0-9_-]. It
-	// is no death, but true for as long as deaths count: until the position is written by anybody.
+	// Beyond encodes records that need no handling although the position does not say so. With keys
+	// handled in parallel, these are finished records after At. With a sink, these are records
+	// before At that were dead-lettered or skipped because they killed their workers. It is "" if
+	// there are none or if that is unknown. Workers write and read it. It has at most
+	// [Deaths.RoomBeyond] characters of [a-zA-Z0-9_-]. It does not describe a death, but is valid
+	// for as long as deaths count: until any owner writes the position.
 	Beyond string
-	// Since is the epoch at which Beyond was written, 0 without one. Each owner and each [Move]
-	// moves the lease's epoch, see [Lease.DeathsHere].
+	// Since is the epoch at which Beyond was written, or 0 without one. Each change of owner and
+	// each [Move] increases the epoch of the lease, see [Lease.DeathsHere].
 	Since uint64
 }
 
-// MaxDeathsBytes bounds [Lease.Deaths].
+// MaxDeathsBytes is the limit on the length of [Lease.Deaths].
 const MaxDeathsBytes = 400
 
-// mostDeaths bounds the counts.
+// mostDeaths is the limit on the counts.
 const mostDeaths = 1_000_000
 
-// String is the form in which stores keep it, without Beyond when that is too long.
+// String returns the stored form, without Beyond if that would be too long.
 func (d Deaths) String() string {
 	text := fmt.Sprintf("%d/%d/%d/%d/%d/%s/%s", d.Count, d.Tried, d.Alone, d.Trial, d.Given, d.At, d.Record)
 	if beyond := fmt.Sprintf("/%d/%s", d.Since, d.Beyond); d.Beyond != "" && len(text)+len(beyond) <= MaxDeathsBytes {
@@ -57,14 +61,13 @@ func (d Deaths) String() string {
 	return text
 }
 
-// RoomBeyond is how long Beyond may be, with the Since that is there.
+// RoomBeyond returns the number of bytes that Beyond may have with the present Since.
 func (d Deaths) RoomBeyond() int {
 	d.Beyond = ""
 	return max(MaxDeathsBytes-len(d.String())-len(fmt.Sprintf("/%d/", d.Since)), 0)
 }
 
-// ParseDeaths reads what [Deaths.String] wrote. What is not that says nothing of anybody's death:
-// it is the zero Deaths.
+// ParseDeaths parses the result of [Deaths.String]. It returns the zero Deaths for any other text.
 func ParseDeaths(s string) Deaths {
 	var d Deaths
 	var err error
@@ -107,14 +110,14 @@ func notBase64(r rune) bool {
 	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_'
 }
 
-// beyondLasts is for how many epochs [Deaths.Beyond] counts: a release moves the epoch, and so does
-// giving the lease to somebody after that. A [Move] between them is one more.
+// beyondLasts is the number of epochs for which [Deaths.Beyond] counts. A release increases the
+// epoch, and so does assigning the lease afterwards. A [Move] between them would add one more.
 const beyondLasts = 2
 
-// DeathsHere is what [Lease.Deaths] says of the lease's present position. Whatever moves the
-// position begins anew by that. Beyond counts for the owner who wrote it and the next one alone:
-// nobody can have moved the position meanwhile, not even to where it was, or away and back. So it
-// needs no store or client of an earlier version that removes it.
+// DeathsHere returns what [Lease.Deaths] says about the present position of the lease. It is zero
+// once the position has moved. Beyond counts only for the owner that wrote it and for the next
+// owner: no one can have moved the position in between, not even away and back. It therefore does
+// not matter whether a store or a client of an earlier version removes it.
 func (l *Lease) DeathsHere() Deaths {
 	if l.Deaths == "" {
 		return Deaths{}
@@ -129,22 +132,22 @@ func (l *Lease) DeathsHere() Deaths {
 	return d
 }
 
-// heldBy is the session that had the lease last: its owner, or the one that it was revoked from and
-// that has not acknowledged it.
+// heldBy returns the session that had the lease last. That is its owner, or the session that it was
+// revoked from and that has not acknowledged the revocation.
 func (l *Lease) heldBy() string { return cmp.Or(l.Owner, l.Revoked) }
 
 // tries reports whether the holder was handling the first record by itself.
 func (l *Lease) tries() bool {
 	held := l.Epoch
 	if l.Owner == "" && l.Revoked != "" {
-		held-- // by the revocation
+		held-- // the revocation increased it
 	}
 	d := l.DeathsHere()
 	return d.Trial != 0 && d.Trial == held
 }
 
-// afterDeath is what is known when the holder has died, too, which at that time handled single
-// records of so many leases, and whose last beat count is given.
+// afterDeath returns the Deaths to store after the holder has died too. trials is the number of its
+// leases for which the holder was handling a single record. beat is its last heartbeat count.
 func (l *Lease) afterDeath(trials int, beat uint64) Deaths {
 	d := l.DeathsHere()
 	d.At = l.Position
@@ -161,9 +164,9 @@ func (l *Lease) afterDeath(trials int, beat uint64) Deaths {
 	return d
 }
 
-// mourn is what is noted when a lease is given to another, if who had it died: "" if it did not.
-// One that was leaving had been told to stop: it may have been killed for taking too long over
-// that, and not by a record.
+// mourn returns the Deaths to store when a lease gets a new owner. It is "" unless the last owner
+// died. It is also "" if that owner was leaving: it may have been killed because it took too long
+// to stop, and not by a record.
 func (p *planner) mourn(e *entry) string {
 	by := e.heldBy()
 	held := p.sessions[by]

@@ -61,7 +61,7 @@ func FuzzParseDeaths(f *testing.F) {
 	})
 }
 
-// What a plan notes when it takes leases from owners: who died, where, and at what.
+// The plan takes leases from owners and records which of them died, where, and at which record.
 func TestThePlanNotesDeaths(t *testing.T) {
 	t.Parallel()
 	at := func(seq string) shard.Position {
@@ -74,7 +74,7 @@ func TestThePlanNotesDeaths(t *testing.T) {
 	text := func(d Deaths) string { return d.String() }
 	for _, c := range []struct {
 		name   string
-		leases []Lease // of the session x unless they say more; at 7 and epoch 5
+		leases []Lease // leases of session x at position 7 and epoch 5 unless they say otherwise
 		owner  Worker
 		paused []string
 		want   []string
@@ -95,7 +95,8 @@ func TestThePlanNotesDeaths(t *testing.T) {
 		{name: "it has beaten since", leases: []Lease{{Deaths: text(Deaths{At: at("7"), Count: 1, Given: 2})}}, owner: Worker{Ended: true},
 			want: []string{text(Deaths{At: at("7"), Count: 2, Given: 1})}},
 		{name: "it was to stop", leases: []Lease{{}}, owner: Worker{Ended: true, Leaving: true}, want: []string{""}},
-		{name: "its stream is paused", leases: []Lease{{}}, owner: Worker{Ended: true}, paused: []string{"s"}, want: []string{""}}, // when it is given to somebody
+		// recorded when the lease is assigned later
+		{name: "its stream is paused", leases: []Lease{{}}, owner: Worker{Ended: true}, paused: []string{"s"}, want: []string{""}},
 		{name: "it was revoked before it died", leases: []Lease{{Owner: "-", Revoked: "x", Deaths: text(Deaths{At: at("7"), Count: 1, Trial: 4})}}, owner: Worker{Ended: true},
 			want: []string{text(Deaths{At: at("7"), Count: 2, Given: 1, Tried: 1, Alone: 1})}},
 		{name: "it was revoked from one that was to stop", leases: []Lease{{Owner: "-", Revoked: "x"}}, owner: Worker{Ended: true, Leaving: true}, want: []string{""}},
@@ -134,7 +135,7 @@ func TestThePlanNotesDeaths(t *testing.T) {
 	}
 }
 
-// What is done beyond the position counts where nobody can have moved the position since.
+// Beyond counts only while no one can have moved the position since it was written.
 func TestWhatIsDoneBeyondCountsForTheNextOwnerAlone(t *testing.T) {
 	t.Parallel()
 	note := Deaths{At: shard.Oldest, Beyond: "a", Since: 5}
@@ -144,11 +145,11 @@ func TestWhatIsDoneBeyondCountsForTheNextOwnerAlone(t *testing.T) {
 		epoch  uint64
 		counts bool
 	}{
-		{"who wrote it takes the lease up again", shard.Oldest, 5, true},
+		{"its writer gets the lease again", shard.Oldest, 5, true},
 		{"the heir of the release", shard.Oldest, 6, true},
-		{"who got it after the release", shard.Oldest, 7, true},
-		{"who got it after a move to the same place", shard.Oldest, 8, false},
-		{"who got it after a move away and back", shard.Oldest, 9, false},
+		{"the owner after the release", shard.Oldest, 7, true},
+		{"the owner after a move to the same place", shard.Oldest, 8, false},
+		{"the owner after a move away and back", shard.Oldest, 9, false},
 		{"a lease that was set back", shard.Oldest, 4, false},
 		{"another position", shard.Latest, 6, false},
 	} {

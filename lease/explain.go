@@ -2,7 +2,7 @@ package lease
 
 import "fmt"
 
-// reason is why a plan does something about a lease.
+// reason is why a plan changes a lease.
 type reason uint8
 
 const (
@@ -22,8 +22,8 @@ const (
 	whyNotItsOwn
 )
 
-// Explain says for each action of [Plan] what it is and why, in the same order, one sentence each.
-// It is for people.
+// Explain returns one sentence for each action of [Plan], in the same order, that says what the
+// action does and why. It is for people.
 func Explain(v View, f Facts, lim Limits) []string {
 	p := decide(v, f, lim)
 	decided := make(map[Key]*entry, len(p.entries))
@@ -42,7 +42,7 @@ func (p *planner) sentence(a Action, e *entry) string {
 	case EndSession:
 		return fmt.Sprintf("end %s: it has not beaten for the failover time", a.Session)
 	case Tell:
-		return fmt.Sprintf("tell %s to read its leases: what it believes to hold is not what the store says", a.Session)
+		return fmt.Sprintf("notify %s to read its leases: those that it believes to hold differ from the store", a.Session)
 	case Forget:
 		return fmt.Sprintf("forget %s: it has ended and holds no lease", a.Session)
 	case Assign:
@@ -61,7 +61,7 @@ func (p *planner) sentence(a Action, e *entry) string {
 	}
 }
 
-// because is why a decision about a lease was made.
+// because returns the reason for a decision about a lease.
 func (e *entry) because() string {
 	switch e.why {
 	case whyLast:

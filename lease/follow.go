@@ -4,26 +4,26 @@ import (
 	"time"
 )
 
-// Follow is how a worker watches the others through the answers to its own beats: the one that
-// leads, and, where the store tells them ([WatchBeats]), all. The zero Follow is ready. Not for
-// concurrent use.
+// Follow watches other sessions through the answers to a worker's own heartbeats. It watches the
+// leader, and all sessions if the store reports them ([WatchBeats]). The zero Follow is ready to
+// use. It is not safe for concurrent use.
 type Follow struct {
 	beats  stillness
 	leader Leader
 	still  time.Duration
 }
 
-// Missed notes that a beat failed.
+// Missed records that a heartbeat failed.
 func (f *Follow) Missed() { f.beats.missed() }
 
-// often is how many times in a beat interval at most counts are compared. A worker that beats more
-// often, with each record that it handles by itself, would see them stand in the short times
-// between its beats alone, and find the dead late.
+// often is the maximum number of comparisons per heartbeat interval. A worker sends more heartbeats
+// than that while it handles records one by one. Without the limit it would measure only the short
+// times between its heartbeats and find dead sessions late.
 const often = 4
 
-// See takes in the orders of a beat that was sent at began and answered at ended. It reports
-// whether the beat of the leader that they name has stood still for the failover time, and if not,
-// how long that would still take.
+// See evaluates the orders of a heartbeat that was sent at began and answered at ended. dead is
+// true if the heartbeat of the leader named in o has stood still for the failover time. Otherwise
+// wait is how long that would still take.
 func (f *Follow) See(o Orders, times Times, began, ended time.Time) (dead bool, wait time.Duration) {
 	if o.Leader != f.leader || f.beats.last.IsZero() || began.Sub(f.beats.last) >= times.Beat/often {
 		f.compare(o, f.beats.step(began, ended, times.Beat))
@@ -52,9 +52,10 @@ func (f *Follow) compare(o Orders, step time.Duration) {
 	}
 }
 
-// Watch makes the watch of a worker that has come to lead. It goes on from what this worker has
-// seen of all sessions, so that those that died with the leader before are found when it is.
-// Revocations wait anew: see [Watch.Told]. suspect is as for [NewWatch].
+// Watch returns the watch of a worker that has become the leader. It continues with what this
+// worker has seen of all sessions, so that sessions that died together with the previous leader are
+// found at the same time. Waiting for revocations starts again, see [Watch.Told]. suspect is as for
+// [NewWatch].
 func (f *Follow) Watch(times Times, suspect Leader) *Watch {
 	w := NewWatch(times, suspect)
 	if f.beats.sessions != nil {

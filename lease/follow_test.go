@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// follower sees orders that come once a second, and take no time.
+// follower receives orders once a second, without delay.
 type follower struct {
 	Follow
 	now time.Time
@@ -21,8 +21,8 @@ func (f *follower) see(leader Leader, others map[string]uint64) (dead bool) {
 	return dead
 }
 
-// The first look of a worker that comes to lead finds who died with the leader before, and nobody
-// else.
+// The first look of a new leader finds the sessions that died together with the previous leader,
+// and no others.
 func TestANewLeaderGoesOnFromWhatItSaw(t *testing.T) {
 	f := follower{now: time.Unix(1_000_000, 0)}
 	old := Leader{Session: "old", Term: 1, Beat: 7}
@@ -40,7 +40,7 @@ func TestANewLeaderGoesOnFromWhatItSaw(t *testing.T) {
 		v.Workers[i].Ended = v.Workers[i].Session == "old" || v.Workers[i].Session == "dead"
 	}
 	w.See(v, now, now)
-	// late stood for 3.1 s: the next look is due when it may be dead.
+	// late has stood still for 3.1 s. The next look is due when it may be dead.
 	if next := w.Next(time.Minute); next != 1900*time.Millisecond {
 		t.Errorf("the next look is due in %v", next)
 	}
@@ -76,7 +76,7 @@ func TestWhatAFollowerSeesOfOthers(t *testing.T) {
 		t.Errorf("a count that moved: %v", d)
 	}
 	f = start()
-	f.see(Leader{}, nil) // a store that does not say it any more, or a session that left
+	f.see(Leader{}, nil) // the store stops reporting the session, or the session left
 	f.see(Leader{}, map[string]uint64{"a": 3})
 	if d := dead(f, here); len(d) != 0 {
 		t.Errorf("a count that was not there for a while: %v", d)
@@ -100,8 +100,8 @@ func TestWhatAFollowerSeesOfOthers(t *testing.T) {
 	}
 }
 
-// Who beats with each record, and mostly waits for the answer, sees the dead hardly later than
-// others do.
+// A worker that beats with each record, and mostly waits for the answer, finds dead sessions hardly
+// later than other workers.
 func TestFollowCountsTimeBetweenManyBeats(t *testing.T) {
 	times := Times{Beat: time.Second, Failover: 5 * time.Second}
 	start := time.UnixMilli(0)

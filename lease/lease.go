@@ -10,60 +10,61 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// Key names a lease inside an application: the stream's name and the shard's ID.
+// Key identifies a lease within an application by the stream's name and the shard's ID.
 type Key struct{ Stream, Shard string }
 
-// String is "stream/shard".
+// String returns "stream/shard".
 func (k Key) String() string { return k.Stream + "/" + k.Shard }
 
-// Compare orders keys by stream, then shard.
+// Compare orders keys by stream, then by shard.
 func (k Key) Compare(o Key) int {
 	return cmp.Or(strings.Compare(k.Stream, o.Stream), strings.Compare(k.Shard, o.Shard))
 }
 
-// Lease is the right to read one shard and the place where reading resumes.
+// Lease is the right to read one shard, and the position where reading resumes.
 type Lease struct {
 	Key
 	Parents []string        // shard IDs of the same stream, at most two
-	Range   shard.HashRange // what the shard serves
+	Range   shard.HashRange // the hash range of the shard
 
-	// Epoch fences. It grows by one with each change of owner, also with the change to nobody.
+	// Epoch is the fence. It increases by one with each change of owner, including a change to no
+	// owner.
 	Epoch uint64
-	// Owner is the session that holds the lease, "" while nobody does.
+	// Owner is the session that holds the lease, or "" if it has no owner.
 	Owner string
-	// Heir is the session that Owner is asked to hand the lease to, "" without a wish. Only owned
-	// leases have one.
+	// Heir is the session that Owner is asked to hand the lease to, or "". Only owned leases have
+	// an heir.
 	Heir string
-	// Revoked is the session from which the lease was taken without its consent and which has not
+	// Revoked is the session that the lease was taken from without its consent and that has not
 	// acknowledged yet. Only leases without an owner have one.
 	Revoked string
-	// Last is the session that owned the lease most recently, also while it is owned. Plan prefers
-	// it.
+	// Last is the session that owned the lease most recently, including the present owner. Plan
+	// prefers it.
 	Last string
-	// Shunned is the session that gave the lease back to nobody because it could not make progress
-	// with it ([Progress.Stalled]), until somebody owns it again. Plan gives it to another worker
-	// if there is any.
+	// Shunned is the session that released the lease because it could not make progress with it
+	// ([Progress.Stalled]). It is set until the lease has an owner again. Plan gives the lease to
+	// another worker if there is one.
 	Shunned string
-	// Position is where reading resumes. It never goes back while the lease lives. [shard.End]
+	// Position is where reading resumes. It never moves back while the lease exists. [shard.End]
 	// means finished: such a lease has no owner and stays as a tombstone until its shard has left
 	// the stream.
 	Position shard.Position
-	// Deaths is what is known of owners that died at one position, and of what is done beyond it: a
-	// [Deaths] as text, "" when there is nothing; see [Lease.DeathsHere].
+	// Deaths is a [Deaths] as text: which owners died at one position, and which records beyond it
+	// are done. It is "" if there is nothing to record. See [Lease.DeathsHere].
 	Deaths string
-	// Load is what the shard brought when an owner last said so. It says nothing about who may do
-	// what.
+	// Load is the throughput of the shard as last reported by an owner. It does not affect who may
+	// own the lease.
 	Load Load
-	// Born is when the stream was created as the service tells it, in Unix milliseconds, 0 when
-	// that is not known. It tells a stream from one of the same name that was deleted before.
+	// Born is the creation time of the stream as reported by the service, in Unix milliseconds, or
+	// 0 if it is unknown. It distinguishes a stream from a deleted one of the same name.
 	Born int64
 }
 
-// Nobody is an heir that is no session: its owner is asked to drain the lease, save, and release it
-// to nobody.
+// Nobody is an heir that is not a session. The owner is asked to drain the lease, save its
+// progress, and release it without a new owner.
 const Nobody = "~"
 
-// NextOwner is the session that a release gives the lease to, "" for nobody.
+// NextOwner returns the session that becomes the owner after a release, or "" for none.
 func (l Lease) NextOwner() string {
 	if l.Heir == Nobody {
 		return ""
@@ -74,7 +75,7 @@ func (l Lease) NextOwner() string {
 // Finished reports whether the shard has been read to its end.
 func (l Lease) Finished() bool { return l.Position.IsEnd() }
 
-// String is a short form for logs and tests.
+// String returns a short form for logs and tests.
 func (l Lease) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s epoch=%d", l.Key, l.Epoch)
@@ -88,48 +89,49 @@ func (l Lease) String() string {
 	return b.String()
 }
 
-// Worker is one session of a worker as the store knows it.
+// Worker is one session of a worker as stored.
 type Worker struct {
 	Session string // unique for each start
-	Name    string // what people call the worker; not necessarily unique
+	Name    string // display name of the worker, not necessarily unique
 
-	// Beat counts the beats of the session that reached the store. Only its moving matters.
+	// Beat counts the heartbeats of the session that reached the store. Only its changes matter.
 	Beat uint64
-	// Ended means that the leader declared the session dead: its beats are refused. The row stays
-	// until no lease names the session as its owner or heir and no call is on its way that does,
-	// see [Facts.Forgettable].
+	// Ended means that the leader declared the session dead. Its heartbeats are refused. The row
+	// stays until no lease names the session as owner or heir and no call that names it is under
+	// way, see [Facts.Forgettable].
 	Ended bool
-	// Leaving means that the worker stops: it gets nothing more and its leases are wanted
-	// elsewhere.
+	// Leaving means that the worker is stopping. It gets no more leases, and its leases are moved
+	// to other workers.
 	Leaving bool
-	// Drain means that an operator wants the worker emptied although it goes on running; see the
-	// action Drain.
+	// Drain means that an operator wants to empty the worker while it keeps running, see the action
+	// Drain.
 	Drain bool
 
-	// Weight is the worker's share relative to the others, 1 when it did not say.
+	// Weight is the worker's share relative to the other workers. It is 1 if the worker did not
+	// report one.
 	Weight float64
-	// MaxLeases caps what the worker may hold; 0 is no cap.
+	// MaxLeases is how many leases the worker may hold. 0 means no cap.
 	MaxLeases int
 	// Holds is the [Fingerprint] of the leases that the worker believed to hold when it sent its
-	// last beat. When it differs from what the leases say for long, an answer or a note to the
-	// worker was lost, and the leader tells it.
+	// last heartbeat. If it differs from the leases for long, an answer or a notification to the
+	// worker was lost, and the leader notifies it again.
 	Holds uint64
-	// Times are those that the session's first beat reported, zero when it did not. They are for
-	// people and their tools: a leader judges by its own.
+	// Times are those that the session's first heartbeat reported, or zero if it did not. They are
+	// for people and tools. A leader uses its own.
 	Times Times
-	// Streams are the streams that the worker reads, as of its last beat. [Plan] gives it no shards
-	// of other streams. The zero value means that the worker did not report them.
+	// Streams are the streams that the worker reads, as of its last heartbeat. [Plan] gives it no
+	// shards of other streams. The zero value means that the worker did not report them.
 	Streams Streams
-	// Troubles are what the last beat said, nil when all goes well.
+	// Troubles are those of the last heartbeat, nil if there are none.
 	Troubles []Trouble
 }
 
-// CutOff is the State of a Trouble without a Key: the worker can read no shard, and not because of
-// the shards.
+// CutOff is the State of a Trouble without a Key: the worker can read no shard at all, for a reason
+// that is not specific to a shard.
 const CutOff = "cut off"
 
-// CutOff reports whether the worker says that it is. [Plan] gives it nothing more as long as
-// another can take it.
+// CutOff reports whether the worker reports that it is cut off. [Plan] gives it no more leases
+// while another worker can take them.
 func (w *Worker) CutOff() bool {
 	for i := range w.Troubles {
 		if t := &w.Troubles[i]; t.State == CutOff && t.Key == (Key{}) {
@@ -139,71 +141,71 @@ func (w *Worker) CutOff() bool {
 	return false
 }
 
-// Trouble is what a worker says is not going well with one of its shards, or with itself.
+// Trouble is a problem that a worker reports about one of its shards or about itself.
 type Trouble struct {
 	Key                 // zero for the worker itself
 	State string        // a word, at most [MaxStateBytes]
-	For   time.Duration // since when, in whole milliseconds
+	For   time.Duration // how long it has lasted, in whole milliseconds
 	Why   string        // for people, at most [MaxWhyBytes]
-	// Failing says more of a handler that fails, or of records that were given up. Stores without
-	// [NoteFailures] leave it out, and workers of versions that did not say it.
+	// Failing describes a failing handler, or records that were dead-lettered or skipped. Stores
+	// without [NoteFailures] and workers of earlier versions leave it out.
 	Failing Failing `json:",omitzero"`
 }
 
-// Failing is at what a handler fails, and whether that is given up. The zero value says nothing.
+// Failing describes which record a handler fails at, and whether weir gives that record up. The
+// zero value means that it is not known.
 type Failing struct {
-	// At names the record by the position after it, as text, at most [MaxNameBytes]: what follows
-	// the shard in the record's ID. Of several it is the first.
+	// At is the position after the first failing record, as text, at most [MaxNameBytes]. It is the
+	// part of the record's ID that follows the shard.
 	At string `json:",omitzero"`
-	// KeyHash is the beginning of the SHA-256 of its partition key, which may be about a person: 8
-	// hex digits.
+	// KeyHash is the first 8 hex digits of the SHA-256 of the record's partition key. The key
+	// itself may be personal data.
 	KeyHash string `json:",omitzero"`
-	// Records is how many the handler got when it did not say at which of them it failed; 1 when it
-	// is known.
+	// Records is the number of records in the call if the handler did not say which of them failed.
+	// It is 1 if the record is known.
 	Records int `json:",omitzero"`
-	// Attempts is how many calls have failed there, of this owner of the shard.
+	// Attempts is the number of calls by this owner of the shard that have failed there.
 	Attempts int `json:",omitzero"`
-	// Held is why the record is not given up although it could be: [HeldPatience] or [HeldRate]; ""
-	// when it could not be.
+	// Held is why the record has not been given up although it could be: [HeldPatience] or
+	// [HeldRate]. It is "" if it could not be given up.
 	Held string `json:",omitzero"`
-	// Letters says that the letters of records that are given up cannot be put; Why is that error.
+	// Letters is true if dead letters cannot be written. Why is then that error.
 	Letters bool `json:",omitzero"`
-	// GivenUp is how many records of the shard the worker has given up lately.
+	// GivenUp is the number of records of the shard that the worker gave up recently.
 	GivenUp int `json:",omitzero"`
 }
 
-// What holds giving records up.
+// Reasons why a record has not been given up yet.
 const (
-	HeldPatience = "patience" // the worker has handled nothing else since the first failure
-	HeldRate     = "rate"     // that would be too many a minute
+	HeldPatience = "patience" // the worker has handled no other record since the first failure
+	HeldRate     = "rate"     // the limit of records per minute would be exceeded
 )
 
-// GaveUp is the State of a Trouble of a shard that is well, but for records of it that the worker
-// gave up lately: [Failing].GivenUp since For.
+// GaveUp is the State of a Trouble of a healthy shard whose worker gave up records recently:
+// [Failing].GivenUp since For.
 const GaveUp = "gave records up"
 
-// OnPurpose is the State of a Trouble of a shard that is well, and whose checkpoint is kept where
-// it is on purpose, since For: Why says by what. Without a Key it is about several shards of the
-// worker.
+// OnPurpose is the State of a Trouble of a healthy shard whose checkpoint is held back on purpose,
+// since For. Why says by what. Without a Key it is about several shards of the worker.
 const OnPurpose = "held on purpose"
 
-// Leader is who leads, as the store knows it.
+// Leader is the present leader as stored.
 type Leader struct {
-	// Session leads; "" when nobody does, or when the session that did has ended, left, or
-	// resigned.
+	// Session is the leader's session. It is "" if there is no leader, or if the leader's session
+	// has ended, left, or resigned.
 	Session string
-	// Term counts the changes of leader. Candidates give the term they saw. It stays when a
-	// leader's session ends, or resigns with a beat.
+	// Term counts the changes of leader. Candidates send the term that they saw. It stays the same
+	// when a leader's session ends or resigns with a heartbeat.
 	Term uint64
-	// Beat is the beat count of Session. Whether the leader lives is whether this moves.
+	// Beat is the heartbeat count of Session. The leader is alive as long as it moves.
 	Beat uint64
-	// Streams are the [Worker.Streams] of Session. Only answers to beats that ask for Others have
-	// them, and only those of stores with [NoteStreams].
+	// Streams are the [Worker.Streams] of Session. Only answers to heartbeats that ask for Others
+	// have them, and only from stores with [NoteStreams].
 	Streams Streams
 }
 
-// Fingerprint condenses which leases a session holds, with their epochs, into a number. It does not
-// depend on the order.
+// Fingerprint hashes the leases that a session holds, with their epochs, into a number. It does not
+// depend on their order.
 func Fingerprint(held []Lease) uint64 {
 	var sum uint64
 	for i := range held {

@@ -5,16 +5,16 @@ import (
 	"math"
 )
 
-// Load is how much a shard brings, as a class on a logarithmic scale: 0 is not said, 1 is idle, and
-// n above that stands for about 2^(n/2) bytes a second. A class fits in a byte, and small changes
-// do not change it.
+// Load is the throughput of a shard as a class on a logarithmic scale. 0 is unknown, 1 is idle, and
+// a higher class n stands for about 2^(n/2) bytes per second. A class fits in a byte, and small
+// changes of the throughput do not change it.
 type Load uint8
 
-// MaxLoad is the highest class that a store takes, about a terabyte a second.
+// MaxLoad is the highest class that a store accepts, about a terabyte per second.
 const MaxLoad Load = 80
 
-// LoadOf is the class nearest to a number of bytes per second. Anything below one byte a second,
-// and what is no number, is idle.
+// LoadOf returns the class nearest to a number of bytes per second. Less than one byte per second
+// and NaN count as idle.
 func LoadOf(bytesPerSecond float64) Load {
 	if !(bytesPerSecond >= 1) {
 		return 1
@@ -22,7 +22,7 @@ func LoadOf(bytesPerSecond float64) Load {
 	return Load(min(max(math.Round(2*math.Log2(bytesPerSecond)), 2), float64(MaxLoad)))
 }
 
-// Bytes is the number of bytes per second that the class stands for: 0 when it is not said or idle.
+// Bytes returns the bytes per second that the class stands for, or 0 if it is unknown or idle.
 func (l Load) Bytes() float64 {
 	if l <= 1 {
 		return 0
@@ -30,7 +30,7 @@ func (l Load) Bytes() float64 {
 	return math.Pow(2, float64(min(l, MaxLoad))/2)
 }
 
-// String is "unknown", "idle" or a rounded rate such as "64 KiB/s".
+// String returns "unknown", "idle" or a rounded rate such as "64 KiB/s".
 func (l Load) String() string {
 	switch b := l.Bytes(); {
 	case l == 0:

@@ -11,8 +11,8 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// model is an application's rows and what its workers do, in a few lines: just enough to carry
-// plans out by the contract of [lease.Store], one write after the other.
+// model is an application's rows and the behaviour of its workers, in a few lines. It does just
+// enough to carry out plans by the contract of [lease.Store], one write after the other.
 type model struct {
 	leases  map[lease.Key]*lease.Lease
 	workers map[string]*lease.Worker
@@ -32,7 +32,7 @@ func newModel() *model {
 	}
 }
 
-// view is what a leader sees; the order is that of the keys, or random with rng.
+// view returns what a leader sees. The order is that of the keys, or random with rng.
 func (m *model) view(rng *rand.Rand) lease.View {
 	v := lease.View{Paused: slices.Clone(m.paused)}
 	for _, k := range m.keys() {
@@ -67,7 +67,7 @@ func (m *model) apply(a lease.Action) bool {
 			return false
 		}
 		l.Heir = a.Session
-		delete(m.facts.Overdue, a.Key) // another wish, another wait
+		delete(m.facts.Overdue, a.Key) // a new request starts a new wait
 	case lease.Revoke:
 		if l == nil || l.Epoch != a.Epoch || l.Owner == "" {
 			return false
@@ -79,7 +79,7 @@ func (m *model) apply(a lease.Action) bool {
 			return false
 		}
 		w.Ended = true
-		// time does not pass in a model: what it makes wait are the rows of randomModel
+		// no time passes in a model: the delays are part of the rows of randomModel
 		m.facts.Forgettable[a.Session] = true
 	case lease.Forget:
 		if w == nil || !w.Ended {
@@ -94,7 +94,7 @@ func (m *model) apply(a lease.Action) bool {
 	return true
 }
 
-// release is what the owner of k does with its last report about it.
+// release does what the owner of k does with its last report about it.
 func (m *model) release(k lease.Key) {
 	l := m.leases[k]
 	l.Owner, l.Heir = l.NextOwner(), ""
@@ -104,7 +104,7 @@ func (m *model) release(k lease.Key) {
 	l.Epoch++
 }
 
-// stall is what the owner of k does with a lease that it cannot make progress with.
+// stall does what the owner of k does with a lease that it cannot make progress with.
 func (m *model) stall(k lease.Key) {
 	owner := m.leases[k].Owner
 	m.release(k)
@@ -113,13 +113,13 @@ func (m *model) stall(k lease.Key) {
 	}
 }
 
-// rests says that nobody is to hold the lease.
+// rests reports whether no session may hold the lease.
 func (m *model) rests(l *lease.Lease) bool {
 	return slices.Contains(m.paused, "") || slices.Contains(m.paused, l.Stream)
 }
 
-// finish is the report of the owner of k that its shard is at its end, with the children it learned
-// of.
+// finish reports for the owner of k that its shard is at its end, with the children that it
+// learned.
 func (m *model) finish(k lease.Key, children ...lease.Lease) {
 	for _, c := range children {
 		if m.leases[c.Key] == nil {
@@ -132,7 +132,7 @@ func (m *model) finish(k lease.Key, children ...lease.Lease) {
 	l.Epoch++
 }
 
-// leave is an orderly stop of a worker: whatever it has goes to the heirs, or to nobody.
+// leave stops a worker in an orderly way: its leases go to the heirs, or become free.
 func (m *model) leave(session string) {
 	for _, l := range m.leases {
 		if l.Owner == session {
@@ -145,7 +145,7 @@ func (m *model) leave(session string) {
 	delete(m.workers, session)
 }
 
-// handOver lets every live owner do what it was asked for.
+// handOver lets every live owner carry out the requested hand-offs.
 func (m *model) handOver() {
 	for _, k := range m.keys() {
 		if l := m.leases[k]; l.Heir != "" && m.lives(l.Owner) {
@@ -154,7 +154,7 @@ func (m *model) handOver() {
 	}
 }
 
-// lives says that the session beats, as far as the leader knows.
+// lives reports whether the session beats, as far as the leader knows.
 func (m *model) lives(session string) bool {
 	w := m.workers[session]
 	if w == nil || w.Ended {
@@ -164,7 +164,7 @@ func (m *model) lives(session string) bool {
 	return !dead || w.Beat > beat
 }
 
-// takes says that the session may be given leases.
+// takes reports whether the session may be given leases.
 func (m *model) takes(session string) bool {
 	if !m.lives(session) || m.workers[session].Leaving {
 		return false
@@ -172,7 +172,7 @@ func (m *model) takes(session string) bool {
 	return !m.drains(session)
 }
 
-// drains says that the session is to be emptied, and that others are there to take its leases.
+// drains reports whether the session is to be emptied while other sessions can take its leases.
 func (m *model) drains(session string) bool {
 	if !m.lives(session) || m.workers[session].Leaving || !m.workers[session].Drain {
 		return false
@@ -185,7 +185,7 @@ func (m *model) drains(session string) bool {
 	return false
 }
 
-// cutOff says that the session is cut off, and that another takes leases that is not.
+// cutOff reports whether the session is cut off while another session that is not can take leases.
 func (m *model) cutOff(session string) bool {
 	for s, w := range m.workers {
 		if m.takes(s) && !w.CutOff() {
@@ -195,14 +195,14 @@ func (m *model) cutOff(session string) bool {
 	return false
 }
 
-// recent says that the lease changed hands or was finished just now.
+// recent reports whether the lease changed owner or was finished just now.
 func (m *model) recent(l *lease.Lease) bool {
 	at, ok := m.facts.Recent[l.Key]
 	return ok && at == l.Epoch
 }
 
-// finished says that the session has just finished a parent of a lease that it may be given, but
-// for its cap.
+// finished reports whether the session has just finished a parent of a lease that it may be given
+// apart from its cap.
 func (m *model) finished(session string, child *lease.Lease) bool {
 	if !m.takes(session) || m.cutOff(session) {
 		return false
@@ -213,7 +213,7 @@ func (m *model) finished(session string, child *lease.Lease) bool {
 	})
 }
 
-// waits is the contract's rule about parents, written down a second time.
+// waits is a second implementation of the contract's rule about parents.
 func (m *model) waits(l *lease.Lease) bool {
 	hadOwner := l.Last != "" || l.Owner != "" || l.Revoked != ""
 	for _, p := range l.Parents {
@@ -226,7 +226,7 @@ func (m *model) waits(l *lease.Lease) bool {
 	return false
 }
 
-// trusts says that a session from which the lease was taken may still believe that it has it.
+// trusts reports whether a session from which the lease was taken may still believe that it has it.
 func (m *model) trusts(l *lease.Lease) bool {
 	w := m.workers[l.Revoked]
 	at, ripe := m.facts.Ripe[l.Key]
@@ -244,8 +244,8 @@ func (m *model) held() map[string]int {
 	return held
 }
 
-// String shows who has what: a line for each session, one for the leases that nobody has, one for
-// the finished ones.
+// String returns a line for each session with its leases, a line for the free leases, and a line
+// for the finished ones.
 func (m *model) String() string {
 	var b strings.Builder
 	name := func(k lease.Key) string { return strings.TrimPrefix(k.String(), defaultStream+"/") }

@@ -7,84 +7,85 @@ import (
 	"strings"
 )
 
-// defaultMovesInFlight is what a zero [Limits.MovesInFlight] means.
+// defaultMovesInFlight is the meaning of a zero [Limits.MovesInFlight].
 const defaultMovesInFlight = 256
 
-// Plan decides what a leader does about a view: who gets the leases that nobody holds, which leases
-// of live workers are to be handed on, which sessions are to be ended. It is a pure function of its
-// arguments, does not depend on the order of anything in them, never panics whatever they hold, and
-// changes none of them. v.Leases must be filled in, also when the store answered Same.
+// Plan decides what a leader does about a view: which sessions get the free leases, which leases of
+// live workers are handed on, and which sessions are ended. It is a pure function of its arguments
+// and changes none of them. It does not depend on the order of anything in them, and it never
+// panics whatever they contain. v.Leases must be filled in, also if the store answered Same.
 //
-// The actions come in the order in which they help most when only a prefix of them gets done,
-// sorted inside each kind: EndSession, Tell, Assign, Revoke, Handoff, Forget. No lease is in two of
-// them. Create, Delete and Move are not Plan's business. A leader views and plans again after each
-// Apply that did something, and is done when a plan is empty; nothing but an event outside (a beat,
-// a death, a hand-off that ends) makes the next plan differ from empty again.
+// The actions are ordered by how much they help if only a prefix is carried out: EndSession, Tell,
+// Assign, Revoke, Handoff, Forget, each kind sorted. No lease is in two of them. Plan never returns
+// Create, Delete or Move. A leader reads the view and plans again after each Apply that did
+// something, and is done when a plan is empty. After that only an outside event (a heartbeat, a
+// death, a finished hand-off) makes the next plan non-empty again.
 //
 // # Who counts
 //
-// A session is over when its row says that it has ended, or when it has no row. Whatever it owned
-// may be given out. A session in f.Dead is ended first, and only that: until the view shows it as
-// ended, nothing is given to it or taken from it, but its leases already count in everybody's
-// share. Should its beat have moved past the count in f.Dead, it lives. A leaving session gets
-// nothing, and all of its leases are to be handed on; so does one that is to be drained, with its
-// moves in flight bounded like those of others. All others are active. When none is, those to be
-// drained count as active, because nobody could take their leases.
+// A session is over if its row says that it has ended, or if it has no row. Its leases may be given
+// out. A session in f.Dead is only ended at first: until the view shows it as ended, the plan gives
+// it nothing and takes nothing from it, but its leases already count in the shares of the others.
+// If its heartbeat has moved past the count in f.Dead, it is alive. A leaving session gets nothing,
+// and all of its leases are handed on. The same applies to a session that is drained, but its moves
+// in flight are limited as for active sessions. All other sessions are active. If there is none,
+// the drained sessions count as active, because no other session could take their leases.
 //
-// A session that is cut off ([Worker.CutOff]) gets nothing more while another is active that is
-// not: its share is at most what it has. It keeps that until it gives it back itself. When all are
-// cut off they are equally bad, and it makes no difference.
+// A session that is cut off ([Worker.CutOff]) gets no more leases while there is an active session
+// that is not cut off. Its share is at most what it has, and it keeps that until it gives it back
+// itself. If all are cut off, the rule does not apply.
 //
 // A session gets leases only of streams that it reads ([Worker.Streams]). A session that did not
 // report its streams keeps its leases, and otherwise gets leases only of streams that the leader
 // reads (f.Streams). The leases of a stream that no active session reads are in no share. An owner
 // hands them to [Nobody], unless it is leaving and reads them.
 //
-// Nobody is to hold the leases of paused streams (v.Paused): they are not given out, owners are
-// asked to hand them to [Nobody], those of sessions that are over are revoked, which nobody has to
-// acknowledge, and they count in nobody's share.
+// No session may hold the leases of paused streams (v.Paused). They are not given out and count in
+// no share. Owners are asked to hand them to [Nobody]. Leases of sessions that are over are
+// revoked, and no session has to acknowledge that.
 //
 // # Shares
 //
-// A lease has work when its shard is not finished and all of its parents are done, see [Waiting].
-// The leases with work, and no others, are shared out among the active sessions in proportion to
-// Weight (not a finite number above zero: 1), within MaxLeases (0 or less: no cap), rounded by
-// largest remainder. Where remainders are equal, the bigger share goes to whoever has it already,
-// so that nothing moves, then to the first by session. A lease with a wish counts for its heir.
-// What is beyond all caps stays unassigned, or with its owner if it has one: a shard that is read
-// by a worker above its cap is better than one that is not read, but a lease is never given to a
-// worker that would come to hold more than its cap, counting also the leases without work, those
-// that it was asked to hand on but still holds, and those that were revoked but that it may still
-// trust.
+// A lease has work if its shard is not finished and all of its parents are done, see [Waiting].
+// Only leases with work are shared out. The active sessions get them in proportion to Weight
+// (anything but a finite number above zero counts as 1), within MaxLeases (0 or less: no cap),
+// rounded by largest remainder. For equal remainders, the bigger share goes to the session that has
+// it already, so that nothing moves, and otherwise to the first session in sorted order. A lease
+// with an heir counts for its heir.
+//
+// Leases beyond all caps stay unassigned, or with their owner if they have one: reading a shard
+// above the cap of a worker is better than not reading it. But no lease is given to a worker that
+// would then hold more than its cap. This count includes leases without work, leases that it was
+// asked to hand on but still holds, and revoked leases that it may still trust.
 //
 // # Moves
 //
-// The number of leases that get another holder than they have (or were wished to get) is the least
-// with which everybody comes to its share. A wish is kept as long as its heir is active and not
-// above its share; then it is withdrawn if the owner is below its share, or passed on to somebody
-// who is. Wishes of active owners are bounded by [Limits.MovesInFlight], those of leaving ones are
-// not. A wish that f.Overdue names is given up for a Revoke.
+// The plan makes the smallest number of moves with which every session reaches its share. An heir
+// stays as long as it is active and not above its share. Otherwise the hand-off is withdrawn if the
+// owner is below its share, or passed on to a session that is. Hand-offs of active owners are
+// limited by [Limits.MovesInFlight], those of leaving owners are not. A hand-off in f.Overdue
+// becomes a Revoke.
 //
 // # Preferences
 //
-// A lease that nobody holds goes, among the sessions below their share, to the one that had it
-// last, else to one that had a parent of it last, else to the one furthest below. A session that
-// Lease.Revoked still names has lived on without acknowledging for the failover time, so something
-// is wrong with it: it gets the lease only if no other is below its share. Once it has acknowledged
-// it is like any other.
+// A free lease goes to a session below its share: preferably to its last owner, then to the last
+// owner of one of its parents, then to the session furthest below its share. A session that
+// Lease.Revoked still names was alive for the failover time without acknowledging, so something is
+// wrong with it. It gets the lease only if no other session is below its share. Once it has
+// acknowledged, it is like any other session.
 //
-// A child goes to the one that has just finished a parent of it (f.Recent), even above its share,
-// because that one hears of it at once. The leases that are then too many there are handed on, out
-// of those that it did not get just now, or a beat later.
+// A child goes to the session that has just finished a parent of it (f.Recent), even above its
+// share, because that session learns of the lease at once. Its excess leases are then handed on,
+// chosen from those that it did not get just now, or one heartbeat later.
 //
 // # Load
 //
-// Once everybody has its share, leases are exchanged for lighter ones to even out what they bring
+// Once every session has its share, leases are exchanged for lighter ones to even out their load
 // ([Lease.Load], or f.Loads where that has it), see evenLoads. That changes no share. While active
 // sessions read different streams, nothing is exchanged.
 func Plan(v View, f Facts, lim Limits) []Action { return decide(v, f, lim).actions(f) }
 
-// decide makes all of a plan's decisions.
+// decide makes all decisions of a plan.
 func decide(v View, f Facts, lim Limits) *planner {
 	p := survey(v, f)
 	parts := p.split(v, f)
@@ -120,59 +121,59 @@ type standing uint8
 const (
 	over    standing = iota // ended, or no row
 	dying                   // found dead, but its row does not say so yet
-	leaving                 // lives, and wants to hand everything on
-	active                  // lives, and takes leases
+	leaving                 // alive, and wants to hand everything on
+	active                  // alive, and takes leases
 )
 
-// holder is a session as the plan sees it. The counts are of leases with work.
+// holder is a session as the plan sees it. It counts only leases with work.
 type holder struct {
 	session  string
 	standing standing
-	beat     uint64 // its count; of a dying one that in Facts.Dead
-	died     bool   // its beats stopped although it was not leaving
-	named    bool   // by a lease, as its owner or its heir
+	beat     uint64 // its heartbeat count; of a dying session the one in Facts.Dead
+	died     bool   // its heartbeats stopped although it was not leaving
+	named    bool   // some lease names it as its owner or heir
 	weight   float64
 	limit    int  // Worker.MaxLeases
-	drain    bool // it is leaving only because an operator wants it emptied
-	cutOff   bool // and others are not
+	drain    bool // it is leaving only because an operator drains it
+	cutOff   bool // it is cut off and others are not
 	streams  Streams
 
-	// in a part of a plan, see split
+	// Within a part of a plan, see split.
 	may       byte // mayRead, mayKeep or mayNot, for the leases of the part
 	elsewhere bool // it is leaving only because it does not read these streams
-	outside   int  // leases of other parts that it holds, or is about to get
+	outside   int  // leases of other parts that it holds or is about to get
 	beyond    int  // leases in outside that count in no share
-	base      int  // its shares of the parts before
-	leaves    int  // leases that it is to give up, and that have no heir yet
+	base      int  // its shares of the earlier parts
+	leaves    int  // leases that it has to hand on and that have no heir yet
 	took      int  // leases that this plan gives it
 
-	idle int // leases without work that it holds, or is heir of
-	// leases that it is giving up: asked to hand to an active heir, or revoked but still trusted
+	idle int // leases without work that it holds or is heir of
+	// leases that it is about to lose: to an active heir, or revoked but still trusted
 	going  int
-	kept   int // leases that it holds otherwise
-	claims int // leases that count for it: those that it keeps, and those that it is heir of
-	cap    int // how many may count for it
+	kept   int // other leases that it holds
+	claims int // leases that count for it: kept ones, and those that it is heir of
+	cap    int // how many leases may count for it
 	share  int // how many should, of all
-	room   int // share less claims; below zero when it has to give some up
-	had    int // claims before anything was decided
+	room   int // share less claims; below zero if it has to hand some on
+	had    int // claims before any decision
 
-	load  float64 // bytes per second of what counts for it
-	fair  float64 // its part of all load, by weight
+	load  float64 // bytes per second of the leases that count for it
+	fair  float64 // its part of the total load, by weight
 	stuck bool    // no exchange relieves it
 
-	keeps    []*entry // holds, and nobody is wished for
-	stranded []*entry // holds, and the wished heir cannot take it any more
-	incoming []*entry // is heir of
+	keeps    []*entry // leases that it holds without an heir
+	stranded []*entry // leases that it holds and whose heir can no longer take them
+	incoming []*entry // leases that it is heir of
 }
 
-// entry is a lease as the plan sees it, and what the plan decided about it.
+// entry is a lease as the plan sees it, with the plan's decision about it.
 type entry struct {
 	*Lease
-	owner *holder // nil unless it lives
-	heir  *holder // nil unless it is active, and not the owner
+	owner *holder // nil unless it is alive
+	heir  *holder // nil unless it is active and not the owner
 
-	decision Kind    // 0 to leave the lease alone
-	to       *holder // of an Assign or Handoff; nil withdraws the wish
+	decision Kind    // 0 to leave the lease unchanged
+	to       *holder // target of an Assign or Handoff; nil withdraws the hand-off
 	rest     bool    // a Handoff to Nobody
 	why      reason
 }
@@ -181,21 +182,21 @@ type planner struct {
 	leases   lineage
 	sessions map[string]*holder
 	sorted   []*holder // all sessions that have a row
-	active   []*holder // those that may get leases
-	entries  []*entry  // the leases that this plan may decide about, sorted by key
+	active   []*holder // sessions that may get leases
+	entries  []*entry  // leases that this plan may decide about, sorted by key
 
 	withWork int
-	free     []*entry // with work and held by nobody
-	leaving  []*entry // with work, held by a leaving session, no heir
-	// wishes of active and draining owners that an active heir may still fulfil
+	free     []*entry // leases with work and without an owner
+	leaving  []*entry // leases with work of a leaving session, without an heir
+	// hand-offs of active and draining owners that an active heir may still complete
 	movesInFlight int
-	movesLeft     int // how many more there may be
+	movesLeft     int // how many more hand-offs may start
 	paused        map[string]bool
-	trials        map[string]int // see mourn; nil until somebody died
+	trials        map[string]int // see mourn; nil until some session died
 	recent        map[Key]uint64 // Facts.Recent
 	cooling       map[Key]uint64 // Facts.Cooling
 
-	// of a part
+	// Only set within a part.
 	readers int  // active sessions that read its streams
 	unread  bool // there are active sessions, and none of them reads its streams
 	mixed   bool // there are other parts
@@ -214,9 +215,9 @@ func survey(v View, f Facts) *planner {
 	}
 	for i := range v.Leases {
 		l := &v.Leases[i]
-		// one that is over acknowledges nothing, so who was revoked does not count
+		// a session that is over cannot acknowledge, so Revoked does not count
 		for _, session := range [...]string{l.Owner, l.Heir} {
-			// nobody is given a finished lease
+			// no session gets a finished lease
 			if h := p.sessions[session]; h != nil && !l.Finished() {
 				h.named = true
 			}
@@ -235,8 +236,8 @@ func survey(v View, f Facts) *planner {
 	return p
 }
 
-// admit makes the holders. Should one session have several rows, which no store answers, the same
-// one counts always.
+// admit makes the holders. If one session has several rows, which no store returns, the same row
+// counts every time.
 func (p *planner) admit(workers []Worker, dead map[string]uint64) {
 	rows := make([]*Worker, 0, len(workers))
 	for i := range workers {
@@ -289,7 +290,7 @@ func (p *planner) admit(workers []Worker, dead map[string]uint64) {
 	}
 }
 
-// count decides for whom an unfinished lease counts.
+// count decides for which session an unfinished lease counts.
 func (p *planner) count(e *entry, f Facts) {
 	owner := p.sessions[e.Owner]
 	if p.paused[""] || p.paused[e.Stream] {
@@ -330,8 +331,7 @@ func (p *planner) count(e *entry, f Facts) {
 	}
 	switch {
 	case waits:
-		// Its parent was set back by an operator. Whatever happens to it now is not this plan's to
-		// decide.
+		// An operator set its parent back. This plan does not move the lease.
 		owner.fill(waits)
 		if e.heir != nil {
 			e.heir.fill(waits)
@@ -358,7 +358,7 @@ func (p *planner) count(e *entry, f Facts) {
 }
 
 // retire decides how a lease that no session may hold is taken from its owner. why is the reason if
-// the owner lives.
+// the owner is alive.
 func (p *planner) retire(e *entry, owner *holder, f Facts, why reason) {
 	switch {
 	case e.Owner != "" && (owner == nil || owner.standing == over):
@@ -378,7 +378,7 @@ func (p *planner) retire(e *entry, owner *holder, f Facts, why reason) {
 	owner.fill(true)
 }
 
-// fill notes a lease that h has, or is about to get, and that does not count for it.
+// fill counts a lease that h has, or is about to get, and that does not count for it.
 func (h *holder) fill(idle bool) {
 	if idle {
 		h.idle++
@@ -387,13 +387,13 @@ func (h *holder) fill(idle bool) {
 	}
 }
 
-// current reports whether what a leader observed about a lease is about its present epoch.
+// current reports whether a leader's observation about a lease is about its present epoch.
 func current(observed map[Key]uint64, l *Lease) bool {
 	at, ok := observed[l.Key]
 	return ok && at == l.Epoch
 }
 
-// actions lists what was decided.
+// actions returns the actions for what was decided.
 func (p *planner) actions(f Facts) []Action {
 	decided := 0
 	for _, e := range p.entries {
@@ -438,8 +438,8 @@ func (p *planner) actions(f Facts) []Action {
 	return list
 }
 
-// compareWorkers orders rows by session. Among rows of one session an ended one comes first, then
-// the furthest beat; the rest only makes the order total.
+// compareWorkers orders rows by session. Among rows of one session an ended row comes first, then
+// the one with the highest heartbeat count. The other fields only make the order total.
 func compareWorkers(a, b *Worker) int {
 	if c := strings.Compare(a.Session, b.Session); c != 0 {
 		return c

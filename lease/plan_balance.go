@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// balance brings every active session to its share. What saves most comes first: wishes that are
-// taken back cost nothing, leases that nobody reads are worse than any imbalance, those of a
-// leaving worker will soon be read by nobody.
+// balance brings every active session to its share. The cheapest steps come first: withdrawing a
+// hand-off costs nothing. Unread leases are worse than any imbalance, so they come next, and then
+// the leases of a leaving worker, which will soon be unread.
 func (p *planner) balance() {
 	for _, h := range p.active {
 		h.had = h.claims
@@ -63,9 +63,10 @@ func (p *planner) balance() {
 	p.shed(&below)
 }
 
-// adopt gives children to whoever has just finished one of their parents, also above its share: it
-// beats quickly for a while, where another would not hear of them before its next beat. What it
-// then has too much of is handed on, which leaves no shard unread for longer.
+// adopt gives children to the session that has just finished one of their parents, also above its
+// share. That session sends frequent heartbeats for a while, and another would learn of the lease
+// only with its next heartbeat. The excess is handed on later, which leaves no shard unread for
+// longer.
 func (p *planner) adopt() {
 	for _, e := range p.free {
 		var heir *holder
@@ -90,11 +91,11 @@ func (p *planner) adopt() {
 	}
 }
 
-// setRooms compares what counts for each active session with what should.
+// setRooms compares the claims of each active session with its share.
 func (p *planner) setRooms() {
 	for _, h := range p.active {
-		// What is on its way out fills the worker until it is gone. That takes nothing away from a
-		// worker which is above its cap already.
+		// Leases that are on their way out occupy the worker until they are gone. A worker that is
+		// above its cap already loses nothing by that.
 		limit := max(h.limit-h.idle-h.beyond-h.base, 0)
 		h.cap = max(limit-h.going, min(limit, h.kept))
 		if h.cutOff {
@@ -104,14 +105,15 @@ func (p *planner) setRooms() {
 	p.setShares()
 	for _, h := range p.active {
 		h.room = h.share - h.claims
-		if p.mixed && h.room > 0 { // its leases of other parts fill it until it has given them back
+		// its leases of other parts occupy it until it has given them back
+		if p.mixed && h.room > 0 {
 			h.room = max(0, min(h.room, h.limit-h.outside-h.idle-h.going-h.claims))
 		}
 	}
 }
 
-// returnWishes takes wishes to sessions above their share back where the owner is below its own. It
-// reports whether there was one, in which case the owner is not as full as it was.
+// returnWishes withdraws hand-offs to sessions above their share if the owner is below its own. It
+// reports whether there was one. In that case the owner has fewer leases to hand on than before.
 func (p *planner) returnWishes() (some bool) {
 	for _, h := range p.active {
 		if h.room >= 0 {
@@ -129,7 +131,7 @@ func (p *planner) returnWishes() (some bool) {
 	return some
 }
 
-// avoided is the session that should not get a free lease while another can.
+// avoided returns the session that should not get a free lease while another can.
 func (p *planner) avoided(e *entry) *holder {
 	if h := p.sessions[e.Revoked]; h != nil {
 		return h
@@ -137,9 +139,9 @@ func (p *planner) avoided(e *entry) *holder {
 	return p.sessions[e.Shunned]
 }
 
-// elsewhere finds a session that has its share already for a lease when the only one below its
-// share is the one that gave it up: to give it back would only see it stall again. It has to be one
-// that can give another in return, or as good as that one.
+// elsewhere finds another session for a lease if the only session below its share is the one that
+// gave the lease up: that one would only stall again. The result has its share already, and must be
+// able to give another lease in return, or be as suitable as the first.
 func (p *planner) elsewhere(below needy, e *entry) (best *holder) {
 	shunned := p.sessions[e.Shunned]
 	if shunned == nil || len(below) != 1 || below[0] != shunned {
@@ -154,7 +156,7 @@ func (p *planner) elsewhere(below needy, e *entry) (best *holder) {
 	return best
 }
 
-// spare is how many leases more h may come to hold, all that it has and will get counted.
+// spare returns how many more leases h may come to hold, counting all that it has and will get.
 func (h *holder) spare() int {
 	if h.cutOff {
 		return 0
@@ -162,7 +164,7 @@ func (h *holder) spare() int {
 	return h.limit - h.outside - h.idle - h.going - max(h.claims, h.claims+h.room, h.share-h.room)
 }
 
-// withdraw lets the owner keep the lease that it was asked to hand to an active heir.
+// withdraw lets the owner keep a lease that it was asked to hand to an active heir.
 func (p *planner) withdraw(e *entry) {
 	e.decision, e.to, e.why = Handoff, nil, whyBack
 	e.heir.claims--
@@ -178,8 +180,8 @@ func (p *planner) withdraw(e *entry) {
 	}
 }
 
-// preferFormer gives free leases to the session that had them last and then, in a second round so
-// that they take nothing from the first, to one that had a parent last.
+// preferFormer gives free leases to their last owners. In a second round, so that it takes nothing
+// from the first, it gives free leases to the last owner of one of their parents.
 func (p *planner) preferFormer() {
 	give := func(e *entry, session string, why reason) {
 		h := p.sessions[session]
@@ -201,8 +203,9 @@ func (p *planner) preferFormer() {
 	}
 }
 
-// redirectWishes finds new heirs where the old one has become impossible, or has too much. Where
-// there is none, the owner keeps the lease: the wish would lead to a dead session, or above a cap.
+// redirectWishes finds new heirs where the old one has become impossible or has too many leases. If
+// there is no other, the owner keeps the lease: the hand-off would lead to a dead session or above
+// a cap.
 func (p *planner) redirectWishes(below *needy) {
 	for _, h := range p.active {
 		for _, e := range h.stranded {
@@ -229,12 +232,11 @@ func (p *planner) redirectWishes(below *needy) {
 	}
 }
 
-// shed wishes leases away from the sessions that are above their share, those that are furthest
-// above first.
+// shed requests hand-offs from the sessions above their share, beginning with those furthest above.
 func (p *planner) shed(below *needy) {
 	type offer struct {
 		*entry
-		above int // how far its owner is above its share without the offers before
+		above int // how far its owner is above its share without the earlier offers
 	}
 	var offers []offer
 	for _, h := range p.active {
@@ -245,7 +247,7 @@ func (p *planner) shed(below *needy) {
 		for _, e := range h.keeps {
 			switch {
 			case current(p.recent, e.Lease):
-				// a child that has hardly begun to be read is handed on after it was
+				// a child that has hardly been read comes last
 				if len(e.Parents) == 0 {
 					fresh = append(fresh, e)
 				}
@@ -255,8 +257,8 @@ func (p *planner) shed(below *needy) {
 				rested = append(rested, e)
 			}
 		}
-		// What changed hands lately did so for a reason: whoever gave it up as stuck is not to have
-		// it back before anybody read it.
+		// Leases that changed owner recently did so for a reason. A session that gave a lease up as
+		// stuck should not get it back before another session has read it.
 		n := -h.room
 		var give []*entry
 		for _, list := range [][]*entry{rested, moved, fresh} {
@@ -280,7 +282,8 @@ func (p *planner) shed(below *needy) {
 	}
 }
 
-// spread takes n of a sorted list, from all over it: a worker that joins gets some of each stream.
+// spread picks n elements evenly from a sorted list, so that a worker that joins gets leases of
+// every stream.
 func spread(list []*entry, n int) []*entry {
 	some := make([]*entry, n)
 	for i := range some {
@@ -289,11 +292,11 @@ func spread(list []*entry, n int) []*entry {
 	return some
 }
 
-// needy is a heap of the sessions below their share, the one furthest below on top.
+// needy is a heap of the sessions below their share. The one furthest below is on top.
 type needy []*holder
 
-// take returns the session furthest below its share, which is one less below now, or nil when there
-// is none. It returns avoid only if there is no other.
+// take returns the session furthest below its share and counts one more lease for it. It returns
+// nil if there is none. It returns avoid only if there is no other.
 func (n *needy) take(avoid *holder) *holder {
 	q := *n
 	if len(q) == 0 {

@@ -10,18 +10,19 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// tally is for whom the leases count, before or after a plan.
+// tally counts for which sessions the leases count, before or after a plan.
 type tally struct {
-	claims map[string]int // by session that takes leases: kept, or heir of
-	wishes int            // of live owners that are not leaving, to an heir that takes them
-	// of these wishes, those for leases without work, which take the place of others too
+	claims map[string]int // by session that takes leases: kept ones, and those that it is heir of
+	// hand-offs of live owners that are not leaving, to an heir that takes leases
+	wishes int
+	// of wishes, those for leases without work, which count against the limit too
 	idling int
-	load   map[string]int // everything that a session holds or is heir of, with and without work
-	idle   map[string]int // the part of it without work
-	going  map[string]int // the part of it that another is heir of, with work
-	kept   map[string]int // the part of it that nobody else is heir of, with work
+	load   map[string]int // all leases that a session holds or is heir of, with and without work
+	idle   map[string]int // those of load without work
+	going  map[string]int // those of load with work that another session is heir of
+	kept   map[string]int // those of load with work that no other session is heir of
 	work   int            // leases with work
-	soon   int            // of those, how many nobody can be given yet, and that count for nobody
+	soon   int            // leases with work that cannot be given out yet and count for no session
 	claim  map[lease.Key]string
 }
 
@@ -92,7 +93,7 @@ func (m *model) tally() tally {
 	return c
 }
 
-// clone lets a plan be tried out.
+// clone returns a copy on which a plan can be tried out.
 func (m *model) clone() *model {
 	c := newModel()
 	for k, l := range m.leases {
@@ -111,7 +112,7 @@ func (m *model) clone() *model {
 	return c
 }
 
-// checkBalance holds a whole plan against what it is for: shares, caps, and no move too many.
+// checkBalance checks a whole plan: shares, caps, and no unnecessary move.
 func checkBalance(t *testing.T, m *model, planned []lease.Action) {
 	t.Helper()
 	before := m.tally()
@@ -123,7 +124,7 @@ func checkBalance(t *testing.T, m *model, planned []lease.Action) {
 	}
 	then := after.tally()
 
-	// Nobody is given more than its cap allows, and the bound on moves holds.
+	// No session gets more than its cap allows, and the limit on moves holds.
 	for s, w := range m.workers {
 		if w.MaxLeases > 0 && then.load[s] > max(w.MaxLeases, before.load[s]) {
 			t.Errorf("%s holds or will hold %d leases, its cap is %d", s, then.load[s], w.MaxLeases)
@@ -137,8 +138,8 @@ func checkBalance(t *testing.T, m *model, planned []lease.Action) {
 		t.Errorf("%d moves are in flight, at most %d may be", then.wishes, limit)
 	}
 
-	// Children that go to who has just finished a parent, and those that are not handed on yet,
-	// make the balance wait.
+	// Some children go to a session that has finished a parent, and some are not handed on yet.
+	// Both delay the balance.
 	given, kept := 0, 0
 	for _, a := range planned {
 		if l := m.leases[a.Key]; a.Kind == lease.Assign && m.finished(a.Session, l) {
@@ -151,13 +152,13 @@ func checkBalance(t *testing.T, m *model, planned []lease.Action) {
 		}
 	}
 
-	// The leases that count for somebody else than before, against the least possible number.
+	// Compare the number of leases that count for another session than before with the minimum.
 	moves, back := 0, 0
 	for k, s := range before.claim {
 		switch then.claim[k] {
 		case s:
 		case m.leases[k].Owner:
-			back++ // a wish that was taken back
+			back++ // a withdrawn hand-off
 		default:
 			moves++
 		}
@@ -200,7 +201,7 @@ func checkBalance(t *testing.T, m *model, planned []lease.Action) {
 		return
 	}
 	if back > 0 && slices.ContainsFunc(workers, func(w apportioned) bool { return w.cap < before.work }) {
-		return // what came back made room below a cap, so the shares are others by now
+		return // withdrawn hand-offs made room below a cap, so the shares have changed
 	}
 	if limit-before.idling > before.work && capped >= before.work {
 		if moves+back != least {
@@ -229,9 +230,8 @@ type apportioned struct {
 	cap     int
 }
 
-// apportionments are all ways to share n leases out in proportion to weights and within caps by
-// largest remainder, in exact fractions: remainders that are equal may be rounded up in any
-// combination.
+// apportionments returns all ways to share out n leases in proportion to weights and within caps by
+// largest remainder, in exact fractions. Equal remainders may be rounded up in any combination.
 func apportionments(workers []apportioned, n int) [][]int {
 	shares := make([]int, len(workers))
 	open := map[int]bool{}
@@ -245,8 +245,8 @@ func apportionments(workers []apportioned, n int) [][]int {
 		again = false
 		for i := range workers {
 			if open[i] && due(i).Cmp(big.NewRat(int64(workers[i].cap), 1)) >= 0 {
-				// Its cap is the lesser of the two, so the others get more and this one still does
-				// not get below its cap.
+				// Its cap is the smaller of the two. The others get more, and this one still
+				// reaches its cap.
 				shares[i] = workers[i].cap
 				n -= shares[i]
 				weight -= workers[i].weight
@@ -273,7 +273,7 @@ func apportionments(workers []apportioned, n int) [][]int {
 		return [][]int{shares}
 	}
 	slices.SortFunc(remainders, func(a, b remainder) int { return b.part.Cmp(a.part) })
-	last := remainders[left-1].part // the least that is rounded up
+	last := remainders[left-1].part // the least remainder that is rounded up
 	var tied []int
 	for _, r := range remainders {
 		switch r.part.Cmp(last) {

@@ -11,9 +11,9 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// TestPlanDoesNotFlap: once a plan was carried out, and nothing happened since, there is nothing
-// more to do. What it ended is given out by the next plan, what nobody names any more is forgotten,
-// and that is all.
+// TestPlanDoesNotFlap checks that nothing is left to do after a plan was carried out and no event
+// followed. Only two things remain: the next plan gives out the leases of ended sessions, and then
+// forgets the sessions that no lease names any more.
 func TestPlanDoesNotFlap(t *testing.T) {
 	t.Parallel()
 	seeds(t, 1_500, func(t *testing.T, rng *rand.Rand) {
@@ -40,8 +40,8 @@ func TestPlanDoesNotFlap(t *testing.T) {
 			for _, a := range planned {
 				switch {
 				case a.Kind == lease.Handoff && a.Session == "" && ends:
-					// Its parent was taken from the session that is ended: when it is, the lease
-					// has work, and is wished elsewhere.
+					// The session that its parent was revoked from is ended. The lease then has
+					// work and is handed to another session.
 				case a.Kind == lease.Handoff:
 					wishes[a.Key]++
 				case a.Kind == lease.EndSession && i > 0:
@@ -63,10 +63,9 @@ func TestPlanDoesNotFlap(t *testing.T) {
 	})
 }
 
-// TestPlanThroughALife lets a group live: workers join, stop, die and come back, shards split,
-// merge and expire, leaders die between two writes or act on what they saw long ago, hand-offs take
-// their time. No write on the way breaks the rules, and when things calm down everybody has its
-// share.
+// TestPlanThroughALife runs a group for a long time. Workers join, stop, die and come back. Shards
+// split, merge and expire. Leaders die between two writes or act on old views. Hand-offs take a
+// while. No write on the way breaks the rules, and once events stop every session has its share.
 func TestPlanThroughALife(t *testing.T) {
 	t.Parallel()
 	seeds(t, 80, func(t *testing.T, rng *rand.Rand) {
@@ -86,17 +85,17 @@ func TestPlanThroughALife(t *testing.T) {
 	})
 }
 
-// world is a model with the things that happen in one.
+// world is a model in which random events happen.
 type world struct {
 	*testing.T
 	*model
 	rng    *rand.Rand
-	silent map[string]bool // sessions that beat no more
-	// shards that were read to their end, whether or not their leases are still there
+	silent map[string]bool // sessions whose heartbeats have stopped
+	// shards that were read to their end, even if their leases are deleted
 	read   map[string]bool
 	starts int
 	shards int
-	old    func() []lease.Action // what a leader planned that was stuck since
+	old    func() []lease.Action // the plan of a leader that was stuck since
 }
 
 func (w *world) newShard(parents ...string) lease.Lease {
@@ -109,7 +108,7 @@ func (w *world) newShard(parents ...string) lease.Lease {
 	return l
 }
 
-// end is what happens when a shard has been read to its end.
+// end carries out the end of a shard.
 func (w *world) end(k lease.Key, children ...lease.Lease) {
 	w.finish(k, children...)
 	w.read[k.Shard] = true
@@ -137,13 +136,13 @@ func (w *world) someWorker() *lease.Worker {
 	return w.workers[oneOf(w.rng, slices.Sorted(maps.Keys(w.workers))...)]
 }
 
-// beats says that the session really lives, whatever the leader thinks.
+// beats reports whether the session is really alive, whatever the leader believes.
 func (w *world) beats(session string) bool {
 	row := w.workers[session]
 	return row != nil && !row.Ended && !w.silent[session]
 }
 
-// event lets one thing happen.
+// event makes one event happen.
 func (w *world) event() {
 	for _, row := range w.workers {
 		if w.beats(row.Session) {
@@ -189,7 +188,7 @@ func (w *world) event() {
 		if l := w.some(held); l != nil {
 			w.end(l.Key, w.newShard(l.Shard), w.newShard(l.Shard))
 		}
-	case 8: // a merge, of which one parent may get to its end much later
+	case 8: // a merge; one parent may end much later
 		l := w.some(held)
 		if l == nil {
 			break
@@ -205,7 +204,7 @@ func (w *world) event() {
 		} else if len(w.leases) < 20 {
 			w.newShard()
 		}
-	case 10: // a finished shard expires, and a leader has seen that or not
+	case 10: // a finished shard expires, with or without the leader seeing that
 		if l := w.some((*lease.Lease).Finished); l != nil {
 			delete(w.leases, l.Key)
 			if w.rng.IntN(2) == 0 {
@@ -235,7 +234,7 @@ func (w *world) event() {
 	}
 }
 
-// lead lets a leader plan and write some of it, now and then one that planned long ago.
+// lead makes a leader plan and carry out a part of the plan. Now and then the plan is an old one.
 func (w *world) lead() {
 	view, facts := w.view(w.rng), w.clone().facts
 	planned := lease.Plan(view, facts, w.limits)
@@ -255,8 +254,7 @@ func (w *world) lead() {
 	}
 }
 
-// write carries out an action, which must keep the promises at this very moment, whenever it was
-// planned.
+// write carries out an action. It must keep the promises at this moment, whenever it was planned.
 func (w *world) write(a lease.Action) {
 	if l := w.leases[a.Key]; a.Kind == lease.Assign && l != nil && l.Epoch == a.Epoch {
 		if !w.free(l) {
@@ -273,7 +271,7 @@ func (w *world) write(a lease.Action) {
 	}
 }
 
-// calmDown lets everything that is under way come to its end, and looks whether there is peace.
+// calmDown completes everything that is under way and checks that the plan becomes empty.
 func (w *world) calmDown() {
 	for _, l := range w.leases {
 		for _, p := range l.Parents {
@@ -298,7 +296,7 @@ func (w *world) calmDown() {
 			}
 		}
 		w.handOver()
-		clear(w.facts.Recent) // a beat is over
+		clear(w.facts.Recent) // a heartbeat interval is over
 		clear(w.facts.Cooling)
 		planned := w.plan()
 		if len(planned) == 0 {
@@ -321,7 +319,7 @@ func (w *world) checkPeace() {
 		}
 	}
 	if w.Failed() || room == 0 {
-		return // what nobody can take stays where it is
+		return // leases that no session can take stay where they are
 	}
 	for s, row := range w.workers {
 		if row.Ended {

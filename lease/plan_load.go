@@ -6,26 +6,27 @@ import (
 )
 
 const (
-	// leaseCost is what any lease costs beside its bytes, in bytes per second: with it idle leases
-	// weigh something, the same, and little load is not worth a move.
+	// leaseCost is the fixed cost of a lease in bytes per second, in addition to its load. It gives
+	// idle leases an equal weight, and makes moves for little load not worthwhile.
 	leaseCost = 16 << 10
-	// overload is how far above its fair part a session has to be before anything moves for load.
+	// overload is how far above its fair part a session must be before anything moves for load.
 	overload = 1.25
-	// gain is by how much of the lease that moves the busier of two sessions has to be relieved for
-	// an exchange to be worth it: leases that are nearly alike are not exchanged, and one that
-	// would only carry the trouble elsewhere stays.
+	// gain is the minimum relief for the busier of two sessions, as a fraction of the moved lease.
+	// Nearly equal leases are not exchanged, and a lease that would only overload the other session
+	// stays.
 	gain = 0.5
-	// exchangesInFlight bounds the moves that are under way while more are begun for load.
+	// exchangesInFlight is how many moves may be under way while more are started for load.
 	exchangesInFlight = 16
-	// partners is how many of the least loaded sessions are tried for each that is overloaded.
+	// partners is how many of the least loaded sessions are tried for each overloaded session.
 	partners = 4
 )
 
-// evenLoads exchanges leases of overloaded sessions for lighter ones of others, one for one, so
-// that nobody's share changes; or gives one away where the other's share could as well be the
-// bigger one. It begins when all have their share, and does only what is worth it: the busiest
-// first, as long as it is overloaded, and only if the busier of the two comes out relieved by a
-// margin. Each exchange makes the whole more even, so they come to an end.
+// evenLoads exchanges leases of overloaded sessions for lighter leases of others, one for one, so
+// that no share changes. It gives a lease away instead if the other session could as well have the
+// bigger share. It begins when all sessions have their share. It starts with the busiest session,
+// continues while that one is overloaded, and makes an exchange only if the busier of the two
+// sessions is relieved by a margin. Each exchange makes the loads more even, so the exchanges come
+// to an end.
 func (p *planner) evenLoads(f Facts) {
 	if !p.even() {
 		return
@@ -51,7 +52,7 @@ func (p *planner) evenLoads(f Facts) {
 	}
 }
 
-// even reports whether there is nothing to do, or to wait for, but load.
+// even reports whether nothing but load is left to improve, and no move is under way.
 func (p *planner) even() bool {
 	for _, h := range p.active {
 		if h.room != 0 {
@@ -61,7 +62,7 @@ func (p *planner) even() bool {
 	return len(p.active) > 1 && !slices.ContainsFunc(p.entries, func(e *entry) bool { return e.decision != 0 })
 }
 
-// weigh sets what each active session carries and what would be fair.
+// weigh sets the load and the fair load of each active session.
 func (p *planner) weigh(f Facts) {
 	var all, weights float64
 	for _, h := range p.active {
@@ -84,7 +85,7 @@ func (p *planner) weigh(f Facts) {
 	}
 }
 
-// cost is what a lease weighs, in bytes per second.
+// cost returns the weight of a lease in bytes per second.
 func (f Facts) cost(l *Lease) float64 { return leaseCost + f.load(l).Bytes() }
 
 func (f Facts) load(l *Lease) Load {
@@ -94,7 +95,7 @@ func (f Facts) load(l *Lease) Load {
 	return min(l.Load, MaxLoad)
 }
 
-// ratio is what h carries relative to what would be fair, 0 when nobody carries anything.
+// ratio returns the load of h relative to its fair load, or 0 if there is no load.
 func (h *holder) ratio() float64 {
 	if h.fair <= 0 {
 		return 0
@@ -102,14 +103,14 @@ func (h *holder) ratio() float64 {
 	return h.load / h.fair
 }
 
-// deal is an exchange between two sessions, or a gift without take.
+// deal is an exchange between two sessions. Without take it is a gift.
 type deal struct {
 	from, to   *holder
 	give, take *entry
 	worst      float64 // the higher ratio of the two afterwards
 }
 
-// exchange finds the deal that relieves busiest most.
+// exchange returns the deal that relieves busiest most.
 func (p *planner) exchange(busiest *holder, f Facts) deal {
 	others := make([]*holder, 0, len(p.active))
 	for _, h := range p.active {
@@ -147,7 +148,7 @@ func (p *planner) exchange(busiest *holder, f Facts) deal {
 	return best
 }
 
-// samples returns one lease of each class that h could give away, those that bring most first.
+// samples returns one lease of each class that h could hand on, the busiest classes first.
 func (h *holder) samples(f Facts) []*entry {
 	var byClass [int(MaxLoad) + 1]*entry
 	for _, e := range h.keeps {
@@ -166,7 +167,7 @@ func (h *holder) samples(f Facts) []*entry {
 	}
 }
 
-// carry decides the moves of a deal and returns how many there are.
+// carry decides the moves of a deal and returns their number.
 func (p *planner) carry(d deal, f Facts) int {
 	move := func(e *entry, from, to *holder) {
 		e.decision, e.to, e.why = Handoff, to, whyLoad

@@ -14,7 +14,7 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// loaded is an application whose leases are all held, at random, and bring something.
+// loaded returns an application whose leases all have random owners and loads.
 func loaded(rng *rand.Rand, capped bool) *model {
 	m := newModel()
 	workers := 1 + rng.IntN(8)
@@ -35,7 +35,7 @@ func loaded(rng *rand.Rand, capped bool) *model {
 	return m
 }
 
-// settle carries plans out until there is nothing to do and returns how often leases changed hands.
+// settle carries out plans until there is nothing to do. It returns how often leases changed owner.
 func (m *model) settle(t *testing.T) (moves int) {
 	t.Helper()
 	for range 200 {
@@ -63,11 +63,11 @@ func (m *model) settle(t *testing.T) (moves int) {
 	return moves
 }
 
-// weight is what a lease costs by the plan's measure, written down a second time.
+// weight is a second implementation of the plan's cost of a lease.
 func weight(l *lease.Lease) float64 { return 16<<10 + l.Load.Bytes() }
 
-// TestLoadSettles: whatever the leases bring, moves for load come to an end, keep shares and caps,
-// and leave nobody much above what is fair, as far as one lease can be told from another.
+// TestLoadSettles checks that moves for load come to an end for any loads, keep shares and caps,
+// and leave no session much above its fair load, as far as the leases allow.
 func TestLoadSettles(t *testing.T) {
 	t.Parallel()
 	seeds(t, 300, func(t *testing.T, rng *rand.Rand) {
@@ -101,7 +101,7 @@ func TestLoadSettles(t *testing.T) {
 	})
 }
 
-// TestLoadMovesLittle: what is even, but for what cannot be told from even, stays as it is.
+// TestLoadMovesLittle checks that an almost even load moves nothing.
 func TestLoadMovesLittle(t *testing.T) {
 	t.Parallel()
 	seeds(t, 300, func(t *testing.T, rng *rand.Rand) {
@@ -123,8 +123,8 @@ func TestLoadMovesLittle(t *testing.T) {
 	})
 }
 
-// TestNoiseMovesNothing: loads that swing by a class, as a leader sees them, move leases once, and
-// then never again.
+// TestNoiseMovesNothing checks that loads that swing by one class, as a leader sees them, move
+// leases once and then never again.
 func TestNoiseMovesNothing(t *testing.T) {
 	t.Parallel()
 	seeds(t, 20, func(t *testing.T, rng *rand.Rand) {
@@ -156,8 +156,8 @@ func TestNoiseMovesNothing(t *testing.T) {
 	})
 }
 
-// TestWatchCoolsWhatMoved: a lease that changed hands under the leader's eyes cools for some
-// minutes, one that it found as it is does not.
+// TestWatchCoolsWhatMoved checks that a lease whose change of owner the leader saw cools for some
+// minutes, and that a lease that the leader found unchanged does not.
 func TestWatchCoolsWhatMoved(t *testing.T) {
 	watch := lease.NewWatch(lease.Times{Beat: time.Second, Failover: time.Hour, Handoff: time.Hour}, lease.Leader{})
 	now := time.Unix(1_000_000, 0)
@@ -190,7 +190,8 @@ func TestWatchCoolsWhatMoved(t *testing.T) {
 	}
 }
 
-// TestWatchKnowsWhatIsRecent: for a beat interval, what changed hands and what was finished.
+// TestWatchKnowsWhatIsRecent checks that changes of owner and finished leases count as recent for
+// one heartbeat interval.
 func TestWatchKnowsWhatIsRecent(t *testing.T) {
 	watch := lease.NewWatch(lease.Times{Beat: time.Second, Failover: time.Hour, Handoff: time.Hour}, lease.Leader{})
 	now := time.Unix(1_000_000, 0)
@@ -216,8 +217,8 @@ func TestWatchKnowsWhatIsRecent(t *testing.T) {
 	}
 }
 
-// TestStreamsAreSpread: the shards of each stream are spread over the workers, at a start, after a
-// join and after a death.
+// TestStreamsAreSpread checks that the shards of each stream are spread over the workers: at a
+// start, after a join and after a death.
 func TestStreamsAreSpread(t *testing.T) {
 	m := newModel()
 	for i := range 4 {
@@ -249,8 +250,8 @@ func TestStreamsAreSpread(t *testing.T) {
 	spread("after a death", 6)
 }
 
-// TestExplainSaysWhatPlanDoes: as many sentences as actions, in the same order, with the names in
-// them.
+// TestExplainSaysWhatPlanDoes checks that there is one sentence per action, in the same order and
+// with the same names.
 func TestExplainSaysWhatPlanDoes(t *testing.T) {
 	t.Parallel()
 	seeds(t, 500, func(t *testing.T, rng *rand.Rand) {
@@ -277,14 +278,14 @@ func TestExplainSaysWhatPlanDoes(t *testing.T) {
 	})
 }
 
-// TestWhatStalledGoesElsewhere: a lease is given to the session that it shuns only if no other has
-// room for it.
+// TestWhatStalledGoesElsewhere checks that a lease goes to the session that it shuns only if no
+// other session has room for it.
 func TestWhatStalledGoesElsewhere(t *testing.T) {
 	t.Parallel()
 	seeds(t, 300, func(t *testing.T, rng *rand.Rand) {
 		m := loaded(rng, true)
 		for _, l := range m.leases {
-			l.Load = 0 // a leader lets it cool before it moves it again for load
+			l.Load = 0 // the leader waits for coolDown before it moves it again for load
 		}
 		m.settle(t)
 		if len(m.leases) == 0 {

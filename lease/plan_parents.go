@@ -9,12 +9,12 @@ import (
 // Waiting returns the leases that may not be given out yet, each with the parents that it waits
 // for, sorted. gone is [Facts.Gone].
 //
-// A parent is done when its lease is finished and not revoked: one that an operator moved to its
-// end while it was held is still being read until the old owner has acknowledged. One that has no
-// lease is done when it is in gone, or when the child has had an owner before: it was given out
-// because its parents were done, and they do not become undone by being forgotten. (So a failover
-// of shards whose parents expired long ago waits for no listing.) Any other parent without a lease
-// blocks the child, because its lease may simply not be made yet.
+// A parent is done if its lease is finished and not revoked. If an operator moved a held lease to
+// its end, it is still being read until the old owner has acknowledged. A parent without a lease is
+// done if it is in gone, or if the child has had an owner before: the child was given out because
+// its parents were done, and removing their leases later does not change that. (A failover of
+// shards whose parents expired long ago therefore waits for no listing.) Any other parent without a
+// lease blocks the child, because its lease may simply not exist yet.
 func Waiting(leases []Lease, gone map[Key]bool) map[Key][]Key {
 	waiting := map[Key][]Key{}
 	all := newLineage(leases, gone)
@@ -36,9 +36,9 @@ func Waiting(leases []Lease, gone map[Key]bool) map[Key][]Key {
 	return waiting
 }
 
-// Unknown returns, sorted, the parents that leases wait for and that have no lease themselves. A
-// leader has to list their streams: either the listing names them and they get a lease, or they
-// have left the stream and belong in gone, which is [Facts.Gone].
+// Unknown returns, sorted, the parents without a lease that other leases wait for. A leader must
+// list their streams. Either the listing names them and they get a lease, or they have left the
+// stream and belong in gone, which is [Facts.Gone].
 func Unknown(leases []Lease, gone map[Key]bool) []Key {
 	all := newLineage(leases, gone)
 	unknown := map[Key]bool{}
@@ -52,18 +52,18 @@ func Unknown(leases []Lease, gone map[Key]bool) []Key {
 	return slices.SortedFunc(maps.Keys(unknown), Key.Compare)
 }
 
-// lineage answers whose turn has come among a set of leases.
+// lineage decides which leases of a set wait for their parents.
 type lineage struct {
 	sorted []*Lease // by key, each key once
 	byKey  map[Key]*Lease
 	gone   map[Key]bool
-	// trusted reports whether a session that Lease.Revoked names may still trust the lease; nil: it
-	// does.
+	// trusted reports whether a session that Lease.Revoked names may still trust the lease. nil
+	// means that it always may.
 	trusted func(*Lease) bool
 }
 
-// newLineage sorts leases. Should a key come twice, as it may in a view that was read in pages
-// while things moved, the lease with the higher epoch counts.
+// newLineage sorts leases. If a key comes twice, as in a view that was read in pages while leases
+// changed, the lease with the higher epoch counts.
 func newLineage(leases []Lease, gone map[Key]bool) lineage {
 	sorted := make([]*Lease, len(leases))
 	lineal := false
@@ -101,8 +101,8 @@ func (a *lineage) waits(l *Lease) bool {
 	return false
 }
 
-// compareLeases orders leases by key. Among those of one key the highest epoch comes first; the
-// rest only makes the order total.
+// compareLeases orders leases by key. Among those of one key the highest epoch comes first. The
+// other fields only make the order total.
 func compareLeases(a, b *Lease) int {
 	if c := a.Key.Compare(b.Key); c != 0 {
 		return c

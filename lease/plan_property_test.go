@@ -16,8 +16,8 @@ import (
 
 var seedFlag = flag.Uint64("seed", 0, "replay the property tests of Plan with this seed alone")
 
-// seeds calls f with a generator for each of n seeds, different ones in each run. A failure names
-// its seed.
+// seeds calls f with a generator for each of n seeds, which differ in each run. A failure names its
+// seed.
 func seeds(t *testing.T, n int, f func(t *testing.T, rng *rand.Rand)) {
 	t.Helper()
 	if testing.Short() {
@@ -43,10 +43,10 @@ func seeds(t *testing.T, n int, f func(t *testing.T, rng *rand.Rand)) {
 	}
 }
 
-// oneOf picks, each with the same chance.
+// oneOf picks an element at random.
 func oneOf[T any](rng *rand.Rand, from ...T) T { return from[rng.IntN(len(from))] }
 
-// randomModel is a small application in any state that the contract allows.
+// randomModel returns a small application in a random state that the contract allows.
 func randomModel(rng *rand.Rand) *model {
 	m := newModel()
 	var sessions []string
@@ -98,7 +98,7 @@ func randomModel(rng *rand.Rand) *model {
 			l.Last = l.Revoked
 		}
 		if rng.IntN(10) == 0 {
-			m.facts.Gone[l.Key] = true // sometimes with a lease, when it does not count
+			m.facts.Gone[l.Key] = true // sometimes with a lease; then it does not count
 		}
 		if l.Owner != "" && rng.IntN(4) == 0 {
 			m.facts.Overdue[l.Key] = l.Epoch - rng.Uint64N(2)
@@ -123,8 +123,8 @@ func key(i int) lease.Key {
 	return lease.Key{Stream: string(rune('a' + i%2)), Shard: fmt.Sprintf("%02d", i/2)}
 }
 
-// TestPlanKeepsTheRulesInAnyState: whatever the rows say, each action is one that the contract
-// allows, and the plan is the same in whichever order they came.
+// TestPlanKeepsTheRulesInAnyState checks that for any rows each action is one that the contract
+// allows, and that the plan does not depend on the order of the rows.
 func TestPlanKeepsTheRulesInAnyState(t *testing.T) {
 	t.Parallel()
 	seeds(t, 2_000, func(t *testing.T, rng *rand.Rand) {
@@ -145,7 +145,7 @@ func TestPlanKeepsTheRulesInAnyState(t *testing.T) {
 	})
 }
 
-// checkRules holds each action against the rules that concern it alone.
+// checkRules checks each action against the rules that concern it alone.
 func checkRules(t *testing.T, m *model, planned []lease.Action) {
 	t.Helper()
 	byKind := map[lease.Kind]map[string]lease.Action{}
@@ -245,14 +245,14 @@ func checkRules(t *testing.T, m *model, planned []lease.Action) {
 	}
 }
 
-// free is the contract's rule about who may be given a lease at once, written down a second time.
+// free is a second implementation of the rule about which leases may be given out at once.
 func (m *model) free(l *lease.Lease) bool {
 	ripe, known := m.facts.Ripe[l.Key]
 	return !l.Finished() && (l.Owner == "" || m.isOver(l.Owner)) &&
 		(l.Revoked == "" || m.isOver(l.Revoked) || known && ripe == l.Epoch)
 }
 
-// isOver says that a session that is named has ended, as far as the rows say, or has none.
+// isOver reports whether a session has ended according to the rows, or has no row.
 func (m *model) isOver(session string) bool {
 	return session != "" && (m.workers[session] == nil || m.workers[session].Ended)
 }

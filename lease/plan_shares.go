@@ -7,18 +7,19 @@ import (
 	"strings"
 )
 
-// setShares sets the share of each holder in n leases: in proportion to its weight, no more than
-// its cap, as a whole number, n in all unless the caps allow less. holders are sorted by session.
+// setShares sets the share of each holder in n leases. Shares are whole numbers, in proportion to
+// the weights and within the caps. Their sum is n unless the caps allow less. holders are sorted by
+// session.
 func setShares(holders []*holder, n int) {
 	if len(holders) == 0 {
 		return
 	}
-	// Scaled so that the heaviest weighs 1, no sum of weights overflows and none is zero.
+	// Scaled so that the heaviest weighs 1. No sum of weights overflows, and no weight is zero.
 	heaviest := slices.MaxFunc(holders, func(a, b *holder) int { return cmp.Compare(a.weight, b.weight) }).weight
 	weight := func(h *holder) float64 { return max(h.weight/heaviest, 1e-12) }
 
-	// Whoever's cap is reached first as all shares grow together comes first. Those for whom that
-	// happens before the leases are used up get their cap, the others divide the rest.
+	// Sorted by which cap is reached first if all shares grow together. Holders that reach their
+	// cap before the leases are used up get their cap. The others divide the rest.
 	byCap := slices.SortedStableFunc(slices.Values(holders), func(a, b *holder) int {
 		return cmp.Compare(float64(a.cap)/weight(a), float64(b.cap)/weight(b))
 	})
@@ -38,12 +39,12 @@ func setShares(holders []*holder, n int) {
 	divide(byCap[first:], rest, func(h *holder) float64 { return weight(h) / weights[first] })
 }
 
-// divide shares n leases out by largest remainder. part is the part of n that a holder is due, less
-// than its cap.
+// divide shares out n leases by largest remainder. part returns the fraction of n that a holder
+// should get. It is below the holder's cap.
 func divide(holders []*holder, n int, part func(*holder) float64) {
 	type remainder struct {
 		*holder
-		millionths int // so that remainders that differ by an error of rounding are equal
+		millionths int // rounded, so that remainders that differ only by a rounding error are equal
 	}
 	remainders := make([]remainder, len(holders))
 	left := n
@@ -54,8 +55,8 @@ func divide(holders []*holder, n int, part func(*holder) float64) {
 		left -= h.share
 		remainders[i] = remainder{h, int(math.Round((due - whole) * 1e6))}
 	}
-	// Among equal remainders, one more lease for somebody who has it already saves a move, and it
-	// is cheaper to take back a wish than to take a lease.
+	// Among equal remainders, prefer the holder that has the lease already, which saves a move.
+	// Withdrawing a hand-off is cheaper than taking a lease.
 	slices.SortFunc(remainders, func(a, b remainder) int {
 		if c := cmp.Compare(b.millionths, a.millionths); c != 0 {
 			return c

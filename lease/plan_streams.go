@@ -15,9 +15,9 @@ import (
 
 // These constants say how an active session may treat the leases of a stream.
 const (
-	mayRead = 'r' // get them
-	mayKeep = 'k' // keep those that it has: it did not say what it reads
-	mayNot  = '-' // neither: it is to give them back
+	mayRead = 'r' // it may get them
+	mayKeep = 'k' // it keeps those that it has: it did not report its streams
+	mayNot  = '-' // neither: it has to give them back
 )
 
 // nameSet is a parsed [Streams].
@@ -60,7 +60,7 @@ func leaderStreams(v View, f Facts) Streams {
 // split returns the parts of the plan, those with the fewest readers first, and gives each entry to
 // its part.
 func (p *planner) split(v View, f Facts) []*planner {
-	texts := map[Streams]int{} // places of distinct Streams of sessions that may hold leases
+	texts := map[Streams]int{} // indexes of the distinct Streams of sessions that may hold leases
 	for _, h := range p.sorted {
 		if h.standing == active || h.standing == leaving {
 			texts[h.streams.unmarked()] = 0
@@ -118,7 +118,7 @@ func (p *planner) part(may func(*holder) byte) *planner {
 		leases: p.leases, paused: p.paused, recent: p.recent, cooling: p.cooling,
 		sessions: make(map[string]*holder, len(p.sorted)), sorted: make([]*holder, 0, len(p.sorted)),
 	}
-	well := false // a reader is not cut off
+	well := false // some reader is not cut off
 	for _, all := range p.sorted {
 		h := *all
 		part.sessions[h.session], part.sorted = &h, append(part.sorted, &h)
@@ -136,7 +136,7 @@ func (p *planner) part(may func(*holder) byte) *planner {
 		}
 	}
 	if part.readers == 0 {
-		// As with a plan without an active session: no other could take the leases.
+		// As in a plan without an active session: no other session could take the leases.
 		for _, h := range part.sorted {
 			if h.drain && h.may == mayRead {
 				h.standing, h.drain = active, false
@@ -153,8 +153,8 @@ func (p *planner) part(may func(*holder) byte) *planner {
 	return part
 }
 
-// crowd notes what the other parts of a plan leave of each session's cap. before says how many of
-// the parts have been planned.
+// crowd records how much of each session's cap the other parts of a plan use. The first before
+// parts have been planned.
 func (p *planner) crowd(parts []*planner, before int) {
 	p.mixed = len(parts) > 1
 	if !p.mixed {
@@ -184,8 +184,8 @@ func (p *planner) setShares() {
 	for _, h := range p.active {
 		h.share = 0
 	}
-	// Each lease in turn goes to the session that then has the least for its weight, counting the
-	// parts before. Among equal sessions it stays with its owner.
+	// Each lease in turn goes to the session with the lowest share for its weight, counting the
+	// earlier parts. Among equal sessions it stays with its owner.
 	for range p.withWork {
 		var best *holder
 		for _, h := range p.active {
@@ -200,7 +200,7 @@ func (p *planner) setShares() {
 	}
 }
 
-// before reports whether h comes before other when shares are set.
+// before reports whether h precedes other when shares are set.
 func (h *holder) before(other *holder) bool {
 	due := func(h *holder) float64 { return float64(h.base+h.share+1) / h.weight }
 	return cmp.Or(
@@ -211,9 +211,9 @@ func (h *holder) before(other *holder) bool {
 	) < 0
 }
 
-// fillIn gives the leases that are still without an owner or heir to any session that has room
-// below its cap. The session whose share they are part of is full of leases of other parts. It gets
-// them when it has given those up.
+// fillIn gives leases that are still without an owner or heir to any session that has room below
+// its cap. The session whose share they belong to is full of leases of other parts. It gets them
+// once it has given those up.
 func (p *planner) fillIn() {
 	for _, list := range [][]*entry{p.free, p.leaving} {
 		for _, e := range list {

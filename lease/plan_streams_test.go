@@ -9,14 +9,14 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// streamsModel is a random application whose workers read different streams.
+// streamsModel returns a random application whose workers read different streams.
 func streamsModel(rng *rand.Rand) *model {
 	m := randomModel(rng)
 	all := []string{"a", "b", "c", "d"}
 	for _, k := range m.keys() { // spread over more streams
 		l := m.leases[k]
 		if l.Heir != lease.Nobody {
-			l.Heir = "" // the caps hold only for wishes that a plan made
+			l.Heir = "" // the caps hold only for hand-offs that a plan requested
 		}
 		if len(l.Parents) == 0 && rng.IntN(2) == 0 {
 			delete(m.leases, k)
@@ -90,8 +90,8 @@ func TestPlanGivesNoWorkerAStreamThatItDoesNotRead(t *testing.T) {
 				return // room is kept for it until it is acknowledged or ripe
 			}
 		}
-		// Every stream that a worker reads is read, and no worker keeps a stream that it reported
-		// not to read.
+		// Every stream that some worker reads is read, and no worker keeps a stream that it
+		// reported not to read.
 		waiting := lease.Waiting(m.view(nil).Leases, m.facts.Gone)
 		held := m.counts()
 		for _, l := range m.leases {

@@ -13,7 +13,7 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// TestPlanShares gives n free leases to workers that have nothing, or have what the case says.
+// TestPlanShares gives n free leases to workers that hold nothing, or the leases in held.
 func TestPlanShares(t *testing.T) {
 	t.Parallel()
 	type worker = lease.Worker
@@ -47,13 +47,13 @@ func TestPlanShares(t *testing.T) {
 		"weights whose sums would overflow": {
 			[]worker{{Weight: math.MaxFloat64}, {Weight: math.MaxFloat64}, {Weight: 1}}, 9, nil, []int{5, 4, 0},
 		},
-		"weights that hardly exist": {
+		"tiny weights": {
 			[]worker{{Weight: math.SmallestNonzeroFloat64}, {Weight: math.SmallestNonzeroFloat64}}, 8, nil, []int{4, 4},
 		},
 		"an error of rounding is no remainder": {
 			[]worker{{Weight: 0.1}, {Weight: 0.2}, {Weight: 0.3}}, 6, []int{1, 2, 3}, []int{2, 4, 6},
 		},
-		"equal remainders beside different whole parts go to whoever saves a move": {
+		"equal remainders with different whole parts go where a move is saved": {
 			// 1.5 and 4.5: the second has more, but one more for it would take one from the first.
 			[]worker{{Weight: 1}, {Weight: 3}}, 0, []int{2, 4}, []int{2, 4},
 		},
@@ -125,7 +125,8 @@ func TestPlanOfNothing(t *testing.T) {
 	}
 }
 
-// TestPlanOfATornView: a view that was read in pages while things moved may show a lease twice.
+// TestPlanOfATornView plans from a view that was read in pages while leases changed, so that a
+// lease may come twice.
 func TestPlanOfATornView(t *testing.T) {
 	t.Parallel()
 	k := lease.Key{Stream: "s", Shard: "1"}
@@ -233,9 +234,9 @@ func TestWaiting(t *testing.T) {
 	}
 }
 
-// FuzzPlan makes views that no store answers: sessions and leases that come several times, parents
-// in a circle, owners and heirs that nobody knows, positions of finished shards with owners. Plan
-// must not panic, not depend on the order, and still give nothing to anybody who cannot take it.
+// FuzzPlan makes views that no store returns: repeated sessions and leases, cycles of parents,
+// unknown owners and heirs, finished leases with owners. Plan must not panic and must not depend on
+// the order. It must still give nothing to a session that cannot take it.
 func FuzzPlan(f *testing.F) {
 	f.Add([]byte{})
 	f.Add([]byte{3, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 2, 1, 0, 0, 0, 4, 0, 1, 2, 3, 0, 0, 0, 0, 0, 1, 1, 2, 0, 1, 0, 0, 0})
@@ -289,7 +290,7 @@ func FuzzPlan(f *testing.F) {
 	})
 }
 
-// fuzzInput makes small numbers, and from them rows, out of bytes.
+// fuzzInput turns bytes into small numbers, and these into rows.
 type fuzzInput struct{ data []byte }
 
 func (in *fuzzInput) number(below int) int {
@@ -357,7 +358,7 @@ func (in *fuzzInput) facts() lease.Facts {
 func BenchmarkPlan(b *testing.B) {
 	for _, c := range []struct {
 		name string
-		at   func(i int) lease.Lease // what distinguishes lease i
+		at   func(i int) lease.Lease // changes lease i
 	}{
 		{"balanced", func(i int) lease.Lease { return lease.Lease{Owner: worker(i % 100)} }},
 		{"start", func(int) lease.Lease { return lease.Lease{} }},

@@ -19,8 +19,8 @@ var update = flag.Bool("update", false, "rewrite the expected output in testdata
 // defaultStream is the stream of leases that a scenario names without one.
 const defaultStream = "orders"
 
-// TestScenarios runs testdata/*.txt, see testdata/README.md. After a change on purpose, run it with
-// -update and read the difference.
+// TestScenarios runs testdata/*.txt, see testdata/README.md. After an intended change, run it with
+// -update and review the difference.
 func TestScenarios(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil {
@@ -63,7 +63,7 @@ func TestScenarios(t *testing.T) {
 	}
 }
 
-// firstDifference shows the block in which two scenario texts begin to differ.
+// firstDifference returns the block in which two scenario texts begin to differ.
 func firstDifference(want, got string) string {
 	w, g := strings.Split(want, "\n\n"), strings.Split(got, "\n\n")
 	for i := range min(len(w), len(g)) {
@@ -74,9 +74,8 @@ func firstDifference(want, got string) string {
 	return "the number of blocks differs"
 }
 
-// runScenario carries out the commands of a scenario and returns its text with the output that they
-// really have. A block is some lines of commands or comments, "----", and the output; an empty line
-// ends it.
+// runScenario carries out the commands of a scenario and returns its text with the actual output. A
+// block is some lines of commands or comments, "----", and the output. An empty line ends it.
 func runScenario(text string) (string, error) {
 	s := &scenario{model: newModel()}
 	var b strings.Builder
@@ -194,7 +193,7 @@ func (s *scenario) run(out *strings.Builder, words []string) error {
 	return nil
 }
 
-// happens is what workers do, and what the leader finds out about them.
+// happens carries out an event of a worker, or an observation of the leader about it.
 func (s *scenario) happens(what, session string) {
 	w := s.workers[session]
 	switch what {
@@ -217,7 +216,7 @@ func (s *scenario) happens(what, session string) {
 	}
 }
 
-// happensTo is what is done with leases, and what the leader finds out about them.
+// happensTo carries out an event of leases, or an observation of the leader about them.
 func (s *scenario) happensTo(what string, k lease.Key, options map[string]string) error {
 	l := s.leases[k]
 	if what == "gone" {
@@ -333,7 +332,7 @@ func (s *scenario) addLeases(keys []lease.Key, options map[string]string) error 
 	return nil
 }
 
-// applyPlan carries out the last plan, or the first actions of it, and shows where that leads.
+// applyPlan carries out the last plan, or its first actions, and prints the resulting state.
 func (s *scenario) applyPlan(out *strings.Builder, args []string) error {
 	n := len(s.planned)
 	if len(args) > 0 {
@@ -351,7 +350,7 @@ func (s *scenario) applyPlan(out *strings.Builder, args []string) error {
 	return nil
 }
 
-// settle plans and applies, and lets the owners hand over, until there is nothing to do.
+// settle plans, applies, and lets the owners hand over, until there is nothing to do.
 func (s *scenario) settle(out *strings.Builder) error {
 	for round := range 20 {
 		planned := s.plan()
@@ -368,7 +367,7 @@ func (s *scenario) settle(out *strings.Builder) error {
 	return fmt.Errorf("no end in 20 rounds")
 }
 
-// parseCommand tells "name" from "key=value".
+// parseCommand separates "name" from "key=value".
 func parseCommand(words []string) (args []string, options map[string]string, err error) {
 	options = map[string]string{}
 	for _, w := range words {
@@ -384,7 +383,7 @@ func parseCommand(words []string) (args []string, options map[string]string, err
 	return args, options, nil
 }
 
-// parseKeys reads shard IDs: "3", "logs/3", "1..6".
+// parseKeys parses shard IDs: "3", "logs/3", "1..6".
 func parseKeys(words []string) ([]lease.Key, error) {
 	var keys []lease.Key
 	for _, w := range words {

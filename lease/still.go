@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// still is how long something has been seen unchanged.
+// still is how long a value has been seen unchanged.
 type still[T comparable] struct {
 	value T
 	time  time.Duration
@@ -13,7 +13,8 @@ type still[T comparable] struct {
 	seen  uint64
 }
 
-// track adds step to how long value has stood for key, or starts again when it changed.
+// track adds step to the time for which value has stood for key. It starts again if the value
+// changed.
 func track[K comparable, T comparable](m map[K]*still[T], key K, value T, step time.Duration) *still[T] {
 	known := m[key]
 	switch {
@@ -28,13 +29,13 @@ func track[K comparable, T comparable](m map[K]*still[T], key K, value T, step t
 	return known
 }
 
-// stillness is for how long the beat count of each session has been seen to stand still, in reads
-// that succeeded one after the other. Leaders and those that follow one count in the same way.
+// stillness measures how long the heartbeat count of each session has stood still, over consecutive
+// successful reads. Leaders and their followers count in the same way.
 //
-// A count that is ended on is always compared with the present one, so only when it was first seen
-// has to be right for nobody to be ended who may be trusted. That time is counted in steps, and not
-// from that moment on, is for an outage of the store: nobody can beat then, and nobody is to be
-// taken for dead afterwards.
+// Ending a session is conditional on its present count. No trusted session can therefore be ended
+// as long as the time at which the count was first seen is right. The time is added up in steps
+// between reads, and not taken from that first moment, because of outages of the store: during an
+// outage no session can beat, and none may count as dead afterwards.
 type stillness struct {
 	last     time.Time // the end of the last successful read; zero after a failure
 	sessions map[string]*still[uint64]
@@ -42,12 +43,13 @@ type stillness struct {
 
 func newStillness() stillness { return stillness{sessions: map[string]*still[uint64]{}} }
 
-// missed notes that a read failed. The time around it proves nothing about anybody.
+// missed records that a read failed. The time around it says nothing about any session.
 func (s *stillness) missed() { s.last = time.Time{} }
 
-// step is what the next read adds, which began and had ended then: the time from the end of one
-// read to the beginning of the next, since what both saw did not change in between. Who was paused
-// saw nothing, so it counts for a beat at most.
+// step returns the time to add for a read from began to ended. It is the time from the end of the
+// previous read to the beginning of this one, because a value that both saw did not change in
+// between. A process that was paused saw nothing, so a step counts for one heartbeat interval at
+// most.
 func (s *stillness) step(began, ended time.Time, beat time.Duration) (d time.Duration) {
 	if !s.last.IsZero() {
 		d = min(max(began.Sub(s.last), 0), beat)
@@ -56,13 +58,13 @@ func (s *stillness) step(began, ended time.Time, beat time.Duration) (d time.Dur
 	return d
 }
 
-// see takes in the count of a session and returns for how long it has stood.
+// see records the count of a session and returns for how long it has stood still.
 func (s *stillness) see(session string, beat uint64, step time.Duration) time.Duration {
 	return track(s.sessions, session, beat, step).time
 }
 
-// next is how long nothing has to move until one of the counts has stood for the failover time, at
-// most the given bound.
+// next returns how long it takes at least until one of the counts has stood still for the failover
+// time, at most bound.
 func (s *stillness) next(failover, bound time.Duration) time.Duration {
 	for _, one := range s.sessions {
 		bound = min(bound, max(failover-one.time, 0))
@@ -70,7 +72,7 @@ func (s *stillness) next(failover, bound time.Duration) time.Duration {
 	return bound
 }
 
-// clone is a copy that shares nothing.
+// clone returns a copy that shares nothing with s.
 func (s *stillness) clone() stillness {
 	c := stillness{s.last, maps.Clone(s.sessions)}
 	for session, one := range c.sessions {

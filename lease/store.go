@@ -9,221 +9,223 @@ import (
 )
 
 var (
-	// ErrSessionOver answers a beat of a session that was ended or that the store does not know
-	// (any more). The worker holds nothing and may start a new session.
+	// ErrSessionOver answers a heartbeat of a session that was ended or that the store does not
+	// know (any more). The worker holds nothing and may start a new session.
 	ErrSessionOver = errors.New("lease: the session is over")
-	// ErrSetup is wrapped by errors that no retry mends: a missing table or schema, a table of
-	// somebody else's shape, no permission. The text says what to do.
+	// ErrSetup is wrapped by errors that a retry cannot fix: a missing table or schema, a table
+	// with another program's columns, a missing permission. The text says what to do.
 	ErrSetup = errors.New("lease: the store is not set up")
 )
 
 // Store keeps the leases, sessions and leader of any number of applications. All methods may be
 // called concurrently, by any number of processes, and must be linearizable for each row they
-// touch. An error other than [ErrSessionOver] and [ErrSetup] leaves open whether the call took
-// effect; every call may be repeated after such an error, and one that took effect twice must do no
-// harm. Slices that are passed in are not kept, those that are returned belong to the caller.
+// touch. After an error other than [ErrSessionOver] and [ErrSetup] the call may or may not have
+// taken effect. The caller may repeat any call after such an error, so a call that takes effect
+// twice must do no harm. A store does not retain slices that are passed in. Returned slices belong
+// to the caller.
 //
-// Every method fails on an application that [CheckApp] refuses; Beat and Leave begin with
-// [Report.Check], Apply with [Action.Check] of every action before it carries out any.
+// Every method returns an error for an application that [CheckApp] refuses. Beat and Leave begin
+// with [Report.Check], Apply with [Action.Check] of every action before it carries out any.
 //
-// The contract grows by fields of what is passed here, each with one of the [Abilities]; a store of
-// your own that does not know a new field goes on working with what it has. Something that wraps a
-// Store passes Abilities and whole values on: embed the Store, and copy a Report rather than
-// building one of the fields you know.
+// The contract grows by new fields of the types that are passed here, each with one of the
+// [Abilities]. A store of your own that does not know a new field keeps working as before. A
+// wrapper of a Store must pass on Abilities and whole values: embed the Store, and copy a Report
+// rather than building one from the fields you know.
 //
-// store/storetest is this contract as a test suite, for wrappers too.
+// store/storetest is this contract as a test suite. Wrappers can use it too.
 type Store interface {
-	// Abilities are what the store does beyond what every store has to. It does no I/O, and answers
-	// the same for as long as the store lives. A store that knows of none returns 0. weir.New fails
-	// when one is missing that its Options cannot do without; Run logs which of its features are
-	// off for lack of another.
+	// Abilities returns the optional capabilities of the store, 0 for none. It does no I/O, and the
+	// result never changes during the life of the store. weir.New fails if an ability that its
+	// Options require is missing. Run logs which features are off because another one is missing.
 	Abilities() Abilities
 
-	// Beat carries out a report and answers with the session's orders.
+	// Beat carries out a report and returns the session's orders.
 	//
-	// The first beat of a session (Report.First) makes its row if it is absent. Any other beat of a
-	// session that is absent, and every beat of one that has ended, changes nothing and fails with
-	// [ErrSessionOver]. A beat that succeeds moves the session's beat count, records the rest of
-	// the report on the session, and carries out each [Progress] by itself.
+	// The first heartbeat of a session (Report.First) creates its row if it is absent. Any other
+	// heartbeat of an absent session, and every heartbeat of an ended session, changes nothing and
+	// fails with [ErrSessionOver]. A successful heartbeat increases the session's heartbeat count,
+	// stores the rest of the report with the session, and carries out each [Progress] separately.
 	//
-	// Orders that are returned must reflect everything that an [Store.Apply] did which returned
-	// without error before this call began, and everything that this report did.
+	// The orders must reflect everything that this report did. They must also reflect every
+	// [Store.Apply] that returned without error before this call began.
 	Beat(ctx context.Context, app string, r Report) (Orders, error)
 
-	// View returns what a leader plans from, and what people look at. It need not be one snapshot,
-	// but the leases must be read before the workers: a lease never names a session whose row the
-	// same view misses although it lives.
+	// View returns the input of a leader's plan, which status pages also use. It need not be one
+	// snapshot, but the leases must be read before the workers: if a lease names a live session,
+	// the same view must contain that session's row.
 	//
-	// since is "" or the Revision of an earlier view; when no lease was created, deleted, finished,
-	// or changed epoch, owner, heir, revocation or Born since then, the store may leave Leases nil
-	// and set Same. Moved checkpoints and loads alone need not count.
+	// since is "" or the Revision of an earlier view. The store may leave Leases nil and set Same
+	// if since then no lease was created, deleted or finished, or changed epoch, owner, heir,
+	// revocation or Born. Changes of checkpoints and loads alone need not count.
 	View(ctx context.Context, app string, since string) (View, error)
 
-	// Apply carries out actions in order, each by itself and under its own condition, and says for
-	// each whether it took effect. One whose condition fails is skipped without an error. After an
-	// error any prefix may have taken effect.
+	// Apply carries out actions in order, each separately and under its own condition. It returns
+	// for each whether it took effect. An action whose condition fails is skipped without an error.
+	// After an error any prefix may have taken effect.
 	Apply(ctx context.Context, app string, actions []Action) ([]bool, error)
 
-	// Lead makes session the leader if the leader's term is still the given one (0 when there never
-	// was a leader), and moves the term by one. session "" resigns. It reports whether that
+	// Lead makes session the leader if the leader's term is still the given one (0 before the first
+	// leader), and increases the term by one. Session "" resigns. The result says whether that
 	// happened.
 	Lead(ctx context.Context, app, session string, term uint64) (bool, error)
 
-	// Leave ends a session in an orderly way: it carries out the report's progress, frees every
-	// lease that the session still owns (to the heir where one is named) or has not acknowledged,
-	// gives leadership up, and removes the session's row. A session that is already over is no
-	// error; its progress is refused as in Beat.
+	// Leave ends a session in an orderly way. It carries out the report's progress, frees every
+	// lease that the session still owns or has not acknowledged (for the heir if there is one),
+	// resigns leadership, and removes the session's row. Leaving a session that is already over is
+	// not an error. Its progress is refused as in Beat.
 	Leave(ctx context.Context, app string, r Report) error
 }
 
-// Admin is what a store can do beside the contract, for people who look after applications. All
-// stores of weir implement it.
+// Admin has the calls for operators that a store offers in addition to the contract. All stores of
+// weir implement it.
 type Admin interface {
-	// Apps returns the applications that have anything stored but history, sorted. It may read the
-	// whole store, so it is for commands and pages, not for loops.
+	// Apps returns, sorted, the applications that have any stored data other than history. It may
+	// read the whole store, so it is for commands and status pages and not for loops.
 	Apps(ctx context.Context) ([]string, error)
-	// Remove deletes everything of an application, whatever its workers do: those that live find
-	// that their sessions are over, and what they then begin anew is a new application of the same
-	// name. Check first that none lives. One that is not there is no error.
+	// Remove deletes all data of an application, even while its workers run. Running workers find
+	// that their sessions are over and start a new application of the same name. Check first that
+	// no worker is alive. Removing an unknown application is not an error.
 	Remove(ctx context.Context, app string) error
 }
 
-// Report is what a worker says with a beat.
+// Report is what a worker sends with a heartbeat.
 type Report struct {
-	// this start of the worker: unique, at most [MaxSessionBytes] of [a-zA-Z0-9._:-]
+	// identifies this start of the worker: unique, at most [MaxSessionBytes] of [a-zA-Z0-9._:-]
 	Session   string
-	Name      string  // the worker's name for people, at most [MaxWorkerBytes]; more is cut
-	First     bool    // no beat of this session has been answered yet
+	Name      string  // display name of the worker, at most [MaxWorkerBytes]; more is cut
+	First     bool    // no heartbeat of this session has been answered yet
 	Leaving   bool    // see [Worker.Leaving]
 	Weight    float64 // see [Worker.Weight]; 0 counts as 1
 	MaxLeases int     // see [Worker.MaxLeases]
 	Holds     uint64  // see [Worker.Holds]
-	Times     Times   // see [Worker.Times]; of a beat that is First, all others leave them
+	Times     Times   // see [Worker.Times]; only used if First is true
 	Progress  []Progress
 	// see [Worker.Streams]; a store without [NoteStreams] ignores it
 	Streams Streams
-	// see [Worker.Troubles]; the worst first: what is beyond [MaxTroubles] or 3 KiB is cut
+	// see [Worker.Troubles]; the worst first: everything beyond [MaxTroubles] or 3 KiB is cut
 	Troubles []Trouble
 	// Others asks for [Orders.Others]. A store without [WatchBeats] ignores it.
 	Others bool
-	// Resigns is the term of a leadership that the session gives up, 0 for none. If the session
-	// leads at that term, nobody leads any more with this beat; the term stays, as it does when a
-	// leader's session ends. It never fails a beat: whether it happened shows in [Orders.Leader]. A
-	// store without [ResignByBeat] ignores it.
+	// Resigns is the leadership term that the session resigns, 0 for none. If the session leads at
+	// that term, there is no leader after this heartbeat. The term stays the same, as it does when
+	// a leader's session ends. It never fails a heartbeat: [Orders.Leader] shows whether it
+	// happened. A store without [ResignByBeat] ignores it.
 	Resigns uint64
 }
 
-// Progress is what a report says of one lease. It takes effect only if the lease is owned by the
-// reporting session at the given epoch; otherwise it is ignored (the orders show what the session
-// holds), with one exception: Release by the session that Lease.Revoked names, at the epoch before
-// the lease's, acknowledges the revocation and clears it. (At any other epoch it is the late
-// duplicate of an older acknowledgement.)
+// Progress is the part of a report about one lease. It takes effect only if the reporting session
+// owns the lease at the given epoch. Otherwise the store ignores it, and the orders show what the
+// session holds. There is one exception: a Release by the session that Lease.Revoked names, at the
+// epoch before the lease's, acknowledges the revocation and clears it. (At any other epoch it is a
+// late duplicate of an older acknowledgement.)
 type Progress struct {
 	Key
 	Epoch uint64
-	// Position is the new checkpoint; the zero Position leaves it. A position before the stored one
-	// is ignored. [shard.End] finishes the lease: no owner, epoch moved, whatever Release says.
+	// Position is the new checkpoint. The zero Position leaves the stored one. A position before
+	// the stored one is ignored. [shard.End] finishes the lease: it loses its owner and its epoch
+	// increases, whatever Release says.
 	Position shard.Position
-	// Release gives the lease back, after Position was stored: to the heir if there is one, else to
-	// nobody. Epoch moves.
+	// Release gives the lease back after Position was stored: to the heir if there is one,
+	// otherwise without a new owner. The epoch increases.
 	Release bool
 	// Stalled says, with Release, that the session gives the lease back because it could not make
-	// progress with it. If nobody gets the lease by that, the session becomes [Lease.Shunned].
+	// progress with it. If the lease then has no owner, the session becomes [Lease.Shunned].
 	Stalled bool
-	// Load is the class of what the shard brings now; 0 leaves what is stored. It may come without
-	// a Position.
+	// Load is the present throughput class of the shard. 0 leaves the stored value. It may come
+	// without a Position.
 	Load Load
-	// Deaths becomes [Lease.Deaths], as it is; "" leaves what is stored. It may come without a
-	// Position. A store without [NoteDeaths] ignores it.
+	// Deaths replaces [Lease.Deaths]. "" leaves the stored value. It may come without a Position. A
+	// store without [NoteDeaths] ignores it.
 	Deaths string
-	// Children are the shards that the end of this one named, with Position End only. For each that
-	// has no lease yet one is made, no later than the lease is finished: no owner, epoch 1,
-	// position [shard.Oldest], Born as this one. They are facts about the stream, so a store may
+	// Children are the shards named at the end of this one, with Position End only. The store makes
+	// a lease for each child that has none, no later than it finishes this lease: no owner, epoch
+	// 1, position [shard.Oldest], Born as here. They are facts about the stream, so a store may
 	// make them even if the session has lost the lease meanwhile.
 	Children []shard.Shard
 }
 
-// Orders answer a beat.
+// Orders answer a heartbeat.
 type Orders struct {
 	// Held are the leases that the session owns, sorted by key, each with its epoch and possible
-	// Heir. Their positions, loads, births and deaths may be as of when the session
+	// Heir. Their positions, loads, births and deaths may be those from the time when the session
 	// got them.
 	Held   []Lease
 	Leader Leader
-	// Others are the beat counts of all other sessions of the application that have not ended,
-	// sorted by session, if the report asked for them. They are read after the beat was sent, but
-	// need not be of one moment, and a count may be one that the session has had before: whoever
-	// ends a session names the count, and that is compared with the present one.
+	// Others are the heartbeat counts of all other sessions of the application that have not ended,
+	// sorted by session, if the report asked for them. They are read after the heartbeat was sent,
+	// but not necessarily all at one moment, and a count may be out of date. That does no harm:
+	// ending a session is conditional on its present count.
 	Others []SessionBeat
 }
 
-// SessionBeat is how far a session has counted.
+// SessionBeat is the heartbeat count of a session.
 type SessionBeat struct {
 	Session string
 	Beat    uint64 // see [Worker.Beat]
 }
 
-// View is what a leader plans from.
+// View is the input of a leader's plan.
 type View struct {
 	Revision string // opaque, for the next View
-	Same     bool   // Leases are those of the view that since named
+	Same     bool   // Leases are unchanged since the view named by since
 	Leases   []Lease
 	Workers  []Worker
 	Leader   Leader
-	// Paused are the streams whose leases nobody is to hold, sorted; "" stands for the whole
-	// application. They are those of now, also when the leases are the Same.
+	// Paused are the streams whose leases no session may hold, sorted. "" stands for the whole
+	// application. They are always current, also if the leases are the Same.
 	Paused []string
 }
 
-// Kind says what an [Action] does.
+// Kind is what an [Action] does.
 type Kind uint8
 
 // The kinds of action. C is the condition under which it takes effect.
 const (
-	// Create makes a lease as Action.Lease says. C: there is none of that key.
+	// Create makes the lease Action.Lease. C: no lease has that key.
 	Create Kind = iota + 1
-	// Assign makes Session the owner of Key, moves the epoch, clears Heir, Revoked and Shunned. C:
-	// epoch, and it is not finished.
+	// Assign makes Session the owner of Key, increases the epoch, and clears Heir, Revoked and
+	// Shunned. C: epoch, and the lease is not finished.
 	Assign
-	// Handoff asks the owner of Key to hand it to Session, which may be [Nobody]; "" withdraws the
-	// wish. The epoch stays. C: epoch, and it has an owner, which is not Session.
+	// Handoff asks the owner of Key to hand it to Session, which may be [Nobody]. "" withdraws the
+	// request. The epoch stays. C: epoch, and the lease has an owner other than Session.
 	Handoff
-	// Revoke takes Key from its owner, who becomes Lease.Revoked; moves the epoch, clears Heir. C:
-	// epoch, and it has an owner. Whoever revoked it may have died before the old owner could learn
-	// of it. So a leader that finds a revocation that it did not write itself has to Tell the
-	// session, and only then starts to wait for the failover time.
+	// Revoke takes Key from its owner, which becomes Lease.Revoked, increases the epoch, and clears
+	// Heir. C: epoch, and the lease has an owner. A leader may die after it revoked a lease and
+	// before the old owner could learn of it. A leader that finds a revocation that it did not
+	// write itself must therefore Tell the session, and only then start to wait for the failover
+	// time.
 	Revoke
-	// Delete removes the lease Key. C: epoch, and nobody owns it.
+	// Delete removes the lease Key. C: epoch, and the lease has no owner.
 	Delete
-	// EndSession marks Session as ended. C: its beat count is Beat.
+	// EndSession marks Session as ended. C: its heartbeat count is Beat.
 	EndSession
-	// Forget removes the row of Session. C: it has ended.
+	// Forget removes the row of Session. C: the session has ended.
 	Forget
-	// Tell makes sure that the next beat of Session is answered with fresh orders, in case a note
-	// about them was lost. A store whose beats always read the leases does nothing. C: none.
+	// Tell makes sure that the next heartbeat of Session is answered with fresh orders, in case a
+	// notification was lost. A store whose heartbeats always read the leases does nothing. C: none.
 	Tell
-	// Move sets the position of Key to Position, also backwards, and Born if it is not 0; takes the
-	// lease from its owner as Revoke does (if it has one), and moves the epoch. For operators, and
-	// for streams that were made anew. C: epoch. A lease that is moved to [shard.End] while it is
-	// held is finished for its children only when the old owner has acknowledged or cannot trust it
-	// any more, like any revocation.
+	// Move sets the position of Key to Position, also backwards, and Born if it is not 0. It takes
+	// the lease from its owner, if any, as Revoke does, and increases the epoch. It is for
+	// operators and for recreated streams. C: epoch. If a held lease is moved to [shard.End], its
+	// children wait until the old owner has acknowledged or can no longer trust it, as with any
+	// revocation.
 	Move
-	// Drain sets Worker.Drain of Session to On: the worker is to be emptied although it goes on
-	// running, or that is over. C: the session is there and has not ended.
+	// Drain sets Worker.Drain of Session to On: the worker is to be emptied while it keeps running,
+	// or no longer. C: the session exists and has not ended.
 	Drain
-	// Pause puts Stream, "" for the whole application, among View.Paused (On), or takes it out. C:
+	// Pause adds Stream to View.Paused (On) or removes it. "" stands for the whole application. C:
 	// with On, fewer than [MaxPaused] others are paused.
 	Pause
-	// Replace puts Lease, which has no owner, in the place of Key, which it is of: a shard of a
-	// stream that was made anew, with other parents perhaps. It is one write, so that the epoch
-	// never begins again. C: epoch, and nobody owns Key; the new epoch is a later one.
+	// Replace puts Lease, which has no owner, in the place of Key. It is for a shard of a recreated
+	// stream, whose parents may differ. It is a single write, so that the epoch never starts again.
+	// C: epoch, and Key has no owner; the new epoch is later.
 	Replace
-	// Birth fills in the Born of Key, for a lease that was made before it was known. Nothing else
+	// Birth sets the Born of Key if the lease was made before the time was known. Nothing else
 	// changes. C: epoch, and Born is 0.
 	Birth
 )
 
-// String is the kind's name.
+// String returns the name of the kind.
 func (k Kind) String() string {
 	names := [...]string{Create: "create", Assign: "assign", Handoff: "hand-off", Revoke: "revoke", Delete: "delete",
 		EndSession: "end session", Forget: "forget session", Tell: "tell", Move: "move", Drain: "drain",
@@ -234,7 +236,7 @@ func (k Kind) String() string {
 	return fmt.Sprintf("kind %d", uint8(k))
 }
 
-// Action is one conditional write. Which fields count depends on Kind.
+// Action is one conditional write. Kind determines which fields count.
 type Action struct {
 	Kind     Kind
 	Key      Key
@@ -246,12 +248,12 @@ type Action struct {
 	Born     int64
 	Stream   string
 	On       bool
-	// Deaths becomes [Lease.Deaths] with an Assign, as it is; "" leaves what is stored. A store
-	// without [NoteDeaths] ignores it.
+	// Deaths becomes [Lease.Deaths] with an Assign. "" leaves the stored value. A store without
+	// [NoteDeaths] ignores it.
 	Deaths string
 }
 
-// String is a short form for logs and tests.
+// String returns a short form for logs and tests.
 func (a Action) String() string {
 	switch a.Kind {
 	case Create:

@@ -10,13 +10,13 @@ import (
 )
 
 // Streams says which streams a worker reads, as text that stores keep. The zero value means that
-// the worker did not say, as workers of older versions do not. Make one with [StreamsOf].
+// the worker did not report them, as workers of earlier versions do not. Make one with [StreamsOf].
 //
 // The text is "1:" and the names with a space between them, or, if that is too long, "2:" and the
 // first six characters of each name's hash. A name that the worker has listed has a "+" before it.
 type Streams string
 
-// MaxStreamsBytes bounds the text of [Streams]. It has room for about 2,300 streams.
+// MaxStreamsBytes is the limit on the text of [Streams]. It has room for about 2,300 streams.
 const MaxStreamsBytes = 16 << 10
 
 const (
@@ -68,7 +68,7 @@ func StreamsOf(names []string, listed func(name string) bool) Streams {
 	return Streams(text.String())
 }
 
-// plainName reports whether a name can stand in the text as it is. All names of Kinesis can.
+// plainName reports whether a name can be part of the text unchanged. All names of Kinesis can.
 func plainName(name string) bool {
 	return name != "" && !strings.HasPrefix(name, listedMark) && !strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r > '~' })
 }
@@ -78,12 +78,12 @@ func hashName(name string) string {
 	return base64.RawURLEncoding.EncodeToString(sum[:])[:hashedName]
 }
 
-// Known reports whether the worker said which streams it reads.
+// Known reports whether the worker reported which streams it reads.
 func (s Streams) Known() bool {
 	return strings.HasPrefix(string(s), streamNames) || strings.HasPrefix(string(s), streamHashes)
 }
 
-// Has reports whether the worker reads a stream. It is false for Streams that are not known.
+// Has reports whether the worker reads a stream. It is false for unknown Streams.
 func (s Streams) Has(name string) bool { return s.has(name, false) }
 
 // Listed reports whether the worker reads a stream, and has listed its shards.
@@ -117,7 +117,7 @@ func (s Streams) Names() (names []string, all bool) {
 	return names, true
 }
 
-// Same reports whether two workers read the same streams, as far as both said.
+// Same reports whether two workers read the same streams, as far as both reported them.
 func (s Streams) Same(other Streams) bool {
 	return !s.Known() || !other.Known() || s.unmarked() == other.unmarked()
 }
@@ -135,7 +135,7 @@ func clipStreams(s Streams) Streams {
 }
 
 // Unread returns, sorted, the streams of a view's unfinished leases that no live worker reads. It
-// leaves out paused streams, and returns none while a live worker did not say what it reads.
+// leaves out paused streams, and returns nothing while some live worker did not report its streams.
 func Unread(v View) []string {
 	if slices.Contains(v.Paused, "") {
 		return nil
@@ -160,8 +160,8 @@ func Unread(v View) []string {
 }
 
 // Withheld returns, sorted, the streams with leases that no worker gets because of a rolling
-// upgrade: no live worker says that it reads the stream, and the leader gives nothing of it to
-// workers of an older version, which do not say what they read.
+// upgrade: no live worker reports that it reads the stream, and the leader gives no leases of it to
+// workers of an earlier version, which do not report their streams.
 func Withheld(v View) []string {
 	older, leads := false, false
 	for i := range v.Workers {
@@ -212,8 +212,8 @@ func StreamsDiffer(v View) bool {
 }
 
 // DescribeStreams returns sentences for people about a view whose live workers read different
-// streams, and about streams whose leases no live worker reads or gets. It returns none if all is
-// well.
+// streams, and about streams whose leases no live worker reads or gets. It returns nothing if all
+// is well.
 func DescribeStreams(v View) (sentences []string) {
 	if StreamsDiffer(v) {
 		var each []string

@@ -6,21 +6,21 @@ import (
 	"time"
 )
 
-// Times are the durations of a worker: how often it beats, and what it judges others by while it
-// leads.
+// Times are the durations of a worker: how often it sends heartbeats, and when it counts other
+// workers as dead or late while it leads.
 type Times struct {
-	Beat     time.Duration // between two beats of a worker
+	Beat     time.Duration // between two heartbeats of a worker
 	Failover time.Duration // a session silent for this long is dead
-	Handoff  time.Duration // a wish older than this is overdue
+	Handoff  time.Duration // a hand-off that takes longer than this is overdue
 }
 
-// DefaultTimes are those of a worker that was told nothing else.
+// DefaultTimes are the times of a worker that sets none.
 var DefaultTimes = Times{Beat: time.Second, Failover: 5 * time.Second, Handoff: 30 * time.Second}
 
-// longestTime bounds what a store keeps of each duration.
+// longestTime is the limit on each stored duration.
 const longestTime = 24 * time.Hour
 
-// Or is t, or other where t is zero: what a worker that did not say its times is taken to have.
+// Or returns t, or other if t is zero because the worker did not report its times.
 func (t Times) Or(other Times) Times {
 	if t == (Times{}) {
 		return other
@@ -28,7 +28,7 @@ func (t Times) Or(other Times) Times {
 	return t
 }
 
-// check refuses times that no worker can have.
+// check returns an error for impossible times.
 func (t Times) check() error {
 	for _, d := range [...]struct {
 		name  string
@@ -44,8 +44,8 @@ func (t Times) check() error {
 	return nil
 }
 
-// clipTimes makes times whole milliseconds, and those that no worker can have zero: people lose a
-// hint by it, and nobody a lease.
+// clipTimes truncates times to whole milliseconds and sets impossible ones to zero. Times are only
+// a hint for people, so no lease is affected.
 func clipTimes(t Times) Times {
 	t.Beat, t.Failover, t.Handoff = t.Beat.Truncate(time.Millisecond), t.Failover.Truncate(time.Millisecond), t.Handoff.Truncate(time.Millisecond)
 	if t.check() != nil {
@@ -57,7 +57,7 @@ func clipTimes(t Times) Times {
 // maxTimesBytes is more than the text of any times has.
 const maxTimesBytes = 60
 
-// String is how stores keep times: "1s/5s/30s", "" for the zero Times.
+// String returns the stored form: "1s/5s/30s", or "" for the zero Times.
 func (t Times) String() string {
 	if t == (Times{}) {
 		return ""
@@ -65,7 +65,8 @@ func (t Times) String() string {
 	return t.Beat.String() + "/" + t.Failover.String() + "/" + t.Handoff.String()
 }
 
-// ParseTimes reads what [Times.String] returns. Anything that no report can have said is an error.
+// ParseTimes parses the result of [Times.String]. It returns an error for times that no report can
+// contain.
 func ParseTimes(s string) (Times, error) {
 	if s == "" {
 		return Times{}, nil
@@ -91,8 +92,8 @@ func ParseTimes(s string) (Times, error) {
 	return t, nil
 }
 
-// TimesOf are the times that a view is judged by: those of the leader that it names, else the
-// longest of each that any of its workers has, so that nobody counts as dead who may live.
+// TimesOf returns the times that apply to a view. They are those of its leader, or else the longest
+// of each that any of its workers has, so that no live worker counts as dead.
 func TimesOf(v View) Times {
 	var longest Times
 	for i := range v.Workers {

@@ -60,7 +60,7 @@ func FuzzParseTimes(f *testing.F) {
 		if got.String() != s {
 			t.Errorf("%q is written as %q", s, got)
 		}
-		// What may be in a row is what a report may say.
+		// Any stored times are also valid in a report.
 		r, err := lease.Report{Session: "a", Times: got}.Check()
 		if err != nil || r.Times != got {
 			t.Errorf("%q in a report becomes %q, %v", s, r.Times, err)
@@ -92,12 +92,12 @@ func TestTimesOfAView(t *testing.T) {
 		workers []lease.Worker
 		want    lease.Times
 	}{
-		"nobody":                    {"", nil, lease.DefaultTimes},
-		"nobody said":               {"", []lease.Worker{{Session: "a"}}, lease.DefaultTimes},
-		"the leader's":              {"a", []lease.Worker{{Session: "b", Times: slow}, {Session: "a", Times: patient}}, patient},
-		"a leader that did not say": {"a", []lease.Worker{{Session: "b", Times: slow}, {Session: "a"}}, lease.DefaultTimes},
-		"without one, the longest":  {"", []lease.Worker{{Session: "b", Times: slow}, {Session: "a", Times: patient}}, lease.Times{Beat: slow.Beat, Failover: slow.Failover, Handoff: patient.Handoff}},
-		"not of who has ended":      {"b", []lease.Worker{{Session: "b", Times: slow, Ended: true}, {Session: "a", Times: patient}}, patient},
+		"nobody":                     {"", nil, lease.DefaultTimes},
+		"nobody said":                {"", []lease.Worker{{Session: "a"}}, lease.DefaultTimes},
+		"the leader's":               {"a", []lease.Worker{{Session: "b", Times: slow}, {Session: "a", Times: patient}}, patient},
+		"a leader that did not say":  {"a", []lease.Worker{{Session: "b", Times: slow}, {Session: "a"}}, lease.DefaultTimes},
+		"without one, the longest":   {"", []lease.Worker{{Session: "b", Times: slow}, {Session: "a", Times: patient}}, lease.Times{Beat: slow.Beat, Failover: slow.Failover, Handoff: patient.Handoff}},
+		"ended workers do not count": {"b", []lease.Worker{{Session: "b", Times: slow, Ended: true}, {Session: "a", Times: patient}}, patient},
 	} {
 		if got := lease.TimesOf(lease.View{Leader: lease.Leader{Session: c.leader}, Workers: c.workers}); got != c.want {
 			t.Errorf("%s: %v, want %v", name, got, c.want)

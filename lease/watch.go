@@ -4,25 +4,25 @@ import (
 	"time"
 )
 
-// Watch turns a leader's successive views into [Facts]. It only counts time in which nothing moved
-// while the leader's own reads succeeded, one after the other, on the clock of its arguments; it
-// reads no clock itself. The zero Watch is not usable; a new leader makes a new one
-// ([Follow.Watch]). It brings along how long beat counts have stood still; everything else that it
-// waits for starts with its own first view. Not for concurrent use.
+// Watch turns a leader's successive views into [Facts]. It measures only time in which nothing
+// moved while consecutive reads of the leader succeeded. It uses the times in its arguments and
+// reads no clock itself. The zero Watch is not usable. A new leader makes a new one
+// ([Follow.Watch]), which keeps how long heartbeat counts have stood still. Everything else starts
+// with its own first view. A Watch is not safe for concurrent use.
 type Watch struct {
 	times     Times
 	beats     stillness
 	revoked   map[Key]*still[revocation]
 	wishes    map[Key]*still[wish]
 	outOfDate map[string]*still[disagreement]
-	ended     map[string]*still[struct{}] // since when sessions are over
+	ended     map[string]*still[struct{}] // how long sessions have been over
 	suspect   Leader
 	sums      map[string]uint64 // fingerprints by owner, of the leases last seen
-	loads     map[Key]Load      // without noise, of those that brought any
+	loads     map[Key]Load      // without noise, of leases with a load
 	epochs    map[Key]uint64    // of the leases last seen, nil before the first view
-	began     time.Time         // the first of them
-	moves     []movement        // lately, the oldest first
-	cooling   map[Key]uint64    // the epochs after them
+	began     time.Time         // the time of the first view
+	moves     []movement        // recent movements, the oldest first
+	cooling   map[Key]uint64    // the epochs after those movements
 }
 
 type revocation struct {
@@ -37,9 +37,9 @@ type wish struct {
 
 type disagreement struct{ holds, leases uint64 }
 
-// NewWatch makes a watch. suspect is the leader that was taken over from because its beat stood
-// still for the failover time: it counts as dead as long as its beat is still that one. Give the
-// zero Leader otherwise.
+// NewWatch returns a new watch. suspect is the previous leader, if it was replaced because its
+// heartbeat stood still for the failover time. It counts as dead as long as its heartbeat count is
+// the same. Pass the zero Leader otherwise.
 func NewWatch(times Times, suspect Leader) *Watch {
 	return &Watch{
 		times: times, suspect: suspect,
@@ -48,21 +48,21 @@ func NewWatch(times Times, suspect Leader) *Watch {
 	}
 }
 
-// forgetAfter is how many failover times a session has to have been over before its row goes. It is
-// assumed that no call reaches the store later than that after it was sent: a client's calls end
-// after half a failover time, but what they sent may be on its way for longer.
+// forgetAfter is how many failover times after its end a session's row is removed. We assume that
+// no call reaches the store later than that after it was sent. A client ends its calls after half a
+// failover time, but the requests may be under way for longer.
 const forgetAfter = 10
 
-// Missed notes that a view failed. The time around it proves nothing about anybody.
+// Missed records that a view failed. The time around it says nothing about any session.
 func (w *Watch) Missed() { w.beats.missed() }
 
-// See takes in a view that was asked for at began and had arrived at ended, and says what it
-// proves. Leases must be filled in, also when the store said Same; that is relied on. Facts.Gone is
-// left to the caller, who lists the streams.
+// See evaluates a view that was requested at began and had arrived at ended, and returns the
+// resulting facts. Leases must be filled in, also if the store said Same. The caller sets
+// Facts.Gone, because it lists the streams.
 func (w *Watch) See(v View, began, ended time.Time) Facts {
 	step := w.beats.step(began, ended, w.times.Beat)
 
-	var f Facts // whose maps are made for what is in them: most looks find nothing
+	var f Facts // its maps are made on demand: most views yield no facts
 	if !v.Same || w.sums == nil {
 		w.sums = make(map[string]uint64, len(w.sums))
 		for i := range v.Leases {
@@ -93,8 +93,8 @@ func (w *Watch) seeSessions(v View, step time.Duration, f *Facts) {
 			put(&f.Dead, worker.Session, worker.Beat)
 		}
 
-		// A worker answers to new orders with its next beat, so only a difference that outlives
-		// several beats of a live worker means that a note got lost.
+		// A worker reacts to new orders with its next heartbeat. If a difference lasts for several
+		// heartbeats of a live worker, a notification was lost.
 		sum := w.sums[worker.Session]
 		if sum == worker.Holds {
 			delete(w.outOfDate, worker.Session)
@@ -111,7 +111,7 @@ func (w *Watch) seeSessions(v View, step time.Duration, f *Facts) {
 		}
 	}
 	if len(w.beats.sessions) == living && len(w.outOfDate) == 0 && len(w.ended) == len(v.Workers)-living {
-		return // nearly always: nobody is remembered who is not there
+		return // the usual case: no session has disappeared
 	}
 	here, over := make(map[string]bool, living), map[string]bool{}
 	for i := range v.Workers {
@@ -130,15 +130,15 @@ func (w *Watch) seeLeases(v View, step time.Duration, f *Facts) {
 	var revoked, wished map[Key]bool
 	for i := range v.Leases {
 		l := &v.Leases[i]
-		// A session that is over trusts nothing any more, so there is nothing to wait for, and
-		// nobody to tell.
+		// A session that is over trusts nothing any more, so there is nothing to wait for and no
+		// session to notify.
 		if l.Revoked != "" && w.beats.sessions[l.Revoked] != nil {
 			put(&revoked, l.Key, true)
 			r := track(w.revoked, l.Key, revocation{l.Epoch, l.Revoked}, step)
 			switch {
 			case !r.told:
-				// Whoever revoked it may have died before the old owner could learn of it: tell it
-				// (again), and only then begin to wait.
+				// The leader that revoked it may have died before the old owner could learn of it.
+				// Notify that session (again), and only then begin to wait.
 				r.time = 0
 				put(&f.OutOfDate, l.Revoked, true)
 			case r.time >= w.times.Failover:
@@ -156,9 +156,9 @@ func (w *Watch) seeLeases(v View, step time.Duration, f *Facts) {
 	prune(w.wishes, wished)
 }
 
-// Told notes that an Apply with a [Tell] for session returned at now without an error: every beat
-// that begins from here on shows the session what was revoked from it in the views seen so far.
-// Waiting starts at now, so what passed since the last view counts for nobody.
+// Told records that an Apply with a [Tell] for session returned at now without an error. Every
+// heartbeat that begins after now shows the session which leases were revoked from it in the views
+// seen before. Waiting starts at now, so the time since the last view does not count.
 func (w *Watch) Told(session string, now time.Time) {
 	for _, r := range w.revoked {
 		if r.value.session == session && !r.told {
@@ -168,8 +168,8 @@ func (w *Watch) Told(session string, now time.Time) {
 	}
 }
 
-// Next is how long nothing has to move from the last view on until one of the sessions counts as
-// dead or a revocation is ripe, at most the given bound: the moment for the next look.
+// Next returns the time from the last view until the next look: how long nothing must move until
+// one of the sessions counts as dead or a revocation is ripe, at most bound.
 func (w *Watch) Next(bound time.Duration) time.Duration {
 	bound = w.beats.next(w.times.Failover, bound)
 	for _, r := range w.revoked {
@@ -180,7 +180,7 @@ func (w *Watch) Next(bound time.Duration) time.Duration {
 	return bound
 }
 
-// put sets an element of a map, which it makes if there is none.
+// put sets an element of a map, and makes the map if it is nil.
 func put[K comparable, V any](m *map[K]V, k K, v V) {
 	if *m == nil {
 		*m = map[K]V{}

@@ -8,7 +8,7 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// A watch keeps no loads of leases that are finished or no more, also when as many others came
+// A watch drops the loads of leases that are finished or deleted, also if as many others were made
 // meanwhile.
 func TestAWatchForgetsLeases(t *testing.T) {
 	key := func(id string) lease.Key { return lease.Key{Stream: "s", Shard: id} }
@@ -38,8 +38,8 @@ func TestAWatchForgetsLeases(t *testing.T) {
 	}
 }
 
-// A lease that changes hands twice cools down from the second time on; one that brings nothing
-// takes no room among the loads.
+// A lease that changes owner twice cools down from the second time on. A lease without load takes
+// no room among the loads.
 func TestAWatchCoolsFromTheLastMove(t *testing.T) {
 	w := lease.NewWatch(lease.DefaultTimes, lease.Leader{})
 	began := time.Unix(1000, 0)

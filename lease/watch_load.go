@@ -6,18 +6,18 @@ import (
 	"time"
 )
 
-// coolDown is how long a lease that changed hands is not moved for its load: it has a backlog to
-// read, and time to show what it brings.
+// coolDown is how long a lease that changed owner is not moved for its load. It has a backlog to
+// read first, and needs time to show its usual load.
 const coolDown = 3 * time.Minute
 
-// movement is a change of hands, or an end, that a leader saw.
+// movement is a change of owner, or an end, that a leader saw.
 type movement struct {
 	Key
 	epoch uint64
 	at    time.Duration // since the first view
 }
 
-// seeLoads fills in what the leases weigh and which of them changed hands or ended lately. The
+// seeLoads fills in the loads of the leases and which of them changed owner or ended recently. The
 // facts share the watch's maps until its next view.
 func (w *Watch) seeLoads(v View, now time.Time, f *Facts) {
 	if !v.Same || w.epochs == nil {
@@ -25,7 +25,7 @@ func (w *Watch) seeLoads(v View, now time.Time, f *Facts) {
 		if first {
 			w.began, w.loads, w.cooling = now, map[Key]Load{}, map[Key]uint64{}
 		}
-		// a map that has grown by itself is up to twice as large
+		// a map that grew step by step is up to twice as large
 		if first || len(v.Leases) > 2*len(w.epochs) {
 			w.epochs = sized(w.epochs, len(v.Leases))
 		}
@@ -43,14 +43,14 @@ func (w *Watch) seeLoads(v View, now time.Time, f *Facts) {
 	}
 }
 
-// seeMoves takes in the loads and the epochs of a view's leases.
+// seeMoves records the loads and the epochs of a view's leases.
 func (w *Watch) seeMoves(v View, now time.Time, first bool) {
 	for i := range v.Leases {
 		l := &v.Leases[i]
 		switch {
 		case l.Finished():
 			delete(w.loads, l.Key)
-		case l.Load != 0: // what was believed of the others stands
+		case l.Load != 0: // for the others the last known load stays
 			w.loads[l.Key] = steady(w.loads[l.Key], min(l.Load, MaxLoad))
 		}
 		if epoch, known := w.epochs[l.Key]; !known || epoch != l.Epoch {
@@ -62,9 +62,9 @@ func (w *Watch) seeMoves(v View, now time.Time, first bool) {
 	}
 }
 
-// moveTo notes a movement, of at most so many more.
+// moveTo records a movement. At most more others follow.
 func (w *Watch) moveTo(k Key, epoch uint64, now time.Time, more int) {
-	// those that have moved again need no room; and many leases move at once, or few
+	// repeated movements of a lease need no room; and either many leases move at once, or few
 	if len(w.moves) == cap(w.moves) {
 		w.moves = slices.DeleteFunc(w.moves, func(m movement) bool { return w.cooling[m.Key] != m.epoch })
 		grown := make([]movement, len(w.moves), len(w.moves)+min(more, max(len(w.moves), 16)))
@@ -75,8 +75,8 @@ func (w *Watch) moveTo(k Key, epoch uint64, now time.Time, more int) {
 	w.cooling[k] = epoch
 }
 
-// cool lets go of the movements that were too long ago, and of what stands for them unless it has
-// moved again.
+// cool drops the movements that are older than coolDown, and the cooling entries of their leases
+// unless those have moved again.
 func (w *Watch) cool(now time.Time) {
 	n := 0
 	for n < len(w.moves) && now.Sub(w.began)-w.moves[n].at >= coolDown {
@@ -88,20 +88,20 @@ func (w *Watch) cool(now time.Time) {
 	switch {
 	case n == 0:
 	case n == len(w.moves):
-		w.moves, w.cooling = nil, map[Key]uint64{} // many leases move at once, and rarely
+		w.moves, w.cooling = nil, map[Key]uint64{} // moves are rare, but many come at once
 	default:
 		w.moves = slices.Delete(w.moves, 0, n)
 	}
 }
 
-// sized is a copy of m with room for n.
+// sized returns a copy of m with room for n.
 func sized[V any](m map[Key]V, n int) map[Key]V {
 	to := make(map[Key]V, n)
 	maps.Copy(to, m)
 	return to
 }
 
-// forget lets go of leases that are no more.
+// forget drops leases that no longer exist.
 func (w *Watch) forget(v View) {
 	there := make(map[Key]bool, len(v.Leases))
 	for i := range v.Leases {
@@ -112,9 +112,9 @@ func (w *Watch) forget(v View) {
 	prune(w.cooling, there)
 }
 
-// steady takes noise of one class out of a load: what was believed moves only as far as it has to,
-// to stay within one class of what is said. A load that swings by one class around its own settles
-// on that, and then stands still.
+// steady removes noise of one class from a load. The result differs from was only as much as needed
+// to stay within one class of said. A load that swings by one class around its mean settles there
+// and then stands still.
 func steady(was, said Load) Load {
 	switch {
 	case said == 0:

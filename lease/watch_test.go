@@ -9,7 +9,7 @@ import (
 
 var watchTimes = Times{Beat: time.Second, Failover: 5 * time.Second, Handoff: 30 * time.Second}
 
-// clock steps a Watch through views that take no time.
+// clock passes views that take no time to a Watch.
 type clock struct {
 	t   *testing.T
 	w   *Watch
@@ -54,7 +54,8 @@ func TestASessionIsDeadWhenItsBeatStoodStill(t *testing.T) {
 	}
 }
 
-// A late call could bring a row back that went as soon as its session was over, or name it.
+// If the row of an ended session were removed at once, a late call could create it again or name
+// it.
 func TestAnEndedSessionIsForgottenLate(t *testing.T) {
 	c, v := newClock(t, Leader{}), View{Workers: []Worker{{Session: "a", Beat: 1, Ended: true}, {Session: "b", Beat: 1}}}
 	c.see(v)
@@ -104,7 +105,7 @@ func TestALeaderThatWasPausedSawNothing(t *testing.T) {
 func TestOnlyTheTimeBetweenReadsCounts(t *testing.T) {
 	c, v := newClock(t, Leader{}), workers(map[string]uint64{"a": 1})
 	c.see(v)
-	for range 9 { // each read takes 900 ms, of which nothing is known, and 100 ms pass in between
+	for range 9 { // each read takes 900 ms, which say nothing, with 100 ms in between
 		began := c.now.Add(100 * time.Millisecond)
 		c.now = began.Add(900 * time.Millisecond)
 		if f := c.w.See(v, began, c.now); len(f.Dead) != 0 {
@@ -199,7 +200,7 @@ func TestAWorkerThatBelievesSomethingElseIsToldAfterSomeBeats(t *testing.T) {
 			t.Fatal("told although it knows")
 		}
 	}
-	v.Workers[0].Holds = 0 // it was never told of its lease
+	v.Workers[0].Holds = 0 // it never learned of its lease
 	told := 0
 	for range 20 {
 		v.Workers[0].Beat++
@@ -236,8 +237,8 @@ func TestFollowCountsLikeTheLeader(t *testing.T) {
 	}
 }
 
-// A lease keeps the revocation of a session that died before it could acknowledge: nothing waits
-// for that, and nobody is told.
+// A lease keeps the revocation of a session that died before it could acknowledge. Nothing waits
+// for the acknowledgement, and no session is notified.
 func TestWatchForgetsTheDeadOfRevokedLeases(t *testing.T) {
 	for name, position := range map[string]shard.Position{"finished": shard.End, "paused": shard.Oldest} {
 		t.Run(name, func(t *testing.T) {

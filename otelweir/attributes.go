@@ -30,10 +30,10 @@ const (
 	versionKey = attribute.Key("version")
 )
 
-// kinesis is the value of messaging.system; none is registered for Kinesis.
+// kinesis is the value of messaging.system; there is no registered value for Kinesis.
 const kinesis = "aws.kinesis"
 
-// ofStream are the attributes of one stream, made once.
+// ofStream contains the attributes of one stream, created once.
 type ofStream struct {
 	own  []metric.AddOption    // app and stream
 	ownR []metric.RecordOption // the same
@@ -48,13 +48,13 @@ type ofStream struct {
 	processSpan, pollSpan string
 }
 
-// streams are the attributes of the streams that were seen.
+// streams contains the attributes of all streams seen so far.
 type streams struct {
 	mu    sync.RWMutex
 	known map[string]*ofStream
 }
 
-// of returns the attributes of a stream. There are as many as the consumer reads streams.
+// of returns the attributes of a stream. There is one set per stream that the consumer reads.
 func (t *Telemetry) of(stream string) *ofStream {
 	s := &t.streams
 	s.mu.RLock()
@@ -95,7 +95,7 @@ func (t *Telemetry) attributesOf(stream string) *ofStream {
 	}
 }
 
-// seen are the names of the streams that were seen.
+// seen returns the names of the streams seen so far.
 func (s *streams) seen() []string {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -106,7 +106,7 @@ func (s *streams) seen() []string {
 	return names
 }
 
-// with are the attributes of the application and the stream, and one more.
+// with returns the attributes of the application and the stream, and one more.
 func (t *Telemetry) with(stream string, more attribute.KeyValue) metric.MeasurementOption {
 	return metric.WithAttributeSet(attribute.NewSet(appKey.String(t.app), streamKey.String(stream), more))
 }

@@ -15,9 +15,9 @@ import (
 	"github.com/weir-go/weir"
 )
 
-// What telemetry costs a record: a call of the handler and the events of one batch, as a worker
-// makes them. "records" has the span of each record, "links" reads a trace context out of each
-// payload, of up to 128 records a batch.
+// BenchmarkRecord reports the cost of telemetry for a record: a call of the handler and the events
+// of one batch, as in a worker. "records" has a span for each record, "links" reads trace context
+// from the payloads of up to 128 records per batch.
 func BenchmarkRecord(b *testing.B) {
 	metrics := func() Options {
 		return Options{MeterProvider: metric.NewMeterProvider(metric.WithReader(metric.NewManualReader())), TracerProvider: nooptrace.NewTracerProvider()}

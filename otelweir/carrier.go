@@ -13,16 +13,16 @@ import (
 	"github.com/weir-go/weir/aggregate"
 )
 
-// mostPayload is the largest payload that the ready carriers look into. A record of Kinesis has no
-// more than 10 MiB; to parse one of those for a link costs more than the link is worth.
+// mostPayload limits the payloads that the built-in carriers parse. A Kinesis record has at most 10
+// MiB; parsing one of those for a link costs more than the link is worth.
 const mostPayload = 1 << 20
 
-// mostValue is the largest part of trace context, in bytes, that is looked at.
+// mostValue limits the size of a value of trace context, in bytes.
 const mostValue = 1024
 
-// JSON finds the trace context of a record whose payload is a JSON object with the members
-// "traceparent" and, optionally, "tracestate". It returns nil for any other record. Payloads
-// without the word are not parsed, nor are those of more than 1 MiB.
+// JSON returns the trace context of a record whose payload is a JSON object with the fields
+// "traceparent" and, optionally, "tracestate". It returns nil for any other record. It does not
+// parse payloads without the word or larger than 1 MiB.
 func JSON(r weir.Record) propagation.TextMapCarrier {
 	var found struct {
 		Parent json.RawMessage `json:"traceparent"`
@@ -38,10 +38,10 @@ func JSON(r weir.Record) propagation.TextMapCarrier {
 	return propagation.MapCarrier{"traceparent": parent, "tracestate": text(found.State)}
 }
 
-// Datadog finds the trace context that Datadog's tracers add to a JSON object, as the member
-// "_datadog": its "traceparent" if there is one, else what its x-datadog-… members say, put in
-// W3C's form. It returns nil for any other record. Payloads without the word are not parsed, nor
-// are those of more than 1 MiB.
+// Datadog returns the trace context that Datadog's tracers add to a JSON object, as the field
+// "_datadog": its "traceparent" if there is one, otherwise its x-datadog-… fields converted to
+// W3C's format. It returns nil for any other record. It does not parse payloads without the word or
+// larger than 1 MiB.
 func Datadog(r weir.Record) propagation.TextMapCarrier {
 	var found struct {
 		Datadog map[string]json.RawMessage `json:"_datadog"`
@@ -65,9 +65,9 @@ func Datadog(r weir.Record) propagation.TextMapCarrier {
 	return propagation.MapCarrier{"traceparent": parent}
 }
 
-// Tags finds the trace context that a producer packed beside a record into an aggregate, as tags
-// with the names that the propagator uses, such as "traceparent". It returns nil for a record
-// without tags. [aggregate.Builder.AddTagged] is how they get there.
+// Tags returns the trace context that a producer packed with a record into an aggregate, as tags
+// with the names of the propagator, such as "traceparent". It returns nil for a record without
+// tags. Producers add them with [aggregate.Builder.AddTagged].
 func Tags(r weir.Record) propagation.TextMapCarrier {
 	tags := r.Tags()
 	if tags.IsZero() {
@@ -76,7 +76,7 @@ func Tags(r weir.Record) propagation.TextMapCarrier {
 	return ofTags{tags}
 }
 
-// ofTags is a carrier that is only read.
+// ofTags is a read-only carrier.
 type ofTags struct{ tags aggregate.Tags }
 
 func (c ofTags) Get(key string) string {
@@ -95,12 +95,12 @@ func (c ofTags) Keys() (keys []string) {
 	return keys
 }
 
-// look parses data into found if it is an object that has the word.
+// look parses data into found if it is an object that contains the word.
 func look(data []byte, word string, found any) bool {
 	return len(data) <= mostPayload && bytes.Contains(data, []byte(word)) && json.Unmarshal(data, found) == nil
 }
 
-// text returns what v is, if it is a JSON string, of a length that trace context has.
+// text returns v if it is a JSON string of plausible length for trace context.
 func text(v json.RawMessage) (s string) {
 	if len(v) > mostValue || json.Unmarshal(v, &s) != nil {
 		return ""
@@ -108,8 +108,8 @@ func text(v json.RawMessage) (s string) {
 	return s
 }
 
-// parentOfDatadog returns the traceparent that says what x-datadog-… members do: decimal IDs of 64
-// bits, and the upper half of a trace's ID among the tags. It is "" when they make none.
+// parentOfDatadog converts x-datadog-… fields to a traceparent: decimal IDs of 64 bits, and the
+// upper half of a trace's ID among the tags. It returns "" for invalid fields.
 func parentOfDatadog(member func(key string) string) string {
 	trace, err := strconv.ParseUint(member("trace-id"), 10, 64)
 	if err != nil {

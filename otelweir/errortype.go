@@ -9,11 +9,11 @@ import (
 	"github.com/weir-go/weir"
 )
 
-// mostErrorCode is how long an error's code may be to be an attribute.
+// mostErrorCode limits the length of an error code in an attribute.
 const mostErrorCode = 64
 
-// typeOf says in a word what kind of error err is, of which there are few: never its text, which
-// may have anything in it.
+// typeOf returns the kind of an error as a word from a small set. It never returns the error's
+// text, which may contain any data.
 func typeOf(err error) string {
 	var panicked *weir.PanicError
 	var coded interface{ ErrorCode() string }

@@ -9,7 +9,7 @@ import (
 	"github.com/weir-go/weir"
 )
 
-// events are the functions that count.
+// events returns the counting functions.
 func (t *Telemetry) events() weir.Events {
 	in := t.instruments
 	return weir.Events{

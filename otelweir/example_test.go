@@ -26,7 +26,7 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// example lets a server be made outside a test.
+// example allows creating a server outside a test.
 type example struct{ testing.TB }
 
 func (example) Helper()                           {}
@@ -34,7 +34,7 @@ func (example) Cleanup(func())                    {}
 func (example) Fatalf(format string, args ...any) { log.Fatalf(format, args...) }
 func (example) Fatal(args ...any)                 { log.Fatal(args...) }
 
-// run is a worker that OpenTelemetry sees.
+// run runs a worker with telemetry.
 func run(ctx context.Context, client *kinesis.Client, store lease.Store, telemetry otelweir.Options, h weir.Handler) error {
 	options := weir.Options{Stream: "orders", App: "billing", Logger: slog.New(slog.DiscardHandler)}
 	t, err := otelweir.New(&options, telemetry) // adds to options.Events
@@ -89,8 +89,8 @@ func Example() {
 	// weir.handled.bytes 94
 }
 
-// ofEnvelope finds the trace context of payloads that begin with a line of headers, which no ready
-// carrier knows.
+// ofEnvelope finds the trace context of payloads that begin with a line of headers, a format
+// without a built-in carrier.
 func ofEnvelope(r weir.Record) propagation.TextMapCarrier {
 	head, _, _ := strings.Cut(string(r.Data[:min(len(r.Data), 200)]), "\n")
 	parent, is := strings.CutPrefix(head, "traceparent: ")
@@ -100,7 +100,7 @@ func ofEnvelope(r weir.Record) propagation.TextMapCarrier {
 	return propagation.MapCarrier{"traceparent": parent}
 }
 
-// pack adds a record to what a producer puts, with the trace that it belongs to.
+// pack adds a record with its trace to an aggregate.
 func pack(ctx context.Context, to *aggregate.Builder, key string, data []byte) error {
 	found := propagation.MapCarrier{}
 	propagation.TraceContext{}.Inject(ctx, found)
@@ -116,7 +116,7 @@ func ExampleTags() {
 	defer srv.Close()
 	srv.CreateStream("orders", 1)
 
-	// a producer in the middle of a span
+	// This simulates a producer in the middle of a span.
 	traced := propagation.TraceContext{}.Extract(context.Background(), propagation.MapCarrier{
 		"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
 	})

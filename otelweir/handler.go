@@ -12,17 +12,17 @@ import (
 	"github.com/weir-go/weir"
 )
 
-// Handler wraps a handler: each call with records has a span of the kind consumer, "process" and
-// the stream's name, which is in the context that next gets, and its duration is recorded. The
-// span links to where the records came from; see [Options].Carrier. A lease that goes to another
-// worker between two records is no error of the span.
+// Handler wraps a handler. Each call with records gets a span of the kind consumer, named "process"
+// and the stream's name, which is in the context for next, and its duration is recorded. The span
+// links to the spans of the records; see [Options].Carrier. A lease that moves between two records
+// does not count as an error of the span.
 func (t *Telemetry) Handler(next weir.Handler) weir.Handler {
 	t.wrapped.Store(true)
 	return &handler{t: t, next: next, spans: t.tracer != nil}
 }
 
-// Records is [Telemetry.Handler] for a function that handles one record: each record has a span of
-// its own, and none is made for the batch.
+// Records is [Telemetry.Handler] for a function that handles one record: each record has its own
+// span, and the batch has none.
 func (t *Telemetry) Records(f weir.RecordFunc) weir.Handler {
 	t.wrapped.Store(true)
 	if t.tracer == nil {
@@ -38,9 +38,9 @@ func (t *Telemetry) Records(f weir.RecordFunc) weir.Handler {
 	})}
 }
 
-// ShardHandlers is [Telemetry.Handler] for the handlers that Open makes. Pull and Position stay as
-// they are: a function that pulls has no calls to measure, so what is recorded of it is what
-// [weir.BatchHandled] says.
+// ShardHandlers is [Telemetry.Handler] for the handlers that Open creates. Pull and Position are
+// unchanged: a function that pulls has no calls to measure, so only [weir.BatchHandled] is recorded
+// for it.
 func (t *Telemetry) ShardHandlers(next weir.ShardHandlers) weir.ShardHandlers {
 	open := next.Open
 	if open == nil {
@@ -57,23 +57,23 @@ func (t *Telemetry) ShardHandlers(next weir.ShardHandlers) weir.ShardHandlers {
 	return next
 }
 
-// shardHandler is a handler of a term.
+// shardHandler is the handler of a shard during one lease.
 type shardHandler struct {
 	handler
 	of weir.ShardHandler
 }
 
-// Close closes the handler of the term.
+// Close closes the wrapped handler.
 func (s *shardHandler) Close(ctx context.Context, why weir.EndReason) { s.of.Close(ctx, why) }
 
-// handler measures another.
+// handler measures a wrapped handler.
 type handler struct {
 	t     *Telemetry
 	next  weir.Handler
 	spans bool
 }
 
-// Handle has the other handler handle b.
+// Handle calls the wrapped handler.
 func (h *handler) Handle(ctx context.Context, b *weir.Batch) (err error) {
 	if len(b.Records) == 0 {
 		return h.next.Handle(ctx, b)
@@ -96,8 +96,8 @@ func (h *handler) Handle(ctx context.Context, b *weir.Batch) (err error) {
 	return err
 }
 
-// outcome is the kind of error that a call ended with: "" for none, and when the lease is wanted
-// back, which is no failure.
+// outcome returns the kind of error of a call. It is "" without an error, and if the lease is
+// wanted back, which is not a failure.
 func outcome(err error, returned bool) string {
 	switch {
 	case !returned:
@@ -109,7 +109,7 @@ func outcome(err error, returned bool) string {
 	}
 }
 
-// recordCall records how long a call of the handler took.
+// recordCall records the duration of a call of the handler.
 func (t *Telemetry) recordCall(ctx context.Context, stream string, took time.Duration, kind string) {
 	of := t.of(stream)
 	t.instruments.handlerDuration.Record(ctx, took.Seconds(), of.ownR...)
@@ -120,7 +120,7 @@ func (t *Telemetry) recordCall(ctx context.Context, stream string, took time.Dur
 	t.instruments.processDuration.Record(ctx, took.Seconds(), metric.WithAttributeSet(of.process), metric.WithAttributes(errorType.String(kind)))
 }
 
-// process begins the span of handling records of one shard.
+// process starts the span for handling records of one shard.
 func (t *Telemetry) process(ctx context.Context, stream, shard string, records []weir.Record) (context.Context, trace.Span) {
 	of := t.of(stream)
 	attributes := append(of.span[:len(of.span):len(of.span)], partition.String(shard), messageCount.Int(len(records)))

@@ -6,12 +6,12 @@ import (
 	"go.opentelemetry.io/otel/metric"
 )
 
-// durations are the bounds that the messaging conventions advise, in seconds, and two more for
-// handlers that take long.
+// durations are the bounds that the messaging conventions recommend, in seconds, and two more for
+// slow handlers.
 var durations = metric.WithExplicitBucketBoundaries(
 	0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10, 30, 60)
 
-// instruments are all that are recorded, and the gauges that are asked for.
+// instruments contains all instruments, including the observable gauges.
 type instruments struct {
 	meter metric.Meter
 
@@ -77,7 +77,7 @@ func newInstruments(meter metric.Meter) (*instruments, error) {
 	}, errors.Join(m.failed...)
 }
 
-// maker makes instruments and keeps what failed.
+// maker creates instruments and collects the errors.
 type maker struct {
 	meter  metric.Meter
 	failed []error

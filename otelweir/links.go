@@ -9,17 +9,17 @@ import (
 	"github.com/weir-go/weir"
 )
 
-// mostLooked is how many records of a batch are looked at for links, whatever they have.
+// mostLooked limits how many records of a batch are checked for links.
 const mostLooked = 1024
 
-// linker makes the links of spans.
+// linker creates the links of spans.
 type linker struct {
 	carrier    func(weir.Record) propagation.TextMapCarrier
 	propagator propagation.TextMapPropagator
 	most       int
 }
 
-// of returns links to the spans that records came from, each once, in their order.
+// of returns links to the spans of records, each once, in order.
 func (l linker) of(records []weir.Record) []trace.Link {
 	if l.carrier == nil {
 		return nil
@@ -42,8 +42,8 @@ func (l linker) of(records []weir.Record) []trace.Link {
 	return links
 }
 
-// from returns the span that a record came from, an invalid one if there is none. A panic of the
-// carrier costs the link: it must not hold up the records.
+// from returns the span of a record, an invalid one if there is none. A panic of the carrier only
+// loses the link: it must not block the records.
 func (l linker) from(r weir.Record) (from trace.SpanContext) {
 	defer func() {
 		if recover() != nil {

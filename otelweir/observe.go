@@ -16,9 +16,9 @@ import (
 	"github.com/weir-go/weir/health"
 )
 
-// Observe has the gauges of t ask c for its shards whenever metrics are collected, until stop is
-// called. c is the consumer that was made with the options given to [New]. A shard that another
-// worker has by then is not among its gauges any more.
+// Observe makes the gauges of t query c for its shards whenever metrics are collected, until stop
+// is called. c must be created with the options given to [New]. A shard that another worker owns by
+// then is no longer among its gauges.
 func (t *Telemetry) Observe(c *weir.Consumer) (stop func() error, err error) {
 	if c == nil {
 		return nil, errors.New("otelweir: Observe needs a consumer")
@@ -37,18 +37,18 @@ func (t *Telemetry) Observe(c *weir.Consumer) (stop func() error, err error) {
 	return registered.Unregister, nil
 }
 
-// stateOf is a state that shards of a stream are in.
+// stateOf is a state of shards of a stream.
 type stateOf struct {
 	stream string
 	state  health.State
 }
 
-// lags are how far a shard is behind.
+// lags are the lags of a shard.
 type lags struct {
 	read, handled, saved time.Duration
 }
 
-// observe tells what shards, all that the worker holds, say.
+// observe reports the worker's shards.
 func (t *Telemetry) observe(o metric.Observer, shards []health.Named) {
 	leases, worst := map[string]int64{}, map[string]lags{}
 	states := map[stateOf]int64{}
@@ -97,8 +97,8 @@ func (t *Telemetry) tellLags(o metric.Observer, l lags, of metric.MeasurementOpt
 	}
 }
 
-// tellLeading tells whether this worker leads, and the term only where it does: what another
-// worker knows of it is old.
+// tellLeading reports whether this worker leads, and the term only if it does: another worker's
+// knowledge of it is outdated.
 func (t *Telemetry) tellLeading(o metric.Observer) {
 	app := metric.WithAttributes(appKey.String(t.app))
 	last := t.leading.Load()
@@ -110,7 +110,7 @@ func (t *Telemetry) tellLeading(o metric.Observer) {
 	o.ObserveInt64(t.instruments.leaderTerm, int64(last.Term), app)
 }
 
-// weirVersion is the version of weir that the program was built with.
+// weirVersion returns the version of weir in this program.
 func weirVersion() string {
 	const module = "github.com/weir-go/weir"
 	info, ok := debug.ReadBuildInfo()

@@ -25,7 +25,7 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// Dashboards and alerts are made for these names.
+// Dashboards and alerts depend on these names.
 func TestNamesInPrometheus(t *testing.T) {
 	reader := sdkmetric.NewManualReader()
 	options := weir.Options{App: "billing", Worker: "w1"}

@@ -1,11 +1,11 @@
-// Package otelweir tells OpenTelemetry what a consumer of package weir does: metrics of reading,
+// Package otelweir exports telemetry of a weir consumer to OpenTelemetry: metrics of reading,
 // handling, leases and lag, and a span for each call of the handler.
 //
-// [New] adds to the consumer's [weir.Events], [Telemetry.Handler] wraps its handler, and
-// [Telemetry.Observe] has the consumer's shards asked whenever metrics are collected. Names follow
-// OpenTelemetry's conventions for messaging where there are any, and begin with "weir." otherwise.
+// [New] wraps the consumer's [weir.Events], [Telemetry.Handler] wraps its handler, and
+// [Telemetry.Observe] queries the consumer's shards whenever metrics are collected. Names follow
+// OpenTelemetry's conventions for messaging where they exist, and begin with "weir." otherwise.
 //
-// No partition key, no sequence number, no payload and no text of an error is ever an attribute.
+// Partition keys, sequence numbers, payloads and error texts are never attributes.
 package otelweir
 
 import (
@@ -24,54 +24,54 @@ import (
 	"github.com/weir-go/weir"
 )
 
-// scope names what made the telemetry.
+// scope is the name of the instrumentation scope.
 const scope = "github.com/weir-go/weir/otelweir"
 
-// defaultLinks is what SDKs keep of a span's links unless told otherwise.
+// defaultLinks is the default limit of SDKs for a span's links.
 const defaultLinks = 128
 
-// Options are what may be chosen. The zero value uses the global providers and reads no trace
-// context out of payloads.
+// Options configures telemetry. The zero value uses the global providers and reads no trace context
+// from payloads.
 type Options struct {
-	// MeterProvider makes the instruments. Defaults to the global one; package metric/noop has one
-	// that turns metrics off.
+	// MeterProvider creates the instruments. Defaults to the global one; package metric/noop has
+	// one that disables metrics.
 	MeterProvider metric.MeterProvider
-	// TracerProvider makes the spans. Defaults to the global one; package trace/noop has one that
-	// turns traces off.
+	// TracerProvider creates the spans. Defaults to the global one; package trace/noop has one that
+	// disables traces.
 	TracerProvider trace.TracerProvider
-	// Carrier says where a record's trace context is, for the links of spans; nil when it has none.
-	// [JSON], [Datadog] and [Tags] are ready ones. It is called by many goroutines, with records of
-	// which nothing may be kept. Defaults to none: records are not looked into.
+	// Carrier returns a record's trace context, for the links of spans; nil if it has none. [JSON],
+	// [Datadog] and [Tags] are built in. Calls are concurrent, and must not keep the records.
+	// Defaults to none: records are not inspected.
 	Carrier func(weir.Record) propagation.TextMapCarrier
-	// Propagator reads what Carrier returned. Defaults to W3C's trace context.
+	// Propagator reads the carrier. Defaults to W3C's trace context.
 	Propagator propagation.TextMapPropagator
-	// MaxLinks is how many records a span links to at most, 1 to 10,000. Defaults to 128. What SDKs
-	// keep is limited too, to 128 unless told otherwise.
+	// MaxLinks limits the links of a span, 1 to 10,000. Defaults to 128. SDKs have a limit too, 128
+	// by default.
 	MaxLinks int
-	// Shards has the gauges of single shards carry the shard's ID, as an attribute that goes with
-	// the lease. Without it they tell the worst of the worker's shards of a stream.
+	// Shards adds the shard's ID to the gauges of single shards, as an attribute that ends with the
+	// lease. Without it they report the worst of the worker's shards of a stream.
 	Shards bool
-	// ReadSpans makes a span of each read that brought records, too. They have no links: what is
-	// read is handled later, under a span of its own.
+	// ReadSpans also creates a span for each read that returned records. These spans have no links:
+	// the records are handled later, under a separate span.
 	ReadSpans bool
 }
 
-// Telemetry is what one consumer tells. It may be used concurrently.
+// Telemetry is the telemetry of one consumer. It is safe for concurrent use.
 type Telemetry struct {
 	app, worker string
 	perShard    bool
 	readSpans   bool
 	instruments *instruments
 	streams     streams
-	tracer      trace.Tracer // nil when there are no traces
+	tracer      trace.Tracer // nil if tracing is off
 	links       linker
-	wrapped     atomic.Bool // a handler was wrapped, which records its durations
+	wrapped     atomic.Bool // a handler was wrapped; it records its durations
 	leading     atomic.Pointer[weir.Leading]
 }
 
-// New makes the telemetry of the consumer that is made with consumer's options: it adds to their
-// Events, after the functions that are there. Options.Worker is set as weir.New would, if it is
-// empty. It fails when something of o is out of range, or the provider refuses an instrument.
+// New returns telemetry for a consumer with the given options. It adds to their Events, after
+// existing functions. If Options.Worker is empty, New sets it to the default of weir.New. It
+// returns an error if a field of o is out of range, or the provider refuses an instrument.
 func New(consumer *weir.Options, o Options) (*Telemetry, error) {
 	if consumer == nil {
 		return nil, errors.New("otelweir: New needs the options that the consumer is made with")

@@ -79,8 +79,8 @@ func (w *watched) collect() (all metricdata.ResourceMetrics) {
 	return all
 }
 
-// values are what was collected of a metric, by attributes such as "app=billing stream=orders": of
-// histograms the count.
+// values returns the collected values of a metric, by attributes such as "app=billing
+// stream=orders"; for histograms the count.
 func values(all metricdata.ResourceMetrics, name string) map[string]float64 {
 	found := map[string]float64{}
 	key := func(attributes interface{ MarshalJSON() ([]byte, error) }) string {
@@ -131,7 +131,7 @@ func (w *watched) wants(all metricdata.ResourceMetrics, name, attributes string,
 	}
 }
 
-// exported is all that was exported, as text.
+// exported returns everything exported, as text.
 func (w *watched) exported() string {
 	text, err := json.Marshal(w.collect())
 	if err != nil {
@@ -167,7 +167,7 @@ func TestAConsumerIsSeen(t *testing.T) {
 			return nil
 		})))
 		w.worker.Until(weirtest.Handled(2, w.worker))
-		time.Sleep(time.Minute) // the progress is saved, and told
+		time.Sleep(time.Minute) // the progress is saved and reported
 		all, n := w.collect(), w.worker.Consumer.Counts()
 
 		for name, want := range map[string]uint64{
@@ -189,7 +189,7 @@ func TestAConsumerIsSeen(t *testing.T) {
 		w.wants(all, "weir.leader.term", "app=billing", 1)
 		w.wants(all, "weir.events.dropped", "app=billing", 0)
 		for _, lag := range []string{"weir.lag", "weir.handled.lag", "weir.checkpoint.lag"} {
-			// all is handled and saved; a read that is under way could bring more, for its 20 ms
+			// All is handled and saved; a running read could return more, for its 20 ms.
 			if got, some := values(all, lag)[ofOrders]; !some || got > 0.02 {
 				t.Errorf("%s = %v, want at most 0.02; there is %v", lag, got, values(all, lag))
 			}

@@ -15,8 +15,8 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// BenchmarkMetrics is what a record costs with metrics and without, in batches of one record and of
-// many, by fan-out, which does not pace. The embedded server's cost is in all of them.
+// BenchmarkMetrics reports the cost of a record with and without metrics, in batches of one record
+// and of many, by fan-out, which does not pace. All figures include the embedded server.
 func BenchmarkMetrics(b *testing.B) {
 	for _, batch := range []int{1, 500} {
 		for _, on := range []bool{false, true} {
@@ -74,7 +74,7 @@ func consume(b *testing.B, records, batch int, on bool) {
 	}
 }
 
-// BenchmarkEvents is what the metrics do for a batch, in the goroutine of the events.
+// BenchmarkEvents reports the cost of metrics for a batch, in the goroutine of the events.
 func BenchmarkEvents(b *testing.B) {
 	options := weir.Options{App: "a"}
 	promweir.New(&options, promweir.Config{ShardLabel: true})
@@ -86,7 +86,7 @@ func BenchmarkEvents(b *testing.B) {
 	}
 }
 
-// BenchmarkScrape is what a scrape costs of a consumer without shards.
+// BenchmarkScrape reports the cost of a scrape for a consumer without shards.
 func BenchmarkScrape(b *testing.B) {
 	options := weir.Options{App: "a"}
 	m := promweir.New(&options, promweir.Config{ShardLabel: true})

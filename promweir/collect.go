@@ -8,7 +8,7 @@ import (
 	"github.com/weir-go/weir/health"
 )
 
-// descriptions are of the metrics that are made at a scrape.
+// descriptions are the descriptions of the metrics that are created at a scrape.
 type descriptions struct {
 	lag, handledLag, savedLag, state, leases, storeUp, leader, term, dropped, build *prometheus.Desc
 }
@@ -47,8 +47,8 @@ func (m *Metrics) Describe(to chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect sends all metrics as they are now. Those of a consumer are there once [Metrics.Watch] was
-// called.
+// Collect sends the current values of all metrics. Those of a consumer need a prior call of
+// [Metrics.Watch].
 func (m *Metrics) Collect(to chan<- prometheus.Metric) {
 	for _, c := range m.counters {
 		c.Collect(to)
@@ -93,8 +93,8 @@ func (m *Metrics) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// standing is how a worker's shards stand. Without the label for shards, each stream has its worst
-// state and lags under a key that names no shard.
+// standing is the state of a worker's shards. Without the label for shards, each stream has its
+// worst state and lags under a key without a shard.
 type standing struct {
 	leads  float64
 	term   uint64
@@ -103,11 +103,11 @@ type standing struct {
 }
 
 type shardStanding struct {
-	read, handled, saved time.Duration // lags; negative when not known
+	read, handled, saved time.Duration // lags; negative if unknown
 	state                health.State
 }
 
-// stand adds shards up.
+// stand aggregates shards.
 func (m *Metrics) stand(shards []health.Named) standing {
 	m.mu.Lock()
 	defer m.mu.Unlock()

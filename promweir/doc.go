@@ -1,6 +1,6 @@
-// Package promweir tells Prometheus what a consumer does.
+// Package promweir exports metrics of a consumer to Prometheus.
 //
-//	metrics := promweir.New(&options, promweir.Config{}) // has options.Events observed
+//	metrics := promweir.New(&options, promweir.Config{}) // wraps options.Events
 //	consumer, err := weir.New(client, store, options)
 //	...
 //	metrics.Watch(consumer)

@@ -9,10 +9,10 @@ import (
 	"github.com/weir-go/weir/internal/hostcheck"
 )
 
-// Handler serves what collectors tell in the formats that Prometheus reads: [Metrics], and others
-// such as those of client_golang about the process. GET and HEAD only. On a connection to a
-// loopback address a Host that is a name other than localhost gets 403, as with
-// [weir.Consumer.Health]. It panics when two collectors have the same metric, or one is registered
+// Handler serves the metrics of collectors in the formats that Prometheus reads: [Metrics], and
+// others such as those of client_golang about the process. It accepts GET and HEAD only. On a
+// connection to a loopback address a Host that is a name other than localhost gets 403, as with
+// [weir.Consumer.Health]. It panics if two collectors have the same metric, or one is registered
 // twice.
 func Handler(all ...prometheus.Collector) http.Handler {
 	registry := prometheus.NewRegistry()

@@ -15,70 +15,71 @@ import (
 	"github.com/weir-go/weir/deadletter"
 )
 
-// Config is how [New] makes [Metrics]. The zero Config is useful.
+// Config configures [New]. The zero Config is useful.
 type Config struct {
-	// ShardLabel has the gauges of a shard tell which one they are of, and ends them with the
-	// worker's lease. Without it they are the worst of this worker's shards. Resharding makes new
-	// names for ever, so a stream of thousands of shards is better off without.
+	// ShardLabel adds a label for the shard to its gauges, which end with the worker's lease.
+	// Without it they report this worker's worst shard. Resharding creates new label values
+	// forever, so disable it for a stream with thousands of shards.
 	ShardLabel bool
-	// Version is the label of weir_build_info. "", the default, is that of the weir module in this
+	// Version is the label of weir_build_info. Defaults to the version of the weir module in this
 	// program.
 	Version string
 }
 
-// Metrics are the metrics of one consumer: a [prometheus.Collector]. Its methods may be called
-// concurrently. One registry takes the Metrics of several consumers if their applications differ.
+// Metrics contains the metrics of one consumer and is a [prometheus.Collector]. It is safe for
+// concurrent use. One registry accepts the Metrics of several consumers if their applications
+// differ.
 type Metrics struct {
 	shardLabel bool
 	described  *descriptions
 	consumer   atomic.Pointer[weir.Consumer]
 
-	// What events change, one at a time.
+	// mu guards the fields that events change.
 	mu      sync.Mutex
 	streams map[string]*streamMetrics
 	leads   bool
 	term    uint64
 
-	counters      []prometheus.Collector // those that have labels
+	counters      []prometheus.Collector // those with labels
 	storeFailures *prometheus.CounterVec
 	vectors       vectors
 }
 
 type shardKey struct{ stream, shard string }
 
-// vectors are the metrics that count, by stream.
+// vectors are the counting metrics, by stream.
 type vectors struct {
 	handledRecords, handledBytes, readRecords, readBytes, reads, filtered                   *prometheus.CounterVec
 	handlerFailures, givenUp, lettersFailures, throttled, readFailures, expired, leaseMoves *prometheus.CounterVec
 	handling, reading, saving                                                               *prometheus.HistogramVec
 }
 
-// streamMetrics are those of one stream, so that an event costs no look-up of labels.
+// streamMetrics are the metrics of one stream, which saves a lookup of labels per event.
 type streamMetrics struct {
 	handledRecords, handledBytes, readRecords, readBytes, reads, filtered prometheus.Counter
 	handlerFailures, lettersFailures, throttled, readFailures, expired    prometheus.Counter
 	handling, reading, saving                                             prometheus.Observer
 }
 
-// durations are the buckets of histograms, in seconds: those that OpenTelemetry advises for
-// messaging, and three above for handlers that work on large batches.
+// durations are the buckets of histograms, in seconds: those that OpenTelemetry recommends for
+// messaging, and three larger ones for handlers with large batches.
 var durations = []float64{.005, .01, .025, .05, .075, .1, .25, .5, .75, 1, 2.5, 5, 7.5, 10, 30, 60, 300}
 
-// taken is the reason of a change of lease that is not the end of one.
+// taken is the reason of a lease change that is not an end.
 const taken = "taken"
 
 var (
 	endReasons = []weir.EndReason{weir.EndLost, weir.EndFinished, weir.EndHandedOff, weir.EndStopped, weir.EndStalled}
-	// with a series from the start, so that an increase from none to one is seen
+	// These series exist from the start, so that an increase from none to one is visible.
 	giveUpReasons = []deadletter.Reason{deadletter.Rejected, deadletter.Attempts, deadletter.Age, deadletter.Killed}
 )
 
-// New makes the metrics of the consumer that is made with options, and adds to options.Events what
-// they need; what is set there already is called after it. Call it before [weir.New], and
-// [Metrics.Watch] after. The options of one consumer can be given to it once. If Options.Worker is
-// empty, New sets it to the same default as weir.New: the host name and the process ID.
+// New returns metrics for a consumer with the given options. It wraps options.Events; functions
+// that are already set are called afterwards. Call it before [weir.New], and [Metrics.Watch] after
+// it. The options of one consumer can be passed to it once. If Options.Worker is empty, New sets it
+// to the default of weir.New: the host name and the process ID.
 func New(options *weir.Options, c Config) *Metrics {
-	if options.Worker == "" { // weir.New would choose it later, and the labels are fixed here
+	if options.Worker == "" { // weir.New would set it later, but the labels are fixed here
 		host, _ := os.Hostname()
 		options.Worker = fmt.Sprintf("%s-%d", strings.ToValidUTF8(host, "_"), os.Getpid())
 	}
@@ -122,11 +123,11 @@ func New(options *weir.Options, c Config) *Metrics {
 	return m
 }
 
-// Watch has m tell about the shards of a consumer that was made with its options. A consumer that
-// is made in its place later takes the place.
+// Watch reports the shards of c, a consumer created with the same options. A later call replaces
+// the consumer.
 func (m *Metrics) Watch(c *weir.Consumer) { m.consumer.Store(c) }
 
-// of returns the metrics of a stream. It is called with the lock.
+// of returns the metrics of a stream. The caller must hold the lock.
 func (m *Metrics) of(stream string) *streamMetrics {
 	if s := m.streams[stream]; s != nil {
 		return s
@@ -152,7 +153,7 @@ func (m *Metrics) of(stream string) *streamMetrics {
 	return s
 }
 
-// version is what weir_build_info says: given, or what the program was built with.
+// version returns the version for weir_build_info: the given one, or that of the program's build.
 func version(given string) string {
 	if given != "" {
 		return given

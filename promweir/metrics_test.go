@@ -24,7 +24,7 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// watched runs a consumer with metrics in a bubble, and f beside it.
+// watched runs a consumer with metrics in a bubble, and f at the same time.
 func watched(t *testing.T, shards int, config promweir.Config, options weir.Options, h weir.HandlerFunc, f func(srv *kinesistest.Server, m *promweir.Metrics, stop func())) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -60,7 +60,7 @@ func watched(t *testing.T, shards int, config promweir.Config, options weir.Opti
 	})
 }
 
-// scrape returns the samples of a scrape by their names and labels.
+// scrape returns the samples of a scrape by name and labels.
 func scrape(t *testing.T, m *promweir.Metrics) map[string]float64 {
 	t.Helper()
 	w := httptest.NewRecorder()
@@ -83,7 +83,7 @@ func scrape(t *testing.T, m *promweir.Metrics) map[string]float64 {
 	return all
 }
 
-// expect fails for each sample that is not as wanted.
+// expect fails the test for each sample that differs.
 func expect(t *testing.T, got, want map[string]float64) {
 	t.Helper()
 	for _, name := range slices.Sorted(maps.Keys(want)) {
@@ -162,7 +162,7 @@ func TestWithoutTheLabelAStreamHasItsWorstShard(t *testing.T) {
 		if lag := got[`weir_checkpoint_lag_seconds{app="a",stream="s"}`]; lag < 55 || lag > 65 {
 			t.Errorf("the lag of what is saved is %v s", lag)
 		}
-		for range 6 { // what judges sees a shard at scrapes
+		for range 6 { // the state needs several scrapes
 			time.Sleep(30 * time.Second)
 			got = scrape(t, m)
 		}
@@ -189,13 +189,14 @@ func TestFailuresAreCounted(t *testing.T) {
 	})
 }
 
-// What the program observes itself is called all the same.
+// The program's own Events functions are still called.
 func TestEventsOfTheProgramAreCalledToo(t *testing.T) {
 	var taken, handled, begun int
 	options := weir.Options{Events: weir.Events{
 		LeaseTaken:   func(context.Context, weir.LeaseTaken) { taken++ },
 		BatchHandled: func(context.Context, weir.BatchHandled) { handled++ },
-		BatchBegins:  func(context.Context, weir.BatchBegins) { begun++ }, // which the metrics do not need
+		// not used by the metrics
+		BatchBegins: func(context.Context, weir.BatchBegins) { begun++ },
 	}}
 	watched(t, 1, promweir.Config{}, options, nothing, func(srv *kinesistest.Server, _ *promweir.Metrics, stop func()) {
 		srv.Put("s", "k", []byte("x"))

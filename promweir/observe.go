@@ -6,7 +6,7 @@ import (
 	"github.com/weir-go/weir"
 )
 
-// observe returns events that change the metrics and then call next.
+// observe returns events that update the metrics and then call next.
 func (m *Metrics) observe(next weir.Events) weir.Events {
 	return weir.Events{
 		LeaseTaken:      locked(m, m.leaseTaken),
@@ -34,7 +34,7 @@ func (m *Metrics) observe(next weir.Events) weir.Events {
 	}.Then(next)
 }
 
-// locked returns a function that calls note with the lock.
+// locked returns a function that calls note with the lock held.
 func locked[E any](m *Metrics, note func(E)) func(context.Context, E) {
 	return func(_ context.Context, e E) {
 		m.mu.Lock()

@@ -14,28 +14,29 @@ import (
 	"github.com/weir-go/weir/internal/streams"
 )
 
-// readyWithin bounds how long CreateStream waits when its context has no deadline; the service
-// takes seconds to a minute.
+// readyWithin limits how long CreateStream waits if its context has no deadline. The service takes
+// seconds to a minute.
 const readyWithin = 5 * time.Minute
 
-// How often in a row a call may fail that may succeed later: when the service asks to wait, or
-// somebody else changes the stream, and otherwise.
+// The maximum numbers of consecutive failures of a call that may succeed later: if the service asks
+// to wait, if another process changes the stream, and otherwise.
 const (
 	mostRefusals = 8
 	mostFailures = 2
 )
 
-// CreateStream makes a stream if there is none of its name, and waits until it can be used. Any
-// number of processes may call it at once and any number of times: the first makes the stream, and
-// those that find it while it is being made help to complete it. A stream that was there before is
-// left as it is; Result.Differences says what is not as wanted. One that is being deleted is waited
-// for and made anew. Without a deadline CreateStream waits for five minutes at most.
+// CreateStream creates a stream if there is none of its name, and waits until it can be used. Any
+// number of processes may call it at once and any number of times. The first creates the stream,
+// and those that find it while it is being created help to complete it. An existing stream is not
+// changed: Result.Differences lists how it differs. If the stream is being deleted, CreateStream
+// waits for that and creates it again. Without a deadline CreateStream waits for at most five
+// minutes.
 //
-// Encryption and a longer retention are set once the stream is there. A process that dies in
-// between leaves a stream without them, which the next call finds and tells as a difference; until
-// CreateStream has returned nothing should be written.
+// Encryption and a longer retention are set after the stream is created. A process that dies in
+// between leaves a stream without them, which the next call finds and reports as a difference.
+// Write no records until CreateStream has returned.
 //
-// It needs kinesis:DescribeStreamSummary and kinesis:CreateStream, and for what is wanted
+// It needs kinesis:DescribeStreamSummary and kinesis:CreateStream, and depending on the settings
 // kinesis:AddTagsToStream and kinesis:ListTagsForStream, kinesis:StartStreamEncryption and
 // kinesis:IncreaseStreamRetentionPeriod.
 func CreateStream(ctx context.Context, client *kinesis.Client, want Stream) (Result, error) {
@@ -62,16 +63,16 @@ func CreateStream(ctx context.Context, client *kinesis.Client, want Stream) (Res
 	return r, nil
 }
 
-// making is one call of CreateStream.
+// making is the state of one call of CreateStream.
 type making struct {
 	client  *kinesis.Client
 	want    Stream
 	fresh   bool // the stream did not exist when this call began
-	made    bool // … and this call made it
+	made    bool // this call created it
 	backoff retry.Backoff
 }
 
-// run looks at the stream and does what is next, until it can be used.
+// run checks the stream and makes the next change, until it can be used.
 func (m *making) run(ctx context.Context) (state, error) {
 	looks := retry.Backoff{Low: 200 * time.Millisecond, High: 2 * time.Second}
 	status := "not there yet"
@@ -115,13 +116,14 @@ func (m *making) run(ctx context.Context) (state, error) {
 	}
 }
 
-// patience is how many failures in a row are waited for, of which err is the latest.
+// patience returns how many consecutive failures are tolerated if err is the latest.
 func patience(err error) int {
 	switch {
 	case streams.Throttled(err), errors.Is(err, errRetained):
 		return mostRefusals
 	case streams.Code(err) == "ResourceInUseException", streams.Code(err) == "ResourceNotFoundException":
-		return mostRefusals // another process changes it at the same time; the next look tells
+		// another process changes it at the same time; the next look shows the result
+		return mostRefusals
 	case streams.Refused(err):
 		return 0
 	}
@@ -135,7 +137,7 @@ func (m *making) describe(ctx context.Context) (state, error) {
 	}
 	d := out.StreamDescriptionSummary
 	if d == nil {
-		return state{}, errors.New("the service says nothing about it")
+		return state{}, errors.New("the service returned no description of it")
 	}
 	has := state{
 		arn: aws.ToString(d.StreamARN), status: string(d.StreamStatus), shards: int(aws.ToInt32(d.OpenShardCount)),
@@ -144,7 +146,7 @@ func (m *making) describe(ctx context.Context) (state, error) {
 		retention: time.Duration(aws.ToInt32(d.RetentionPeriodHours)) * time.Hour,
 		record:    int(aws.ToInt32(d.MaxRecordSizeInKiB)) << 10,
 	}
-	if has.record == 0 { // of a server that does not know the setting
+	if has.record == 0 { // the server does not support the setting
 		has.record = 1 << 20
 	}
 	return has, nil
@@ -160,14 +162,14 @@ func (m *making) create(ctx context.Context) error {
 		in.MaxRecordSizeInKiB = aws.Int32(int32(m.want.MaxRecordSize >> 10))
 	}
 	_, err := call(ctx, "kinesis:CreateStream", in, m.client.CreateStream)
-	if streams.Code(err) == "ResourceInUseException" { // somebody else was faster
+	if streams.Code(err) == "ResourceInUseException" { // another process was faster
 		return nil
 	}
 	m.made = m.made || err == nil
 	return err
 }
 
-// errRetained says that the retention is not below what is wanted any more.
+// errRetained says that the retention is no longer below the requested one.
 var errRetained = errors.New("the retention was changed meanwhile")
 
 func (m *making) step(ctx context.Context, do step) error {
@@ -181,14 +183,14 @@ func (m *making) step(ctx context.Context, do step) error {
 		_, err = call(ctx, "kinesis:IncreaseStreamRetentionPeriod", &kinesis.IncreaseStreamRetentionPeriodInput{
 			StreamName: &m.want.Name, RetentionPeriodHours: aws.Int32(int32(m.want.Retention / time.Hour)),
 		}, m.client.IncreaseStreamRetentionPeriod)
-		if streams.Code(err) == "InvalidArgumentException" { // the next look tells
+		if streams.Code(err) == "InvalidArgumentException" { // the next look shows the result
 			err = fmt.Errorf("%w: %w", errRetained, err)
 		}
 	}
 	return err
 }
 
-// differences asks for the tags only if some are wanted.
+// differences requests the tags only if some are wanted.
 func (m *making) differences(ctx context.Context, has state) ([]string, error) {
 	if len(m.want.Tags) == 0 {
 		return differences(m.want, has, nil), nil
@@ -211,7 +213,7 @@ func (m *making) differences(ctx context.Context, has state) ([]string, error) {
 func (m *making) tags(ctx context.Context) (map[string]string, error) {
 	tags := map[string]string{}
 	in := &kinesis.ListTagsForStreamInput{StreamName: &m.want.Name}
-	for range mostTags { // a page has one tag at least
+	for range mostTags { // a page has at least one tag
 		out, err := call(ctx, "kinesis:ListTagsForStream", in, m.client.ListTagsForStream)
 		if err != nil {
 			return nil, err
@@ -227,7 +229,7 @@ func (m *making) tags(ctx context.Context) (map[string]string, error) {
 	return tags, nil
 }
 
-// call makes one call in the time that one may take, and names it in its error.
+// call makes one call with a timeout, and names it in its error.
 func call[In, Out any](ctx context.Context, action string, in *In, f func(context.Context, *In, ...func(*kinesis.Options)) (*Out, error)) (*Out, error) {
 	ctx, cancel := context.WithTimeout(ctx, streams.CallTimeout)
 	defer cancel()

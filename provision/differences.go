@@ -8,19 +8,19 @@ import (
 	"time"
 )
 
-// state is what the service says of a stream.
+// state is the service's description of a stream.
 type state struct {
 	arn       string
 	status    string
 	onDemand  bool
-	shards    int    // that are open
+	shards    int    // number of open shards
 	key       string // of the encryption, "" without
 	encrypted bool
 	retention time.Duration
-	record    int // bytes that a record may have
+	record    int // maximum size of a record in bytes
 }
 
-// A step is one change to a stream that is being made. The service takes one at a time.
+// A step is one change to a stream that is being created. The service accepts one at a time.
 type step int
 
 const (
@@ -29,18 +29,18 @@ const (
 	encrypt      // start the encryption
 )
 
-// next is the step that brings a new stream closer to what is wanted.
+// next returns the next step for a new stream.
 func next(want Stream, has state) step {
 	switch {
 	case want.KMSKey != "" && !has.encrypted:
-		return encrypt // first: what is written before is not encrypted
+		return encrypt // first: records that are written earlier are not encrypted
 	case want.Retention > has.retention:
 		return retain
 	}
 	return nothing
 }
 
-// differences say how a stream is not as wanted. Tags are compared where they are known.
+// differences lists how a stream differs from what was wanted. Tags are compared if they are known.
 func differences(want Stream, has state, tags map[string]string) []string {
 	var all []string
 	add := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
@@ -78,7 +78,7 @@ func differences(want Stream, has state, tags map[string]string) []string {
 	return all
 }
 
-// otherKey reports whether two names are surely of different keys. An alias may stand for any.
+// otherKey reports whether two names certainly mean different keys. An alias may mean any key.
 func otherKey(a, b string) bool {
 	id := func(key string) (name string, alias bool) {
 		alias = strings.HasPrefix(key, "alias/") || strings.Contains(key, ":alias/")

@@ -13,14 +13,14 @@ func TestWhatANewStreamNeedsNext(t *testing.T) {
 		has  state
 		do   step
 	}{
-		"nothing beyond the defaults":          {Stream{Retention: day}, state{retention: day}, nothing},
-		"encryption before retention":          {Stream{Retention: 2 * day, KMSKey: "k"}, state{retention: day}, encrypt},
-		"retention after encryption":           {Stream{Retention: 2 * day, KMSKey: "k"}, state{retention: day, encrypted: true}, retain},
-		"all done":                             {Stream{Retention: 2 * day, KMSKey: "k"}, state{retention: 2 * day, encrypted: true}, nothing},
-		"a longer retention is not cut":        {Stream{Retention: day}, state{retention: 2 * day}, nothing},
-		"another key is not exchanged":         {Stream{Retention: day, KMSKey: "a"}, state{retention: day, encrypted: true, key: "b"}, nothing},
-		"encryption nobody asked for is kept":  {Stream{Retention: day}, state{retention: day, encrypted: true}, nothing},
-		"on-demand is not looked at as a step": {Stream{Retention: day, Shards: 4}, state{retention: day, onDemand: true}, nothing},
+		"nothing beyond the defaults":               {Stream{Retention: day}, state{retention: day}, nothing},
+		"encryption before retention":               {Stream{Retention: 2 * day, KMSKey: "k"}, state{retention: day}, encrypt},
+		"retention after encryption":                {Stream{Retention: 2 * day, KMSKey: "k"}, state{retention: day, encrypted: true}, retain},
+		"all done":                                  {Stream{Retention: 2 * day, KMSKey: "k"}, state{retention: 2 * day, encrypted: true}, nothing},
+		"a longer retention is not cut":             {Stream{Retention: day}, state{retention: 2 * day}, nothing},
+		"another key is not exchanged":              {Stream{Retention: day, KMSKey: "a"}, state{retention: day, encrypted: true, key: "b"}, nothing},
+		"encryption that was not requested is kept": {Stream{Retention: day}, state{retention: day, encrypted: true}, nothing},
+		"a change from on-demand is not a step":     {Stream{Retention: day, Shards: 4}, state{retention: day, onDemand: true}, nothing},
 	} {
 		if got := next(c.want, c.has); got != c.do {
 			t.Errorf("%s: %v, want %v", name, got, c.do)
@@ -58,7 +58,7 @@ func TestDifferencesNameWhatIsNotAsWanted(t *testing.T) {
 			told: []string{"it has 4 open shards, not 2"}},
 		"no encryption": {want: want(func(s *Stream) { s.KMSKey = "alias/orders" }), has: plain,
 			told: []string{"it is not encrypted, with alias/orders or another key"}},
-		"what was not asked for": {want: Stream{}, has: has(func(s *state) {
+		"settings that were not requested": {want: Stream{}, has: has(func(s *state) {
 			s.encrypted, s.key, s.retention, s.record = true, "alias/aws/kinesis", 9*day, 2<<20
 		})},
 		"another key": {want: want(func(s *Stream) { s.KMSKey = "1234" }), has: has(func(s *state) { s.encrypted, s.key = true, "arn:aws:kms:eu-west-1:123456789012:key/5678" }),

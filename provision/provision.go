@@ -1,7 +1,7 @@
-// Package provision makes streams that do not exist yet: with a mode, shards, encryption, tags and
-// a retention. It changes no stream that exists, and says how that differs from what was wanted.
+// Package provision creates streams: with a mode, shards, encryption, tags and a retention. It
+// changes no existing stream, and reports how one differs from what was wanted.
 //
-// Nothing in package weir calls it: a worker needs no permission to make streams. A program calls
+// Nothing in package weir calls it: a worker needs no permission to create streams. A program calls
 // it before [github.com/weir-go/weir.New], or a deployment runs "weir stream create".
 package provision
 
@@ -18,23 +18,23 @@ import (
 	"github.com/weir-go/weir/internal/streams"
 )
 
-// Stream says how a stream is to be. Name is required; every other field's zero value is the
+// Stream describes the wanted stream. Name is required. The zero value of every other field is the
 // service's default.
 type Stream struct {
-	// Name is the stream's name, 1 to 128 of a-z, A-Z, 0-9, _ . -. It is made in the account and
-	// the region of the client.
+	// Name is the stream's name, 1 to 128 of a-z, A-Z, 0-9, _ . -. The stream is created in the
+	// account and the region of the client.
 	Name string
-	// Shards is how many shards the stream begins with, 1 to 100,000: it is then in provisioned
-	// mode. 0 is on-demand mode, in which the service decides.
+	// Shards is the initial number of shards, 1 to 100,000, in provisioned mode. 0 means on-demand
+	// mode, in which the service decides.
 	Shards int
-	// KMSKey encrypts what the stream keeps: a key's ARN or ID, or an alias such as
-	// "alias/aws/kinesis", AWS's own key. Defaults to no encryption.
+	// KMSKey encrypts the stored records. It is a key's ARN or ID, or an alias such as
+	// "alias/aws/kinesis", the key of AWS. Defaults to no encryption.
 	KMSKey string
 	// Retention is how long records are kept, 24 h to 8,760 h (a year) in whole hours. Defaults to
 	// 24 h. More than that costs more.
 	Retention time.Duration
-	// MaxRecordSize is how many bytes a record may have, 1 MiB to 10 MiB in whole KiB. Defaults to
-	// 1 MiB.
+	// MaxRecordSize is the maximum size of a record in bytes, 1 MiB to 10 MiB in whole KiB.
+	// Defaults to 1 MiB.
 	MaxRecordSize int
 	// Tags are the stream's tags, at most 50. They are copied.
 	Tags map[string]string
@@ -60,7 +60,7 @@ func (s Stream) checked(client *kinesis.Client) (Stream, error) {
 		bad("Stream.Shards %d must be 1 to 100,000, or 0 for on-demand mode", s.Shards)
 	}
 	if len(s.KMSKey) > 2048 || strings.ContainsFunc(s.KMSKey, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		bad("Stream.KMSKey %.200q is no key: give an ARN, an ID or an alias such as alias/aws/kinesis", s.KMSKey)
+		bad("Stream.KMSKey %.200q is not a key: give an ARN, an ID or an alias such as alias/aws/kinesis", s.KMSKey)
 	}
 	if s.Retention != 0 && (s.Retention < 24*time.Hour || s.Retention > 8760*time.Hour || s.Retention%time.Hour != 0) {
 		bad("Stream.Retention %v must be 24h to 8760h, in whole hours", s.Retention)
@@ -94,14 +94,14 @@ func checkTag(key, value string) error {
 	return nil
 }
 
-// Result is what [CreateStream] found or made.
+// Result is what [CreateStream] found or created.
 type Result struct {
-	// ARN names the stream.
+	// ARN is the stream's ARN.
 	ARN string
-	// Created says that the stream did not exist before, and was made by this call or by another
-	// one at the same time.
+	// Created says that the stream did not exist before, and was created by this call or by a
+	// concurrent one.
 	Created bool
-	// Differences say, a sentence each, how a stream that existed differs from what was wanted: its
-	// mode, and what was not left at its default. It was left so.
+	// Differences lists, one sentence each, how an existing stream differs from the wanted mode and
+	// other settings that were not left at their defaults. The stream was not changed.
 	Differences []string
 }

@@ -5,6 +5,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 go=${GO:-go} version=${1:-} m=github.com/weir-go/weir
+cli=$m/cmd/weir/internal/cli # which knows the version
 die() { printf 'release: %s\n' "$*" >&2; exit 1; }
 [[ $version =~ ^v[0-9]+\.[0-9]+\.[0-9]+(-[a-z0-9.]+)?$ ]] || die "name a version, such as v0.1.0"
 [ -z "$(git status --porcelain)" ] || die "the tree has changes: commit them first"
@@ -46,7 +47,7 @@ for os in linux darwin windows; do for arch in amd64 arm64; do
 	[ $os != windows ] || binary=weir.exe
 	mkdir -p "$at/completions"
 	(cd cmd/weir && CGO_ENABLED=0 GOOS=$os GOARCH=$arch "$go" build -trimpath -buildvcs=false \
-		-ldflags "-s -w -X main.version=$version -X main.commit=$commit" -o "$at/$binary" .)
+		-ldflags "-s -w -X $cli.Version=$version -X $cli.commit=$commit" -o "$at/$binary" .)
 	cp LICENSE README.md CHANGELOG.md "$at/"
 	cp -r "$dir/man" "$at/man"
 	for shell in bash zsh fish powershell; do "$dir/weir" completion $shell >"$at/completions/weir.$shell"; done

@@ -5,13 +5,17 @@ import (
 	"slices"
 )
 
-// Shard is one shard of a stream, as a listing or the end of its parent describes it.
+// Shard is one shard of a stream, as returned by a listing or reported at the end of its parent.
 type Shard struct {
 	ID string
-	// none, one (after a split) or two (after a merge); they may have left the stream
+	//
+	// Parents has no entry, one (after a split) or two (after a merge). They may have left the
+	// stream.
 	Parents []string
 	Range   HashRange
-	// it takes no more records; a child reported by its parent's end is not known to be closed
+	//
+	// Closed is true if the shard takes no more records. It is false for a child that was reported
+	// at the end of its parent, because that report does not say.
 	Closed bool
 }
 
@@ -22,9 +26,8 @@ type Graph struct {
 	order    []string
 }
 
-// NewGraph builds the graph of a listing. A shard that is named twice counts once, the last one.
-// Shards whose lineage runs in a circle, which no stream has, come last in the order and are never
-// ready.
+// NewGraph builds the graph of a listing. If a shard is named twice, the last entry counts. Shards
+// in a lineage cycle, which no stream has, come last in the order and are never ready.
 func NewGraph(shards []Shard) *Graph {
 	g := &Graph{shards: make(map[string]Shard, len(shards)), children: map[string][]string{}}
 	for _, s := range shards {
@@ -62,17 +65,16 @@ func NewGraph(shards []Shard) *Graph {
 	return g
 }
 
-// Len is the number of shards.
+// Len returns the number of shards.
 func (g *Graph) Len() int { return len(g.shards) }
 
-// Shard returns the shard id, false when the listing does not name it.
+// Shard returns the shard with this ID, or false if the listing does not name it.
 func (g *Graph) Shard(id string) (Shard, bool) {
 	s, ok := g.shards[id]
 	return s, ok
 }
 
-// Parents returns the parents of id that the listing still names. One that it does not name has
-// left the stream.
+// Parents returns the parents of id that the listing still names. The others have left the stream.
 func (g *Graph) Parents(id string) []string {
 	var here []string
 	for _, p := range g.shards[id].Parents {
@@ -87,13 +89,13 @@ func (g *Graph) Parents(id string) []string {
 // slice.
 func (g *Graph) Children(id string) []string { return g.children[id] }
 
-// Ordered returns all shard IDs generation by generation, so ancestors before descendants, and
-// sorted inside each: a shard belongs to the generation after the latest of its parents. The caller
+// Ordered returns all shard IDs by generation, sorted within each generation. A shard belongs to
+// the generation after that of its latest parent, so ancestors come before descendants. The caller
 // must not change the slice.
 func (g *Graph) Ordered() []string { return g.order }
 
-// Ready returns, in order, the shards that are not done and whose parents all are (or have left the
-// stream).
+// Ready returns, in order, the unfinished shards whose parents are all finished or have left the
+// stream.
 func (g *Graph) Ready(done func(id string) bool) []string {
 	var ready []string
 	for _, id := range g.order {

@@ -10,7 +10,7 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// listing makes shards of "id" or "id<parent,parent".
+// listing makes shards from strings of the form "id" or "id<parent,parent".
 func listing(shards ...string) []shard.Shard {
 	var all []shard.Shard
 	for _, s := range shards {
@@ -27,9 +27,9 @@ func listing(shards ...string) []shard.Shard {
 func TestGraph(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		shards  string // of listing, divided by blanks
+		shards  string // arguments of listing, separated by blanks
 		ordered string
-		ready   string // "done: what is ready then", divided by semicolons
+		ready   string // "done: the shards that are ready then", separated by semicolons
 	}{
 		"no shards": {"", "", ":"},
 		"shards that were never resharded": {
@@ -68,7 +68,7 @@ func TestGraph(t *testing.T) {
 		"a shard that is its own parent": {
 			"a<a b<a z", "z a b", ": z; z:",
 		},
-		"what comes after a circle is not ready either": {
+		"a descendant of a circle is not ready either": {
 			"a<b b<a c<a d<c", "a b c d", ":",
 		},
 	} {
@@ -115,8 +115,8 @@ func TestGraphKnowsRelatives(t *testing.T) {
 	}
 }
 
-// TestGraphOfAnyStream: in a random lineage ancestors come first, whatever the order of the
-// listing, and reading the shards as they become ready gets to the end of all of them.
+// TestGraphOfAnyStream checks random lineages: ancestors come first for any order of the listing,
+// and reading shards as they become ready reaches all of them.
 func TestGraphOfAnyStream(t *testing.T) {
 	t.Parallel()
 	seed := rand.Uint64()

@@ -10,19 +10,19 @@ import (
 	"slices"
 )
 
-// HashKey is a point of the 128-bit space that partition keys are hashed into.
+// HashKey is a point in the 128-bit space that partition keys are hashed into.
 type HashKey struct{ Hi, Lo uint64 }
 
 // MaxHashKey is the last point of the space, 2^128−1.
 var MaxHashKey = HashKey{math.MaxUint64, math.MaxUint64}
 
-// HashOf is the hash key of a partition key: its MD5, read as a big-endian number.
+// HashOf returns the hash key of a partition key: its MD5, read as a big-endian number.
 func HashOf(partitionKey string) HashKey {
 	sum := md5.Sum([]byte(partitionKey))
 	return HashKey{binary.BigEndian.Uint64(sum[:8]), binary.BigEndian.Uint64(sum[8:])}
 }
 
-// ParseHashKey reads a decimal hash key, 0 to 2^128−1, without leading zeros.
+// ParseHashKey parses a decimal hash key from 0 to 2^128−1, without leading zeros.
 func ParseHashKey(s string) (HashKey, error) {
 	var k HashKey
 	ok := s != "" && len(s) <= 39 && (len(s) == 1 || s[0] != '0')
@@ -35,7 +35,8 @@ func ParseHashKey(s string) (HashKey, error) {
 	return k, nil
 }
 
-// appended is ten times k and a digit; not ok when it is none, or when that is too much.
+// appended returns ten times k plus the digit. It returns false if digit is not a digit or the
+// result overflows.
 func (k HashKey) appended(digit byte) (sum HashKey, ok bool) {
 	if digit < '0' || digit > '9' {
 		return HashKey{}, false
@@ -54,7 +55,7 @@ func (k HashKey) big() *big.Int {
 	return new(big.Int).SetBytes(b[:])
 }
 
-// String is the decimal form that [ParseHashKey] reads.
+// String returns the decimal form that [ParseHashKey] reads.
 func (k HashKey) String() string { return k.big().String() }
 
 // Compare orders two hash keys as numbers.
@@ -69,7 +70,7 @@ func (k HashKey) Compare(o HashKey) int {
 	}
 }
 
-// Next is the hash key after k; that of [MaxHashKey] is 0.
+// Next returns the hash key after k. After [MaxHashKey] comes 0.
 func (k HashKey) Next() HashKey {
 	k.Lo++
 	if k.Lo == 0 {
@@ -86,10 +87,10 @@ func (k HashKey) previous() HashKey {
 	return k
 }
 
-// HashRange is the part of the space that a shard serves; both ends belong to it.
+// HashRange is the part of the space that a shard serves. Both ends belong to it.
 type HashRange struct{ Start, End HashKey }
 
-// ParseHashRange reads the two decimal ends of a range.
+// ParseHashRange parses the two decimal ends of a range.
 func ParseHashRange(start, end string) (HashRange, error) {
 	a, err := ParseHashKey(start)
 	if err != nil {
@@ -108,7 +109,7 @@ func ParseHashRange(start, end string) (HashRange, error) {
 // Contains reports whether k lies in r.
 func (r HashRange) Contains(k HashKey) bool { return r.Start.Compare(k) <= 0 && k.Compare(r.End) <= 0 }
 
-// Middle is the start of the upper half of r, where an even split cuts.
+// Middle returns the start of the upper half of r, where an even split cuts.
 func (r HashRange) Middle() HashKey {
 	sum := new(big.Int).Add(r.Start.big(), r.End.big())
 	sum.Rsh(sum.Add(sum, big.NewInt(1)), 1)
@@ -117,7 +118,7 @@ func (r HashRange) Middle() HashKey {
 	return HashKey{binary.BigEndian.Uint64(b[:8]), binary.BigEndian.Uint64(b[8:])}
 }
 
-// String is "start-end" in decimal.
+// String returns "start-end" in decimal.
 func (r HashRange) String() string { return r.Start.String() + "-" + r.End.String() }
 
 // Holes returns the parts of the space that none of the ranges covers, in order.
@@ -127,7 +128,7 @@ func Holes(ranges []HashRange) []HashRange {
 	next := HashKey{} // the first point not yet known to be covered
 	for _, r := range sorted {
 		if r.End.Compare(r.Start) < 0 {
-			continue // contains nothing
+			continue
 		}
 		if r.Start.Compare(next) > 0 {
 			holes = append(holes, HashRange{next, r.Start.previous()})

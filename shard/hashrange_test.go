@@ -160,13 +160,14 @@ func TestHoles(t *testing.T) {
 	}
 }
 
-// TestHolesCoverTheRest: any key is in a range or in a hole, never in both, and the holes are apart
-// from each other.
+// TestHolesCoverTheRest checks that every key is either in a range or in a hole, and that the holes
+// do not touch each other.
 func TestHolesCoverTheRest(t *testing.T) {
 	t.Parallel()
 	seed := rand.Uint64()
 	rng := rand.New(rand.NewPCG(seed, 0))
-	// Few distinct keys around the places where a carry or the end of the space matters.
+	//
+	// Few distinct keys, close to where a carry or the end of the space matters.
 	random := func() shard.HashKey {
 		near := func() uint64 { return [...]uint64{0, 1, 2, math.MaxUint64 - 1, math.MaxUint64}[rng.IntN(5)] }
 		return shard.HashKey{Hi: near(), Lo: near()}

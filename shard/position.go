@@ -10,43 +10,43 @@ import (
 	"time"
 )
 
-// Kind tells the forms of a [Position] apart. The order of the constants is the order of positions
-// inside a shard.
+// Kind is the form of a [Position]. The constants are in the order of positions inside a shard.
 type Kind uint8
 
 const (
 	None     Kind = iota // the zero Position: no position at all
 	Time                 // the first record at or after an arrival time
-	First                // the oldest record that is still kept
-	Tip                  // after the newest record, wherever that is when the question is asked
-	Sequence             // after (a part of) the record with a sequence number
+	First                // the oldest record that the stream still keeps
+	Tip                  // after the newest record at the time of the request
+	Sequence             // after the record with a sequence number, or after a part of it
 	Finished             // after the last record of a closed shard
 )
 
-// Whole is the count of done sub-records that stands for "all of the record".
+// Whole is the count of finished sub-records that means the whole record.
 const Whole = math.MaxUint32
 
 // maxDigits bounds a sequence number; the service accepts up to 129 decimal digits as input.
 const maxDigits = 129
 
-// Position is where reading a shard resumes. The zero value is no position. Positions may be
+// Position is where reading of a shard resumes. The zero value means no position. Positions may be
 // compared with ==.
 type Position struct {
 	seq  string // decimal, no leading zeros
 	at   int64  // Unix milliseconds
-	done uint32 // of the record seq: how many of its sub-records are done
+	done uint32 // how many sub-records of the record seq are done
 	kind Kind
 }
 
-// The positions that need no number.
+// The positions that need no sequence number or time.
 var (
 	Oldest = Position{kind: First}
 	Latest = Position{kind: Tip}
 	End    = Position{kind: Finished}
 )
 
-// At is the position before the first record that arrived at t or later, in milliseconds. A time
-// outside of the years 0 to 9999, which have a text form, counts as the nearest in them.
+// At returns the position before the first record that arrived at t or later, in milliseconds. A
+// time outside the years 0 to 9999, which have a text form, is moved to the nearest time within
+// them.
 func At(t time.Time) Position {
 	return Position{kind: Time, at: min(max(t.UnixMilli(), firstMilli), lastMilli)}
 }
@@ -56,15 +56,15 @@ const (
 	lastMilli  = 253_402_300_799_999 // 9999-12-31T23:59:59.999Z
 )
 
-// After is the position after the whole record with sequence number seq. An error says what is
-// wrong with seq.
+// After returns the position after the whole record with sequence number seq. It returns an error
+// if seq is malformed.
 func After(seq string) (Position, error) { return Part(seq, Whole) }
 
-// Before is the position right before the record with sequence number seq.
+// Before returns the position right before the record with sequence number seq.
 func Before(seq string) (Position, error) { return Part(seq, 0) }
 
-// Part is the position after the first done sub-records of the aggregate with sequence number seq.
-// [Whole] stands for all of them.
+// Part returns the position after the first done sub-records of the aggregate with sequence number
+// seq. [Whole] stands for all of them.
 func Part(seq string, done uint32) (Position, error) {
 	if err := checkSequence(seq); err != nil {
 		return Position{}, err
@@ -87,23 +87,24 @@ func checkSequence(seq string) error {
 	return nil
 }
 
-// Kind tells which form of position p is.
+// Kind returns the form of p.
 func (p Position) Kind() Kind { return p.kind }
 
-// IsZero reports whether p is no position.
+// IsZero reports whether p is the zero Position.
 func (p Position) IsZero() bool { return p.kind == None }
 
 // IsEnd reports whether p is [End].
 func (p Position) IsEnd() bool { return p.kind == Finished }
 
-// SequenceNumber is the number of the record that p points after or into, "" unless Kind is
-// [Sequence].
+// SequenceNumber returns the number of the record that p points after or into. It is "" unless Kind
+// is [Sequence].
 func (p Position) SequenceNumber() string { return p.seq }
 
-// Done says how many sub-records of the record SequenceNumber are done; [Whole] when all are.
+// Done returns how many sub-records of the record SequenceNumber are done, or [Whole] for all of
+// them.
 func (p Position) Done() uint32 { return p.done }
 
-// Time is the arrival time that p names, the zero time unless Kind is [Time].
+// Time returns the arrival time that p names. It is the zero time unless Kind is [Time].
 func (p Position) Time() time.Time {
 	if p.kind != Time {
 		return time.Time{}
@@ -111,10 +112,9 @@ func (p Position) Time() time.Time {
 	return time.UnixMilli(p.at).UTC()
 }
 
-// Compare orders two positions of one shard: negative when p comes before q. Times come before
-// [Oldest], it before [Latest], it before every sequence number, and those before [End]; so a
-// checkpoint that moves from a start position to a record always moves forward. Sequence numbers
-// compare as numbers.
+// Compare orders two positions of one shard. It is negative if p comes before q. The order is:
+// times, [Oldest], [Latest], sequence numbers (as numbers), [End]. A checkpoint that moves from a
+// start position to a record therefore always moves forward.
 func (p Position) Compare(q Position) int {
 	if c := cmp.Compare(p.kind, q.kind); c != 0 {
 		return c
@@ -132,7 +132,7 @@ func (p Position) Compare(q Position) int {
 	}
 }
 
-// CompareSequence compares two sequence numbers of one shard as numbers. They must have no leading
+// CompareSequence compares two sequence numbers of one shard as numbers. They must not have leading
 // zeros.
 func CompareSequence(a, b string) int {
 	if c := cmp.Compare(len(a), len(b)); c != 0 {
@@ -141,9 +141,9 @@ func CompareSequence(a, b string) int {
 	return strings.Compare(a, b)
 }
 
-// String is the text form that [Parse] reads: "oldest", "latest", "end", a time in RFC 3339 with
-// milliseconds, a sequence number ("after this record"), or a sequence number and how many of its
-// sub-records are done ("4959…+3"). The zero Position is "".
+// String returns the text form that [Parse] reads. It is "oldest", "latest", "end", a time in RFC
+// 3339 with milliseconds, a sequence number (after this record), or a sequence number with its
+// count of finished sub-records ("4959…+3"). The zero Position is "".
 func (p Position) String() string {
 	switch p.kind {
 	case Time:
@@ -166,7 +166,8 @@ func (p Position) String() string {
 
 const timeForm = "2006-01-02T15:04:05.000Z07:00"
 
-// Parse reads the text form of a position; "" is the zero Position. Times may be any RFC 3339 form.
+// Parse parses the text form of a position. "" is the zero Position. Times may have any RFC 3339
+// form.
 func Parse(s string) (Position, error) {
 	switch s {
 	case "":
@@ -201,10 +202,10 @@ func Parse(s string) (Position, error) {
 	return Part(seq, uint32(done))
 }
 
-// MarshalText is String.
+// MarshalText returns the text form of p, see [Position.String].
 func (p Position) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
 
-// UnmarshalText is Parse.
+// UnmarshalText reads the text form of a position, see [Parse].
 func (p *Position) UnmarshalText(text []byte) error {
 	q, err := Parse(string(text))
 	if err != nil {
@@ -214,12 +215,13 @@ func (p *Position) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// SortKey is a text whose byte order is the order of [Position.Compare], for stores that compare
-// inside a query.
+// SortKey returns a text whose byte order is the order of [Position.Compare], for stores that
+// compare inside a query.
 func (p Position) SortKey() string {
 	switch p.kind {
 	case Time:
-		// Shifted so that times before 1970 sort too.
+		//
+		// The shift makes times before 1970 sort correctly too.
 		return fmt.Sprintf("%d:%020d", p.kind, uint64(p.at)+1<<63)
 	case Sequence:
 		return fmt.Sprintf("%d:%03d:%s:%010d", p.kind, len(p.seq), p.seq, p.done)

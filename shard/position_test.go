@@ -14,7 +14,7 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// must is for sequence numbers that a test knows to be right.
+// must returns a position whose sequence number the test knows to be valid.
 func must(p shard.Position, err error) shard.Position {
 	if err != nil {
 		panic(err)
@@ -69,7 +69,8 @@ func TestPositionsAreOrdered(t *testing.T) {
 	}
 }
 
-// TestPositionsSortAsNumbers compares random sequence numbers with what big integers say.
+// TestPositionsSortAsNumbers compares the order of random sequence numbers with that of big
+// integers.
 func TestPositionsSortAsNumbers(t *testing.T) {
 	t.Parallel()
 	seed := rand.Uint64()
@@ -137,7 +138,8 @@ func TestParse(t *testing.T) {
 		"end":                           shard.End,
 		"2026-01-02T15:04:05.678Z":      shard.At(afternoon),
 		"2026-01-02T16:04:05.678+01:00": shard.At(afternoon),
-		// milliseconds are all that the service knows
+		//
+		// the service stores milliseconds
 		"2026-01-02T15:04:05.678999Z": shard.At(afternoon),
 		"0":                           must(shard.After("0")),
 		"4959":                        must(shard.After("4959")),
@@ -177,7 +179,8 @@ func TestParse(t *testing.T) {
 			t.Errorf("UnmarshalText(%q) is %q and no error", text, p)
 		}
 	}
-	// A text of any length makes a line that can be read.
+	//
+	// The error stays readable however long the input is.
 	if _, err := shard.Parse(strings.Repeat("x", 100_000)); err == nil || len(err.Error()) > 500 {
 		t.Errorf("the error of a long text is %.600v", err)
 	}
@@ -218,8 +221,7 @@ func TestPositionTellsWhatItIs(t *testing.T) {
 	}
 }
 
-// TestTimesOutOfRange: whatever time a program asks for, its position can be stored as text and
-// read again.
+// TestTimesOutOfRange checks that the position for any time can be stored as text and read again.
 func TestTimesOutOfRange(t *testing.T) {
 	t.Parallel()
 	first := time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC)

@@ -10,20 +10,20 @@ import (
 
 // Condition is what a test waits for.
 type Condition struct {
-	// What the test waits for, in words, such as "100 handled records".
+	// What describes the condition in words, such as "100 handled records".
 	What string
-	// Holds reports whether it does, and how things stand, "" if there is nothing to say. It is
-	// called every 5 ms.
+	// Holds reports whether the condition holds, and the current state as text, or "". It is called
+	// every 5 ms.
 	Holds func() (ok bool, now string)
 }
 
-// When is a condition of the test's own.
+// When returns a custom condition.
 func When(what string, holds func() bool) Condition {
 	return Condition{what, func() (bool, string) { return holds(), "" }}
 }
 
-// Handled is that workers have handled so many records together, those that are handled again
-// included.
+// Handled returns the condition that workers have handled this many records together, including
+// repeated ones.
 func Handled(records int, workers ...*Worker) Condition {
 	return Condition{fmt.Sprintf("%d handled records", records), func() (bool, string) {
 		n := uint64(0)
@@ -34,9 +34,9 @@ func Handled(records int, workers ...*Worker) Condition {
 	}}
 }
 
-// AtTip is that each open shard of a stream is read by one of the workers, and all records of the
-// stream are handled that they have to handle: with [weir.Latest] and [weir.At] not those that
-// arrived before.
+// AtTip returns the condition that each open shard of a stream is read by one of the workers and
+// that they have handled all of its records. With [weir.Latest] and [weir.At] earlier records do
+// not count.
 func AtTip(srv *kinesistest.Server, stream string, workers ...*Worker) Condition {
 	return Condition{"the tip of " + stream, func() (bool, string) {
 		held := map[string]shard.Position{}
@@ -51,7 +51,7 @@ func AtTip(srv *kinesistest.Server, stream string, workers ...*Worker) Condition
 	}}
 }
 
-// atTip decides whether all is handled of shards that are held, by how far each is.
+// atTip decides from the positions of held shards whether all records are handled.
 func atTip(open []string, last map[string]kinesistest.Record, held map[string]shard.Position) (bool, string) {
 	for _, id := range open {
 		at, some := held[id]
@@ -70,7 +70,7 @@ func atTip(open []string, last map[string]kinesistest.Record, held map[string]sh
 	return true, ""
 }
 
-// past reports whether a record is handled, or need not be, by a worker that is at a position.
+// past reports whether a worker at a position has handled a record, or need not handle it.
 func past(at weir.Position, r kinesistest.Record) bool {
 	switch at.Kind() {
 	case shard.Tip:

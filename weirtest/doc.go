@@ -1,5 +1,5 @@
-// Package weirtest runs consumers in tests: until so many records are handled, until the tip of a
-// stream, until whatever the test waits for, and it lets workers die.
+// Package weirtest runs consumers in tests: until a number of records is handled, until the tip of
+// a stream, or until any condition. It can also kill workers.
 //
 //	func TestBilling(t *testing.T) {
 //		srv := kinesistest.NewServer(t)
@@ -12,10 +12,10 @@
 //		...
 //	}
 //
-// Everything works in real time and in the virtual time of a [testing/synctest] bubble, with a
-// server that has kinesistest.Config.InMemory: there a failover takes no time at all.
-// docs/testing.md has four whole tests.
+// It works in real time and in the virtual time of a [testing/synctest] bubble, with a server that
+// has kinesistest.Config.InMemory. In a bubble a failover takes no time. docs/testing.md has four
+// complete tests.
 //
-// It is a package of its own because kinesistest imports nothing of weir: a server that shared the
+// It is a separate package because kinesistest imports nothing of weir: a server that shared the
 // client's code would share its misunderstandings.
 package weirtest

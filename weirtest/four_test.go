@@ -34,9 +34,9 @@ func TestOrdersAreCharged(t *testing.T) {
 	}
 }
 
-// A record that is no order is put aside, and holds up neither those behind it nor those before it.
+// An invalid order is set aside, and blocks neither earlier nor later records.
 func TestARecordThatIsNoOrder(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) { // virtual time: the pauses between the attempts take none
+	synctest.Test(t, func(t *testing.T) { // virtual time: the backoff takes none
 		srv := kinesistest.NewServer(t, kinesistest.Config{InMemory: true})
 		srv.CreateStream("orders", 1)
 		srv.Put("orders", "customer-7", []byte(`{"order": "o-1", "customer": "customer-7"}`))
@@ -57,8 +57,7 @@ func TestARecordThatIsNoOrder(t *testing.T) {
 	})
 }
 
-// The orders of a customer are charged in their order, also when the stream is split while they
-// come.
+// The orders of a customer are charged in order, also when the stream is split meanwhile.
 func TestASplitKeepsTheOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := kinesistest.NewServer(t, kinesistest.Config{InMemory: true})
@@ -85,12 +84,12 @@ func TestASplitKeepsTheOrder(t *testing.T) {
 	})
 }
 
-// When a worker dies, another one charges what it has left.
+// When a worker dies, another one charges the remaining orders.
 func TestAWorkerDies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // virtual time: nor does the failover
 		srv := kinesistest.NewServer(t, kinesistest.Config{InMemory: true})
 		srv.CreateStream("orders", 4)
-		store := memstore.New() // both share it, as they would share a database
+		store := memstore.New() // shared by both workers, like a database
 		options := weir.Options{Stream: "orders", App: "billing"}
 		var till till
 		first := weirtest.Start(t, srv.Client(), store, options, &till)

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// What docs/testing.md shows is what runs here.
+// The code in docs/testing.md is the code of these tests.
 func TestThePageShowsTheseTests(t *testing.T) {
 	page, err := os.ReadFile("../docs/testing.md")
 	if err != nil {

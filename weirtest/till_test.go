@@ -9,8 +9,8 @@ import (
 	"github.com/weir-go/weir"
 )
 
-// till is what is tested: a handler that charges orders. One that it cannot read is put aside after
-// three attempts.
+// till is the handler under test: it charges orders. It sets aside an unreadable order after three
+// attempts.
 type till struct {
 	mu      sync.Mutex
 	charged []order
@@ -25,7 +25,7 @@ type order struct {
 func (t *till) Handle(_ context.Context, b *weir.Batch) error {
 	for i, r := range b.Records {
 		if err := t.charge(r); err != nil {
-			if i > 0 || b.Attempt < 3 { // attempts are those of the first record
+			if i > 0 || b.Attempt < 3 { // Attempt counts for the first record
 				return err
 			}
 			t.putAside(r)
@@ -54,8 +54,8 @@ func (t *till) putAside(r weir.Record) {
 	t.aside = append(t.aside, string(r.Data))
 }
 
-// orders are the IDs of a customer's charged orders, in the order in which they were charged; of
-// all customers if customer is "".
+// orders returns the IDs of a customer's charged orders, or of all customers if customer is "", in
+// the order in which they were charged.
 func (t *till) orders(customer string) (ids []string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -17,24 +17,24 @@ import (
 )
 
 const (
-	// patience is how long Until waits, and how long the end of a worker may take.
+	// patience limits Until, and the time for a worker to end.
 	patience = time.Minute
-	// poll is the pause between two looks at a condition.
+	// poll is the pause between two checks of a condition.
 	poll = 5 * time.Millisecond
 )
 
-// Running is something that works until its context ends. Its methods are for the goroutine of the
+// Running is a function that runs until its context ends. Its methods are for the goroutine of the
 // test.
 type Running struct {
 	tb     testing.TB
 	cancel context.CancelFunc
-	done   chan struct{} // closed when err is there
+	done   chan struct{} // closed when err is set
 	err    error
-	told   bool // how it ended, or that is of no interest
+	told   bool // the result is reported, or does not matter
 }
 
-// Go calls run in a goroutine, such as the Run of an application that has its consumer inside. The
-// end of the test ends its context and waits for it.
+// Go calls run in a goroutine, for example the Run of an application that contains its consumer.
+// The end of the test ends its context and waits for it.
 func Go(tb testing.TB, run func(context.Context) error) *Running {
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &Running{tb: tb, cancel: cancel, done: make(chan struct{})}
@@ -50,8 +50,8 @@ func Go(tb testing.TB, run func(context.Context) error) *Running {
 	return r
 }
 
-// Until waits until all conditions hold at the same time. After a minute, or when what runs has
-// ended, it fails the test and says how far it was.
+// Until waits until all conditions hold at the same time. It fails the test with the current state
+// after a minute, or if the function has ended.
 func (r *Running) Until(conditions ...Condition) {
 	r.tb.Helper()
 	began := time.Now()
@@ -77,7 +77,7 @@ func (r *Running) Until(conditions ...Condition) {
 	}
 }
 
-// unmet are the conditions that do not hold, in words.
+// unmet returns the conditions that do not hold, in words.
 func unmet(conditions []Condition) (missing []string) {
 	for _, c := range conditions {
 		if ok, now := c.Holds(); !ok {
@@ -90,8 +90,8 @@ func unmet(conditions []Condition) (missing []string) {
 	return missing
 }
 
-// Stop ends what runs in order, waits for it, and fails the test if it returned an error. The end
-// of the test does the same; calling it again does nothing.
+// Stop ends the function gracefully, waits for it, and fails the test if it returned an error. The
+// end of the test does the same; a second call does nothing.
 func (r *Running) Stop() {
 	r.tb.Helper()
 	r.stop()
@@ -118,11 +118,11 @@ func (r *Running) stop() {
 type Worker struct {
 	*Running
 	life *life
-	// Consumer is what runs: its Counts and Shards may be asked at any time.
+	// Consumer is the running consumer; Counts and Shards may be called at any time.
 	Consumer *weir.Consumer
 }
 
-// Start runs a consumer. The test fails if options are wrong. Without a Logger the consumer logs
+// Start runs a consumer. The test fails if options are invalid. Without a Logger the consumer logs
 // warnings to the test's output.
 func Start(tb testing.TB, client *kinesis.Client, store lease.Store, options weir.Options, handler weir.Handler) *Worker {
 	tb.Helper()
@@ -141,9 +141,9 @@ func Start(tb testing.TB, client *kinesis.Client, store lease.Store, options wei
 	return w
 }
 
-// Kill lets the worker die as by kill -9: from now on its handler is not called any more, and
-// nothing that it did reaches the store, so what was not saved with a beat is handled again. A call
-// of the handler that is under way goes on until it returns. Others take over after
+// Kill simulates kill -9: the handler is not called any more, and no write of the worker reaches
+// the store, so records whose progress was not saved with a heartbeat are handled again. A running
+// call of the handler continues until it returns. Other workers take over after
 // Options.FailoverAfter.
 func (w *Worker) Kill() {
 	w.tb.Helper()
@@ -154,7 +154,7 @@ func (w *Worker) Kill() {
 
 var errDead = errors.New("weirtest: the worker was killed")
 
-// life is that of a worker.
+// life is the state of a worker: alive or dead.
 type life struct {
 	over   chan struct{}
 	killed atomic.Bool
@@ -166,7 +166,7 @@ func (l *life) end() {
 	}
 }
 
-// check waits until ctx ends once the worker is dead: nobody answers it.
+// check waits until ctx ends if the worker is dead, because it gets no answers.
 func (l *life) check(ctx context.Context) error {
 	select {
 	case <-l.over:
@@ -187,7 +187,7 @@ func (l *life) handle(ctx context.Context, h weir.Handler, b *weir.Batch) error 
 	return l.check(ctx)
 }
 
-// mortal is a store as a worker reaches it while it lives.
+// mortal is a store that a worker can reach only while it is alive.
 type mortal struct {
 	lease.Store
 	life *life

@@ -16,7 +16,7 @@ import (
 	"github.com/weir-go/weir/weirtest"
 )
 
-// judged is a test that is expected to fail, of which what it says is looked at.
+// judged is a test that is expected to fail, whose output is checked.
 type judged struct {
 	testing.TB
 	said []string
@@ -43,7 +43,7 @@ func (j *judged) run(test func(tb testing.TB)) {
 	test(j)
 }
 
-// end does what the test has left for its end, and returns all that it failed with.
+// end runs the test's cleanup, and returns all its failures.
 func (j *judged) end() string {
 	for _, f := range slices.Backward(j.ends) {
 		f()
@@ -71,7 +71,7 @@ func TestWhatFailsSaysHowFarItWas(t *testing.T) {
 		"it is stopped and fails": {func(tb testing.TB, _ *kinesistest.Server) {
 			r := weirtest.Go(tb, func(ctx context.Context) error { <-ctx.Done(); return errors.New("no paper") })
 			r.Stop()
-			r.Stop() // says it no second time
+			r.Stop() // does not report it again
 		}, "weirtest: no paper"},
 		"it does not stop": {func(tb testing.TB, _ *kinesistest.Server) {
 			weirtest.Go(tb, func(context.Context) error { time.Sleep(90 * time.Second); return nil })
@@ -94,7 +94,7 @@ func TestWhatFailsSaysHowFarItWas(t *testing.T) {
 				if !strings.Contains(said, tt.want) || (tt.want == "") != (said == "") || strings.Count(said, "\n") > 0 {
 					t.Errorf("it says %q", said)
 				}
-				time.Sleep(time.Minute) // what was left behind ends
+				time.Sleep(time.Minute) // the abandoned goroutine ends
 			})
 		})
 	}
@@ -102,8 +102,8 @@ func TestWhatFailsSaysHowFarItWas(t *testing.T) {
 
 func nothing(context.Context, *weir.Batch) error { return nil }
 
-// A worker that was killed handles nothing more and saves nothing more, and its shards wait for
-// FailoverAfter, as those of a process do that died.
+// A killed worker handles and saves nothing more, and its shards wait for FailoverAfter, like those
+// of a dead process.
 func TestKill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := kinesistest.NewServer(t, kinesistest.Config{InMemory: true})
@@ -121,7 +121,7 @@ func TestKill(t *testing.T) {
 		}))
 		srv.Put("s", "k", []byte("1"))
 		worker.Until(weirtest.AtTip(srv, "s", worker))
-		time.Sleep(3 * time.Second) // that it is done is saved
+		time.Sleep(3 * time.Second) // its completion is saved
 		srv.Put("s", "k", []byte("2"))
 		srv.Put("s", "k", []byte("3"))
 		time.Sleep(3 * time.Second)
@@ -143,7 +143,7 @@ func TestKill(t *testing.T) {
 	})
 }
 
-// Wherever a consumer starts, the tip is what comes after that.
+// AtTip waits for records that arrive later, with any start of the consumer.
 func TestAtTipWaitsForWhatComesLater(t *testing.T) {
 	for name, start := range map[string]func() weir.Position{
 		"oldest": func() weir.Position { return weir.Oldest },

@@ -18,8 +18,8 @@ import (
 	"github.com/weir-go/weir/window"
 )
 
-// mortal is the store of a worker that dies, as the others see it: its beats stop, and what it did
-// last is not saved.
+// mortal is a store that simulates the death of its worker: heartbeats stop, and the last progress
+// is not saved.
 type mortal struct {
 	lease.Store
 	dead atomic.Bool
@@ -39,7 +39,7 @@ func (notDropped) Match(_ []byte, key string, _ time.Time) (matches, isJSON bool
 	return key != "dropped", true
 }
 
-// amid is an aggregate of a record, and of n that are dropped before and after it.
+// amid returns an aggregate of a record between n dropped records before and after it.
 func amid(t *testing.T, n int, key, name string) []byte {
 	var b aggregate.Builder
 	for i := range 2*n + 1 {
@@ -54,8 +54,8 @@ func amid(t *testing.T, n int, key, name string) []byte {
 	return b.AppendContainer(nil)
 }
 
-// Whatever workers come, go and die, shards are split and merged, and calls fail: each record is in
-// one result, and a result that is made again is the same.
+// Workers start, die and stop, shards are split and merged, and calls fail: each record is in one
+// result, and a repeated result is the same.
 func TestWindowsSurviveWhatHappensToWorkers(t *testing.T) {
 	for seed := range uint64(24) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -149,7 +149,7 @@ func TestWindowsSurviveWhatHappensToWorkers(t *testing.T) {
 				}
 				time.Sleep(3 * time.Minute)
 				for _, p := range append(live, dead...) {
-					p.store.dead.Store(false) // so that it can leave
+					p.store.dead.Store(false) // lets the worker leave
 					p.stop()
 				}
 				early := got.judge(arrived)

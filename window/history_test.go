@@ -22,8 +22,8 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// written is records of one shard as weir hands them over, some of them out of aggregates. Each has
-// a name and the milliseconds of its time as data; some times are late, far ahead, or none.
+// written returns records of one shard as weir delivers them, some of them from aggregates. Each
+// has a name and its time in milliseconds as data. Some times are late, far ahead, or missing.
 func written(t *testing.T, roll *rand.Rand, n int) (all []weir.Record) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, err := kinesistest.Start(kinesistest.Config{InMemory: true})
@@ -87,7 +87,7 @@ func written(t *testing.T, roll *rand.Rand, n int) (all []weir.Record) {
 	return all
 }
 
-// timeIn is the time in a record of written.
+// timeIn returns the time in a record of written.
 func timeIn(r weir.Record) (time.Time, error) {
 	_, text, _ := strings.Cut(string(r.Data), " ")
 	ms, err := strconv.ParseInt(text, 10, 64)
@@ -99,14 +99,14 @@ func names(state []string, r weir.Record) ([]string, error) {
 	return append(state, name), nil
 }
 
-// owner has the windows of a shard until it dies.
+// owner computes the windows of a shard until it dies.
 type owner struct {
 	*open[[]string]
 	records []weir.Record
-	next    int // of records
+	next    int // number of records
 }
 
-// begin takes the shard over at a place.
+// begin starts an owner of the shard at a position.
 func begin(c *Config[[]string], records []weir.Record, from weir.Position) *owner {
 	next := slices.IndexFunc(records, func(r weir.Record) bool { return r.Position().Compare(from) > 0 })
 	if next < 0 {
@@ -115,7 +115,7 @@ func begin(c *Config[[]string], records []weir.Record, from weir.Position) *owne
 	return &owner{&open[[]string]{Config: c, term: weir.Term{Stream: "s", Shard: "0", From: from}, upTo: from, panes: panes[[]string]{}}, records, next}
 }
 
-// take takes the next record.
+// take handles the next record.
 func (o *owner) take(t *testing.T) []Results[[]string] {
 	r := o.records[o.next]
 	p, err := o.place(r)
@@ -132,8 +132,8 @@ func (o *owner) take(t *testing.T) []Results[[]string] {
 	return ended
 }
 
-// lull returns what ends because the shard is seen to have nothing more before the next record
-// arrives, by a clock that is ahead by less than Allowance.
+// lull returns the results that end because the shard is empty before the next record arrives, by a
+// clock that is ahead by less than Allowance.
 func (o *owner) lull(roll *rand.Rand) []Results[[]string] {
 	at := o.records[o.next-1].ArrivalTime()
 	pause := time.Hour
@@ -143,7 +143,7 @@ func (o *owner) lull(roll *rand.Rand) []Results[[]string] {
 	return o.tip(at.Add(time.Duration(roll.Int64N(int64(pause)+1)) + o.Allowance - time.Millisecond))
 }
 
-// randomConfig is of windows that end in all ways.
+// randomConfig returns a configuration whose windows end in all ways.
 func randomConfig(t *testing.T, roll *rand.Rand) *Config[[]string] {
 	c := Config[[]string]{
 		Size: time.Duration(1000+roll.IntN(9000)) * time.Millisecond, Time: timeIn, Lateness: time.Duration(roll.IntN(8000)) * time.Millisecond,
@@ -169,7 +169,7 @@ func randomConfig(t *testing.T, roll *rand.Rand) *Config[[]string] {
 	return &c
 }
 
-// undisturbed is what one owner makes of the shard that sees no lull.
+// undisturbed returns the results of a single owner that sees no lull.
 func undisturbed(t *testing.T, c *Config[[]string], records []weir.Record) (all []Results[[]string]) {
 	o := begin(c, records, weir.Oldest)
 	for o.next < len(records) {
@@ -178,7 +178,7 @@ func undisturbed(t *testing.T, c *Config[[]string], records []weir.Record) (all 
 	return append(all, o.end())
 }
 
-// same compares results that were made again with the first ones.
+// same compares a repeated result with the first one.
 func same(t *testing.T, first map[string]Result[[]string], w Result[[]string]) {
 	t.Helper()
 	was, some := first[w.ID]
@@ -190,7 +190,7 @@ func same(t *testing.T, first map[string]Result[[]string], w Result[[]string]) {
 	}
 }
 
-// seeds is how many histories there are: fewer with -short, which runs with the race detector.
+// seeds returns the number of histories: fewer with -short, which runs with the race detector.
 func seeds(n uint64) uint64 {
 	if testing.Short() {
 		return n / 4
@@ -198,8 +198,8 @@ func seeds(n uint64) uint64 {
 	return n
 }
 
-// Whatever becomes of owners, the results are those of one that is not disturbed. With a sink that
-// moves its position with them, each takes effect exactly once.
+// The results do not depend on the history of owners. If a sink moves its position with them, each
+// takes effect exactly once.
 func TestAnyHistoryOfOwnersComesToTheSameResults(t *testing.T) {
 	why, restarts, again, skipped := map[Why]int{}, 0, 0, 0
 	for seed := range seeds(10) {
@@ -235,7 +235,7 @@ func TestAnyHistoryOfOwnersComesToTheSameResults(t *testing.T) {
 				t.Errorf("seed %d: %d of %d records are in results, %d are strays", seed, total, len(records), strays)
 			}
 			for _, exactly := range []bool{false, true} {
-				at, moved := weir.Oldest, [2]int{} // the sink's
+				at, moved := weir.Oldest, [2]int{} // position of the sink
 				saved := []weir.Position{weir.Oldest}
 				effects := map[string]Result[[]string]{}
 				apply := func(all []Results[[]string]) {
@@ -262,7 +262,8 @@ func TestAnyHistoryOfOwnersComesToTheSameResults(t *testing.T) {
 							}
 							effects[w.ID] = w
 						}
-						if saved = append(saved, r.UpTo); roll.IntN(3) > 0 { // the next beat saves it
+						// the next heartbeat saves it
+						if saved = append(saved, r.UpTo); roll.IntN(3) > 0 {
 							saved = saved[len(saved)-1:]
 						}
 					}
@@ -306,8 +307,8 @@ func TestAnyHistoryOfOwnersComesToTheSameResults(t *testing.T) {
 	t.Logf("results by why: %v; %d restarts, %d of them at marks; %d results made again", why, restarts, skipped, again)
 }
 
-// Where nothing ends early, a record is late exactly when a record before it was so much ahead, and
-// all others of a time and key are in one result.
+// If no window ends early, a record is late exactly when an earlier record was far enough ahead.
+// All other records of a time and key are in one result.
 func TestWindowsAreThoseOfTheWatermark(t *testing.T) {
 	for seed := range seeds(8) {
 		roll := rand.New(rand.NewPCG(seed, 8))

@@ -11,44 +11,43 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// open is what is open of a shard. It decides which records are in which windows, when these end,
-// and where the next owner begins, by nothing but the records from there on. So the next owner
-// comes to the same windows, whenever the shard changes hands.
+// open holds the open windows of a shard. It decides which records are in which windows, when these
+// end, and where the next owner begins. These decisions depend only on the records from that place
+// on, so the next owner computes the same windows, whenever the shard moves.
 //
-// The place to begin is right before a record at which the running maximum of the times entered a
-// new window, as soon as all earlier windows have ended: from there on the maximum is what it was.
-// Records of earlier windows that lie behind it are in results already, or are late. Where nothing
-// is open at all, the place is after the last record, and all begins afresh there.
+// The place is right before a record at which the running maximum of the times entered a new
+// window, as soon as all earlier windows have ended. From there on the maximum has the same values
+// again. Later records of earlier windows are either in results already or late. If no window is
+// open, the place is after the last record, and the state starts fresh.
 type open[S any] struct {
 	*Config[S]
 	term weir.Term
 
 	upTo  weir.Position // of the last results, or where reading began
-	last  weir.Record   // of the batch at hand; its strings are of a page
-	rest  weir.Position // after the last record of the batches before it; zero before the first
-	marks []*mark[S]    // the first is where the next owner begins; none while nothing is open
+	last  weir.Record   // of the current batch; its strings belong to a page
+	rest  weir.Position // after the last record of the previous batches; zero before the first
+	marks []*mark[S]    // the first is where the next owner begins; empty if no window is open
 	panes panes[S]      // the windows
-	max   time.Time     // of the times; zero when there was none
-	// What begins before it has been handed over, by the owner that left the place where this one
-	// began.
+	max   time.Time     // the running maximum of the times; zero before the first
+	// The previous owner has delivered all windows before this time.
 	floor          time.Time
 	records, bytes int // since reading began
 }
 
-// mark is a place where a next owner can begin: right before the record at which the running
-// maximum entered a window, or at which all began afresh.
+// mark is a place where the next owner can begin: right before the record at which the running
+// maximum entered a window, or at which the state started fresh.
 type mark[S any] struct {
 	from           weir.Position
-	id             string    // the record's position, which names results
-	start          time.Time // of the window that was entered; zero without one
+	id             string    // the record's position, used in the names of results
+	start          time.Time // of the entered window; zero if there is none
 	arrived        time.Time
 	records, bytes int // before it, since reading began
-	// Of the records from it up to the next mark:
+	// These fields cover the records from this mark to the next one:
 	strays       panes[S]
 	late, noTime int
 }
 
-// pane is the windows of one time, by key.
+// pane holds the windows of one time, by key.
 type pane[S any] struct {
 	results []Result[S]
 	index   map[string]int
@@ -61,13 +60,13 @@ type paneID struct {
 
 type panes[S any] map[paneID]*pane[S]
 
-// placed is where a record belongs.
+// placed is the place of a record.
 type placed struct {
 	at, start time.Time
 	timed     bool
 }
 
-// place finds out where a record belongs.
+// place computes the window of a record.
 func (c *Config[S]) place(r weir.Record) (p placed, err error) {
 	arrived := r.ArrivalTime()
 	p.at, p.timed = arrived, true
@@ -83,7 +82,7 @@ func (c *Config[S]) place(r weir.Record) (p placed, err error) {
 	return p, err
 }
 
-// truncate is the last multiple of size since 1970 that is not after t.
+// truncate returns the last multiple of size since 1970 that is not after t.
 func truncate(t time.Time, size time.Duration) time.Time {
 	past := time.Duration(t.UnixNano()) % size
 	if past < 0 {
@@ -92,28 +91,28 @@ func truncate(t time.Time, size time.Duration) time.Time {
 	return t.Add(-past).Round(0).UTC()
 }
 
-// before notes where a record belongs, and returns what ends before it is added.
+// before places a record, and returns the windows that end before it is added.
 func (o *open[S]) before(r weir.Record, p *placed) (ended []Results[S]) {
-	// Within an aggregate there is no place to begin afresh that could be told from a mark.
+	// Within an aggregate a fresh start would look like a mark.
 	apart := !o.within(r)
 	if apart && len(o.marks) > 0 {
 		n, size := o.held()
 		limit, why := o.ages()
-		switch { // first what tip may have seen already
+		switch { // tip may have ended these already
 		case !limit.IsZero() && !r.ArrivalTime().Before(limit):
 			ended = append(ended, o.afresh(why))
 		case n >= o.MaxRecords, size+len(r.Data) > o.MaxBytes:
 			ended = append(ended, o.afresh(Full))
 		}
 	}
-	if o.Time == nil && p.at.Before(o.max) { // it counts with the one ahead of it
+	if o.Time == nil && p.at.Before(o.max) { // it belongs to the window of the record ahead of it
 		p.at, p.start = o.max, truncate(o.max, o.Size)
 	}
 	switch {
 	case !p.timed:
 	case o.max.IsZero() || p.start.After(truncate(o.max, o.Size)):
 		if apart && len(o.marks) > 0 && (o.max.IsZero() || !p.at.Add(-o.Lateness).Before(truncate(o.max, o.Size).Add(o.Size))) {
-			ended = append(ended, o.afresh(Passed)) // nothing is open behind it
+			ended = append(ended, o.afresh(Passed)) // no window is open after it
 		}
 		if o.at().IsZero() && begins(o.term.From, r) {
 			o.floor = p.start
@@ -132,12 +131,12 @@ func (o *open[S]) before(r weir.Record, p *placed) (ended []Results[S]) {
 	return ended
 }
 
-// begins reports whether a place is that of a mark right before a record.
+// begins reports whether from is the position of a mark right before r.
 func begins(from weir.Position, r weir.Record) bool {
 	return from.SequenceNumber() == r.SequenceNumber
 }
 
-// mark notes that a next owner can begin at r.
+// mark records that the next owner can begin at r.
 func (o *open[S]) mark(r weir.Record, start time.Time) {
 	m := &mark[S]{id: r.Position().String(), start: start, arrived: r.ArrivalTime(), records: o.records, bytes: o.bytes, strays: panes[S]{}}
 	switch {
@@ -146,13 +145,13 @@ func (o *open[S]) mark(r weir.Record, start time.Time) {
 	case o.within(r):
 		m.from = o.at()
 	default:
-		// It fails for what is no number, which no record of a stream has.
+		// It only fails for an invalid number, which a stream's record never has.
 		m.from, _ = shard.Before(strings.Clone(r.SequenceNumber))
 	}
 	o.marks = append(o.marks, m)
 }
 
-// within reports whether r and the record before it are of one aggregate.
+// within reports whether r and the previous record are in one aggregate.
 func (o *open[S]) within(r weir.Record) bool {
 	if o.last.SequenceNumber != "" {
 		return o.last.SequenceNumber == r.SequenceNumber
@@ -160,7 +159,7 @@ func (o *open[S]) within(r weir.Record) bool {
 	return o.rest.SequenceNumber() == r.SequenceNumber
 }
 
-// at is the place after the last record, zero before the first.
+// at returns the position after the last record, zero before the first.
 func (o *open[S]) at() weir.Position {
 	if o.last.SequenceNumber != "" {
 		return o.last.Position()
@@ -168,10 +167,10 @@ func (o *open[S]) at() weir.Position {
 	return o.rest
 }
 
-// leave lets go of the batch at hand. (A position for each record would be an allocation for each.)
+// leave releases the current batch. (Computing a position per record would allocate each time.)
 func (o *open[S]) leave() { o.rest, o.last = o.at(), weir.Record{} }
 
-// add adds a record to where it belongs.
+// add adds a record to its window.
 func (o *open[S]) add(ctx context.Context, r weir.Record, p placed) error {
 	o.last = r
 	o.records++
@@ -190,7 +189,7 @@ func (o *open[S]) add(ctx context.Context, r weir.Record, p placed) error {
 	return o.put(o.panes, paneID{start: p.start}, r)
 }
 
-// stray is about a record that is in no open window.
+// stray handles a record that belongs to no open window.
 func (o *open[S]) stray(ctx context.Context, m *mark[S], r weir.Record, p placed, why Why) error {
 	if o.Stray != nil {
 		return o.Stray(ctx, Stray{Record: r, Time: p.at, Why: why})
@@ -211,7 +210,7 @@ func (o *open[S]) put(all panes[S], id paneID, r weir.Record) error {
 	}
 	i, known := of.index[key]
 	if !known {
-		i, key = len(of.results), strings.Clone(key) // the record's is of a page
+		i, key = len(of.results), strings.Clone(key) // the record's key belongs to a page
 		of.index[key] = i
 		of.results = append(of.results, Result[S]{Key: key, State: o.New(), Start: id.start, End: id.start.Add(o.Size)})
 	}
@@ -225,7 +224,7 @@ func (o *open[S]) put(all panes[S], id paneID, r weir.Record) error {
 	return nil
 }
 
-// first is where the next owner begins, nil where nothing is open.
+// first returns where the next owner begins, nil if no window is open.
 func (o *open[S]) first() *mark[S] {
 	if len(o.marks) == 0 {
 		return nil
@@ -233,7 +232,7 @@ func (o *open[S]) first() *mark[S] {
 	return o.marks[0]
 }
 
-// held is how much the next owner would read again.
+// held returns how much the next owner would read again.
 func (o *open[S]) held() (records, bytes int) {
 	if len(o.marks) == 0 {
 		return 0, 0
@@ -241,9 +240,9 @@ func (o *open[S]) held() (records, bytes int) {
 	return o.records - o.marks[0].records, o.bytes - o.marks[0].bytes
 }
 
-// ages is the arrival time from which on what is open ends, and why it does. It is zero where that
-// is left to the times of records. Of the places to begin the oldest one counts, also when the next
-// owner begins at a later one: there it ended nothing either.
+// ages returns the arrival time at which the open windows end, and the reason. It is zero if they
+// end by the times of records. The oldest mark counts, even if the next owner begins at a later
+// one: in that case it ended nothing here either.
 func (o *open[S]) ages() (limit time.Time, why Why) {
 	if o.Time == nil {
 		limit = truncate(o.max, o.Size).Add(o.Size)
@@ -259,7 +258,8 @@ func (o *open[S]) ages() (limit time.Time, why Why) {
 	return limit, why
 }
 
-// tip returns what ends because the shard had nothing more at a time; the zero time ends nothing.
+// tip returns the windows that end because the shard was empty at a time; the zero time ends
+// nothing.
 func (o *open[S]) tip(seen time.Time) (ended []Results[S]) {
 	if len(o.marks) == 0 {
 		return nil
@@ -271,7 +271,7 @@ func (o *open[S]) tip(seen time.Time) (ended []Results[S]) {
 	return append(ended, o.afresh(why))
 }
 
-// end is what is left at the end of the shard.
+// end returns the remaining results at the end of the shard.
 func (o *open[S]) end() Results[S] {
 	if len(o.marks) == 0 {
 		return Results[S]{Term: o.term, From: o.upTo, UpTo: o.upTo, End: true}
@@ -298,8 +298,8 @@ func (o *open[S]) step() Results[S] {
 	return r.sorted()
 }
 
-// afresh ends all that is open. What follows is as at the beginning of a shard; where the windows
-// have passed, that comes to the same.
+// afresh ends all open windows. The state then is that of a new shard. If the windows have passed,
+// the later results are the same as without it.
 func (o *open[S]) afresh(why Why) Results[S] {
 	r := o.results(o.at())
 	r.take(o.name(o.marks[0]), o.panes, why)
@@ -310,14 +310,14 @@ func (o *open[S]) afresh(why Why) Results[S] {
 	return r.sorted()
 }
 
-// results are those up to a place, which is where the next ones begin.
+// results returns empty Results up to a position, where the next ones begin.
 func (o *open[S]) results(upTo weir.Position) *Results[S] {
 	r := &Results[S]{Term: o.term, From: o.upTo, UpTo: upTo}
 	o.upTo = upTo
 	return r
 }
 
-// name names the results of what began at a mark.
+// name returns a function that names the results since a mark.
 func (o *open[S]) name(m *mark[S]) func(paneID, string) string {
 	return func(of paneID, key string) string {
 		id := o.term.Stream + "/" + o.term.Shard + "/" + of.start.Format(time.RFC3339Nano) + "/"
@@ -331,7 +331,7 @@ func (o *open[S]) name(m *mark[S]) func(paneID, string) string {
 	}
 }
 
-// take adds windows that have ended.
+// take adds ended windows.
 func (r *Results[S]) take(name func(paneID, string) string, all panes[S], why Why) {
 	for id, of := range all {
 		for i := range of.results {
@@ -342,14 +342,14 @@ func (r *Results[S]) take(name func(paneID, string) string, all panes[S], why Wh
 	}
 }
 
-// count adds the strays from a mark on.
+// count adds the strays since a mark.
 func (r *Results[S]) count(name func(paneID, string) string, strays panes[S], late, noTime int) {
 	r.take(name, strays, 0)
 	r.Late += late
 	r.NoTime += noTime
 }
 
-// sorted has windows be in the same order each time.
+// sorted puts the windows into a fixed order.
 func (r *Results[S]) sorted() Results[S] {
 	slices.SortFunc(r.Windows, func(a, b Result[S]) int {
 		return cmp.Or(a.Start.Compare(b.Start), cmp.Compare(a.ID, b.ID))

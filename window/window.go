@@ -1,13 +1,13 @@
-// Package window gathers the records of a shard in tumbling windows of their arrival time, or of a
-// time in their payload, and hands over what became of each window when it has ended.
+// Package window groups the records of a shard into tumbling windows, by arrival time or by a time
+// in their payload, and delivers the result of each window when it ends.
 //
-// A window's state lives in memory only. While a window is open, the checkpoint stays before its
-// first record, so the next owner of the shard, after a crash or a hand-off, reads its records
-// again and makes the same of them: a result is a function of its records, and its [Result.ID] is
-// the same each time. Nothing but positions is kept.
+// The state of a window is in memory only. While a window is open, the checkpoint stays before its
+// first record. After a crash or a handoff the next owner of the shard reads the records again and
+// computes the same result. A result is a function of its records, and its [Result.ID] does not
+// change. Only positions are stored.
 //
-// By itself a result is handed over at least once, so keep it under its ID. It is exactly once
-// where it is written in the transaction that moves the position; sqlsink's Move is for that.
+// Results are delivered at least once, so store them under their IDs. They are exactly once if you
+// write them in the transaction that moves the position; see Move in sqlsink.
 package window
 
 import (
@@ -20,28 +20,28 @@ import (
 	"github.com/weir-go/weir"
 )
 
-// Why says why a window has ended.
+// Why is the reason why a window has ended.
 type Why int
 
 const (
-	// Passed: its time is over. Nothing of it can come any more.
+	// Passed: its time is over. No more records of it can arrive.
 	Passed Why = iota
-	// Full: as much was open as [Config].MaxRecords or MaxBytes allow. What follows of its time is
-	// a result of its own.
+	// Full: the open windows reached [Config].MaxRecords or MaxBytes. Later records of its time
+	// make a separate result.
 	Full
-	// Aged: it was open for [Config].MaxAge. What follows of its time is a result of its own.
+	// Aged: it was open for [Config].MaxAge. Later records of its time make a separate result.
 	Aged
-	// ShardEnded: its shard was split or merged. What follows of its time is in the children. A
-	// result that had passed or aged, and is made again later, may say this instead.
+	// ShardEnded: its shard was split or merged. Later records of its time are in the children. A
+	// result that was Passed or Aged can have this reason when it is computed again.
 	ShardEnded
-	// Late: these are records that came after their window had ended. Only with [Config].Time.
+	// Late: these records arrived after their window had ended. Only with [Config].Time.
 	Late
-	// NoTime: these are records whose time cannot be right, by the time at which they arrived. Only
-	// with [Config].Time.
+	// NoTime: these records have an implausible time, compared with their arrival. Only with
+	// [Config].Time.
 	NoTime
 )
 
-// String is "passed", "full", "aged", "shard ended", "late" or "no time".
+// String returns "passed", "full", "aged", "shard ended", "late" or "no time".
 func (w Why) String() string {
 	switch w {
 	case Passed:
@@ -60,95 +60,97 @@ func (w Why) String() string {
 	return fmt.Sprintf("Why(%d)", int(w))
 }
 
-// Result is what became of a window, or of a part of one that ended early: Why says so.
+// Result is the result of a window, or of a part of one that ended early; see Why.
 type Result[S any] struct {
-	ID    string // unique among all results, and the same each time
-	Key   string // the partition key with [Config].ByKey, else ""
+	ID    string // unique among all results, and the same at each repetition
+	Key   string // the partition key with [Config].ByKey, otherwise ""
 	State S
-	// Start and End are of the window. Start is a multiple of Size since 1970, in UTC.
+	// Start and End are the bounds of the window. Start is a multiple of Size since 1970, in UTC.
 	Start, End time.Time
 	Records    int
 	Why        Why
 }
 
-// Results are those of a shard that have ended together, sorted by Start: one for each window and
-// key. There may be none, when nothing but the position moves.
+// Results are results of a shard that ended together, sorted by Start: one for each window and key.
+// The list is empty if only the position moves.
 type Results[S any] struct {
 	Term    weir.Term
 	Windows []Result[S]
-	// UpTo becomes the checkpoint when Emit has returned nil; From is where it was. Without
-	// [Config].Time the records lie between the two. End says that the shard has ended; then UpTo
-	// may be From.
+	// UpTo becomes the checkpoint when Emit has returned nil; From is the previous one. Without
+	// [Config].Time the records are between the two. End reports the end of the shard; UpTo may
+	// then equal From.
 	From, UpTo weir.Position
 	End        bool
-	// How many records between From and UpTo came after their window had ended, or had no time that
-	// can be right. They are in results of their own, or went to [Config].Stray.
+	// Late and NoTime count records between From and UpTo that arrived after their window had
+	// ended, or had an implausible time. They are in separate results, or went to [Config].Stray.
 	Late, NoTime int
 }
 
 // Stray is a record that belongs to no open window.
 type Stray struct {
 	Record weir.Record // its Data lasts for the call
-	Time   time.Time   // what [Config].Time said
+	Time   time.Time   // returned by [Config].Time
 	Why    Why         // Late or NoTime
 }
 
-// Config says what windows are made. Size, Add and Emit are required.
+// Config configures windows. Size, Add and Emit are required.
 type Config[S any] struct {
-	// Size is the length of a window, 1 s to 24 h.
+	// Size is the length of a window, from 1 s to 24 h.
 	Size time.Duration
-	// Time returns the time of a record, for windows of a time in its payload. By default the time
-	// at which it arrived counts. It must depend on nothing but the record. An error is one of Add;
-	// to go on without the record's time, return the zero time.
+	// Time returns the time of a record, for windows by a time in the payload. By default the
+	// arrival time is used. The result must depend only on the record. An error counts as an error
+	// of Add. To continue without the record's time, return the zero time.
 	//
-	// A window ends when a record of its shard has a time that is Lateness past its end. What comes
-	// for it later is [Late]. Changing Time, Size, Lateness or Ahead while windows are open may
-	// count records of these twice, or not at all.
+	// A window ends when a record of its shard has a time at least Lateness after its end. Records
+	// that arrive for it later are [Late]. If you change Time, Size, Lateness or Ahead while
+	// windows are open, their records may be counted twice, or not at all. If the record at which
+	// reading resumes has expired, the records after it may be counted twice.
 	Time func(r weir.Record) (time.Time, error)
 	// Lateness is how much older than the latest time in its shard a record may be without being
-	// late, 0 to 168h. Defaults to 0. Only with Time, as Ahead and Stray.
+	// late, from 0 to 168 h. Defaults to 0. Only with Time, like Ahead and Stray.
 	Lateness time.Duration
-	// Ahead is how far past its arrival a record's time may be, so that a wrong clock does not end
-	// all windows. A time that is further ahead, and one before 1970, is no time: such a record is
-	// [NoTime], and moves nothing. Defaults to 1 min, 1 ms to 8760h.
+	// Ahead is how far after its arrival a record's time may be, so that a wrong clock does not end
+	// all windows. A time that is further ahead, or before 1970, is invalid: the record is
+	// [NoTime], and does not advance the shard's time. From 1 ms to 8760 h. Defaults to 1 min.
 	Ahead time.Duration
-	// Stray takes the records that are [Late] or [NoTime]. They are then in no result, but counted
-	// in Results. It may be called again with the same ones; use [Drop] to do nothing with them. By
-	// default they are in results of their own, which say why: those that are late for their
-	// window, and those without a time for the one in which they arrived.
+	// Stray receives the records that are [Late] or [NoTime]. They are then in no result, but
+	// Results counts them. It may be called again with the same records; use [Drop] to ignore them.
+	// By default they are in separate results with that reason: late records in the one of their
+	// window, records without a time in the one of their arrival.
 	Stray func(ctx context.Context, s Stray) error
-	// ByKey has a window for each partition key instead of one for the shard.
+	// ByKey makes a window for each partition key instead of one for the shard.
 	ByKey bool
-	// New makes the state of a window. By default it is S's zero value.
+	// New returns the initial state of a window. Defaults to S's zero value.
 	New func() S
-	// Add returns the state with a record. It must not keep the record's Data, and depend on
-	// nothing but its arguments, or results are not the same when they are made again.
+	// Add returns the state with a record added. It must not keep the record's Data, and must
+	// depend only on its arguments. Otherwise repeated results differ.
 	Add func(state S, r weir.Record) (S, error)
-	// Emit takes results. After an error or a panic of Add or Emit all is read and made again from
-	// the start of what is open, after a pause; [weir.Stop] ends Run.
+	// Emit receives results. After an error or a panic of Add or Emit, the records of all open
+	// windows are read again after a backoff; [weir.Stop] ends Run.
 	Emit func(ctx context.Context, r Results[S]) error
-	// MaxRecords and MaxBytes bound what is read for the open windows of a shard, in records and
-	// bytes of data. What is open then ends as [Full], after the aggregate at hand if there is one.
-	// They default to 1,000,000 records and 256 MiB. It is also what an owner reads again at most.
-	// Changing them or MaxAge while windows are open may give these other parts.
+	// MaxRecords and MaxBytes limit the records of the open windows of a shard, in number and in
+	// bytes of data. At the limit the open windows end as [Full], after the current aggregate. The
+	// defaults are 1,000,000 records and 256 MiB. They also limit how much a new owner reads again.
+	// If you change them or MaxAge while windows are open, these may be split differently.
 	MaxRecords, MaxBytes int
-	// MaxAge is how long after the arrival of the first record that is open what is open ends, as
-	// [Aged]: when a record comes that arrived so much later, or when the shard is seen to have
-	// nothing more for so long and Allowance. With Time it is how windows of a shard end to which
-	// nothing comes. It then defaults to twice Size and Lateness together, 1 min at least; else to
-	// 0, which is none, because windows end by the clock anyway. 1 s to 8760h.
+	// MaxAge ends the open windows as [Aged] this long after the arrival of their first record:
+	// when a record arrives that much later, or when the shard was seen to be empty for MaxAge plus
+	// Allowance. With Time, it ends the windows of a quiet shard. It then defaults to twice Size
+	// plus Lateness, at least 1 min. Otherwise it defaults to 0, which disables it, because windows
+	// end by the clock anyway. From 1 s to 8760 h.
 	MaxAge time.Duration
-	// Allowance is how long after a window's end, by this machine's clock, the shard must have been
-	// seen to have nothing more for the window to end although no later record has come. It has to
-	// be more than this clock is ahead of the service's: a record that comes after its window was
-	// ended is counted in a result of its own, with the same Start and another ID. Defaults to
-	// 5 s, 1 ms to 1 h.
+	// Allowance is how long after a window's end, by the clock of this machine, the shard must have
+	// been seen to be empty for the window to end without a later record. It must exceed how far
+	// this clock is ahead of the service's. A record that arrives after its window has ended is
+	// counted in a separate result, with the same Start and another ID. From 1 ms to 1 h. Defaults
+	// to 5 s.
 	Allowance time.Duration
-	// Position is that of [weir.ShardHandlers], for sinks that keep positions.
+	// Position is passed to [weir.ShardHandlers], for sinks that keep positions.
 	Position func(ctx context.Context, stream, shard string) (weir.Position, error)
 }
 
-// Handlers is for [weir.Consumer.RunShards]. It fails on a configuration that makes no sense.
+// Handlers returns handlers for [weir.Consumer.RunShards]. It returns an error for an invalid
+// configuration.
 func Handlers[S any](c Config[S]) (weir.ShardHandlers, error) {
 	c.setDefaults()
 	if err := c.check(); err != nil {
@@ -207,5 +209,5 @@ func (c *Config[S]) check() error {
 	return errors.Join(problems...)
 }
 
-// Drop is a [Config].Stray that does nothing with them.
+// Drop is a [Config].Stray that ignores the records.
 func Drop(context.Context, Stray) error { return nil }

@@ -20,12 +20,12 @@ import (
 	"github.com/weir-go/weir/window"
 )
 
-// results are those of all workers by their IDs, as a sink keeps them.
+// results stores the results of all workers by ID, like a sink.
 type results struct {
 	t  *testing.T
 	mu sync.Mutex
 	of map[string]window.Result[[]string]
-	n  int // times that one was handed over
+	n  int // deliveries of a result
 }
 
 func (s *results) emit(_ context.Context, r window.Results[[]string]) error {
@@ -45,8 +45,8 @@ func (s *results) emit(_ context.Context, r window.Results[[]string]) error {
 	return nil
 }
 
-// judge looks whether each record is in one result, of the time when it arrived. It returns how
-// many results ended early.
+// judge checks that each record is in one result, for the time of its arrival. It returns the
+// number of results that ended early.
 func (s *results) judge(arrived map[string]time.Time) (early int) {
 	for id, w := range s.of {
 		if w.Records != len(w.State) {
@@ -95,7 +95,7 @@ func worker(t *testing.T, srv *kinesistest.Server, store lease.Store, c window.C
 	go func() { done <- w.RunShards(ctx, h) }()
 	return func() {
 		cancel()
-		// A worker whose session was ended meanwhile cannot save its progress.
+		// A worker whose session was ended cannot save its progress.
 		if err := <-done; err != nil && !errors.Is(err, weir.ErrNotSaved) {
 			t.Error(err)
 		}
@@ -114,8 +114,8 @@ func bubble(t *testing.T, f func(t *testing.T, srv *kinesistest.Server)) {
 	})
 }
 
-// Workers come and go in the middle of windows, calls fail and the shard is split: each record is
-// in one result, which is the same each time it is made, and holds what arrived in its time.
+// Workers start and stop in the middle of windows, calls fail and the shard is split: each record
+// is in one result, which is the same each time and contains the records of its time.
 func TestAResultIsAFunctionOfItsRecords(t *testing.T) {
 	for _, keyed := range []bool{false, true} {
 		t.Run(fmt.Sprint(keyed), func(t *testing.T) {
@@ -128,7 +128,7 @@ func TestAResultIsAFunctionOfItsRecords(t *testing.T) {
 						return errors.New("oh")
 					}
 					err := got.emit(ctx, r)
-					if calls%7 == 0 { // it took effect all the same
+					if calls%7 == 0 { // it still took effect
 						return errors.Join(err, errors.New("oh"))
 					}
 					return err
@@ -159,8 +159,8 @@ func TestAResultIsAFunctionOfItsRecords(t *testing.T) {
 	}
 }
 
-// What is open holds the checkpoint, ends early at its bound, and what follows is a result of its
-// own.
+// Open windows hold the checkpoint and end early at their limit. Later records make a separate
+// result.
 func TestWhatIsOpenIsBounded(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *kinesistest.Server) {
 		got, store := &results{t: t, of: map[string]window.Result[[]string]{}}, memstore.New()
@@ -187,7 +187,7 @@ func TestWhatIsOpenIsBounded(t *testing.T) {
 	})
 }
 
-// A worker says that an open window holds a checkpoint, until the window has ended.
+// A worker reports that an open window holds a checkpoint, until the window has ended.
 func TestAHeldCheckpointIsTold(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *kinesistest.Server) {
 		got, store := &results{t: t, of: map[string]window.Result[[]string]{}}, memstore.New()

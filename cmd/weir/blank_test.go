@@ -7,13 +7,16 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/cmd/weir/internal/clitest"
 )
 
 // Every flag of every command refuses to be given and blank, also among values that are not.
 func TestNoFlagTakesABlankValue(t *testing.T) {
 	t.Parallel()
 	seen := 0
-	everyCommand(newRoot(terminal{}), func(cmd *cobra.Command) {
+	everyCommand(newRoot(cli.Terminal{}), func(cmd *cobra.Command) {
 		cmd.Flags().VisitAll(func(f *pflag.Flag) {
 			name := strings.Join(append(strings.Fields(cmd.CommandPath())[1:], "--"+f.Name), " ")
 			for _, value := range []string{"", "  ", "\t\n"} {
@@ -35,7 +38,7 @@ func TestNoFlagTakesABlankValue(t *testing.T) {
 // An argument is a file or a name, as a flag's value is.
 func TestNoCommandTakesABlankArgument(t *testing.T) {
 	t.Parallel()
-	everyCommand(newRoot(terminal{}), func(cmd *cobra.Command) {
+	everyCommand(newRoot(cli.Terminal{}), func(cmd *cobra.Command) {
 		if cmd.Args == nil || cmd.Args(cmd, []string{"x"}) != nil {
 			return
 		}
@@ -46,18 +49,18 @@ func TestNoCommandTakesABlankArgument(t *testing.T) {
 // A command that is not there is not run, and that is not success.
 func TestABlankCommandAcknowledgesNothing(t *testing.T) {
 	t.Parallel()
-	server, endpoint := kinesisServer(t)
+	server, endpoint := clitest.Kinesis(t)
 	server.CreateStream("s", 1)
-	mustRun(t, "a\nb\n", "put", "--stream=s", endpoint, "-")
+	clitest.MustRun(t, "a\nb\n", "put", "--stream=s", endpoint, "-")
 	store := "--store=sqlite:" + t.TempDir() + "/leases.db"
-	mustRun(t, "", "store", "create", store)
+	clitest.MustRun(t, "", "store", "create", store)
 	for _, command := range []string{"", "  "} {
-		got := start(t, "", "consume", "--stream=s", "--app=a", store, endpoint, "--exec", command)
-		if code := got.wait(t); code != exitUsage || !strings.Contains(got.err.String(), "--exec is blank: give a value, or leave the flag out") {
-			t.Errorf("--exec %q: exit code %d and %q", command, code, got.err)
+		got := clitest.Start(t, "", "consume", "--stream=s", "--app=a", store, endpoint, "--exec", command)
+		if code := got.Wait(t); code != cli.ExitUsage || !strings.Contains(got.Err.String(), "--exec is blank: give a value, or leave the flag out") {
+			t.Errorf("--exec %q: exit code %d and %q", command, code, got.Err)
 		}
 	}
-	if apps := mustRun(t, "", "group", "list", store); strings.Contains(apps, "a ") {
+	if apps := clitest.MustRun(t, "", "group", "list", store); strings.Contains(apps, "a ") {
 		t.Errorf("there is progress: %s", apps)
 	}
 }
@@ -69,9 +72,9 @@ func refusesBlank(t *testing.T, cmd *cobra.Command, args []string, names string)
 	if isFlag := strings.HasPrefix(args[0], "--"); isFlag && cmd.Args != nil && cmd.Args(cmd, nil) != nil {
 		args = append(args, "x") // else what is said is that an argument lacks
 	}
-	got := start(t, "", slices.Concat(strings.Fields(cmd.CommandPath())[1:], args)...)
-	if code := got.wait(t); code != exitUsage || !strings.Contains(got.err.String(), names) {
-		t.Errorf("%q: exit code %d and %q", args, code, got.err)
+	got := clitest.Start(t, "", slices.Concat(strings.Fields(cmd.CommandPath())[1:], args)...)
+	if code := got.Wait(t); code != cli.ExitUsage || !strings.Contains(got.Err.String(), names) {
+		t.Errorf("%q: exit code %d and %q", args, code, got.Err)
 	}
 }
 

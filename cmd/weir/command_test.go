@@ -7,6 +7,9 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/cmd/weir/internal/clitest"
 )
 
 // Every command that a person can find teaches: a sentence of what and why, an example to paste,
@@ -30,7 +33,7 @@ func TestEveryCommandTeaches(t *testing.T) {
 				continue
 			}
 			args := strings.Fields(strings.Split(strings.Split(ours, "    ")[0], " | ")[0])
-			shown, rest, err := newRoot(terminal{}).Find(args)
+			shown, rest, err := newRoot(cli.Terminal{}).Find(args)
 			if err != nil {
 				t.Errorf("%s shows %q: %v", cmd.CommandPath(), line, err)
 				continue
@@ -46,26 +49,26 @@ func TestEveryCommandTeaches(t *testing.T) {
 			visit(sub)
 		}
 	}
-	visit(newRoot(terminal{}))
+	visit(newRoot(cli.Terminal{}))
 }
 
 func TestHelpAndCompletion(t *testing.T) {
-	help := mustRun(t, "", "consume", "--help")
+	help := clitest.MustRun(t, "", "consume", "--help")
 	for _, want := range []string{"Exit codes:", "WEIR_EPOCH", "--store", "sqlite:billing.db"} {
 		if !strings.Contains(help, want) {
 			t.Errorf("the help lacks %q", want)
 		}
 	}
-	if out := mustRun(t, ""); !strings.Contains(out, "weir demo") {
+	if out := clitest.MustRun(t, ""); !strings.Contains(out, "weir demo") {
 		t.Errorf("weir alone says %s", out)
 	}
 	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
-		if out := mustRun(t, "", "completion", shell); !strings.Contains(out, "weir") {
+		if out := clitest.MustRun(t, "", "completion", shell); !strings.Contains(out, "weir") {
 			t.Errorf("%s: %.200s", shell, out)
 		}
 	}
 	store := "sqlite:" + filepath.Join(t.TempDir(), "leases.db")
-	mustRun(t, `{"weir":"progress","version":1,"app":"billing","leases":0,"paused":["s"]}`, "group", "import", "--app=billing", "--store="+store, "--yes", "-")
+	clitest.MustRun(t, `{"weir":"progress","version":1,"app":"billing","leases":0,"paused":["s"]}`, "group", "import", "--app=billing", "--store="+store, "--yes", "-")
 	for line, want := range map[string]string{
 		"put -o ":           "json",
 		"tail --from ":      "oldest",
@@ -78,21 +81,21 @@ func TestHelpAndCompletion(t *testing.T) {
 		"group describe --store " + store + " --app ": "billing",
 	} {
 		words := strings.Split(line, " ")
-		if out := mustRun(t, "", append([]string{"__complete"}, words...)...); !strings.Contains(out, want) {
+		if out := clitest.MustRun(t, "", append([]string{"__complete"}, words...)...); !strings.Contains(out, want) {
 			t.Errorf("%q completes to %q, want %q among it", line, out, want)
 		}
 	}
 }
 
 func TestVersion(t *testing.T) {
-	if out := mustRun(t, "", "version"); !strings.HasPrefix(out, "weir ") || !strings.Contains(out, "go1.") {
+	if out := clitest.MustRun(t, "", "version"); !strings.HasPrefix(out, "weir ") || !strings.Contains(out, "go1.") {
 		t.Errorf("version says %q", out)
 	}
-	if short, long := mustRun(t, "", "--version"), mustRun(t, "", "version"); short != long {
+	if short, long := clitest.MustRun(t, "", "--version"), clitest.MustRun(t, "", "version"); short != long {
 		t.Errorf("--version says %q, version %q", short, long)
 	}
-	var b build
-	if err := json.Unmarshal([]byte(mustRun(t, "", "version", "-o=json")), &b); err != nil || b.Version == "" || b.Platform == "" {
+	var b cli.Build
+	if err := json.Unmarshal([]byte(clitest.MustRun(t, "", "version", "-o=json")), &b); err != nil || b.Version == "" || b.Platform == "" {
 		t.Errorf("%+v, %v", b, err)
 	}
 }

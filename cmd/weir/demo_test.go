@@ -11,19 +11,21 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weir-go/weir/cmd/weir/internal/clitest"
 	"github.com/weir-go/weir/cmd/weir/internal/demo"
+	"github.com/weir-go/weir/cmd/weir/internal/explain"
 )
 
-func smallDemo(t *testing.T) (demo.Options, *output) {
+func smallDemo(t *testing.T) (demo.Options, *clitest.Output) {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	out := newOutput()
+	out := clitest.NewOutput()
 	return demo.Options{
 		Flights: 2000, Shards: 4, Workers: 3, Duration: 5 * time.Second, Leader: true,
-		Command: []string{self, workerCommand}, Beat: 200 * time.Millisecond, Failover: 1500 * time.Millisecond,
+		Command: []string{self, demo.WorkerName}, Beat: 200 * time.Millisecond, Failover: 1500 * time.Millisecond,
 		Show: &demo.Plain{Out: out},
 	}, out
 }
@@ -60,7 +62,7 @@ func TestDemo(t *testing.T) {
 	if left := leftovers(t); len(left) > 0 {
 		t.Errorf("it left %v behind", left)
 	}
-	out := newOutput()
+	out := clitest.NewOutput()
 	if err := r.WriteJSON(out); err != nil {
 		t.Fatal(err)
 	}
@@ -89,9 +91,9 @@ func TestDemoThatIsInterruptedLeavesNothing(t *testing.T) {
 		_, err := demo.Run(ctx, o)
 		ended <- err
 	}()
-	said.await(t, "the split", func(s string) bool { return strings.Contains(s, "is split") })
-	cancel(errInterrupted)
-	if err := <-ended; !errors.Is(err, errInterrupted) {
+	said.Await(t, "the split", func(s string) bool { return strings.Contains(s, "is split") })
+	cancel(explain.ErrInterrupted)
+	if err := <-ended; !errors.Is(err, explain.ErrInterrupted) {
 		t.Errorf("the demo ended with %v", err)
 	}
 	if left := leftovers(t); len(left) > 0 {
@@ -120,12 +122,12 @@ func TestDemoWorkerDiesWithItsParent(t *testing.T) {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	mustRun(t, "", "store", "create", "--store=sqlite:"+filepath.Join(dir, "leases.db"))
-	told, err := json.Marshal(demo.Worker{Name: "orphan", Endpoint: nobody(t), Dir: dir})
+	clitest.MustRun(t, "", "store", "create", "--store=sqlite:"+filepath.Join(dir, "leases.db"))
+	told, err := json.Marshal(demo.Worker{Name: "orphan", Endpoint: clitest.UnusedAddr(t), Dir: dir})
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), o.Command[0], workerCommand, string(told))
+	cmd := exec.CommandContext(t.Context(), o.Command[0], demo.WorkerName, string(told))
 	lifeline, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -142,5 +144,19 @@ func TestDemoWorkerDiesWithItsParent(t *testing.T) {
 	}
 	if left := leftovers(t); len(left) > 0 {
 		t.Errorf("it left %v behind", left)
+	}
+}
+
+// The demo by fan-out comes to the same verdict.
+func TestDemoByFanOut(t *testing.T) {
+	t.Parallel()
+	o, said := smallDemo(t)
+	o.FanOut = true
+	r, err := demo.Run(t.Context(), o)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, said)
+	}
+	if !r.Clean() || r.Put != 2000 || r.Distinct != 2000 {
+		t.Errorf("verdict %+v\n%s", r.Verdict, said)
 	}
 }

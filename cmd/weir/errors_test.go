@@ -2,48 +2,20 @@ package main
 
 import (
 	"fmt"
-	"net"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/cmd/weir/internal/clitest"
+	"github.com/weir-go/weir/cmd/weir/internal/demo"
 )
-
-// answering is a service that answers everything in one way.
-func answering(t *testing.T, status int, code, message string) string {
-	t.Helper()
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "application/x-amz-json-1.0")
-		w.WriteHeader(status)
-		fmt.Fprintf(w, `{"__type":%q,"message":%q}`, code, message)
-	}))
-	t.Cleanup(s.Close)
-	return s.URL
-}
-
-// nobody is the address of a port on which nobody listens, nor will before the test ends: a
-// connection goes out from it.
-func nobody(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = l.Close() })
-	c, err := net.Dial("tcp", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = c.Close() })
-	return "http://" + c.LocalAddr().String()
-}
 
 // Every mistake gets one sentence that names the thing and says what to do, and the right exit
 // code.
 func TestErrors(t *testing.T) {
-	server, endpoint := kinesisServer(t)
+	server, endpoint := clitest.Kinesis(t)
 	server.CreateStream("s", 1)
 	dir := t.TempDir()
 	path := func(name, text string) string {
@@ -53,18 +25,18 @@ func TestErrors(t *testing.T) {
 		}
 		return p
 	}
-	gone := nobody(t)
+	gone := clitest.UnusedAddr(t)
 	port := strings.TrimPrefix(gone, "http://")
-	denied := answering(t, 400, "AccessDeniedException", "User: arn:aws:iam::1:user/x is not authorized")
-	missing := answering(t, 400, "ResourceNotFoundException", "Requested resource not found")
-	unsigned := answering(t, 403, "UnrecognizedClientException", "The security token included in the request is invalid.")
-	expired := answering(t, 400, "ExpiredTokenException", "The security token included in the request is expired")
+	denied := clitest.Answering(t, 400, "AccessDeniedException", "User: arn:aws:iam::1:user/x is not authorized")
+	missing := clitest.Answering(t, 400, "ResourceNotFoundException", "Requested resource not found")
+	unsigned := clitest.Answering(t, 403, "UnrecognizedClientException", "The security token included in the request is invalid.")
+	expired := clitest.Answering(t, 400, "ExpiredTokenException", "The security token included in the request is expired")
 	records := path("records", "{\"k\":\"a\"}\n\n{\"k\":\"b\"}\nplain\n{\"k\":\"c\"}\n")
 	nokey := path("nokey", "{\"k\":\"a\"}\n{\"x\":1}\n")
 	oddkey := path("oddkey", "{\"k\":{}}\n")
 	longkey := path("longkey", fmt.Sprintf("{\"k\":%q}\n", strings.Repeat("x", 257)))
 	leases := path("leases.db", "")
-	if code := start(t, "", "store", "create", "--store=sqlite:"+leases).wait(t); code != exitDone {
+	if code := clitest.Start(t, "", "store", "create", "--store=sqlite:"+leases).Wait(t); code != cli.ExitDone {
 		t.Fatal("no store")
 	}
 	notables := path("notables.db", "")
@@ -135,7 +107,7 @@ func TestErrors(t *testing.T) {
 		"a certificate for none":         {"local --ca-file x", 2, "--ca-file is for --tls"},
 		"a victim of no sense":           {"demo --kill all", 2, "say leader or other"},
 		"too many flights":               {"demo --flights 20001", 2, "--flights 20001"},
-		"a worker by hand":               {workerCommand + " x", 2, "started by the demo only"},
+		"a worker by hand":               {demo.WorkerName + " x", 2, "started by the demo only"},
 
 		"no such app":               {"group describe --app none --store sqlite:" + leases, 1, "there is no application none in that store"},
 		"no such app to diagnose":   {"doctor --app none --store sqlite:" + leases + " " + endpoint, 1, "there is no application none"},
@@ -182,9 +154,9 @@ func TestErrors(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := start(t, "", strings.Fields(c.args)...)
-			code := got.wait(t)
-			said := got.err.String()
+			got := clitest.Start(t, "", strings.Fields(c.args)...)
+			code := got.Wait(t)
+			said := got.Err.String()
 			if code != c.code || !strings.Contains(said, c.want) {
 				t.Errorf("exit code %d and %q, want %d and something with %q", code, said, c.code, c.want)
 			}
@@ -197,8 +169,8 @@ func TestErrors(t *testing.T) {
 					t.Errorf("the error is not made for people: %q", last)
 				}
 			}
-			if got.out.String() != "" {
-				t.Errorf("standard output got %q", got.out)
+			if got.Out.String() != "" {
+				t.Errorf("standard output got %q", got.Out)
 			}
 		})
 	}
@@ -211,29 +183,29 @@ func TestNoRegionAndNoCredentials(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("AWS_REGION", c.region)
-			got := start(t, "", "tail", "--stream=s")
-			if code := got.wait(t); code != exitFailed || !strings.Contains(got.err.String(), c.want) {
-				t.Errorf("exit code %d and %q, want something with %q", code, got.err, c.want)
+			got := clitest.Start(t, "", "tail", "--stream=s")
+			if code := got.Wait(t); code != cli.ExitFailed || !strings.Contains(got.Err.String(), c.want) {
+				t.Errorf("exit code %d and %q, want something with %q", code, got.Err, c.want)
 			}
 		})
 	}
 }
 
 func TestDummyCredentialsAreSaidOnce(t *testing.T) {
-	server, endpoint := kinesisServer(t)
+	server, endpoint := clitest.Kinesis(t)
 	server.CreateStream("s", 1)
-	missing := answering(t, 400, "ResourceNotFoundException", "Requested resource not found")
-	got := start(t, "", "consume", endpoint, "--stream=s", "--app=a", "--store=dynamodb:weir", "--dynamodb-endpoint="+missing)
-	got.wait(t)
-	if n := strings.Count(got.err.String(), "dummy credentials"); n != 1 {
-		t.Errorf("dummy credentials are mentioned %d times: %s", n, got.err)
+	missing := clitest.Answering(t, 400, "ResourceNotFoundException", "Requested resource not found")
+	got := clitest.Start(t, "", "consume", endpoint, "--stream=s", "--app=a", "--store=dynamodb:weir", "--dynamodb-endpoint="+missing)
+	got.Wait(t)
+	if n := strings.Count(got.Err.String(), "dummy credentials"); n != 1 {
+		t.Errorf("dummy credentials are mentioned %d times: %s", n, got.Err)
 	}
 	t.Setenv("AWS_ACCESS_KEY_ID", "a")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "b")
 	t.Setenv("AWS_REGION", "us-east-1")
 	t.Setenv("AWS_ENDPOINT_URL_KINESIS", server.URL())
-	got = start(t, "", "tail", "--stream=s", "--until-tip")
-	if code := got.wait(t); code != exitDone || got.err.String() != "" {
-		t.Errorf("with settings of one's own: exit code %d, %q", code, got.err)
+	got = clitest.Start(t, "", "tail", "--stream=s", "--until-tip")
+	if code := got.Wait(t); code != cli.ExitDone || got.Err.String() != "" {
+		t.Errorf("with settings of one's own: exit code %d, %q", code, got.Err)
 	}
 }

@@ -3,6 +3,9 @@ package main
 import (
 	"strings"
 	"testing"
+
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/cmd/weir/internal/clitest"
 )
 
 func TestAMisspeltFlagIsRecognised(t *testing.T) {
@@ -19,23 +22,9 @@ func TestAMisspeltFlagIsRecognised(t *testing.T) {
 		"consume --retry-mix=5s":    "weir: unknown flag: --retry-mix: is it --retry-max or --retry-min?\n",
 		"consume --attempts-x-5 -v": "weir: unknown flag: --attempts-x-5\n",
 	} {
-		_, said := refused(t, exitUsage, strings.Fields(args)...)
+		_, said := clitest.MustExit(t, cli.ExitUsage, strings.Fields(args)...)
 		if !strings.Contains(said, want) {
 			t.Errorf("%s: %q, want %q", args, said, want)
-		}
-	}
-}
-
-func TestEdits(t *testing.T) {
-	for _, c := range []struct {
-		a, b string
-		want int
-	}{
-		{"", "", 0}, {"", "ab", 2}, {"ab", "", 2}, {"stream", "stream", 0}, {"steam", "stream", 1}, {"straem", "stream", 1},
-		{"strem", "store", 2}, {"abc", "cab", 2}, {"ab", "ba", 1}, {"kitten", "sitting", 3},
-	} {
-		if got := edits(c.a, c.b); got != c.want || edits(c.b, c.a) != c.want {
-			t.Errorf("%q to %q: %d, want %d", c.a, c.b, got, c.want)
 		}
 	}
 }

@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -14,10 +13,12 @@ import (
 	"syscall"
 
 	"golang.org/x/term"
-)
 
-// errInterrupted is the cause of a command's context after the first Ctrl-C.
-var errInterrupted = errors.New("interrupted")
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/cmd/weir/internal/demo"
+	"github.com/weir-go/weir/cmd/weir/internal/explain"
+	"github.com/weir-go/weir/cmd/weir/internal/shellexec"
+)
 
 func main() {
 	// Caught rather than ignored: a write to a closed standard output then fails with EPIPE, which
@@ -32,36 +33,36 @@ func main() {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	requests := make(chan os.Signal, 4)
 	signal.Notify(requests, os.Interrupt, syscall.SIGTERM)
-	t := terminal{in: os.Stdin, out: os.Stdout, err: os.Stderr, speech: &speech{}}
-	t.interrupt = func() {
+	t := cli.NewTerminal(os.Stdin, os.Stdout, os.Stderr)
+	t.Interrupt = func() {
 		select {
 		case requests <- os.Interrupt:
 		default: // enough are waiting already
 		}
 	}
-	quiet := len(os.Args) > 1 && os.Args[1] == workerCommand // the demo speaks for its workers
+	quiet := len(os.Args) > 1 && os.Args[1] == demo.WorkerName // the demo speaks for its workers
 	restore := rememberTerminal()
 	go heedSignals(requests, func() {
 		if !quiet {
-			briefly(func() { t.note("stopping in order; a signal after one second stops at once") })
+			briefly(func() { t.Note("stopping in order; a signal after one second stops at once") })
 		}
-		cancel(errInterrupted)
+		cancel(explain.ErrInterrupted)
 	}, func(s os.Signal) {
-		killCommands()
+		shellexec.KillAll()
 		restore()
 		if !quiet {
-			briefly(func() { t.say(slog.LevelWarn, "stopped at once by a second signal; what was begun may be unfinished") })
+			briefly(func() { t.Say(slog.LevelWarn, "stopped at once by a second signal; what was begun may be unfinished") })
 		}
 		os.Exit(exitCode(s))
 	})
-	os.Exit(run(ctx, os.Args[1:], t))
+	os.Exit(cli.Run(ctx, os.Args[1:], t, newRoot))
 }
 
 // rememberTerminal returns a function that undoes what a full-screen picture did to the terminal,
 // for an end at which the picture cannot do that itself.
 func rememberTerminal() func() {
 	in := int(os.Stdin.Fd())
-	if !isTerminal(os.Stdin) || !isTerminal(os.Stdout) {
+	if !cli.IsTerminal(os.Stdin) || !cli.IsTerminal(os.Stdout) {
 		return func() {}
 	}
 	before, err := term.GetState(in)

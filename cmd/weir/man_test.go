@@ -10,6 +10,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
 	"github.com/spf13/pflag"
+
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
 )
 
 var manTo = flag.String("man", "", "a directory to leave the manual pages in")
@@ -21,7 +23,7 @@ func TestManualPages(t *testing.T) {
 	if dir == "" {
 		dir = t.TempDir()
 	}
-	root := newRoot(terminal{})
+	root := newRoot(cli.Terminal{})
 	root.DisableAutoGenTag = true
 	var plain func(cmd *cobra.Command) // no marks that only the help understands
 	plain = func(cmd *cobra.Command) {

@@ -11,6 +11,10 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/cmd/weir/internal/clitest"
+	"github.com/weir-go/weir/cmd/weir/internal/local"
 )
 
 // What README.md shows to be typed, in its order, by how each block begins: what runs it, or why
@@ -112,8 +116,8 @@ func (r *readme) shell(dir, script string) *exec.Cmd {
 
 // lasts begins what goes on until Ctrl-C. The shell becomes the command, which gets the signal
 // itself then.
-func (r *readme) lasts(script string) *output {
-	out := newOutput()
+func (r *readme) lasts(script string) *clitest.Output {
+	out := clitest.NewOutput()
 	cmd := r.shell(r.dir, "exec "+script)
 	cmd.Stdout, cmd.Stderr = out, out
 	if err := cmd.Start(); err != nil {
@@ -145,11 +149,11 @@ func (r *readme) install(script string) {
 
 // serve runs an embedded Kinesis, on a port that is free instead of the README's.
 func (r *readme) serve(script string) {
-	if addr := localCommand(terminal{}).Flags().Lookup("addr").DefValue; addr != "127.0.0.1:"+r.port {
+	if addr := local.Command(cli.Terminal{}).Flags().Lookup("addr").DefValue; addr != "127.0.0.1:"+r.port {
 		r.t.Errorf("the README calls port %s, and weir local listens on %s", r.port, addr)
 	}
 	out := r.lasts(strings.Replace(script, "weir local", "weir local --addr 127.0.0.1:0", 1))
-	out.await(r.t, "the welcome", func(s string) bool { return strings.Contains(s, "Stream flights has 4 shards") })
+	out.Await(r.t, "the welcome", func(s string) bool { return strings.Contains(s, "Stream flights has 4 shards") })
 	found := regexp.MustCompile(`http://127\.0\.0\.1:(\d+)`).FindStringSubmatch(out.String())
 	if found == nil {
 		r.t.Fatalf("no endpoint in %s", out)
@@ -164,7 +168,7 @@ func (r *readme) put(script string) {
 }
 
 func (r *readme) work(script string) {
-	r.lasts(script).await(r.t, "the flights", func(s string) bool { return strings.Count(s, `"origin"`) == 3 })
+	r.lasts(script).Await(r.t, "the flights", func(s string) bool { return strings.Count(s, `"origin"`) == 3 })
 }
 
 func (r *readme) look(script string) {

@@ -12,6 +12,9 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/cmd/weir/internal/clitest"
 )
 
 const someRole = "arn:aws:iam::123456789012:role/reads-orders"
@@ -71,7 +74,7 @@ func keysOf(t *testing.T, server string) (proxy string, keys func() map[string]b
 
 // Kinesis is called as the role, by every call, and what the trust policy looks at is sent.
 func TestKinesisIsCalledAsTheRole(t *testing.T) {
-	server, _ := kinesisServer(t)
+	server, _ := clitest.Kinesis(t)
 	server.CreateStream("s", 1)
 	server.Put("s", "k", []byte("hello"))
 	asked := assuming(t, http.StatusOK)
@@ -83,12 +86,12 @@ func TestKinesisIsCalledAsTheRole(t *testing.T) {
 		{"consume", "--stream=s", "--app=a", "--store=sqlite:" + filepath.Join(t.TempDir(), "leases.db")},
 	} {
 		proxy, keys := keysOf(t, server.URL())
-		c := start(t, "", append(args, "--endpoint="+proxy, "--role="+someRole, "--role-external-id=weir-42", "--role-session=worker-1")...)
+		c := clitest.Start(t, "", append(args, "--endpoint="+proxy, "--role="+someRole, "--role-external-id=weir-42", "--role-session=worker-1")...)
 		if args[0] == "consume" {
-			c.out.await(t, "the record", func(s string) bool { return s == "hello\n" })
-			c.interrupt(t)
-		} else if code := c.wait(t); code != exitDone {
-			t.Errorf("%s: exit code %d, %s", args[0], code, c.err)
+			c.Out.Await(t, "the record", func(s string) bool { return s == "hello\n" })
+			c.Interrupt(t)
+		} else if code := c.Wait(t); code != cli.ExitDone {
+			t.Errorf("%s: exit code %d, %s", args[0], code, c.Err)
 		}
 		if got := fmt.Sprint(keys()); got != "map[ROLEKEY:true]" {
 			t.Errorf("%s: Kinesis was called with %s", args[0], got)
@@ -101,13 +104,13 @@ func TestKinesisIsCalledAsTheRole(t *testing.T) {
 }
 
 func TestARoleThatMayNotBeAssumedIsToldAtOnce(t *testing.T) {
-	server, endpoint := kinesisServer(t)
+	server, endpoint := clitest.Kinesis(t)
 	server.CreateStream("s", 1)
 	assuming(t, http.StatusForbidden)
-	c := start(t, "", "tail", endpoint, "--stream=s", "--role="+someRole)
-	if code := c.wait(t); code != exitFailed || !strings.Contains(c.err.String(), "the role "+someRole+" cannot be assumed: no permission for STS AssumeRole") ||
-		strings.Contains(c.err.String(), "cached") {
-		t.Errorf("exit code %d, %s", code, c.err)
+	c := clitest.Start(t, "", "tail", endpoint, "--stream=s", "--role="+someRole)
+	if code := c.Wait(t); code != cli.ExitFailed || !strings.Contains(c.Err.String(), "the role "+someRole+" cannot be assumed: no permission for STS AssumeRole") ||
+		strings.Contains(c.Err.String(), "cached") {
+		t.Errorf("exit code %d, %s", code, c.Err)
 	}
 	if n := server.Requests("ListShards"); n > 0 {
 		t.Errorf("Kinesis was asked %d times", n)

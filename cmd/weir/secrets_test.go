@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/cmd/weir/internal/clitest"
 	"github.com/weir-go/weir/kinesistest"
 )
 
@@ -83,7 +85,7 @@ func answeringBytes(t *testing.T, first bool, said string) string {
 
 func TestNoFailureOfAStoreShowsAPassword(t *testing.T) {
 	t.Parallel()
-	gone := strings.TrimPrefix(nobody(t), "http://")
+	gone := strings.TrimPrefix(clitest.UnusedAddr(t), "http://")
 	nonsense := answeringBytes(t, true, "HTTP/1.1 400 Bad Request\r\n\r\n")
 	// What servers say that do not know the command which brings the password.
 	echo := answeringBytes(t, false, "-ERR unknown command 'HELLO', with args beginning with: '3' 'auth' 'weir' '"+planted+"' \r\n"+
@@ -117,7 +119,7 @@ func TestNoFailureOfAStoreShowsAPassword(t *testing.T) {
 				{"consume", "--app=a", "--stream=s", "-v", endpoint, "--store", store},
 			} {
 				said, code := process(t, nil, "", append(args, "--connect-timeout=3s")...)
-				if code == exitDone || said == "" {
+				if code == cli.ExitDone || said == "" {
 					t.Errorf("%s: exit code %d, %q", args[:2], code, said)
 				}
 				noSecret(t, strings.Join(args[:2], " "), said)
@@ -151,10 +153,10 @@ func TestNoFailureOfAWSShowsASecret(t *testing.T) {
 	noisy := write("noisy.sh", "#!/bin/sh\necho '"+flat+"'; exit 3\n")
 	keys := []string{"AWS_REGION=eu-west-1", "AWS_ACCESS_KEY_ID=AKIA", "AWS_SECRET_ACCESS_KEY=" + flat, "AWS_SESSION_TOKEN=" + flat}
 	proxied := func(proxy string) []string { return append([]string{"HTTP_PROXY=" + proxy, "NO_PROXY="}, keys...) }
-	gone := strings.TrimPrefix(nobody(t), "http://")
+	gone := strings.TrimPrefix(clitest.UnusedAddr(t), "http://")
 	for name, c := range map[string]struct{ env, args []string }{
 		"no answer":             {keys, []string{"--endpoint=http://" + gone}},
-		"refused":               {keys, []string{"--endpoint=" + answering(t, 403, "InvalidSignatureException", "The request signature we calculated does not match")}},
+		"refused":               {keys, []string{"--endpoint=" + clitest.Answering(t, 403, "InvalidSignatureException", "The request signature we calculated does not match")}},
 		"nonsense":              {keys, []string{"--endpoint=http://" + answeringBytes(t, true, "nonsense\r\n\r\n")}},
 		"an endpoint's user":    {keys, []string{"--endpoint=http://u:" + flat + "@" + gone}},
 		"an endpoint of no URL": {keys, []string{"--endpoint=u:" + flat + "@" + gone}},
@@ -181,7 +183,7 @@ func TestNoFailureOfAWSShowsASecret(t *testing.T) {
 				append([]string{"group", "describe", "-o=json", "--app=a", "--store=dynamodb:weir"}, table...),
 			} {
 				said, code := process(t, c.env, "", args...)
-				if code == exitDone || said == "" {
+				if code == cli.ExitDone || said == "" {
 					t.Errorf("%s: exit code %d, %q", args[0], code, said)
 				}
 				noSecret(t, args[0], said)
@@ -205,7 +207,7 @@ func TestNothingThatIsKeptHasASecret(t *testing.T) {
 	// it stop in order.
 	once := "mkdir '" + filepath.Join(t.TempDir(), "once") + "' 2>/dev/null && kill -INT $PPID; exit 1"
 	said, code := process(t, env, "", "consume", "-v", "--stream=s", "--app=a", store, "--exec", once)
-	if code != exitDone {
+	if code != cli.ExitDone {
 		t.Fatalf("exit code %d, %s", code, said)
 	}
 	noSecret(t, "consume", said)
@@ -214,7 +216,7 @@ func TestNothingThatIsKeptHasASecret(t *testing.T) {
 		{"doctor", "--app=a", store, "-o=json", "--watch=1s"}, {"group", "lag", "--app=a", store, "-o=json"}, {"group", "plan", "--app=a", store, "-o=json"},
 	} {
 		said, code := process(t, env, "", args...)
-		if code == exitFailed || code == exitUsage {
+		if code == cli.ExitFailed || code == cli.ExitUsage {
 			t.Errorf("%v: exit code %d, %s", args, code, said)
 		}
 		noSecret(t, args[1], said)
@@ -232,5 +234,28 @@ func TestNothingThatIsKeptHasASecret(t *testing.T) {
 			t.Fatal(err)
 		}
 		noSecret(t, f.Name(), string(text))
+	}
+}
+
+func TestNoFailureOfAPlaceOfLettersShowsAPassword(t *testing.T) {
+	t.Parallel()
+	gone := strings.TrimPrefix(clitest.UnusedAddr(t), "http://")
+	user, query := url.UserPassword("weir", planted).String(), url.QueryEscape(planted)
+	for _, place := range []string{
+		"postgres://" + user + "@" + gone + "/shop", "postgres://weir:" + planted + "@[::1/shop", "postgres://" + user + "@" + gone + "/shop?weir_prefix=a-b",
+		"postgres://" + gone + "/shop?user=weir&password=" + query, "postgres://" + user + "@" + gone, "mysql://" + user + "@" + gone + "/shop",
+		"mysql://" + user + "@" + gone + "/shop?tls=" + query, "mysql:weir:" + planted + "@tcp(" + gone + ")/shop", "weir:" + planted + "@tcp(" + gone + ")/shop",
+		"redis://" + user + "@" + gone, "oracle://" + user + "@" + gone + "/shop", "s3://" + user + "@bucket",
+	} {
+		for _, args := range [][]string{
+			{"dead", "list", "--dead", place}, {"dead", "retry", "--all", "--exec=cat", "--yes", "--dead", place}, {"dead", "create", "--dead", place},
+			{"consume", "--app=a", "--stream=s", "--store=memory:", "--endpoint=http://" + gone, "--exec=cat", "--attempts=3", "--dead", place},
+		} {
+			said, code := process(t, nil, "", append(args, "--connect-timeout=3s")...)
+			if code == cli.ExitDone || said == "" {
+				t.Errorf("%v: exit code %d", args, code)
+			}
+			noSecret(t, strings.Join(args[:2], " "), said)
+		}
 	}
 }

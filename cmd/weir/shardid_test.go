@@ -1,62 +1,40 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 	"testing"
-)
 
-func TestParseShard(t *testing.T) {
-	const three = "shardId-000000000003"
-	for named, want := range map[string]struct{ id, stream string }{
-		three: {three, ""}, "000000000003": {three, ""}, "3": {three, ""}, "shardId-3": {three, ""}, "0": {"shardId-000000000000", ""},
-		"00000000000000003": {three, ""}, "1234567890123": {"shardId-1234567890123", ""},
-		"flights/" + three: {three, "flights"}, "flights/3": {three, "flights"},
-		"odd-1": {"odd-1", ""}, "shardId-x": {"shardId-x", ""}, "shardid-3": {"shardid-3", ""},
-		"arn:aws:kinesis:eu-west-1:000000000000:stream/flights/3": {three, "arn:aws:kinesis:eu-west-1:000000000000:stream/flights"},
-	} {
-		id, stream, err := parseShard(named)
-		if err != nil || id != want.id || stream != want.stream {
-			t.Errorf("%q is %q of %q, %v; want %+v", named, id, stream, err, want)
-		}
-		if again, _, err := parseShard(shortID(id)); err != nil || again != id {
-			t.Errorf("%q, as tables show it, is %q, %v; want %q", shortID(id), again, err, id)
-		}
-	}
-	for _, named := range []string{"", " ", "/3", "flights/", "3 4", "3,4", "-3 ", "shard\n", "ü", strings.Repeat("x", 129)} {
-		var usage usageError
-		if id, _, err := parseShard(named); !errors.As(err, &usage) {
-			t.Errorf("%q is %q, %v; want a wrong usage", named, id, err)
-		}
-	}
-}
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/cmd/weir/internal/clitest"
+	"github.com/weir-go/weir/cmd/weir/internal/records"
+)
 
 // The shard that one command prints, in whatever way, is one that the others take.
 func TestCommandsTakeTheShardsThatCommandsPrint(t *testing.T) {
 	t.Parallel()
-	server, endpoint := kinesisServer(t)
+	server, endpoint := clitest.Kinesis(t)
 	server.CreateStream("s", 2)
 	server.CreateStream("other", 1)
-	mustRun(t, `{"k":"a"}`, "put", endpoint, "--stream=s", "--key=k")
-	of, err := strconv.Atoi(shortID(server.Records("s")[0].Shard))
+	clitest.MustRun(t, `{"k":"a"}`, "put", endpoint, "--stream=s", "--key=k")
+	of, err := strconv.Atoi(records.ShortID(server.Records("s")[0].Shard))
 	if err != nil {
 		t.Fatal(err)
 	}
 	store := "--store=sqlite:" + t.TempDir() + "/leases.db"
-	mustRun(t, "", "store", "create", store)
+	clitest.MustRun(t, "", "store", "create", store)
 	for _, form := range []string{"%d", "%012d", "shardId-%012d", "shardId-%d", "s/%d", "s/shardId-%012d"} {
 		named := "--shard=" + fmt.Sprintf(form, of)
-		if out := mustRun(t, "", "tail", endpoint, "--stream=s", "--until-tip", named); out != "{\"k\":\"a\"}\n" {
+		if out := clitest.MustRun(t, "", "tail", endpoint, "--stream=s", "--until-tip", named); out != "{\"k\":\"a\"}\n" {
 			t.Errorf("tail %s printed %q", named, out)
 		}
-		out := mustRun(t, "", "group", "reset", endpoint, store, "--app=a", "--stream=s", "--to=oldest", "--dry-run", named)
+		out := clitest.MustRun(t, "", "group", "reset", endpoint, store, "--app=a", "--stream=s", "--to=oldest", "--dry-run", named)
 		if !strings.Contains(out, "1 checkpoint would move") {
 			t.Errorf("reset %s: %s", named, out)
 		}
 	}
-	if out := mustRun(t, "", "group", "reset", endpoint, store, "--app=a", "--to=oldest", "--dry-run", "--shard=s/0"); !strings.Contains(out, "1 checkpoint would move") {
+	if out := clitest.MustRun(t, "", "group", "reset", endpoint, store, "--app=a", "--to=oldest", "--dry-run", "--shard=s/0"); !strings.Contains(out, "1 checkpoint would move") {
 		t.Errorf("reset of a shard that names its stream: %s", out)
 	}
 	const has = "no shard shardId-000000000009: it has shardId-000000000000, shardId-000000000001"
@@ -65,16 +43,16 @@ func TestCommandsTakeTheShardsThatCommandsPrint(t *testing.T) {
 		args []string
 		want string
 	}{
-		"tail of none":             {exitFailed, []string{"tail", "--stream=s", "--shard=9"}, has},
-		"reset of none":            {exitFailed, []string{"group", "reset", store, "--app=a", "--stream=s", "--to=oldest", "--dry-run", "--shard=9"}, has},
-		"tail of another stream":   {exitUsage, []string{"tail", "--stream=s", "--shard=other/0"}, "is of stream other, not of s"},
-		"reset of another stream":  {exitUsage, []string{"group", "reset", store, "--app=a", "--stream=s", "--to=oldest", "--dry-run", "--shard=other/0"}, "is of stream other, not of s"},
-		"tail of what is no name":  {exitUsage, []string{"tail", "--stream=s", "--shard=3,4"}, `"3,4" is no shard`},
-		"tail of an empty name":    {exitUsage, []string{"tail", "--stream=s", "--shard="}, "--shard is blank"},
-		"reset of an empty name":   {exitUsage, []string{"group", "reset", store, "--app=a", "--stream=s", "--to=oldest", "--dry-run", "--shard="}, "--shard is blank"},
-		"reset of what is no name": {exitUsage, []string{"group", "reset", store, "--app=a", "--stream=s", "--to=oldest", "--dry-run", "--shard=0 1"}, `"0 1" is no shard`},
+		"tail of none":             {cli.ExitFailed, []string{"tail", "--stream=s", "--shard=9"}, has},
+		"reset of none":            {cli.ExitFailed, []string{"group", "reset", store, "--app=a", "--stream=s", "--to=oldest", "--dry-run", "--shard=9"}, has},
+		"tail of another stream":   {cli.ExitUsage, []string{"tail", "--stream=s", "--shard=other/0"}, "is of stream other, not of s"},
+		"reset of another stream":  {cli.ExitUsage, []string{"group", "reset", store, "--app=a", "--stream=s", "--to=oldest", "--dry-run", "--shard=other/0"}, "is of stream other, not of s"},
+		"tail of what is no name":  {cli.ExitUsage, []string{"tail", "--stream=s", "--shard=3,4"}, `"3,4" is no shard`},
+		"tail of an empty name":    {cli.ExitUsage, []string{"tail", "--stream=s", "--shard="}, "--shard is blank"},
+		"reset of an empty name":   {cli.ExitUsage, []string{"group", "reset", store, "--app=a", "--stream=s", "--to=oldest", "--dry-run", "--shard="}, "--shard is blank"},
+		"reset of what is no name": {cli.ExitUsage, []string{"group", "reset", store, "--app=a", "--stream=s", "--to=oldest", "--dry-run", "--shard=0 1"}, `"0 1" is no shard`},
 	} {
-		if _, said := refused(t, c.code, append(c.args, endpoint)...); !strings.Contains(said, c.want) {
+		if _, said := clitest.MustExit(t, c.code, append(c.args, endpoint)...); !strings.Contains(said, c.want) {
 			t.Errorf("%s: %s", name, said)
 		}
 	}

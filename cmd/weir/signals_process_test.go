@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weir-go/weir/cmd/weir/internal/clitest"
 	"github.com/weir-go/weir/internal/proof/longform"
 )
 
@@ -60,7 +61,7 @@ wait $child`
 			if c.of == "unshare" && exec.Command("unshare", "--pid", "--fork", "true").Run() != nil {
 				t.Skip("this user may make no PID namespace")
 			}
-			server, endpoint := kinesisServer(t)
+			server, endpoint := clitest.Kinesis(t)
 			server.CreateStream("s", 2)
 			store := "--store=sqlite:" + filepath.Join(t.TempDir(), "leases.db")
 			args := append(c.wrap[1:len(c.wrap):len(c.wrap)], os.Args[0], "consume", endpoint, "--stream=s", "--app=a", store, "--exec", "sleep 1; echo handled") // there is always a batch to be finished

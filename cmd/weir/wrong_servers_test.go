@@ -3,13 +3,14 @@ package main
 import (
 	"strings"
 
+	"github.com/weir-go/weir/cmd/weir/internal/clitest"
 	"github.com/weir-go/weir/internal/proof/wronginput"
 )
 
 // wrongServers are endpoints at which nothing is.
 func wrongServers(p *wrongPlace) []wronginput.Input {
 	t := p.t
-	gone := nobody(t)
+	gone := clitest.UnusedAddr(t)
 	tail := func(endpoint string) string { return "tail --stream s --endpoint " + endpoint }
 	return under("endpoint",
 		misused("no URL", tail("here"), `--endpoint "here"`, "http://127.0.0.1:4567"),
@@ -33,15 +34,15 @@ func withLines(in wronginput.Input, lines int) wronginput.Input {
 // wrongStores are stores that are not there, or that refuse.
 func wrongStores(p *wrongPlace) []wronginput.Input {
 	t := p.t
-	port := strings.TrimPrefix(nobody(t), "http://")
+	port := strings.TrimPrefix(clitest.UnusedAddr(t), "http://")
 	list := func(url string) string { return "group list --store " + url }
 	inputs := []wronginput.Input{
 		fails("no DynamoDB", "group describe --app a --store dynamodb:weir --dynamodb-endpoint http://"+port, "nothing answers at http://"+port),
 		fails("a DynamoDB without the table", "group describe --app a --store dynamodb:weir --dynamodb-endpoint "+
-			answering(t, 400, "ResourceNotFoundException", "Requested resource not found"), "there is no DynamoDB table weir", "weir store create"),
+			clitest.Answering(t, 400, "ResourceNotFoundException", "Requested resource not found"), "there is no DynamoDB table weir", "weir store create"),
 		withLines(fails("a DynamoDB that gives no right", "group describe --app a --store dynamodb:weir --dynamodb-endpoint "+
 			// with a policy to paste
-			answering(t, 400, "AccessDeniedException", "User: arn:aws:iam::1:user/x is not authorized"), "is not allowed", "dynamodb:UpdateItem"), 20),
+			clitest.Answering(t, 400, "AccessDeniedException", "User: arn:aws:iam::1:user/x is not authorized"), "is not allowed", "dynamodb:UpdateItem"), 20),
 		fails("a database on a host that is not there", list("postgres://u@nowhere..invalid/d"), "nowhere..invalid", "--store"),
 	}
 	for _, scheme := range []string{"postgres", "mysql", "redis"} {

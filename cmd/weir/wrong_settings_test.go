@@ -1,6 +1,9 @@
 package main
 
-import "github.com/weir-go/weir/internal/proof/wronginput"
+import (
+	"github.com/weir-go/weir/cmd/weir/internal/clitest"
+	"github.com/weir-go/weir/internal/proof/wronginput"
+)
 
 // away is an endpoint that is not on this machine, so it needs settings. No name server is asked
 // about a name that cannot be one.
@@ -11,12 +14,12 @@ func wrongSettings(p *wrongPlace) []wronginput.Input {
 	t := p.t
 	tail := "tail --stream s "
 	refusing := func(status int, code, message string) string {
-		return tail + "--endpoint " + answering(t, status, code, message)
+		return tail + "--endpoint " + clitest.Answering(t, status, code, message)
 	}
 	const signed = "The request signature we calculated does not match the signature you provided. Check your AWS Secret Access Key and signing method."
 	const skewed = "Signature expired: 20260101T000000Z is now earlier than 20260101T115500Z (20260101T120000Z - 5 min.)"
 	const early = "Signature not yet current: 20260101T130000Z is still later than 20260101T120500Z (20260101T120000Z + 5 min.)"
-	dead := nobody(t)
+	dead := clitest.UnusedAddr(t)
 	none := []string{"AWS_ACCESS_KEY_ID=", "AWS_SECRET_ACCESS_KEY="}
 	config := p.file("config", "[profile half]\nregion = eu-west-1\nrole_arn = arn:aws:iam::1:role/x\nsource_profile = nobody\n")
 	broken := p.file("broken", "[profile broken\nregion\n")

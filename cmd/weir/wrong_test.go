@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/cmd/weir/internal/clitest"
 	"github.com/weir-go/weir/internal/proof/wronginput"
 	"github.com/weir-go/weir/kinesistest"
 )
@@ -39,7 +41,7 @@ func TestWrongInputs(t *testing.T) {
 
 func newWrongPlace(t *testing.T) *wrongPlace {
 	t.Helper()
-	server, endpoint := kinesisServer(t)
+	server, endpoint := clitest.Kinesis(t)
 	server.CreateStream("s", 1)
 	server.Put("s", "k", []byte("x"))
 	p := &wrongPlace{t: t, dir: t.TempDir(), kinesis: server, endpoint: endpoint}
@@ -68,7 +70,7 @@ func (p *wrongPlace) file(name, text string) string {
 // leases makes a SQLite file in which the application a has a lease of the stream s.
 func (p *wrongPlace) leases(name string) string {
 	p.t.Helper()
-	mustRun(p.t, wrongDump, "group", "import", "--app=a", "--store=sqlite:"+p.path(name), "--yes", "-")
+	clitest.MustRun(p.t, wrongDump, "group", "import", "--app=a", "--store=sqlite:"+p.path(name), "--yes", "-")
 	return p.path(name)
 }
 
@@ -87,12 +89,12 @@ func under(subject string, inputs ...wronginput.Input) []wronginput.Input {
 
 // misused is an input for which the command line itself is wrong.
 func misused(name, args string, says ...string) wronginput.Input {
-	return wronginput.Input{Name: name, Args: args, Code: exitUsage, Says: append(slices.Clip(says), "See: weir")}
+	return wronginput.Input{Name: name, Args: args, Code: cli.ExitUsage, Says: append(slices.Clip(says), "See: weir")}
 }
 
 // fails is an input that lets a command fail.
 func fails(name, args string, says ...string) wronginput.Input {
-	return wronginput.Input{Name: name, Args: args, Code: exitFailed, Says: says}
+	return wronginput.Input{Name: name, Args: args, Code: cli.ExitFailed, Says: says}
 }
 
 // with is an input with settings of the environment.

@@ -23,10 +23,10 @@ func ofTwo() []deadletter.Letter {
 	return []deadletter.Letter{old, ofApp("one", 1), ofApp("one", 3), ofApp("two", 1), ofApp("two", 3)}
 }
 
-// Applications tests that a destination without letters keeps those of two applications about the
-// same records apart, and has one of the old form as well. It is for a destination that is no Box:
-// [Run] does the same and more. read returns the letters of the destination, in any order; letters
-// that were put again may be there twice.
+// Applications tests an empty destination. It must keep the letters of two applications about the
+// same records separate, and accept a letter of the old form. It is for a destination that is not a
+// Box: [Run] does the same and more. read returns the letters of the destination, in any order.
+// Letters that were put again may be there twice.
 func Applications(t *testing.T, to deadletter.Destination, read func(context.Context) ([]deadletter.Item, error)) {
 	t.Helper()
 	want := map[string]deadletter.Letter{}
@@ -75,7 +75,8 @@ func applications(t *testing.T, open func() deadletter.Box) {
 	if err := b.Mark(t.Context(), begun, letters[1].ID); err != nil {
 		t.Fatal(err)
 	}
-	if err := open().Put(t.Context(), letters[3:]); err != nil { // while the letter of the other is handled
+	// while the other's letter is handled
+	if err := open().Put(t.Context(), letters[3:]); err != nil {
 		t.Fatal(err)
 	}
 	if err := b.Mark(t.Context(), done, letters[1].ID); err != nil {

@@ -1,4 +1,4 @@
-// Package boxtest is the contract of [deadletter.Box] as a test suite, for ours and yours.
+// Package boxtest is the contract of [deadletter.Box] as a test suite, for weir's boxes and yours.
 package boxtest
 
 import (
@@ -14,23 +14,22 @@ import (
 	"github.com/weir-go/weir/deadletter"
 )
 
-// Run tests boxes. open returns a Box for the letters of that name, of which there are none at
-// first; called again with the name it returns another Box for the same letters, as another process
-// would have it.
+// Run tests boxes. open returns a Box for the letters of that name, which has none at first. Called
+// again with the same name it returns another Box for the same letters, like another process.
 func Run(t *testing.T, open func(t *testing.T, name string) deadletter.Box) {
 	for name, test := range map[string]func(t *testing.T, open func() deadletter.Box){
-		"letters and what became of them": states,
-		"every field comes back":          fields,
-		"whatever is in a record":         contents,
-		"two applications":                applications,
-		"put again":                       again,
-		"somebody else":                   changed,
-		"one of two takes a letter":       contest,
-		"a mark to the same state":        repeated,
-		"many at once":                    many,
-		"wrong calls":                     wrong,
-		"left early":                      left,
-		"a marked letter is put again":    revived,
+		"letters and their states":     states,
+		"every field comes back":       fields,
+		"whatever is in a record":      contents,
+		"two applications":             applications,
+		"put again":                    again,
+		"somebody else":                changed,
+		"one of two takes a letter":    contest,
+		"a mark to the same state":     repeated,
+		"many at once":                 many,
+		"wrong calls":                  wrong,
+		"left early":                   left,
+		"a marked letter is put again": revived,
 	} {
 		t.Run(name, func(t *testing.T) {
 			key := strings.ReplaceAll(name, " ", "-")
@@ -39,7 +38,7 @@ func Run(t *testing.T, open func(t *testing.T, name string) deadletter.Box) {
 	}
 }
 
-// letter is the n-th of a shard, of which there are two.
+// letter returns the n-th letter, of one of two shards.
 func letter(n int) deadletter.Letter {
 	shard, at := fmt.Sprintf("shardId-%012d", n%2), time.Date(2026, 11, 23, 1, 2, 3, 456_000_000, time.UTC).Add(time.Duration(n)*time.Second)
 	return deadletter.Letter{
@@ -71,7 +70,7 @@ func mark(t *testing.T, b deadletter.Box, to deadletter.State, ns ...int) {
 	}
 }
 
-// all are the letters of a box.
+// all returns the letters of a box.
 func all(t *testing.T, b deadletter.Box) (items []deadletter.Item) {
 	t.Helper()
 	for i, err := range b.Items(t.Context()) {
@@ -86,7 +85,7 @@ func all(t *testing.T, b deadletter.Box) (items []deadletter.Item) {
 	return items
 }
 
-// want checks which letters there are.
+// want checks the letters and their states.
 func want(t *testing.T, b deadletter.Box, states map[int]deadletter.State) {
 	t.Helper()
 	got := map[string]deadletter.State{}
@@ -136,7 +135,7 @@ func states(t *testing.T, open func() deadletter.Box) {
 	}
 }
 
-// A box keeps every field, times to the millisecond at least.
+// A box keeps every field, and times to the millisecond at least.
 func fields(t *testing.T, open func() deadletter.Box) {
 	l := letter(1)
 	l.Arrived, l.App, l.Worker, l.Epoch, l.Reason = l.GivenUp.Add(-time.Hour), "app", "worker", 1<<63, deadletter.Rejected
@@ -153,7 +152,7 @@ func fields(t *testing.T, open func() deadletter.Box) {
 	}
 }
 
-// What users and services put into records does no harm.
+// Any content that users and services put into records is kept.
 func contents(t *testing.T, open func() deadletter.Box) {
 	every := make([]byte, 256)
 	for i := range every {
@@ -185,7 +184,7 @@ func contents(t *testing.T, open func() deadletter.Box) {
 	}
 }
 
-// The later letter takes the place of the earlier one.
+// A later letter replaces an earlier one.
 func again(t *testing.T, open func() deadletter.Box) {
 	b := open()
 	put(t, b, 1)
@@ -201,7 +200,7 @@ func again(t *testing.T, open func() deadletter.Box) {
 	}
 }
 
-// Whatever became of a letter, it is kept when its record was given up again.
+// In any state, a letter is kept again when its record was given up again.
 func revived(t *testing.T, open func() deadletter.Box) {
 	b, by := open(), map[int]deadletter.State{1: begun, 3: done, 5: dropped}
 	put(t, b, 1, 3, 5)
@@ -212,7 +211,7 @@ func revived(t *testing.T, open func() deadletter.Box) {
 	want(t, b, map[int]deadletter.State{1: kept, 3: kept, 5: kept})
 }
 
-// Who has seen a letter marks it only as long as it is as it was seen.
+// A box that has seen a letter can mark it only while it is unchanged.
 func changed(t *testing.T, open func() deadletter.Box) {
 	one, other := open(), open()
 	put(t, one, 1, 3, 5)
@@ -224,7 +223,7 @@ func changed(t *testing.T, open func() deadletter.Box) {
 		t.Errorf("taken twice: %v", err)
 	}
 	if err := other.Mark(t.Context(), done, letter(1).ID); !errors.Is(err, deadletter.ErrChanged) {
-		t.Errorf("marked by who has not taken it: %v", err)
+		t.Errorf("marked by a box that has not taken it: %v", err)
 	}
 	want(t, open(), map[int]deadletter.State{1: begun, 3: begun, 5: kept})
 	mark(t, one, done, 1)
@@ -241,7 +240,7 @@ func changed(t *testing.T, open func() deadletter.Box) {
 	want(t, open(), map[int]deadletter.State{1: kept, 3: kept, 5: kept})
 }
 
-// Who makes the same mark again, because an answer was lost, has made it.
+// A box that repeats a mark, because an answer was lost, succeeds.
 func repeated(t *testing.T, open func() deadletter.Box) {
 	b := open()
 	put(t, b, 1)
@@ -253,7 +252,7 @@ func repeated(t *testing.T, open func() deadletter.Box) {
 	want(t, open(), map[int]deadletter.State{1: done})
 }
 
-// Several handle the same letters again, while workers put others: each is handled once.
+// Several processes handle the same letters again, while workers put others: each is handled once.
 func contest(t *testing.T, open func() deadletter.Box) {
 	const letters, takers = 12, 4
 	ns := make([]int, letters)
@@ -308,7 +307,7 @@ func contest(t *testing.T, open func() deadletter.Box) {
 	want(t, open(), states)
 }
 
-// Workers put letters at once, of which they have some in common.
+// Workers put letters at once, some of them the same.
 func many(t *testing.T, open func() deadletter.Box) {
 	var everybody sync.WaitGroup
 	states := map[int]deadletter.State{}
@@ -342,7 +341,7 @@ func wrong(t *testing.T, open func() deadletter.Box) {
 	b := open()
 	put(t, b, 1)
 	if err := b.Mark(t.Context(), "lost", letter(1).ID); err == nil {
-		t.Error("a state that there is not")
+		t.Error("an unknown state")
 	}
 	if err := errors.Join(b.Put(t.Context(), nil), b.Mark(t.Context(), done)); err != nil {
 		t.Errorf("nothing: %v", err)
@@ -367,7 +366,7 @@ func wrong(t *testing.T, open func() deadletter.Box) {
 	want(t, b, map[int]deadletter.State{1: kept})
 }
 
-// Whoever reads stops when it likes, and can read again.
+// A reader may stop at any letter, and can read again.
 func left(t *testing.T, open func() deadletter.Box) {
 	b := open()
 	put(t, b, 1, 3, 5)

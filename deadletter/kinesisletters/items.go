@@ -9,10 +9,10 @@ import (
 	"github.com/weir-go/weir/deadletter"
 )
 
-// Items yields the letters that the stream still has, from the oldest on, and ends at the tip of
-// every shard. Letters of one key come in order. All are [deadletter.Kept], also those that were
-// handled again; one that was put twice comes twice. A record that is no letter is yielded as an
-// error, and so is a failure to read, which is the last.
+// Items yields the letters that the stream still contains, beginning with the oldest, and ends at
+// the tip of every shard. Letters of one key come in order. All are [deadletter.Kept], even those
+// that were handled again. A letter that was put twice comes twice. A record that is not a letter
+// is yielded as an error. A failure to read is also yielded as an error, and ends the sequence.
 func (s *Stream) Items(ctx context.Context) iter.Seq2[deadletter.Item, error] {
 	return func(yield func(deadletter.Item, error) bool) {
 		reader, err := weir.NewReader(s.client, weir.ReaderOptions{Stream: s.given, UntilTip: true})

@@ -1,5 +1,4 @@
-// Package kinesisletters puts the letters of records that were given up into another stream of
-// Amazon Kinesis Data Streams.
+// Package kinesisletters puts dead letters into another stream of Amazon Kinesis Data Streams.
 package kinesisletters
 
 import (
@@ -22,32 +21,32 @@ import (
 	"github.com/weir-go/weir/internal/retry"
 )
 
-// Stream is a [deadletter.Destination] in a stream: a record for each letter, its JSON, with the
-// partition key of the record that was given up. Letters of one key are put one after the other, so
-// the stream has them in their order. A letter that is put again is there again, with the same ID,
-// because a stream replaces nothing; and a stream keeps no marks, so it is no [deadletter.Box].
+// Stream is a [deadletter.Destination] in a stream, with one record per letter, in JSON, and the
+// partition key of the original record. Letters of one key are put one after the other, so they are
+// in order in the stream. A letter that is put again exists again, with the same ID, because a
+// stream replaces nothing. A stream stores no marks, so it is not a [deadletter.Box].
 //
-// A letter has its record in base64, and so is a third larger: in a stream whose records may have 1
-// MiB, the default, a record of up to 750 KiB surely fits. Put fails with [ErrTooLarge] for a
-// letter that is larger than the stream allows, as often as it is put, and nothing passes the
-// record meanwhile: let the stream have larger records (up to 10 MiB), and it goes on.
+// A letter contains its record in base64, which is a third larger. In a stream with the default
+// maximum record size of 1 MiB, a record of up to 750 KiB certainly fits. Put returns [ErrTooLarge]
+// for a letter that is larger than the stream allows, each time that it is put, and the shard waits
+// at that record. It continues once the stream allows larger records (up to 10 MiB).
 //
 // Its methods may be called concurrently.
 type Stream struct {
 	client    *kinesis.Client
-	name, arn *string // the one or the other
+	name, arn *string // one of the two
 	given     string
 }
 
 var (
 	// ErrTooLarge is returned by [Stream.Put] for a letter that the stream has no room for.
 	ErrTooLarge = errors.New("kinesisletters: the letter is larger than the stream allows")
-	// ErrSource is returned for letters about records of the stream that they would go to, where
-	// they would be read, fail, and be put again.
+	// ErrSource is returned for letters about records of the destination stream itself. They would
+	// be read, fail, and be put again.
 	ErrSource = errors.New("kinesisletters: letters cannot go to the stream that they are about")
 )
 
-// New returns the letters in a stream, by its name or ARN. It makes no call.
+// New returns the stream with a name or ARN. It makes no call.
 func New(client *kinesis.Client, stream string) (*Stream, error) {
 	switch {
 	case client == nil:
@@ -65,8 +64,8 @@ func New(client *kinesis.Client, stream string) (*Stream, error) {
 }
 
 // Check returns why letters about records of sources, streams by name or ARN, cannot be put, so
-// that it is known before a record is at stake: [ErrSource] if the stream is one of them, or what
-// the service says. It puts nothing.
+// that the problem is found before a record is at stake: [ErrSource] if the stream is one of them,
+// or the service's error. It puts nothing.
 func (s *Stream) Check(ctx context.Context, sources ...string) error {
 	for _, source := range sources {
 		if s.is(source) {
@@ -78,7 +77,7 @@ func (s *Stream) Check(ctx context.Context, sources ...string) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	// The service looks at the caller's rights first, and then refuses a hash key of 2^128.
+	// The service checks the caller's permissions first, and then refuses a hash key of 2^128.
 	_, err := s.client.PutRecords(ctx, &kinesis.PutRecordsInput{
 		StreamName: s.name, StreamARN: s.arn,
 		Records: []types.PutRecordsRequestEntry{{
@@ -95,8 +94,8 @@ func (s *Stream) Check(ctx context.Context, sources ...string) error {
 	return nil
 }
 
-// is reports whether a stream may be this one. Of a name and an ARN nobody knows the account, so
-// the name decides.
+// is reports whether a stream may be this one. If one is given by name and the other by ARN, the
+// account is unknown, so the name decides.
 func (s *Stream) is(other string) bool {
 	if strings.HasPrefix(other, "arn:") && s.arn != nil {
 		return other == s.given
@@ -108,21 +107,21 @@ func nameOf(stream string) string { return stream[strings.LastIndexByte(stream, 
 
 const (
 	callTimeout = 30 * time.Second
-	// What a request may have. The size is half of what the service allows now, and what it allowed
-	// once.
+	// Limits of a request. The size is half of what the service allows now, and what it once
+	// allowed.
 	mostEntries = 500
 	mostBytes   = 5 << 20
-	// what a record of any stream may have, and what that of every stream may
+	// the maximum record size of any stream, and the one that every stream allows
 	mostRecord  = 10 << 20
 	everyRecord = 1 << 20
 	mostKey     = 256 // characters
-	// a request that leaves something behind is followed by so many more
+	// how many more requests follow one that leaves letters unsent
 	mostTries = 8
 	firstWait = 100 * time.Millisecond
 	mostWait  = 5 * time.Second
 )
 
-// entry is a letter that is to be put.
+// entry is a letter to be put.
 type entry struct {
 	id, key string
 	text    []byte
@@ -130,8 +129,9 @@ type entry struct {
 
 func (e *entry) size() int { return len(e.text) + len(e.key) }
 
-// Put puts letters, and returns nil when the stream has all of them. What the service refuses for
-// the moment is put again a few times, the rest of its key behind it. See [deadletter.Destination].
+// Put puts letters, and returns nil when the stream has all of them. It retries letters that the
+// service temporarily refuses a few times, followed by the others of their key. See
+// [deadletter.Destination].
 func (s *Stream) Put(ctx context.Context, letters []deadletter.Letter) error {
 	left := make([]entry, 0, len(letters))
 	for i := range letters {
@@ -161,7 +161,7 @@ func (s *Stream) Put(ctx context.Context, letters []deadletter.Letter) error {
 			continue
 		}
 		if tries++; tries > mostTries {
-			return fmt.Errorf("kinesisletters: the stream %s did not take letter %s and others: %s", s.given, refused[0].id, why)
+			return fmt.Errorf("kinesisletters: the stream %s did not accept letter %s and others: %s", s.given, refused[0].id, why)
 		}
 		if err := retry.Wait(ctx, retry.Pause(firstWait, mostWait, tries)); err != nil {
 			return err
@@ -170,7 +170,7 @@ func (s *Stream) Put(ctx context.Context, letters []deadletter.Letter) error {
 	return ctx.Err()
 }
 
-// keyOf is the partition key of a letter: its record's, or a hash where that makes none.
+// keyOf returns the partition key of a letter: that of its record, or a hash if that is not valid.
 func keyOf(l *deadletter.Letter) string {
 	if n := utf8.RuneCountInString(l.PartitionKey); n > 0 && n <= mostKey && utf8.ValidString(l.PartitionKey) {
 		return l.PartitionKey
@@ -179,14 +179,14 @@ func keyOf(l *deadletter.Letter) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// next divides entries into those of the next request and the rest, each in order. A request has
-// one entry of a key: of two the service may refuse the first alone.
+// next splits entries into those of the next request and the rest, each in order. A request
+// contains only one entry of a key, because the service may refuse only the first of two.
 func next(all []entry) (batch, rest []entry) {
 	keys, bytes := map[string]bool{}, 0
 	for _, e := range all {
 		if keys[e.key] || len(batch) == mostEntries || len(batch) > 0 && bytes+e.size() > mostBytes {
 			rest = append(rest, e)
-			keys[e.key] = true // what follows it waits, too
+			keys[e.key] = true // those that follow it wait, too
 			continue
 		}
 		keys[e.key], bytes = true, bytes+e.size()
@@ -195,7 +195,7 @@ func next(all []entry) (batch, rest []entry) {
 	return batch, rest
 }
 
-// request makes one request, and returns what the service refused for the moment.
+// request makes one request, and returns the entries that the service temporarily refused.
 func (s *Stream) request(ctx context.Context, batch []entry) (refused []entry, why string, err error) {
 	in := &kinesis.PutRecordsInput{StreamName: s.name, StreamARN: s.arn}
 	for i := range batch {
@@ -219,8 +219,8 @@ func (s *Stream) request(ctx context.Context, batch []entry) (refused []entry, w
 	return refused, why, nil
 }
 
-// fits returns why a letter has no room. The service is asked for what it allows only where that
-// matters, and each time, so that it goes on when somebody allows more.
+// fits returns why a letter has no room. The service's limit is read only if it matters, and each
+// time, so that a raised limit takes effect.
 func (s *Stream) fits(ctx context.Context, e *entry) error {
 	if e.size() <= everyRecord {
 		return nil
@@ -239,7 +239,7 @@ func (s *Stream) fits(ctx context.Context, e *entry) error {
 		ErrTooLarge, e.id, e.size(), s.given, most, mostRecord)
 }
 
-// largest is how large a record of the stream may be.
+// largest returns the maximum record size of the stream.
 func (s *Stream) largest(ctx context.Context) (int, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()

@@ -35,7 +35,7 @@ func letters(t *testing.T, shards int) (*kinesistest.Server, *Stream) {
 	return server, s
 }
 
-// ids are the letters by key, as the stream has them.
+// ids returns the letters by key, as stored in the stream.
 func ids(t *testing.T, s *Stream) (all map[string][]string, n int) {
 	t.Helper()
 	all = map[string][]string{}
@@ -93,7 +93,7 @@ func TestAStreamThatTakesNothingIsAnErrorAfterAWhile(t *testing.T) {
 		return kinesistest.Fault{PartialFailure: func(int) string { return "InternalFailure" }}
 	})
 	err := s.Put(t.Context(), []deadletter.Letter{letter(1, "k", nil)})
-	if err == nil || !strings.Contains(err.Error(), "the stream dead did not take letter s/shardId-000000000000/1 and others: InternalFailure") || calls.Load() != mostTries+1 {
+	if err == nil || !strings.Contains(err.Error(), "the stream dead did not accept letter s/shardId-000000000000/1 and others: InternalFailure") || calls.Load() != mostTries+1 {
 		t.Errorf("%v after %d calls", err, calls.Load())
 	}
 }
@@ -202,7 +202,7 @@ func TestWhatNewRefuses(t *testing.T) {
 	}
 }
 
-// A request never has two letters of a key, nor one that would overtake.
+// A request never contains two letters of a key, nor one that would overtake another.
 func FuzzNext(f *testing.F) {
 	f.Add([]byte{1, 2, 1, 3, 1, 1})
 	f.Fuzz(func(t *testing.T, keys []byte) {

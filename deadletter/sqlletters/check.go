@@ -9,11 +9,11 @@ import (
 	"strings"
 )
 
-// ErrNoTable is returned by [Box.Readable] and [Box.Writable] where the table is not there, or not
-// for this user: [Box.Create] makes it.
+// ErrNoTable is returned by [Box.Readable] and [Box.Writable] if the table does not exist or is not
+// visible to this user: [Box.Create] creates it.
 var ErrNoTable = errors.New("sqlletters: there is no table for letters")
 
-// Readable returns why letters cannot be read, so that it is known before they are needed.
+// Readable returns why letters cannot be read, so that the problem is found before they are needed.
 func (b *Box) Readable(ctx context.Context) error {
 	var state, by string
 	err := b.db.QueryRowContext(ctx, b.look, key("")).Scan(&state, &by)
@@ -23,8 +23,8 @@ func (b *Box) Readable(ctx context.Context) error {
 	return missing("reading", err)
 }
 
-// Writable returns why letters cannot be put, read or marked, so that it is known before a record
-// is at stake. It writes a row in a transaction, and rolls that back.
+// Writable returns why letters cannot be written, read or marked, so that the problem is found
+// before a record is at stake. It writes a row in a transaction, and rolls that back.
 func (b *Box) Writable(ctx context.Context) (err error) {
 	tx, err := b.db.BeginTx(ctx, nil)
 	if err != nil {
@@ -32,10 +32,10 @@ func (b *Box) Writable(ctx context.Context) (err error) {
 	}
 	defer func() {
 		if undone := tx.Rollback(); err == nil {
-			err = missing("rolling a row back that was tried", undone)
+			err = missing("rolling back a test row", undone)
 		}
 	}()
-	id := key(rand.Text()) // another's trial does not wait for it
+	id := key(rand.Text()) // a concurrent check does not wait for it
 	if _, err := tx.ExecContext(ctx, b.put, id, []byte("{}")); err != nil {
 		return missing("writing a row", err)
 	}
@@ -46,7 +46,7 @@ func (b *Box) Writable(ctx context.Context) (err error) {
 	return missing("reading a row", tx.QueryRowContext(ctx, b.look, id).Scan(&state, &by))
 }
 
-// missing says whether an error is about the table, in the words of the three databases.
+// missing returns [ErrNoTable] if an error of one of the three databases is about the table.
 func missing(what string, err error) error {
 	if err == nil {
 		return nil

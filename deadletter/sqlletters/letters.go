@@ -1,4 +1,4 @@
-// Package sqlletters keeps letters in a table of Postgres, MySQL, MariaDB or SQLite, over the
+// Package sqlletters keeps dead letters in a table of Postgres, MySQL, MariaDB or SQLite, over the
 // database handle of the application.
 package sqlletters
 
@@ -21,23 +21,23 @@ import (
 	"github.com/weir-go/weir/internal/sqltable"
 )
 
-// Dialect names the database behind the *sql.DB.
+// Dialect is the kind of database behind the *sql.DB.
 type Dialect int
 
-// The dialects. The zero Dialect is none.
+// The dialects. The zero Dialect is invalid.
 const (
 	SQLite   Dialect = iota + 1 // with a busy timeout, if several processes use the file
 	Postgres                    // PostgreSQL 11 or newer
 	MySQL                       // MySQL 8.0 or newer, or MariaDB 10.3 or newer
 )
 
-// DefaultTable is the name of the table where none is given.
+// DefaultTable is the default name of the table.
 const DefaultTable = "weir_letters"
 
 // Box is a [deadletter.Box] in a table. Applications may share one. Its methods may be called
 // concurrently. A letter that is put again keeps its place in the order.
 //
-// The box remembers the marked letters of the table that it has yielded, in some 60 bytes each,
+// The box remembers the marked letters of the table that it has yielded, in about 60 bytes each,
 // and nothing about letters without a mark.
 type Box struct {
 	db     *sql.DB
@@ -46,7 +46,7 @@ type Box struct {
 	page   string
 	look   string
 	probe  string // finds the table, and no rows
-	mark   string // of a letter that was not yielded
+	mark   string // for a letter that was not yielded
 	markIf string
 	by     string
 
@@ -56,10 +56,10 @@ type Box struct {
 
 var tableForm = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,47}$`)
 
-// New returns the letters in a table, DefaultTable for "". It asks nothing of the database, and
-// fails for a dialect that there is not, a nil db, and a name with anything but a-z, 0-9 and _, or
-// of more than 48 characters. The name must not be a reserved word of the database. The caller
-// keeps and closes db.
+// New returns the letters in a table, DefaultTable for "". It does not access the database. It
+// returns an error for an unknown dialect, a nil db, and a name with other characters than a-z, 0-9
+// and _, or with more than 48 characters. The name must not be a reserved word of the database. The
+// caller keeps and closes db.
 func New(db *sql.DB, d Dialect, table string) (*Box, error) {
 	if table == "" {
 		table = DefaultTable
@@ -88,25 +88,16 @@ func New(db *sql.DB, d Dialect, table string) (*Box, error) {
 	} {
 		text = strings.ReplaceAll(text, "{table}", table)
 		if d == Postgres {
-			text = numbered(text)
+			text = sqltable.Numbered(text)
 		}
 		*to = text
 	}
 	return b, nil
 }
 
-// numbered writes parameters as Postgres wants them.
-func numbered(text string) string {
-	parts := strings.Split(text, "?")
-	for i := range parts[1:] {
-		parts[i] += fmt.Sprintf("$%d", i+1)
-	}
-	return strings.Join(parts, "")
-}
-
-// A letter is JSON in bytes, since its texts may have what a database refuses in text. The id is
-// the SHA-256 of the letter's, in hexadecimal digits: no collation takes two for one, and none is
-// too long for an index. since is in microseconds since 1970, 0 for kept.
+// A letter is JSON in bytes, because its texts may contain characters that a database refuses in
+// text. The id is the SHA-256 of the letter's ID, in hexadecimal digits: no collation confuses two
+// of them, and none is too long for an index. since is in microseconds since 1970, 0 for kept.
 var schemas = map[Dialect]string{
 	SQLite: `CREATE TABLE IF NOT EXISTS {table} (seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE,
 	state TEXT NOT NULL, since INTEGER NOT NULL, marked_by TEXT NOT NULL, letter BLOB NOT NULL)`,
@@ -117,13 +108,14 @@ var schemas = map[Dialect]string{
 	CHARACTER SET ascii COLLATE ascii_bin ENGINE InnoDB`,
 }
 
-// perPage bounds how many letters are read at once: each may have a record of 10 MiB, in base64.
+// perPage limits how many letters are read at once: each may contain a record of 10 MiB in base64.
 const perPage = 8
 
-// Schema is the statement with which [Box.Create] makes the table, for who makes tables otherwise.
+// Schema returns the statement with which [Box.Create] creates the table, for other ways of
+// creating it.
 func (b *Box) Schema() string { return b.schema }
 
-// Create makes the table if it does not exist. Any number of processes may call it at once.
+// Create creates the table if it does not exist. Any number of processes may call it at once.
 func (b *Box) Create(ctx context.Context) error {
 	if err := sqltable.Make(ctx, b.db, b.schema, b.probe); err != nil {
 		return fmt.Errorf("sqlletters: making the table: %w", err)
@@ -150,7 +142,7 @@ func key(id string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// do carries a statement out, again if it collided with another.
+// do runs a statement, and repeats it if it collided with another.
 func (b *Box) do(ctx context.Context, what, statement string, args ...any) error {
 	_, err := b.exec(ctx, what, statement, args...)
 	return err
@@ -181,12 +173,12 @@ func collided(err error) bool {
 	return false
 }
 
-// Mark notes what became of letters, one after the other. See [deadletter.Box].
+// Mark records the state of letters, one after the other. See [deadletter.Box].
 func (b *Box) Mark(ctx context.Context, to deadletter.State, ids ...string) error {
 	switch to {
 	case deadletter.Kept, deadletter.Begun, deadletter.Done, deadletter.Dropped:
 	default:
-		return fmt.Errorf("sqlletters: %q is no state of a letter", to)
+		return fmt.Errorf("sqlletters: %q is not a valid state of a letter", to)
 	}
 	var changed []error
 	for _, id := range ids {
@@ -209,13 +201,14 @@ func (b *Box) markOne(ctx context.Context, to deadletter.State, id string) error
 	b.mu.Unlock()
 	statement, args := b.mark, []any{string(to), time.Now().UnixMicro(), b.by, key(id)}
 	if seen {
-		statement, args = b.markIf, append(args, from, b.by) // by itself, if the answer to that was lost
+		// from itself, if the answer to that was lost
+		statement, args = b.markIf, append(args, from, b.by)
 	}
 	rows, err := b.exec(ctx, "marking letter "+id, statement, args...)
 	if err != nil {
 		return err
 	}
-	if rows == 0 && seen { // or, in MySQL, if nothing was to change
+	if rows == 0 && seen { // or, in MySQL, if no column changed
 		var state, by string
 		err := b.db.QueryRowContext(ctx, b.look, key(id)).Scan(&state, &by)
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {
@@ -235,7 +228,7 @@ func (b *Box) note(id, by string) {
 	b.marks.note(id, by)
 }
 
-// Items reads a few letters at a time, and holds no connection while they are handled. See
+// Items reads several letters at a time, and holds no connection while they are handled. See
 // [deadletter.Box].
 func (b *Box) Items(ctx context.Context) iter.Seq2[deadletter.Item, error] {
 	return func(yield func(deadletter.Item, error) bool) {
@@ -280,7 +273,7 @@ func (b *Box) readPage(ctx context.Context, after int64) (page []row, err error)
 	if err != nil {
 		return nil, fmt.Errorf("sqlletters: reading: %w", err)
 	}
-	defer func() { _ = rows.Close() }() // Err says what is wrong
+	defer func() { _ = rows.Close() }() // Err returns the error
 	for rows.Next() {
 		var r row
 		if err := rows.Scan(&r.seq, &r.state, &r.since, &r.by, &r.letter); err != nil {
@@ -294,7 +287,7 @@ func (b *Box) readPage(ctx context.Context, after int64) (page []row, err error)
 	return page, nil
 }
 
-// item is the letter of a row.
+// item returns the letter of a row.
 func (r *row) item() (deadletter.Item, error) {
 	l, err := deadletter.Parse(r.letter)
 	if err != nil {

@@ -2,12 +2,12 @@ package sqlletters
 
 import "github.com/weir-go/weir/internal/seen"
 
-// marks notes by whom letters were marked when the box yielded or marked them. It has no entry for
-// a letter without a mark, which most letters are.
+// marks records which box had marked a letter when this box yielded or marked it. It has no entry
+// for a letter without a mark, and most letters have none.
 type marks struct{ seen.Items[string] }
 
-// from returns by whom a letter was marked when the box saw it, "" if it had no mark. After the
-// first listing the box takes each letter that it has no entry for as seen without a mark.
+// from returns the box that had marked a letter when this box saw it, "" if it had no mark. After
+// the first listing the box treats each letter without an entry as seen without a mark.
 func (m *marks) from(id string) (by string, seen bool) {
 	by, ok := m.Get(id)
 	return by, ok || m.Listed()

@@ -18,15 +18,17 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 )
 
-// fake is a queue as far as weir uses one: messages are hidden until somebody gives them back.
+// fake is a queue with the behaviour that weir uses: received messages are hidden until they are
+// given back.
 type fake struct {
 	mu       sync.Mutex
 	messages []*stored
 	receipts int
-	// fails says what a call is answered with instead: a code, or "" for nothing.
-	fails    func(action string) string
-	refuse   func(body string) (code string, senderFault bool) // a message
-	lost     func(action string) bool                          // the answer to a call that was carried out
+	// fails returns the error code for a call, or "" for none.
+	fails  func(action string) string
+	refuse func(body string) (code string, senderFault bool) // a message
+	// the answer to a completed call is lost
+	lost     func(action string) bool
 	redrive  string
 	sends    [][]string // bodies by request
 	groups   []string
@@ -129,7 +131,7 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// visible is how many messages anybody could receive.
+// visible returns the number of messages that can be received.
 func (f *fake) visible() (n int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -142,8 +144,8 @@ func (f *fake) visible() (n int) {
 }
 
 // wholeBody sends each request in one piece. The SDK closes a body as soon as there is an answer,
-// which may be before net/http is done with a body that it streams: that passes for a failed write,
-// and the connection is closed in the middle of the answer.
+// which may be before net/http has finished with a streamed body. net/http treats that as a failed
+// write and closes the connection in the middle of the answer.
 type wholeBody struct{ *http.Transport }
 
 func (t wholeBody) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -156,7 +158,7 @@ func (t wholeBody) RoundTrip(r *http.Request) (*http.Response, error) {
 	return t.Transport.RoundTrip(r)
 }
 
-// queue is a queue of that name on a fake server.
+// queue returns a queue with a name on a fake server.
 func queue(t *testing.T, f *fake, name string) *Queue {
 	t.Helper()
 	web := httptest.NewServer(f)

@@ -9,7 +9,7 @@ import (
 	"github.com/weir-go/weir/deadletter"
 )
 
-// Whatever is in a queue, a letter comes out of it or an error, and never both.
+// For any message in a queue, the result is either a letter or an error.
 func FuzzMessage(f *testing.F) {
 	for _, l := range []deadletter.Letter{letter(1, "key"), {}} {
 		text, err := json.Marshal(l)
@@ -27,7 +27,7 @@ func FuzzMessage(f *testing.F) {
 	})
 }
 
-// Whatever a queue says of itself, no number is less than nothing.
+// For any attributes of a queue, no number is negative.
 func FuzzAttributes(f *testing.F) {
 	f.Add("3", "262144", `{"deadLetterTargetArn":"x","maxReceiveCount":"5"}`)
 	f.Add("-1", "", `{"maxReceiveCount":-5}`)

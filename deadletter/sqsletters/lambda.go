@@ -9,13 +9,14 @@ import (
 	"github.com/weir-go/weir/deadletter"
 )
 
-// Lambda is a [deadletter.Destination] in a queue for programs that read what AWS Lambda's event
-// source sends to one: a message in its form about letters that were put together, without a
-// record. Whoever reads it reads the range again from the stream, before it expires there. So they
-// are no letters: [Queue.Peek] and [Queue.Retry] say so, and leave them where they are.
+// Lambda is a [deadletter.Destination] in a queue for programs that read the messages of AWS
+// Lambda's event source mappings: one message in Lambda's form for letters that were put together,
+// without their records. The receiver must read the range from the stream before it expires. These
+// messages are not letters: [Queue.Peek] and [Queue.Retry] report them, and leave them in the
+// queue.
 //
 // In a FIFO queue, which Lambda itself does not allow, messages about a shard are in one group, and
-// one that is put again within five minutes is there once.
+// a message that is put again within five minutes exists once.
 //
 // Its methods may be called concurrently.
 type Lambda struct {
@@ -23,8 +24,8 @@ type Lambda struct {
 	form  deadletter.Lambda
 }
 
-// NewLambda is [New] for messages of Lambda's form. It makes no call. form.Payload must be false:
-// a queue has no room for the records of a batch.
+// NewLambda is like [New], for messages in Lambda's form. It makes no call. form.Payload must be
+// false: a message has no room for the records of a batch.
 func NewLambda(client *sqs.Client, queueURL string, form deadletter.Lambda) (*Lambda, error) {
 	q, err := New(client, queueURL)
 	if err != nil {
@@ -36,7 +37,7 @@ func NewLambda(client *sqs.Client, queueURL string, form deadletter.Lambda) (*La
 	return &Lambda{q, form}, form.Check()
 }
 
-// Check is [Queue.Check].
+// Check is like [Queue.Check].
 func (l *Lambda) Check(ctx context.Context) error { return l.queue.Check(ctx) }
 
 // Put puts messages, and returns nil when the queue has all of them. See [deadletter.Destination].

@@ -1,5 +1,5 @@
-// Package sqsletters puts the letters of records that were given up into a queue of Amazon SQS, and
-// handles them again from there.
+// Package sqsletters puts dead letters into a queue of Amazon SQS, and handles them again from
+// there.
 package sqsletters
 
 import (
@@ -24,19 +24,19 @@ import (
 	"github.com/weir-go/weir/deadletter"
 )
 
-// Queue is a [deadletter.Destination] in a queue: a message for each letter, its JSON. A queue
-// cannot be listed, keeps no marks, and gives every message to one reader at a time, so it is no
-// [deadletter.Box]: see [Queue.Peek] and [Queue.Retry].
+// Queue is a [deadletter.Destination] in a queue, with one message per letter, in JSON. A queue
+// cannot be listed, stores no marks, and delivers each message to one reader at a time. It is
+// therefore not a [deadletter.Box]: see [Queue.Peek] and [Queue.Retry].
 //
-// In a FIFO queue the letters of an application about one key of a shard are in one group and so
-// keep their order. The deduplication ID is made of the letter's ID, which has the application: a
-// letter that is put again within five minutes is there once. In a standard queue it is there
-// twice, with the same ID, and there is no order.
+// In a FIFO queue the letters of an application about one key of a shard are in one group and thus
+// in order. The deduplication ID is derived from the letter's ID, which contains the application: a
+// letter that is put again within five minutes exists once. In a standard queue it exists twice,
+// with the same ID, and there is no order.
 //
-// A letter has its record in base64, and so is a third larger. Put fails with [ErrTooLarge] for a
-// letter that is larger than the queue allows (1 MiB at most, less if its MaximumMessageSize says
-// so), as often as it is put, and nothing passes the record meanwhile: records that may be so large
-// belong into S3.
+// A letter contains its record in base64, which is a third larger. Put returns [ErrTooLarge] for a
+// letter that is larger than the queue allows (at most 1 MiB, less if its MaximumMessageSize says
+// so), each time that it is put, and the shard waits at that record. Use S3 for records that may be
+// so large.
 //
 // Its methods may be called concurrently.
 type Queue struct {
@@ -48,30 +48,30 @@ type Queue struct {
 // ErrTooLarge is returned by [Queue.Put] for a letter that the queue has no room for.
 var ErrTooLarge = errors.New("sqsletters: the letter is larger than the queue allows")
 
-// New returns the letters in a queue, by its URL. It makes no call. The client's region and
-// endpoint have to be the queue's.
+// New returns the queue with a URL. It makes no call. The client's region and endpoint must be the
+// queue's.
 func New(client *sqs.Client, queueURL string) (*Queue, error) {
 	if client == nil {
 		return nil, errors.New("sqsletters: the client is nil")
 	}
 	u, err := url.Parse(queueURL)
 	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || strings.Trim(u.Path, "/") == "" || u.User != nil || u.RawQuery != "" {
-		return nil, errors.New("sqsletters: that is no URL of a queue, like https://sqs.eu-west-1.amazonaws.com/111122223333/orders-dead")
+		return nil, errors.New("sqsletters: that is not the URL of a queue, like https://sqs.eu-west-1.amazonaws.com/111122223333/orders-dead")
 	}
 	return &Queue{client: client, url: queueURL, fifo: strings.HasSuffix(u.Path, ".fifo")}, nil
 }
 
-// About is what a queue says of itself.
+// About contains properties of a queue.
 type About struct {
-	Messages int // that can be received, about
-	InFlight int // that somebody has received and not deleted, about
-	// MaxReceives is how often a message may be received before the queue moves it to a dead-letter
-	// queue of its own, 0 for ever.
+	Messages int // approximate number of messages that can be received
+	InFlight int // approximate number of received and undeleted messages
+	// MaxReceives is how often a message may be received before the queue moves it to its
+	// dead-letter queue, 0 for no limit.
 	MaxReceives int
-	MaxBytes    int // of a message
+	MaxBytes    int // maximum size of a message
 }
 
-// About asks the queue.
+// About reads the properties of the queue.
 func (q *Queue) About(ctx context.Context) (a About, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -82,7 +82,7 @@ func (q *Queue) About(ctx context.Context) (a About, err error) {
 	return aboutOf(out.Attributes), nil
 }
 
-// aboutOf reads the attributes of a queue; what it cannot read counts as not said.
+// aboutOf parses the attributes of a queue. Unreadable ones count as absent.
 func aboutOf(attributes map[string]string) (a About) {
 	number := func(text string) int {
 		n, _ := strconv.Atoi(text)
@@ -91,7 +91,7 @@ func aboutOf(attributes map[string]string) (a About) {
 	a.Messages, a.InFlight = number(attributes["ApproximateNumberOfMessages"]), number(attributes["ApproximateNumberOfMessagesNotVisible"])
 	a.MaxBytes = number(attributes["MaximumMessageSize"])
 	var redrive struct {
-		Max json.RawMessage `json:"maxReceiveCount"` // a number, or one in quotes
+		Max json.RawMessage `json:"maxReceiveCount"` // a number, possibly in quotes
 	}
 	if json.Unmarshal([]byte(attributes["RedrivePolicy"]), &redrive) == nil {
 		a.MaxReceives = number(strings.Trim(string(redrive.Max), `"`))
@@ -99,15 +99,15 @@ func aboutOf(attributes map[string]string) (a About) {
 	return a
 }
 
-// Check returns why letters cannot be put, so that it is known before a record is at stake. It puts
-// nothing.
+// Check returns why letters cannot be put, so that the problem is found before a record is at
+// stake. It puts nothing.
 func (q *Queue) Check(ctx context.Context) error {
 	if _, err := q.About(ctx); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	// A request without a message is refused, but for want of a right first.
+	// A request without a message is refused, but a missing permission is reported first.
 	_, err := q.client.SendMessageBatch(ctx, &sqs.SendMessageBatchInput{QueueUrl: &q.url, Entries: []types.SendMessageBatchRequestEntry{}})
 	var api smithy.APIError
 	if err == nil || errors.As(err, &api) && !strings.Contains(api.ErrorCode(), "AccessDenied") && api.ErrorFault() != smithy.FaultServer {
@@ -118,24 +118,24 @@ func (q *Queue) Check(ctx context.Context) error {
 
 const (
 	callTimeout = 30 * time.Second
-	// What a request may have. The size is what the service allowed once for all messages together;
-	// a larger message goes alone.
+	// Limits of a request. The size is what the service once allowed for all messages together. A
+	// larger message is sent alone.
 	mostEntries = 10
 	mostBytes   = 256 << 10
 	mostMessage = 1 << 20
-	// a request that leaves something behind is followed by so many more
+	// how many more requests follow one that leaves messages unsent
 	mostTries = 8
 	firstWait = 100 * time.Millisecond
 	mostWait  = 5 * time.Second
 )
 
-// message is a letter that is to be put.
+// message is a letter to be sent.
 type message struct {
 	id, group, dedup string
 	text             string
 }
 
-// Put puts letters, and returns nil when the queue has all of them. See [deadletter.Destination].
+// Put sends letters, and returns nil when the queue has all of them. See [deadletter.Destination].
 func (q *Queue) Put(ctx context.Context, letters []deadletter.Letter) error {
 	left := make([]message, 0, len(letters))
 	for i := range letters {
@@ -156,7 +156,7 @@ func (q *Queue) Put(ctx context.Context, letters []deadletter.Letter) error {
 	return q.put(ctx, left)
 }
 
-// put puts messages, what the queue refuses for the moment several times.
+// put sends messages. It retries messages that the queue temporarily refuses several times.
 func (q *Queue) put(ctx context.Context, left []message) error {
 	for tries := 0; len(left) > 0; {
 		batch, rest := next(left)
@@ -170,7 +170,7 @@ func (q *Queue) put(ctx context.Context, left []message) error {
 			continue
 		}
 		if tries++; tries > mostTries {
-			return fmt.Errorf("sqsletters: the queue did not take letter %s and others: %s", refused[0].id, why)
+			return fmt.Errorf("sqsletters: the queue did not accept letter %s and others: %s", refused[0].id, why)
 		}
 		wait := min(firstWait<<(tries-1), mostWait)
 		timer := time.NewTimer(wait/2 + rand.N(wait/2))
@@ -184,7 +184,7 @@ func (q *Queue) put(ctx context.Context, left []message) error {
 	return ctx.Err()
 }
 
-// allowed writes two characters as JSON escapes which may be in JSON and not in a message.
+// allowed writes two characters as JSON escapes that are valid in JSON but not in a message.
 func allowed(text []byte) []byte {
 	text = bytes.ReplaceAll(text, []byte("\uFFFE"), []byte(`\ufffe`))
 	return bytes.ReplaceAll(text, []byte("\uFFFF"), []byte(`\uffff`))
@@ -200,20 +200,20 @@ func groupOf(l *deadletter.Letter) string {
 	return hashOf(parts...)
 }
 
-// hashOf is made of what a group and a deduplication ID may have, whatever is in a key.
+// hashOf returns a hash in the characters that are allowed in a group and a deduplication ID.
 func hashOf(parts ...string) string {
 	sum := sha256.Sum256([]byte(strings.Join(parts, "\n")))
 	return hex.EncodeToString(sum[:])
 }
 
-// next divides messages into those of the next request and the rest, each in order. A request has
-// one message of a group: of two the service may refuse the first alone.
+// next splits messages into those of the next request and the rest, each in order. A request
+// contains only one message of a group, because the service may refuse only the first of two.
 func next(all []message) (batch, rest []message) {
 	groups, bytes := map[string]bool{}, 0
 	for _, m := range all {
 		if m.group != "" && groups[m.group] || len(batch) == mostEntries || len(batch) > 0 && bytes+len(m.text) > mostBytes {
 			rest = append(rest, m)
-			groups[m.group] = true // what follows it waits, too
+			groups[m.group] = true // those that follow it wait, too
 			continue
 		}
 		groups[m.group], bytes = true, bytes+len(m.text)
@@ -222,7 +222,7 @@ func next(all []message) (batch, rest []message) {
 	return batch, rest
 }
 
-// send makes one request, and returns what the service refused for the moment.
+// send makes one request, and returns the messages that the service temporarily refused.
 func (q *Queue) send(ctx context.Context, batch []message) (refused []message, why string, err error) {
 	in := &sqs.SendMessageBatchInput{QueueUrl: &q.url}
 	for i := range batch {
@@ -268,7 +268,8 @@ func (q *Queue) send(ctx context.Context, batch []message) (refused []message, w
 	return refused, why, nil
 }
 
-// tooLarge is what was wrong with a message, or that the queue has no room for it if that is why.
+// tooLarge returns err, or an error that the queue has no room for the message if that is the
+// reason.
 func (q *Queue) tooLarge(ctx context.Context, m *message, err error) error {
 	a, failed := q.About(ctx)
 	if failed != nil || a.MaxBytes == 0 || len(m.text) <= a.MaxBytes {

@@ -20,7 +20,7 @@ func letter(n int, key string) deadletter.Letter {
 	}
 }
 
-// put puts n letters, of two keys.
+// put puts n letters with two keys.
 func put(t *testing.T, q *Queue, n int) {
 	t.Helper()
 	var all []deadletter.Letter
@@ -84,7 +84,7 @@ func TestLettersOfAKeyKeepTheirOrderInAFIFOQueue(t *testing.T) {
 	}
 }
 
-// A letter whose answer was lost is put again by weir: a FIFO queue takes it for the same.
+// weir puts a letter again if the answer was lost. A FIFO queue treats it as the same.
 func TestALetterWhoseAnswerWasLostHasTheSameDeduplicationID(t *testing.T) {
 	f := &fake{lost: func(string) bool { return true }}
 	q := queue(t, f, "dead.fifo")
@@ -93,7 +93,7 @@ func TestALetterWhoseAnswerWasLostHasTheSameDeduplicationID(t *testing.T) {
 			t.Error("no error")
 		}
 	}
-	f.mu.Lock() // a lost answer orders nothing: the server may not be back from its call
+	f.mu.Lock() // a lost answer does not order events: the server's call may not have ended
 	defer f.mu.Unlock()
 	if len(f.groups) != 2 || f.groups[0] != f.groups[1] {
 		t.Errorf("%q", f.groups)
@@ -235,7 +235,7 @@ func TestALetterThatCannotBeDeletedIsTold(t *testing.T) {
 	q := queue(t, f, "dead")
 	put(t, q, 2)
 	o, err := q.Retry(t.Context(), everything, func(context.Context, deadletter.Item) error { return nil })
-	if o.Done != 1 || err == nil || !strings.Contains(err.Error(), "was handled, and could not be deleted, so it comes again") {
+	if o.Done != 1 || err == nil || !strings.Contains(err.Error(), "was handled but could not be deleted, so it comes again") {
 		t.Errorf("%+v, %v", o, err)
 	}
 }

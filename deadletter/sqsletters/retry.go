@@ -19,11 +19,11 @@ import (
 )
 
 const (
-	// hidden is how long a message that was received is kept from others, unless that is said again
+	// hidden is how long a received message is hidden from other readers, unless that is extended
 	// in time.
 	hidden    = 2 * time.Minute
 	sayAgain  = 30 * time.Second
-	waitFor   = 2 * time.Second // for a message; to wait at all asks all servers of the service
+	waitFor   = 2 * time.Second // for a message; any wait queries all servers of the service
 	mostErrs  = 3
 	mostPeeks = 1000
 )
@@ -31,13 +31,13 @@ const (
 // Received is a letter that was received.
 type Received struct {
 	deadletter.Item
-	Receives int // how often, this time included
+	Receives int // how often it was received, including this time
 }
 
-// Peek shows up to most letters, 1000 at most, without taking them: each is received, which counts,
-// and given back at once. A queue with a redrive policy moves a message to a dead-letter queue of
-// its own that was received too often, whoever did so ([About].MaxReceives). Which letters it shows
-// is up to the service. Messages that are no letters are in the error, beside the letters.
+// Peek shows up to most letters (at most 1000) without taking them. Each is received, which counts,
+// and given back at once. A queue with a redrive policy moves a message to its dead-letter queue if
+// it was received too often, by any reader ([About].MaxReceives). The service chooses the letters.
+// Messages that are not letters are reported in the error, in addition to the letters.
 func (q *Queue) Peek(ctx context.Context, most int) (letters []Received, err error) {
 	h := holder{q: q, handles: map[string]string{}}
 	defer func() { err = errors.Join(err, h.release(context.WithoutCancel(ctx))) }()
@@ -63,15 +63,17 @@ func (q *Queue) Peek(ctx context.Context, most int) (letters []Received, err err
 	return letters, bad.err()
 }
 
-// Retry receives letters and hands those that wants chooses to handle, one after the other. One
-// that was handled is deleted; one that failed, or was not chosen, is given back when Retry ends,
-// which it does when nothing more is to be received, and with ctx. Meanwhile nobody else receives
-// them, however long handle takes. If the process dies they come back after two minutes.
+// Retry receives letters and passes those that wants selects to handle, one after the other. A
+// letter that was handled is deleted. A letter that failed or was not selected is given back when
+// Retry ends, which is when no more letters can be received, and with ctx. Meanwhile no other
+// reader receives them, however long handle takes. If the process dies they become visible after
+// two minutes.
 //
-// A letter whose deletion fails is handled again some day. Behind a letter of a FIFO queue that
-// failed or was not chosen, the others of its group wait: choose by stream, shard or key there.
+// If the deletion of a letter fails, the letter will be handled again later. In a FIFO queue, a
+// letter that failed or was not selected blocks the others of its group: select by stream, shard or
+// key there.
 //
-// Retry goes on after a failure of handle, and returns the first of them.
+// Retry continues after an error of handle, and returns the first of them.
 func (q *Queue) Retry(ctx context.Context, wants func(deadletter.Item) bool, handle func(context.Context, deadletter.Item) error) (o deadletter.Outcome, err error) {
 	h := holder{q: q, handles: map[string]string{}}
 	over := make(chan struct{})
@@ -86,7 +88,7 @@ func (q *Queue) Retry(ctx context.Context, wants func(deadletter.Item) bool, han
 	var first error
 	done, atOnce := map[string]bool{}, mostEntries
 	if q.fifo {
-		atOnce = 1 // so that nothing is handled behind one of its group that fails
+		atOnce = 1 // so that no letter is handled after a failed one of its group
 	}
 	for ctx.Err() == nil {
 		messages, err := q.receive(ctx, atOnce)
@@ -114,7 +116,7 @@ func (q *Queue) Retry(ctx context.Context, wants func(deadletter.Item) bool, han
 			if !wants(item) {
 				continue
 			}
-			if !done[item.ID] { // a standard queue may have it twice
+			if !done[item.ID] { // a standard queue may contain it twice
 				if err := handle(ctx, item); err != nil {
 					if ctx.Err() != nil {
 						break
@@ -129,14 +131,14 @@ func (q *Queue) Retry(ctx context.Context, wants func(deadletter.Item) bool, han
 				o.Done++
 			}
 			if err := h.remove(context.WithoutCancel(ctx), m); err != nil {
-				return o, errors.Join(fmt.Errorf("sqsletters: letter %s was handled, and could not be deleted, so it comes again: %w", item.ID, err), first)
+				return o, errors.Join(fmt.Errorf("sqsletters: letter %s was handled but could not be deleted, so it comes again: %w", item.ID, err), first)
 			}
 		}
 	}
 	return o, errors.Join(context.Cause(ctx), first, bad.err())
 }
 
-// receive asks for up to n messages.
+// receive requests up to n messages.
 func (q *Queue) receive(ctx context.Context, n int) ([]types.Message, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -150,7 +152,7 @@ func (q *Queue) receive(ctx context.Context, n int) ([]types.Message, error) {
 	return out.Messages, nil
 }
 
-// holder has messages that were received and not deleted.
+// holder contains messages that were received and not deleted.
 type holder struct {
 	q       *Queue
 	mu      sync.Mutex
@@ -167,15 +169,15 @@ func (h *holder) hold(m types.Message) bool {
 	return !known
 }
 
-// keep hides the messages from others until over is closed. What cannot be hidden any more, others
-// may handle too: that is told by nothing but their coming again.
+// keep hides the messages from others until over is closed. If that fails, other readers may handle
+// a message too. The only sign of that is that the message is received again.
 func (h *holder) keep(ctx context.Context, over <-chan struct{}) {
 	every := time.NewTicker(sayAgain)
 	defer every.Stop()
 	for {
 		select {
 		case <-every.C:
-			_ = guard.Call(func() error { return h.change(ctx, hidden) }) // said again soon
+			_ = guard.Call(func() error { return h.change(ctx, hidden) }) // retried soon
 		case <-over:
 			return
 		}
@@ -185,7 +187,7 @@ func (h *holder) keep(ctx context.Context, over <-chan struct{}) {
 // release gives all messages back.
 func (h *holder) release(ctx context.Context) error { return h.change(ctx, 0) }
 
-// change says for how long the messages are hidden from now on.
+// change sets for how long the messages are hidden from now on.
 func (h *holder) change(ctx context.Context, d time.Duration) error {
 	h.mu.Lock()
 	handles := slices.Collect(maps.Values(h.handles))
@@ -234,7 +236,7 @@ func parse(m types.Message) (deadletter.Item, error) {
 	return deadletter.Item{Letter: l, State: deadletter.Kept}, nil
 }
 
-// problems are the first of some errors, and how many there were.
+// problems contains the first of some errors, and their number.
 type problems struct {
 	errs []error
 	n    int

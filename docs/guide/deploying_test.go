@@ -17,7 +17,7 @@ import (
 	"github.com/weir-go/weir/weirtest"
 )
 
-// serve runs a worker until its context ends, and answers health checks on l meanwhile.
+// serve runs a worker until ctx ends, and answers health checks on l.
 func serve(ctx context.Context, c *weir.Consumer, h weir.Handler, l net.Listener) error {
 	health := &http.Server{Handler: c.Health(), ReadHeaderTimeout: 5 * time.Second}
 	defer health.Close()

@@ -15,13 +15,13 @@ import (
 	"github.com/weir-go/weir/weirtest"
 )
 
-// lenient gives an order up that fails three times, and one that is no order at once.
+// lenient gives up on an order after three failures, and on an invalid order at once.
 var lenient = weir.Options{
 	Stream: "orders", App: "billing",
 	GiveUp: weir.GiveUp{To: deadletter.File("orders.dead.ndjson"), Attempts: 3},
 }
 
-// chargeOrReject says which orders can never be charged.
+// chargeOrReject charges an order, and rejects it if it can never be charged.
 func (t *till) chargeOrReject(ctx context.Context, r weir.Record) error {
 	err := t.charge(ctx, r)
 	if errors.Is(err, errNoOrder) {
@@ -30,7 +30,7 @@ func (t *till) chargeOrReject(ctx context.Context, r weir.Record) error {
 	return err
 }
 
-// chargeAgain charges the orders that were given up and are not dropped.
+// chargeAgain charges the orders in dead letters, except dropped ones.
 func (t *till) chargeAgain(ctx context.Context, box deadletter.Box) (deadletter.Outcome, error) {
 	var letters []deadletter.Item
 	for letter, err := range box.Items(ctx) {
@@ -46,7 +46,7 @@ func (t *till) chargeAgain(ctx context.Context, box deadletter.Box) (deadletter.
 	})
 }
 
-// tellLikeLambda sends what Lambda would send about records that it has dropped.
+// tellLikeLambda sends the messages that Lambda sends about dropped records.
 func tellLikeLambda(send func(ctx context.Context, message []byte) error) (deadletter.Destination, error) {
 	form := deadletter.Lambda{
 		FunctionARN: "arn:aws:lambda:eu-west-1:111122223333:function:billing",

@@ -24,17 +24,17 @@ var auditing = weir.Options{
 	Filter: weir.Filter{By: largeOrders, NotJSON: weir.DropNotJSON},
 }
 
-// auditors are who may see an order, which a filter of one's own decides.
+// auditors is a custom filter: the set of partition keys that it lets through.
 type auditors map[string]bool
 
-// Match is called for each record, by many goroutines at once.
+// Match is called for each record. Calls may be concurrent.
 func (a auditors) Match(_ []byte, partitionKey string, _ time.Time) (matches, isJSON bool) {
 	return a[partitionKey], true
 }
 
 var _ weir.Matcher = auditors{}
 
-// Of four records one is large enough, and the checkpoint passes all.
+// One of four records is large enough, and the checkpoint passes all of them.
 func TestLargeOrdersAreAudited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := shop(t, 1)

@@ -1,4 +1,4 @@
-// Package guide is the code that the pages of the guide show, as tests.
+// Package guide contains the code on the pages of the guide, as tests.
 package guide
 
 import (
@@ -12,10 +12,10 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(leaktest.Run(m)) }
 
-// sources are what the pages show: the tests here, and programs of modules that have drivers.
+// sources are the files whose code the pages show: tests, and programs that need drivers.
 var sources = []string{"*_test.go", "../../cmd/weir/internal/first/main.go", "../../cmd/weir/internal/ledger/ledger.go", "../../cmd/weir/internal/account/main.go", "../../sink/s3sink/example_test.go", "../../otelweir/example_test.go", "../../promweir/example_test.go", "../../emfweir/example_test.go"}
 
-// Each block of Go on a page is in code that runs, as a whole and line by line.
+// Each Go block on a page must occur unchanged in code that runs.
 func TestThePagesShowCodeThatRuns(t *testing.T) {
 	var code strings.Builder
 	for _, pattern := range sources {
@@ -47,7 +47,7 @@ func TestThePagesShowCodeThatRuns(t *testing.T) {
 	}
 }
 
-// A page that the index does not name is found by nobody.
+// The index must link to each page.
 func TestTheIndexNamesEachPage(t *testing.T) {
 	index := read(t, "README.md")
 	pages, err := filepath.Glob("*.md")

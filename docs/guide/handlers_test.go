@@ -21,13 +21,13 @@ import (
 type till struct {
 	mu      sync.Mutex
 	orders  []string                                   // that were charged, by ID
-	fails   func(ctx context.Context, id string) error // nil for a till that is well
+	fails   func(ctx context.Context, id string) error // nil: charging succeeds
 	rejects []string
 }
 
 var errNoOrder = errors.New("that is no order")
 
-// charge fails with errNoOrder for ever, and with anything else for a while.
+// charge returns errNoOrder for an invalid order. Other errors are temporary.
 func (t *till) charge(ctx context.Context, r weir.Record) error {
 	var order struct{ ID string }
 	if err := json.Unmarshal(r.Data, &order); err != nil {
@@ -57,7 +57,7 @@ func (t *till) charged() []string {
 	return slices.Clone(t.orders)
 }
 
-// shop is an embedded Kinesis with a stream of orders, in memory for a bubble.
+// shop returns an embedded Kinesis with a stream of orders, in memory for a bubble.
 func shop(t *testing.T, shards int, orders ...string) *kinesistest.Server {
 	srv := kinesistest.NewServer(t, kinesistest.Config{InMemory: true})
 	srv.CreateStream("orders", shards)
@@ -73,8 +73,8 @@ func shop(t *testing.T, shards int, orders ...string) *kinesistest.Server {
 
 var billing = weir.Options{Stream: "orders", App: "billing"}
 
-// Handle charges each order. One that can never be charged is put aside; any other failure is
-// returned, and what is not done is handled again.
+// Handle charges each order. It sets aside an order that can never be charged. After any other
+// failure the remaining records are handled again.
 func (t *till) Handle(ctx context.Context, b *weir.Batch) error {
 	for _, r := range b.Records {
 		err := t.charge(ctx, r)
@@ -116,7 +116,7 @@ func TestHandlersGoOnWhereTheyWere(t *testing.T) {
 	})
 }
 
-// byKey handles the keys of a batch side by side, and the records of each key in order.
+// byKey handles the keys of a batch concurrently, and the records of each key in order.
 func byKey(handle func(context.Context, weir.Record) error) weir.HandlerFunc {
 	return func(ctx context.Context, b *weir.Batch) error {
 		keys := map[string][]weir.Record{}
@@ -173,7 +173,7 @@ func TestKeysSideBySide(t *testing.T) {
 	})
 }
 
-// nightly handles what is there, and ends the worker at a record that says so.
+// nightly charges orders until the record "closing time", and then stops the worker.
 func (t *till) nightly(ctx context.Context, b *weir.Batch) error {
 	for _, r := range b.Records {
 		if string(r.Data) == "closing time" {
@@ -206,14 +206,14 @@ func TestStopEndsRunWithItsError(t *testing.T) {
 			if len(till.orders) != 1 {
 				t.Errorf("charged %q", till.orders)
 			}
-			// The second night begins behind the first.
+			// The second night begins after the first.
 			srv.Put("orders", "customer-7", []byte(`{"ID": "o-2"}`))
 			srv.Put("orders", "customer-7", []byte("closing time"))
 		}
 	})
 }
 
-// total adds up what one shard brings, and says so when its term ends.
+// total counts the records of one shard, and reports them when the worker stops reading it.
 type total struct {
 	term  weir.Term
 	count int
@@ -227,7 +227,7 @@ func (s *total) Handle(_ context.Context, b *weir.Batch) error {
 
 func (s *total) Close(_ context.Context, why weir.EndReason) { s.tell(s.term, s.count, why) }
 
-// totals makes a handler for each term of each shard.
+// totals creates a handler for each shard that the worker reads.
 func totals(tell func(weir.Term, int, weir.EndReason)) weir.ShardHandlers {
 	return weir.ShardHandlers{Open: func(_ context.Context, t weir.Term) (weir.ShardHandler, error) {
 		return &total{term: t, tell: tell}, nil
@@ -261,14 +261,14 @@ func TestAHandlerForEachShard(t *testing.T) {
 	})
 }
 
-// inParts pulls records and writes them a hundred at a time, across batches. What is written is
-// done; should the worker die, the rest comes again.
+// inParts pulls records and writes them a hundred at a time, across batches. Written records are
+// done. If the worker dies, the others are delivered again.
 func inParts(write func(context.Context, []weir.Record) error) weir.ShardHandlers {
 	return weir.ShardHandlers{Pull: func(ctx context.Context, s *weir.Shard) error {
 		var part []weir.Record
 		for b, err := range s.Batches() {
 			if err != nil {
-				return err // the term is over, and the shard goes on elsewhere
+				return err // the lease has ended, and another worker reads the shard
 			}
 			for _, r := range b.Records {
 				if part = append(part, r); len(part) < 100 {
@@ -283,7 +283,7 @@ func inParts(write func(context.Context, []weir.Record) error) weir.ShardHandler
 				part = part[:0]
 			}
 		}
-		return write(ctx, part) // the shard has ended, and with nil all of it is done
+		return write(ctx, part) // the shard has ended; returning nil marks all of it as done
 	}}
 }
 
@@ -325,7 +325,7 @@ func TestPulledPartsCrossBatches(t *testing.T) {
 	})
 }
 
-// patient stops when its context ends, and says why that was.
+// patient stops when its context ends, and returns the cause.
 func patient(work func(weir.Record) <-chan error) weir.RecordFunc {
 	return func(ctx context.Context, r weir.Record) error {
 		select {
@@ -347,7 +347,7 @@ func TestAHandlerThatTakesTooLong(t *testing.T) {
 		calls := 0
 		worker := weirtest.Start(t, srv.Client(), memstore.New(), options, patient(func(weir.Record) <-chan error {
 			if calls++; calls == 1 {
-				return nil // for ever
+				return nil // never
 			}
 			well := make(chan error, 1)
 			well <- nil

@@ -13,17 +13,17 @@ import (
 	"testing"
 )
 
-// levels are the methods of a logger, by the headings of logs.md.
+// levels maps the methods of a logger to the headings of logs.md.
 var levels = map[string]string{"Debug": "Debug", "Info": "Info", "Log": "Info", "Warn": "Warnings", "Error": "Errors"}
 
-// logging is what the library's source logs.
+// logging contains the log messages and keys in the library's source.
 type logging struct {
 	levels map[string]string // by message
 	keys   map[string]bool
 	bad    []string
 }
 
-// logger reports whether x is a logger: how the source names those is what decides.
+// logger reports whether x is a logger, judged by its name.
 func logger(x ast.Expr) bool {
 	name := ""
 	switch x := x.(type) {
@@ -37,7 +37,7 @@ func logger(x ast.Expr) bool {
 	return slices.Contains([]string{"Logger", "logger", "Log", "log", "to", "repeated"}, name)
 }
 
-// literal returns a string that is written out, perhaps in parts.
+// literal returns the value of a string literal or a concatenation of literals.
 func literal(x ast.Expr) (string, bool) {
 	switch x := x.(type) {
 	case *ast.BasicLit:
@@ -57,7 +57,7 @@ func (l *logging) message(x ast.Expr, level string) {
 	}
 }
 
-// pairs notes the keys of a list of keys and values.
+// pairs adds the keys of a list of keys and values.
 func (l *logging) pairs(at string, list []ast.Expr) {
 	for i := 0; i < len(list); i += 2 {
 		if key, is := literal(list[i]); is {
@@ -68,7 +68,7 @@ func (l *logging) pairs(at string, list []ast.Expr) {
 	}
 }
 
-// read notes what a function logs. Those that log what others hand them are known by name.
+// read adds the messages and keys of a function. Wrappers of the logger are recognized by name.
 func (l *logging) read(at string, f *ast.FuncDecl) {
 	logs := false
 	ast.Inspect(f, func(n ast.Node) bool {
@@ -127,7 +127,7 @@ func (l *logging) read(at string, f *ast.FuncDecl) {
 	})
 }
 
-// constants notes what is handed to tellFailure by name.
+// constants adds the constants that are passed to tellFailure.
 func (l *logging) constants(d *ast.GenDecl) {
 	for _, s := range d.Specs {
 		if s, is := s.(*ast.ValueSpec); is && d.Tok == token.CONST && len(s.Values) == 1 && strings.HasPrefix(s.Names[0].Name, "failed") {
@@ -171,7 +171,7 @@ func readLogging(t *testing.T) *logging {
 	return l
 }
 
-// firsts are what the first cells of a page's tables say in backquotes, by the heading above.
+// firsts returns the quoted texts in the first cells of a page's tables, with their headings.
 func firsts(page string) map[string]string {
 	found, heading := map[string]string{}, ""
 	for line := range strings.Lines(page) {
@@ -190,7 +190,7 @@ func firsts(page string) map[string]string {
 	return found
 }
 
-// Each message and each key of the log is on the page, and nothing else is.
+// The page must list exactly the messages and keys of the log.
 func TestThePageListsWhatIsLogged(t *testing.T) {
 	l := readLogging(t)
 	for _, bad := range l.bad {

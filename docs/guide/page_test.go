@@ -30,7 +30,7 @@ func mountWritablePage(mux *http.ServeMux, store lease.Store, client *kinesis.Cl
 	mux.Handle("/tools/weir/", dashboard.Handler(store, dashboard.Options{
 		Prefix:  "/tools/weir",
 		Kinesis: client,
-		Hosts:   []string{"tools.example.com"}, // under which writes are taken
+		Hosts:   []string{"tools.example.com"}, // names under which writes are accepted
 		User:    userOf,
 		Authorize: func(r *http.Request, a dashboard.Action) error {
 			if a.Kind == dashboard.Reset && userOf(r) != "ann" {

@@ -18,11 +18,11 @@ var sideBySide = weir.Options{
 	Parallel: weir.Parallel{Keys: 64},
 }
 
-// The bank does not answer about one order, and the others are charged meanwhile.
+// The bank does not answer for one order; the others are charged meanwhile.
 func TestOrdersAreChargedSideBySide(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := shop(t, 1)
-		for _, id := range []string{"o-1", "o-2", "o-3"} { // each of a customer of its own
+		for _, id := range []string{"o-1", "o-2", "o-3"} { // each of another customer
 			srv.Put("orders", "customer of "+id, []byte(`{"ID":"`+id+`"}`))
 		}
 		var answers atomic.Bool

@@ -25,13 +25,13 @@ func billAll(ctx context.Context, c *weir.Consumer, bill func(weir.Record) error
 			return err
 		}
 		if err := bill(r); err != nil {
-			return err // r is not done, and comes again when a worker has the shard
+			return err // r is not done; the next owner of the shard gets it again
 		}
 	}
 	return nil
 }
 
-// firstOf takes n records and leaves.
+// firstOf takes n records and stops the worker.
 func firstOf(ctx context.Context, c *weir.Consumer, n int) ([]string, error) {
 	next, stop := iter.Pull2(c.Records(ctx))
 	defer stop()
@@ -43,11 +43,11 @@ func firstOf(ctx context.Context, c *weir.Consumer, n int) ([]string, error) {
 		}
 		all = append(all, string(r.Data))
 	}
-	_, _, _ = next() // the last one is done, too
+	_, _, _ = next() // marks the last record as done
 	return all, nil
 }
 
-// show follows a stream from now on, whatever was shown before.
+// show follows a stream from now on, without saved progress.
 func show(ctx context.Context, client *kinesis.Client, to func(weir.Record)) error {
 	r, err := weir.NewReader(client, weir.ReaderOptions{Stream: "orders", Start: weir.Latest})
 	if err != nil {
@@ -58,14 +58,14 @@ func show(ctx context.Context, client *kinesis.Client, to func(weir.Record)) err
 			return nil
 		}
 		if err != nil {
-			return err // or go on, and reading is tried again
+			return err // or continue: the Reader then retries
 		}
 		to(rec)
 	}
 	return nil
 }
 
-// lookOn handles what arrives from now on, and remembers nothing.
+// lookOn handles records that arrive from now on, and saves no progress.
 func lookOn(ctx context.Context, client *kinesis.Client, h weir.Handler) error {
 	c, err := weir.New(client, memstore.New(), weir.Options{Stream: "orders", App: "look", Start: weir.Latest})
 	if err != nil {
@@ -74,7 +74,7 @@ func lookOn(ctx context.Context, client *kinesis.Client, h weir.Handler) error {
 	return c.Run(ctx, h)
 }
 
-// orders runs f beside a stream of that name with a shard.
+// orders runs f with a stream "orders" of one shard.
 func orders(t *testing.T, f func(t *testing.T, srv *kinesistest.Server)) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, err := kinesistest.Start(kinesistest.Config{InMemory: true})
@@ -132,9 +132,9 @@ func TestWithoutACheckpoint(t *testing.T) {
 			defer mu.Unlock()
 			seen[by] = append(seen[by], string(r.Data))
 		}
-		for _, data := range []string{"one", "two"} { // with each start anew
+		for _, data := range []string{"one", "two"} { // at each start
 			srv.Put("orders", "k", []byte("before "+data))
-			time.Sleep(2 * time.Second) // the service's clock shows seconds
+			time.Sleep(2 * time.Second) // the service's clock has a resolution of seconds
 			ctx, stop := context.WithCancel(t.Context())
 			var both sync.WaitGroup
 			both.Go(func() {

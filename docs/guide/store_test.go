@@ -15,30 +15,30 @@ import (
 	"github.com/weir-go/weir/store/storetest"
 )
 
-// documents is a database that keeps a text for each key, and replaces it only if it is still what
-// the caller has read: etcd, Consul, an object store with conditional writes, a table.
+// documents is a database with a text for each key, and compare-and-swap: etcd, Consul, an object
+// store with conditional writes, a table.
 type documents interface {
-	Get(ctx context.Context, key string) (text []byte, version int64, err error) // nil, 0 without one
-	// Swap writes a text if the version is still the given one, and reports whether it was.
+	Get(ctx context.Context, key string) (text []byte, version int64, err error) // nil, 0 if there is none
+	// Swap writes a text if the version has not changed, and reports whether it did.
 	Swap(ctx context.Context, key string, version int64, text []byte) (bool, error)
 }
 
-// application is all that is kept of one application.
+// application is the stored state of one application.
 type application struct {
 	Leases   []lease.Lease
 	Sessions []lease.Worker
 	Leader   string
 	Term     uint64
 	Paused   []string `json:",omitempty"`
-	Revision uint64   // moves when a lease is made, deleted or finished, or changes hands
+	Revision uint64   // increases when a lease is created, deleted or finished, or changes its owner
 }
 
 // docStore keeps each application in one document. Each call reads it, changes it, and swaps it.
-// That is right, and slow with many workers: all of them write the same document.
+// That is correct, but slow with many workers, because all of them write the same document.
 type docStore struct{ docs documents }
 
-// change carries out one call: f changes the application that was read, and is called again with a
-// newer one if somebody else was faster. f may run several times, so it sets its results anew.
+// change carries out one call: f changes the application that was read. If the swap fails, change
+// calls f again with the newer application, so f must reset its results.
 func (s docStore) change(ctx context.Context, app string, f func(*application) error) error {
 	if err := lease.CheckApp(app); err != nil {
 		return err
@@ -113,7 +113,7 @@ func (s docStore) Beat(ctx context.Context, app string, r lease.Report) (o lease
 }
 
 func (s docStore) View(ctx context.Context, app, since string) (v lease.View, err error) {
-	err = s.change(ctx, app, func(a *application) error { // swaps what it has read, so it is the newest
+	err = s.change(ctx, app, func(a *application) error { // the swap proves that it is the newest
 		v = lease.View{
 			Revision: strconv.FormatUint(a.Revision, 10), Leases: a.Leases, Workers: a.Sessions,
 			Leader: a.leads(), Paused: a.Paused,
@@ -178,8 +178,8 @@ func (s docStore) Leave(ctx context.Context, app string, r lease.Report) error {
 	})
 }
 
-// progress carries out what a session says of a lease. What anybody says but its owner, at the
-// lease's epoch, is ignored: that is what fences late workers.
+// progress applies a session's progress on a lease. It ignores any session except the owner at the
+// lease's epoch: that fences late workers.
 func (a *application) progress(session string, p lease.Progress) {
 	l := a.lease(p.Key)
 	switch {
@@ -192,7 +192,7 @@ func (a *application) progress(session string, p lease.Progress) {
 		switch {
 		case p.Position.IsEnd():
 			a.own(l, "")
-			born := l.Born // l is another lease once one is inserted before it
+			born := l.Born // an insert before l moves another lease to its place
 			for _, c := range p.Children {
 				a.create(lease.Lease{
 					Key: lease.Key{Stream: p.Stream, Shard: c.ID}, Parents: c.Parents, Range: c.Range,
@@ -204,13 +204,13 @@ func (a *application) progress(session string, p lease.Progress) {
 				l.Shunned = session
 			}
 		}
-	case l.Revoked == session && p.Release && p.Epoch+1 == l.Epoch: // it acknowledges
+	case l.Revoked == session && p.Release && p.Epoch+1 == l.Epoch: // an acknowledgement
 		l.Revoked = ""
 		a.Revision++
 	}
 }
 
-// own gives a lease to a session, or to nobody for "". The epoch moves with each owner.
+// own assigns a lease to a session, or frees it for "". The epoch increases with each owner.
 func (a *application) own(l *lease.Lease, session string) {
 	l.Owner, l.Heir = session, ""
 	if session != "" {
@@ -233,7 +233,7 @@ func (a *application) create(l lease.Lease) bool {
 func (a *application) apply(act lease.Action) bool {
 	w := a.session(act.Session)
 	switch act.Kind {
-	case lease.Tell: // beats read the leases anyway
+	case lease.Tell: // heartbeats read the leases anyway
 		return true
 	case lease.Create:
 		return a.create(act.Lease)
@@ -333,7 +333,7 @@ func (a *application) session(id string) *lease.Worker {
 	return nil
 }
 
-// leads is who leads: nobody if the session that did is over.
+// leads returns the leader, or none if its session has ended.
 func (a *application) leads() lease.Leader {
 	if w := a.session(a.Leader); w != nil && !w.Ended {
 		return lease.Leader{Session: a.Leader, Term: a.Term, Beat: w.Beat}
@@ -347,7 +347,7 @@ func TestContract(t *testing.T) {
 	})
 }
 
-// inMemory stands for the database.
+// inMemory replaces the database in tests.
 type inMemory struct {
 	mu    sync.Mutex
 	texts map[string]text
@@ -374,7 +374,7 @@ func (m *inMemory) Swap(ctx context.Context, key string, version int64, of []byt
 	return true, nil
 }
 
-// told counts the beats that reach a store, and passes everything else on as it is.
+// told counts the heartbeats that reach a store, and passes everything else on unchanged.
 type told struct {
 	lease.Store
 	beat func(lease.Report, error)

@@ -19,7 +19,7 @@ import (
 	"github.com/weir-go/weir/store/dynamostore"
 )
 
-// makeOrders makes the stream if it is not there, and says how one that is there differs.
+// makeOrders creates the stream, or returns the differences of an existing one.
 func makeOrders(ctx context.Context, client *kinesis.Client) ([]string, error) {
 	made, err := provision.CreateStream(ctx, client, provision.Stream{
 		Name: "orders", Shards: 4, KMSKey: "alias/aws/kinesis", Retention: 48 * time.Hour,
@@ -28,7 +28,7 @@ func makeOrders(ctx context.Context, client *kinesis.Client) ([]string, error) {
 	return made.Differences, err
 }
 
-// makeTable makes the table if it is not there, and says what one that is there has not.
+// makeTable creates the table, or returns the settings that an existing one lacks.
 func makeTable(ctx context.Context, client *dynamodb.Client) ([]string, error) {
 	store := dynamostore.New(client, dynamostore.Options{Table: "weir", Settings: dynamostore.Settings{
 		KMSKey: "alias/weir", PointInTimeRecovery: true, DeletionProtection: true,
@@ -52,7 +52,7 @@ func TestMakingAStream(t *testing.T) {
 	}
 }
 
-// plainTable is a DynamoDB with a table that was made before, without any settings.
+// plainTable is a DynamoDB with an existing table without any settings.
 type plainTable struct{}
 
 func (plainTable) Do(r *http.Request) (*http.Response, error) {

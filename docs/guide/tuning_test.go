@@ -14,25 +14,25 @@ import (
 	"github.com/weir-go/weir/weirtest"
 )
 
-// soon is for a few shards whose records must not wait.
+// soon is for a few shards with low latency.
 var soon = weir.Options{
 	Stream: "orders", App: "billing",
-	IdleInterval: 200 * time.Millisecond, // the shortest: all five reads a second of each shard
+	IdleInterval: 200 * time.Millisecond, // the minimum: all five reads a second of each shard
 }
 
-// many is for thousands of shards that bring little, on few workers.
+// many is for thousands of shards with little traffic, on few workers.
 var many = weir.Options{
 	Stream: "clicks", App: "counts",
-	IdleInterval: 5 * time.Second,  // a fifth of the reads; a record waits for up to so long
+	IdleInterval: 5 * time.Second,  // a fifth of the reads; a record waits up to this long
 	BeatInterval: 3 * time.Second,  // a third of the store's traffic
 	MaxMemory:    512 << 20,        // bytes, for all shards of this worker
-	ListInterval: 10 * time.Minute, // splits and merges are found by their parents' ends all the same
+	ListInterval: 10 * time.Minute, // splits and merges are still found at their parents' ends
 }
 
-// polite shares the stream with one other application that polls it.
+// polite shares the stream with one other polling application.
 var polite = weir.Options{Stream: "orders", App: "reports", ReadShare: 0.5}
 
-// patientStore is for a store that is away for up to ten seconds at a time.
+// patientStore tolerates outages of the store of up to ten seconds.
 var patientStore = weir.Options{Stream: "orders", App: "billing", FailoverAfter: 20 * time.Second}
 
 func TestTunedOptionsAreTaken(t *testing.T) {
@@ -46,7 +46,7 @@ func TestTunedOptionsAreTaken(t *testing.T) {
 	})
 }
 
-// What the page says about IdleInterval: a record waits for it at most, and for the call.
+// The page's claim about IdleInterval: a record waits at most for it, plus the call.
 func TestARecordWaitsForAnIdleInterval(t *testing.T) {
 	for _, idle := range []time.Duration{200 * time.Millisecond, 5 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
@@ -72,7 +72,7 @@ func TestARecordWaitsForAnIdleInterval(t *testing.T) {
 	}
 }
 
-// What the page says about an outage of the store: a third of FailoverAfter stops nobody.
+// The page's claim about a store outage: a third of FailoverAfter stops no handler.
 func TestAStoreThatIsAwayForTenSeconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := shop(t, 1)

@@ -19,7 +19,7 @@ import (
 	"github.com/weir-go/weir/window"
 )
 
-// turnover has what was sold in a minute, product by product.
+// turnover stores the sales of each minute by product.
 type turnover struct {
 	mu   sync.Mutex
 	rows map[string]int // by the result's ID
@@ -37,14 +37,14 @@ func (s *turnover) config() window.Config[int] {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			for _, w := range r.Windows {
-				s.rows[w.ID] = w.State // over the one that is there, should it come again
+				s.rows[w.ID] = w.State // overwrites the row of a repeated result
 			}
 			return nil
 		},
 	}
 }
 
-// visits counts visits by the time at which they were made.
+// visits counts visits by their own time.
 type visits struct {
 	mu   sync.Mutex
 	rows map[string]row // by the result's ID
@@ -59,7 +59,7 @@ type row struct {
 func (s *visits) config() window.Config[int] {
 	return window.Config[int]{
 		Size:     time.Minute,
-		Lateness: 10 * time.Second, // phones send when they have a network
+		Lateness: 10 * time.Second, // phones send late if they are offline
 		Time: func(r weir.Record) (time.Time, error) {
 			var v struct{ At time.Time }
 			err := json.Unmarshal(r.Data, &v)
@@ -149,7 +149,7 @@ func TestWindowsOfATimeInThePayloadOfTheGuide(t *testing.T) {
 		began := time.Now().Truncate(time.Hour).Add(2 * time.Hour)
 		time.Sleep(time.Until(began))
 		for _, v := range []struct{ sent, made time.Duration }{
-			{0, 0}, {30, 30}, {62, 62}, {65, 58}, // the last one is of the window before, and in time
+			{0, 0}, {30, 30}, {62, 62}, {65, 58}, // the last one belongs to the previous window, and is in time
 			{71, 71}, {72, 59}, // late
 			{73, 1000}, // the clock is wrong
 			{74, 74},
@@ -158,7 +158,7 @@ func TestWindowsOfATimeInThePayloadOfTheGuide(t *testing.T) {
 			at := began.Add(v.made * time.Second).Format(time.RFC3339)
 			srv.Put("visits", "phone", []byte(`{"at": "`+at+`"}`))
 		}
-		time.Sleep(5 * time.Minute) // nothing more comes, and the second window ends by its age
+		time.Sleep(5 * time.Minute) // no more records arrive, and the second window ends by its age
 		cancel()
 		if err := <-done; err != nil {
 			t.Error(err)

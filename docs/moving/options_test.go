@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// theirs are the options of the other clients, and what is called to set them up, by the pages.
-// They are from the clients' own source.
+// theirs lists the options and setup functions of the other clients, by page. They come from the
+// clients' source.
 var theirs = map[string]string{
 	"harlow.md": `New WithGroup AllGroup AppName GroupName StreamName WorkerID KinesisClient Repository CheckpointStore LeaseDuration RenewInterval AssignInterval
 		MaxLeasesForWorker EnableStealing MaxLeasesToSteal Clock WithStore WithStorage WithCheckpoint WithMaxInterval WithDynamoClient WithClient WithRetryer WithShardIteratorType
@@ -45,8 +45,8 @@ var theirs = map[string]string{
 		metricsMaxQueueSize publisherFlushBuffer metricsFactory`,
 }
 
-// Each option of another client is in the first column of its page's table, and has something
-// beside it.
+// Each option of another client must be in the first column of its page's table, with a non-empty
+// second column.
 func TestTheTablesHaveEachOption(t *testing.T) {
 	for page, names := range theirs {
 		text, err := os.ReadFile(page)
@@ -79,7 +79,7 @@ func TestTheTablesHaveEachOption(t *testing.T) {
 	}
 }
 
-// codes are what stands between backticks.
+// codes returns the texts between backticks.
 func codes(s string) (all []string) {
 	for i, part := range strings.Split(s, "`") {
 		if i%2 == 1 {

@@ -1,5 +1,5 @@
-// Package moving_test has the programs of the pages beside it, which show what one for another
-// client becomes. Each runs on an embedded Kinesis.
+// Package moving_test contains the programs on the pages in this folder. Each replaces a program
+// for another client, and runs on an embedded Kinesis.
 package moving_test
 
 import (
@@ -64,13 +64,13 @@ type processor struct {
 func (p *processor) Handle(ctx context.Context, b *weir.Batch) error {
 	for _, r := range b.Records {
 		if err := bill(r.Data); err != nil {
-			return err // the batch is handled again after a pause, from this record on
+			return err // the batch is handled again after a backoff, from this record on
 		}
 		if err := b.Done(r); err != nil {
 			return err
 		}
 	}
-	return nil // the checkpoint moves by itself
+	return nil // the checkpoint moves automatically
 }
 
 func (p *processor) Close(ctx context.Context, why weir.EndReason) {
@@ -106,10 +106,10 @@ func consume(ctx context.Context, client *kinesis.Client, store lease.Store) err
 	}))
 }
 
-// billed is what the programs have done.
+// billed collects the records that the programs have billed.
 var billed []string
 
-// failed says that bill has failed, which it does once.
+// failed is set after the one failure of bill.
 var failed bool
 
 func bill(data []byte) error {
@@ -153,7 +153,7 @@ func TestTheProgramsHandleWhatComes(t *testing.T) {
 	}
 }
 
-// What the pages show of weir is what runs here.
+// The programs on the pages must be the ones in this file.
 func TestThePagesShowThesePrograms(t *testing.T) {
 	code, err := os.ReadFile("programs_test.go")
 	if err != nil {

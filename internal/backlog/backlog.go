@@ -1,5 +1,5 @@
-// Package backlog tells how old the oldest record of a shard is that is not handled, or whose
-// progress is not saved.
+// Package backlog computes the age of a shard's oldest record that is not handled, and of the
+// oldest one whose progress is not saved.
 package backlog
 
 import (
@@ -9,8 +9,8 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// Log notes when records arrived that were handed over and whose progress is not saved. Its zero
-// value is ready. It is not safe for concurrent use.
+// Log records the arrival times of records that were handed over and whose progress is not saved.
+// The zero value is ready to use. It is not safe for concurrent use.
 type Log struct{ stretches []stretch }
 
 // stretch is a run of records.
@@ -19,12 +19,12 @@ type stretch struct {
 	upTo  shard.Position // after the last of them
 }
 
-// most is how many stretches are kept apart. With more, neighbours become one, and what is said of
-// the later of two is as old as the earlier.
+// most is how many stretches are kept apart. If there are more, neighbours are merged, and the
+// records of the later one count as old as those of the earlier one.
 const most = 64
 
-// Add notes records that are to be handled: the first arrived at first, the last ends at upTo.
-// Those that were noted before are not noted again.
+// Add adds records that are to be handled. first is the arrival of the first one, upTo the position
+// after the last. Records that were added before are ignored.
 func (l *Log) Add(first time.Time, upTo shard.Position) {
 	n := len(l.stretches)
 	if n > 0 && upTo.Compare(l.stretches[n-1].upTo) <= 0 {
@@ -39,7 +39,7 @@ func (l *Log) Add(first time.Time, upTo shard.Position) {
 	l.stretches = append(l.stretches, stretch{first, upTo})
 }
 
-// Saved forgets what lies before a position.
+// Saved removes the records before a position.
 func (l *Log) Saved(p shard.Position) {
 	n := l.before(p)
 	if n == 0 {
@@ -51,8 +51,8 @@ func (l *Log) Saved(p shard.Position) {
 	}
 }
 
-// Oldest is when the oldest record at or after a position arrived, zero when there is none. It is
-// too early by what the records of one stretch lie apart at most.
+// Oldest returns when the oldest record at or after a position arrived, zero if there is none. The
+// result may be too early by the time between the records of one stretch.
 func (l *Log) Oldest(from shard.Position) (oldest time.Time) {
 	for _, s := range l.stretches[l.before(from):] {
 		oldest = earlier(oldest, s.first)
@@ -60,7 +60,7 @@ func (l *Log) Oldest(from shard.Position) (oldest time.Time) {
 	return oldest
 }
 
-// before is how many stretches end at or before a position.
+// before returns how many stretches end at or before a position.
 func (l *Log) before(p shard.Position) int {
 	n := 0
 	for n < len(l.stretches) && l.stretches[n].upTo.Compare(p) <= 0 {
@@ -69,7 +69,7 @@ func (l *Log) before(p shard.Position) int {
 	return n
 }
 
-// earlier is the earlier of two times, of which zero is none.
+// earlier returns the earlier of two times. The zero time counts as none.
 func earlier(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b
@@ -77,10 +77,10 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// Unknown is a lag that nobody knows.
+// Unknown is the value of an unknown lag.
 const Unknown time.Duration = -1
 
-// Lags are how far a shard is behind the tip of the stream, each [Unknown] when that is not known.
+// Lags describe how far a shard is behind the tip of the stream, each [Unknown] if not known.
 type Lags struct{ Read, Handled, Saved time.Duration }
 
 // Now returns the lags of a shard with the reading status r. The lag in the last answer grows until
@@ -95,7 +95,7 @@ func Now(r source.Status, undone, unsaved, now time.Time) Lags {
 			lags.Read += max(0, now.Sub(r.Trying))
 		}
 	}
-	// Before the first answer nothing is known but that what has come since then is not read.
+	// Before the first answer, all records that have arrived since then are unread.
 	if r.Behind < 0 && r.Err != nil && !r.Trying.IsZero() {
 		lags.Read = max(0, now.Sub(r.Trying))
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// records have so many bytes of data each, and are named by their places.
+// records each have the given number of bytes of data. Their names are their indexes.
 func records(sizes ...int) (all []source.Record) {
 	for i, n := range sizes {
 		all = append(all, source.Record{SequenceNumber: strconv.Itoa(i + 1), Done: shard.Whole, Data: []byte(fmt.Sprintf("%-*d", n, i+1))})
@@ -167,7 +167,7 @@ func TestAFilterCountsAndDetaches(t *testing.T) {
 	}
 }
 
-// memory is a share with so many bytes.
+// memory is a share of the given size.
 type memory int
 
 func (m *memory) TryTake(least, most int) int {
@@ -180,7 +180,7 @@ func (m *memory) TryTake(least, most int) int {
 
 func (m *memory) Give(n int) { *m += memory(n) }
 
-// What follows when runs are added one after the other. Each record has ten bytes of data and one
+// Runs are added one after the other. Each record has ten bytes of data and one
 // of its number.
 func TestWhatIsGathered(t *testing.T) {
 	type step struct {
@@ -227,7 +227,7 @@ func TestWhatIsGathered(t *testing.T) {
 	}
 }
 
-// What waits is a copy, and is due when it is.
+// Waiting records are copies, and their batch becomes due.
 func TestWhatWaitsIsACopy(t *testing.T) {
 	left, now := memory(1000), time.Unix(1e9, 0)
 	g := &Gathering{Share: &left, Size: Size{Records: 3}}

@@ -6,17 +6,17 @@ import (
 	"github.com/weir-go/weir/internal/source"
 )
 
-// Decision is what a filter says of a record.
+// Decision is the result of a filter for a record.
 type Decision uint8
 
 const (
 	Pass        Decision = iota
 	Drop                 // the record matches no pattern
-	PassNotJSON          // the record is not JSON, and goes on
+	PassNotJSON          // the record is not JSON, and passes
 	DropNotJSON          // the record is not JSON, and does not
 )
 
-// Decider decides whether records go on. It may mark a record that the handler must not get.
+// Decider decides whether records pass. It may mark a record that the handler must not get.
 type Decider interface {
 	Decide(r *source.Record) Decision
 }
@@ -31,7 +31,7 @@ type Filter struct {
 	kept, dropped int
 }
 
-// passes reports whether a record goes on.
+// passes reports whether a record passes.
 func (f *Filter) passes(r *source.Record) bool {
 	if f == nil {
 		return true

@@ -34,16 +34,16 @@ type Gathering struct {
 	Waiting
 }
 
-// Then is what follows when a run was added.
+// Then is the next step after a run was added.
 type Then uint8
 
 const (
 	Wait     Then = iota // the run waits with what waited before
-	Direct               // the rest of the run is a batch of its own, and nothing waits
-	HandOver             // what waits is a batch, and the rest of the run comes after it
+	Direct               // the rest of the run is a batch, and nothing waits
+	HandOver             // the waiting records are a batch, and the rest of the run comes after it
 )
 
-// Run is what is added at a time.
+// Run is a number of records that are added together.
 type Run struct {
 	Records []source.Record
 	Behind  time.Duration

@@ -15,8 +15,8 @@ type Size struct {
 	Bytes   int // of data; 0 is no bound
 }
 
-// Cut returns how many of the records belong to a batch that has so many records and bytes already:
-// at least one of a batch that has none.
+// Cut returns how many of the records belong to a batch that has that number of records and bytes
+// already: at least one of a batch that has none.
 func (s Size) Cut(records []source.Record, have, bytes int) int {
 	n := max(min(len(records), s.Records-have), 0)
 	if s.Bytes == 0 {

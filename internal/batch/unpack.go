@@ -14,7 +14,7 @@ import (
 type Mode uint8
 
 const (
-	Unpack     Mode = iota // each packed record is a record of its own
+	Unpack     Mode = iota // each packed record is a separate record
 	UnpackOwn              // the same, without those whose keys do not belong to the shard
 	KeepPacked             // aggregates stay as they are
 )
@@ -126,7 +126,7 @@ func (u *Unpacker) records(r *source.Record) iter.Seq[source.Record] {
 	}
 }
 
-// tag gives a record an origin of its own, which has its tags.
+// tag gives a record a separate origin, which has its tags.
 func (u *Unpacker) tag(r *source.Record, tags aggregate.Tags) {
 	if u.from.Number != r.SequenceNumber {
 		u.from.Number = strings.Clone(r.SequenceNumber)

@@ -9,39 +9,39 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// Stream is what the service said of a stream.
+// Stream is the service's answer about a stream.
 type Stream struct {
 	Name   string
 	Shards []shard.Shard // all that can still be read
-	Now    time.Time     // the service's time when it listed them
+	Now    time.Time     // the service's time of the listing
 	Born   int64         // see [lease.Lease.Born]
 }
 
-// Wish is where reading is to resume.
+// Wish says where reading is to resume.
 type Wish struct {
 	// To is [shard.Oldest], [shard.Latest] or a time, or, with a Shard, a sequence number.
 	To shard.Position
-	// Shard limits the reset to one shard and those that descend from it; "" for none.
+	// Shard limits the reset to one shard and its descendants; "" for all shards.
 	Shard string
 }
 
-// Reset says what a wish means for a stream, ancestors before descendants, whose order is kept by
-// that:
+// Reset returns the steps for a wish, ancestors before descendants, so that the order of records is
+// kept:
 //
-//   - Oldest and a time move every shard there that can still be read, also those that were read to
-//     their end, which are opened again. The plan then gives no child out before its parents have
-//     ended again.
-//   - Latest moves the open shards to the service's time of the listing, and ends the others, of
-//     which nothing is wanted.
-//   - A wish for one shard takes its descendants along, because what they brought came after it:
-//     for Oldest and a time to the same place, for a sequence number to their beginning. Latest
-//     moves the one shard only: it makes nothing come again.
-//   - A child goes along with its parents even if it is there already and nobody has it: whoever
-//     was about to give it out, because they had ended, finds that it has changed. That holds, too,
-//     if they are there already and had an owner: a reset that broke off may have opened them.
-//   - A shard without a lease gets one. A lease whose shard has left the stream stays as it is.
+//   - Oldest and a time move every shard that can still be read. Shards that were read to their end
+//     are opened again. The plan then gives out no child before its parents have ended again.
+//   - Latest moves the open shards to the service's time of the listing. It ends the other shards,
+//     whose records are not wanted.
+//   - A wish for one shard also moves its descendants, because their records came later: for Oldest
+//     and a time to the same place, for a sequence number to their beginning. Latest moves only the
+//     shard itself, because it makes no record come again.
+//   - A child moves with its parents even if it is in the right place already and has no owner. A
+//     leader that was about to assign it, because the parents had ended, then finds that it has
+//     changed. This also applies if the parents are in the right place and had an owner: an
+//     incomplete reset may have opened them.
+//   - A shard without a lease gets one. A lease whose shard has left the stream stays unchanged.
 //
-// It fails for a shard that the stream has not, and for a time in the stream's future.
+// It returns an error for an unknown shard, and for a time in the stream's future.
 func Reset(s Stream, leases []lease.Lease, w Wish) ([]Step, error) {
 	graph := shard.NewGraph(s.Shards)
 	if w.Shard != "" {
@@ -59,7 +59,7 @@ func Reset(s Stream, leases []lease.Lease, w Wish) ([]Step, error) {
 		}
 	}
 	moved := affected(graph, w)
-	opened := map[string]bool{} // shards that may have ended before, and have not now
+	opened := map[string]bool{} // shards that may have been finished, and are not any more
 	var steps []Step
 	for _, id := range graph.Ordered() {
 		if !moved[id] {
@@ -85,7 +85,7 @@ func Reset(s Stream, leases []lease.Lease, w Wish) ([]Step, error) {
 	return steps, nil
 }
 
-// affected are the shards that a wish is about.
+// affected returns the shards that a wish moves.
 func affected(graph *shard.Graph, w Wish) map[string]bool {
 	moved := map[string]bool{}
 	for _, id := range graph.Ordered() {
@@ -99,7 +99,7 @@ func affected(graph *shard.Graph, w Wish) map[string]bool {
 	return moved
 }
 
-// target is where one shard goes.
+// target returns the new position of one shard, and the reason.
 func target(s Stream, sh shard.Shard, w Wish) (to shard.Position, why string) {
 	if sh.ID != w.Shard && w.Shard != "" {
 		why = "descends from " + w.Shard
@@ -116,9 +116,9 @@ func target(s Stream, sh shard.Shard, w Wish) (to shard.Position, why string) {
 	}
 }
 
-// move makes step the move of a lease, or nothing if it is there already, nobody holds it, and it
-// need not go along with its parents. A move drops what is noted with the position: records beyond
-// it that are done are wanted again.
+// move sets step to the move of a lease. It does nothing if the lease is at the position already,
+// has no owner, and need not move with its parents. A move drops notes about the position: finished
+// records beyond it are handled again.
 func move(step *Step, l *lease.Lease, born int64, along bool) {
 	there := l.Position == step.To
 	if there && l.Owner == "" && (l.Finished() || l.Deaths == "" && !along) && (born == 0 || l.Born == 0 || l.Born == born) {
@@ -137,7 +137,7 @@ func move(step *Step, l *lease.Lease, born int64, along bool) {
 	step.Actions = []lease.Action{{Kind: lease.Move, Key: l.Key, Epoch: l.Epoch, Position: step.To, Born: born}}
 }
 
-// strays are the leases that are not finished and whose shards have left the stream.
+// strays returns steps for the unfinished leases whose shards have left the stream.
 func strays(graph *shard.Graph, have map[string]*lease.Lease) []Step {
 	var steps []Step
 	for id, l := range have {

@@ -25,8 +25,8 @@ func at(t *testing.T, s string) shard.Position {
 
 func key(id string) lease.Key { return lease.Key{Stream: "s", Shard: id} }
 
-// family is a stream in which 0 was split into 1 and 2, 1 and 3 were merged into 4, and 5 stands
-// alone.
+// family is a stream in which 0 was split into 1 and 2, 1 and 3 were merged into 4, and 5 is
+// separate.
 func family() Stream {
 	all := shard.HashRange{End: shard.MaxHashKey}
 	sh := func(id string, closed bool, parents ...string) shard.Shard {
@@ -116,24 +116,24 @@ func TestReset(t *testing.T) {
 1 >oldest create@1
 4 >oldest create@1 (descends from 1)
 `},
-		"what is there already stays, unless somebody holds it": {to: "oldest",
+		"what is there already stays, unless it has an owner": {to: "oldest",
 			change: func(s *Stream, leases *[]lease.Lease) {
 				s.Shards = s.Shards[:1]
 				*leases = []lease.Lease{{Key: key("5"), Epoch: 9, Position: shard.Oldest, Born: 7}}
 			}, want: `
 5 oldest>oldest (it is there already)
 `},
-		"a child that is there already goes along with its parents, which whoever would give it out notices": {to: "oldest", shard: "1",
+		"a child in the right place moves with its parents, so that a leader notices": {to: "oldest", shard: "1",
 			change: func(_ *Stream, leases *[]lease.Lease) { (*leases)[4].Position = shard.Oldest }, want: `
 1 end>oldest move@4 (it was read to its end: it is opened again)
 4 oldest>oldest move@2 (descends from 1)
 `},
-		"… and in a reset of all says why": {to: "oldest",
+		"a child that moves with its parents in a reset of all says why": {to: "oldest",
 			change: func(_ *Stream, leases *[]lease.Lease) {
 				for i := range *leases {
 					(*leases)[i].Position = shard.Oldest
 				}
-				(*leases)[0].Epoch = 1 // nobody ever had it
+				(*leases)[0].Epoch = 1 // it never had an owner
 				(*leases)[1].Position = shard.End
 			}, want: `
 0 oldest>oldest (it is there already)
@@ -143,7 +143,7 @@ func TestReset(t *testing.T) {
 2 oldest>oldest (it is there already)
 4 oldest>oldest move@2 (it waits for its parents again)
 `},
-		"… also when a reset before this one broke off after it had opened the parents": {to: "oldest", shard: "1",
+		"a child moves after an incomplete reset that had opened the parents": {to: "oldest", shard: "1",
 			change: func(_ *Stream, leases *[]lease.Lease) {
 				(*leases)[1].Position, (*leases)[4].Position = shard.Oldest, shard.Oldest
 			}, want: `
@@ -157,7 +157,7 @@ func TestReset(t *testing.T) {
 			}, want: `
 5 oldest>oldest move@9
 `},
-		"what is noted beside the place is dropped": {to: "oldest",
+		"notes about the position are dropped": {to: "oldest",
 			change: func(s *Stream, leases *[]lease.Lease) {
 				s.Shards = s.Shards[:1]
 				note := lease.Deaths{At: shard.Oldest, Beyond: "a", Since: 8}
@@ -173,7 +173,7 @@ func TestReset(t *testing.T) {
 			}, want: `
 5 oldest>oldest move@9
 `},
-		"a stream that was made anew is noted though the place is the same": {to: "oldest",
+		"a recreated stream changes the lease at the same position": {to: "oldest",
 			change: func(s *Stream, leases *[]lease.Lease) {
 				s.Shards = s.Shards[:1]
 				*leases = []lease.Lease{{Key: key("5"), Epoch: 9, Position: shard.Oldest, Born: 6}}
@@ -217,9 +217,8 @@ func TestReset(t *testing.T) {
 	}
 }
 
-// The rule of resets, as the plan sees it: after a reset to the oldest record only the shards
-// without parents are given out, and each child only after all of its parents have ended again,
-// although everybody had progress before.
+// After a reset to the oldest record, only the shards without parents are given out, and each child
+// only after all of its parents have ended again, although all shards had progress before.
 func TestResetChildrenWaitForTheirParentsAgain(t *testing.T) {
 	store := memstore.New()
 	apply := func(actions ...lease.Action) {

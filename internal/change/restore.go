@@ -6,12 +6,12 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// Restore says what it takes to have leases of a dump in an application's store. Leases that are
-// there with the same position and nobody's are left alone, so a restore that was cut off can be
-// run again. Others that are there are refused, all named in the error by their number and the
-// first of them, unless replace is set. Leases that the dump does not have stay.
+// Restore returns the steps that bring the leases of a dump into an application's store. Leases
+// that have the same position and no owner are left unchanged, so an interrupted restore can be
+// repeated. Other existing leases are refused unless replace is set. The error states their number
+// and the first of them. Leases that the dump does not contain stay.
 //
-// Epochs keep growing: sinks may have seen those of the dump, and compare.
+// Epochs keep increasing, because sinks compare them and may have seen those of the dump.
 func Restore(leases []lease.Lease, v lease.View, replace bool) ([]Step, error) {
 	have := make(map[lease.Key]*lease.Lease, len(v.Leases))
 	for i := range v.Leases {
@@ -46,8 +46,8 @@ func Restore(leases []lease.Lease, v lease.View, replace bool) ([]Step, error) {
 	return steps, nil
 }
 
-// overwrite moves a lease to the place of another of the same key. If its epoch is the lower one,
-// it is made anew.
+// overwrite moves a lease to the position of another one with the same key. If its epoch is lower,
+// it is replaced.
 func overwrite(there *lease.Lease, l lease.Lease) []lease.Action {
 	epoch := there.Epoch + 1
 	actions := []lease.Action{{Kind: lease.Move, Key: l.Key, Epoch: there.Epoch, Position: l.Position, Born: l.Born}}

@@ -22,7 +22,7 @@ func TestRestore(t *testing.T) {
 	for name, c := range map[string]struct {
 		file, there []lease.Lease
 		replace     bool
-		want        string // the steps, or what the error says
+		want        string // the steps, or a part of the error
 		fails       bool
 	}{
 		"into an empty store": {file: []lease.Lease{l("0", 7, "17"), l("1", 1, "end")}, want: `
@@ -42,9 +42,9 @@ func TestRestore(t *testing.T) {
 		"over another position on request": {file: []lease.Lease{l("0", 7, "17")}, there: []lease.Lease{l("0", 9, "16"), l("1", 1, "3")}, replace: true, want: `
 0 16>17 move@9
 `},
-		"over a lease that somebody held": {file: []lease.Lease{l("0", 7, "17")}, there: []lease.Lease{owned(l("0", 9, "17"))}, fails: true,
+		"over a lease with an owner": {file: []lease.Lease{l("0", 7, "17")}, there: []lease.Lease{owned(l("0", 9, "17"))}, fails: true,
 			want: "1 of these leases already, s/0 at 17"},
-		"over what is noted beside the same place": {file: []lease.Lease{l("0", 7, "17")}, there: []lease.Lease{noted(l("0", 9, "17"))}, replace: true, want: `
+		"over notes about the same position": {file: []lease.Lease{l("0", 7, "17")}, there: []lease.Lease{noted(l("0", 9, "17"))}, replace: true, want: `
 0 17>17 move@9
 `},
 		"over lower epochs, which sinks would refuse": {file: []lease.Lease{l("0", 7, "17")}, there: []lease.Lease{owned(l("0", 2, "16"))}, replace: true, want: `
@@ -71,7 +71,7 @@ func TestRestore(t *testing.T) {
 			if got := lines(steps); err != nil || got != c.want[1:] {
 				t.Fatalf("%v, got\n%swant%s", err, got, c.want)
 			}
-			// Carried out they do what they say, and then nothing more is to be done.
+			// Carried out, the steps have the described effect, and then nothing is left to do.
 			store := memstore.New()
 			for _, there := range c.there {
 				if _, err := store.Apply(t.Context(), "a", []lease.Action{{Kind: lease.Create, Lease: there}}); err != nil {

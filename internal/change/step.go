@@ -1,5 +1,5 @@
-// Package change decides what a reset of checkpoints and an import of them change in a store: which
-// leases, in which order, and under which conditions. It is pure.
+// Package change decides how a reset or an import of checkpoints changes a store: which leases, in
+// which order, and under which conditions. It is pure.
 package change
 
 import (
@@ -7,19 +7,19 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// Step is what happens to one lease.
+// Step is the change of one lease.
 type Step struct {
 	lease.Key
-	From shard.Position // zero when there is no lease yet
+	From shard.Position // zero if there is no lease yet
 	To   shard.Position
-	Why  string // for people: what the rule was, "" when it is what was asked for
-	// Actions are carried out in their order; none when there is nothing to do.
+	Why  string // for people: the rule that applied, "" if it is exactly what was requested
+	// Actions are carried out in order. It is empty if there is nothing to do.
 	Actions []lease.Action
 }
 
-// Happened reports whether a view shows the step as done. It is for the case that a store did not
-// answer: one that did says so itself, and a lease that was given out since then may be further
-// already.
+// Happened reports whether a view shows the step as done. Use it if the store did not answer: a
+// store that answered returns the result itself, and a lease that was given out since then may have
+// moved on.
 func (s Step) Happened(v lease.View) bool {
 	if len(s.Actions) == 0 {
 		return true

@@ -8,8 +8,8 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// ParseTo reads where reading is to resume: oldest, latest, a time, a position of one shard, or how
-// long ago, which is that long before the service's time and is not known yet.
+// ParseTo parses the place where reading is to resume: oldest, latest, a time, a position of one
+// shard, or a duration before the service's present time, which is not known yet.
 func ParseTo(s string) (w Wish, ago *time.Duration, err error) {
 	if d, err := time.ParseDuration(s); err == nil && strings.ContainsAny(s, "hmsuµn") {
 		if d < 0 {
@@ -19,7 +19,7 @@ func ParseTo(s string) (w Wish, ago *time.Duration, err error) {
 	}
 	p, err := shard.Parse(s)
 	if err != nil || p.IsZero() || p.IsEnd() {
-		return w, nil, fmt.Errorf("%q is no place to read from: use oldest, latest, a time (2026-01-31T12:00:00Z), how long ago (15m), or a sequence number of one shard", s)
+		return w, nil, fmt.Errorf("%q is not a valid start: use oldest, latest, a time (2026-01-31T12:00:00Z), how long ago (15m), or a sequence number of one shard", s)
 	}
 	w.To = p
 	return w, nil, nil

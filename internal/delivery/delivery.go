@@ -70,7 +70,7 @@ func (d *Delivery) Begin(b Batch, r Records) (use uint64) {
 // Size returns the number of records and the size of their data.
 func (d *Delivery) Size() (records, bytes int) { return len(d.records.all), d.records.bytes }
 
-// Part is what one call of the handler is about.
+// Part is a range of records for one call of the handler.
 type Part struct {
 	Records []source.Record
 	From    int            // index of the first record
@@ -79,9 +79,9 @@ type Part struct {
 	UpTo    shard.Position // position after the part; zero if it is the last one
 }
 
-// Next returns what the next call is about: the records that are not done, or a part of them. It
+// Next returns the records of the next call: those that are not done, or a part of these. It
 // returns false if all is done, which goroutines of an earlier call may have seen to. filtered says
-// that a filter may have failed at records; each of them is a part of its own.
+// that a filter may have failed at records; each of them is a separate part.
 func (d *Delivery) Next(filtered bool) (p Part, some bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -102,7 +102,7 @@ func (d *Delivery) Next(filtered bool) (p Part, some bool) {
 	return p, true
 }
 
-// cutFailed makes a record at which the filter failed a part of its own.
+// cutFailed makes a record at which the filter failed a separate part.
 func (d *Delivery) cutFailed() {
 	limit := d.limit()
 	i := slices.IndexFunc(d.records.all[d.done:limit], func(r source.Record) bool { return r.Failed })
@@ -114,7 +114,7 @@ func (d *Delivery) cutFailed() {
 	}
 }
 
-// Single makes the next record a part of its own.
+// Single makes the next record a separate part.
 func (d *Delivery) Single() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -209,7 +209,7 @@ func (d *Delivery) Blame(named []Named) (of failure.Blame, placed failure.Placin
 }
 
 // Failed returns the records from the one at which the last call failed to the end of its part.
-// What goroutines of the handler note as done meanwhile counts at its next call.
+// Records that goroutines of the handler mark meanwhile count at its next call.
 func (d *Delivery) Failed() []source.Record {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -219,7 +219,7 @@ func (d *Delivery) Failed() []source.Record {
 // Slice returns some of the records.
 func (d *Delivery) Slice(from, until int) []source.Record { return d.records.all[from:until] }
 
-// Failing describes the record that the handler fails at, or the first of those.
+// Failing describes the first record that the handler fails at.
 func (d *Delivery) Failing() lease.Failing {
 	f := lease.Failing{Attempts: d.Attempts}
 	switch d.Held {

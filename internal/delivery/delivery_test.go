@@ -55,7 +55,7 @@ func TestADeliveryIsUsedAgain(t *testing.T) {
 	}
 }
 
-// What the next call gets, after what happened before.
+// The records of the next call depend on the earlier calls.
 func TestWhatTheNextCallGets(t *testing.T) {
 	failed := errors.New("failed")
 	for _, c := range []struct {
@@ -100,7 +100,7 @@ func TestWhatTheNextCallGets(t *testing.T) {
 	}
 }
 
-// What a call of Done notes, and where the beat says that the shard is.
+// MarkDone moves the position that the heartbeat reports.
 func TestWhatIsNotedAsDone(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -140,7 +140,7 @@ func TestWhatIsNotedAsDone(t *testing.T) {
 	}
 }
 
-// What an error says that names records of a call about the records 3 to 5 of six.
+// An error may name a record of the call. The call has the records 3 to 5 of six.
 func TestWhatAnErrorBlames(t *testing.T) {
 	name := func(n int) Named { return Named{SequenceNumber: strconv.Itoa(n), Done: shard.Whole} }
 	elsewhere, rejected, untried := name(4), name(4), name(4)
@@ -174,7 +174,7 @@ func TestWhatAnErrorBlames(t *testing.T) {
 	}
 }
 
-// What a worker says of a batch that fails.
+// A worker describes a batch that fails.
 func TestWhatFails(t *testing.T) {
 	const hash = "2c70e12b" // of the key
 	for _, c := range []struct {

@@ -2,7 +2,7 @@ package delivery
 
 import "github.com/weir-go/weir/shard"
 
-// Noted is what MarkDone found.
+// Noted is the result of MarkDone.
 type Noted struct {
 	Found bool // the record is of the batch
 	Over  bool // the batch is over
@@ -10,8 +10,8 @@ type Noted struct {
 	Done  int  // number of its records that are done
 }
 
-// MarkDone notes that everything of a batch is done up to and including a record. use is the use of
-// the delivery that the batch is of, and upTo the position after its records, nil for all of them.
+// MarkDone notes that the records of a batch are done up to and including a record. use is the
+// delivery's use for the batch, and upTo the position after its records, or nil for all records.
 func (d *Delivery) MarkDone(use uint64, number string, done uint32, upTo *shard.Position) Noted {
 	var at shard.Position
 	if upTo != nil {
@@ -28,7 +28,7 @@ func (d *Delivery) MarkDone(use uint64, number string, done uint32, upTo *shard.
 		if i, found = d.find(number, done); found {
 			d.done = max(d.done, i+1)
 		}
-		// The records are not kept for late callers. What is after the last one is never theirs.
+		// The records are not kept for late callers, which never mark the end of the shard.
 		if d.whole {
 			at, _ = shard.Part(number, done)
 			found = at.Compare(d.upTo) <= 0
@@ -37,7 +37,7 @@ func (d *Delivery) MarkDone(use uint64, number string, done uint32, upTo *shard.
 	return Noted{Found: found, Over: d.over, Whole: d.whole, Done: d.done}
 }
 
-// Mark returns the position after the last record that is done, zero if none is. It is what the
+// Mark returns the position after the last done record, or zero. It is the position that the
 // beat saves while the handler is at work.
 func (d *Delivery) Mark() shard.Position {
 	d.mu.Lock()
@@ -81,7 +81,7 @@ func (d *Delivery) Done() int {
 	return d.done
 }
 
-// Rest returns how many records are not done, and the names of the first and the last of them.
+// Rest returns how many records are not done, and the names of the first and the last.
 func (d *Delivery) Rest() (n int, first, last string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -32,13 +32,12 @@ func Copy(run []source.Record, from *source.Origin) (r Records) {
 	return r
 }
 
-// Keep keeps a run of which the handler only gets copies, and notes in each record where it comes
-// from.
+// Keep keeps a run if the handler only gets copies, and sets the origin of each record.
 func Keep(run []source.Record, from *source.Origin) Records {
 	return Records{all: run, bytes: Mark(run, from)}
 }
 
-// Marked keeps a run of which the handler only gets copies, and that [Mark] has marked.
+// Marked keeps a run that [Mark] has marked, if the handler only gets copies.
 func Marked(run []source.Record) Records {
 	r := Records{all: run}
 	for i := range run {
@@ -50,7 +49,7 @@ func Marked(run []source.Record) Records {
 // Mark notes in each record where it comes from, and returns the size of their data.
 func Mark(run []source.Record, from *source.Origin) (bytes int) {
 	for i := range run {
-		// Reused memory often has it already. A record with tags has an origin of its own.
+		// Reused memory often has it already. A record with tags has a separate origin.
 		if r := &run[i]; r.From != from && (r.From == nil || r.From.Tags.IsZero() || !r.From.Same(from)) {
 			r.From = from
 		}

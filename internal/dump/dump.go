@@ -1,16 +1,16 @@
-// Package dump is an application's progress as a file: what "weir group export" writes and "weir
-// group import" reads.
+// Package dump is the file format of an application's progress, for "weir group export" and "weir
+// group import".
 //
-// The file is lines of JSON. The first says what it is and how many leases follow, each further one
-// is a lease:
+// The file consists of lines of JSON. The first line states the format and the number of leases.
+// Each further line is a lease:
 //
 //	{"weir":"progress","version":1,"app":"billing","leases":2,"paused":["clicks"]}
 //	{"stream":"orders","shard":"shardId-000000000000","range":["0","17…"],"epoch":7,"position":"4959…","born":1767323045000}
 //	{"stream":"orders","shard":"shardId-000000000002","parents":["shardId-000000000000"],"range":["0","8…"],"epoch":1,"position":"oldest"}
 //
-// Positions are in the text form of package shard: oldest, latest, end, a time, a sequence number
-// ("after this record"), or a sequence number and how many of its sub-records are done ("4959…+3").
-// Who holds a lease is not in the file, nor who died of it: what is imported begins anew.
+// Positions have the text form of package shard: oldest, latest, end, a time, a sequence number
+// (after this record), or a sequence number with its count of finished sub-records ("4959…+3"). The
+// file does not contain owners or recorded deaths: imported leases start without them.
 package dump
 
 import (
@@ -28,14 +28,14 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// Version is the one version of the format that there is.
+// Version is the only version of the format.
 const Version = 1
 
 const (
 	kind      = "progress"
 	maxLine   = 64 << 10
 	maxLeases = 1_000_000
-	maxEpoch  = 1 << 62 // an epoch has to have room to grow
+	maxEpoch  = 1 << 62 // leaves room for an epoch to increase
 )
 
 // File is the content of a dump.
@@ -45,7 +45,7 @@ type File struct {
 	Leases []lease.Lease // sorted by key, without sessions
 }
 
-// Of is what a view holds that a dump keeps.
+// Of returns the part of a view that a dump contains.
 func Of(app string, v lease.View) File {
 	f := File{App: app, Paused: slices.Clone(v.Paused), Leases: slices.Clone(v.Leases)}
 	for i := range f.Leases {
@@ -75,7 +75,7 @@ type line struct {
 	Born     int64          `json:"born,omitempty"`
 }
 
-// Write writes f. Its leases must be sorted, as [Of] has them.
+// Write writes f. Its leases must be sorted, as [Of] returns them.
 func Write(w io.Writer, f File) error {
 	buf := bufio.NewWriter(w)
 	out := json.NewEncoder(buf)
@@ -93,8 +93,8 @@ func Write(w io.Writer, f File) error {
 	return buf.Flush()
 }
 
-// Read reads and checks a whole dump. An error says which line is wrong and how; then nothing of it
-// is to be used.
+// Read reads and checks a whole dump. An error names the invalid line and the problem. Nothing of
+// the dump may be used after an error.
 func Read(r io.Reader) (File, error) {
 	in := bufio.NewScanner(r)
 	in.Buffer(nil, maxLine)
@@ -157,8 +157,8 @@ func Read(r io.Reader) (File, error) {
 
 func parseHeader(text []byte) (header, error) {
 	var h header
-	// Not strict: a later version may have fields that this one does not know, and should be told
-	// from no dump at all.
+	// Not strict: a later version may have unknown fields, and must not be mistaken for another
+	// kind of file.
 	if err := json.Unmarshal(text, &h); err != nil || h.Weir != kind {
 		return h, errors.New(`it is not what "weir group export" writes: the first line is not {"weir":"progress",…}`)
 	}
@@ -204,7 +204,7 @@ func parseLease(text []byte) (lease.Lease, error) {
 	if in.Epoch > maxEpoch {
 		return lease.Lease{}, fmt.Errorf("its epoch %d is above 2^62, so it could not change hands any more", in.Epoch)
 	}
-	// The service's own names have none; in a table they would do things to the terminal.
+	// The service's names contain none. In a table they would control the terminal.
 	if strings.ContainsFunc(in.Stream+in.Shard+strings.Join(in.Parents, ""), unicode.IsControl) {
 		return lease.Lease{}, fmt.Errorf("a control character is in the name of a stream or shard: %q, %q, %q", in.Stream, in.Shard, in.Parents)
 	}

@@ -51,7 +51,7 @@ func TestWhatIsWrittenIsRead(t *testing.T) {
 	if !strings.HasPrefix(text, `{"weir":"progress","version":1,"app":"billing","leases":5,"paused":["","clicks"]}`+"\n"+`{"stream":"r","shard":"1",`) {
 		t.Errorf("written as %s", text)
 	}
-	// Windows' line ends and empty lines at the end come from editors.
+	// Editors may add Windows line ends and empty lines at the end.
 	if got, err := Read(strings.NewReader(strings.ReplaceAll(text, "\n", "\r\n") + "\n\n")); err != nil || len(got.Leases) != 5 {
 		t.Errorf("with other line ends: %v", err)
 	}
@@ -72,7 +72,7 @@ func TestReadRefuses(t *testing.T) {
 		"a later version":               {`{"weir":"progress","version":2,"app":"a","leases":0}`, "version 2"},
 		"an app without name":           {`{"weir":"progress","version":1,"leases":0}`, "application's name"},
 		"leases below zero":             {`{"weir":"progress","version":1,"app":"a","leases":-1}`, "-1 leases"},
-		"a paused stream of no sense":   {`{"weir":"progress","version":1,"app":"a","leases":0,"paused":["\u0000"]}`, "line 1"},
+		"an invalid paused stream":      {`{"weir":"progress","version":1,"app":"a","leases":0,"paused":["\u0000"]}`, "line 1"},
 		"a file that was cut off":       {head, "cut off"},
 		"half a lease":                  {head + good[:30], "line 2: it is not a lease"},
 		"more than announced":           {head + good + good, "line 3: there is more"},
@@ -80,7 +80,7 @@ func TestReadRefuses(t *testing.T) {
 		"two leases in a line":          {head + strings.TrimSpace(good) + good, "after the lease"},
 		"an unknown field":              {head + strings.Replace(good, "epoch", "epock", 1), "epock"},
 		"no position":                   {head + strings.Replace(good, "oldest", "", 1), "no position"},
-		"a position of no sense":        {head + strings.Replace(good, "oldest", "newest", 1), "newest"},
+		"an invalid position":           {head + strings.Replace(good, "oldest", "newest", 1), "newest"},
 		"no epoch":                      {head + strings.Replace(good, `"epoch":1,`, "", 1), "epoch"},
 		"an epoch beyond all":           {head + strings.Replace(good, `"epoch":1`, `"epoch":9223372036854775808`, 1), "above 2^62"},
 		"an epoch that cannot grow":     {head + strings.Replace(good, `"epoch":1`, `"epoch":9223372036854775807`, 1), "could not change hands"},
@@ -106,8 +106,8 @@ func TestReadRefuses(t *testing.T) {
 	}
 }
 
-// FuzzRead: no input brings the reader down, and what it accepts is written and read again as the
-// same.
+// FuzzRead checks that no input makes the reader panic, and that an accepted dump is the same after
+// writing and reading it again.
 func FuzzRead(f *testing.F) {
 	var b bytes.Buffer
 	if err := Write(&b, example(f)); err != nil {
@@ -128,7 +128,7 @@ func FuzzRead(f *testing.F) {
 		if err != nil {
 			t.Fatalf("what was written is refused: %v", err)
 		}
-		for i := range first.Leases { // none and empty are the same
+		for i := range first.Leases { // nil and empty are the same
 			if len(first.Leases[i].Parents) == 0 {
 				first.Leases[i].Parents = nil
 			}

@@ -39,9 +39,9 @@ func (b *Brake) Took(n int, now time.Time) {
 	b.allowed.take(n, b.Policy.PerMinute, now)
 }
 
-// Judge says what follows a failed call that h has noted. The call was about so many records, of
-// which the first old are older than MaxAge. worked is what LastWorked returned when the call
-// began.
+// Judge returns the verdict on a failed call that h has noted. The call had a number of records.
+// The first of these, a number of old ones, are older than MaxAge. worked is the result of
+// LastWorked when the call began.
 func (b *Brake) Judge(h *History, of Blame, records, old int, worked, now time.Time) Verdict {
 	if !b.Policy.On || records == 0 { // 0: the handler fails at the end of the shard
 		return Verdict{}

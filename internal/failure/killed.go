@@ -14,10 +14,10 @@ import (
 
 // A record that was given up because it killed its workers is not in the sink. With
 // ShardHandlers.Position reading begins where the sink is, so the next owner reads the record again
-// and would die of it. The names of these records are stored with the deaths of the shard, in the
-// text that keys in parallel use for records handled beyond the checkpoint. No shard needs both,
-// because RunShards refuses Options.Parallel. A name is a hash of 48 bits, so the chance that one
-// of the twenty names at most is also that of another record is below 1e-13 for each record.
+// and would be killed by it. The names of these records are stored with the deaths of the shard, in
+// the text that keys in parallel use for records handled beyond the checkpoint. No shard needs
+// both, because RunShards refuses Options.Parallel. A name is a hash of 48 bits, so the chance that
+// one of the twenty names at most is also that of another record is below 1e-13 for each record.
 
 const (
 	killedForm = 2 // the first byte of the text; package keyed uses another one

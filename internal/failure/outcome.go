@@ -20,7 +20,7 @@ type Result struct {
 	Over    bool // the term is over
 }
 
-// Next is what follows a call of the user's code.
+// Next is the next step after a call of the user's code.
 type Next uint8
 
 const (
@@ -59,7 +59,7 @@ func Decide(r Result, gives bool) Next {
 	return Retry
 }
 
-// Blame is what an error of the handler says about the records of its call.
+// Blame is the part of a handler's error that names records of the call.
 type Blame struct {
 	Named    bool // the handler failed at the first record that is not done
 	Rejected bool // that record can never succeed

@@ -3,7 +3,7 @@
 // the workers before. It decides and counts. The root package waits, writes letters and reports.
 //
 // A [Policy] judges one failed call from its [History]. The [Brake] of a run holds giving up back.
-// A [Trial] is how a term handles records of which one may have killed its owners.
+// A [Trial] is how a term handles records if one may have killed its owners.
 package failure
 
 import (
@@ -47,7 +47,7 @@ type Verdict struct {
 // Until returns the index after the last record that the verdict is about.
 func (v Verdict) Until() int { return v.From + v.Records }
 
-// Action is what happens to records that the handler failed at.
+// Action is the next step for records that the handler failed at.
 type Action uint8
 
 const (

@@ -13,7 +13,7 @@ const (
 	defaultPerMinute = 60
 )
 
-// What follows a failure, as a table. The policies are as New leaves them.
+// The table has the verdict for each failure. The policies have defaults.
 func TestWhatFollowsAFailedCall(t *testing.T) {
 	const lots = 1e6
 	var (

@@ -9,7 +9,7 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// lately is how long a worker reports that it gave records up, after the last of them.
+// lately is how long a worker reports that it gave records up, after the last one.
 const lately = time.Hour
 
 // Recent keeps which shards gave records up lately. The zero Recent is ready.
@@ -39,8 +39,8 @@ func (r *Recent) Note(key lease.Key, records int, at, why string, now time.Time)
 	r.shards[key] = of
 }
 
-// Tell adds to the troubles what was given up lately: in the trouble that a shard has, or in one of
-// its own at the end.
+// Tell adds recently given-up records to the troubles: in the trouble that a shard has, or in a
+// new one at the end.
 func (r *Recent) Tell(troubles []lease.Trouble, now time.Time) []lease.Trouble {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -9,9 +9,9 @@ import (
 )
 
 // A record that kills the process that handles it goes from worker to worker. When owners of a
-// lease have died one after the other at one position, the next one handles what follows a record
-// at a time, and has it noted with the lease before each which record it is. A death then tells
-// which record it was.
+// lease have died one after the other at one position, the next one handles the following records
+// one at a time. Before each it saves with the lease which record it is, so that a death proves
+// which record killed the process.
 
 const (
 	// trialRecords is how many records are handled by themselves: as many as a shard takes in a
@@ -40,7 +40,7 @@ func NewTrial(d lease.Deaths, after int, now time.Time) *Trial {
 	return &Trial{Deaths: d, Began: now, Records: trialRecords}
 }
 
-// Suspicious reports whether so many owners have died that the next handles records by themselves.
+// Suspicious reports whether enough owners have died that the next handles records one at a time.
 func Suspicious(d lease.Deaths, after int) bool {
 	return after > 0 && (d.Count >= after || !d.Record.IsZero() || ParseKilled(d.Beyond) != nil)
 }
@@ -58,8 +58,8 @@ func (t *Trial) Over(now time.Time) bool {
 	return t.Records <= 0 || now.Sub(t.Began) >= trialLasts
 }
 
-// Next begins with the record after at: what was before it is done. If the owners did not die of
-// what is done, they died of what follows.
+// Next begins with the record after at: all records before it are done. As these did not kill the
+// owners, a later one did.
 func (t *Trial) Next(at shard.Position) {
 	t.Deaths, t.Paused = lease.Deaths{At: at, Count: t.Deaths.Count, Record: at}, false
 	t.Records--
@@ -92,7 +92,7 @@ func (t *Trial) Clears(record shard.Position, after int) bool {
 }
 
 // Wants returns the turn that a record needs before it is handled by itself. A function that pulls
-// gets all records, so its deaths belong to whichever record comes first.
+// gets all records, so its deaths count for the first record.
 func (t *Trial) Wants(record shard.Position, pulled bool) Turn {
 	if !pulled && t.Deaths.Record != record { // the note is about another record
 		t.Deaths.Tried, t.Deaths.Alone = 0, 0

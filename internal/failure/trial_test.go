@@ -73,8 +73,8 @@ func TestWhoseDeathsTheyAre(t *testing.T) {
 	}
 }
 
-// A trial begins only if owners died or killed records are named, and ends after so many records or
-// so long.
+// A trial begins only if owners died or killed records are named, and ends after a number of
+// records or a time.
 func TestATrialIsBounded(t *testing.T) {
 	now := time.Unix(1e9, 0)
 	if NewTrial(lease.Deaths{Count: 1}, 2, now) != nil {
@@ -98,7 +98,7 @@ func TestATrialIsBounded(t *testing.T) {
 	}
 }
 
-// What a term notes of a record that it tries, from one step to the next.
+// A term notes each step of a record that it tries.
 func TestWhatATrialNotes(t *testing.T) {
 	at := func(seq string) shard.Position {
 		p, err := shard.After(seq)

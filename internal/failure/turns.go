@@ -6,13 +6,13 @@ import (
 	"github.com/weir-go/weir/internal/lock"
 )
 
-// Turn is how a shard tries a record beside others of its process.
+// Turn is how a shard tries a record while other shards of the process may try theirs.
 type Turn uint8
 
 const (
 	NoTurn   Turn = iota // it tries none
 	Beside               // other shards may try theirs meanwhile
-	ByItself             // other shards may not: it was tried beside others when an owner died
+	ByItself             // other shards may not: an owner died while several were tried
 )
 
 // Turns are those of a process. If several records are tried at once and the process dies, it is

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Trials go on beside each other, but for one that has to be by itself: it waits for those that are
-// there, and those that come wait for it.
+// Trials may run at the same time, except a trial that needs to run alone: it waits for the running
+// ones, and later ones wait for it.
 func TestTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s Turns

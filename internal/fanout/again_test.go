@@ -8,8 +8,8 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// A subscription begins where the last event of the one before said, also when that was an empty
-// one: a shard may be without records for longer than the stream keeps the last of them.
+// A subscription begins where the last event of the previous one ended, even if that event was
+// empty: a shard may be without records for longer than the stream's retention.
 func TestFanOutGoesOnWhereEmptyEventsEnd(t *testing.T) {
 	fanOut(t, kinesistest.Config{}, func(t *testing.T, p *fanned) {
 		p.send()
@@ -31,8 +31,8 @@ func TestFanOutGoesOnWhereEmptyEventsEnd(t *testing.T) {
 	})
 }
 
-// What went wrong before the last event counts no more: subscriptions that fail or are taken over
-// now and then are no reason to poll, nor to wait longer each time.
+// Failures before the last event no longer count: subscriptions that fail or are taken over now and
+// then are no reason to poll or to wait longer each time.
 func TestFanOutForgetsTroubles(t *testing.T) {
 	then := func(events int, f kinesistest.SubscriptionFault) kinesistest.Fault {
 		f.Events = events
@@ -40,7 +40,7 @@ func TestFanOutForgetsTroubles(t *testing.T) {
 	}
 	ends := then(20, kinesistest.SubscriptionFault{End: true})
 	for name, test := range map[string]struct {
-		turns []kinesistest.Fault // of subscriptions, over and over
+		turns []kinesistest.Fault // of subscriptions, repeatedly
 		bound time.Duration       // between two events
 	}{
 		"taken over every two and a half minutes": {[]kinesistest.Fault{

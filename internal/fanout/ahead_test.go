@@ -116,14 +116,14 @@ func TestTurnsOfCalls(t *testing.T) {
 	})
 }
 
-// many reads all shards of a stream, each by a Reader in a goroutine of its own, whose pages go to
+// many reads all shards of a stream, each with its own Reader and goroutine. Their pages go to
 // handle.
 type many struct {
 	srv    *kinesistest.Server
 	budget *memory.Budget
 	fans   []*Reader
-	free   chan struct{} // closed when handlers that hang go on
-	told   atomic.Int32  // failures and changes of reading
+	free   chan struct{} // closed when hanging handlers continue
+	told   atomic.Int32  // failures and changes of the way of reading
 }
 
 func fanOutMany(t *testing.T, shards, budget int, handle func(m *many, i int, p source.Page), f func(t *testing.T, m *many)) {
@@ -209,8 +209,8 @@ func TestFanOutRenewsAtTimesOfItsOwn(t *testing.T) {
 	})
 }
 
-// A shard whose handler hangs holds what it was given and what was read ahead, and nobody else up;
-// the budget holds.
+// A shard whose handler hangs keeps its pages and what was read ahead, but delays no other shard
+// and stays within the budget.
 func TestFanOutHandlersThatHangStopTheirOwnShardsOnly(t *testing.T) {
 	const shards, budget, size = 12, 8 << 20, 200_000
 	var mu sync.Mutex
@@ -238,7 +238,7 @@ func TestFanOutHandlersThatHangStopTheirOwnShardsOnly(t *testing.T) {
 			}
 			peak = max(peak, m.budget.InUse())
 		}
-		// where there is too little memory for events, polling in small pages has to catch up
+		// where memory is too short for events, polling in small pages has to catch up
 		time.Sleep(2 * time.Minute)
 		mu.Lock()
 		for id, i := range index {
@@ -267,8 +267,8 @@ func TestFanOutHandlersThatHangStopTheirOwnShardsOnly(t *testing.T) {
 	})
 }
 
-// The next events are read while one is handled, as far as there is room; then the service waits,
-// and for too slow a handler the subscription is given up, with nothing lost.
+// The next events are read while one is handled, as far as there is room. Then the service waits.
+// If the handler is too slow, the subscription is abandoned without losing a record.
 func TestFanOutReadsAhead(t *testing.T) {
 	fanOut(t, kinesistest.Config{NoLimits: true}, func(t *testing.T, p *fanned) {
 		p.send()
@@ -300,8 +300,8 @@ func TestFanOutReadsAhead(t *testing.T) {
 	})
 }
 
-// What a page says of the tip holds for its time: whatever was put before has come by then, also
-// when the handler was slow and events waited for it, here or on their way.
+// What a page says about the tip applies to its time: every record put before that time has
+// arrived, even if the handler was slow and events were waiting here or on the way.
 func TestFanOutSaysWhenThereWasNoMore(t *testing.T) {
 	fanOut(t, kinesistest.Config{NoLimits: true}, func(t *testing.T, p *fanned) {
 		var put []time.Time
@@ -334,7 +334,7 @@ func TestFanOutSaysWhenThereWasNoMore(t *testing.T) {
 	})
 }
 
-// While nothing is put a slow handler costs no subscription.
+// While no records are put, a slow handler does not lose its subscription.
 func TestFanOutKeepsOneEmptyEvent(t *testing.T) {
 	fanOut(t, kinesistest.Config{}, func(t *testing.T, p *fanned) {
 		p.send()
@@ -358,7 +358,7 @@ func TestFanOutKeepsOneEmptyEvent(t *testing.T) {
 	})
 }
 
-// Whatever a subscription waits for, closing it ends that.
+// Closing a subscription ends any wait of it.
 func TestFanOutClosesInEveryWait(t *testing.T) {
 	for want, wait := range map[source.Doing]func(p *fanned){
 		source.Subscribed: func(*fanned) {},
@@ -370,7 +370,7 @@ func TestFanOutClosesInEveryWait(t *testing.T) {
 		},
 		source.AwaitingMemory: func(p *fanned) {
 			p.fan.Share.TryTake(1, 1<<30)
-			over := p.budget.Share() // that which may exceed the budget
+			over := p.budget.Share() // a share that may exceed the budget
 			defer time.AfterFunc(30*time.Second, over.Close)
 			if err := over.Take(p.t.Context(), 256<<20); err != nil {
 				p.t.Fatal(err)

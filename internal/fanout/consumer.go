@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"strings"
 	"time"
@@ -18,56 +19,75 @@ import (
 	"github.com/weir-go/weir/internal/streams"
 )
 
-// Consumers finds, or registers, the fan-out consumer of each stream. The readers of all shards of
-// a process share it, and may use it at the same time.
+// Consumers finds or registers the fan-out consumer of each stream. The readers of all shards of a
+// process share it and may use it concurrently.
 type Consumers struct {
 	Client *kinesis.Client
 	Name   string // of the consumer, the same for every stream
-	// Given are the ARNs of consumers that somebody else has registered, by the names of their
-	// streams, which are read by those and no others.
+	// Given contains the ARNs of consumers that were registered by others, by stream name. These
+	// streams are read by these consumers only.
 	Given map[string]string
-	// Existing keeps it from being registered: it is there, or there is no fan-out.
+	// Existing disables registration: without an existing consumer there is no fan-out.
 	Existing bool
-	// Found hears of each consumer that is ready, and whether it was registered for that. May be
-	// nil.
+	// Found is called for each consumer that is ready. registered says whether it was registered
+	// for that. May be nil.
 	Found func(s streams.Stream, arn string, registered bool)
+	Log   *slog.Logger // for RemoveLast
 
-	calls turns // of SubscribeToShard
+	calls turns // for SubscribeToShard
 
 	mu      lock.Mutex[lock.FanOut]
 	streams map[streams.Stream]*consumer
 }
 
-// consumer is what is known of the consumer of one stream. Whoever has the turn owns the rest.
+// New returns Consumers of a name, with those of other names given by their ARNs. They log what
+// they register.
+func New(client *kinesis.Client, name string, given []string, logger *slog.Logger) *Consumers {
+	c := &Consumers{Client: client, Name: name, Given: make(map[string]string, len(given)), Log: logger}
+	for _, arn := range given {
+		if of, err := streams.ParseConsumer(nil, arn); err == nil {
+			c.Given[of.Name] = arn
+		}
+	}
+	c.Found = func(s streams.Stream, arn string, registered bool) {
+		if registered {
+			logger.Info("fan-out consumer registered; it costs money until it is removed", "stream", s.Name, "arn", arn)
+		}
+	}
+	return c
+}
+
+// consumer is the state about the consumer of one stream. The goroutine that has the turn owns the
+// other fields.
 type consumer struct {
-	turn   chan struct{} // has one element while somebody has the turn
-	stream string        // its ARN, "" while it is not known
-	arn    string        // "" while it is not known to be ACTIVE
+	turn   chan struct{} // has one element while a goroutine has the turn
+	stream string        // its ARN, "" if unknown
+	arn    string        // "" unless it was ACTIVE
 	failed error         // of the last search
-	ours   bool          // it was, or may have been, registered here
-	until  time.Time     // no other search before
-	// for ACTIVE, as long as anybody should; from now on reading does not stop for it
+	ours   bool          // it was registered here, or may have been
+	until  time.Time     // earliest time of the next search
+	// the wait for ACTIVE has lasted long enough; from now on reading does not stop for it
 	waited bool
 }
 
 const (
-	// registerTimeout bounds finding a consumer, registering it and waiting for it, during which a
-	// shard is not read. It takes the service a few seconds.
+	// registerTimeout limits finding a consumer, registering it and waiting for it. The shard is
+	// not read during that time. The service usually needs a few seconds.
 	registerTimeout = 30 * time.Second
-	// registerAgain is how long a failed search is the answer for everybody: a process with a
-	// thousand shards asks once.
+	// registerAgain is how long the result of a failed search is reused: a process with a thousand
+	// shards makes one call.
 	registerAgain = 30 * time.Second
-	// absentAgain is that when the stream is not there, nor can it be polled meanwhile: it may be
-	// made again at any time.
+	// absentAgain is the same if the stream does not exist. It cannot be polled meanwhile either,
+	// and may be created again at any time.
 	absentAgain = 5 * time.Second
 )
 
-// errRefused is wrapped when the service will have no fan-out for us: no permission, or a limit.
-// Asking again soon does not help.
+// errRefused is wrapped if the service refuses fan-out: a missing permission, or a limit. A retry
+// soon does not help.
 var errRefused = errors.New("fan-out is refused")
 
-// ARN returns the ARN of the stream's consumer. What was found before, or has just failed, is the
-// answer without a call.
+// ARN returns the ARN of the stream's consumer. If it was found before, or a search has just
+// failed, ARN makes no call.
 func (c *Consumers) ARN(ctx context.Context, s streams.Stream) (string, error) {
 	con := c.of(s)
 	if err := con.take(ctx); err != nil {
@@ -88,7 +108,7 @@ func (c *Consumers) ARN(ctx context.Context, s streams.Stream) (string, error) {
 			c.Found(s, arn, registered)
 		}
 		return arn, nil
-	case ctx.Err() != nil: // the caller's end says nothing about the consumer
+	case ctx.Err() != nil: // the end of the caller's context says nothing about the consumer
 		return "", context.Cause(ctx)
 	default:
 		again := registerAgain
@@ -100,8 +120,8 @@ func (c *Consumers) ARN(ctx context.Context, s streams.Stream) (string, error) {
 	}
 }
 
-// Forget says that arn was refused: the next [Consumers.ARN] looks again, unless that was done
-// since.
+// Forget reports that arn was refused. The next [Consumers.ARN] searches again, unless that has
+// happened since.
 func (c *Consumers) Forget(ctx context.Context, s streams.Stream, arn string) {
 	con := c.of(s)
 	if con.take(ctx) != nil {
@@ -127,8 +147,8 @@ func (c *Consumers) of(s streams.Stream) *consumer {
 	return con
 }
 
-// take waits for the turn. Who need not wait has it also when ctx has ended: that a consumer was
-// refused is to be noted then, too.
+// take waits for the turn. If the turn is free, take succeeds even if ctx has ended: a refused
+// consumer must be recorded in that case too.
 func (con *consumer) take(ctx context.Context) error {
 	select {
 	case con.turn <- struct{}{}:
@@ -145,7 +165,7 @@ func (con *consumer) take(ctx context.Context) error {
 
 func (con *consumer) give() { <-con.turn }
 
-// search looks for the consumer, registers it when there is none, and waits until it is ACTIVE.
+// search finds the consumer, registers it if there is none, and waits until it is ACTIVE.
 func (c *Consumers) search(ctx context.Context, s streams.Stream, con *consumer) (arn string, registered bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, registerTimeout)
 	defer cancel()
@@ -159,7 +179,7 @@ func (c *Consumers) search(ctx context.Context, s streams.Stream, con *consumer)
 		}
 		wait := time.Duration(0)
 		switch {
-		case err == nil: // CREATING, or DELETING and then to be registered again
+		case err == nil: // CREATING, or DELETING, after which it is registered again
 			err = fmt.Errorf("consumer %s of stream %s is %s", c.named(s), s.Name, status)
 			if con.waited {
 				return "", false, err
@@ -169,7 +189,8 @@ func (c *Consumers) search(ctx context.Context, s streams.Stream, con *consumer)
 			return "", false, fmt.Errorf("%w: consumer %s of stream %s: %w", errRefused, c.named(s), s.Name, err)
 		case errors.Is(err, ErrNoConsumer):
 			err = c.register(ctx, con)
-			con.ours = con.ours || err == nil || streams.Code(err) == "" // an answer may have been lost
+			// the answer may have been lost
+			con.ours = con.ours || err == nil || streams.Code(err) == ""
 			if err == nil {
 				registered = true
 				continue
@@ -186,7 +207,7 @@ func (c *Consumers) search(ctx context.Context, s streams.Stream, con *consumer)
 			return "", false, fmt.Errorf("%w: %w", errRefused, err)
 		case errors.Is(err, errRefused), backoff.Failures >= 2:
 			return "", false, err
-		default: // also another worker that registers it at the same time: ResourceInUseException
+		default: // including ResourceInUseException: another worker registers it at the same time
 			wait = backoff.Next()
 		}
 		if retry.Wait(ctx, wait) != nil {
@@ -196,11 +217,12 @@ func (c *Consumers) search(ctx context.Context, s streams.Stream, con *consumer)
 	}
 }
 
-// ErrNoConsumer says that the stream's consumer is not registered, or that there is no such stream.
+// ErrNoConsumer says that the stream's consumer is not registered, or that the stream does not
+// exist.
 var ErrNoConsumer = errors.New("the consumer is not registered")
 
-// CheckGiven asks of which streams the consumers are that were given by their ARNs, where the
-// streams were named without theirs. It fails with [ErrForeign] if one is surely of another stream.
+// CheckGiven looks up the streams of the consumers that were given by ARN, if the streams were
+// given by name only. It returns [ErrForeign] if a consumer certainly belongs to another stream.
 func (c *Consumers) CheckGiven(ctx context.Context, all []streams.Stream) error {
 	for _, s := range all {
 		if c.Given[s.Name] == "" || s.ARN != "" {
@@ -213,10 +235,10 @@ func (c *Consumers) CheckGiven(ctx context.Context, all []streams.Stream) error 
 	return nil
 }
 
-// named is the consumer of a stream as people know it.
+// named returns the name of a stream's consumer for people.
 func (c *Consumers) named(s streams.Stream) string { return cmp.Or(c.Given[s.Name], c.Name) }
 
-// ErrForeign says that a consumer which was given by its ARN is of another stream. The service
+// ErrForeign says that a consumer that was given by its ARN belongs to another stream. The service
 // would not notice: shards of all streams have the same names.
 var ErrForeign = errors.New("the consumer is of another stream")
 
@@ -229,7 +251,7 @@ func (c *Consumers) look(ctx context.Context, s streams.Stream, con *consumer) (
 			return "", "", err
 		}
 		if out.StreamDescriptionSummary == nil || aws.ToString(out.StreamDescriptionSummary.StreamARN) == "" {
-			return "", "", fmt.Errorf("the service did not say the ARN of stream %s", s.Name)
+			return "", "", fmt.Errorf("the service did not return the ARN of stream %s", s.Name)
 		}
 		con.stream = *out.StreamDescriptionSummary.StreamARN
 	}
@@ -237,20 +259,20 @@ func (c *Consumers) look(ctx context.Context, s streams.Stream, con *consumer) (
 	given := c.Given[s.Name]
 	if given != "" {
 		if of, err := streams.ParseConsumer(nil, given); err != nil || of.ARN != con.stream {
-			return "", "", fmt.Errorf("%w: %w: %s, not of %s", errRefused, ErrForeign, given, con.stream)
+			return "", "", fmt.Errorf("%w: %w: %s is not a consumer of %s", errRefused, ErrForeign, given, con.stream)
 		}
 		in = &kinesis.DescribeStreamConsumerInput{ConsumerARN: aws.String(given)}
 	}
 	out, err := c.Client.DescribeStreamConsumer(ctx, in, streams.Once)
 	switch {
-	case given != "" && isDenied(err): // whoever gave it may have allowed to subscribe and no more
+	case given != "" && isDenied(err): // there may be permission to subscribe and nothing else
 		return given, types.ConsumerStatusActive, nil
 	case streams.Code(err) == "ResourceNotFoundException":
 		return "", "", ErrNoConsumer
 	case err != nil:
 		return "", "", err
 	case out.ConsumerDescription == nil || aws.ToString(out.ConsumerDescription.ConsumerARN) == "":
-		return "", "", fmt.Errorf("the service did not say the ARN of consumer %s", c.named(s))
+		return "", "", fmt.Errorf("the service did not return the ARN of consumer %s", c.named(s))
 	}
 	return *out.ConsumerDescription.ConsumerARN, out.ConsumerDescription.ConsumerStatus, nil
 }
@@ -264,8 +286,9 @@ func (c *Consumers) register(ctx context.Context, con *consumer) error {
 	return err
 }
 
-// Remove removes the consumers that were registered, and no others. It waits as long as that takes,
-// but not for long. The subscriptions must have ended, and nobody may ask for a consumer any more.
+// Remove deregisters the consumers that this process registered, and no others. It waits for the
+// service, but not for long. The subscriptions must have ended, and there must be no more calls of
+// ARN.
 func (c *Consumers) Remove(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, registerTimeout)
 	defer cancel()
@@ -286,9 +309,24 @@ func (c *Consumers) Remove(ctx context.Context) error {
 	return errors.Join(all...)
 }
 
-// RemoveAll removes the consumers of streams, whoever registered them, but for those that were
-// given by their ARNs, and calls removed with each. The subscriptions must have ended.
-func (c *Consumers) RemoveAll(ctx context.Context, all []streams.Stream, removed func(s streams.Stream, arn string)) error {
+// removeWithin bounds RemoveLast.
+const removeWithin = 10 * time.Second
+
+// RemoveLast deregisters the consumers of streams for a worker that has left its application,
+// unless others returns that other workers are alive. It deregisters them no matter which process
+// registered them, except those that were given by their ARNs. The subscriptions must have ended.
+func (c *Consumers) RemoveLast(ctx context.Context, all []streams.Stream, others func(context.Context) (int, error)) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeWithin)
+	defer cancel()
+	logger := c.Log.With("consumer", c.Name)
+	switch n, err := others(ctx); {
+	case err != nil:
+		logger.Warn("the fan-out consumer stays registered and goes on costing money: the store does not say whether another worker lives", "err", err)
+		return
+	case n > 0:
+		logger.Info("the fan-out consumer stays registered for the other workers", "workers", n)
+		return
+	}
 	var failed []error
 	for _, s := range all {
 		if c.Given[s.Name] != "" {
@@ -301,17 +339,20 @@ func (c *Consumers) RemoveAll(ctx context.Context, all []streams.Stream, removed
 			continue
 		case err == nil && status != types.ConsumerStatusDeleting:
 			if err = c.remove(ctx, con); err == nil {
-				removed(s, arn)
+				logger.Info("fan-out consumer removed: the last worker has stopped", "stream", s.Name, "arn", arn)
 			}
 		}
 		if err != nil {
 			failed = append(failed, fmt.Errorf("consumer %s of stream %s stays registered: %w", c.Name, s.Name, err))
 		}
 	}
-	return errors.Join(failed...)
+	if err := errors.Join(failed...); err != nil {
+		logger.Error("a fan-out consumer was not removed and goes on costing money until somebody removes it", "err", err)
+	}
 }
 
-// remove tries again while that can help: a consumer that is CREATING may be refused to be removed.
+// remove retries as long as that can help: the service may refuse to deregister a consumer that is
+// CREATING.
 func (c *Consumers) remove(ctx context.Context, con *consumer) error {
 	backoff := retry.Backoff{Low: 500 * time.Millisecond, High: 5 * time.Second}
 	for {
@@ -329,5 +370,5 @@ func (c *Consumers) remove(ctx context.Context, con *consumer) error {
 	}
 }
 
-// isDenied reports whether err is the service's word that the caller may not do this.
+// isDenied reports whether err says that the caller lacks a permission.
 func isDenied(err error) bool { return strings.Contains(streams.Code(err), "AccessDenied") }

@@ -11,12 +11,12 @@ import (
 	"github.com/weir-go/weir/kinesistest"
 )
 
-// Workers that register the same consumer at the same time all end up with it.
+// Workers that register the same consumer at the same time all use it in the end.
 func TestConsumersRegisterInARace(t *testing.T) {
-	for _, delay := range []time.Duration{0, 7 * time.Second} { // of CREATING
+	for _, delay := range []time.Duration{0, 7 * time.Second} { // duration of CREATING
 		fanOut(t, kinesistest.Config{}, func(t *testing.T, p *fanned) {
 			p.srv.SetStateDelay(delay)
-			var together sync.WaitGroup // all have looked before any registers
+			var together sync.WaitGroup // all have searched before any registers
 			together.Add(3)
 			p.srv.Control("RegisterStreamConsumer", func(call *kinesistest.Call) kinesistest.Fault {
 				if call.N <= 3 {
@@ -49,7 +49,8 @@ func TestConsumersRegisterInARace(t *testing.T) {
 	}
 }
 
-// However many shards ask, the service is asked once, and not again for a while when that failed.
+// However many shards need a consumer, the service gets one call, and no other for a while if that
+// failed.
 func TestConsumersAskOnceForManyShards(t *testing.T) {
 	fanOut(t, kinesistest.Config{}, func(t *testing.T, p *fanned) {
 		c := Consumers{Client: p.client, Name: "c"}
@@ -86,7 +87,7 @@ func TestConsumersAskOnceForManyShards(t *testing.T) {
 	})
 }
 
-// A stream that is not there may be made again soon, and nothing reads it meanwhile.
+// A stream that does not exist may be created again soon, and nothing reads it meanwhile.
 func TestConsumersAskSoonAgainForAStreamThatIsNotThere(t *testing.T) {
 	fanOut(t, kinesistest.Config{}, func(t *testing.T, p *fanned) {
 		c := Consumers{Client: p.client, Name: "c"}
@@ -107,7 +108,7 @@ func TestConsumersAskSoonAgainForAStreamThatIsNotThere(t *testing.T) {
 	})
 }
 
-// A consumer that is never ready holds reading up once.
+// A consumer that is never ready delays reading once.
 func TestConsumersWaitOnceForOneThatIsNeverReady(t *testing.T) {
 	fanOut(t, kinesistest.Config{}, func(t *testing.T, p *fanned) {
 		p.srv.SetStateDelay(time.Hour)
@@ -128,7 +129,7 @@ func TestConsumersWaitOnceForOneThatIsNeverReady(t *testing.T) {
 	})
 }
 
-// A reader that has ended still says what it has learned.
+// A reader that has ended still records a refusal.
 func TestARefusalCountsThoughItsReaderHasEnded(t *testing.T) {
 	t.Parallel()
 	var c Consumers
@@ -136,13 +137,13 @@ func TestARefusalCountsThoughItsReaderHasEnded(t *testing.T) {
 	ended, end := context.WithCancel(t.Context())
 	end()
 	con := c.of(s)
-	for range 100 { // a choice at random would be right now and then
+	for range 100 { // a random choice would be right sometimes
 		con.arn = "refused"
 		if c.Forget(ended, s, "refused"); con.arn != "" {
 			t.Fatal("it is not forgotten")
 		}
 	}
-	con.turn <- struct{}{} // somebody searches
+	con.turn <- struct{}{} // another search is under way
 	con.arn = "refused"
 	if c.Forget(ended, s, "refused"); con.arn == "" {
 		t.Error("it is forgotten without the turn")

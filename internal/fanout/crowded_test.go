@@ -11,8 +11,8 @@ import (
 	"github.com/weir-go/weir/kinesistest"
 )
 
-// A shard for whose events other shards' handlers leave no memory is polled, for as few records at
-// a time as there is memory for, and fan-out is back when they have let go.
+// If other shards' handlers leave no memory for a shard's events, it is polled for as few records
+// as there is memory for. Fan-out returns when the memory is free again.
 func TestFanOutThatHasNoMemoryForAnEventIsPolled(t *testing.T) {
 	fanOut(t, kinesistest.Config{NoLimits: true}, func(t *testing.T, p *fanned) {
 		p.fan.Close()
@@ -25,7 +25,7 @@ func TestFanOutThatHasNoMemoryForAnEventIsPolled(t *testing.T) {
 		for _, s := range others {
 			s.TryTake(1, 16<<20)
 		}
-		for _, s := range others[:2] { // records so large that no other may be as large meanwhile
+		for _, s := range others[:2] { // records so large that no other fits at the same time
 			if err := s.Take(t.Context(), 6<<20); err != nil {
 				t.Fatal(err)
 			}

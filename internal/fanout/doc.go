@@ -1,4 +1,4 @@
-// Package fanout reads shards by subscriptions (enhanced fan-out): it finds or registers the
-// consumer, subscribes again and again, reads ahead of the handler within a budget of memory, and
-// polls while there are no subscriptions.
+// Package fanout reads shards by subscriptions (enhanced fan-out). It finds or registers the
+// consumer, renews subscriptions, reads ahead of the handler within a memory budget, and polls
+// while there are no subscriptions.
 package fanout

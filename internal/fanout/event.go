@@ -11,12 +11,12 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// errBroken is an event that cannot be.
+// errBroken is wrapped for an event with contradictory contents.
 var errBroken = errors.New("the service sent a broken event")
 
-// pageOf makes a page of an event, and says where to go on. The records of it that from covers are
-// left out. The end of a shard is no continuation together with children; one without the other is
-// a broken event.
+// pageOf makes a page from an event, and returns where reading continues. Records at or before from
+// are left out. The last event of a shard has children and no continuation. One without the other
+// is a broken event.
 func pageOf(w *codec.Page, from shard.Position) (page source.Page, at shard.Position, continuation string, err error) {
 	page, at = source.Page{Records: w.Records, Bytes: w.Bytes, Behind: w.Behind, Marked: w.Marked, Wire: w}, from
 	if err := source.Placed(w); err != nil {
@@ -24,13 +24,12 @@ func pageOf(w *codec.Page, from shard.Position) (page source.Page, at shard.Posi
 	}
 	skip := 0
 	for skip < len(page.Records) && source.Covers(from, page.Records[skip].SequenceNumber) {
-		// An event that was sent twice, or a server that starts at the position instead of after
-		// it.
+		// The event was sent twice, or the server starts at the position instead of after it.
 		page.Bytes -= len(page.Records[skip].Data) + len(page.Records[skip].Key)
 		skip++
 	}
 	if page.Records = page.Records[skip:]; len(page.Records) > 0 {
-		// A copy, because the page's memory may be used again.
+		// A copy, because the page's memory may be reused.
 		if at, err = shard.After(strings.Clone(page.Records[len(page.Records)-1].SequenceNumber)); err != nil {
 			return source.Page{}, from, "", fmt.Errorf("%w: %w", errBroken, err)
 		}
@@ -43,9 +42,9 @@ func pageOf(w *codec.Page, from shard.Position) (page source.Page, at shard.Posi
 		}
 		page.End = true
 	case ends:
-		return source.Page{}, from, "", fmt.Errorf("%w: children of the shard, and a continuation", errBroken)
+		return source.Page{}, from, "", fmt.Errorf("%w: it has both children of the shard and a continuation", errBroken)
 	case continuation == "":
-		return source.Page{}, from, "", fmt.Errorf("%w: no continuation and no children", errBroken)
+		return source.Page{}, from, "", fmt.Errorf("%w: it has neither a continuation nor children", errBroken)
 	default:
 		if _, err := shard.After(continuation); err != nil {
 			return source.Page{}, from, "", fmt.Errorf("%w: continuation: %w", errBroken, err)

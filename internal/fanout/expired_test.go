@@ -12,24 +12,23 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// A subscription at a position that has expired begins with the oldest record, without a word from
-// the service; we have one to say. Where the service refuses the position, what was decided is done
-// by polling.
+// A subscription at an expired position begins with the oldest record, and the service does not
+// report it, but weir does. If the service refuses the position, polling applies the policy.
 func TestFanOutTellsOfExpiredPositions(t *testing.T) {
 	for name, test := range map[string]struct {
 		refuse  bool
 		policy  source.IfExpired
-		part    bool   // of the record before the position the rest is still to be done
+		part    bool   // a part of the record before the position is still to be handled
 		want    string // handled within two minutes
 		told    bool
 		refusal bool
 	}{
-		"not refused":                   {false, source.StayExpired, false, "3", true, false},
-		"not refused, with a policy":    {false, source.LatestExpired, false, "3", true, false},
-		"part of a record that is gone": {false, source.StayExpired, true, "3", true, false},
-		"refused, and nobody decided":   {true, source.StayExpired, false, "", false, false},
-		"refused, on with the oldest":   {true, source.OldestExpired, false, "3", true, true},
-		"refused, on with the latest":   {true, source.LatestExpired, false, "4", true, true},
+		"not refused":                 {false, source.StayExpired, false, "3", true, false},
+		"not refused, with a policy":  {false, source.LatestExpired, false, "3", true, false},
+		"part of an expired record":   {false, source.StayExpired, true, "3", true, false},
+		"refused, without a policy":   {true, source.StayExpired, false, "", false, false},
+		"refused, on with the oldest": {true, source.OldestExpired, false, "3", true, true},
+		"refused, on with the latest": {true, source.LatestExpired, false, "4", true, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			fanOut(t, kinesistest.Config{RefuseTrimmed: test.refuse}, func(t *testing.T, p *fanned) {
@@ -90,8 +89,9 @@ func TestFanOutTellsOfExpiredPositions(t *testing.T) {
 	}
 }
 
-// What is still there when a subscription begins is no reason to say anything, whenever it leaves:
-// not the record of the position, alone or before others, nor a position that is none of a record.
+// A record that exists when a subscription begins is not reported, whenever it expires later. That
+// includes the record of the position, alone or before others. A position that is not at a record
+// is not reported either.
 func TestFanOutDoesNotReportWhatHasNotExpired(t *testing.T) {
 	fanOut(t, kinesistest.Config{}, func(t *testing.T, p *fanned) {
 		_, first := p.srv.Put("s", "k", []byte("1"))
@@ -106,7 +106,7 @@ func TestFanOutDoesNotReportWhatHasNotExpired(t *testing.T) {
 			p.fan = p.reader()
 			p.fan.Poll.From = from
 			p.fan.Poll.Listener = &source.ListenerFuncs{OnExpired: func(e source.Expiry) { t.Errorf("from %s: told that %s expired", from, e.At) }}
-			// over a subscription that ends
+			// beyond the end of a subscription
 			for end := time.Now().Add(7 * time.Minute); time.Now().Before(end); {
 				page, err := p.fan.Next(t.Context())
 				if err != nil {
@@ -115,7 +115,7 @@ func TestFanOutDoesNotReportWhatHasNotExpired(t *testing.T) {
 				page.Release()
 			}
 		}
-		// Reading goes on where everything was read and has expired since.
+		// Reading continues where everything was read and has expired since.
 		for end := time.Now().Add(30 * time.Hour); time.Now().Before(end); {
 			page, err := p.fan.Next(t.Context())
 			if err != nil {
@@ -135,8 +135,8 @@ func TestFanOutDoesNotReportWhatHasNotExpired(t *testing.T) {
 	})
 }
 
-// An event whose only record shows that the position has not expired is not dropped for an empty
-// one after it.
+// An event whose only record shows that the position has not expired is not replaced by an empty
+// event after it.
 func TestTheRecordOfThePositionIsSeen(t *testing.T) {
 	s := &subscription{wake: make(chan struct{}, 1)}
 	shows := new(event)

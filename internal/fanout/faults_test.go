@@ -8,13 +8,13 @@ import (
 	"github.com/weir-go/weir/kinesistest"
 )
 
-// What can go wrong with single subscriptions is mended within the bound that is stated for it,
-// without a record lost or repeated, and without polling.
+// After a failure of a single subscription, reading continues within the documented bound, without
+// a lost or repeated record and without polling.
 func TestFanOutRecovers(t *testing.T) {
 	const retry = 2 * time.Second // the spacing of calls, and the first pause
 	for name, test := range map[string]struct {
 		fault kinesistest.Fault
-		times int // negative for ever
+		times int // negative means for ever
 		bound time.Duration
 	}{
 		"half-open after some events":     {stream(kinesistest.SubscriptionFault{Events: 3, HalfOpen: true}), 1, silenceTimeout + retry},
@@ -53,7 +53,7 @@ func TestFanOutRecovers(t *testing.T) {
 				p.faulty(test.times, test.fault)
 				p.send()
 				took := p.all(test.bound)
-				p.send() // and whatever there is to trip over later
+				p.send() // and other records that may cause trouble later
 				took = max(took, p.all(test.bound))
 				began := time.Now()
 				p.follow(11 * time.Second)
@@ -80,7 +80,7 @@ func TestFanOutRecovers(t *testing.T) {
 	}
 }
 
-// without rewrites events to lack a member, with to have another value in one.
+// without removes fields from events. with sets a field.
 func without(name string, more ...any) kinesistest.Fault {
 	return rewrite(func(m map[string]any) {
 		delete(m, name)
@@ -106,8 +106,8 @@ func rewrite(change func(map[string]any)) kinesistest.Fault {
 	}}
 }
 
-// Where fan-out does not work at all the shard is polled, and once it does again fan-out is back;
-// told once each.
+// If fan-out does not work at all, the shard is polled. Once it works again, fan-out returns. Each
+// change is reported once.
 func TestFanOutFallsBackAndReturns(t *testing.T) {
 	for name, test := range map[string]struct {
 		fault kinesistest.Fault

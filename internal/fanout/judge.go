@@ -12,23 +12,23 @@ import (
 	"github.com/weir-go/weir/internal/wire"
 )
 
-// trouble is what the end of a subscription, or the lack of one, means.
+// trouble is the meaning of the end of a subscription, or of a failure to get one.
 type trouble int
 
 const (
-	failed trouble = iota // tried again; also what is not known
-	ended                 // without a word, or by ourselves
-	// somebody else's subscription is in the way, or the consumer is not ready
+	failed trouble = iota // retried; also for unknown errors
+	ended                 // without an error, or by this side
+	// another subscription is in the way, or the consumer is not ready
 	refused
-	taken    // by somebody else's subscription
-	missing  // the consumer, the shard or the stream
-	misplace // the position
-	unwanted // there is no consumer, and asking again soon does not help
+	taken    // taken over by another subscription
+	missing  // the consumer, the shard or the stream is missing
+	misplace // the position is refused
+	unwanted // there is no consumer, and a retry soon does not help
 	lost     // the stream does not exist
 	crowded  // there is no memory for its events
 )
 
-// troubleOf sorts errors. answered says that the call had been answered with a stream.
+// troubleOf classifies errors. answered says that the call had been answered with a stream.
 func troubleOf(err error, answered bool) trouble {
 	switch c := streams.Code(err); {
 	case errors.Is(err, streams.ErrNoStream):
@@ -53,11 +53,11 @@ func troubleOf(err error, answered bool) trouble {
 	return failed
 }
 
-// errNoARN is wrapped when the consumer could be neither found nor registered.
+// errNoARN is wrapped if the consumer could be neither found nor registered.
 var errNoARN = errors.New("there is no fan-out consumer")
 
-// judge ends what there is of a subscription and decides how to go on: how long to wait, whether to
-// poll, or an error that ends reading.
+// judge ends the present subscription, if any, and decides how to continue: how long to wait,
+// whether to poll, or an error that ends reading.
 func (f *Reader) judge(ctx context.Context, err error) (time.Duration, error) {
 	answered, served := f.sub != nil, f.sub != nil && f.sub.taken > 0
 	f.end()
@@ -68,11 +68,11 @@ func (f *Reader) judge(ctx context.Context, err error) (time.Duration, error) {
 		f.takeovers = 0
 	}
 	what := troubleOf(err, answered)
-	// five minutes, usually. When it was less, the spacing of calls still holds
+	// after five minutes, usually. If it was less, the spacing of calls still applies
 	if what == ended && served {
 		return 0, nil
 	}
-	if !f.polling { // else that is how reading stands
+	if !f.polling { // otherwise reading stays as it is
 		f.failing(err)
 	}
 	switch what {
@@ -87,10 +87,10 @@ func (f *Reader) judge(ctx context.Context, err error) (time.Duration, error) {
 			f.report(fmt.Errorf("%w is in the way: %w", ErrSubscribed, err), true, wait)
 			return wait, nil
 		}
-		f.Consumers.Forget(ctx, f.Poll.Stream, f.arn) // perhaps it is not ACTIVE
+		f.Consumers.Forget(ctx, f.Poll.Stream, f.arn) // it may not be ACTIVE
 	case taken:
-		// By a worker that holds the lease now, which ends this reader, or by somebody who uses the
-		// consumer's name by mistake. Calls are refused for a while either way.
+		// Either a worker that holds the lease now took over, which ends this reader, or another
+		// program uses the consumer's name by mistake. Calls are refused for a while in both cases.
 		if f.takeovers++; f.takeovers < fallbackAfter && !f.polling {
 			wait := takeoverAfter + jitter.N(subscribeSpacing/2)
 			f.report(fmt.Errorf("%w took over: %w", ErrSubscribed, err), false, wait)
@@ -121,10 +121,10 @@ func (f *Reader) judge(ctx context.Context, err error) (time.Duration, error) {
 	return wait, nil
 }
 
-// fall begins to poll.
+// fall starts to poll.
 func (f *Reader) fall(why error) {
 	f.polling, f.due = true, time.Now().Add(fallbackPause())
-	f.Poll.Forget() // the position has moved since it was made
+	f.Poll.Forget() // the position has moved since the iterator was made
 	if f.Changed != nil {
 		f.Changed(why)
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/weir-go/weir/internal/wire/codec"
 )
 
-// eventMemory is the memory of a subscription's events: what the handler has left of the queue, and
-// the share of the budget.
+// eventMemory is the memory of a subscription's events: the room that the handler has left in the
+// queue, and the share of the budget.
 type eventMemory struct{ *subscription }
 
 // Take waits for n bytes.
@@ -35,24 +35,24 @@ func (m eventMemory) Take(ctx context.Context, n int) error {
 // TryTake takes between least and most bytes, or none.
 func (m eventMemory) TryTake(least, most int) int { return m.share.TryTake(least, most) }
 
-// TakeExcess takes what is there already.
+// TakeExcess counts n bytes that are in memory already.
 func (m eventMemory) TakeExcess(n int) { m.share.TakeExcess(n) }
 
-// Give gives back.
+// Give gives n bytes back.
 func (m eventMemory) Give(n int) { m.share.Give(n) }
 
-// errCrowded is why a subscription is given up whose events are larger than the memory that other
-// shards leave. Polling can ask for less.
+// errCrowded is the reason why a subscription is abandoned whose events are larger than the memory
+// that other shards leave. Polling can request less.
 var errCrowded = errors.New("other shards' records leave no memory for an event")
 
-// memoryPatience is how long memory is waited for before something else is tried.
+// memoryPatience is how long a reader waits for memory before it tries something else.
 const memoryPatience = 2 * memory.OverKept
 
 // pageMemory supplies the memory of pages while a shard is polled: first the bytes that were taken
 // before the read, then free bytes.
 type pageMemory struct {
 	share   *memory.Share
-	granted int // bytes that were taken before
+	granted int // bytes that were taken before the read
 }
 
 // TryTake takes between least and most bytes, or none. With the reserve it takes most.
@@ -74,13 +74,13 @@ func (m *pageMemory) TryTake(least, most int) int {
 	return 0
 }
 
-// TakeExcess takes what is there already.
+// TakeExcess counts n bytes that are in memory already.
 func (m *pageMemory) TakeExcess(n int) { m.share.TakeExcess(n) }
 
-// Give gives back.
+// Give gives n bytes back.
 func (m *pageMemory) Give(n int) { m.share.Give(n) }
 
-// done gives back the bytes that were taken before the read and not needed.
+// done gives back the bytes that were taken before the read and not used.
 func (m *pageMemory) done() {
 	m.share.Give(m.granted)
 	m.granted = 0
@@ -100,7 +100,7 @@ func (f *Reader) waitInLine(ctx context.Context, m *pageMemory) error {
 	return err
 }
 
-// muteListener is the listener of the fallback: a lack of memory is no failure.
+// muteListener is the listener while polling. It ignores a lack of memory, which is not a failure.
 type muteListener struct {
 	source.Listener // may be nil
 	f               *Reader
@@ -111,7 +111,7 @@ func (m *muteListener) Failed(err error, throttled bool, next time.Duration) {
 		m.f.doing(source.AwaitingMemory)
 		return
 	}
-	if m.f.polling { // else it is about subscriptions, which are judged
+	if m.f.polling { // otherwise it is about subscriptions, which judge reports
 		m.f.failing(err)
 		m.f.doing(source.BackingOff)
 	}

@@ -18,68 +18,69 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// Reader reads one shard by subscriptions of a fan-out consumer, one after the other, and polls it
-// while there are none. One goroutine at a time may use it. Close it at the end.
+// Reader reads one shard by consecutive subscriptions of a fan-out consumer, and polls the shard
+// while there are none. Only one goroutine at a time may use it. Close it at the end.
 type Reader struct {
-	// Poll says what is read and from where, and polls it meanwhile. Its From is always the last
-	// record that was delivered.
+	// Poll says what to read and from where, and polls the shard while there is no subscription.
+	// Its From is always after the last delivered record.
 	Poll      polling.Poll
 	Consumers *Consumers
-	// Share is the shard's share of the memory budget, which is the Reader's from now on.
+	// Share is the shard's share of the memory budget. The Reader owns it.
 	Share *memory.Share
-	// Changed hears when polling begins, and why, and when fan-out is back (nil). May be nil.
+	// Changed is called when polling begins, with the reason, and with nil when fan-out is back.
+	// May be nil.
 	Changed func(why error)
 
 	sub          *subscription
 	continuation string    // where the next subscription begins, "" for Poll.From
 	began        time.Time // the last call of SubscribeToShard
-	arn          string    // … and of which consumer
+	arn          string    // the consumer of that call
 	backoff      retry.Backoff
 	spread       spread
-	failures     int       // subscriptions in a row that failed
-	takeovers    int       // subscriptions in a row that others took over, within steady each
-	refused      time.Time // since when others are in the way; zero when they are not
+	failures     int       // consecutive subscriptions that failed
+	takeovers    int       // consecutive subscriptions that others took over, each within steady
+	refused      time.Time // since when others are in the way; zero if they are not
 	polling      bool
-	due          time.Time    // while polling: the next subscription to try
-	rest         source.Doing // while polling: what the wait for the next read is
+	due          time.Time    // while polling: time of the next subscription
+	rest         source.Doing // while polling: the reason of the wait for the next read
 
 	mu     lock.Mutex[lock.Reader]
 	status source.Status
-	live   *subscription // that Status describes
+	live   *subscription // described by Status
 }
 
 const (
-	// answerTimeout bounds a call of SubscribeToShard until its first frame.
+	// answerTimeout limits a call of SubscribeToShard until its first frame.
 	answerTimeout = 10 * time.Second
-	// silenceTimeout is how long a subscription may be without an event. The service sends one, if
-	// only an empty one, every few seconds; other clients wait for 10 to 60 s.
+	// silenceTimeout is how long a subscription may be without an event. The service sends an
+	// event, possibly empty, every few seconds. Other clients wait for 10 to 60 s.
 	silenceTimeout = 30 * time.Second
-	// subscribeSpacing is the service's limit: a call per second, consumer and shard.
+	// subscribeSpacing is the service's limit: one call per second, consumer and shard.
 	subscribeSpacing = time.Second
-	// takeoverAfter is how old a subscription must be before another call takes over from it;
-	// before, calls are refused.
+	// takeoverAfter is the age from which another call takes a subscription over. Before that, such
+	// calls are refused.
 	takeoverAfter = 5 * time.Second
-	// refusedFor is how long being refused is normal: a subscription that was there, and one more
-	// of somebody else's.
+	// refusedFor is how long refusals are normal: the time of the existing subscription and of one
+	// more by another reader.
 	refusedFor = 2 * takeoverAfter
-	// steady is how long a subscription must have lasted for being taken over to be no sign of a
-	// fight for it.
+	// steady is how long a subscription must have lasted for a takeover not to count as a conflict.
 	steady = time.Minute
-	// fallbackAfter is how many subscriptions in a row have to fail for the shard to be polled.
+	// fallbackAfter is the number of consecutive failed subscriptions after which the shard is
+	// polled.
 	fallbackAfter = 3
-	// fallbackFor is how long a shard is polled, give or take a tenth, before a subscription is
-	// tried again; the try holds polling up by probeTimeout at most for the answer and as long for
-	// the first event.
+	// fallbackFor is how long a shard is polled, plus or minus a tenth, before the next attempt to
+	// subscribe. The attempt interrupts polling for at most probeTimeout until the answer and as
+	// long until the first event.
 	fallbackFor  = time.Minute
 	probeTimeout = answerTimeout
 )
 
-// ErrSubscribed is wrapped when another subscription of the consumer to the shard is in the way, or
-// took over: for some seconds that is normal when a shard changes hands.
+// ErrSubscribed is wrapped if another subscription of the consumer to the shard is in the way or
+// took over. That is normal for some seconds when a shard changes owner.
 var ErrSubscribed = errors.New("another subscription to the shard")
 
-// Next returns the next event, empty ones included, or page while the shard is polled. It tries for
-// as long as trying can help; its errors are those of [Poll.Next].
+// Next returns the next event or, while the shard is polled, the next page. Both may be empty. It
+// retries for as long as that can help. Its errors are those of [Poll.Next].
 func (f *Reader) Next(ctx context.Context) (source.Page, error) {
 	f.trying(time.Now())
 	defer f.trying(time.Time{})
@@ -113,11 +114,11 @@ func (f *Reader) Next(ctx context.Context) (source.Page, error) {
 	}
 }
 
-// Last returns what has come already, without waiting, unless reading is behind: for a reader that
-// is about to give the shard away.
+// Last returns what has arrived already, without waiting, unless reading is behind. A reader calls
+// it before it hands the shard on.
 func (f *Reader) Last(ctx context.Context) (source.Page, error) {
 	f.mu.Lock()
-	behind := f.status.Behind // of what was handed over last
+	behind := f.status.Behind // of the page that was returned last
 	f.mu.Unlock()
 	if behind != 0 {
 		return source.Page{}, errNothing
@@ -138,7 +139,7 @@ func (f *Reader) Last(ctx context.Context) (source.Page, error) {
 	return f.take(ev), nil
 }
 
-// Close ends the subscription, so that the next owner's is not refused.
+// Close ends the subscription, so that the next owner's subscription is not refused.
 func (f *Reader) Close() {
 	f.end()
 	f.Share.Close()
@@ -178,12 +179,12 @@ func (f *Reader) poll(ctx context.Context) (page source.Page, due bool, err erro
 		f.rests(page)
 	}
 	if err == nil && len(page.Records) > 0 {
-		f.continuation = "" // the position is further
+		f.continuation = "" // the position has moved on
 	}
 	return page, err != nil && until.Err() != nil && ctx.Err() == nil, err
 }
 
-// event subscribes if need be, and waits for the next event.
+// event subscribes if necessary, and waits for the next event.
 func (f *Reader) event(ctx context.Context) (source.Page, error) {
 	if f.sub == nil {
 		if err := f.subscribe(ctx); err != nil {
@@ -229,7 +230,7 @@ func (f *Reader) subscribe(ctx context.Context) error {
 	return nil
 }
 
-// at is where the next subscription begins.
+// at returns where the next subscription begins.
 func (f *Reader) at() (*types.StartingPosition, error) {
 	if f.continuation != "" {
 		return &types.StartingPosition{Type: types.ShardIteratorTypeAfterSequenceNumber, SequenceNumber: aws.String(f.continuation)}, nil
@@ -247,12 +248,12 @@ func (f *Reader) at() (*types.StartingPosition, error) {
 			at.Type = types.ShardIteratorTypeAtSequenceNumber
 		}
 	default:
-		return nil, fmt.Errorf("%w: %q is no place in a shard", source.ErrNoPosition, from)
+		return nil, fmt.Errorf("%w: %q is not a position that reading can begin at", source.ErrNoPosition, from)
 	}
 	return at, nil
 }
 
-// take hands an event over; from here on it counts as delivered.
+// take returns the page of an event, which then counts as delivered.
 func (f *Reader) take(ev *event) source.Page {
 	if len(ev.wire.Records) > 0 {
 		f.Poll.Resolve(&ev.wire.Records[0])

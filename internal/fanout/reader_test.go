@@ -25,7 +25,7 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// fanned is a shard of an embedded Kinesis in a bubble, and what a Reader of it said.
+// fanned is a shard of an embedded Kinesis in a bubble, and what its Reader reported.
 type fanned struct {
 	t      *testing.T
 	budget *memory.Budget
@@ -36,10 +36,10 @@ type fanned struct {
 	put    int
 	got    int
 	fails  []error
-	modes  []error // what Changed was told
-	ready  int     // consumers found
+	modes  []error // arguments of Changed
+	ready  int     // number of consumers found
 	asked  sync.Mutex
-	proto  string // of HTTP, for subscriptions; guarded by asked
+	proto  string // HTTP version of subscriptions; guarded by asked
 }
 
 func fanOut(t *testing.T, cfg kinesistest.Config, f func(t *testing.T, p *fanned)) {
@@ -105,7 +105,7 @@ func (p *fanned) read(ctx context.Context) (source.Page, error) {
 	return page, err
 }
 
-// all reads until everything that was put has come, and returns how long that took.
+// all reads until every record has arrived, and returns how long that took.
 func (p *fanned) all(bound time.Duration) time.Duration {
 	p.t.Helper()
 	began := time.Now()
@@ -119,7 +119,7 @@ func (p *fanned) all(bound time.Duration) time.Duration {
 	return time.Since(began)
 }
 
-// follow reads for a while, give or take a page.
+// follow reads for a while, plus or minus one page.
 func (p *fanned) follow(length time.Duration) {
 	p.t.Helper()
 	for began := time.Now(); time.Since(began) < length; {
@@ -129,7 +129,7 @@ func (p *fanned) follow(length time.Duration) {
 	}
 }
 
-// faulty lets the next n subscriptions go wrong, all of them when n is negative.
+// faulty makes the next n subscriptions fail, or all if n is negative.
 func (p *fanned) faulty(n int, fault kinesistest.Fault) {
 	p.srv.Control("SubscribeToShard", func(call *kinesistest.Call) kinesistest.Fault {
 		p.asked.Lock() // calls that take a subscription over overlap
@@ -153,7 +153,7 @@ func refusal(code string) kinesistest.Fault {
 
 func (p *fanned) subscriptions() int { return p.srv.Requests("SubscribeToShard") }
 
-// A day of five-minute ends, with records and without: every record once, in order, at once.
+// A day of five-minute subscriptions: every record arrives once, in order and without delay.
 func TestFanOutFollowsAShardThroughItsSubscriptions(t *testing.T) {
 	fanOut(t, kinesistest.Config{}, func(t *testing.T, p *fanned) {
 		p.send()
@@ -207,8 +207,7 @@ func TestFanOutSeesTheEndOfAShard(t *testing.T) {
 	}
 }
 
-// Somebody else subscribes with the consumer's name. Within the time of the takeover rule the shard
-// is read again; as long as the other goes on like that it is polled.
+// Another program uses the consumer's name: the shard is read again in time, or polled.
 func TestFanOutIsTakenOver(t *testing.T) {
 	for name, cfg := range map[string]kinesistest.Config{"with an exception": {}, "cleanly": {TakeoverEndsCleanly: true}} {
 		t.Run(name, func(t *testing.T) {
@@ -234,8 +233,8 @@ func TestFanOutIsTakenOver(t *testing.T) {
 	}
 }
 
-// A new owner's subscription is refused for a while if the old one's may still be there, and is not
-// called a failure.
+// A new owner's subscription is refused for a while if the old one may still exist. That is not
+// reported as a failure.
 func TestFanOutChangesHands(t *testing.T) {
 	for name, cfg := range map[string]kinesistest.Config{"as usual": {}, "to the letter": {HoldSubscriptions: true}} {
 		t.Run(name, func(t *testing.T) {
@@ -250,7 +249,8 @@ func TestFanOutChangesHands(t *testing.T) {
 				took := p.all(takeoverAfter + 2*time.Second)
 				t.Logf("read by the next owner after %v", took)
 				for _, err := range p.fails {
-					if !errors.Is(err, ErrSubscribed) && !streams.Throttled(err) { // a call a second
+					// one call per second
+					if !errors.Is(err, ErrSubscribed) && !streams.Throttled(err) {
 						t.Error(err)
 					}
 				}
@@ -262,7 +262,7 @@ func TestFanOutChangesHands(t *testing.T) {
 	}
 }
 
-// A reader that is left behind does not call Close for a while.
+// An abandoned reader does not call Close for a while.
 func TestFanOutIsStoppedByOthers(t *testing.T) {
 	fanOut(t, kinesistest.Config{}, func(t *testing.T, p *fanned) {
 		p.fan.Stop() // nothing to stop
@@ -285,7 +285,8 @@ func TestFanOutConsumerIsRemovedAndRegisteredAgain(t *testing.T) {
 				p.srv.SetStateDelay(delay)
 				p.send()
 				p.all(delay + 4*time.Second)
-				p.follow(2 * time.Second) // consumers of one second have one ARN
+				// consumers registered within one second have the same ARN
+				p.follow(2 * time.Second)
 				arn, name, consumer := p.srv.StreamARN("s"), "c", p.fan.arn
 				if _, err := p.client.DeregisterStreamConsumer(t.Context(), &kinesis.DeregisterStreamConsumerInput{StreamARN: &arn, ConsumerName: &name}); err != nil {
 					t.Fatal(err)
@@ -337,7 +338,7 @@ func TestFanOutPositions(t *testing.T) {
 	})
 }
 
-// A position that the service refuses is not skipped: the shard is polled, which says so loudly.
+// A position that the service refuses is not skipped: the shard is polled, which reports it.
 func TestFanOutKeepsARefusedPosition(t *testing.T) {
 	fanOut(t, kinesistest.Config{RefuseTrimmed: true}, func(t *testing.T, p *fanned) {
 		_, first := p.srv.Put("s", "k", []byte("1"))
@@ -457,7 +458,7 @@ func TestTroubleOf(t *testing.T) {
 	}
 }
 
-// Whatever an event says, a page goes forward from the position and ends only with children.
+// For any event, a page moves forward from the position and ends the shard only with children.
 func FuzzPageOf(f *testing.F) {
 	f.Add("100", "101", "102", "103", "", int64(0))
 	f.Add("100", "101", "", "102", "shardId-000000000001", int64(5))

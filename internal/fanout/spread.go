@@ -10,27 +10,26 @@ import (
 	"github.com/weir-go/weir/internal/wire"
 )
 
-// Subscriptions last five minutes. Those of shards that were taken together would end together for
-// ever after, and a thousand calls would be made in one second, each to be followed by what the
-// shard has sent meanwhile. So the first subscription of a shard is ended early, at a time of its
-// own.
+// Subscriptions last five minutes. Those of shards that were taken together would always end
+// together. A process would then make a thousand calls within one second, and each shard would send
+// its backlog at once. Therefore the first subscription of a shard ends early, at a random time.
 
 const (
-	// subscriptionLife is the service's.
+	// subscriptionLife is the service's limit.
 	subscriptionLife = 5 * time.Minute
-	// leastLife is that of a first subscription, at least: the service allows another when the one
-	// before is 5 s old.
+	// leastLife is the minimum for a first subscription. The service allows the next one 5 s after
+	// the previous one began.
 	leastLife = time.Minute
-	// callsAtOnce is how many calls of SubscribeToShard a process makes at a time. One that is not
-	// answered does not count for longer than callTurn.
+	// callsAtOnce is how many concurrent calls of SubscribeToShard a process makes. A call that is
+	// not answered counts for at most callTurn.
 	callsAtOnce = 32
 	callTurn    = 500 * time.Millisecond
 )
 
-// spread knows whether a shard's subscriptions end at a time of their own.
+// spread is true if a shard's subscriptions already end at a random time.
 type spread bool
 
-// life is how long the next subscription is kept.
+// life returns how long the next subscription is kept.
 func (s spread) life() time.Duration {
 	if s {
 		return 2 * subscriptionLife // longer than it can last
@@ -38,7 +37,7 @@ func (s spread) life() time.Duration {
 	return leastLife + jitter.N(subscriptionLife-leastLife)
 }
 
-// after is what holds after a subscription that ended with err when it had lasted so long.
+// after returns the spread after a subscription that ended with err after the given time.
 func (s spread) after(err error, lasted time.Duration) spread {
 	switch {
 	case errors.Is(err, errRenewed):
@@ -49,13 +48,13 @@ func (s spread) after(err error, lasted time.Duration) spread {
 	return false // perhaps many were cut at once
 }
 
-// turns bounds how many calls are made at once.
+// turns limits how many calls are made at once.
 type turns struct {
 	once  sync.Once
 	taken chan struct{}
 }
 
-// take waits for a turn, which is over after callTurn or when over is called.
+// take waits for a turn, which ends after callTurn or when over is called.
 func (t *turns) take(ctx context.Context) (over func(), err error) {
 	t.once.Do(func() { t.taken = make(chan struct{}, callsAtOnce) })
 	select {

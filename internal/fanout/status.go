@@ -15,13 +15,13 @@ func (f *Reader) Status() source.Status {
 	if sub != nil {
 		sub.describe(&s)
 	}
-	if s.Doing == source.AtTip { // nothing is tried, but the idle interval waited for
+	if s.Doing == source.AtTip { // the reader is waiting for the idle interval
 		s.Trying = time.Time{}
 	}
 	return s
 }
 
-// trying notes since when a page has been waited for, zero when none is.
+// trying records since when a page has been awaited, or zero.
 func (f *Reader) trying(since time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -36,7 +36,7 @@ func (f *Reader) doing(d source.Doing) {
 	}
 }
 
-// rests names the wait for the next read, after one by polling.
+// rests sets the reason of the wait for the next read by polling.
 func (f *Reader) rests(page source.Page) {
 	f.rest = source.Pacing
 	if page.Behind == 0 || (page.Behind < 0 && len(page.Records) == 0) {
@@ -45,8 +45,8 @@ func (f *Reader) rests(page source.Page) {
 	f.doing(f.rest)
 }
 
-// waits names the wait for the next read by polling, also when a subscription was tried since the
-// last one.
+// waits returns the reason of the wait for the next read by polling, also if a subscription was
+// tried since the last read.
 func (f *Reader) waits() source.Doing {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -56,7 +56,7 @@ func (f *Reader) waits() source.Doing {
 	return f.rest
 }
 
-// failing notes a failure, nil when all is well again.
+// failing records a failure, or nil after a success.
 func (f *Reader) failing(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -72,23 +72,23 @@ func (f *Reader) failing(err error) {
 	}
 }
 
-// behind notes how far the last page was behind the tip.
+// behind records how far the last page was behind the tip.
 func (f *Reader) behind(d time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.status.Behind = d
 }
 
-// follow makes sub the subscription that is described, nil for none.
+// follow sets the subscription that Status describes, nil for none.
 func (f *Reader) follow(sub *subscription) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.live = sub
 }
 
-// Stop ends the subscription, if there is one, while somebody is handling what it brought: for a
-// reader that is left behind, because its handler ignores that it is to end. It may be called at
-// any time.
+// Stop ends the subscription, if there is one, while another goroutine handles its pages. It is for
+// a reader that is abandoned because its handler ignores the end of its context. It may be called
+// at any time.
 func (f *Reader) Stop() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -97,7 +97,7 @@ func (f *Reader) Stop() {
 	}
 }
 
-// describe says what the subscription is at.
+// describe adds the state of the subscription.
 func (s *subscription) describe(to *source.Status) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -108,7 +108,7 @@ func (s *subscription) describe(to *source.Status) {
 	}
 }
 
-// now notes what the goroutine is at.
+// now sets the state of the goroutine.
 func (s *subscription) now(d source.Doing) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

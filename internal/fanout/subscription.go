@@ -15,10 +15,11 @@ import (
 )
 
 var (
-	// errRenewed is the end of a subscription that this side has chosen, so that not all of a
-	// process end together.
+	// errRenewed ends a subscription early by choice of this side, so that the subscriptions of a
+	// process do not all end together.
 	errRenewed = errors.New("the subscription is renewed")
-	// errStalled is why a subscription is given up that has sent more than the handler takes.
+	// errStalled is the reason why a subscription is abandoned that has sent more than the handler
+	// takes.
 	errStalled = errors.New("the handler does not take what was sent")
 	// errNothing says that no event is waiting.
 	errNothing = errors.New("no event is waiting")
@@ -31,52 +32,52 @@ type subscription struct {
 	share *memory.Share
 	until time.Time     // when to end it
 	done  chan struct{} // closed when the goroutine has ended
-	wake  chan struct{} // for who takes events, when there is something; room for one
-	room  chan struct{} // for the goroutine, when something was taken; room for one
+	wake  chan struct{} // signals an event to the consumer of events; capacity one
+	room  chan struct{} // signals room to the goroutine; capacity one
 
-	taking int  // bytes of the event that is being read; of the goroutine
-	waited bool // for room for it; of the goroutine
-	taken  int  // events; of who takes them
+	taking int  // bytes of the event that is being read; owned by the goroutine
+	waited bool // the goroutine waited for room for it; owned by the goroutine
+	taken  int  // events; owned by their consumer
 
 	mu     lock.Mutex[lock.Subscription]
 	queue  []*event
-	bytes  int   // of the memory of what is queued
-	err    error // the end, behind the queue
+	bytes  int   // memory of the queued events
+	err    error // the end, after the queue
 	closed bool
-	doing  source.Doing // of the goroutine
+	doing  source.Doing // state of the goroutine
 	since  time.Time
 }
 
-// event is one that was read and checked.
+// event is an event that was read and checked.
 type event struct {
 	page         source.Page
-	at           shard.Position // after it
+	at           shard.Position // after the event
 	continuation string
-	bytes        int // of memory
+	bytes        int
 	wire         codec.Page
 }
 
 const (
-	// What is read ahead of the handler: one event while another waits for it, unless they are
-	// larger than that together.
+	// Limits on what is read ahead of the handler: one event while another waits, unless both
+	// together are too large.
 	aheadEvents = 2
 	aheadBytes  = 2 << 20
-	// stallTimeout is how long a subscription is held that nobody reads, because the handler has
-	// enough to do.
+	// stallTimeout is how long a subscription is kept that is not read because the handler is busy.
 	stallTimeout = 30 * time.Second
-	// emptyAfter is how long a read takes that shows that nothing had been sent before it began.
-	// While nobody reads, events lie between the service and here that say nothing of now.
+	// emptyAfter is the duration of a read from which on nothing can have been sent before the read
+	// began. While nothing reads, old events are buffered on the way and say nothing about the
+	// present.
 	emptyAfter = time.Second
 )
 
-// roomFor reports whether an event of n bytes may be read while so many events and bytes wait to be
-// handled. n is 0 while it is not known.
+// roomFor reports whether an event of n bytes may be read while events with a total of bytes wait
+// to be handled. n is 0 if it is unknown.
 func roomFor(n, events, bytes int) bool {
 	return events == 0 || (events < aheadEvents && bytes+n <= aheadBytes)
 }
 
-// read starts to read w. from is the position that it begins at; first is how long the first event
-// may take, and until when the subscription is ended after the next event.
+// read starts to read w. from is the position at which it begins. first is the timeout for the
+// first event. The subscription ends with the first event after until.
 func read(w *wire.Subscription, share *memory.Share, from shard.Position, first time.Duration, until time.Time) *subscription {
 	s := &subscription{
 		wire: w, share: share, until: until, done: make(chan struct{}), wake: make(chan struct{}, 1), room: make(chan struct{}, 1),
@@ -90,9 +91,9 @@ func read(w *wire.Subscription, share *memory.Share, from shard.Position, first 
 	return s
 }
 
-// run reads events until one is the last.
+// run reads events until the last one.
 func (s *subscription) run(from shard.Position, silence time.Duration) error {
-	prompt := true // what comes was sent after reading began
+	prompt := true // events were sent after reading began
 	for ; ; silence = silenceTimeout {
 		s.waited = false
 		if err := s.await(s.wire.Context(), 0); err != nil {
@@ -151,7 +152,7 @@ func (s *subscription) await(ctx context.Context, n int) error {
 	}
 }
 
-// put queues an event. Of empty ones in a row the last says all.
+// put queues an event. Of consecutive empty events only the last is kept.
 func (s *subscription) put(ev *event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -171,8 +172,8 @@ func (s *subscription) put(ev *event) {
 	notify(s.wake)
 }
 
-// empty is also not one whose only record is that of the position, which shows that it has not
-// expired.
+// empty returns false for an event whose only record is that of the position, because it shows that
+// the position has not expired.
 func (ev *event) empty() bool { return len(ev.wire.Records) == 0 && !ev.page.End }
 
 func (s *subscription) end(err error) {
@@ -189,7 +190,7 @@ func notify(c chan struct{}) {
 	}
 }
 
-// next waits for an event. It fails with ctx's cause, or with what ended the subscription.
+// next waits for an event. It returns ctx's cause, or the error that ended the subscription.
 func (s *subscription) next(ctx context.Context) (*event, error) {
 	for {
 		ev, err := s.waiting()
@@ -204,7 +205,7 @@ func (s *subscription) next(ctx context.Context) (*event, error) {
 	}
 }
 
-// waiting returns an event if one has come already.
+// waiting returns an event if one has arrived already.
 func (s *subscription) waiting() (*event, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -223,11 +224,11 @@ func (s *subscription) waiting() (*event, error) {
 	return nil, errNothing
 }
 
-// closeTimeout bounds the wait for the goroutine, which an HTTP client of the user's own could hold
-// up.
+// closeTimeout limits the wait for the goroutine, which a user's HTTP client could block.
 const closeTimeout = 5 * time.Second
 
-// close ends the stream, waits for the goroutine that reads it, and lets go of what nobody took.
+// close ends the stream, waits for the goroutine that reads it, and releases the events that were
+// not taken.
 func (s *subscription) close() {
 	s.wire.Stop()
 	timer := time.NewTimer(closeTimeout)

@@ -1,5 +1,5 @@
-// Package follow reads all shards of a stream for one who remembers nothing: side by side, children
-// after their parents, until the stream's tip or for ever.
+// Package follow reads all shards of a stream without stored progress: concurrently, children after
+// their parents, until the stream's tip or for ever.
 package follow
 
 import (
@@ -17,15 +17,17 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// Stream is a stream that is followed once. Whoever calls [Stream.Run] owns it: that goroutine
-// takes from the shards that have something, in turn. Shards that are polled have no goroutine,
-// those that are read by fan-out have one each.
+// Stream is a single pass over a stream. The goroutine that calls [Stream.Run] owns it, and takes
+// pages from the shards that have some in turn. Shards that are polled have no goroutine. Shards
+// that are read by fan-out have one each.
 type Stream struct {
 	Setup     *source.Setup
 	Budget    *memory.Budget
-	Consumers *fanout.Consumers               // nil when shards are polled
-	UntilTip  bool                            // it ends when all shards have been read to their tips
-	FanOut    func(shardID string, why error) // hears that a shard has no fan-out, and with nil that it has it again
+	Consumers *fanout.Consumers // nil if shards are polled
+	// Run ends when all shards have been read to their tips
+	UntilTip bool
+	// called when a shard loses fan-out, and with nil when it has it again
+	FanOut func(shardID string, why error)
 
 	ctx       context.Context // ends with Run
 	scheduler polling.Scheduler
@@ -33,28 +35,28 @@ type Stream struct {
 	active    int
 	ready     readyShards
 	running   sync.WaitGroup
-	lost      waitQueue // shards that have left the stream, whose children are not known yet
+	lost      waitQueue // shards that have left the stream and whose children are unknown
 }
 
-// Place is where reading a shard begins.
+// Place is where reading of a shard begins.
 type Place struct {
 	shard.Shard
 	At   shard.Position
 	Done bool // it is not read, and its children do not wait for it
 }
 
-// Read is what there is of a shard: a page or an error.
+// Read is a result of reading a shard: a page or an error.
 type Read struct {
 	*Shard
 	Page source.Page
 	Err  error
-	Last bool // nothing more comes of the shard
+	Last bool // the last one of the shard
 
-	// if not nil, it is closed when the caller is done with the page, which goes back then
+	// if not nil, it is closed when the caller is done with the page, which is then returned
 	over chan struct{}
 }
 
-// done says that nothing of it is needed any more.
+// done reports that the page is not needed any more.
 func (got *Read) done() {
 	if got.over != nil {
 		close(got.over)
@@ -65,9 +67,9 @@ func (got *Read) done() {
 
 var errLeft = errors.New("weir: the reader was left")
 
-// Run calls hand with what comes of the shards, until hand reports that no more is wanted, there is
-// nothing more to read, or ctx ends, whose cause it returns. What hand is given is valid until it
-// returns. Every goroutine has ended when Run has.
+// Run calls hand with the results of the shards, until hand returns false, there is nothing more to
+// read, or ctx ends. In the last case it returns ctx's cause. The argument of hand is valid until
+// hand returns. When Run returns, all of its goroutines have ended.
 func (r *Stream) Run(ctx context.Context, places []Place, hand func(*Read) bool) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	r.ctx, r.known, r.ready.poke = ctx, map[string]*Shard{}, make(chan struct{}, 1)
@@ -83,7 +85,7 @@ func (r *Stream) Run(ctx context.Context, places []Place, hand func(*Read) bool)
 			return err
 		}
 		more := hand(&got)
-		// Children do not wait for what has expired.
+		// Children do not wait for expired shards.
 		if more && (got.Page.End || errors.Is(got.Err, streams.ErrNoShard)) {
 			r.end(&got)
 		}
@@ -101,7 +103,7 @@ func (r *Stream) Run(ctx context.Context, places []Place, hand func(*Read) bool)
 	return nil
 }
 
-// close returns when every goroutine has ended. ctx is over.
+// close returns when every goroutine has ended. ctx must have ended.
 func (r *Stream) close() {
 	r.running.Wait()
 	for _, s := range r.known {
@@ -130,7 +132,7 @@ func (r *Stream) start() {
 	}
 }
 
-// next waits for what comes next. Its error is ctx's cause.
+// next waits for the next result. Its error is ctx's cause.
 func (r *Stream) next() (Read, error) {
 	for {
 		if r.ctx.Err() != nil {
@@ -153,7 +155,7 @@ func (r *Stream) next() (Read, error) {
 	}
 }
 
-// take takes what has been read of a shard that is polled. It does not wait.
+// take returns the next result of a polled shard. It does not wait.
 func (r *Stream) take(s *Shard) (got Read, some bool) {
 	got.Shard = s
 	page, err := s.feed.Next(r.ctx)
@@ -171,14 +173,14 @@ func (r *Stream) take(s *Shard) (got Read, some bool) {
 	return got, false
 }
 
-// over reports whether nothing is to be read after a page. Only an empty one is the tip: a closed
-// shard may say that it ends on the page after its last records.
+// over reports whether reading ends after a page. Only an empty page is the tip: a closed shard may
+// announce its end on the page after its last records.
 func (r *Stream) over(page source.Page) bool {
 	return page.End || (r.UntilTip && page.Behind <= 0 && len(page.Records) == 0)
 }
 
-// end notes that a shard was read to its end, or is gone, and learns of its children, which are
-// read from now on if they wait for no other.
+// end records that a shard was read to its end, or is gone. It adds the shard's children, which are
+// read from now on unless they wait for another parent.
 func (r *Stream) end(got *Read) {
 	got.Shard.done = true
 	for _, c := range got.Page.Children {
@@ -189,16 +191,16 @@ func (r *Stream) end(got *Read) {
 	r.start()
 }
 
-// lose has the children of a shard looked for that has left the stream.
+// lose looks up the children of a shard that has left the stream.
 func (r *Stream) lose(s *Shard, err error) {
 	s.stop()
 	s.lost = err
 	r.lost.add(r, s, r.heirs)
 }
 
-// heirs finds the shards that have, or had, keys of those that have left the stream without having
-// said which their children are. Those that are not known yet descend from them, because what had
-// their keys before is.
+// heirs finds the descendants of shards that left the stream before their children were known.
+// Shards of a new listing that are not known yet are such descendants, because the shards that had
+// their keys before are lost.
 func (r *Stream) heirs(lost []*Shard) {
 	for failures := 0; ; {
 		listed, _, err := streams.List(r.ctx, r.Setup.Client, r.Setup.Stream)

@@ -12,22 +12,22 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// Shard is a shard that is followed, and its feed's [source.Owner].
+// Shard is a shard of a followed stream. It is the [source.Owner] of its feed.
 type Shard struct {
 	shard.Shard
 	At            shard.Position // where reading began
 	in            *Stream
 	started, done bool
 	feed          *polling.Feed // nil while it is not polled
-	lost          error         // that it has left the stream
+	lost          error         // the error that it has left the stream
 
-	// Guarded by the lock of what is ready.
-	told  *Read // what it has besides pages
+	// Guarded by the lock of readyShards.
+	told  *Read // its result that is not a page
 	lined bool  // it is in line
 	after *Shard
 }
 
-// stop ends reading a shard.
+// stop ends reading of a shard.
 func (s *Shard) stop() {
 	if s.feed != nil {
 		s.feed.Close()
@@ -35,22 +35,22 @@ func (s *Shard) stop() {
 	}
 }
 
-// readyShards are those that may have something, in line.
+// readyShards is the line of shards that may have results.
 type readyShards struct {
 	mu          lock.Mutex[lock.Line]
 	first, last *Shard
-	poke        chan struct{} // has one element when there is somebody in line
+	poke        chan struct{} // has one element while the line is not empty
 }
 
-// push puts a shard at the end of the line, unless it stands there already.
+// push puts a shard at the end of the line, unless it is in line already.
 func (q *readyShards) push(s *Shard) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.line(s)
 }
 
-// tell puts a shard in line with something that is no page. It takes the place of what the shard
-// was told and nobody has taken yet.
+// tell puts a shard in line with a result that is not a page. It replaces an earlier such result
+// that was not taken yet.
 func (q *readyShards) tell(s *Shard, got Read) {
 	got.Shard = s
 	q.mu.Lock()
@@ -77,7 +77,8 @@ func (q *readyShards) line(s *Shard) {
 	}
 }
 
-// pop takes the first shard out of the line, and what it was told; nil if there is none.
+// pop removes the first shard from the line and returns it with its result, nil if the line is
+// empty.
 func (q *readyShards) pop() (s *Shard, told *Read) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -89,15 +90,14 @@ func (q *readyShards) pop() (s *Shard, told *Read) {
 	return s, told
 }
 
-// waitQueue is what has to be waited for, for some shards, by one goroutine, which is there as long
-// as there are any.
+// waitQueue waits on behalf of shards. One goroutine exists while there are any.
 type waitQueue struct {
 	mu      lock.Mutex[lock.Waits]
 	waiting []*Shard
 	busy    bool
 }
 
-// add has do called for a shard, and others that came meanwhile.
+// add makes do run for a shard, together with others that arrive meanwhile.
 func (e *waitQueue) add(r *Stream, s *Shard, do func([]*Shard)) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -120,10 +120,10 @@ func (e *waitQueue) add(r *Stream, s *Shard, do func([]*Shard)) {
 	})
 }
 
-// lasting is how many failures in a row are worth telling the caller.
+// lasting is the number of consecutive failures after which the caller is notified.
 const lasting = 5
 
-// failed is a failure as the caller is told of it.
+// failed returns a failure in the form for the caller.
 func (s *Shard) failed(err error) error {
 	return fmt.Errorf("weir: reading shard %s of stream %s: %w", s.ID, s.in.Setup.Stream.Name, err)
 }
@@ -131,18 +131,18 @@ func (s *Shard) failed(err error) error {
 // Context ends reading.
 func (s *Shard) Context() context.Context { return s.in.ctx }
 
-// Calls is what all shards' calls are made with.
+// Calls is the context of all shards' calls.
 func (s *Shard) Calls() context.Context { return s.in.ctx }
 
 // Wake puts the shard in line.
 func (s *Shard) Wake() { s.in.ready.push(s) }
 
-// Failed tells of a failure that lasts.
+// Failed reports a lasting failure.
 func (s *Shard) Failed(err error, _ bool, _ time.Duration) {
 	if s.feed.Status().Attempt%lasting == 0 || errors.Is(err, source.ErrNoPosition) {
 		s.in.ready.tell(s, Read{Err: s.failed(err)})
 	}
 }
 
-// Expired hears nothing: reading does not begin at records that were read before.
+// Expired does nothing: reading does not begin at records that were read before.
 func (s *Shard) Expired(source.Expiry) {}

@@ -18,7 +18,7 @@ func position(t *testing.T, s string) shard.Position {
 	return p
 }
 
-// A reader that was abandoned moves nothing any more, and nobody waits for it.
+// An abandoned reader cannot move its position any more, and nothing waits for it.
 func TestAnAbandonedReaderCountsForNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		trust := newTrust(time.Hour)

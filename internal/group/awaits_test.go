@@ -10,7 +10,7 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// beaten is a store that notes when each session beats.
+// beaten is a store that records when each session beats.
 type beaten struct {
 	lease.Store
 	mu sync.Mutex
@@ -24,7 +24,7 @@ func (s *beaten) Beat(ctx context.Context, app string, r lease.Report) (lease.Or
 	return s.Store.Beat(ctx, app, r)
 }
 
-// of are the beats of a session from one moment to another.
+// of returns the heartbeats of a session in a period.
 func (s *beaten) of(session string, from, to time.Time) (some []time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -36,9 +36,9 @@ func (s *beaten) of(session string, from, to time.Time) (some []time.Time) {
 	return some
 }
 
-// What a new leader gives out is known to its new owner with that one's next beat, so for a while
-// that is not a whole interval away. All workers do this at once, so it is not for long, nor is it
-// as fast as they can.
+// Workers learn what a new leader assigned to them with their next heartbeat. For a while the
+// interval is therefore shorter. All workers do this at once, so the period is short and the rate
+// limited.
 func TestWhoSurvivesALeaderBeatsMoreOftenForAWhile(t *testing.T) {
 	const beat = time.Second
 	synctest.Test(t, func(t *testing.T) {

@@ -7,15 +7,15 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// beginning is how far an application has got that has leases in a stream, but has not begun to
-// read it: the leader that first saw the stream may have died before it had made them all.
+// beginning is the state of a stream that has leases but that the application has not begun to
+// read. The leader that first saw the stream may have died before it had made all leases.
 type beginning struct {
-	// the earliest time that a lease begins at, which the application's start was pinned to; zero
-	// when none shows it
+	// the earliest time at which a lease begins, which is the pinned start of the application; zero
+	// if no lease shows it
 	pin shard.Position
 }
 
-// beginnings are those of the streams of which no lease ever had an owner.
+// beginnings returns the beginnings of the streams whose leases never had an owner.
 func beginnings(leases []lease.Lease) map[string]*beginning {
 	all := map[string]*beginning{}
 	for _, l := range leases {
@@ -40,8 +40,8 @@ func beginnings(leases []lease.Lease) map[string]*beginning {
 	return all
 }
 
-// start is where an application begins in a stream: where an earlier leader has begun to make it
-// begin, if that shows.
+// start returns where the application begins in a stream. It is the pinned start of an earlier
+// leader if the leases show it.
 func (b *beginning) start(configured shard.Position) shard.Position {
 	if b == nil || b.pin.IsZero() {
 		return configured
@@ -49,19 +49,19 @@ func (b *beginning) start(configured shard.Position) shard.Position {
 	return b.pin
 }
 
-// agrees reports whether a listing of a stream as of the time pin may make the leases that are
-// missing.
+// agrees reports whether a listing of a stream as of the time pin may make the missing leases.
 func (b *beginning) agrees(pin shard.Position) bool {
 	return b == nil || b.pin.IsZero() || b.pin == pin
 }
 
-// first returns, of the leases that a stream lacks, those that are made now; the others follow when
-// they are there. existing says that it has some, pin where the listing begins.
+// first returns those of the missing leases that are made now. The others follow once these exist.
+// existing says that the stream has some leases. pin is where the listing begins.
 //
-// A start is claimed before anything else is made: leaders that do not know of each other all try
-// to make the lease of the stream's oldest shard, each at its own time, and only one can be made.
-// Whoever sees it makes all others at its time, so no two leases of a stream begin at different
-// times, however late and in whatever order the leaders' calls reach the store.
+// A start is claimed before any other lease is made. Leaders that do not know of each other all try
+// to make the lease of the stream's oldest shard, each at its own time, and only one of them
+// succeeds. A leader that sees that lease makes all others at its time. No two leases of a stream
+// therefore begin at different times, however late and in whatever order the leaders' calls reach
+// the store.
 func (b *beginning) first(missing []lease.Lease, pin shard.Position, existing bool) []lease.Lease {
 	begun, shows := b == nil && existing, b != nil && !b.pin.IsZero()
 	if !begun && !shows && !pin.IsZero() {
@@ -70,10 +70,10 @@ func (b *beginning) first(missing []lease.Lease, pin shard.Position, existing bo
 	return pinnedFirst(missing)
 }
 
-// claim returns the first of missing, which are in the order of the shards' lineage, at pin, also
-// if its shard ended before: that depends on when a leader has listed, and which is the oldest
-// shard does not. What descends from a shard that is read claims nothing. All are returned when
-// there is none to claim with.
+// claim returns the first of missing, moved to pin. missing is in the order of the shards' lineage.
+// It claims with the first shard even if that ended before pin: which shards had ended depends on
+// when a leader listed them, and which is the oldest does not. A descendant of a shard that is
+// being read claims nothing. If no lease can claim, claim returns all of missing.
 func claim(missing []lease.Lease, pin shard.Position) []lease.Lease {
 	for _, l := range missing {
 		if l.Position.Kind() == shard.Time || l.Position.IsEnd() {
@@ -84,9 +84,9 @@ func claim(missing []lease.Lease, pin shard.Position) []lease.Lease {
 	return missing
 }
 
-// pinnedFirst returns of new leases those that begin at a time, and all when there are none such:
-// what else there is to make comes when they are there. Where only leases were made that do not say
-// where a stream begins, its other shards would be taken for new ones.
+// pinnedFirst returns those of the new leases that begin at a time, or all if none does. The rest
+// follows once these exist. If only leases were made that do not show where the stream begins, its
+// other shards would be taken for new ones.
 func pinnedFirst(made []lease.Lease) []lease.Lease {
 	shows := func(l lease.Lease) bool { return l.Position.Kind() == shard.Time }
 	if slices.ContainsFunc(made, shows) {
@@ -95,13 +95,13 @@ func pinnedFirst(made []lease.Lease) []lease.Lease {
 	return made
 }
 
-// pinned reports whether a start becomes a time when the application first sees a stream.
+// pinned reports whether the start becomes a fixed time when the application first sees a stream.
 func pinned(start shard.Position) bool {
 	return start.Kind() == shard.Tip || start.Kind() == shard.Time
 }
 
 // begins returns the beginnings of the streams whose start depends on the time of the first
-// listing. That includes streams that others list, because this worker does not know it for them.
+// listing. That includes streams listed by other workers, because this worker cannot tell for them.
 func (s *listings) begins(leases []lease.Lease, start shard.Position) map[string]*beginning {
 	others := false
 	for name := range s.known {

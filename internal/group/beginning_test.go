@@ -36,11 +36,11 @@ func TestBeginnings(t *testing.T) {
 		young bool
 		start shard.Position
 	}{
-		{"nobody has begun", one(func(*lease.Lease) {}), true, noon},
+		{"no worker has begun", one(func(*lease.Lease) {}), true, noon},
 		{"from a later time", one(func(l *lease.Lease) { l.Position = later }), true, noon},
 		{"from the beginning", one(func(l *lease.Lease) { l.Position = shard.Oldest }), true, noon},
-		{"somebody has begun", one(func(l *lease.Lease) { l.Epoch, l.Owner = 2, "a" }), false, shard.Latest},
-		{"somebody had begun", one(func(l *lease.Lease) { l.Last = "a" }), false, shard.Latest},
+		{"a worker has begun", one(func(l *lease.Lease) { l.Epoch, l.Owner = 2, "a" }), false, shard.Latest},
+		{"a worker had begun", one(func(l *lease.Lease) { l.Last = "a" }), false, shard.Latest},
 		{"it was moved", one(func(l *lease.Lease) { l.Epoch = 2 }), false, shard.Latest},
 	} {
 		for _, leases := range [][]lease.Lease{{tt.lease, other, ended}, {ended, other, tt.lease}} {
@@ -55,9 +55,9 @@ func TestBeginnings(t *testing.T) {
 	}
 }
 
-// A leader that dies when it has made some of the leases of a stream that is new to the application
-// has pinned its start: the others begin there too, and none is read before they are made, because
-// then that would not show any more.
+// A leader that dies after making some of the leases of a new stream has pinned the application's
+// start. The other leases begin there too. None is read before all are made, because after that the
+// leases would no longer show the start.
 func TestAnApplicationBeginsWhereItsFirstLeaderPinnedIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memstore.New()
@@ -110,8 +110,8 @@ func TestAnApplicationBeginsWhereItsFirstLeaderPinnedIt(t *testing.T) {
 	})
 }
 
-// Where a stream that somebody has begun to read lacks a shard that never had parents, only a
-// listing that says where to begin makes its lease.
+// If a stream that is being read lacks a shard that never had parents, only a listing that says
+// where to begin makes its lease.
 func TestWhatALeaderMissedIsNotReadFromItsOldestRecord(t *testing.T) {
 	s := newListings([]string{"s"})
 	s.streams["s"].latest = &Listing{Shards: []shard.Shard{{ID: "1"}, {ID: "2"}, {ID: "3", Parents: []string{"2"}}}}
@@ -126,15 +126,15 @@ func TestWhatALeaderMissedIsNotReadFromItsOldestRecord(t *testing.T) {
 	if len(got) != 1 || got[0].Lease.Shard != "3" || got[0].Lease.Position != noon {
 		t.Errorf("after it: %v", got)
 	}
-	// What is over before the start does not show where that is, so it comes afterwards.
+	// Shards that ended before the start do not show where that is, so their leases follow later.
 	v.Leases = append(v.Leases, got[0].Lease)
 	if got = s.actions(v, lease.Facts{}, cfg); len(got) != 1 || got[0].Lease.Shard != "2" || !got[0].Lease.Position.IsEnd() {
 		t.Errorf("when that is made: %v", got)
 	}
 }
 
-// A shard of a stream that was made anew may come to have a lease only when that of an old one of
-// its name has gone: nobody waits for the next listing by the clock.
+// In a recreated stream, a shard may be able to get a lease only after the old lease of its name is
+// gone. The leader then lists again at once.
 func TestAnOldLeaseThatGoesMakesTheLeaderListAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newListings([]string{"s"})
@@ -173,8 +173,8 @@ func TestAnOldLeaseThatGoesMakesTheLeaderListAgain(t *testing.T) {
 	})
 }
 
-// Who claims the start goes on with the listing it has: shards that were over then are not read,
-// but for the one that it was claimed with.
+// A leader that claims the start continues with its listing. Shards that had ended by then are not
+// read, except the one that it was claimed with.
 func TestAStartThatWasClaimedNeedsNoOtherListing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memstore.New()
@@ -223,7 +223,7 @@ func TestAStartThatWasClaimedNeedsNoOtherListing(t *testing.T) {
 	})
 }
 
-// A view need not be sorted: whichever way its leases come, none is made again.
+// A view need not be sorted: no lease is made twice for any order of the leases.
 func TestLeasesOfSeveralStreamsInAnyOrder(t *testing.T) {
 	of := func(stream, id string) lease.Lease {
 		return lease.Lease{Key: lease.Key{Stream: stream, Shard: id}, Epoch: 2, Position: shard.Oldest}
@@ -242,8 +242,7 @@ func TestLeasesOfSeveralStreamsInAnyOrder(t *testing.T) {
 	}
 }
 
-// What a listing that begins at a later time than the leases that there are may begin itself, and
-// what it may not.
+// Which leases a listing may make at its own start if it begins later than the existing leases.
 func TestWhereNewLeasesBegin(t *testing.T) {
 	split := []shard.Shard{{ID: "1"}, {ID: "2"}, {ID: "3", Parents: []string{"1"}}, {ID: "4", Parents: []string{"3", "2"}}, {ID: "5", Parents: []string{"4"}}}
 	tip := map[string]shard.Position{"5": later}
@@ -259,10 +258,10 @@ func TestWhereNewLeasesBegin(t *testing.T) {
 		leases []lease.Lease
 		want   map[string]shard.Position
 	}{
-		{"none is there", tip, nil, map[string]shard.Position{"1": shard.End, "2": shard.End, "3": shard.End, "4": shard.End, "5": later}},
+		{"no leases exist", tip, nil, map[string]shard.Position{"1": shard.End, "2": shard.End, "3": shard.End, "4": shard.End, "5": later}},
 		{"their ancestors began earlier", tip, []lease.Lease{stands("1", noon), stands("2", noon)},
 			map[string]shard.Position{"3": shard.Oldest, "4": shard.Oldest, "5": shard.Oldest}},
-		{"one of their ancestors did", tip, []lease.Lease{stands("1", noon), stands("2", shard.End)},
+		{"one of their ancestors began earlier", tip, []lease.Lease{stands("1", noon), stands("2", shard.End)},
 			map[string]shard.Position{"3": shard.Oldest, "4": shard.Oldest, "5": shard.Oldest}},
 		{"their ancestors ended before the start", tip, []lease.Lease{stands("1", shard.End), stands("2", shard.End)},
 			map[string]shard.Position{"3": shard.End, "4": shard.End, "5": later}},
@@ -285,8 +284,8 @@ func TestWhereNewLeasesBegin(t *testing.T) {
 	}
 }
 
-// A leader whose leases could not be made yet does not begin later for that: what was put meanwhile
-// is read.
+// A leader whose leases could not be made yet does not begin later because of that: records that
+// were put meanwhile are read.
 func TestAStartStaysPinnedUntilItsLeasesAreMade(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newListings([]string{"s"})
@@ -326,14 +325,14 @@ func TestAStartStaysPinnedUntilItsLeasesAreMade(t *testing.T) {
 		look(made, shard.Latest, first)
 		time.Sleep(2 * time.Minute)
 		look(made, shard.Latest, first, shard.Position{})
-		// Somebody deleted the application's leases: it begins anew.
+		// An operator deleted the application's leases: it starts over.
 		time.Sleep(2 * time.Minute)
 		look(lease.View{}, shard.Latest, first, shard.Position{}, shard.Latest)
 	})
 }
 
-// Leases of an earlier leader that come while the next one lists say where the application begins,
-// not that listing.
+// If leases of an earlier leader appear while the next leader lists, those leases decide where the
+// application begins, and not the listing.
 func TestALaterListingDoesNotMakeWhatAnEarlierLeaderBegan(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newListings([]string{"s"})
@@ -365,10 +364,9 @@ func TestALaterListingDoesNotMakeWhatAnEarlierLeaderBegan(t *testing.T) {
 	})
 }
 
-// Nobody is given a lease of a stream before all are there, the one that claims where the
-// application begins, those of the shards that are open then, and those that say what lies before:
-// the next listing, or the next leader, takes a shard that lacks one for a new one once somebody
-// has begun.
+// No lease of a stream is given out before all exist: the one that claims the start, those of the
+// shards that are open at that time, and those that show what lies before. Once reading has begun,
+// the next listing or the next leader takes a shard without a lease for a new one.
 func TestNobodyBeginsBeforeAllLeasesAreMade(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newListings([]string{"s"})

@@ -16,7 +16,7 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// Which of the leases that a stream lacks are made now.
+// Which of a stream's missing leases are made now.
 func TestAStartIsClaimedBeforeAnythingElseIsMade(t *testing.T) {
 	of := func(id string, at shard.Position) lease.Lease {
 		return lease.Lease{Key: lease.Key{Stream: "s", Shard: id}, Epoch: 1, Position: at}
@@ -31,12 +31,12 @@ func TestAStartIsClaimedBeforeAnythingElseIsMade(t *testing.T) {
 		want     string
 	}{
 		{"by the oldest shard", nil, false, noon, []lease.Lease{of("1", noon), of("2", noon)}, "1 noon"},
-		{"also by one that ended before", nil, false, noon, []lease.Lease{of("1", shard.End), of("2", noon)}, "1 noon"},
-		{"where leases do not show it", &beginning{}, true, noon, []lease.Lease{of("2", shard.Oldest), of("3", shard.End), of("4", noon)}, "3 noon"},
-		{"by nothing that descends from what is read", &beginning{}, true, noon, []lease.Lease{of("2", shard.Oldest), of("3", shard.Oldest)}, "2 oldest, 3 oldest"},
+		{"also by a shard that ended before", nil, false, noon, []lease.Lease{of("1", shard.End), of("2", noon)}, "1 noon"},
+		{"if the leases do not show it", &beginning{}, true, noon, []lease.Lease{of("2", shard.Oldest), of("3", shard.End), of("4", noon)}, "3 noon"},
+		{"not by a descendant of a shard that is read", &beginning{}, true, noon, []lease.Lease{of("2", shard.Oldest), of("3", shard.Oldest)}, "2 oldest, 3 oldest"},
 		{"once", &beginning{noon}, true, noon, []lease.Lease{of("1", shard.End), of("2", noon), of("3", noon)}, "2 noon, 3 noon"},
-		{"once, and then comes what was before", &beginning{noon}, true, noon, []lease.Lease{of("1", shard.End), of("2", shard.Oldest)}, "1 end, 2 oldest"},
-		{"not where somebody reads", nil, true, noon, []lease.Lease{of("1", shard.End), of("2", noon), of("3", noon)}, "2 noon, 3 noon"},
+		{"once, and then the earlier shards follow", &beginning{noon}, true, noon, []lease.Lease{of("1", shard.End), of("2", shard.Oldest)}, "1 end, 2 oldest"},
+		{"not while a worker reads", nil, true, noon, []lease.Lease{of("1", shard.End), of("2", noon), of("3", noon)}, "2 noon, 3 noon"},
 		{"not at the oldest record", nil, false, none, []lease.Lease{of("1", shard.Oldest), of("2", shard.Oldest)}, "1 oldest, 2 oldest"},
 		{"not without one time", nil, false, none, []lease.Lease{of("1", shard.End), of("2", noon), of("3", noon)}, "2 noon, 3 noon"},
 		{"of nothing", nil, false, noon, nil, ""},
@@ -51,8 +51,8 @@ func TestAStartIsClaimedBeforeAnythingElseIsMade(t *testing.T) {
 	}
 }
 
-// A listing's own claim lets it go on only if the store says that it was this leader's; another's
-// at the same second can have seen other shards.
+// A leader continues with its own claim only if the store says that this leader made it. Another
+// leader's claim at the same second can have seen other shards.
 func TestWhoseClaimItIs(t *testing.T) {
 	made := lease.View{Leases: []lease.Lease{{Key: lease.Key{Stream: "s", Shard: "1"}, Epoch: 1, Position: noon}}}
 	for _, tt := range []struct {
@@ -62,7 +62,7 @@ func TestWhoseClaimItIs(t *testing.T) {
 		goes  bool
 	}{
 		{"ours", shard.Latest, noon, true},
-		{"nobody knows whose", shard.Latest, shard.Position{}, false},
+		{"it is unknown whose", shard.Latest, shard.Position{}, false},
 		{"not ours, though another lease is", shard.Latest, shard.Oldest, false},
 		{"the listing is as of that time", noon, shard.Position{}, true},
 	} {
@@ -85,11 +85,11 @@ func TestWhoseClaimItIs(t *testing.T) {
 	}
 }
 
-// Three leaders come one after another, to a stream that splits all the while, and what each wants
-// reaches the store at any time, in any order of calls, in part or not at all. Before anything is
-// given out, all leases begin where the first one that was made said.
+// Three leaders follow one another on a stream that keeps splitting. Their calls reach the store at
+// any time, in any order, in part or not at all. Before any lease is given out, all leases begin
+// where the first one said.
 func TestLeadersWhoseCallsAreLateBeginAtOneTime(t *testing.T) {
-	var firsts [3]int // how often it was whose claim that came first
+	var firsts [3]int // how often each leader's claim was first
 	for seed := range uint64(600) {
 		synctest.Test(t, func(t *testing.T) {
 			h := &lateLeaders{t: t, rng: rand.New(rand.NewPCG(seed, 1)), store: memstore.New()}
@@ -120,7 +120,7 @@ type lateLeaders struct {
 	store   *memstore.Store
 	stage   int // how often the stream has been split
 	late    []lateCall
-	pin, by int // the stage that the first lease was made for, and by whom
+	pin, by int // the stage and the leader of the first lease
 	story   strings.Builder
 }
 
@@ -129,12 +129,12 @@ type lateCall struct {
 	actions    []lease.Action
 }
 
-// stageAt is what the service's clock shows; two stages share a second.
+// stageAt returns the service's time at a stage. Two stages share a second.
 func stageAt(stage int) shard.Position {
 	return shard.At(noon.Time().Add(time.Duration(stage/2) * time.Second))
 }
 
-// shards are those of a stage: each split is of the oldest shard that is open. The first one had
+// shards returns the shards at a stage. Each split is of the oldest open shard. The first one had
 // been split before.
 func (h *lateLeaders) shards() (all []shard.Shard, open []string) {
 	all, open = []shard.Shard{{ID: "10"}, {ID: "11", Parents: []string{"10"}}, {ID: "12", Parents: []string{"10"}}, {ID: "13"}}, []string{"11", "12", "13"}
@@ -148,9 +148,9 @@ func (h *lateLeaders) shards() (all []shard.Shard, open []string) {
 	return all, open
 }
 
-// leads is a leader that looks a few times, or until it could give leases out if it is the last.
+// leads runs a leader for a few looks, or, if it is the last, until it could give leases out.
 func (h *lateLeaders) leads(who int, last bool) {
-	// of the tip that it goes by, and that is being listed
+	// the stages of the tip that it uses and that is being listed
 	s, stage, next := newListings([]string{"s"}), 0, 0
 	cfg := Config{
 		Start: shard.Latest, ListInterval: time.Minute, Log: slog.New(slog.DiscardHandler),
@@ -200,7 +200,7 @@ func (h *lateLeaders) leads(who int, last bool) {
 		case len(actions) == 0:
 		case h.rng.IntN(2) == 0:
 			for i, did := range h.apply(call) {
-				if did && h.rng.IntN(3) > 0 { // else the answer is lost
+				if did && h.rng.IntN(3) > 0 { // otherwise the answer is lost
 					s.made(actions[i].Lease)
 				}
 			}
@@ -219,7 +219,7 @@ func (h *lateLeaders) leads(who int, last bool) {
 	}
 }
 
-// arrives is a late call, or one action of it, that has effect.
+// arrives makes a late call, or one action of it, take effect.
 func (h *lateLeaders) arrives() {
 	i := h.rng.IntN(len(h.late))
 	call := h.late[i]
@@ -248,8 +248,8 @@ func (h *lateLeaders) apply(call lateCall) []bool {
 	return did
 }
 
-// begins checks where the leases begin, when a leader can give them out and when everything has
-// come.
+// begins checks where the leases begin, when a leader can give them out and when all calls have
+// arrived.
 func (h *lateLeaders) begins() {
 	v, err := h.store.View(h.t.Context(), "app", "")
 	if err != nil {

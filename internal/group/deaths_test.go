@@ -12,7 +12,7 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// alone is a store of which one worker's link does what it is told to, and that may lack abilities.
+// alone is a store in which the link of one worker can fail, and that may lack abilities.
 type alone struct {
 	lease.Store
 	link *link
@@ -67,8 +67,8 @@ func (s *alone) Apply(ctx context.Context, app string, a []lease.Action) ([]bool
 	return s.Store.Apply(ctx, app, a)
 }
 
-// The silence after several workers died at once, the leader among them, over the phases that their
-// beats can have.
+// The gap after several workers, including the leader, died at once, over the possible phases of
+// their heartbeats.
 func TestShardsAreSilentForSevenSecondsAtMostWhoeverDies(t *testing.T) {
 	runs := 10
 	if testing.Short() {
@@ -76,11 +76,11 @@ func TestShardsAreSilentForSevenSecondsAtMostWhoeverDies(t *testing.T) {
 	}
 	for _, c := range []struct {
 		who        string
-		dead, last lease.Abilities // what their stores lack
+		dead, last lease.Abilities // abilities that their stores lack
 	}{
 		{"all watch", 0, 0},
-		{"the last one watches, and those that die are of the version before", lease.AllAbilities, 0},
-		{"the last one is of the version before", 0, lease.AllAbilities},
+		{"the last one watches, and the others have the earlier version", lease.AllAbilities, 0},
+		{"the last one has the earlier version", 0, lease.AllAbilities},
 		{"nobody watches", lease.AllAbilities, lease.AllAbilities},
 	} {
 		var worst time.Duration
@@ -114,7 +114,7 @@ func TestShardsAreSilentForSevenSecondsAtMostWhoeverDies(t *testing.T) {
 				f.workers[3].stop()
 				for _, m := range f.workers {
 					if err := <-m.done; err != nil {
-						t.Log("a worker ended with", err) // one that was killed, of no interest
+						t.Log("a worker ended with", err) // an irrelevant one that was killed
 					}
 				}
 			})
@@ -126,13 +126,13 @@ func TestShardsAreSilentForSevenSecondsAtMostWhoeverDies(t *testing.T) {
 	}
 }
 
-// A leader whose session lives, but for which a call fails that only leaders make, leads no longer
-// than another would be silent. It keeps its leases, and does not lead again while another can.
+// A leader whose session is alive but whose leader calls fail resigns within the failover time. It
+// keeps its leases, and does not lead again while another worker can.
 func TestALeaderThatCannotDoItsWorkStepsDown(t *testing.T) {
 	for _, c := range []struct {
 		op   string
 		lack lease.Abilities
-		ends bool // its session, since it has no other way
+		ends bool // its session ends, since it has no other way
 	}{
 		{op: "view"}, {op: "apply"}, {op: "all"}, {op: "view", lack: lease.ResignByBeat},
 		{op: "all", lack: lease.ResignByBeat, ends: true},
@@ -153,7 +153,7 @@ func TestALeaderThatCannotDoItsWorkStepsDown(t *testing.T) {
 					t.Fatal("a does not lead")
 				}
 				a.set(c.op)
-				if c.op == "apply" || c.op == "all" { // something to do, which b can
+				if c.op == "apply" || c.op == "all" { // some work that b can do
 					f.apply(lease.Action{Kind: lease.Drain, Session: f.session("b"), On: true})
 				}
 				bound := 8 * time.Second
@@ -182,8 +182,8 @@ func TestALeaderThatCannotDoItsWorkStepsDown(t *testing.T) {
 	}
 }
 
-// A handler that asks for the end of Run while only the session was to end has it, within the stop
-// timeout, whatever another handler does.
+// If a handler requests the end of Run while only the session was ending, Run ends within the stop
+// timeout, whatever other handlers do.
 func TestAnErrorEndsRunAlsoWhileTheSessionEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := quietWorker()
@@ -214,8 +214,8 @@ func TestAnErrorEndsRunAlsoWhileTheSessionEnds(t *testing.T) {
 	})
 }
 
-// Who stepped down leads again when nobody else does: a worker that is alone and could not look for
-// a while.
+// A worker that resigned leads again if no other worker does, for example a single worker that
+// could not look for a while.
 func TestAWorkerThatIsAloneLeadsAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, 4)
@@ -244,15 +244,15 @@ func TestWhichPartAWorkerTakes(t *testing.T) {
 		"another leads":                             {candidate{leader: other, trusted: true}, follows},
 		"nobody leads":                              {candidate{leader: none, trusted: true}, campaigns},
 		"the leader is dead":                        {candidate{leader: other, dead: true, trusted: true}, campaigns},
-		"it leads, as it turns out":                 {candidate{leader: own, trusted: true}, goesOn},
+		"it leads unexpectedly":                     {candidate{leader: own, trusted: true}, goesOn},
 		"it leads and stops":                        {candidate{leader: own, trusted: true, stopping: true}, resigns},
 		"it leads though it stepped down":           {candidate{leader: own, trusted: true, shy: true}, resigns},
-		"nobody leads and it stops":                 {candidate{leader: none, trusted: true, stopping: true}, follows},
-		"nobody leads and it has no trust":          {candidate{leader: none}, follows},
+		"there is no leader and it stops":           {candidate{leader: none, trusted: true, stopping: true}, follows},
+		"there is no leader and it has no trust":    {candidate{leader: none}, follows},
 		"it leads and has no trust":                 {candidate{leader: own}, follows},
 		"it stepped down, and another may lead yet": {candidate{leader: none, trusted: true, shy: true, vacant: 2 * beat}, follows},
-		"it stepped down, and nobody else leads":    {candidate{leader: none, trusted: true, shy: true, vacant: 3 * beat}, campaigns},
-		"it stepped down, and who leads now died":   {candidate{leader: other, dead: true, trusted: true, shy: true, vacant: 3 * beat}, campaigns},
+		"it stepped down, and no other leads":       {candidate{leader: none, trusted: true, shy: true, vacant: 3 * beat}, campaigns},
+		"it stepped down, and the new leader died":  {candidate{leader: other, dead: true, trusted: true, shy: true, vacant: 3 * beat}, campaigns},
 	} {
 		c.is.session = "a"
 		if got := c.is.decide(beat); got != c.want {

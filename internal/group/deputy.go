@@ -17,9 +17,9 @@ import (
 // deputy runs in the goroutine of run.
 type deputy struct {
 	cfg     Config
-	names   []string // sorted
+	names   []string
 	results *listedStreams
-	wakeUp  func() // makes the beat loop beat
+	wakeUp  func() // triggers a heartbeat
 	cancel  context.CancelFunc
 
 	fatal atomic.Pointer[error]
@@ -55,14 +55,14 @@ func (s *listedStreams) has(name string) bool {
 // lists.
 func (w *worker) deputize(leader lease.Leader, now time.Time) {
 	if w.names == nil || leader.Session == "" {
-		return // another leader comes first
+		return // wait for the next leader
 	}
 	var missing []string
 	switch {
 	case !w.stopping.IsZero() || leader.Session == w.session || w.lead != nil || !leader.Streams.Known():
 		clear(w.unlisted)
 	case leader.Streams == w.leaderLists && len(w.unlisted) == 0 && w.deputy == nil:
-		return // nearly always
+		return // the usual case
 	default:
 		w.leaderLists = leader.Streams
 		if w.unlisted == nil {
@@ -79,9 +79,9 @@ func (w *worker) deputize(leader lease.Leader, now time.Time) {
 	}
 }
 
-// unlistedFor returns the streams of names that a worker has to list itself. A leader that reads a
+// unlistedFor returns the streams of names that a worker must list itself. A leader that reads a
 // stream gets some time to list it. since holds the time from which the leader was not listing a
-// stream; unlistedFor updates it.
+// stream. unlistedFor updates it.
 func unlistedFor(names []string, leader lease.Streams, since map[string]time.Time, now time.Time, patience time.Duration) (missing []string) {
 	for _, name := range names {
 		if leader.Listed(name) {
@@ -109,7 +109,7 @@ func (w *worker) startDeputy(names []string) {
 	w.running.Go(func() { d.run(ctx) })
 }
 
-// endDeputy makes the deputy end, and does not wait for it.
+// endDeputy tells the deputy to end and does not wait for it.
 func (w *worker) endDeputy() {
 	if w.deputy == nil {
 		return
@@ -152,8 +152,8 @@ func (d *deputy) run(ctx context.Context) {
 	}
 }
 
-// step looks at the store, starts the listings that are due, and makes the leases that they ask
-// for. It returns the time until the next look.
+// step reads the view, starts the listings that are due, and makes the leases that they require. It
+// returns the time until the next step.
 func (d *deputy) step(ctx context.Context) time.Duration {
 	beat := d.cfg.Times.Beat
 	call, cancel := context.WithTimeout(ctx, d.cfg.Times.Failover/2)
@@ -202,7 +202,7 @@ func (d *deputy) failedCall(ctx context.Context, op string, err error) {
 	}
 }
 
-// complete returns the streams that were listed lately, and whose leases are all there.
+// complete returns the streams that were listed recently and have all of their leases.
 func (s *listings) complete(interval time.Duration) map[string]bool {
 	all := map[string]bool{}
 	for name, l := range s.streams {
@@ -215,7 +215,7 @@ func (s *listings) complete(interval time.Duration) map[string]bool {
 }
 
 // departed returns actions that create finished leases for parents that have left their stream
-// while children wait for them. A leader knows such parents from its own listings
+// while children wait for them. A leader finds such parents in its own listings
 // ([lease.Facts].Gone), which do not cover the streams of a deputy.
 func (s *listings) departed(leases []lease.Lease) (actions []lease.Action) {
 	if len(s.gone) == 0 {

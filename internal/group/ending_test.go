@@ -15,8 +15,8 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// A leader that is to stop, with a handler that goes on when the stop timeout is over, lives for a
-// while longer. Somebody else leads then.
+// A stopping leader whose handler ignores the stop timeout stays alive for a while. Another worker
+// leads during that time.
 func TestALeaderThatWaitsForAHandlerLeadsNoMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memstore.New()
@@ -69,10 +69,10 @@ func TestALeaderThatWaitsForAHandlerLeadsNoMore(t *testing.T) {
 	})
 }
 
-// mute is a store whose answers to beats are lost.
+// mute is a store whose answers to heartbeats are lost.
 type mute struct {
 	lease.Store
-	gone bool // it does not answer a farewell either
+	gone bool // it does not answer Leave either
 }
 
 func (m mute) Beat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
@@ -90,9 +90,9 @@ func (m mute) Leave(ctx context.Context, app string, r lease.Report) error {
 	return m.Store.Leave(ctx, app, r)
 }
 
-// A first beat whose answer never came has made a session, which would be given leases: it is not
-// left behind. A store that is silent does not keep a worker that holds nothing for more than a
-// beat.
+// A first heartbeat whose answer was lost has created a session that would be given leases. The
+// worker removes it. A silent store does not delay a worker that holds nothing for more than one
+// heartbeat.
 func TestASessionThatNobodyAnsweredIsNotLeftBehind(t *testing.T) {
 	for _, gone := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -119,9 +119,9 @@ func TestASessionThatNobodyAnsweredIsNotLeftBehind(t *testing.T) {
 	}
 }
 
-// A worker that stops keeps its leases until their readers have returned, also those that do so
-// when they were told to after the stop timeout. An error that a reader ends with meanwhile is not
-// swallowed, and nothing is trusted afterwards.
+// A stopping worker keeps its leases until their readers have returned, including readers that
+// return only after the stop timeout. The error of such a reader is not lost, and nothing is
+// trusted afterwards.
 func TestAStopGivesNothingBackThatIsStillRead(t *testing.T) {
 	for _, lingers := range []time.Duration{time.Second, 3 * time.Second, 8 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {

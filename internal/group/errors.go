@@ -11,7 +11,7 @@ import (
 )
 
 var (
-	// ErrLeaseLost ends the context of a term whose lease this worker cannot trust any more.
+	// ErrLeaseLost ends the context of a term when this worker can no longer trust the lease.
 	ErrLeaseLost = errors.New("weir: the lease is lost")
 	// ErrStopping ends the context of a term whose handler did not finish within the stop timeout.
 	ErrStopping = errors.New("weir: the worker stops")
@@ -24,10 +24,10 @@ var (
 // StopError is the error of [Run] if it stopped and the store did not accept its last report.
 type StopError struct {
 	App      string
-	Failover time.Duration // after which others take the leases over
-	Unsaved  []lease.Key   // shards that were handled further than the store knows
-	Held     []lease.Key   // leases that the store may still count as this worker's
-	Err      error         // of the last call of the store
+	Failover time.Duration // time after which other workers take the leases over
+	Unsaved  []lease.Key   // shards that were handled further than the store has recorded
+	Held     []lease.Key   // leases that the store may still assign to this worker
+	Err      error         // of the last call to the store
 }
 
 func (e *StopError) Error() string {
@@ -52,7 +52,7 @@ func (e *StopError) Unwrap() (all []error) {
 	return append(all, e.Err)
 }
 
-// some names the first of several shards.
+// some lists the first few shards.
 func some(keys []lease.Key) string {
 	const most = 5
 	var names []string
@@ -65,8 +65,8 @@ func some(keys []lease.Key) string {
 	return strings.Join(names, ", ")
 }
 
-// stopError returns the error of a stop whose last call of the store failed with err, or nil if Run
-// kept its promises.
+// stopError returns the error of a stop whose last call to the store failed with err. It is nil if
+// nothing was left unsaved or unreleased.
 func (w *worker) stopError(unsaved, held []lease.Key, err error) error {
 	if len(unsaved) == 0 && len(held) == 0 {
 		return nil

@@ -12,11 +12,12 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// deafOnce is a store that fails beats while it is down, and does not answer the next call.
+// deafOnce is a store whose heartbeats fail while it is down, and that does not answer the next
+// call.
 type deafOnce struct {
 	lease.Store
 	down, deaf atomic.Bool
-	op         string // of the call that it does not answer
+	op         string // the call that it does not answer
 }
 
 func (s *deafOnce) silent(ctx context.Context, op string) error {
@@ -44,8 +45,8 @@ func (s *deafOnce) Leave(ctx context.Context, app string, r lease.Report) error 
 	return s.Store.Leave(ctx, app, r)
 }
 
-// A call of the farewell that the store does not answer is followed by another one before the other
-// workers count the session as dead.
+// If the store does not answer the last call, the worker makes another one before the other workers
+// count the session as dead.
 func TestAFarewellThatIsNotAnsweredIsTriedAgain(t *testing.T) {
 	for _, op := range []string{"beat", "leave"} {
 		t.Run(op, func(t *testing.T) {
@@ -58,7 +59,7 @@ func TestAFarewellThatIsNotAnsweredIsTriedAgain(t *testing.T) {
 				go func() { done <- w.run(ctx) }()
 				time.Sleep(10 * w.cfg.Times.Beat)
 				synctest.Wait()
-				store.down.Store(op == "beat") // after an outage the farewell begins with a beat
+				store.down.Store(op == "beat") // after an outage the worker sends a heartbeat first
 				time.Sleep(2 * w.cfg.Times.Beat)
 				synctest.Wait()
 				began := time.Now()
@@ -84,7 +85,7 @@ func TestAFarewellThatIsNotAnsweredIsTriedAgain(t *testing.T) {
 	}
 }
 
-// gives is a store that hands a lease over with each beat once now is set, and takes no farewell.
+// gives is a store that hands over a lease with each heartbeat once now is set, and refuses Leave.
 type gives struct {
 	lease.Store
 	down, now atomic.Bool
@@ -104,7 +105,7 @@ func (s *gives) Beat(ctx context.Context, app string, r lease.Report) (lease.Ord
 
 func (s *gives) Leave(context.Context, string, lease.Report) error { return errDown }
 
-// A lease that the beat of a farewell brings counts as held when the farewell fails.
+// A lease that arrives with the last heartbeat counts as held if Leave fails.
 func TestAStopNamesLeasesThatItsFarewellBrings(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := quietWorker()

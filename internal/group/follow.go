@@ -7,33 +7,33 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// candidate is what a worker that neither leads nor campaigns knows when it has been told who
-// leads.
+// candidate is the input of a worker's decision about leadership. The worker neither leads nor
+// campaigns, and has just learned who the leader is.
 type candidate struct {
 	session  string
 	leader   lease.Leader
-	dead     bool // the leader's beat has stood still for the failover time
+	dead     bool // the leader's heartbeat has stood still for the failover time
 	trusted  bool // the worker trusts its own session
 	stopping bool
-	shy      bool          // it stepped down lately
-	vacant   time.Duration // since when nobody leads who lives
+	shy      bool          // it resigned recently
+	vacant   time.Duration // how long there has been no live leader
 }
 
-// part is what a worker does about the leader's role.
+// part is what a worker does about leadership.
 type part uint8
 
 const (
 	follows   part = iota
-	goesOn         // it leads by what the store says
-	campaigns      // nobody leads
-	resigns        // it leads by what the store says, and is not to
+	goesOn         // it leads according to the store
+	campaigns      // there is no live leader
+	resigns        // it leads according to the store, and must not
 )
 
-// leaveToOthers is after how many beats a worker that stepped down campaigns again, if nobody else
-// has: others see with their next beat that nobody leads.
+// leaveToOthers is the number of heartbeats after which a worker that resigned campaigns again if
+// no other has: the others see with their next heartbeat that there is no leader.
 const leaveToOthers = 3
 
-// decide says which part the worker takes.
+// decide returns the part that the worker takes.
 func (c candidate) decide(beat time.Duration) part {
 	switch {
 	case c.leader.Session == c.session && (c.stopping || c.shy):
@@ -51,15 +51,15 @@ func (c candidate) decide(beat time.Duration) part {
 	}
 }
 
-// followLeader takes in who leads by the orders of a beat, and starts or ends this worker's own
-// leadership by it. said is what the beat reported. It returns how long the beat loop may wait at
-// most.
+// followLeader evaluates the leader in the orders of a heartbeat, and starts or ends this worker's
+// own leadership. said is what the heartbeat reported. It returns the maximum wait until the next
+// heartbeat.
 func (w *worker) followLeader(o lease.Orders, said lease.Report, began time.Time) time.Duration {
 	l, now, beat := o.Leader, time.Now(), w.cfg.Times.Beat
 	dead, wait := w.follow.See(o, w.cfg.Times, began, now)
 	if dead && w.vacant.IsZero() || l.Term != w.term {
-		// A leader that is new, or about to be, gives out what the dead had, and everybody learns
-		// of its part by a beat of its own.
+		// A new leader, or one about to be elected, gives out the leases of dead workers. Each
+		// worker learns of its share with its own heartbeat.
 		w.awaits = now.Add(2 * beat)
 	}
 	w.term = l.Term
@@ -79,8 +79,8 @@ func (w *worker) followLeader(o lease.Orders, said lease.Report, began time.Time
 		case w.lead.deposed(l, w.session):
 			w.endLeadership()
 		case w.lead.stuck():
-			// Its session lives, so nobody else would ever take over: step down for them.
-			w.cfg.Log.Warn("this worker led but could not do a leader's work for too long; leaving it to another")
+			// Its session is alive, so no other worker would ever take over. Resign.
+			w.cfg.Log.Warn("this worker leads but could not do the leader's work for too long; it resigns")
 			w.endLeadership()
 			w.notLeading = now.Add(2 * w.cfg.Times.Failover)
 			if l.Session == w.session {
@@ -108,20 +108,20 @@ func (w *worker) followLeader(o lease.Orders, said lease.Report, began time.Time
 	case resigns:
 		return w.resign(l.Term, said)
 	case follows:
-		if !dead { // and else is nobody's to mend who only follows
+		if !dead { // a follower cannot do anything about the other cases
 			return wait
 		}
 	}
 	return beat
 }
 
-// hearResignation is for how many answers a worker that resigns with its beats goes on, when they
-// say that it leads still.
+// hearResignation is how many heartbeats a resigning worker sends while the answers still name it
+// as leader.
 const hearResignation = 3
 
-// resign gives the leader's role of a term up, with the next beat. That needs nothing but beats,
-// which is what a leader can still do whose other calls fail. Where it does not help, the session
-// ends in order, and its role with it.
+// resign resigns the leadership of a term with the next heartbeat. That needs nothing but
+// heartbeats, which still work when a leader's other calls fail. If it has no effect, the session
+// ends in an orderly way, which also ends its leadership.
 func (w *worker) resign(term uint64, said lease.Report) time.Duration {
 	beat := w.cfg.Times.Beat
 	if w.cfg.Store.Abilities().Has(lease.ResignByBeat) {
@@ -142,14 +142,14 @@ func (w *worker) resign(term uint64, said lease.Report) time.Duration {
 		w.cfg.Host.CallFailed("lead", err, time.Now())
 	}
 	if w.stopping.IsZero() {
-		w.cfg.Log.Warn("the store does not take the leader's role from this worker; it ends its session, when its handlers have drained, and begins another")
+		w.cfg.Log.Warn("the store did not accept this leader's resignation; this worker drains its handlers, ends its session and starts a new one")
 		w.stopSession(true)
 	}
 	return beat
 }
 
-// startLeadership begins to lead, or to campaign. suspect is the leader that it takes over from,
-// which does not beat any more.
+// startLeadership begins to lead, or to campaign. suspect is the previous leader, which no longer
+// beats.
 func (w *worker) startLeadership(term uint64, won bool, suspect lease.Leader) {
 	ctx, cancel := context.WithCancel(w.trust.context(nil))
 	w.lead = &leadership{
@@ -161,8 +161,8 @@ func (w *worker) startLeadership(term uint64, won bool, suspect lease.Leader) {
 	w.running.Go(func() { l.run(ctx) })
 }
 
-// endLeadership tells the leadership to end. It does not wait, so that a slow call never holds up
-// the beat: what is under way is safe to finish, and Run waits for it at the end.
+// endLeadership tells the leadership to end. It does not wait, so that a slow call never delays a
+// heartbeat. Calls that are under way may safely finish, and Run waits for them at the end.
 func (w *worker) endLeadership() {
 	if w.lead == nil {
 		return

@@ -1,10 +1,10 @@
-// Package group is the acting half of package lease: it keeps a worker's session alive with beats,
-// starts and ends a [Term] for each lease the worker holds, and, while this worker leads, watches
-// the others and carries out plans. It never sees a record.
+// Package group carries out what package lease decides. It keeps a worker's session alive with
+// heartbeats, and starts and ends a [Term] for each lease that the worker holds. While this worker
+// leads, it also watches the other workers and carries out plans. It never sees a record.
 //
-// Goroutines of one Run, each waited for before it returns:
+// Goroutines of one Run, which waits for each of them before it returns:
 //
-//	beat loop    Run itself; owns the session and the terms; nothing slow runs in it but the beat
+//	beat loop    Run itself; owns the session and the terms; the heartbeat is the only slow call in it
 //	reader       one for each term, while it has something to do: Config.Read. Not waited for once it was abandoned
 //	deputy       at most one; lists streams that the leader does not list
 //	leadership   at most one; campaigns, then owns the Watch and the listings
@@ -21,7 +21,7 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// Config says what a group works with. All fields but the hooks are required.
+// Config is the configuration of a group. All fields except the hooks are required.
 type Config struct {
 	Store     lease.Store
 	App       string
@@ -32,22 +32,22 @@ type Config struct {
 	Stop      time.Duration // how long readers may take to return when Run stops
 
 	Streams []string
-	// Named returns the current streams, in place of Streams, and must not block. The slice is
-	// sorted and never changed. A worker reads no other streams. If Named is nil, nil Streams stand
-	// for all.
+	// Named returns the current streams. It replaces Streams and must not block. The slice is
+	// sorted and never changed. A worker reads no other streams. If Named is nil, nil Streams mean
+	// all streams.
 	Named        func() []string
 	Start        shard.Position // for streams the application has not seen
 	ListInterval time.Duration
-	// Host lists, reads, and is told what happens.
+	// Host lists and reads shards, and is notified of events.
 	Host Host
 	// Log is called by the beat loop and must not block.
 	Log *slog.Logger
 }
 
-// Run takes part in the application until ctx ends or something fails for good. It returns nil
-// after an orderly stop: by then every reader has returned, progress is saved and the leases are
-// with other workers or free. A stop that the store does not answer returns a [*StopError], joined
-// with the error that Run stopped for.
+// Run takes part in the application until ctx ends or a permanent error occurs. It returns nil
+// after an orderly stop: every reader has returned, progress is saved, and the leases are free or
+// with other workers. If the store does not answer during the stop, Run returns a [*StopError],
+// joined with the error that made it stop.
 func Run(ctx context.Context, cfg Config) error {
 	w := newWorker(cfg)
 	return w.run(ctx)
@@ -65,7 +65,7 @@ const (
 	EndStalled
 )
 
-// String is the reason in words.
+// String returns the reason in words.
 func (r EndReason) String() string {
 	words := [...]string{EndLost: "lost", EndFinished: "finished", EndHandedOff: "handed off", EndStopped: "stopped", EndStalled: "stalled"}
 	if int(r) < len(words) {

@@ -18,22 +18,22 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// fleet is some workers of one application on one store, inside a bubble. Their readers count up,
-// ten times a second.
+// fleet is a set of workers of one application on one store, inside a bubble. Their readers count
+// up, ten times a second.
 type fleet struct {
 	t     *testing.T
 	store lease.Store
 
 	mu     sync.Mutex
 	shards []shard.Shard
-	// shards that end, with their children, once ended[...] records were read
+	// shards that end once ended[...] records were read, with their children
 	ends    map[string][]shard.Shard
 	log     []step
 	workers []*member
 	reasons map[string]int // why terms ended
 	linger  time.Duration  // how long a handler takes to notice that its context ended
 	born    int64
-	loads   map[string]lease.Load // what the readers say of their shards
+	loads   map[string]lease.Load // loads that the readers report
 	stalls  map[string]string     // by shard, the worker that makes no progress with it
 	trouble []lease.Trouble
 }
@@ -58,9 +58,9 @@ type link struct {
 	lease.Store
 	mu   sync.Mutex
 	down bool
-	lose bool // calls take effect, but the answers do not arrive
-	dead bool // the process was killed: its readers do nothing more, either
-	dim  bool // views fail, and nothing else
+	lose bool // calls take effect, but their answers are lost
+	dead bool // the process was killed: its readers stop too
+	dim  bool // only views fail
 }
 
 var errDown = errors.New("the store is not reachable")
@@ -237,16 +237,16 @@ func (f *fleet) end() {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	// A lease may have been released to an heir that left in the same moment: such an owner has no
-	// row, and counts as none. The row of a session that was ended stays for a while.
+	// A lease may have been released to an heir that left at the same moment. Such an owner has no
+	// row and is ignored. The row of an ended session stays for a while.
 	if living := slices.DeleteFunc(view.Workers, func(w lease.Worker) bool { return w.Ended }); len(living) > 0 {
 		f.t.Errorf("after the end there are still the sessions %+v", living)
 	}
 	f.judge()
 }
 
-// judge checks the log: no number of a shard is skipped, repetitions only after a change of epoch,
-// epochs never fall, and no two workers are active in one shard at once.
+// judge checks the log: no number of a shard is skipped, repetitions follow only a change of epoch,
+// epochs never decrease, and no two workers are active in one shard at once.
 func (f *fleet) judge() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -284,7 +284,7 @@ func (f *fleet) owners() map[string]int {
 	return count
 }
 
-// silence is the longest time, from a moment on, that any shard went without a record.
+// silence returns the longest time without a record in any shard, from a moment on.
 func (f *fleet) silence(from time.Time) time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -339,8 +339,7 @@ func TestWorkersShareTheShards(t *testing.T) {
 	})
 }
 
-// The silence after a kill, over the phases that the victim's, the leader's and the heir's beats
-// can have to each other.
+// The gap after a kill, over the phases of the victim's, the leader's and the heir's heartbeats.
 func TestShardsOfAKilledWorkerAreSilentForSevenSecondsAtMost(t *testing.T) {
 	for _, victim := range []int{0, 1} {
 		var worst, sum time.Duration
@@ -379,7 +378,7 @@ func TestShardsOfAWorkerWithoutStoreAreTakenOver(t *testing.T) {
 			time.Sleep(4321 * time.Millisecond)
 			died := time.Now()
 			m := f.workers[victim]
-			// for the others that is the same as dead; and it has to stop by itself
+			// for the others this is the same as death; and the worker must stop by itself
 			m.link.set(true, false)
 			time.Sleep(20 * time.Second)
 			t.Logf("worker %d: silent for %v, %d handled twice", victim, f.silence(died), f.duplicates())
@@ -497,5 +496,5 @@ func TestChildrenFollowTheirParentsAtOnce(t *testing.T) {
 	})
 }
 
-// funcsOf are the functions of a configuration that has some.
+// funcsOf returns the functions of a configuration with HostFuncs.
 func funcsOf(cfg Config) *HostFuncs { return cfg.Host.(*HostFuncs) }

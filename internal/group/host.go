@@ -8,43 +8,45 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// Host is the consumer that a worker belongs to: it lists and reads, and is told what happens. The
-// beat loop calls it, except where a method says otherwise, so its methods must not block.
+// Host is the consumer that a worker belongs to. It lists and reads shards and is notified of
+// events. The beat loop calls its methods unless they say otherwise, so they must not block.
 type Host interface {
-	// List lists a stream, for the leader, who waits for it. With a start, the stream is new to the
-	// application, and the listing says where each shard begins. It may be called concurrently.
+	// List lists a stream. The leader calls it and waits for it. If start is set, the stream is new
+	// to the application, and the listing says where each shard begins. List may be called
+	// concurrently.
 	List(ctx context.Context, stream string, start shard.Position) (Listing, error)
-	// Read reads the shard of a term until its context ends or it drains or the shard ends. It has
-	// a goroutine for each term. An error ends Run; a context that ended is none. While there is
-	// nothing to handle it may park, see [Term.Park].
+	// Read reads the shard of a term until its context ends, it drains, or the shard ends. Each
+	// term has its own goroutine. An error ends Run, but the end of the context is not an error.
+	// While there is nothing to handle, Read may park, see [Term.Park].
 	Read(t *Term) error
-	// Troubles returns what is not going well with the shards, the worst first, for the next beat
-	// to report. It is called with each beat; it is also where a reader that makes no progress is
-	// given up.
+	// Troubles returns the problems of the shards, the worst first, for the next heartbeat to
+	// report. It is called with each heartbeat. It also gives up readers that make no progress.
 	Troubles() []lease.Trouble
 
-	// LeaseTaken is told that a term has begun.
+	// LeaseTaken is called when a term has begun.
 	LeaseTaken(t *Term)
-	// LeaseEnded is told that a term has ended.
+	// LeaseEnded is called when a term has ended.
 	LeaseEnded(t *Term, why EndReason)
-	// CheckpointSaved is told that a checkpoint is durable, and how long the store took for the
-	// beat that it came with.
+	// CheckpointSaved is called when a checkpoint is durable. took is how long the store needed for
+	// the heartbeat that carried it.
 	CheckpointSaved(t *Term, at shard.Position, took time.Duration)
-	// SessionBegan is told of a session when its first beat was answered.
+	// SessionBegan is called when the first heartbeat of a session was answered.
 	SessionBegan(session string)
-	// BeatAnswered is told when a beat was sent that was answered; leases are trusted from then on.
+	// BeatAnswered is called for an answered heartbeat with the time at which it was sent. Leases
+	// are trusted from that time.
 	BeatAnswered(sent time.Time)
-	// Leading is told when this worker begins to lead, and when it ends; by the leader's goroutine.
+	// Leading is called when this worker begins to lead and when it stops, by the leader's
+	// goroutine.
 	Leading(leads bool, term uint64)
-	// CallFailed is told of each failed call, and since when such calls fail. It may be called
-	// concurrently.
+	// CallFailed is called for each failed call. since is when such calls began to fail. It may be
+	// called concurrently.
 	CallFailed(op string, err error, since time.Time)
-	// Stopping is told that Run begins to stop, for whatever reason.
+	// Stopping is called when Run begins to stop, for any reason.
 	Stopping()
 }
 
-// HostFuncs is a [Host] made of functions, for tests. OnList and OnRead are required where they are
-// called; the others may be nil.
+// HostFuncs is a [Host] made of functions, for tests. OnList and OnRead are required if they are
+// called. The others may be nil.
 type HostFuncs struct {
 	OnList     func(ctx context.Context, stream string, start shard.Position) (Listing, error)
 	OnRead     func(t *Term) error

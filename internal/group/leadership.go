@@ -9,24 +9,25 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// leadership is one stretch of campaigning for and then holding the leader's role. Everything it
-// does is safe to do twice and by two workers at once: each write has a condition. So it need not
-// be certain that it leads.
+// leadership is one period of campaigning for leadership and then holding it. Everything it does is
+// safe to do twice and by two workers at once, because each write has a condition. It therefore
+// need not be certain that it leads.
 type leadership struct {
 	cfg     Config
 	session string
-	term    uint64 // what it leads, once won; what it campaigns against, before
-	wakeUp  func() // makes the beat loop beat
+	// the term that it leads once won; before that, the term that it campaigns against
+	term   uint64
+	wakeUp func() // triggers a heartbeat
 
 	cancel context.CancelFunc
-	looked chan struct{} // look now
+	looked chan struct{} // triggers a look
 	done   chan struct{} // closed when run has returned
 
 	mu     lock.Mutex[lock.Leadership]
 	won    bool
-	alone  bool // the last view showed nobody who could take over
+	alone  bool // the last view had no other worker that could take over
 	fatal  error
-	lastOK time.Time // when a look last succeeded
+	lastOK time.Time // the last successful look
 
 	// Owned by run.
 	watch    *lease.Watch
@@ -36,17 +37,17 @@ type leadership struct {
 	streams  *listings
 	rounds   int
 	settled  bool   // the last plan found nothing to do
-	planned  roster // what it was made for, beside the leases
+	planned  roster // the input of the last plan apart from the leases
 	results  *listedStreams
 	names    []string      // the streams that it reads
-	own      lease.Streams // the same, as a plan takes them
+	own      lease.Streams // the same streams as text, for the plan
 	differ   bool          // live workers read different streams
 	unread   []string      // streams with leases that no live worker reads
 	withheld []string      // streams with leases that no worker gets, see [lease.Withheld]
 }
 
-// look makes the leadership look at the store at once. Safe for concurrent use, as are the next
-// six.
+// look makes the leadership look at the store at once. Safe for concurrent use, as are the next six
+// methods.
 func (l *leadership) look() {
 	select {
 	case l.looked <- struct{}{}:
@@ -63,8 +64,8 @@ func (l *leadership) ended() bool {
 	}
 }
 
-// deposed reports whether an answer to a beat says that somebody else leads since. One that is
-// older than this leadership says nothing.
+// deposed reports whether an answer to a heartbeat says that another session leads since. An answer
+// that is older than this leadership says nothing.
 func (l *leadership) deposed(now lease.Leader, session string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -77,7 +78,7 @@ func (l *leadership) stuck() bool {
 	return time.Since(l.lastOK) > l.cfg.Times.Failover
 }
 
-// excuse begins the watchdog's time anew.
+// excuse restarts the watchdog's time.
 func (l *leadership) excuse() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -120,7 +121,7 @@ func (l *leadership) run(ctx context.Context) {
 				return
 			}
 		}
-		for more := true; more; { // one look is for all that has happened before it
+		for more := true; more; { // one look covers all events before it
 			select {
 			case <-l.looked:
 			case r := <-l.streams.results:
@@ -140,7 +141,7 @@ func (l *leadership) run(ctx context.Context) {
 	}
 }
 
-// listed takes in a listing. It reports false if that ends Run.
+// listed evaluates a listing. It returns false if that ends Run.
 func (l *leadership) listed(r result) bool {
 	err := l.streams.take(r, l.cfg)
 	if err != nil {
@@ -157,7 +158,7 @@ func (l *leadership) campaign(ctx context.Context) bool {
 	defer cancel()
 	won, err := l.cfg.Store.Lead(ctx, l.cfg.App, l.session, l.term)
 	if err != nil {
-		l.report("lead", err) // whether it was won shows in the answer to the next beat
+		l.report("lead", err) // the answer to the next heartbeat shows whether it was elected
 		return false
 	}
 	l.mu.Lock()
@@ -168,12 +169,12 @@ func (l *leadership) campaign(ctx context.Context) bool {
 	return won
 }
 
-// rereadAfter is how old the leases may be, that a view need not show again because only
-// checkpoints and loads moved.
+// rereadAfter is the maximum age of the leases. A view may leave them out if only checkpoints and
+// loads moved.
 const rereadAfter = 30 * time.Second
 
-// step looks, plans, and carries out. It returns the time until the next look, and false when
-// somebody else leads.
+// step looks, plans, and carries out the plan. It returns the time until the next look, and false
+// if another session leads.
 func (l *leadership) step(ctx context.Context) (next time.Duration, leads bool) {
 	beat := l.cfg.Times.Beat
 	began := time.Now()
@@ -216,12 +217,11 @@ func (l *leadership) step(ctx context.Context) (next time.Duration, leads bool) 
 	view.Paused = l.streams.unlisted(paused, view.Workers)
 	l.noteAlone(view, facts)
 
-	// In steady state a look costs nothing but the look: what led to no action before leads to none
-	// now.
+	// In a steady state a look costs only the look: without a change of input there is no new plan.
 	var actions []lease.Action
 	if !l.settled || facts.Any() || !l.planned.is(view) || l.planned.streams != facts.Streams {
 		actions = l.streams.actions(view, facts, l.cfg)
-		view.Paused = l.streams.unlisted(paused, view.Workers) // the view may complete some
+		view.Paused = l.streams.unlisted(paused, view.Workers) // the view may complete some of them
 		l.planned = rosterOf(view)
 		l.planned.streams = facts.Streams
 		l.compareStreams(view)
@@ -229,7 +229,7 @@ func (l *leadership) step(ctx context.Context) (next time.Duration, leads bool) 
 	}
 	l.results.set(l.streams.complete(l.cfg.ListInterval))
 	if len(actions) == 0 {
-		l.settled = len(facts.Recent) == 0 // which the plan may have waited for
+		l.settled = len(facts.Recent) == 0 // the plan may have waited for these
 		l.mu.Lock()
 		l.lastOK = time.Now()
 		l.mu.Unlock()
@@ -239,7 +239,7 @@ func (l *leadership) step(ctx context.Context) (next time.Duration, leads bool) 
 	return l.apply(ctx, actions), true
 }
 
-// roster is what a plan depends on beside the leases.
+// roster is the input of a plan apart from the leases.
 type roster struct {
 	workers []lease.Worker
 	paused  []string
@@ -258,7 +258,7 @@ func rosterOf(v lease.View) roster {
 	return roster{workers: who, paused: v.Paused}
 }
 
-// is reports whether a view has this roster. It is asked at each look, and makes nothing.
+// is reports whether a view has this roster. It runs at each look and allocates nothing.
 func (r *roster) is(v lease.View) bool {
 	return slices.Equal(r.paused, v.Paused) && slices.EqualFunc(r.workers, v.Workers, func(a, b lease.Worker) bool {
 		return a.Session == b.Session && a.Name == b.Name && a.Ended == b.Ended && a.Leaving == b.Leaving && a.Drain == b.Drain &&
@@ -288,19 +288,19 @@ func (l *leadership) apply(ctx context.Context, actions []lease.Action) time.Dur
 		case a.Kind == lease.Create:
 			l.streams.made(a.Lease)
 		case a.Kind == lease.EndSession:
-			l.revision = "" // what is noted of its death is about the positions where it died
+			l.revision = "" // the record of a death applies to the positions at that time
 		}
 		l.cfg.Log.Debug("leader", "action", a.String(), "done", did[i])
 	}
 	l.mu.Lock()
 	l.lastOK = now
 	l.mu.Unlock()
-	l.wakeUp() // some of it may concern this worker's own session
+	l.wakeUp() // some actions may concern this worker's own session
 	if !slices.Contains(did, true) {
-		return beat / 10 // what was seen is out of date
+		return beat / 10 // the view is out of date
 	}
-	// One step prepares the next: look again at once. The bound is for a store that does not do
-	// what it says.
+	// One step prepares the next: look again at once. The limit is for a store that violates its
+	// contract.
 	if l.rounds++; l.rounds > 20 {
 		l.rounds = 0
 		return beat / 2
@@ -308,7 +308,7 @@ func (l *leadership) apply(ctx context.Context, actions []lease.Action) time.Dur
 	return 0
 }
 
-// noteAlone remembers whether anybody could take this worker's leases over.
+// noteAlone records whether another worker could take over this worker's leases.
 func (l *leadership) noteAlone(v lease.View, f lease.Facts) {
 	alone := !slices.ContainsFunc(v.Workers, func(w lease.Worker) bool {
 		_, dead := f.Dead[w.Session]

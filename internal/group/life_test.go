@@ -14,7 +14,7 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// until waits for something, for a bounded time of the bubble.
+// until waits for a condition, for a limited time of the bubble.
 func (f *fleet) until(what string, patience time.Duration, is func() bool) {
 	f.t.Helper()
 	for end := time.Now().Add(patience); !is(); {
@@ -58,7 +58,7 @@ func (f *fleet) apply(a lease.Action) {
 	}
 }
 
-// two starts workers a and b, which share the shards; a leads.
+// two starts workers a and b, which share the shards. a leads.
 func (f *fleet) two() (a, b *member) {
 	n := len(f.shards)
 	a = f.join("a")
@@ -178,8 +178,7 @@ func TestBusyShardsAreSharedToo(t *testing.T) {
 	})
 }
 
-// A leader whose session lives but that cannot look any more gives leadership up, and keeps its
-// leases.
+// A leader whose session is alive but that cannot look any more resigns, and keeps its leases.
 func TestALeaderThatCannotLookLeavesItToAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, 8)
@@ -282,8 +281,8 @@ func TestRenew(t *testing.T) {
 	}
 }
 
-// Leases that were made before it was known when their stream was created learn it, whoever holds
-// them, and without being moved.
+// Leases that were made before the creation time of their stream was known get it, whoever holds
+// them, without being moved.
 func TestLeasesLearnWhenTheirStreamWasCreated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, 4)
@@ -307,7 +306,7 @@ func TestLeasesLearnWhenTheirStreamWasCreated(t *testing.T) {
 			return !slices.ContainsFunc(f.view().Leases, func(l lease.Lease) bool { return l.Born != 2000 || l.Owner == "" })
 		})
 		f.mu.Lock()
-		f.log = nil // the old stream's
+		f.log = nil // of the old stream
 		f.mu.Unlock()
 		for _, m := range f.workers {
 			m.stop()
@@ -393,8 +392,8 @@ func TestLoadsAreReportedByTheWayOrSeldom(t *testing.T) {
 		}{
 			{0, 0, true, 0},
 			{0, 20, true, 0},            // known
-			{0, 21, true, 21},           // by the way
-			{time.Second, 30, false, 0}, // too soon for a report of its own
+			{0, 21, true, 21},           // reported along with a position
+			{time.Second, 30, false, 0}, // too soon for its own report
 			{29 * time.Second, 30, false, 30},
 			{time.Minute, 31, false, 0}, // too little
 			{0, 31, true, 31},
@@ -411,8 +410,8 @@ func TestLoadsAreReportedByTheWayOrSeldom(t *testing.T) {
 	})
 }
 
-// Also the shards that only the new stream has are read from their beginning, whatever the start of
-// the application is.
+// Shards that only the recreated stream has are also read from their beginning, whatever the start
+// of the application is.
 func TestNoShardOfANewStreamBeginsAtTheStart(t *testing.T) {
 	s := newListings([]string{"s"})
 	s.streams["s"].fresh = true

@@ -14,22 +14,23 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// ErrNoStream is wrapped by what Config.List returns for a stream that does not exist.
+// ErrNoStream is wrapped by the error of Config.List for a stream that does not exist.
 var ErrNoStream = errors.New("the stream does not exist")
 
 // Listing is the complete list of a stream's shards.
 type Listing struct {
 	Shards []shard.Shard
 	// Begin says, for a listing with a start, at which shards the application begins and where in
-	// them. Their descendants are read from the beginning, their ancestors not at all. Nil: every
-	// shard from [shard.Oldest].
+	// them. Their descendants are read from the beginning, their ancestors not at all. nil means
+	// every shard from [shard.Oldest].
 	Begin map[string]shard.Position
-	// Born is when the stream was created, in Unix milliseconds, 0 when that is not known. Leases
-	// of another birth are those of a stream of the same name that was deleted.
+	// Born is when the stream was created, in Unix milliseconds, 0 if that is unknown. Leases with
+	// another Born belong to a deleted stream of the same name.
 	Born int64
 }
 
-// pin is the time at which a listing with a start begins, zero when there is not one such time.
+// pin returns the time at which a listing with a start begins. It is zero if there is no single
+// time.
 func (l *Listing) pin() shard.Position {
 	var pin shard.Position
 	for _, at := range l.Begin {
@@ -41,18 +42,18 @@ func (l *Listing) pin() shard.Position {
 	return pin
 }
 
-// listings is what a leader knows of the streams, and the listings under way. Only the leadership's
-// goroutine uses it.
+// listings is a leader's state about the streams, and the listings under way. Only the goroutine of
+// the leadership uses it.
 type listings struct {
 	named   []string
 	streams map[string]*listed
 	gone    map[lease.Key]bool // parents that have left their streams
 	unknown map[lease.Key]time.Time
 	known   map[string]bool // streams that have leases
-	// Of these, the ones that nobody has begun to read; nil when the start does not depend on when
-	// that is.
+	// The streams with leases that have not begun. nil if the start does not depend on the time of
+	// the first listing.
 	beginnings map[string]*beginning
-	news       bool // a listing has come since the last begin
+	news       bool // a listing has arrived since the last begin
 	deputy     bool // these belong to a deputy, which lacks a leader's facts
 	results    chan result
 	running    sync.WaitGroup
@@ -61,30 +62,30 @@ type listings struct {
 
 type listed struct {
 	latest  *Listing
-	began   time.Time // of the latest
+	began   time.Time // start of the latest listing
 	running bool
-	retry   time.Time // not before
+	retry   time.Time // earliest time of the next attempt
 	errors  int
-	fresh   bool // the latest was made for a stream without leases
-	// the leases that it asked for are not known to be there yet, all of them
+	fresh   bool // the latest listing was made for a stream without leases
+	// some leases that it requires may not exist yet
 	making bool
-	// where a fresh one begins, so that the next one does too; zero for others, or without one such
-	// time
+	// where a fresh listing begins, so that the next one begins there too; zero for other listings
+	// and without a single time
 	pin shard.Position
-	// the time that the latest was made for, or that the store let it claim: where it agrees that
-	// the application begins
+	// the time for which the latest listing was made, or which the store let this leader claim: the
+	// listing agrees that the application begins there
 	claimed     shard.Position
-	absent      map[string]absence // of finished shards that the latest does not name
-	loggedBirth int64              // the birth that was logged
-	// list again unless that was done since: a shard may have a lease only now that an old one of
-	// its name has gone
+	absent      map[string]absence // finished shards that the latest listing does not name
+	loggedBirth int64              // the Born value that was logged
+	// list again unless a listing began after this time: a shard may get a lease only now that an
+	// old lease of the same name is gone
 	again time.Time
 }
 
-// absence is since when a finished lease is known whose shard is not listed.
+// absence describes a finished lease whose shard is not listed.
 type absence struct {
 	seen time.Time
-	// when the first listing began that ought to have named it; zero before there is one
+	// when the first listing began that should have named it; zero before that
 	first time.Time
 }
 
@@ -109,7 +110,7 @@ func newListings(streams []string) *listings {
 	return s
 }
 
-// streams are those that a leader lists.
+// streams returns the streams that a leader lists.
 func (cfg Config) streams() []string {
 	if cfg.Named != nil {
 		return cfg.Named()
@@ -117,7 +118,7 @@ func (cfg Config) streams() []string {
 	return cfg.Streams
 }
 
-// name takes in which streams there are.
+// name updates the set of streams.
 func (s *listings) name(streams []string) {
 	if slices.Equal(streams, s.named) {
 		return
@@ -137,9 +138,9 @@ func (s *listings) name(streams []string) {
 
 func (s *listings) wait() { s.running.Wait() }
 
-// begin starts the listings that are due: of streams never listed, listed too long ago, or with
-// leases whose parents are unknown since after the last listing began. It reports whether anything
-// has changed that actions or a plan depend on.
+// begin starts the listings that are due: of streams that were never listed, were listed too long
+// ago, or have leases with parents that are unknown since the last listing began. It reports
+// whether an input of the actions or of a plan has changed.
 func (s *listings) begin(ctx context.Context, v lease.View, cfg Config) (changed bool) {
 	now := time.Now()
 	changed, s.news = !v.Same || s.news, false
@@ -165,7 +166,7 @@ func (s *listings) begin(ctx context.Context, v lease.View, cfg Config) (changed
 		l.running = true
 		start := shard.Position{}
 		if fresh {
-			// what could not be applied yet is not to begin later
+			// leases that could not be made yet must not begin later
 			start = young.start(cmp.Or(l.pin, cfg.Start))
 		}
 		s.running.Go(func() {
@@ -186,7 +187,7 @@ func (s *listings) begin(ctx context.Context, v lease.View, cfg Config) (changed
 	return changed
 }
 
-// know takes in which streams have leases, and which parents have none.
+// know updates which streams have leases and which parents have none.
 func (s *listings) know(v lease.View, now time.Time) {
 	s.known = map[string]bool{}
 	for _, l := range v.Leases {
@@ -203,8 +204,8 @@ func (s *listings) know(v lease.View, now time.Time) {
 	}
 }
 
-// forgetGone forgets the parents that have left of shards that have left as well: nobody asks for
-// them any more. Over years a stream is split and merged without end.
+// forgetGone drops departed parents whose children have also left. No lease refers to them any
+// more. Over years, splits and merges would otherwise add up without limit.
 func (s *listings) forgetGone(leases []lease.Lease) {
 	if len(s.gone) == 0 {
 		return
@@ -219,7 +220,7 @@ func (s *listings) forgetGone(leases []lease.Lease) {
 		if l.latest == nil {
 			continue
 		}
-		for _, sh := range l.latest.Shards { // which may get their leases only now
+		for _, sh := range l.latest.Shards { // they may get their leases only now
 			for _, p := range sh.Parents {
 				named[lease.Key{Stream: stream, Shard: p}] = true
 			}
@@ -228,8 +229,8 @@ func (s *listings) forgetGone(leases []lease.Lease) {
 	maps.DeleteFunc(s.gone, func(parent lease.Key, _ bool) bool { return !named[parent] })
 }
 
-// rootless reports whether the listing names a shard that never had parents and has no lease: the
-// leader that first saw the stream died before it had made all leases.
+// rootless reports whether the listing names a shard that never had parents and has no lease. That
+// means that the leader that first saw the stream died before it had made all leases.
 func rootless(stream string, listing Listing, leases []lease.Lease) bool {
 	have := map[string]bool{}
 	for _, l := range leases {
@@ -240,12 +241,12 @@ func rootless(stream string, listing Listing, leases []lease.Lease) bool {
 	return slices.ContainsFunc(listing.Shards, func(s shard.Shard) bool { return len(s.Parents) == 0 && !have[s.ID] })
 }
 
-// take takes in the result of a listing. An error is one that ends Run: a configured stream that
-// was never there.
+// take evaluates the result of a listing. It returns an error if Run must end: a configured stream
+// never existed.
 func (s *listings) take(r result, cfg Config) error {
 	l := s.streams[r.stream]
 	if l == nil {
-		return nil // it is not named any more
+		return nil // it is no longer in the set
 	}
 	l.running = false
 	if r.err != nil {
@@ -258,7 +259,7 @@ func (s *listings) take(r result, cfg Config) error {
 		l.errors++
 		l.retry = time.Now().Add(min(cfg.Times.Beat<<min(l.errors, 5), cfg.ListInterval))
 		if l.errors == 1 {
-			cfg.Log.Warn("listing the shards of a stream fails; what is known of it goes on", "stream", r.stream, "err", r.err)
+			cfg.Log.Warn("listing the shards of a stream failed; its known shards are read as before", "stream", r.stream, "err", r.err)
 		}
 		cfg.Host.CallFailed("list", fmt.Errorf("stream %s: %w", r.stream, r.err), time.Now())
 		return nil
@@ -277,8 +278,9 @@ func (s *listings) take(r result, cfg Config) error {
 	for _, sh := range r.Shards {
 		here[sh.ID] = true
 	}
-	// A parent cannot appear later than its child, so one that is missing beside it has left; so
-	// has one that is missing from a listing that began after its child was seen.
+	// A parent cannot appear later than its child. A parent that is missing while its child is
+	// listed has left the stream. So has a parent that is missing from a listing that began after
+	// its child was seen.
 	for _, sh := range r.Shards {
 		for _, p := range sh.Parents {
 			if !here[p] {
@@ -294,11 +296,11 @@ func (s *listings) take(r result, cfg Config) error {
 	return nil
 }
 
-// actions are the leases to make and the tombstones to remove, by the latest listings. Streams that
-// this worker was not told to read are not its business.
+// actions returns the leases to make and the tombstones to remove according to the latest listings.
+// It ignores streams that this worker does not read.
 func (s *listings) actions(v lease.View, f lease.Facts, cfg Config) []lease.Action {
 	byStream := map[string][]lease.Lease{}
-	// mostly those of one stream after the other: thousands need not be copied
+	// usually the leases are grouped by stream, and thousands need not be copied
 	for rest := v.Leases; len(rest) > 0; {
 		stream, n := rest[0].Stream, 1
 		for n < len(rest) && rest[n].Stream == stream {
@@ -321,7 +323,7 @@ func (s *listings) actions(v lease.View, f lease.Facts, cfg Config) []lease.Acti
 			continue // the leases were deleted meanwhile: begin with a fresh listing
 		}
 		if l.fresh && len(l.latest.Shards) > 0 && !s.beginnings[name].agrees(l.claimed) {
-			// another leader's claim was first, or nobody knows whose it is
+			// another leader's claim came first, or it is unknown whose claim did
 			l.again = l.began.Add(1)
 			continue
 		}
@@ -331,7 +333,7 @@ func (s *listings) actions(v lease.View, f lease.Facts, cfg Config) []lease.Acti
 			renewed = atOnce(renewed, byStream[name], listing)
 		}
 		if anew {
-			// shards that the old stream did not have are read from their beginning too
+			// shards that only the new stream has are read from their beginning too
 			listing.Begin = nil
 			if l.loggedBirth != l.latest.Born {
 				l.loggedBirth = l.latest.Born
@@ -343,7 +345,7 @@ func (s *listings) actions(v lease.View, f lease.Facts, cfg Config) []lease.Acti
 				l.again = time.Now()
 			}
 		}
-		// else a listing comes that says where it begins
+		// otherwise a listing will come that says where it begins
 		if anew || l.fresh || !rootless(name, listing, byStream[name]) {
 			missing := NewLeases(name, listing, byStream[name], l.fresh)
 			l.making = l.fresh && len(missing) > 0
@@ -359,16 +361,17 @@ func (s *listings) actions(v lease.View, f lease.Facts, cfg Config) []lease.Acti
 	return actions
 }
 
-// made takes in that the store says that an action of this leader, and nobody else's, made a lease.
-// So if that is the first of its stream, the application begins where the leader's listing does.
+// made handles the store's answer that an action of this leader made a lease. If that is the first
+// lease of its stream, the application begins where the leader's listing does.
 func (s *listings) made(of lease.Lease) {
 	if l := s.streams[of.Stream]; l != nil && of.Position == l.pin {
 		l.claimed = l.pin
 	}
 }
 
-// tombstones are the leases of finished shards that two listings in a row did not name, both begun
-// when the leases had been seen: nobody can ask for them again.
+// tombstones returns actions that delete leases of finished shards that two listings in a row did
+// not name. Both listings began after the leases were seen. Nothing can refer to such a shard any
+// more.
 func (l *listed) tombstones(leases []lease.Lease) []lease.Action {
 	var actions []lease.Action
 	here := make(map[string]bool, len(l.latest.Shards))
@@ -385,37 +388,37 @@ func (l *listed) tombstones(leases []lease.Lease) []lease.Action {
 		switch {
 		case !seen:
 			l.absent[old.Shard] = absence{seen: time.Now()}
-		case !l.began.After(a.seen): // it may be older than the shard
+		case !l.began.After(a.seen): // the listing may be older than the shard
 		case a.first.IsZero():
 			l.absent[old.Shard] = absence{a.seen, l.began}
 		case !l.began.Equal(a.first):
 			actions = append(actions, lease.Action{Kind: lease.Delete, Key: old.Key, Epoch: old.Epoch})
 		}
 	}
-	// also those whose leases have gone
+	// including shards whose leases are deleted
 	maps.DeleteFunc(l.absent, func(id string, _ absence) bool { return !unnamed[id] })
 	return actions
 }
 
-// NewLeases returns the leases that a stream's listing asks for beside those that exist. For a
-// stream without any (fresh) the listing says where to begin; in one that is known every new shard
-// is a child, or a descendant of one, and is read from its beginning.
+// NewLeases returns the leases that a stream's listing requires and that do not exist. For a stream
+// without leases (fresh) the listing says where to begin. In a known stream every new shard is a
+// descendant of a known one and is read from its beginning.
 func NewLeases(stream string, listing Listing, existing []lease.Lease, fresh bool) []lease.Lease {
 	have := make(map[string]bool, len(existing))
 	for _, l := range existing {
 		have[l.Shard] = true
 	}
 	if !slices.ContainsFunc(listing.Shards, func(s shard.Shard) bool { return !have[s.ID] }) {
-		return nil // nearly always
+		return nil // the usual case
 	}
-	// followed: the shard is read, or was: its children are read from their beginning
+	// followed shards are read, or were read: their children are read from their beginning
 	followed, pin := map[string]bool{}, listing.pin()
-	// Of these, the ones that began elsewhere than this listing would, and their descendants: what
-	// came since then is not skipped.
+	// Followed shards that began elsewhere than this listing would, and their descendants. Records
+	// that arrived since then are not skipped.
 	earlier := map[string]bool{}
 	for _, l := range existing {
 		_, begins := listing.Begin[l.Shard]
-		// at the pin, though it ended before: the start was claimed with it
+		// it ended before pin but has that position: the start was claimed with it
 		over := !begins && l.Position == pin
 		followed[l.Shard] = !tombstone(l) && !over
 		earlier[l.Shard] = followed[l.Shard] && (l.Position.Kind() != shard.Time || l.Position != listing.Begin[l.Shard])
@@ -435,7 +438,8 @@ func NewLeases(stream string, listing Listing, existing []lease.Lease, fresh boo
 		case begins && !earlier[id]:
 			at = begin
 		case fresh && listing.Begin != nil && !descends:
-			at = shard.End // before the start: a tombstone, so that nobody waits for it or reads it
+			// it ended before the start: a tombstone, so that no child waits and no worker reads it
+			at = shard.End
 		}
 		followed[id] = !at.IsEnd()
 		made = append(made, lease.Lease{
@@ -445,6 +449,6 @@ func NewLeases(stream string, listing Listing, existing []lease.Lease, fresh boo
 	return made
 }
 
-// tombstone reports whether l was made as finished, for a shard that ended before the application's
-// start.
+// tombstone reports whether l was created as finished, for a shard that ended before the
+// application's start.
 func tombstone(l lease.Lease) bool { return l.Finished() && l.Epoch == 1 }

@@ -10,16 +10,17 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// mark is how far a handler says that it has got.
+// mark is the progress that a handler reports.
 type mark struct{ shard.Position }
 
 func (m *mark) Mark() shard.Position { return m.Position }
 
-// What a handler that is at work has done is part of the next beat, and stays when it has returned.
+// The next heartbeat contains the progress of a running handler, which also counts after it
+// returned.
 func TestABeatAsksHowFarTheHandlerIs(t *testing.T) {
 	type step struct {
 		do   func(term *Term, m *mark)
-		says string // the position of the beat that follows, "" for none
+		says string // the position in the next heartbeat, "" for none
 	}
 	set := func(term *Term, m *mark) { term.SetMark(m) }
 	moves := func(to string) func(*Term, *mark) {
@@ -30,20 +31,20 @@ func TestABeatAsksHowFarTheHandlerIs(t *testing.T) {
 		steps []step
 	}{
 		{"nothing is done", []step{{set, ""}, {moves("6"), "6"}, {func(*Term, *mark) {}, "6"}}},
-		{"it gets on", []step{{set, ""}, {moves("6"), "6"}, {moves("8"), "8"}}},
+		{"it makes progress", []step{{set, ""}, {moves("6"), "6"}, {moves("8"), "8"}}},
 		{"its progress does not go back", []step{{set, ""}, {moves("8"), "8"}, {moves("6"), "8"}}},
 		{"it returns between two beats", []step{{set, ""}, {func(term *Term, m *mark) { moves("6")(term, m); term.SetMark(nil) }, "6"}, {moves("8"), "6"}}},
 		{"another call begins", []step{{set, ""}, {func(term *Term, m *mark) {
 			moves("6")(term, m)
 			term.SetMark(new(mark))
 		}, "6"}}},
-		{"what it returned with counts too", []step{{set, ""}, {moves("6"), "6"}, {func(term *Term, _ *mark) {
+		{"the progress at its return counts too", []step{{set, ""}, {moves("6"), "6"}, {func(term *Term, _ *mark) {
 			term.SetMark(nil)
 			p, _ := shard.After("9")
 			term.Advance(p)
 		}, "9"}}},
 		{"it is abandoned", []step{{set, ""}, {func(term *Term, m *mark) { moves("6")(term, m); term.Abandon() }, "6"}, {moves("8"), "6"}}},
-		{"At knows it, too", []step{{set, ""}, {func(term *Term, m *mark) {
+		{"At returns it too", []step{{set, ""}, {func(term *Term, m *mark) {
 			moves("6")(term, m)
 			if p, _ := shard.After("6"); term.At() != p {
 				t.Errorf("At is %v", term.At())
@@ -76,8 +77,8 @@ func TestWhenWhatIsNotedCountsNoMore(t *testing.T) {
 		{"it is wanted back", func(term *Term, _ *trust) { term.drain() }, false},
 		{"it is given up, and the handler is still at work", func(term *Term, _ *trust) { term.GiveUp(errors.New("stalled")) }, false},
 		{"the worker stops", func(term *Term, _ *trust) { term.cancel(ErrStopping) }, false},
-		{"the store says that it is somebody else's", func(term *Term, _ *trust) { term.settle(lease.Progress{}, false) }, true},
-		{"… after the worker was to stop", func(term *Term, _ *trust) { term.cancel(ErrStopping); term.lose() }, true},
+		{"the store says that it has another owner", func(term *Term, _ *trust) { term.settle(lease.Progress{}, false) }, true},
+		{"it has another owner after the worker was told to stop", func(term *Term, _ *trust) { term.cancel(ErrStopping); term.lose() }, true},
 		{"trust is over", func(_ *Term, tr *trust) { tr.end(ErrLeaseLost) }, true},
 		{"the reader was abandoned", func(term *Term, _ *trust) { term.GiveUp(errors.New("stalled")); term.Abandon() }, true},
 		{"the reader has returned", func(term *Term, _ *trust) { term.over(nil) }, true},

@@ -6,22 +6,23 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// note is what a reader has the store keep of deaths.
+// note is a record of deaths that a reader wants to store.
 type note struct {
 	text string
-	done chan error // gets one; nil when nobody waits
+	done chan error // receives one result; nil if no caller waits
 }
 
-// Deaths is what is known of owners that died where the term began, or what the reader noted since.
+// Deaths returns the known deaths of owners at the position where the term began, or what the
+// reader has noted since.
 func (t *Term) Deaths() lease.Deaths {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.seldom().deaths
 }
 
-// Note has the store keep d with the lease, and returns when that is durable, together with what
-// was noted of progress before. It fails with [ErrLeaseLost] if the lease is lost before that, or
-// with ctx's error. It is for the reader only.
+// Note stores d with the lease. It returns when that is durable, together with the progress that
+// was noted before. It returns [ErrLeaseLost] if the lease is lost before that, or ctx's error.
+// Only the reader may call it.
 func (t *Term) Note(ctx context.Context, d lease.Deaths) error {
 	t.mu.Lock()
 	done := t.setNote(d, make(chan error, 1))
@@ -40,15 +41,15 @@ func (t *Term) Note(ctx context.Context, d lease.Deaths) error {
 	}
 }
 
-// NoteSoon is Note with the next beat, and does not wait for it. What Note waits for is not
-// replaced by it. It may be called concurrently.
+// NoteSoon stores d with the next heartbeat and does not wait. It does not replace a note that Note
+// is waiting for. It may be called concurrently.
 func (t *Term) NoteSoon(d lease.Deaths) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.setNote(d, nil)
 }
 
-// NoteParked is NoteSoon while the reader is parked; else it does nothing.
+// NoteParked is like NoteSoon if the reader is parked. Otherwise it does nothing.
 func (t *Term) NoteParked(d lease.Deaths) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -57,7 +58,7 @@ func (t *Term) NoteParked(d lease.Deaths) {
 	}
 }
 
-// setNote returns done, or nil when the lease is lost. It is called with the lock held.
+// setNote returns done, or nil if the lease is lost. The caller holds the lock.
 func (t *Term) setNote(d lease.Deaths, done chan error) chan error {
 	if t.lost || t.left || t.finished {
 		return nil
@@ -70,7 +71,7 @@ func (t *Term) setNote(d lease.Deaths, done chan error) chan error {
 	return done
 }
 
-// noting is what the next beat says of deaths. It is called with the lock held.
+// noting returns the deaths for the next heartbeat. The caller holds the lock.
 func (t *Term) noting() string {
 	if n := t.seldom().note; n != nil && !t.finished {
 		return n.text
@@ -78,8 +79,8 @@ func (t *Term) noting() string {
 	return ""
 }
 
-// noted takes in that a beat carried a note of deaths, or that the lease is not held any more. It
-// is called with the lock held.
+// noted handles the answer to a heartbeat that carried a note, or the loss of the lease. The caller
+// holds the lock.
 func (t *Term) noted(text string, held, over bool) {
 	n := t.seldom().note
 	switch {

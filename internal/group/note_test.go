@@ -9,7 +9,7 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// What is noted goes with the next beat, and who waits hears what became of it.
+// A note is sent with the next heartbeat, and a waiting caller gets the result.
 func TestANoteIsPartOfTheNextBeat(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		term, _ := trusted(t)
@@ -17,7 +17,8 @@ func TestANoteIsPartOfTheNextBeat(t *testing.T) {
 		heard := make(chan error, 1)
 		go func() { heard <- term.Note(t.Context(), d) }()
 		synctest.Wait()
-		term.NoteSoon(lease.Deaths{At: shard.Oldest}) // is not to take the place of one that is waited for
+		// does not replace a note that a caller waits for
+		term.NoteSoon(lease.Deaths{At: shard.Oldest})
 		term.NoteParked(lease.Deaths{At: shard.Oldest})
 		p, said := term.progress()
 		if !said || p.Deaths != d.String() || term.Deaths() != d {
@@ -28,7 +29,7 @@ func TestANoteIsPartOfTheNextBeat(t *testing.T) {
 			t.Fatalf("it was heard before the answer: %v", err)
 		default:
 		}
-		term.settle(lease.Progress{}, true) // of a beat before
+		term.settle(lease.Progress{}, true) // of an earlier heartbeat
 		synctest.Wait()
 		if len(heard) > 0 {
 			t.Fatal("another beat's answer counts")

@@ -9,18 +9,19 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// olderLeader is a leader of a version that does not say which streams it reads. It lists and hands
-// out its own streams only, so other streams wait until another worker leads.
+// olderLeader is the state about a leader whose version does not report which streams it reads.
+// Such a leader lists and hands out only its own streams, so other streams wait until another
+// worker leads.
 type olderLeader struct {
 	session string
 	askAt   time.Time
-	asking  atomic.Bool // a goroutine looks for streams that wait
+	asking  atomic.Bool // a goroutine is looking for waiting streams
 
-	told []string // streams that were logged; owned by the goroutine that looks
+	told []string // streams that were logged; owned by that goroutine
 }
 
-// watchOlder looks once in a ListInterval for streams that wait because of an older leader, while
-// there is one. It asks the store only if this worker holds no lease of one of its streams.
+// watchOlder looks once per ListInterval for streams that wait because of an older leader. It
+// queries the store only if this worker holds no lease of one of its streams.
 func (w *worker) watchOlder(leader lease.Leader, now time.Time) {
 	if w.names == nil || leader.Session == "" || leader.Session == w.session || leader.Streams.Known() || w.lead != nil || !w.stopping.IsZero() {
 		w.older = nil
@@ -56,7 +57,7 @@ func (w *worker) holdsSome(stream string) bool {
 	return false
 }
 
-// look logs the streams of names that wait, each once.
+// look logs each waiting stream of names once.
 func (o *olderLeader) look(ctx context.Context, names []string, cfg Config) {
 	call, cancel := context.WithTimeout(ctx, cfg.Times.Failover/2)
 	defer cancel()

@@ -12,8 +12,8 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// What a worker makes of the next orders: whether the reader of a lease goes on, has to return, or
-// is begun again, and what the next beat says.
+// The effect of the next orders on a worker: whether the reader of a lease continues, must return,
+// or is started again, and what the next heartbeat says.
 func TestWhatOrdersMakeOfALease(t *testing.T) {
 	const same, another, none = "the same term", "another term", "no term"
 	waits := func(t *Term) error { <-t.Reading().Done(); return nil }
@@ -35,9 +35,9 @@ func TestWhatOrdersMakeOfALease(t *testing.T) {
 	givesBack := lease.Progress{Release: true}
 	for _, c := range []struct {
 		name   string
-		read   func(*Term) error       // of the term that is there; nil for none
+		read   func(*Term) error       // of the existing term; nil for none
 		before func(*worker, *Term)    // before the orders come
-		orders func(*lease.Lease) bool // changes the lease that they name; false if they do not
+		orders func(*lease.Lease) bool // changes the lease in the orders; false removes it
 		is     string
 		asked  bool // its reader has to return
 		lost   bool
@@ -46,7 +46,7 @@ func TestWhatOrdersMakeOfALease(t *testing.T) {
 	}{
 		{"it is named again", waits, nil, nil, same, false, false, "5", lease.Progress{}},
 		{"it is wanted back", waits, nil, heir, same, true, false, "5", givesBack},
-		{"it was wanted back, and is no more", waits, func(_ *worker, t *Term) { t.drain() }, nil, same, true, false, "5", givesBack},
+		{"it was wanted back before", waits, func(_ *worker, t *Term) { t.drain() }, nil, same, true, false, "5", givesBack},
 		{"it is not named", waits, nil, func(*lease.Lease) bool { return false }, same, true, true, "5", givesBack},
 		{"it was taken away and given again", waits, nil, func(l *lease.Lease) bool { l.Epoch++; return true }, same, true, true, "5", givesBack},
 		{"its reader has failed", fails, nil, nil, same, false, false, "5", givesBack},
@@ -110,7 +110,7 @@ func TestWhatOrdersMakeOfALease(t *testing.T) {
 	}
 }
 
-// answers is a store that answers beats with a function.
+// answers is a store that answers heartbeats with a function.
 type answers struct {
 	lease.Store
 	beat func(lease.Report) (lease.Orders, error)
@@ -120,8 +120,8 @@ func (a answers) Beat(_ context.Context, _ string, r lease.Report) (lease.Orders
 	return a.beat(r)
 }
 
-// A store that does not keep to its deadline may answer when others have the leases already: that
-// says nothing about who has which.
+// If a store misses its deadline, other workers may have the leases by the time of its answer, so
+// the worker ignores the answer.
 func TestAnAnswerThatTookTooLongIsNotActedOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := quietWorker()
@@ -146,7 +146,8 @@ func TestAnAnswerThatTookTooLongIsNotActedOn(t *testing.T) {
 	})
 }
 
-// With a session goes all that it had, at once, and not when the next beat is answered.
+// When a session ends, the worker loses all leases at once, and not only with the next answered
+// heartbeat.
 func TestASessionThatIsOverHasNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := quietWorker()

@@ -6,38 +6,38 @@ import (
 	"time"
 )
 
-// A reader whose shard has nothing to handle needs no goroutine: it parks, and is begun again when
-// there is something, or when it has to return. Ten thousand idle shards would otherwise cost as
-// many stacks.
+// A reader whose shard has nothing to handle needs no goroutine. It parks, and is started again
+// when there is something to handle or when it must return. Otherwise ten thousand idle shards
+// would need ten thousand stacks.
 const (
 	readerRuns  uint32 = iota
-	readerWoken        // it runs, and is not to be parked the next time
+	readerWoken        // it runs, and does not park the next time
 	readerParked
 	readerDone
 )
 
 var (
-	// errParked is what Park returns; it never leaves the term.
+	// errParked is the result of Park. It never leaves the term.
 	errParked = errors.New("weir: the reader is parked")
 	errGone   = errors.New("weir: the handler ended its goroutine")
 )
 
-// Resumer is a reader that was parked.
+// Resumer is a parked reader.
 type Resumer interface {
-	// Resume reads on. It returns as the reader that parked would have, or parks again.
+	// Resume continues reading. It returns like the reader that parked, or parks again.
 	Resume() error
 }
 
-// Park is for a reader that has nothing to do. It returns at once what Park returns; next goes on
-// in its place, as late as possible: when Wake was called, or when Reading ends. A Wake since the
-// reader began or went on counts.
+// Park is called by a reader that has nothing to do. The reader must return the result at once. The
+// term later calls next in its place: when Wake is called, or at the latest when Reading ends. A
+// Wake since the reader started or resumed counts.
 func (t *Term) Park(next Resumer) error {
 	t.next = next
 	return errParked
 }
 
-// Wake makes a parked reader continue; a running one does not park the next time. Safe for
-// concurrent use. It takes no mutex, so it may be called with any of them held.
+// Wake makes a parked reader continue. A running reader does not park the next time. Safe for
+// concurrent use. It takes no mutex, so the caller may hold any.
 func (t *Term) Wake() {
 	for {
 		switch now := t.reader.Load(); now {
@@ -58,7 +58,7 @@ func (t *Term) Wake() {
 
 func (t *Term) goOn() { t.run(nil) }
 
-// run reads until the reader has returned or is parked: it begins with read, or goes on if that is
+// run reads until the reader has returned or is parked. It begins with read, or resumes if read is
 // nil.
 func (t *Term) run(read func() error) {
 	err := errGone
@@ -78,8 +78,8 @@ func (t *Term) run(read func() error) {
 	}
 }
 
-// park parks a reader that returned with err, unless that is no wish to, or was overtaken by a
-// reason to go on: then it returns what with.
+// park parks a reader that returned errParked. If there is already a reason to continue, it returns
+// the Resumer to run instead.
 func (t *Term) park(err error) (next Resumer) {
 	if !errors.Is(err, errParked) {
 		return nil
@@ -103,8 +103,8 @@ func (t *Term) park(err error) (next Resumer) {
 	return nil
 }
 
-// reading is Term.Reading. Most readers only ever ask it for Err, so what one waits with is made
-// when one does; a shard whose reader parks often would pay for it each time.
+// reading is Term.Reading. Most readers only call its Err, so its channel is made on demand. A
+// shard whose reader parks often would otherwise allocate one each time.
 type reading Term
 
 func (r *reading) Err() error {
@@ -126,14 +126,14 @@ func (r *reading) context() context.Context {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.reading == nil {
-		// Not made from Context, which would keep the room for it while the reader is parked.
+		// Not derived from Context, which would keep its memory while the reader is parked.
 		t.reading = await(t.stretch)
 		t.isOver()
 	}
 	return t.reading
 }
 
-// ends has the reader notice that Context or Reading is to end.
+// ends notifies the reader that Context or Reading ends.
 func (t *Term) ends() {
 	t.mu.Lock()
 	t.isOver()
@@ -141,7 +141,7 @@ func (t *Term) ends() {
 	t.Wake()
 }
 
-// isOver reports whether Reading is to end, and sees to it. It is called with the lock held.
+// isOver reports whether Reading must end, and ends it. The caller holds the lock.
 func (t *Term) isOver() bool {
 	cause := t.cause()
 	if !t.draining && cause == nil {
@@ -153,7 +153,7 @@ func (t *Term) isOver() bool {
 	return true
 }
 
-// cause is that of the end of Context, nil before. It is called with the lock held.
+// cause returns the cause with which Context ended, nil before that. The caller holds the lock.
 func (t *Term) cause() error {
 	switch {
 	case !t.ended:
@@ -164,8 +164,8 @@ func (t *Term) cause() error {
 	return t.rare.why
 }
 
-// termContext is Term.Context. An idle shard only ever asks it for Err, so what one waits with is
-// made when one does: ten thousand contexts that can be waited for are several MB.
+// termContext is Term.Context. An idle shard only calls its Err, so its channel is made on demand:
+// ten thousand cancellable contexts take several MB.
 type termContext Term
 
 func (c *termContext) Err() error {
@@ -189,7 +189,7 @@ func (c *termContext) context() context.Context {
 	r := t.rarely()
 	if r.waits == nil {
 		from := t.stretch
-		if t.ended { // first, and with its own cause
+		if t.ended { // checked first, because it has its own cause
 			from = context.WithoutCancel(from)
 		}
 		if r.waits = await(from); t.ended {

@@ -13,16 +13,16 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// parking is a term whose reader parks until it has to return.
+// parking is a term whose reader parks until it must return.
 type parking struct {
 	*Term
 	trust   *trust
-	began   atomic.Int32 // how often the reader was begun or went on
+	began   atomic.Int32 // how often the reader was started or resumed
 	running atomic.Int32
 	gone    atomic.Bool
 }
 
-// resumed is a reader that goes on with a function.
+// resumed is a reader that resumes with a function.
 type resumed func() error
 
 func (r resumed) Resume() error { return r() }
@@ -58,7 +58,7 @@ func TestWhatWakesAParkedReader(t *testing.T) {
 		{"the lease is wanted back", func(p *parking) { p.drain() }, true, context.Canceled},
 		{"it is given up", func(p *parking) { p.GiveUp(nil) }, true, context.Canceled},
 		{"it is given up with a cause", func(p *parking) { p.GiveUp(context.DeadlineExceeded) }, true, context.DeadlineExceeded},
-		{"it is left behind", func(p *parking) { p.Abandon() }, true, context.Canceled},
+		{"it is abandoned", func(p *parking) { p.Abandon() }, true, context.Canceled},
 		{"the lease is lost", func(p *parking) { p.lose() }, true, ErrLeaseLost},
 		{"trust ends", func(p *parking) { p.trust.end(ErrStopping) }, true, ErrStopping},
 		{"trust runs out", func(*parking) { time.Sleep(5 * time.Second) }, true, ErrLeaseLost},
@@ -116,7 +116,7 @@ func TestAReaderThatIsWokenWhileItParksGoesOn(t *testing.T) {
 	}
 }
 
-// What Reading says without being waited for is what it says then.
+// Without a waiter, Reading reports the state at the time of the call.
 func TestReadingIsMadeWhenSomebodyWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newParking()
@@ -145,8 +145,8 @@ func TestReadingIsMadeWhenSomebodyWaits(t *testing.T) {
 	})
 }
 
-// However wakes, parking and the end of the term fall together: nothing is missed, never are there
-// two readers, and it returns once.
+// However Wake, parking and the end of the term coincide, no wake is lost, there are never two
+// readers, and the reader returns once.
 func TestNoWakeIsLost(t *testing.T) {
 	for range 200 {
 		p := newParking()
@@ -190,7 +190,7 @@ func TestNoWakeIsLost(t *testing.T) {
 	}
 }
 
-// … also when it was woken before it was parked.
+// Runtime.Goexit ends the term even if the reader was woken before it was parked.
 func TestAGoroutineThatEndsItselfWhileItGoesOnEndsTheTerm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newParking()
@@ -209,7 +209,8 @@ func TestAGoroutineThatEndsItselfWhileItGoesOnEndsTheTerm(t *testing.T) {
 	})
 }
 
-// Who waits for a position to be saved hears when the lease was given back without it.
+// A caller that waits for a position to be saved is notified if the lease was given back without
+// it.
 func TestGivenBackWithoutWhatIsWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newParking()
@@ -229,7 +230,7 @@ func TestGivenBackWithoutWhatIsWaitedFor(t *testing.T) {
 	})
 }
 
-// A handler that ends its goroutine ends the term, also when the reader was parked before.
+// A handler that calls runtime.Goexit ends the term, even if the reader was parked before.
 func TestAGoroutineThatEndsItselfAfterParkingEndsTheTerm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newParking()

@@ -35,8 +35,8 @@ func (w *worker) streams() lease.Streams {
 	return w.said
 }
 
-// giveBack makes a beat due at once, which gives back a lease of a stream that this worker does not
-// read. Either the leader's version does not know the streams of workers, or the worker has just
+// giveBack triggers a heartbeat that gives back a lease of a stream that this worker does not read.
+// Either the leader's version does not support different streams per worker, or the worker has just
 // stopped reading the stream.
 func (w *worker) giveBack(l lease.Lease) {
 	w.foreign = append(w.foreign, lease.Progress{Key: l.Key, Epoch: l.Epoch, Release: true, Stalled: true})

@@ -5,11 +5,11 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// Renew returns what is to be done about leases of a stream that was deleted: those whose birth is
-// known and is not the listing's. They are taken from their owners, and when nobody can trust one
-// any more it makes way for a new one of the same name, if there is such a shard, at a later epoch:
-// its parents and its range can be others, and no position of before means anything. anew says that
-// there are such leases.
+// Renew returns the actions for leases of a deleted stream. Those are leases whose Born is known
+// and differs from the listing's. They are revoked from their owners. Once no session can trust
+// such a lease any more, a new lease of the same name replaces it at a later epoch if there is such
+// a shard. Its parents and range may differ, and the old position means nothing. anew reports
+// whether there are such leases.
 func Renew(listing Listing, existing []lease.Lease, workers []lease.Worker, ripe map[lease.Key]uint64) (actions []lease.Action, anew bool) {
 	var stale []lease.Lease
 	for _, l := range existing {
@@ -49,12 +49,13 @@ func Renew(listing Listing, existing []lease.Lease, workers []lease.Worker, ripe
 	return actions, true
 }
 
-// mostBirths bounds how many leases are filled in at a time, beside what is more urgent.
+// mostBirths limits how many leases are filled in at a time, so that urgent actions are not
+// delayed.
 const mostBirths = 200
 
-// Births returns what fills in since when there has been the stream of leases that were made before
-// that was known: without it they would not be recognized as those of a deleted one. Such a lease
-// could be of an earlier stream of the name; then its position is refused, as ever.
+// Births returns actions that set the creation time of the stream in leases that were made before
+// it was known. Without it they would not be recognized once the stream is deleted. Such a lease
+// could belong to an earlier stream of the name. In that case the service refuses its position.
 func Births(listing Listing, existing []lease.Lease) (actions []lease.Action) {
 	if listing.Born == 0 {
 		return nil

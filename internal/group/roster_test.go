@@ -7,9 +7,9 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// What a plan depends on makes another roster, whatever fields workers come to have.
+// Every input of a plan changes the roster, including fields that workers get in the future.
 func TestRosterSeesEveryFieldThatPlansDependOn(t *testing.T) {
-	// move all the time, and are left out
+	// these change all the time and are left out
 	counts := map[string]bool{"Beat": true, "Holds": true, "Troubles": true}
 	one := lease.Worker{Session: "s", Name: "n", Weight: 1}
 	same := lease.View{Workers: []lease.Worker{one}, Paused: []string{"p"}}
@@ -28,12 +28,12 @@ func TestRosterSeesEveryFieldThatPlansDependOn(t *testing.T) {
 	cutOff := one
 	cutOff.Troubles = []lease.Trouble{{State: lease.CutOff}}
 	for what, v := range map[string]lease.View{
-		"a worker that is cut off":     {Workers: []lease.Worker{cutOff}, Paused: same.Paused},
-		"one worker more":              {Workers: []lease.Worker{one, one}, Paused: same.Paused},
-		"no worker":                    {Paused: same.Paused},
-		"another stream paused":        {Workers: same.Workers, Paused: []string{"q"}},
-		"nothing paused":               {Workers: same.Workers},
-		"a stream more that is paused": {Workers: same.Workers, Paused: []string{"p", "q"}},
+		"a worker that is cut off": {Workers: []lease.Worker{cutOff}, Paused: same.Paused},
+		"one worker more":          {Workers: []lease.Worker{one, one}, Paused: same.Paused},
+		"no worker":                {Paused: same.Paused},
+		"another stream paused":    {Workers: same.Workers, Paused: []string{"q"}},
+		"nothing paused":           {Workers: same.Workers},
+		"one paused stream more":   {Workers: same.Workers, Paused: []string{"p", "q"}},
 	} {
 		if r.is(v) {
 			t.Errorf("with %s it is taken for the same roster", what)
@@ -48,7 +48,7 @@ func TestRosterSeesEveryFieldThatPlansDependOn(t *testing.T) {
 	}
 }
 
-// change gives a field another value.
+// change sets a field to another value.
 func change(t *testing.T, v reflect.Value) {
 	t.Helper()
 	switch v.Kind() {

@@ -21,12 +21,13 @@ func (w *worker) stopSession(again bool) {
 	w.hurryUntil = w.stopping.Add(3 * w.cfg.Times.Beat)
 }
 
-// stopped carries an orderly stop forward and reports whether every term is over.
+// stopped continues an orderly stop and reports whether every term is over.
 func (w *worker) stopped() bool {
 	since := time.Since(w.stopping)
 	alone := w.lead != nil && w.lead.aloneIn()
-	// While the leader can name heirs, reading goes on: a lease that has an heir is silent for less
-	// time. The last worker has none, and a leader that does not answer is not waited for.
+	// Reading continues while the leader can name heirs, because the gap is shorter for a lease
+	// with an heir. The last worker has no heirs, and the worker does not wait for a leader that
+	// does not answer.
 	if w.fatal != nil || alone || w.first || since >= 2*w.cfg.Times.Beat || !w.outage.IsZero() {
 		for _, t := range sorted(w.terms) {
 			t.drain()
@@ -41,17 +42,17 @@ func (w *worker) stopped() bool {
 			return false
 		}
 	}
-	return true // what the readers did and the store does not know yet goes into the farewell
+	return true // Leave reports what the readers did and the store does not have yet
 }
 
-// leave ends the session at the store, with the progress that the store does not have yet. It tries
-// for the failover time: after that the other workers count the session as dead. One call has half
-// of that time, like a beat, so that a call without an answer leaves time for another. It returns a
-// [*StopError] if the store may lack progress, or may still count leases as this worker's.
+// leave ends the session at the store and reports the remaining progress. It tries for the failover
+// time: after that the other workers count the session as dead. One call has half of that time,
+// like a heartbeat, so that there is time for another if it gets no answer. leave returns a
+// [*StopError] if the store may lack progress, or may still assign leases to this worker.
 func (w *worker) leave(ctx context.Context) error {
 	within := w.cfg.Times.Failover
-	// the store never answered: there is no session, or one that would be given leases until it is
-	// seen to be dead
+	// the store never answered: there is no session, or one that would be given leases until it
+	// counts as dead
 	if w.first {
 		within = w.cfg.Times.Beat
 	}
@@ -67,7 +68,7 @@ func (w *worker) leave(ctx context.Context) error {
 			unsaved := append(w.unsaved, w.notSaved()...)
 			w.dropAll()
 			return w.stopError(unsaved, nil, errSessionEnded)
-		case errors.Is(err, lease.ErrFormat): // asking again changes nothing
+		case errors.Is(err, lease.ErrFormat): // a retry changes nothing
 			unsaved, held := append(w.unsaved, w.notSaved()...), w.held()
 			w.dropAll()
 			return w.stopError(unsaved, held, err)
@@ -78,7 +79,7 @@ func (w *worker) leave(ctx context.Context) error {
 		w.cfg.Host.CallFailed("leave", err, time.Now())
 		select {
 		case <-ctx.Done():
-			w.cfg.Log.Warn("could not say goodbye to the store; the leases are taken over after the failover time",
+			w.cfg.Log.Warn("could not end the session at the store; other workers take its leases over after the failover time",
 				"err", err)
 			unsaved, held := append(w.unsaved, w.notSaved()...), w.held()
 			w.dropAll()
@@ -90,8 +91,8 @@ func (w *worker) leave(ctx context.Context) error {
 
 var errSessionEnded = errors.New("the session was ended before, and its leases are with other workers")
 
-// farewell ends the session. After an outage it beats first: a session that was ended during the
-// outage could leave without an error although the store refuses its progress.
+// farewell ends the session. After an outage it sends a heartbeat first: a session that was ended
+// during the outage could leave without an error although the store refuses its progress.
 func (w *worker) farewell(ctx context.Context, report lease.Report) error {
 	if !w.first && (!w.outage.IsZero() || w.trust.context(nil).Err() != nil) {
 		call, cancel := w.within(ctx)
@@ -108,8 +109,8 @@ func (w *worker) farewell(ctx context.Context, report lease.Report) error {
 	return w.cfg.Store.Leave(call, w.cfg.App, report)
 }
 
-// given notes the leases that the store counts as this worker's and that have no term, among them
-// those that others handed over meanwhile.
+// given records the leases that the store assigns to this worker and that have no term, including
+// those that other workers handed over meanwhile.
 func (w *worker) given(held []lease.Lease) {
 	w.unread = nil
 	for _, l := range held {
@@ -134,7 +135,7 @@ func (w *worker) notSaved() (keys []lease.Key) {
 	return keys
 }
 
-// held returns the leases that the store may still count as this worker's.
+// held returns the leases that the store may still assign to this worker.
 func (w *worker) held() (keys []lease.Key) {
 	for key, t := range w.terms {
 		if !t.state().lost {
@@ -154,7 +155,7 @@ func (w *worker) dropAll() {
 	}
 }
 
-// startAgain begins a new session after one that ended in order while Run goes on.
+// startAgain begins a new session after an orderly end of the previous one, while Run continues.
 func (w *worker) startAgain() {
 	w.stopping, w.cancelled, w.again, w.unsaved = time.Time{}, false, false, nil
 	w.endSession()

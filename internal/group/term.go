@@ -12,53 +12,53 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// Term is one stretch of holding one lease: from the orders that gave it to its release, loss or
-// end. The beat loop makes it; the reader that Config.Read runs for it moves it forward. Its
-// methods may be called concurrently, but for those of the reader.
+// Term is one period of holding one lease, from the orders that assigned it to its release, loss or
+// end. The beat loop makes it. The reader that Config.Read runs for it moves it forward. Its
+// methods may be called concurrently, except those that are for the reader.
 type Term struct {
 	Lease Held
 
-	stretch context.Context // of trust
+	stretch context.Context // the present period of trust
 	trust   *trust
 	*calls
 
 	mu       lock.Mutex[lock.Term]
-	reader   atomic.Uint32 // runs, parked or over; Wake takes no mutex
+	reader   atomic.Uint32 // running, parked or over; Wake takes no mutex
 	fixed    bool          // at no longer changes; guarded by far
 	ended    bool          // Context has ended, before trust; why is its cause
-	draining bool          // nothing new is to be begun
+	draining bool          // the reader must begin nothing new
 	finished bool          // at is End; children may be set
 	returned bool          // the reader has returned
-	wanted   bool          // the reader returned because the lease was wanted back
-	lost     bool          // the store says that the lease is not ours any more, at this epoch
+	wanted   bool          // the reader returned because the lease was requested back
+	lost     bool          // according to the store the lease is no longer ours at this epoch
 	stalled  bool          // the reader gave the lease up
 	left     bool          // the reader gave the lease up and was abandoned
-	load     lease.Load    // the load of the shard
-	told     lease.Load    // load as the store has it
+	load     lease.Load
+	told     lease.Load // load as stored
 	toldAt   mono.Time
 
 	next    Resumer  // where a parked reader continues; owned by the reader
 	reading *awaited // nil until the reader waits with Reading, and while it is parked
-	rare    *rare    // nil for most
+	rare    *rare    // nil for most terms
 
 	// far guards at, saved, mark and fixed. It is separate from mu so that At and Saved never wait
 	// for mu.
 	far   lock.Mutex[lock.Progress]
-	at    shard.Position // done by the handler
-	saved shard.Position // in the store
-	mark  *marked        // nil before a handler was at work
+	at    shard.Position // everything before it was handled
+	saved shard.Position // stored
+	mark  *marked        // nil until a handler has run
 }
 
-// marked holds the mark of the handler at work, nil while no handler works.
+// marked holds the mark of the running handler, nil if none is running.
 type marked struct{ of Mark }
 
-// calls are functions that a term calls.
+// calls are the functions that a term calls.
 type calls struct {
-	poke func() // makes the beat loop beat at once
-	gone func() // is called once, when Run need not wait for the reader any more
+	poke func() // triggers a heartbeat
+	gone func() // called once, when Run need not wait for the reader any more
 }
 
-// Held is what a reader has to know of the lease that it holds, as of the start of the term.
+// Held is the reader's input: the lease as of the start of the term.
 type Held struct {
 	lease.Key
 	Range    shard.HashRange
@@ -67,18 +67,19 @@ type Held struct {
 	Load     lease.Load
 }
 
-// rare is what few terms have at a time.
+// rare holds fields that few terms need at a time.
 type rare struct {
-	why      error    // the cause with which Context has ended; may be nil
-	waits    *awaited // nil until something waits with Context
-	err      error    // that the reader returned
+	why      error    // the cause with which Context ended; may be nil
+	waits    *awaited // nil until a goroutine waits with Context
+	err      error    // returned by the reader
 	children []shard.Shard
 	waiters  []waiter
-	deaths   lease.Deaths // of owners at the position where the term began, or as it noted
-	note     *note        // what is to be noted of that, nil for nothing
+	// deaths of owners at the position where the term began, or as noted by the reader
+	deaths lease.Deaths
+	note   *note // to be stored, nil for nothing
 }
 
-// rarely returns what is rare, to be changed. It is called with the lock held.
+// rarely returns the rare fields for writing. The caller holds the lock.
 func (t *Term) rarely() *rare {
 	if t.rare == nil {
 		t.rare = new(rare)
@@ -86,7 +87,7 @@ func (t *Term) rarely() *rare {
 	return t.rare
 }
 
-// seldom is rarely, to be looked at.
+// seldom returns the rare fields for reading.
 func (t *Term) seldom() rare {
 	if t.rare == nil {
 		return rare{}
@@ -94,7 +95,7 @@ func (t *Term) seldom() rare {
 	return *t.rare
 }
 
-// awaited is a context that somebody waits with.
+// awaited is a context that a goroutine waits with.
 type awaited struct {
 	context.Context
 	end context.CancelCauseFunc
@@ -105,8 +106,8 @@ func await(from context.Context) *awaited {
 	return &awaited{ctx, end}
 }
 
-// A load that is not reported by the way, with a position, is worth a write of its own when it
-// differs by this many classes and was not reported for that long.
+// A load is usually reported along with a position. It gets its own write if it differs by this
+// many classes and was not reported for this long.
 const (
 	loadStep  = 2
 	loadPause = 30 * time.Second
@@ -129,21 +130,21 @@ func newTerm(l lease.Lease, tr *trust, poke func()) *Term {
 	return t
 }
 
-// Context ends when the worker must not go on with the shard; its cause is [ErrLeaseLost] or
+// Context ends when the worker must stop working on the shard. Its cause is [ErrLeaseLost] or
 // [ErrStopping].
 func (t *Term) Context() context.Context { return (*termContext)(t) }
 
-// Trust ends with the worker's trust in its leases, all at once. Context ends then too, and may end
-// before.
+// Trust ends when the worker loses its trust in all of its leases at once. Context ends at that
+// time too, and may end earlier.
 func (t *Term) Trust() context.Context { return t.stretch }
 
-// Reading ends with Context, and already when the lease is wanted back: the reader should then
-// finish what it has begun to handle, begin nothing new, and return. It is for the reader only, and
-// for as long as that does not park.
+// Reading ends with Context, and also when the lease is requested back. The reader should then
+// finish the records that it has begun to handle, begin nothing new, and return. Only the reader
+// may use it, until it parks.
 func (t *Term) Reading() context.Context { return (*reading)(t) }
 
-// Check fails with [ErrLeaseLost] or [ErrStopping] when the term is over. Call it right before
-// handling, with the time: it also notices a machine that was suspended, which timers do not.
+// Check returns [ErrLeaseLost] or [ErrStopping] if the term is over. Call it right before handling,
+// with the present time. It also notices that a machine was suspended, which timers do not.
 func (t *Term) Check(now time.Time) error {
 	t.trust.check(now)
 	t.mu.Lock()
@@ -151,8 +152,9 @@ func (t *Term) Check(now time.Time) error {
 	return t.cause()
 }
 
-// Lost is [ErrLeaseLost] when what the reader notes does not count any more: the lease is somebody
-// else's, or may be by now, or the reader has returned or was abandoned. Else it is nil.
+// Lost returns [ErrLeaseLost] if the reader's progress no longer counts: the lease belongs to
+// another session, or may by now, or the reader has returned or was abandoned. Otherwise it returns
+// nil.
 func (t *Term) Lost() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -162,15 +164,15 @@ func (t *Term) Lost() error {
 	return nil
 }
 
-// Mark is how far a handler has got that is at work.
+// Mark is the progress of a running handler.
 type Mark interface {
-	// Mark is the position before which everything is done, zero when nothing is since the handler
-	// began. It is called by the beat loop and must not block, nor call the term.
+	// Mark returns the position before which all records are done. It is zero if none is since the
+	// handler began. The beat loop calls it, so it must not block, and it must not call the term.
 	Mark() shard.Position
 }
 
-// SetMark has each beat ask m how far the handler has got; nil ends that, and keeps what m says
-// now.
+// SetMark makes each heartbeat query m for the handler's progress. nil ends that and keeps the
+// present value of the previous mark.
 func (t *Term) SetMark(m Mark) {
 	t.far.Lock()
 	defer t.far.Unlock()
@@ -191,7 +193,7 @@ func (t *Term) moveToMark() {
 	}
 }
 
-// Advance notes that everything before p is done. The next beat saves it. Positions that go back
+// Advance records that everything before p is done. The next heartbeat saves it. Earlier positions
 // are ignored.
 func (t *Term) Advance(p shard.Position) {
 	t.far.Lock()
@@ -201,18 +203,18 @@ func (t *Term) Advance(p shard.Position) {
 	}
 }
 
-// Save is Advance, and returns when the position is durable. It fails with [ErrLeaseLost] if the
-// lease is lost before that, or with ctx's error.
+// Save is like Advance, and returns when the position is durable. It returns [ErrLeaseLost] if the
+// lease is lost before that, or ctx's error.
 func (t *Term) Save(ctx context.Context, p shard.Position) error {
 	t.Advance(p)
 	return t.wait(ctx, p)
 }
 
-// AwaitSaved is Save for a reader whose mark gets there: it does not advance.
+// AwaitSaved is like Save for a reader whose mark reaches p: it does not advance.
 func (t *Term) AwaitSaved(ctx context.Context, p shard.Position) error { return t.wait(ctx, p) }
 
-// Finish notes that the shard has been read and handled to its end, with the children that the
-// service named there. It returns when that is durable, or fails as Save does.
+// Finish records that the shard has been read and handled to its end, with the children that the
+// service named there. It returns when that is durable. Its errors are those of Save.
 func (t *Term) Finish(ctx context.Context, children []shard.Shard) error {
 	t.mu.Lock()
 	if !t.left {
@@ -255,17 +257,17 @@ func (t *Term) wait(ctx context.Context, p shard.Position) error {
 	}
 }
 
-// SetLoad notes what the shard brings, as an average over about a minute. It is cheap, and does not
-// make the beat loop beat.
+// SetLoad sets the throughput of the shard, as an average over about a minute. It is cheap and does
+// not trigger a heartbeat.
 func (t *Term) SetLoad(l lease.Load) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.load = l
 }
 
-// GiveUp says that this worker cannot make progress with the shard: when the reader returns, the
-// lease goes back, if possible to another worker. What was not begun to be handled is left; the
-// reader has to return soon. With a cause Context ends too.
+// GiveUp records that this worker cannot make progress with the shard. When the reader returns, the
+// lease goes back, if possible to another worker. The reader must return soon and begin nothing
+// new. With a cause Context ends too.
 func (t *Term) GiveUp(cause error) {
 	t.mu.Lock()
 	t.stalled = true
@@ -276,11 +278,11 @@ func (t *Term) GiveUp(cause error) {
 	t.drain()
 }
 
-// GiveBack has the lease go back when the reader has returned, to whomever the plan gives it to.
+// GiveBack releases the lease when the reader has returned. The plan decides which worker gets it.
 func (t *Term) GiveBack() { t.drain() }
 
-// Fail has Run end with an error, although the reader has not returned it yet: other calls of the
-// user's code may take their time, or never return.
+// Fail ends Run with an error before the reader has returned it: other calls of the user's code may
+// take a long time or never return.
 func (t *Term) Fail(err error) {
 	t.mu.Lock()
 	if r := t.rarely(); r.err == nil {
@@ -291,9 +293,9 @@ func (t *Term) Fail(err error) {
 	t.drain()
 }
 
-// Abandon gives the lease up although the reader has not returned: its handler ignores that Context
-// has ended. Run does not wait for it any more, and nothing that it still does counts; what it
-// writes elsewhere only the epoch can fence.
+// Abandon gives the lease up although the reader has not returned, because its handler ignores the
+// end of Context. Run no longer waits for the reader, and nothing that it still does counts. Only
+// the epoch can fence what it writes elsewhere.
 func (t *Term) Abandon() {
 	t.mu.Lock()
 	t.stalled, t.left = true, true
@@ -305,7 +307,7 @@ func (t *Term) Abandon() {
 	t.over(nil)
 }
 
-// At returns the position up to which the handler is done. It never waits for mu.
+// At returns the position up to which records were handled. It never waits for mu.
 func (t *Term) At() shard.Position {
 	t.far.Lock()
 	defer t.far.Unlock()
@@ -313,7 +315,7 @@ func (t *Term) At() shard.Position {
 	return t.at
 }
 
-// Saved returns the position that the store has. It never waits for mu.
+// Saved returns the stored position. It never waits for mu.
 func (t *Term) Saved() shard.Position {
 	t.far.Lock()
 	defer t.far.Unlock()
@@ -330,10 +332,10 @@ func (t *Term) unsaved() bool {
 	return !t.lost && t.at.Compare(t.saved) > 0
 }
 
-// What follows is for the beat loop.
+// The following methods are for the beat loop.
 
-// drain asks the reader to return. One that has returned already, because trust ran out, has
-// nothing left to finish: its lease goes back with the next beat. Nobody else would give it back,
+// drain asks the reader to return. If it has returned already because trust ran out, it has nothing
+// left to finish, and its lease goes back with the next heartbeat. Nothing else would give it back,
 // and a hand-off would wait for its timeout.
 func (t *Term) drain() {
 	t.mu.Lock()
@@ -365,7 +367,7 @@ func (t *Term) cancel(cause error) {
 	t.ends()
 }
 
-// over notes that the reader has returned, or is not waited for any more, whatever comes first.
+// over records that the reader has returned or is no longer waited for, whichever comes first.
 func (t *Term) over(err error) {
 	t.mu.Lock()
 	if t.returned {
@@ -383,7 +385,8 @@ func (t *Term) over(err error) {
 	t.gone()
 }
 
-// progress is what the next beat says of the lease, false when there is nothing to say.
+// progress returns the lease's entry for the next heartbeat, or false if there is nothing to
+// report.
 func (t *Term) progress() (lease.Progress, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -396,7 +399,7 @@ func (t *Term) progress() (lease.Progress, bool) {
 		p.Position, p.Children = at, t.seldom().children
 	}
 	// A reader that returned because trust ran out has not given the lease back: the store may
-	// still say it is ours.
+	// still assign it to this worker.
 	p.Release = t.returned && !t.finished && (t.wanted || t.stalled || t.seldom().err != nil)
 	p.Stalled = p.Release && t.stalled
 	p.Deaths = t.noting()
@@ -407,16 +410,16 @@ func (t *Term) progress() (lease.Progress, bool) {
 	return p, said
 }
 
-// tellLoad reports whether the load is worth a report of its own. An idle shard of which nothing
-// was said is not: it counts as idle anyway.
+// tellLoad reports whether the load needs its own report. The load of an idle shard does not if
+// none was reported before: the shard counts as idle anyway.
 func (t *Term) tellLoad(now mono.Time) bool {
 	step := max(t.load, t.told) - min(t.load, t.told)
 	return t.load != 0 && step >= loadStep && now.Sub(t.toldAt) >= loadPause
 }
 
-// settle takes in that a beat carried p for this term and that the store then said that the lease
-// is held (or not) at the term's epoch. It reports whether the term is over and can be dropped, and
-// whether p's position is saved now.
+// settle evaluates the answer to a heartbeat that carried p for this term. held says whether the
+// session holds the lease at the term's epoch. settle reports whether the term is over and can be
+// dropped, and whether p's position is now saved.
 func (t *Term) settle(p lease.Progress, held bool) (over, saved bool) {
 	t.mu.Lock()
 	before := t.Saved()
@@ -427,8 +430,8 @@ func (t *Term) settle(p lease.Progress, held bool) (over, saved bool) {
 	if held && p.Position.Compare(now) > 0 {
 		now = p.Position
 	}
-	// Given back, or finished: by this report, or by one before, if the reader had not returned by
-	// then.
+	// It was given back or finished, with this report or, if the reader had not returned by then,
+	// an earlier one.
 	gone := !held && (p.Position.IsEnd() || p.Release || (t.finished && now.IsEnd()))
 	if gone && !p.Position.IsZero() && p.Position.Compare(now) > 0 {
 		now = p.Position
@@ -472,7 +475,7 @@ func (t *Term) answer(saved shard.Position, lost bool) {
 	t.rare.waiters = kept
 }
 
-// lose is settle for a session that is over as a whole.
+// lose calls settle for a session that is over as a whole.
 func (t *Term) lose() {
 	t.settle(lease.Progress{}, false)
 }

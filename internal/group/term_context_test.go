@@ -10,8 +10,8 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// A term's context ends with the first of what ends it, says so with that cause, whoever asks when,
-// and is not made before somebody waits.
+// A term's context ends with the first cause that ends it and always returns that cause. It is not
+// made before a goroutine waits.
 func TestTheContextOfATerm(t *testing.T) {
 	t.Parallel()
 	own := errors.New("own")
@@ -23,9 +23,9 @@ func TestTheContextOfATerm(t *testing.T) {
 		{"nothing", func(*Term, *trust) {}, nil},
 		{"the end of trust", func(_ *Term, tr *trust) { tr.end(ErrStopping) }, ErrStopping},
 		{"a cause of its own", func(t *Term, _ *trust) { t.cancel(own) }, own},
-		{"… and another", func(t *Term, _ *trust) { t.cancel(own); t.cancel(ErrLeaseLost) }, own},
-		{"… before the end of trust", func(t *Term, tr *trust) { t.cancel(own); tr.end(ErrStopping) }, own},
-		{"… after the end of trust", func(t *Term, tr *trust) { tr.end(ErrStopping); t.cancel(own) }, ErrStopping},
+		{"its own cause, then another", func(t *Term, _ *trust) { t.cancel(own); t.cancel(ErrLeaseLost) }, own},
+		{"its own cause before the end of trust", func(t *Term, tr *trust) { t.cancel(own); tr.end(ErrStopping) }, own},
+		{"its own cause after the end of trust", func(t *Term, tr *trust) { tr.end(ErrStopping); t.cancel(own) }, ErrStopping},
 		{"no cause", func(t *Term, tr *trust) { t.cancel(nil); tr.end(ErrStopping) }, context.Canceled},
 	} {
 		for _, waited := range []bool{false, true} {

@@ -12,7 +12,7 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// at is the position after a record.
+// at returns the position after a record.
 func at(t *testing.T, n string) shard.Position {
 	t.Helper()
 	p, err := shard.After(n)
@@ -22,7 +22,7 @@ func at(t *testing.T, n string) shard.Position {
 	return p
 }
 
-// trusted is a term whose lease is at record 5, and how often it poked the beat loop.
+// trusted returns a term whose lease is at record 5, and how often it triggered a heartbeat.
 func trusted(t *testing.T) (*Term, *int) {
 	t.Helper()
 	tr, pokes := newTrust(time.Hour), new(int)
@@ -32,8 +32,8 @@ func trusted(t *testing.T) (*Term, *int) {
 	return newTerm(l, tr, func() { *pokes++ }), pokes
 }
 
-// What a beat says of a lease. It gives back only what the reader has let go of, and says nothing
-// of how far it is once the lease is lost.
+// What a heartbeat says about a lease. It releases only leases that the reader has let go of, and
+// reports no position once the lease is lost.
 func TestWhatABeatSaysOfATerm(t *testing.T) {
 	t.Parallel()
 	moved, children := at(t, "7"), []shard.Shard{{ID: "2"}}
@@ -50,13 +50,13 @@ func TestWhatABeatSaysOfATerm(t *testing.T) {
 		{"it is wanted back, and still read", func(t *Term) { t.draining = true }, said{}, false},
 		{"it was given up, and is still read", func(t *Term) { t.stalled = true }, said{}, false},
 		{"trust ended, and the reader has returned", func(t *Term) { t.returned = true }, said{}, false},
-		{"… and it moved", func(t *Term) { t.returned, t.at = true, moved }, said{Position: moved}, true},
+		{"trust ended, the reader has returned, and it moved", func(t *Term) { t.returned, t.at = true, moved }, said{Position: moved}, true},
 		{"the reader has returned because it was wanted back", func(t *Term) { t.returned, t.wanted = true, true }, said{Release: true}, true},
-		{"… and it moved", func(t *Term) { t.returned, t.wanted, t.at = true, true, moved }, said{Position: moved, Release: true}, true},
+		{"the reader has returned because it was wanted back, and it moved", func(t *Term) { t.returned, t.wanted, t.at = true, true, moved }, said{Position: moved, Release: true}, true},
 		{"the reader gave it up and has returned", func(t *Term) { t.returned, t.stalled = true, true }, said{Release: true, Stalled: true}, true},
 		{"the reader has returned with an error", func(t *Term) { t.returned, t.rarely().err = true, errDown }, said{Release: true}, true},
 		{"the shard has ended", func(t *Term) { t.finished, t.at, t.rarely().children = true, shard.End, children }, said{Position: shard.End, Children: children}, true},
-		{"… and it was wanted back, and given up", func(t *Term) {
+		{"the shard has ended, and it was wanted back and given up", func(t *Term) {
 			t.finished, t.at, t.returned, t.wanted, t.stalled = true, shard.End, true, true, true
 		}, said{Position: shard.End}, true},
 		{"it is lost, moved, and still read", func(t *Term) { t.lost, t.at, t.stalled, t.wanted = true, moved, true, true }, said{}, false},
@@ -71,8 +71,9 @@ func TestWhatABeatSaysOfATerm(t *testing.T) {
 	}
 }
 
-// What an answer says of a lease, and what those hear who wait for record 7 to be saved. Nothing is
-// durable because it was sent: the answer has to name the lease, unless the same beat gave it back.
+// How an answer affects a lease and the callers that wait for record 7 to be saved. A position is
+// not durable because it was sent: the answer must name the lease, unless the same heartbeat
+// released it.
 func TestWhatAnAnswerSaysOfATerm(t *testing.T) {
 	t.Parallel()
 	moved := at(t, "7")
@@ -104,7 +105,7 @@ func TestWhatAnAnswerSaysOfATerm(t *testing.T) {
 		{"it has ended, and is still read", func(t *Term) { t.finished = true }, said{Position: shard.End}, false, false, false, shard.End, nil},
 		{"it has ended", func(t *Term) { t.finished, t.returned = true, true }, said{Position: shard.End}, false, true, false, shard.End, nil},
 		{"it had ended before", func(t *Term) { t.finished, t.returned, t.saved = true, true, shard.End }, said{}, false, true, false, shard.End, nil},
-		{"it was to end, and that was not said", func(t *Term) { t.finished = true }, said{}, false, false, true, at(t, "5"), ErrLeaseLost},
+		{"its end was not reported", func(t *Term) { t.finished = true }, said{}, false, false, true, at(t, "5"), ErrLeaseLost},
 	} {
 		term, _ := trusted(t)
 		if c.is != nil {
@@ -130,8 +131,8 @@ func TestWhatAnAnswerSaysOfATerm(t *testing.T) {
 	}
 }
 
-// Of a reader that has returned the lease goes back when it is wanted, unless that is too late, or
-// has been said.
+// If the reader has returned, a requested lease goes back, unless it is too late or was reported
+// before.
 func TestALeaseIsGivenBackOnce(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -142,9 +143,9 @@ func TestALeaseIsGivenBackOnce(t *testing.T) {
 	}{
 		{"it is read", func(*Term) {}, false, 0},
 		{"the reader has returned", func(t *Term) { t.returned = true }, true, 1},
-		{"… and has finished the shard", func(t *Term) { t.returned, t.finished = true, true }, false, 0},
-		{"… and the lease is lost", func(t *Term) { t.returned, t.lost = true, true }, false, 0},
-		{"… and it is given back already", func(t *Term) { t.returned, t.wanted = true, true }, true, 0},
+		{"the reader has returned and has finished the shard", func(t *Term) { t.returned, t.finished = true, true }, false, 0},
+		{"the reader has returned and the lease is lost", func(t *Term) { t.returned, t.lost = true, true }, false, 0},
+		{"the reader has returned and it is given back already", func(t *Term) { t.returned, t.wanted = true, true }, true, 0},
 	} {
 		term, pokes := trusted(t)
 		c.is(term)
@@ -177,7 +178,7 @@ func TestALeaseIsGivenBackOnce(t *testing.T) {
 	}
 }
 
-// A reader that is left behind has given its lease up, and what it does then counts for nothing.
+// An abandoned reader has given its lease up, and its later work counts for nothing.
 func TestWhatALeftReaderDoes(t *testing.T) {
 	t.Parallel()
 	term, _ := trusted(t)
@@ -229,7 +230,7 @@ func TestWhoSavesHears(t *testing.T) {
 			}
 		}
 	})
-	// The answer that it is durable, and the end of the term, in one moment: it is durable.
+	// The saved answer and the end of the term come at the same moment: the position is durable.
 	for range 50 {
 		term, _ := trusted(t)
 		term.poke = func() { // both come before it waits

@@ -6,10 +6,11 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// NewTestTerm returns a term that no worker has, for tests of other packages.
+// NewTestTerm returns a term without a worker, for tests of other packages.
 func NewTestTerm(l lease.Lease) *Term { return newTerm(l, newTrust(time.Hour), func() {}) }
 
-// HoldTestTerm locks a term as a beat does, for tests of other packages, until release is called.
+// HoldTestTerm locks a term as a heartbeat does until release is called, for tests of other
+// packages.
 func HoldTestTerm(t *Term) (release func()) {
 	t.mu.Lock()
 	return t.mu.Unlock

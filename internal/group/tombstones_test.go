@@ -10,8 +10,8 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// A tombstone goes when two listings did not name its shard, and only those count that began when
-// it was there.
+// A tombstone is deleted when two listings did not name its shard. Only listings count that began
+// when the tombstone existed.
 func TestWhenTombstonesGo(t *testing.T) {
 	over := lease.Lease{Key: lease.Key{Stream: "s", Shard: "shardId-000000000001"}, Epoch: 3, Position: shard.End}
 	named, unnamed := []shard.Shard{{ID: over.Shard}}, []shard.Shard{{ID: "shardId-000000000002"}}
@@ -21,11 +21,11 @@ func TestWhenTombstonesGo(t *testing.T) {
 		gone   bool
 	}
 	for name, looks := range map[string][]look{ // one a second
-		"never listed":                     {{0, unnamed, false}, {1500 * time.Millisecond, unnamed, false}, {2500 * time.Millisecond, unnamed, true}},
-		"the same listing again":           {{0, unnamed, false}, {1500 * time.Millisecond, unnamed, false}, {1500 * time.Millisecond, unnamed, false}},
-		"a listing that was slow to come":  {{0, unnamed, false}, {500 * time.Millisecond, unnamed, false}, {700 * time.Millisecond, unnamed, false}},
-		"slow, and then in time":           {{0, unnamed, false}, {500 * time.Millisecond, unnamed, false}, {2500 * time.Millisecond, unnamed, false}, {3500 * time.Millisecond, unnamed, true}},
-		"named in between, and begun anew": {{0, unnamed, false}, {1500 * time.Millisecond, unnamed, false}, {2500 * time.Millisecond, named, false}, {3500 * time.Millisecond, unnamed, false}},
+		"never listed":                        {{0, unnamed, false}, {1500 * time.Millisecond, unnamed, false}, {2500 * time.Millisecond, unnamed, true}},
+		"the same listing again":              {{0, unnamed, false}, {1500 * time.Millisecond, unnamed, false}, {1500 * time.Millisecond, unnamed, false}},
+		"a listing that was slow to come":     {{0, unnamed, false}, {500 * time.Millisecond, unnamed, false}, {700 * time.Millisecond, unnamed, false}},
+		"slow, and then in time":              {{0, unnamed, false}, {500 * time.Millisecond, unnamed, false}, {2500 * time.Millisecond, unnamed, false}, {3500 * time.Millisecond, unnamed, true}},
+		"named in between, and started again": {{0, unnamed, false}, {1500 * time.Millisecond, unnamed, false}, {2500 * time.Millisecond, named, false}, {3500 * time.Millisecond, unnamed, false}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			start := time.Now()
@@ -50,7 +50,7 @@ func TestWhenTombstonesGo(t *testing.T) {
 	}
 }
 
-// However many shards come and go while a worker leads, it remembers no more than there is.
+// However many shards come and go while a worker leads, it remembers only the existing ones.
 func TestALeaderRemembersOnlyWhatThereIs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newListings([]string{"s"})
@@ -66,7 +66,7 @@ func TestALeaderRemembersOnlyWhatThereIs(t *testing.T) {
 		most := 0
 		for i := range 500 {
 			time.Sleep(time.Minute)
-			// One shard is read, its parent is over and has left the stream.
+			// One shard is read, and its parent has ended and left the stream.
 			view := lease.View{Leases: []lease.Lease{of(i+1, shard.Oldest)}}
 			if i%3 > 0 {
 				view.Leases = append(view.Leases, of(i, shard.End))

@@ -10,33 +10,33 @@ import (
 	"github.com/weir-go/weir/internal/lock"
 )
 
-// trust is how long this worker may believe what the store last told it. Each successful beat
-// extends it, from the moment before that beat was sent. When it runs out every context made from
-// it ends with [ErrLeaseLost], whatever the beat loop is doing then; the next successful beat
-// begins a new one.
+// trust is how long this worker may act on the store's last answer. Each successful heartbeat
+// extends it, counted from the moment before that heartbeat was sent. When it runs out, every
+// context made from it ends with [ErrLeaseLost], whatever the beat loop is doing. The next
+// successful heartbeat begins a new period.
 type trust struct {
 	limit time.Duration
-	// before the last successful beat was sent; nil before there was one. It is written with the
-	// lock, and read without by whoever is about to handle something.
+	// before the last successful heartbeat was sent; nil before the first. Written with the lock
+	// held, and read without it right before records are handled.
 	sent atomic.Pointer[time.Time]
 
 	mu     lock.Mutex[lock.Trust]
 	timer  *time.Timer
 	ctx    context.Context
 	cancel context.CancelCauseFunc
-	terms  map[*Term]struct{} // whose readers have to hear of the end
+	terms  map[*Term]struct{} // their readers must be notified of the end
 }
 
 func newTrust(failover time.Duration) *trust {
-	// The margin covers clocks whose rates differ by up to a tenth, and a scheduler that is late.
+	// The margin covers clocks whose rates differ by up to a tenth, and a late scheduler.
 	t := &trust{limit: failover - failover/10, terms: map[*Term]struct{}{}}
 	t.ctx, t.cancel = context.WithCancelCause(context.Background())
 	t.cancel(ErrLeaseLost)
 	return t
 }
 
-// context is the current stretch of trust; ended already when there is none. A term that is given
-// is woken when it ends.
+// context returns the present period of trust, which has already ended if there is none. If of is
+// set, that term is woken when the period ends.
 func (t *trust) context(of *Term) context.Context {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -46,15 +46,15 @@ func (t *trust) context(of *Term) context.Context {
 	return t.ctx
 }
 
-// forget forgets a term whose reader has returned.
+// forget removes a term whose reader has returned.
 func (t *trust) forget(of *Term) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.terms, of)
 }
 
-// extend takes in a beat that was sent at sent and succeeded. It reports whether there is trust
-// now: an answer that took too long proves nothing.
+// extend evaluates a heartbeat that was sent at sent and succeeded. It reports whether there is
+// trust now: an answer that took too long proves nothing.
 func (t *trust) extend(sent time.Time) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -68,13 +68,13 @@ func (t *trust) extend(sent time.Time) bool {
 	if left := time.Until(sent.Add(t.limit)); t.timer == nil {
 		t.timer = time.AfterFunc(left, func() { t.check(time.Now()) })
 	} else {
-		t.timer.Reset(left) // a check that is under way sees that there is trust again
+		t.timer.Reset(left) // a concurrent check sees that there is trust again
 	}
 	return true
 }
 
-// check ends trust that has run out by now. While it has not, that takes no lock, which all shards
-// would share.
+// check ends trust that has run out by now. Until then it takes no lock, which all shards would
+// share.
 func (t *trust) check(now time.Time) {
 	if sent := t.sent.Load(); sent != nil && within(*sent, now, t.limit) {
 		return
@@ -96,7 +96,7 @@ func (t *trust) end(cause error) {
 	t.over(cause)
 }
 
-// over is called with the lock held.
+// over ends the period. The caller holds the lock.
 func (t *trust) over(cause error) {
 	t.cancel(cause)
 	all := slices.Collect(maps.Keys(t.terms))
@@ -106,9 +106,9 @@ func (t *trust) over(cause error) {
 	}
 }
 
-// within reports whether less than limit has passed from sent to now, on the monotonic clock and on
-// the wall clock. The monotonic clock stands still while a machine is suspended or migrated, so a
-// wall clock that ran ahead of it ends trust; one that was set back cannot prolong it.
+// within reports whether less than limit has passed from sent to now, on both the monotonic clock
+// and the wall clock. The monotonic clock stands still while a machine is suspended or migrated, so
+// a wall clock that is ahead of it ends trust. A wall clock that was set back cannot prolong it.
 func within(sent, now time.Time, limit time.Duration) bool {
 	return now.Sub(sent) < limit && time.Duration(now.UnixNano()-sent.UnixNano()) < limit
 }

@@ -12,15 +12,16 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// moment is how package time keeps a time.Time. There is no other way to one whose two clocks
-// disagree, as they do after a machine was suspended; skewed sees that it still is so.
+// moment is the layout of time.Time in package time. There is no other way to make one whose two
+// clocks disagree, as they do after a machine was suspended. skewed checks that the layout is
+// right.
 type moment struct {
 	wall uint64
 	ext  int64 // the monotonic reading
 	loc  *time.Location
 }
 
-// skewed is at, later by as much on each of the two clocks.
+// skewed returns at, moved by separate amounts on the two clocks.
 func skewed(t *testing.T, at time.Time, wall, monotonic time.Duration) time.Time {
 	t.Helper()
 	then := at.Add(wall)
@@ -37,7 +38,7 @@ func TestTrustIsOverByEitherClock(t *testing.T) {
 	const limit = 900 * time.Millisecond
 	for _, c := range []struct {
 		name            string
-		wall, monotonic time.Duration // since the beat was sent
+		wall, monotonic time.Duration // since the heartbeat was sent
 		want            bool
 	}{
 		{"at once", 0, 0, true},
@@ -57,8 +58,8 @@ func TestTrustIsOverByEitherClock(t *testing.T) {
 	}
 }
 
-// A machine that was suspended wakes up with a timer that still has most of its time to go: Check
-// does not wait for it.
+// A suspended machine wakes up with most of a timer's time still to go. Check does not wait for the
+// timer.
 func TestCheckNoticesThatTheMachineWasSuspended(t *testing.T) {
 	t.Parallel()
 	tr := newTrust(time.Hour) // in a bubble times have one clock only
@@ -81,8 +82,8 @@ func TestCheckNoticesThatTheMachineWasSuspended(t *testing.T) {
 	}
 }
 
-// Timers may be late, and may never come: the end of trust is a moment all the same, and Check ends
-// everything that is left then.
+// Timers may be late or may never fire. Trust still ends on time, and Check then ends everything
+// that is left.
 func TestCheckEndsTrustWhoseTimerIsLate(t *testing.T) {
 	for name, late := range map[string]func(*time.Timer){
 		"by a minute": func(timer *time.Timer) { timer.Reset(time.Minute) },
@@ -133,8 +134,8 @@ func TestCheckEndsTrustWhoseTimerIsLate(t *testing.T) {
 	}
 }
 
-// Trust lasts for nine tenths of the failover time from before a beat was sent, whatever comes
-// between.
+// Trust lasts for nine tenths of the failover time from before a heartbeat was sent, whatever
+// happens meanwhile.
 func TestWhatAnAnswerProves(t *testing.T) {
 	const failover, limit = 10 * time.Second, 9 * time.Second
 	type answer struct{ sent, came time.Duration }
@@ -142,7 +143,7 @@ func TestWhatAnAnswerProves(t *testing.T) {
 		name    string
 		answers []answer
 		trusts  []bool
-		ends    time.Duration // 0 if there is none at last
+		ends    time.Duration // 0 if there is none at the end
 	}{
 		{"nothing", nil, nil, 0},
 		{"one", []answer{{0, 0}}, []bool{true}, limit},
@@ -154,7 +155,7 @@ func TestWhatAnAnswerProves(t *testing.T) {
 		{"the second came after the end of the first", []answer{{0, 0}, {4 * time.Second, 10 * time.Second}}, []bool{true, true}, 4*time.Second + limit},
 		{"the second took too long", []answer{{0, 0}, {time.Second, 12 * time.Second}}, []bool{true, false}, 0},
 		{"an older one came late", []answer{{2 * time.Second, 2 * time.Second}, {0, 10 * time.Second}}, []bool{true, true}, 2*time.Second + limit},
-		{"anew after the end", []answer{{0, 0}, {20 * time.Second, 21 * time.Second}}, []bool{true, true}, 20*time.Second + limit},
+		{"again after the end", []answer{{0, 0}, {20 * time.Second, 21 * time.Second}}, []bool{true, true}, 20*time.Second + limit},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			began := time.Now()

@@ -15,58 +15,59 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// worker is the state of one Run. The beat loop owns everything that is not said to be shared.
+// worker is the state of one Run. The beat loop owns all fields that are not marked as shared.
 type worker struct {
 	cfg     Config
-	poked   chan struct{}  // shared: beat now
+	poked   chan struct{}  // shared: triggers a heartbeat
 	trust   *trust         // shared
 	running sync.WaitGroup // readers and leaderships
-	calls   calls          // of its terms
+	calls   calls          // for its terms
 
 	session string
-	first   bool             // no beat of the session has been answered
-	holds   uint64           // the fingerprint of what is held by the last orders, and
-	unread  []lease.Progress // what of it has no term, as given back
+	first   bool             // no heartbeat of the session has been answered
+	holds   uint64           // the fingerprint of the leases held by the last orders, and
+	unread  []lease.Progress // those of them without a term, as given back
 	terms   map[lease.Key]*Term
 	follow  lease.Follow
 	lead    *leadership  // nil while this worker neither leads nor campaigns
 	deputy  *deputy      // nil while the leader lists all streams that this worker reads
 	older   *olderLeader // nil unless a worker of an older version leads
 
-	names       []string             // the streams that it reads, sorted; nil stands for all
-	listed      *listedStreams       // shared
-	unlisted    map[string]time.Time // by stream of names: when the leader was first seen not to list it
-	foreign     []lease.Progress     // leases of other streams, as given back
-	toldForeign map[string]bool      // streams of foreign leases that were logged
-	leaderLists lease.Streams        // the streams that the leader lists, as last seen
-	said        lease.Streams        // made from names and listed; "" to make it again
+	names  []string       // streams that it reads, sorted; nil means all
+	listed *listedStreams // shared
+	// by stream of names: when the leader was first seen not to list it
+	unlisted    map[string]time.Time
+	foreign     []lease.Progress // leases of other streams, as given back
+	toldForeign map[string]bool  // streams of foreign leases that were logged
+	leaderLists lease.Streams    // the streams that the leader lists, as last seen
+	said        lease.Streams    // made from names and listed; "" to make it again
 	saidAt      int64
 	differ      bool // the leader reads other streams
 
-	outage     time.Time // when the store's answers stopped, zero while they come
+	outage     time.Time // when the store stopped answering, zero while it answers
 	failures   int
-	failed     error // of the last beat that failed before a stop began
-	begun      bool  // a beat was answered once
+	failed     error // of the last heartbeat that failed before a stop began
+	begun      bool  // some heartbeat was answered
 	hurryUntil time.Time
-	// children of shards that were finished here, until when they are worth hurrying for
+	// children of shards that were finished here, and until when to send heartbeats faster for them
 	expected map[lease.Key]time.Time
 
-	stopping  time.Time // when the stop began
+	stopping  time.Time
 	fatal     error
-	cancelled bool // the stop timeout is over and the readers were told
+	cancelled bool // the stop timeout is over and the readers were cancelled
 	// shards whose progress was not saved when the session was ended during the stop
 	unsaved []lease.Key
 
 	newer bool // the store has a format that this version does not know
 
-	again bool // when the stop is over the worker begins another session
+	again bool // the worker begins another session after the stop
 
-	notLeading time.Time // it stepped down: until then it leaves leading to others
-	term       uint64    // of leading, by the last orders
-	awaits     time.Time // until then a change of leaders may bring it leases
-	vacant     time.Time // since when nobody leads who lives, zero while somebody does
-	resigns    uint64    // the term of the leadership that beats give up, 0 for none
-	unheard    int       // how many beats did without effect
+	notLeading time.Time // it resigned: until then it does not campaign
+	term       uint64    // leadership term of the last orders
+	awaits     time.Time // until then a change of leader may bring it leases
+	vacant     time.Time // since when there is no live leader, zero while there is one
+	resigns    uint64    // leadership term that heartbeats resign, 0 for none
+	unheard    int       // how many heartbeats resigned without effect
 }
 
 func newWorker(cfg Config) *worker {
@@ -84,11 +85,11 @@ func (w *worker) newSession() {
 	clear(w.expected)
 }
 
-// poke makes the beat loop beat at once. Safe for concurrent use.
+// poke makes the beat loop send a heartbeat at once. Safe for concurrent use.
 func (w *worker) poke() {
 	select {
 	case w.poked <- struct{}{}:
-	default: // a beat is due already
+	default: // a heartbeat is due already
 	}
 }
 
@@ -105,7 +106,7 @@ func (w *worker) run(ctx context.Context) error {
 		case <-w.poked:
 		case <-done:
 		}
-		select { // one beat is for all that has happened before it
+		select { // one heartbeat covers all events before it
 		case <-w.poked:
 		default:
 		}
@@ -122,7 +123,7 @@ func (w *worker) run(ctx context.Context) error {
 		case w.again: // only the session was to end
 			w.stop(err)
 		default:
-			// a handler that asks to stop while Run stops already: its error is not to be swallowed
+			// a handler requested a stop while Run was already stopping: keep its error
 			w.fatal = err
 		}
 		next := w.beat(goOn)
@@ -140,7 +141,8 @@ func (w *worker) run(ctx context.Context) error {
 	}
 }
 
-// neverBegan is why the store never answered a beat; nil if it did, or was not asked.
+// neverBegan returns the reason why the store never answered a heartbeat, or nil if it did or was
+// not called.
 func (w *worker) neverBegan() error {
 	if w.begun || w.failed == nil {
 		return nil
@@ -148,7 +150,7 @@ func (w *worker) neverBegan() error {
 	return fmt.Errorf("weir: application %s: stopped before the store had answered: %w", w.cfg.App, w.failed)
 }
 
-// findFatal returns the first error with which a reader or the leadership asked to end Run.
+// findFatal returns the first error with which a reader or the leadership requested the end of Run.
 func (w *worker) findFatal() error {
 	if w.fatal != nil {
 		return w.fatal
@@ -169,7 +171,7 @@ func (w *worker) findFatal() error {
 	return nil
 }
 
-// beat does one round trip to the store and acts on the answer. It returns the time until the next
+// beat makes one round trip to the store and acts on the answer. It returns the time until the next
 // one.
 func (w *worker) beat(ctx context.Context) time.Duration {
 	report, sent := w.report()
@@ -179,7 +181,7 @@ func (w *worker) beat(ctx context.Context) time.Duration {
 	cancel()
 	switch {
 	case errors.Is(err, lease.ErrSessionOver):
-		w.cfg.Log.Warn("the session was ended, by a leader that saw no beat for too long or because the store says so; starting a new one",
+		w.cfg.Log.Warn("the store no longer accepts this session, because a leader saw no heartbeat for too long or its row is gone; starting a new one",
 			"err", err)
 		w.endSession()
 		return 0
@@ -198,7 +200,7 @@ func (w *worker) beat(ctx context.Context) time.Duration {
 		}
 	}
 	if !w.trust.extend(began) {
-		return 0 // the answer took longer than trust lasts; ask again
+		return 0 // the answer took longer than trust lasts; try again
 	}
 	w.cfg.Host.BeatAnswered(began)
 	w.take(orders, sent, time.Since(began))
@@ -212,14 +214,14 @@ func (w *worker) beat(ctx context.Context) time.Duration {
 	return w.pause(wait)
 }
 
-// changesTerms reports whether progress gives a leader something to do.
+// changesTerms reports whether progress requires an action of the leader.
 func changesTerms(p lease.Progress) bool { return p.Release || p.Position.IsEnd() }
 
-// take acts on orders, which the store took so long to give. It keeps next to nothing of them: they
-// name every lease that is held.
+// take acts on orders. took is how long the store needed. It keeps almost nothing of them, because
+// they contain every held lease.
 func (w *worker) take(o lease.Orders, sent map[*Term]lease.Progress, took time.Duration) {
 	if byKey := func(a, b lease.Lease) int { return a.Key.Compare(b.Key) }; !slices.IsSortedFunc(o.Held, byKey) {
-		// a store that does not keep to the contract must not look like one that took leases away
+		// a store that violates the contract must not look like one that took leases away
 		slices.SortFunc(o.Held, byKey)
 	}
 	w.holds = lease.Fingerprint(o.Held)
@@ -237,7 +239,7 @@ func (w *worker) take(o lease.Orders, sent map[*Term]lease.Progress, took time.D
 	}
 }
 
-// report collects what is to be said, and remembers what was said of which term, if anything was.
+// report collects the next report, and what it says about each term.
 func (w *worker) report() (lease.Report, map[*Term]lease.Progress) {
 	w.refresh()
 	r := lease.Report{
@@ -247,7 +249,7 @@ func (w *worker) report() (lease.Report, map[*Term]lease.Progress) {
 		Others: true, Resigns: w.resigns,
 	}
 	r.Troubles = w.cfg.Host.Troubles()
-	var sent map[*Term]lease.Progress // most beats say nothing of any
+	var sent map[*Term]lease.Progress // most heartbeats say nothing about terms
 	for _, t := range w.terms {
 		p, some := t.progress()
 		if some {
@@ -260,15 +262,15 @@ func (w *worker) report() (lease.Report, map[*Term]lease.Progress) {
 	}
 	r.Progress = append(r.Progress, w.foreign...)
 	if !w.stopping.IsZero() {
-		// What was given to us after the stop began goes back unread.
+		// Leases that arrived after the stop began go back unread.
 		r.Progress = append(r.Progress, w.unread...)
 	}
 	slices.SortFunc(r.Progress, func(a, b lease.Progress) int { return a.Key.Compare(b.Key) })
 	return r, sent
 }
 
-// settle compares the terms with the orders: what was saved, what is wanted back, what is lost,
-// what is over.
+// settle compares the terms with the orders: which positions were saved, which leases are requested
+// back, which are lost, and which terms are over.
 func (w *worker) settle(held []lease.Lease, sent map[*Term]lease.Progress, took time.Duration) {
 	of := func(t *Term) (l lease.Lease, ours bool) {
 		i, ours := sort.Find(len(held), func(i int) int { return t.Lease.Key.Compare(held[i].Key) })
@@ -277,7 +279,7 @@ func (w *worker) settle(held []lease.Lease, sent map[*Term]lease.Progress, took 
 		}
 		return l, ours
 	}
-	var some []*Term // that something has changed for; of thousands it mostly has for few
+	var some []*Term // terms that have changed, usually few of thousands
 	for _, t := range w.terms {
 		_, said := sent[t]
 		if l, ours := of(t); said || !ours || l.Heir != "" || t.state().returned {
@@ -301,8 +303,8 @@ func (w *worker) settle(held []lease.Lease, sent map[*Term]lease.Progress, took 
 		case ours && l.Heir != "":
 			t.drain()
 		case ours && now.returned && !now.finished && !now.wanted && !now.stalled && now.err == nil:
-			// Trust had run out, and the lease is still ours: it goes on where its handler stopped,
-			// unless Run stops.
+			// Trust had run out, and the lease is still ours. A new term continues where the
+			// handler stopped, unless Run stops.
 			w.drop(t)
 			if w.stopping.IsZero() && w.reads(l.Stream) {
 				l.Position = t.At()
@@ -315,15 +317,16 @@ func (w *worker) settle(held []lease.Lease, sent map[*Term]lease.Progress, took 
 	}
 }
 
-// expect has the worker beat quickly until it holds the children of a shard that it has finished:
-// the plan gives them to it. Others may finish another parent of theirs first, so that has an end.
+// expect makes the worker send heartbeats quickly until it holds the children of a shard that it
+// has finished, which the plan assigns to it. It ends after a while, because another worker may
+// finish another parent first.
 func (w *worker) expect(p lease.Progress) {
 	for _, c := range p.Children {
 		w.expected[lease.Key{Stream: p.Stream, Shard: c.ID}] = time.Now().Add(w.cfg.Times.Beat * 3 / 2)
 	}
 }
 
-// hurries reports whether something is to come that is worth beating quickly for.
+// hurries reports whether the worker expects something that is worth frequent heartbeats.
 func (w *worker) hurries(now time.Time) bool {
 	maps.DeleteFunc(w.expected, func(_ lease.Key, until time.Time) bool { return !now.Before(until) })
 	return len(w.expected) > 0 || now.Before(w.hurryUntil)
@@ -333,8 +336,8 @@ func (w *worker) drop(t *Term) {
 	delete(w.terms, t.Lease.Key)
 	now := t.state()
 	if now.err != nil && w.fatal == nil {
-		// The reader returned between the look for such errors and the report that gave its lease
-		// back.
+		// The reader returned after the check for such errors and before the report that gave its
+		// lease back.
 		w.fatal = now.err
 		w.poke()
 	}
@@ -358,8 +361,8 @@ func (w *worker) whyEnded(t termState) EndReason {
 	}
 }
 
-// startTerms begins a term for each held lease that has none. One whose last reader has not
-// returned yet waits for it.
+// startTerms begins a term for each held lease that has none. If the last reader has not returned
+// yet, the lease waits for it.
 func (w *worker) startTerms(held []lease.Lease) {
 	if !w.stopping.IsZero() {
 		return
@@ -385,7 +388,7 @@ func (w *worker) startTerm(l lease.Lease) {
 	go t.run(func() error { return w.cfg.Host.Read(t) })
 }
 
-// endSession takes in that the session is over: nothing is held any more.
+// endSession handles the end of the session: nothing is held any more.
 func (w *worker) endSession() {
 	w.trust.end(ErrLeaseLost)
 	w.endLeadership()
@@ -404,7 +407,7 @@ func (w *worker) beatFailed(err error) time.Duration {
 		w.newer = true
 	}
 	if (errors.Is(err, lease.ErrSetup) && w.first || w.newer) && w.stopping.IsZero() {
-		// This is no outage: the store answers, but it is not set up or has a newer format. Run
+		// This is not an outage: the store answers, but it is not set up or has a newer format. Run
 		// ends with that error.
 		w.stop(fmt.Errorf("weir: application %s: %w", w.cfg.App, err))
 		return 0
@@ -424,9 +427,9 @@ func (w *worker) beatFailed(err error) time.Duration {
 	return early(retryAfter(w.cfg.Times.Beat, w.failures, w.trust.context(nil).Err() == nil))
 }
 
-// retryAfter is the time until the next beat after so many have failed: at most half of the
-// interval while trust is running out, so that an outage of half the failover time ends nobody's,
-// then all of it.
+// retryAfter returns the time until the next heartbeat after a number of failures. While trust is
+// running out it is at most half of the interval, so that an outage of half the failover time ends
+// no trust. After that it is at most the interval.
 func retryAfter(beat time.Duration, failures int, trusted bool) time.Duration {
 	most := beat
 	if trusted {
@@ -435,19 +438,19 @@ func retryAfter(beat time.Duration, failures int, trusted bool) time.Duration {
 	return min(beat/8<<min(failures, 3), most)
 }
 
-// pause is the time until the next beat, at most wait.
+// pause returns the time until the next heartbeat, at most wait.
 func (w *worker) pause(wait time.Duration) time.Duration {
 	next, now := early(w.cfg.Times.Beat), time.Now()
 	switch {
 	case w.hurries(now):
 		next /= 10
 	case now.Before(w.awaits):
-		next /= 3 // not more: all workers do so at once
+		next /= 3 // not more often, because all workers do so at once
 	}
 	return min(next, wait)
 }
 
-// early is d less up to a tenth, so that workers that started together do not stay in step.
+// early returns d less up to a tenth, so that workers that started together do not stay in step.
 func early(d time.Duration) time.Duration { return d - jitter.N(d/10+1) }
 
 func sorted(terms map[lease.Key]*Term) []*Term {
@@ -456,8 +459,7 @@ func sorted(terms map[lease.Key]*Term) []*Term {
 	return all
 }
 
-// sortTerms puts terms in the order of their shards: what is done to many is done in the same order
-// every time.
+// sortTerms sorts terms by shard, so that an operation on many terms always has the same order.
 func sortTerms(all []*Term) {
 	slices.SortFunc(all, func(a, b *Term) int { return a.Lease.Key.Compare(b.Lease.Key) })
 }

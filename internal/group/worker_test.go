@@ -17,7 +17,7 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// quietWorker has a store of its own, and runs nothing by itself.
+// quietWorker returns a worker with its own store that runs nothing by itself.
 func quietWorker() *worker {
 	return newWorker(Config{
 		Host:  new(HostFuncs),
@@ -33,8 +33,8 @@ func TestBeatsSayTheWorkersTimes(t *testing.T) {
 	}
 }
 
-// A reader may return its error right after the loop looked for errors: the same beat then gives
-// the lease back and the term is dropped, and the error must still end Run.
+// A reader may return its error right after the loop looked for errors. The same heartbeat then
+// releases the lease and the term is dropped. The error must still end Run.
 func TestAnErrorOfATermThatIsDroppedIsNotForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := quietWorker()
@@ -57,8 +57,7 @@ func TestAnErrorOfATermThatIsDroppedIsNotForgotten(t *testing.T) {
 	})
 }
 
-// A reader that gave its shard up in the moment in which trust ran out has given it up: it is not
-// begun again.
+// A reader that gave its shard up just as trust ran out is not started again.
 func TestAShardThatWasGivenUpIsNotBegunAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := quietWorker()
@@ -86,9 +85,9 @@ func TestAShardThatWasGivenUpIsNotBegunAgain(t *testing.T) {
 	})
 }
 
-// The first orders after an outage in which trust ran out may wish a lease away at once. Its reader
-// has returned, and would not be begun again: the lease goes back with the next beat, as far as the
-// handler got, and not when the leader loses patience.
+// The first orders after an outage in which trust ran out may request a lease back at once. Its
+// reader has returned and would not be started again. The lease goes back with the next heartbeat
+// at the handler's position, and not only after the hand-off timeout.
 func TestALeaseThatIsWishedAwayAfterAnOutageGoesBackAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := quietWorker()
@@ -106,7 +105,7 @@ func TestALeaseThatIsWishedAwayAfterAnOutageGoesBackAtOnce(t *testing.T) {
 			return nil
 		}
 		w.startTerm(l)
-		time.Sleep(6 * time.Second) // no beat succeeds
+		time.Sleep(6 * time.Second) // no heartbeat succeeds
 		_, sent := w.report()
 		w.trust.extend(time.Now())
 		for len(w.poked) > 0 {
@@ -127,7 +126,7 @@ func TestALeaseThatIsWishedAwayAfterAnOutageGoesBackAtOnce(t *testing.T) {
 	})
 }
 
-// A leader that could not look because the store did not answer at all is not to blame for it.
+// A leader that could not look because the store did not answer at all does not resign.
 func TestAnOutageIsNoReasonToStepDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := quietWorker()
@@ -150,8 +149,8 @@ func TestAnOutageIsNoReasonToStepDown(t *testing.T) {
 	})
 }
 
-// A store whose orders are not sorted does not keep to the contract, but must not look like one
-// that has taken leases away.
+// A store that returns unsorted orders violates the contract, but must not look like one that has
+// taken leases away.
 func TestOrdersThatAreNotSortedLoseNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorker(Config{
@@ -192,8 +191,8 @@ func (s *unprepared) Beat(ctx context.Context, app string, r lease.Report) (leas
 	return s.Store.Beat(ctx, app, r)
 }
 
-// Tables that are missing from the start end Run, and are called no outage; tables that go away
-// later are one.
+// Tables that are missing from the start end Run and are not reported as an outage. Tables that
+// disappear later are an outage.
 func TestMissingTablesAreNoOutage(t *testing.T) {
 	for after, want := range map[time.Duration]struct {
 		setup bool
@@ -217,7 +216,7 @@ func TestMissingTablesAreNoOutage(t *testing.T) {
 	}
 }
 
-// silentUntil is a store whose beats fail for a while.
+// silentUntil is a store whose heartbeats fail for a while.
 type silentUntil struct {
 	lease.Store
 	until time.Time
@@ -232,7 +231,7 @@ func (s *silentUntil) Beat(ctx context.Context, app string, r lease.Report) (lea
 	return s.Store.Beat(ctx, app, r)
 }
 
-// A Run that is stopped before the store has ever answered says why it has done nothing.
+// A Run that is stopped before the store ever answered returns the reason.
 func TestARunThatNeverBeganSaysWhy(t *testing.T) {
 	for name, c := range map[string]struct {
 		silent, runs time.Duration
@@ -271,8 +270,8 @@ func TestBeatsThatFailAreRepeatedSooner(t *testing.T) {
 	}
 }
 
-// What happens to many terms at once happens in the order of their shards, so that the same events
-// have the same story, whatever a map's order is.
+// Events that affect many terms at once happen in the order of their shards, so that the same
+// events have the same history whatever the order of a map.
 func TestTermsAreInTheOrderOfTheirShards(t *testing.T) {
 	terms := map[lease.Key]*Term{}
 	var want []lease.Key

@@ -8,7 +8,7 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// cost is what the history of a group costs in an hour.
+// cost is the cost of a group's history per hour.
 type cost struct {
 	writes, deletes float64 // units of DynamoDB
 	chunks          float64

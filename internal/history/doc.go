@@ -1,6 +1,6 @@
-// Package history is the form in which workers report how their shards stood over time: a sample a
-// minute for each shard, some minutes to a chunk. It is pure. A store keeps chunks without looking
-// into them ([lease.Historian]); the page reads them, and trusts none.
+// Package history encodes the reports of workers on how their shards stood over time: a sample per
+// minute for each shard, and some minutes per chunk. It is pure. A store keeps chunks without
+// decoding them ([lease.Historian]); the page decodes them, and trusts no chunk.
 //
 // A chunk is
 //
@@ -12,12 +12,12 @@
 //	  added    how many shards are new to the chunk's table, and then each of them:
 //	    stream its place in the chunk's list of streams; the next place is a new one, whose name
 //	           follows
-//	    shard  twice its number and one more, of an ID like shardId-000000000007; of any other
+//	    shard  twice its number and one more, for an ID like shardId-000000000007; for any other
 //	           twice its length, and the ID
 //	  samples  for each shard of the table, in its order: a mask, 0 for one that was not held,
 //	           and the bytes that it announces
 //
-// Numbers are varints. Of a sample's bytes those are left out that are as they were in the shard's
-// sample before, 0 at first, so a shard of which nothing changes costs a byte a minute. Marks are
-// left out when there are none.
+// Numbers are varints. A sample omits the bytes that equal those of the shard's previous sample (0
+// at first), so a shard without changes costs a byte a minute. Marks are omitted when there are
+// none.
 package history

@@ -17,7 +17,7 @@ func key(n int) lease.Key {
 	return lease.Key{Stream: "orders", Shard: fmt.Sprintf("shardId-%012d", n)}
 }
 
-// near reports whether two durations are the same as far as a class tells.
+// near reports whether two durations are the same within the resolution of a class.
 func near(a, b time.Duration) bool {
 	if a < 0 || b < 0 || a < finest || b < finest {
 		return (a < 0) == (b < 0) && (a < 0 || max(a, b) <= finest*11/10)

@@ -18,7 +18,7 @@ type Sample struct {
 	// Age is how old the record was that the shard's position is after; negative when it was not
 	// known.
 	Age time.Duration
-	// Load is what the shard brought.
+	// Load is the throughput of the shard.
 	Load lease.Load
 	// Busy is in how many of a hundred looks the handler was at work.
 	Busy int
@@ -28,21 +28,21 @@ type Sample struct {
 	Marks     Marks
 }
 
-// Marks are what happened to a shard in a minute, as a set.
+// Marks are the events of a shard in a minute, as a set.
 type Marks uint8
 
 // The marks.
 const (
 	Began    Marks = 1 << iota // its owner got it
 	Ended                      // its owner gave it back in an orderly way
-	Lost                       // … or lost it
+	Lost                       // the worker lost the shard
 	Finished                   // it was read to its end
 	Stalled                    // it made no progress, or its handler hung
 	Failing                    // its handler failed
 	Unread                     // reading it failed, and not because it was throttled
 )
 
-// What a mask announces.
+// The bits of a mask.
 const (
 	hasLag byte = 1 << iota
 	hasAge
@@ -55,8 +55,8 @@ const (
 	announced = hasLag | hasAge | hasLoad | hasBusy | hasMarks | hasThrottled | held
 )
 
-// What is throttled is a byte with the marks that may last as long, so that a sample has no more
-// bytes than one that is not throttled, however long all of that lasts.
+// Throttling shares a byte with the marks that may last as long, so that a throttled sample has no
+// more bytes than another, however long the throttling lasts.
 const (
 	lasting       = Failing | Unread
 	lastingAt     = 5 // the lowest of their bits
@@ -83,7 +83,7 @@ func valuesOf(s Sample) values {
 	return values{classOf(s.Lag), classOf(s.Age), byte(min(s.Load, lease.MaxLoad)), byte(min(max(s.Busy, 0), 100))}
 }
 
-// finest is what durations are told apart by at least.
+// finest is the smallest difference between durations that is kept.
 const finest = 10 * time.Millisecond
 
 // classOf puts a duration into a byte: 0 when it is not known, 1 for none, then eight classes for

@@ -15,10 +15,10 @@ const (
 	MostMinutes = 60
 	// mostName is how many bytes of a worker's name a chunk has.
 	mostName = 40
-	// unit is what DynamoDB writes for one write unit, the keys and the names of attributes among
-	// it.
+	// unit is the size that DynamoDB writes for one write unit, including the keys and the names of
+	// attributes.
 	unit = 1024
-	// beside is what a row has besides the data and the names of application and session.
+	// beside is the size of a row without the data and the names of application and session.
 	beside = 64
 )
 
@@ -38,8 +38,8 @@ type Writer struct {
 	before  []values // by place
 }
 
-// NewWriter returns a Writer of a worker of that name, the beginning of which is in each chunk.
-// Chunks have at most room bytes, unless one minute needs more.
+// NewWriter returns a Writer for the worker with the given name. Each chunk has the beginning of
+// the name. Chunks have at most room bytes, unless one minute needs more.
 func NewWriter(room int, name string) *Writer {
 	name = strings.ToValidUTF8(name, "\uFFFD")
 	for len(name) > mostName {

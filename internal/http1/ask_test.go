@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// answered reads the answer to what a line was asked.
+// answered reads the answer to a request that was sent with Ask.
 func answered(ctx context.Context, l *Line) (body string, again bool, err error) {
 	r, again, err := l.Answer(ctx)
 	if err != nil {
@@ -21,7 +21,7 @@ func answered(ctx context.Context, l *Line) (body string, again bool, err error)
 	return string(all), again, errors.Join(err, r.Close())
 }
 
-// kept returns lines that have a connection each.
+// kept returns lines that have one connection each.
 func kept(t *testing.T, ctx context.Context, h *Host, n int) []*Line {
 	t.Helper()
 	lines := make([]*Line, n)
@@ -41,8 +41,8 @@ func kept(t *testing.T, ctx context.Context, h *Host, n int) []*Line {
 	return lines
 }
 
-// Many lines are asked before any is waited for, so that their answers come together; on
-// connections that are there, and on no others.
+// Requests are sent on many lines before any answer is read, so that the answers arrive together.
+// Only existing connections are used.
 func TestManyAreAskedAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -87,8 +87,8 @@ func TestManyAreAskedAtOnce(t *testing.T) {
 	})
 }
 
-// What comes between a request and its answer ends the call as it does when nothing lies between
-// them, at the time that was set with the request.
+// An event between a request and its answer ends the call as it would without Ask, at the time that
+// was set with the request.
 func TestBetweenRequestAndAnswer(t *testing.T) {
 	t.Parallel()
 	late, gone := errors.New("late"), errors.New("gone")
@@ -107,7 +107,7 @@ func TestBetweenRequestAndAnswer(t *testing.T) {
 		serve func(int, net.Conn)
 		o     Options
 		bound time.Duration
-		cut   time.Duration // the context's
+		cut   time.Duration // of the context
 		want  error
 		took  time.Duration // since the request
 		again bool
@@ -116,11 +116,11 @@ func TestBetweenRequestAndAnswer(t *testing.T) {
 		{"nothing comes, and the client has its own bound", silent, Options{Timeout: 7 * time.Second}, 10 * time.Second, time.Hour,
 			context.DeadlineExceeded, 7 * time.Second, false},
 		{"no head", silent, Options{HeaderTimeout: 6 * time.Second}, 10 * time.Second, time.Hour, context.DeadlineExceeded, 6 * time.Second, false},
-		{"the context ends before anybody reads", silent, Options{}, 10 * time.Second, time.Second, gone, 5 * time.Second, false},
+		{"the context ends before the answer is read", silent, Options{}, 10 * time.Second, time.Second, gone, 5 * time.Second, false},
 		{"the context ends while it is read", silent, Options{}, 10 * time.Second, 8 * time.Second, gone, 8 * time.Second, false},
 		{"the connection is closed after the request", once(func(_ net.Conn, r *bufio.Reader) { takeRequest(r) }), Options{},
 			10 * time.Second, time.Hour, io.EOF, 5 * time.Second, true},
-		{"… and the context has ended", once(func(_ net.Conn, r *bufio.Reader) { takeRequest(r) }), Options{},
+		{"the connection is closed after the request, and the context has ended", once(func(_ net.Conn, r *bufio.Reader) { takeRequest(r) }), Options{},
 			10 * time.Second, time.Second, gone, 5 * time.Second, false},
 		{"the connection is closed within the answer", once(func(c net.Conn, r *bufio.Reader) {
 			takeRequest(r)
@@ -154,7 +154,7 @@ func TestBetweenRequestAndAnswer(t *testing.T) {
 	}
 }
 
-// A connection that was closed while nobody used it cannot be asked, and is given up.
+// A connection that was closed while it was unused cannot be used by Ask, and is dropped.
 func TestAClosedConnectionIsNotAsked(t *testing.T) {
 	t.Parallel()
 	for _, parked := range []bool{false, true} {
@@ -181,8 +181,8 @@ func TestAClosedConnectionIsNotAsked(t *testing.T) {
 	}
 }
 
-// An answer that nobody reads costs the line its connection, whatever the line is used for next:
-// nobody else must get it.
+// An unread answer costs the line its connection, whatever the line is used for next: no other
+// caller may get the answer.
 func TestAnAnswerThatIsNotRead(t *testing.T) {
 	t.Parallel()
 	for name, next := range map[string]func(t *testing.T, l *Line, h *Host){

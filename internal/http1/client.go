@@ -10,28 +10,28 @@ import (
 	"github.com/weir-go/weir/internal/lock"
 )
 
-// Options of a [Client].
+// Options configures a [Client].
 type Options struct {
-	// DialContext makes network connections. By default a net.Dialer does.
+	// DialContext makes network connections. The default is that of a net.Dialer.
 	DialContext func(ctx context.Context, network, addr string) (net.Conn, error)
-	// TLS is copied for each host. The server's name is that of the host unless it is set here.
+	// TLS is copied for each host. The server name is that of the host unless it is set here.
 	TLS *tls.Config
-	// TLSHandshakeTimeout bounds a handshake. 0 leaves that to the context.
+	// TLSHandshakeTimeout limits a handshake. 0 leaves that to the context.
 	TLSHandshakeTimeout time.Duration
-	// HeaderTimeout bounds the time from when a request was written until the head of the answer
+	// HeaderTimeout limits the time from when a request was written until the head of the answer
 	// was read. 0 leaves that to the context.
 	HeaderTimeout time.Duration
-	// ReadTimeout is how long nothing may come while an answer is waited for. 0 leaves that to the
+	// ReadTimeout is how long no byte may arrive while an answer is awaited. 0 leaves that to the
 	// context.
 	ReadTimeout time.Duration
-	// Timeout bounds each request, from before it waits for a connection until its answer is
+	// Timeout limits each request, from before it waits for a connection until its answer is
 	// closed. 0 leaves that to the context.
 	Timeout time.Duration
-	// IdleTimeout is how long a connection is kept that nobody uses. Default 90 s.
+	// IdleTimeout is how long an unused connection is kept. Default 90 s.
 	IdleTimeout time.Duration
-	// MaxConns is how many connections there may be to one host at a time. Default 128.
+	// MaxConns is how many connections to one host there may be at a time. Default 128.
 	MaxConns int
-	// MaxHead is how many bytes the head of an answer may have. Default 64 KiB.
+	// MaxHead is the maximum size of the head of an answer in bytes. Default 64 KiB.
 	MaxHead int
 }
 
@@ -40,7 +40,7 @@ const (
 	defaultMaxConns    = 128
 )
 
-// Client makes requests over connections that it keeps. It may be used concurrently.
+// Client makes requests over kept connections. It may be used concurrently.
 type Client struct {
 	opts  Options
 	born  time.Time
@@ -48,7 +48,7 @@ type Client struct {
 	hosts map[string]*Host
 }
 
-// New makes a client. It starts nothing and calls nobody.
+// New makes a client. It starts no goroutine and makes no connection.
 func New(o Options) *Client {
 	if o.DialContext == nil {
 		o.DialContext = new(net.Dialer).DialContext
@@ -65,8 +65,8 @@ func New(o Options) *Client {
 	return &Client{opts: o, born: time.Now(), hosts: make(map[string]*Host)}
 }
 
-// Host returns the host of a URL with this scheme, http or https, and this host, which may have a
-// port. It calls nobody.
+// Host returns the host for URLs with this scheme (http or https) and host, which may have a port.
+// It makes no connection.
 func (c *Client) Host(scheme, host string) (*Host, error) {
 	secure := scheme == "https"
 	if !secure && scheme != "http" {
@@ -90,8 +90,8 @@ func (c *Client) Host(scheme, host string) (*Host, error) {
 	return h, nil
 }
 
-// CloseIdle closes connections that nobody uses, and those in use as soon as they are given back.
-// Requests may still be made, which keep their connections again.
+// CloseIdle closes unused connections, and connections in use as soon as they are returned.
+// Requests may still be made. Their connections are kept again.
 func (c *Client) CloseIdle() {
 	c.mu.Lock()
 	hosts := make([]*Host, 0, len(c.hosts))
@@ -104,19 +104,19 @@ func (c *Client) CloseIdle() {
 	}
 }
 
-// Do sends a request, which message is all of: head and body. It returns when the head of the
-// answer was read; redirects are answers like others. If repeat is set, a request that found its
-// connection closed, which had been kept from before, is sent once more over a new one; the service
-// may then see it twice.
+// Do sends a request. message is the complete request, head and body. Do returns when the head of
+// the answer was read. Redirects are ordinary answers. If repeat is set and a kept connection turns
+// out to be closed, the request is sent once more over a new one. The service may then see it
+// twice.
 //
-// The message is not kept. ctx governs the answer too, until it is closed, and when it ends the
-// error is its cause. Others are the bound's, wrap [ErrMalformed] or [ErrHeadTooLarge], are a
-// [*TimeoutError], or come from the network.
+// The message is not retained. ctx also applies to the answer until that is closed. If ctx ends,
+// the error is its cause. Other errors are that of the bound, errors that wrap [ErrMalformed] or
+// [ErrHeadTooLarge], a [*TimeoutError], and network errors.
 func (h *Host) Do(ctx context.Context, message []byte, repeat bool, b Bound) (*Response, error) {
 	return h.do(ctx, nil, message, repeat, b)
 }
 
-// do is Do, on the connection that a line has, if there is a line.
+// do is Do on the connection of a line, if there is a line.
 func (h *Host) do(ctx context.Context, l *Line, message []byte, repeat bool, b Bound) (*Response, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -125,14 +125,14 @@ func (h *Host) do(ctx context.Context, l *Line, message []byte, repeat bool, b B
 	b = h.bound(now, b)
 	r, kept, err := h.try(ctx, l, message, now, b)
 	if err != nil && kept && repeat && ctx.Err() == nil {
-		h.closeIdle() // all of them were idle for longer than the one that was closed
+		h.closeIdle() // all of them were idle for longer than the closed one
 		r, _, err = h.try(ctx, l, message, now, b)
 	}
 	return r, err
 }
 
-// Fresh is Do over a new connection, for a request that got no answer over an old one. Only where
-// no other connection may be made one is taken that somebody else has just given back.
+// Fresh is Do over a new connection, for a request that got no answer over an old one. If no
+// further connection is allowed, it takes one that another caller has just returned.
 func (h *Host) Fresh(ctx context.Context, message []byte, b Bound) (*Response, error) {
 	return h.fresh(ctx, nil, message, b)
 }
@@ -153,7 +153,7 @@ func (h *Host) fresh(ctx context.Context, l *Line, message []byte, b Bound) (*Re
 	return r, err
 }
 
-// bound is b, or the client's own if that is sooner.
+// bound returns b, or the client's own bound if that is earlier.
 func (h *Host) bound(now time.Time, b Bound) Bound {
 	if d := h.client.opts.Timeout; d > 0 && (b.At.IsZero() || b.At.Sub(now) > d) {
 		b.At, b.Why = now.Add(d), &TimeoutError{"whole answer", d}
@@ -164,8 +164,7 @@ func (h *Host) bound(now time.Time, b Bound) Bound {
 	return b
 }
 
-// try sends a request once. again says that it failed because of a connection that was kept too
-// long.
+// try sends a request once. again says that it failed because a kept connection had been closed.
 func (h *Host) try(ctx context.Context, l *Line, message []byte, now time.Time, b Bound) (r *Response, again bool, err error) {
 	c, stop := l.take(ctx, h, now, b)
 	if c == nil {
@@ -179,8 +178,8 @@ func (h *Host) try(ctx context.Context, l *Line, message []byte, now time.Time, 
 	return h.answer(ctx, l, c, stop, err)
 }
 
-// watch interrupts whoever waits for the connection when ctx ends, until stop is called, which is
-// nil when ctx does not end.
+// watch interrupts the use of the connection when ctx ends, until stop is called. stop is nil if
+// ctx never ends.
 func (c *conn) watch(ctx context.Context) (stop func() bool) {
 	if ctx.Done() == nil {
 		return nil
@@ -188,7 +187,7 @@ func (c *conn) watch(ctx context.Context) (stop func() bool) {
 	return context.AfterFunc(ctx, c.cut)
 }
 
-// answer reads the head of the answer to a request that was written with err. again is that of try.
+// answer reads the head of the answer to a request whose write returned err. again is as for try.
 func (h *Host) answer(ctx context.Context, l *Line, c *conn, stop func() bool, err error) (r *Response, again bool, _ error) {
 	var head head
 	if err == nil {

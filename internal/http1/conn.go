@@ -9,47 +9,47 @@ import (
 	"time"
 )
 
-// bufferSize is what a connection reads at first: the head of an answer and, of small ones, the
-// body too. More than that only costs copies, since the rest of a large body goes into the caller's
-// memory at once.
+// bufferSize is the initial buffer of a connection. It holds the head of an answer and the body of
+// a small one. A larger buffer would only cost copies, since the rest of a large body is read
+// directly into the caller's memory.
 const bufferSize = 4 << 10
 
 // conn is a connection of a host. It belongs to one caller at a time.
 type conn struct {
-	net.Conn         // what is written to and read from: a socket, or TLS over one
-	under    *socket // what is below
+	net.Conn         // for writing and reading: a socket, or TLS over one
+	under    *socket // the socket below
 	host     *Host
-	used     bool  // it has brought an answer
-	bound    Bound // of the call
-	// the deadline that is set: zero for none, mixed if it is not the same for reading and writing
+	used     bool  // it has delivered an answer
+	bound    Bound // of the present call
+	// the present deadline: zero for none, mixed if it differs for reading and writing
 	set time.Time
-	// the earlier one that is set for reading, to notice silence; zero for none
+	// an earlier deadline for reading, to notice silence; zero for none
 	soft  time.Time
-	most  time.Time   // the latest that may be set for reading; zero for none
+	most  time.Time   // the latest deadline allowed for reading; zero for none
 	asked time.Time   // when the last request was written
 	heard time.Time   // when the first byte of the last answer was read
-	timer *time.Timer // in place of a deadline, where those are not known
-	idle  time.Time   // since when
-	cut   func()      // interrupts whoever waits for it
+	timer *time.Timer // replaces a deadline if the connection does not support them
+	idle  time.Time   // since when the connection is unused
+	cut   func()      // interrupts a pending read or write
 	probe [1]byte
 
 	buf         []byte
-	from, until int  // of buf: what was read and not used
+	from, until int  // of buf: bytes that were read and not used
 	head        int  // of buf: the answer's head, which stays until the answer is closed
-	answered    bool // some of the answer to the last request was read
+	answered    bool // a part of the answer to the last request was read
 }
 
 func newConn(h *Host, under *socket, top net.Conn) *conn {
 	c := &conn{Conn: top, under: under, host: h}
 	c.cut = func() {
 		if c.SetDeadline(time.Unix(1, 0)) != nil {
-			_ = c.Close() // it knows no deadlines
+			_ = c.Close() // it does not support deadlines
 		}
 	}
 	return c
 }
 
-// ask writes a request. Whatever the error, the connection cannot be used any more.
+// ask writes a request. After any error the connection cannot be used any more.
 func (c *conn) ask(ctx context.Context, message []byte) error {
 	c.from, c.until, c.head, c.answered = 0, 0, 0, false
 	if _, err := c.Write(message); err != nil {
@@ -62,7 +62,7 @@ func (c *conn) ask(ctx context.Context, message []byte) error {
 	return nil
 }
 
-// answer reads the head of the answer to the request that was written. Whatever the error, the
+// answer reads the head of the answer to the request that was written. After any error the
 // connection cannot be used any more.
 func (c *conn) answer(ctx context.Context) (head, error) {
 	if c.buf == nil {
@@ -79,10 +79,10 @@ func (c *conn) answer(ctx context.Context) (head, error) {
 	return h, err
 }
 
-// mixed is no deadline that anybody sets.
+// mixed is a value that no caller uses as a deadline.
 var mixed = time.Unix(1, 0)
 
-// bind sets when the call has to be over. An interruption that came before may be lost.
+// bind sets when the call must be over. It may undo an earlier interruption.
 func (c *conn) bind(now time.Time, b Bound) {
 	c.bindHard(now, b)
 	switch {
@@ -94,7 +94,7 @@ func (c *conn) bind(now time.Time, b Bound) {
 	}
 }
 
-// bindHard sets when the call has to be over, whatever comes of it.
+// bindHard sets when the call must be over, unconditionally.
 func (c *conn) bindHard(now time.Time, b Bound) {
 	c.bound, c.most = b, b.At
 	if !c.set.IsZero() && !c.set.Equal(mixed) && c.set.Before(b.At) {
@@ -116,7 +116,7 @@ func (c *conn) bindHard(now time.Time, b Bound) {
 	}
 }
 
-// over reports whether the call should be over.
+// over reports whether the time of the call has passed.
 func (c *conn) over() bool {
 	at := c.bound.At
 	if !c.set.IsZero() && !c.set.Equal(mixed) && c.set.Before(at) {
@@ -125,14 +125,14 @@ func (c *conn) over() bool {
 	return !at.IsZero() && !time.Now().Before(at)
 }
 
-// late reports whether an error is that the call should be over.
+// late reports whether err is due to the end of the call's time.
 func (c *conn) late(err error) bool {
 	_, timeout := err.(*TimeoutError) //nolint:errorlint // it is ours, and never wrapped
 	return !timeout && (c.timer != nil || errors.Is(err, os.ErrDeadlineExceeded)) && c.over()
 }
 
-// limit has reads fail after d from now on, for 0 when the call has to be over. An interruption
-// that came before holds.
+// limit makes reads fail after d, or if d is 0 when the call must be over. It keeps an earlier
+// interruption.
 func (c *conn) limit(ctx context.Context, d time.Duration) {
 	at := c.bound.At
 	if d > 0 {
@@ -147,14 +147,14 @@ func (c *conn) limit(ctx context.Context, d time.Duration) {
 	c.stillCut(ctx)
 }
 
-// stillCut has an interruption hold that a deadline set since may have overwritten.
+// stillCut repeats an interruption that a deadline may have overwritten.
 func (c *conn) stillCut(ctx context.Context) {
 	if ctx.Err() != nil {
 		c.cut()
 	}
 }
 
-// trim lets go of what only the call needed: a buffer for a large head, and who listened.
+// trim drops what only the call needed: a large buffer for the head, and the listener.
 func (c *conn) trim() {
 	c.bound.Listener = nil
 	if cap(c.buf) > 2*bufferSize {
@@ -162,7 +162,7 @@ func (c *conn) trim() {
 	}
 }
 
-// maxInterim is how many heads may come before that of the answer.
+// maxInterim is how many interim heads may come before that of the answer.
 const maxInterim = 8
 
 func (c *conn) readHead(ctx context.Context, limited bool) (head, error) {
@@ -204,7 +204,7 @@ func (c *conn) readHead(ctx context.Context, limited bool) (head, error) {
 			return h, err
 		}
 		if h.status == 101 {
-			return h, malformed("it switches protocols, which nobody asked for")
+			return h, malformed("it switches protocols without a request for that")
 		}
 		if h.status >= 200 {
 			c.from = c.head
@@ -216,11 +216,11 @@ func (c *conn) readHead(ctx context.Context, limited bool) (head, error) {
 	return head{}, ErrHeadTooLarge
 }
 
-// read reads from the connection, past the buffer.
+// read reads from the connection, bypassing the buffer.
 func (c *conn) read(ctx context.Context, p []byte, limited bool) (int, error) {
 	d := c.host.client.opts.ReadTimeout
 	if limited {
-		d = 0 // a bound of its own is set
+		d = 0 // its own limit is set
 	}
 	if d > 0 {
 		c.limit(ctx, d)
@@ -228,7 +228,7 @@ func (c *conn) read(ctx context.Context, p []byte, limited bool) (int, error) {
 	since := c.asked
 	if c.bound.Silence > 0 && c.bound.Listener != nil && c.timer == nil {
 		if c.answered {
-			since = time.Now() // the program may have been away
+			since = time.Now() // the process may have been suspended
 		}
 		c.listen(since)
 		c.stillCut(ctx)
@@ -236,7 +236,7 @@ func (c *conn) read(ctx context.Context, p []byte, limited bool) (int, error) {
 	for range 100 {
 		n, err := c.Read(p)
 		if n > 0 {
-			return n, nil // an error will come again
+			return n, nil // the error will come again
 		}
 		if !c.soft.IsZero() && errors.Is(err, os.ErrDeadlineExceeded) && ctx.Err() == nil {
 			if n, err = c.listenOn(ctx, p, since); n > 0 {
@@ -253,13 +253,13 @@ func (c *conn) read(ctx context.Context, p []byte, limited bool) (int, error) {
 	return 0, io.ErrNoProgress
 }
 
-// some reads at least one and at most most bytes of the body into p.
+// some reads between one and most bytes of the body into p.
 func (c *conn) some(ctx context.Context, p []byte, most int64) (int, error) {
 	if int64(len(p)) > most {
 		p = p[:most]
 	}
 	if c.from == c.until {
-		// A read that ends where the body does, or that is large, needs no buffer.
+		// A read that ends with the body, or that is large, needs no buffer.
 		if int64(len(p)) == most || len(p) >= len(c.buf)-c.head {
 			return c.read(ctx, p, false)
 		}
@@ -272,7 +272,7 @@ func (c *conn) some(ctx context.Context, p []byte, most int64) (int, error) {
 	return n, nil
 }
 
-// fill reads more into the buffer, behind the head.
+// fill reads more into the buffer, after the head.
 func (c *conn) fill(ctx context.Context) error {
 	if c.from == c.until {
 		c.from, c.until = c.head, c.head
@@ -287,10 +287,10 @@ func (c *conn) fill(ctx context.Context) error {
 	return err
 }
 
-// maxLine is how long a line between chunks may be, and together those after the last.
+// maxLine limits the length of a line between chunks, and of all trailer lines together.
 const maxLine = 1 << 10
 
-// line returns the next line of the body without its CR LF, valid until the next read.
+// line returns the next line of the body without its CR LF. It is valid until the next read.
 func (c *conn) line(ctx context.Context) ([]byte, error) {
 	seen := 0
 	for {
@@ -314,8 +314,8 @@ func (c *conn) line(ctx context.Context) ([]byte, error) {
 	}
 }
 
-// reusable reports whether a connection that was idle is still open with nothing to read. What
-// cannot be told counts as good.
+// reusable reports whether an idle connection is still open and has nothing to read. If that cannot
+// be determined, it returns true.
 func (c *conn) reusable() bool {
 	c.under.probing = true
 	n, err := c.Read(c.probe[:])

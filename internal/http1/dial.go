@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// address takes the host of a URL apart: its name, as a certificate has it, and where to dial.
+// address splits the host of a URL into the name for certificates and the address to dial.
 func address(host string, secure bool) (name, addr string, err error) {
 	for i := range len(host) {
 		if c := host[i]; c <= ' ' || c >= 0x7f || strings.IndexByte(`%/\@?#"<>`, c) >= 0 {
@@ -34,10 +34,10 @@ func address(host string, secure bool) (name, addr string, err error) {
 	return name, net.JoinHostPort(name, port), nil
 }
 
-// protocol is what ALPN is asked for.
+// protocol is the protocol requested by ALPN.
 const protocol = "http/1.1"
 
-// tlsConfig is a copy of the user's configuration for one host.
+// tlsConfig returns a copy of the user's configuration for one host.
 func tlsConfig(from *tls.Config, name string) *tls.Config {
 	config := new(tls.Config)
 	if from != nil {
@@ -47,12 +47,12 @@ func tlsConfig(from *tls.Config, name string) *tls.Config {
 		config.ServerName = name
 	}
 	config.NextProtos = []string{protocol}
-	// A request is one record then, and goes out in one write.
+	// A request is then one record and is sent in one write.
 	config.DynamicRecordSizingDisabled = true
 	return config
 }
 
-// dial makes a connection in a place that is taken already, and gives the place up if it cannot.
+// dial makes a connection for a place that is reserved already, and releases the place if it fails.
 func (h *Host) dial(ctx context.Context) (*conn, error) {
 	nc, err := h.client.opts.DialContext(ctx, "tcp", h.addr)
 	if err != nil {

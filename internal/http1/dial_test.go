@@ -39,7 +39,7 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// A user's TLS configuration is copied, and asks for HTTP/1.1 and nothing else.
+// A user's TLS configuration is copied, and requests only HTTP/1.1.
 func TestTLSConfig(t *testing.T) {
 	t.Parallel()
 	from := &tls.Config{NextProtos: []string{"h2"}, MinVersion: tls.VersionTLS13}
@@ -58,12 +58,12 @@ func TestTLSConfig(t *testing.T) {
 	}
 }
 
-// Handshakes that fail leave no connection, and those that hang end.
+// Failed handshakes leave no connection, and hanging ones end.
 func TestHandshakesThatFail(t *testing.T) {
 	t.Parallel()
 	silent := func(_ int, c net.Conn) { _, _ = io.Copy(io.Discard, c) }
 	babble := func(_ int, c net.Conn) {
-		_, _ = c.Read(make([]byte, 4<<10)) // as much as the client says first
+		_, _ = c.Read(make([]byte, 4<<10)) // the first message of the client
 		_, _ = io.WriteString(c, small+small)
 		_, _ = io.Copy(io.Discard, c)
 	}
@@ -124,7 +124,8 @@ func TestCertificatesAreChecked(t *testing.T) {
 	}
 }
 
-// When one kept connection turns out to be closed, those that were idle for longer are not tried.
+// When one kept connection turns out to be closed, connections that were idle for longer are not
+// tried.
 func TestOlderConnectionsAreNotTried(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -200,7 +201,7 @@ func TestEachConnectionHasItsTime(t *testing.T) {
 	})
 }
 
-// A deadline that passed while a connection was kept does no harm.
+// A deadline that passed while a connection was kept has no effect.
 func TestDeadlinesOfBefore(t *testing.T) {
 	t.Parallel()
 	for _, o := range []Options{{ReadTimeout: time.Second}, {HeaderTimeout: time.Second}, {ReadTimeout: time.Second, HeaderTimeout: time.Second}, {Timeout: time.Second}} {
@@ -232,8 +233,8 @@ func TestTransports(t *testing.T) {
 	h2.SetHTTP2(true)
 	for name, transport := range map[string]*http.Transport{
 		"it dials TLS":                  {DialTLSContext: dial},
-		"it dials TLS, as once":         {DialTLS: net.Dial},
-		"it dials as once":              {Dial: net.Dial},
+		"it dials TLS in the old way":   {DialTLS: net.Dial},
+		"it dials in the old way":       {Dial: net.Dial},
 		"it keeps nothing":              {DisableKeepAlives: true},
 		"it speaks HTTP/2 and no other": {Protocols: &h2},
 	} {

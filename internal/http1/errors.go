@@ -8,14 +8,12 @@ import (
 )
 
 var (
-	// ErrMalformed is wrapped by the error about an answer that is no HTTP/1.1, or one of which it
-	// is not certain where it ends.
+	// ErrMalformed is wrapped if an answer is not valid HTTP/1.1, or if its end is ambiguous.
 	ErrMalformed = errors.New("the answer is malformed")
-	// ErrHeadTooLarge is wrapped by the error about an answer whose head has more bytes or fields
-	// than are read.
+	// ErrHeadTooLarge is wrapped if the head of an answer exceeds the limit of bytes or fields.
 	ErrHeadTooLarge = errors.New("the head of the answer is too large")
-	// ErrSilent is the error of a call whose connection was given up because nothing came over it.
-	// See [Listener]. It is context.DeadlineExceeded to errors.Is.
+	// ErrSilent is the error of a call whose connection was closed because no byte arrived. See
+	// [Listener]. errors.Is matches it with context.DeadlineExceeded.
 	ErrSilent error = silentError{}
 	// ErrClosed is returned by Read after Close.
 	ErrClosed = errors.New("the answer was closed")
@@ -32,8 +30,8 @@ func malformed(format string, a ...any) error {
 	return fmt.Errorf("%w: %s", ErrMalformed, fmt.Sprintf(format, a...))
 }
 
-// TimeoutError says that one of the client's own times was over, not the context's. It is a
-// net.Error, and is context.DeadlineExceeded to errors.Is.
+// TimeoutError reports that one of the client's own timeouts has passed, and not the context's. It
+// is a net.Error. errors.Is matches it with context.DeadlineExceeded.
 type TimeoutError struct {
 	What  string
 	After time.Duration
@@ -41,16 +39,16 @@ type TimeoutError struct {
 
 func (e *TimeoutError) Error() string { return fmt.Sprintf("no %s within %v", e.What, e.After) }
 
-// Timeout is true.
+// Timeout returns true.
 func (e *TimeoutError) Timeout() bool { return true }
 
-// Temporary is true.
+// Temporary returns true.
 func (e *TimeoutError) Temporary() bool { return true }
 
-// Is makes it one with the error of a context whose time is over.
+// Is matches the error of an expired context.
 func (e *TimeoutError) Is(target error) bool { return target == context.DeadlineExceeded }
 
-// because is err, or the cause of the context's end if that is what brought it about.
+// because returns err, or the cause of the context's end if that caused it.
 func because(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

@@ -13,17 +13,17 @@ import (
 	"time"
 )
 
-// What servers do, and what comes of it: of the first request, and of the next one.
+// Faults of servers, and their effect on the first request and on the next one.
 func TestServers(t *testing.T) {
 	t.Parallel()
 	const ok = "HTTP/1.1 200 OK\r\n"
 	long := strings.Repeat("0123456789", 5000)
 	for _, c := range []struct {
-		name, text string // what is sent for a request; "|" is a pause
-		hold       bool   // and then nothing, instead of the end of the connection
+		name, text string // the data sent for a request; "|" is a pause
+		hold       bool   // the connection then stays open and silent
 		body       string
 		err        error
-		keep       bool // the connection is used again
+		keep       bool // the connection is reused
 	}{
 		{"a small answer", ok + "Content-Length: 5\r\n\r\nhello", true, "hello", nil, true},
 		{"a large answer", ok + fmt.Sprintf("Content-Length: %d\r\n\r\n%s", len(long), long), true, long, nil, true},
@@ -33,9 +33,9 @@ func TestServers(t *testing.T) {
 		{"nothing but interim answers", strings.Repeat("HTTP/1.1 100 Continue\r\n\r\n", 20), true, "", ErrHeadTooLarge, false},
 		{"interim heads that are large together", strings.Repeat("HTTP/1.1 100 Continue\r\nA: "+long[:30000]+"\r\n\r\n", 3) + ok + "Content-Length: 5\r\n\r\nhello", true, "", ErrHeadTooLarge, false},
 		{"another protocol", "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n", true, "", ErrMalformed, false},
-		{"it closes and says so", ok + "Connection: close\r\nContent-Length: 5\r\n\r\nhello", false, "hello", nil, false},
-		{"it says so and does not", ok + "Connection: close\r\nContent-Length: 5\r\n\r\nhello", true, "hello", nil, false},
-		{"only the end tells", ok + "\r\n|hel|lo", false, "hello", nil, false},
+		{"it announces a close and closes", ok + "Connection: close\r\nContent-Length: 5\r\n\r\nhello", false, "hello", nil, false},
+		{"it announces a close and does not close", ok + "Connection: close\r\nContent-Length: 5\r\n\r\nhello", true, "hello", nil, false},
+		{"the body ends with the connection", ok + "\r\n|hel|lo", false, "hello", nil, false},
 		{"it ends in the head", ok + "Content-Le", false, "", io.ErrUnexpectedEOF, false},
 		{"it ends after the head", ok + "Content-Length: 5\r\n\r\n", false, "", io.ErrUnexpectedEOF, false},
 		{"it ends in the body", ok + "Content-Length: 5\r\n\r\nhel", false, "hel", io.ErrUnexpectedEOF, false},
@@ -113,7 +113,7 @@ func TestServers(t *testing.T) {
 	}
 }
 
-// What was not read to its end is given up, without waiting for the rest.
+// A response that was not read to its end is dropped without waiting for the rest.
 func TestCloseGivesUp(t *testing.T) {
 	t.Parallel()
 	for name, text := range map[string]string{
@@ -149,9 +149,9 @@ func TestCloseGivesUp(t *testing.T) {
 	}
 }
 
-// A connection that was closed while it was kept costs one more connection and no error; but a
-// request that may not be sent twice fails, and so does one whose answer has begun, and one that
-// finds a fresh connection closed too.
+// If a kept connection was closed, the request uses one more connection and succeeds. A request
+// that must not be sent twice fails. So does one whose answer has begun, and one that finds a fresh
+// connection closed too.
 func TestKeptConnections(t *testing.T) {
 	t.Parallel()
 	const answer = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
@@ -211,8 +211,8 @@ func TestKeptConnections(t *testing.T) {
 	}
 }
 
-// late is a connection on which the context ends just before a deadline is set, so that the
-// interruption is overwritten.
+// late is a connection on which the context ends just before a deadline is set, which overwrites
+// the interruption.
 type late struct {
 	net.Conn
 	cancel func()
@@ -221,7 +221,7 @@ type late struct {
 func (c *late) SetReadDeadline(at time.Time) error {
 	if !at.IsZero() {
 		c.cancel()
-		synctest.Wait() // the interruption has been there
+		synctest.Wait() // the interruption has happened
 	}
 	return c.Conn.SetReadDeadline(at)
 }
@@ -257,7 +257,7 @@ func TestEveryWaitEnds(t *testing.T) {
 			_, _ = io.Copy(io.Discard, c)
 		}
 	}
-	// reads nothing, so that even the request does not go out
+	// reads nothing, so that not even the request is sent
 	deaf := func(_ int, c net.Conn) { time.Sleep(time.Hour) }
 	slow := func(_ int, c net.Conn) {
 		if takeRequest(bufio.NewReader(c)) {

@@ -13,11 +13,11 @@ import (
 	"time"
 )
 
-// cannedConn is a connection on which the answer waits already.
+// cannedConn is a connection whose answer is available at once.
 type cannedConn struct {
 	net.Conn
 	in   []byte
-	step int // bytes a read returns at most; 0 for any number
+	step int // maximum bytes of a read; 0 for any number
 }
 
 func (c *cannedConn) Read(p []byte) (int, error) {
@@ -38,7 +38,7 @@ func (c *cannedConn) SetDeadline(time.Time) error      { return nil }
 func (c *cannedConn) SetReadDeadline(time.Time) error  { return nil }
 func (c *cannedConn) SetWriteDeadline(time.Time) error { return nil }
 
-// result is what a client makes of an answer.
+// result is a client's interpretation of an answer.
 type result struct {
 	status int
 	length int64
@@ -70,7 +70,7 @@ func readHere(in []byte, step int) (result, error) {
 	return got, err
 }
 
-// readThere has net/http do the same.
+// readThere reads the answer with net/http.
 func readThere(in []byte) (result, error) {
 	b := bufio.NewReader(bytes.NewReader(in))
 	for {
@@ -88,12 +88,13 @@ func readThere(in []byte) (result, error) {
 	}
 }
 
-// plainAnswer is an answer in which there is nothing to be strict about.
+// plainAnswer matches answers that strictness does not affect.
 var plainAnswer = regexp.MustCompile(`\AHTTP/1\.[01] [2-9][0-9][0-9] [a-zA-Z ]*\r\n(Content-Length: [0-9]{1,5}\r\n)?([A-BD-SU-Z][a-z]{0,10}: [a-z0-9 ]*\r\n){0,9}\r\n`)
 
-// FuzzAnswers compares with net/http. What is read here is read there, with the same result,
-// however it arrives. What is read there is an error here only where the package says that it is
-// stricter: it is ErrMalformed or ErrHeadTooLarge then, and there was something to be strict about.
+// FuzzAnswers compares with net/http. An answer that is read here is read there, with the same
+// result, in any fragmentation. An answer that is read only there is an error here because the
+// package is stricter: the error is ErrMalformed or ErrHeadTooLarge, and the answer does not match
+// plainAnswer.
 func FuzzAnswers(f *testing.F) {
 	for _, s := range []string{
 		small, small + small, "HTTP/1.1 100 Continue\r\n\r\n" + small, "HTTP/1.0 200 OK\r\n\r\nhello", "HTTP/1.1 204 No Content\r\nContent-Length: 3\r\n\r\nabc",

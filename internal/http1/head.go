@@ -7,18 +7,18 @@ const (
 	maxFields      = 256
 )
 
-// head is what the head of an answer says about the answer's length and the connection.
+// head contains the fields of an answer's head about its length and the connection.
 type head struct {
 	status    int
 	minor     int   // of the version, HTTP/1.minor
-	length    int64 // the Content-Length; -1 when there is none
+	length    int64 // the Content-Length; -1 if absent
 	chunked   bool
 	close     bool
 	keepAlive bool
 }
 
-// headEnd looks for the end of a head in b, whose first from bytes are whole lines that were looked
-// at before. It returns the length of the head with its empty line, or 0 if more is needed, and how
+// headEnd searches b for the end of a head. The first from bytes are whole lines that were searched
+// before. It returns the length of the head with its empty line, or 0 if more is needed, and how
 // many bytes are whole lines.
 func headEnd(b []byte, from int) (end, lines int, err error) {
 	for {
@@ -37,8 +37,7 @@ func headEnd(b []byte, from int) (end, lines int, err error) {
 	}
 }
 
-// parseHead reads a whole head, up to and with its empty line. All its lines are known to end in CR
-// LF.
+// parseHead parses a whole head, including its empty line. All its lines end in CR LF.
 func parseHead(b []byte) (head, error) {
 	h := head{length: -1}
 	i := bytes.IndexByte(b, '\n')
@@ -64,7 +63,7 @@ func parseHead(b []byte) (head, error) {
 	}
 }
 
-// parseStatus reads a status line without its end.
+// parseStatus parses a status line without its end.
 func (h *head) parseStatus(line []byte) error {
 	const form = "HTTP/1.x 200"
 	if len(line) < len(form) || string(line[:7]) != "HTTP/1." || !isDigit(line[7]) || line[8] != ' ' {
@@ -82,7 +81,7 @@ func (h *head) parseStatus(line []byte) error {
 	return nil
 }
 
-// parseField reads the line of a field without its end.
+// parseField parses the line of a field without its end.
 func parseField(line []byte) (name, value []byte, err error) {
 	i := bytes.IndexByte(line, ':')
 	if i <= 0 {
@@ -100,7 +99,7 @@ func parseField(line []byte) (name, value []byte, err error) {
 	return name, value, nil
 }
 
-// field takes what a field says.
+// field stores the value of a field.
 func (h *head) field(name, value []byte) error {
 	switch len(name) {
 	case len("Content-Length"):
@@ -138,7 +137,7 @@ func (h *head) field(name, value []byte) error {
 	return nil
 }
 
-// framing is how the body of an answer ends.
+// framing is the way in which the end of a body is marked.
 type framing uint8
 
 const (
@@ -147,8 +146,8 @@ const (
 	byClose
 )
 
-// body says how the body ends, how long it is if that is known (-1 if not), and whether the
-// connection may be used again.
+// body returns the framing of the body, its length (-1 if unknown), and whether the connection may
+// be reused.
 func (h *head) body() (f framing, length int64, keep bool, err error) {
 	if h.chunked && h.length >= 0 {
 		return 0, 0, false, malformed("both Content-Length and Transfer-Encoding")
@@ -159,8 +158,8 @@ func (h *head) body() (f framing, length int64, keep bool, err error) {
 	keep = !h.close && (h.minor > 0 || h.keepAlive)
 	switch {
 	case h.status == 204 || h.status == 304 || h.status < 200:
-		// There is no body, whatever else the head says; but if it says that there is one, who
-		// knows what follows.
+		// There is no body, whatever else the head contains. If the head announces one, it is
+		// unclear what follows.
 		return byLength, 0, keep && !h.chunked && (h.length <= 0 || h.status == 304), nil
 	case h.chunked:
 		return byChunks, -1, keep, nil
@@ -170,8 +169,8 @@ func (h *head) body() (f framing, length int64, keep bool, err error) {
 	return byClose, -1, false, nil
 }
 
-// fieldOf returns the value of the first field with a name, nil if there is none. The head is one
-// that parseHead took.
+// fieldOf returns the value of the first field with a name, nil if there is none. parseHead must
+// have accepted the head.
 func fieldOf(head []byte, name string) []byte {
 	for {
 		i := bytes.IndexByte(head, '\n')
@@ -186,7 +185,7 @@ func fieldOf(head []byte, name string) []byte {
 	}
 }
 
-// parseLength reads a Content-Length: digits and nothing else.
+// parseLength parses a Content-Length, which has only digits.
 func parseLength(b []byte) (int64, error) {
 	const most = 18 // digits, which always fit
 	n := int64(0)
@@ -202,8 +201,8 @@ func parseLength(b []byte) (int64, error) {
 	return n, nil
 }
 
-// parseChunk reads the line before a chunk without its end: the chunk's size, and perhaps
-// extensions, which mean nothing here.
+// parseChunk parses the line before a chunk without its end: the chunk's size, and possibly
+// extensions, which are ignored.
 func parseChunk(line []byte) (int64, error) {
 	const most = 15 // digits, which always fit
 	size, extension, _ := bytes.Cut(line, []byte{';'})
@@ -237,7 +236,8 @@ func trim(b []byte) []byte {
 	return b
 }
 
-// validValue reports whether b has no control characters but tabs: above all no CR, LF or NUL.
+// validValue reports whether b has no control characters except tabs, in particular no CR, LF or
+// NUL.
 func validValue(b []byte) bool {
 	for _, c := range b {
 		if c < ' ' && c != '\t' || c == 0x7f {
@@ -260,7 +260,7 @@ func equalFold(b []byte, s string) bool {
 	return true
 }
 
-// tokenBytes are those that names of fields are made of.
+// tokenBytes marks the bytes that names of fields may contain.
 var tokenBytes = func() (t [256]bool) {
 	for _, c := range []byte("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ") {
 		t[c] = true

@@ -5,57 +5,55 @@ import (
 	"time"
 )
 
-// Bound is when a call has to be over, and what fails then. The zero Bound never comes. It may come
-// early, by a sixteenth of the time that it allows, since that spares the system a timer for each
-// call.
+// Bound is when a call must be over, and the error if it is not. The zero Bound has no limit. It
+// may fire early, by a sixteenth of the allowed time, which saves the system a timer for each call.
 type Bound struct {
 	At  time.Time
 	Why error
-	// Silence is how long no byte may come while an answer is waited for before Listener is asked
-	// whether to give the connection up. 0 asks nobody, and a nil Listener never gives up.
-	// Connections that know no deadlines are not listened to.
+	// Silence is how long no byte may arrive while an answer is awaited. After that, Listener
+	// decides whether to close the connection. With 0 there is no limit, and with a nil Listener
+	// the connection is never closed. Connections that do not support deadlines are not checked.
 	Silence  time.Duration
 	Listener Listener
 }
 
-// Listener decides what becomes of a call whose connection is silent.
+// Listener decides about a call whose connection is silent.
 type Listener interface {
-	// GiveUp is called by whoever waits for the answer. If it returns true the call fails with
-	// ErrSilent and its connection is closed; otherwise the call goes on to the end of its bound,
-	// and GiveUp is not called again for it.
+	// GiveUp is called by the goroutine that waits for the answer. If it returns true, the call
+	// fails with ErrSilent and its connection is closed. Otherwise the call continues until the end
+	// of its bound, and GiveUp is not called for it again.
 	GiveUp() bool
 }
 
-// Line makes requests one after the other and keeps the connection for the next, so that a run of
-// small requests neither looks at the pool nor asks the system whether the connection is still
-// open. It is for one goroutine at a time. The zero Line is ready; Park it when there is nothing
-// more to ask.
+// Line makes consecutive requests and keeps the connection between them, so that a series of small
+// requests neither uses the pool nor checks whether the connection is still open. Only one
+// goroutine at a time may use it. The zero Line is ready to use. Call Park when no request follows.
 type Line struct {
-	c     *conn // not used since stop was made; nil while an answer is open
+	c     *conn // unused since stop was made; nil while an answer is open
 	done  <-chan struct{}
-	stop  func() bool // the watch over the context that done is of; nil if there is none
+	stop  func() bool // the watch over the context of done; nil if there is none
 	asked bool        // the answer to a request on c was not read yet
 }
 
-// fresh is how long a connection of a line counts as open without a look. If it is not, the request
-// is repeated like any other that found its connection closed.
+// fresh is how long a line's connection counts as open without a check. If it is closed, the
+// request is repeated as for any other closed connection.
 const fresh = 50 * time.Millisecond
 
-// Do is [Host.Do]. The answer has to be closed before the next one.
+// Do is [Host.Do]. The answer must be closed before the next request.
 func (l *Line) Do(ctx context.Context, h *Host, message []byte, repeat bool, b Bound) (*Response, error) {
 	return h.do(ctx, l, message, repeat, b)
 }
 
-// Fresh is Do over a new connection, as [Host.Fresh] makes it, which the line keeps.
+// Fresh is Do over a new connection, as with [Host.Fresh]. The line keeps that connection.
 func (l *Line) Fresh(ctx context.Context, h *Host, message []byte, b Bound) (*Response, error) {
 	l.Park()
 	return h.fresh(ctx, l, message, b)
 }
 
-// Ask sends a request, and leaves the answer to [Line.Answer], so that many lines can be asked
-// before any is waited for. It does so only on a connection that is there, the line's own or one
-// that nobody uses, and waits for none. If it returns false the request has to be made with
-// [Line.Do]; the service may have seen it then, so only what may be repeated can be asked so.
+// Ask sends a request and leaves the answer to [Line.Answer], so that many lines can send requests
+// before any answer is awaited. It uses only an existing connection, the line's own or an unused
+// one, and does not wait for one. If it returns false, the caller must make the request with
+// [Line.Do]. The service may have seen the request in that case, so it must be repeatable.
 func (l *Line) Ask(ctx context.Context, h *Host, message []byte, b Bound) bool {
 	if ctx.Err() != nil {
 		return false
@@ -81,7 +79,7 @@ func (l *Line) Ask(ctx context.Context, h *Host, message []byte, b Bound) bool {
 }
 
 // Answer is the second half of an Ask that returned true, with the same context. again says that
-// the connection had been closed meanwhile: the request has to be made once more, with Do.
+// the connection was closed meanwhile: the caller must repeat the request with Do.
 func (l *Line) Answer(ctx context.Context) (r *Response, again bool, err error) {
 	if !l.asked {
 		return nil, false, ErrClosed
@@ -95,8 +93,7 @@ func (l *Line) Answer(ctx context.Context) (r *Response, again bool, err error) 
 	return r, again, err
 }
 
-// Park gives the connection back to those that others may use. A request whose answer was not read
-// is given up.
+// Park returns the connection to the pool. A request whose answer was not read is abandoned.
 func (l *Line) Park() {
 	c, stop, asked := l.c, l.stop, l.asked
 	*l = Line{}
@@ -109,8 +106,8 @@ func (l *Line) Park() {
 	}
 }
 
-// take returns the line's connection if it can be used for a call, and the watch over the call's
-// context; else nil.
+// take returns the line's connection and the watch over the call's context if the connection can be
+// used for a call, and otherwise nil.
 func (l *Line) take(ctx context.Context, h *Host, now time.Time, b Bound) (*conn, func() bool) {
 	if l == nil || l.c == nil {
 		return nil, nil
@@ -134,8 +131,8 @@ func (l *Line) take(ctx context.Context, h *Host, now time.Time, b Bound) (*conn
 	return c, stop
 }
 
-// keep takes a connection back that can be used again, and the watch over a context. It refuses
-// when others wait for a connection.
+// keep takes a reusable connection back, with the watch over a context. It refuses if other callers
+// wait for a connection.
 func (l *Line) keep(c *conn, ctx context.Context, stop func() bool) bool {
 	if l.c != nil || c.host.wanted() {
 		return false

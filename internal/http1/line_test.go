@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// over asks over a line.
+// over makes a request over a line.
 func over(ctx context.Context, l *Line, h *Host, b Bound) (body string, err error) {
 	r, err := l.Do(ctx, h, []byte(request), true, b)
 	if err != nil {
@@ -23,8 +23,8 @@ func over(ctx context.Context, l *Line, h *Host, b Bound) (body string, err erro
 	return string(all), errors.Join(err, r.Close())
 }
 
-// A line keeps its connection from one request to the next, and gives it up when it is parked, for
-// another host, for another context, and when its context has ended; the connection is used on,
+// A line keeps its connection between requests. It returns the connection when it is parked, for
+// another host, for another context, and when its context has ended. The connection is reused
 // unless it was or will be interrupted.
 func TestALineKeepsItsConnection(t *testing.T) {
 	t.Parallel()
@@ -98,8 +98,8 @@ func TestALineKeepsItsConnection(t *testing.T) {
 	}
 }
 
-// The end of the context interrupts a request over a line's kept connection, which is not used
-// again; also when it comes just before the deadline of the request is set.
+// The end of the context interrupts a request over a line's kept connection, which is not reused,
+// even if it happens just before the request's deadline is set.
 func TestALineIsInterrupted(t *testing.T) {
 	t.Parallel()
 	for _, before := range []bool{false, true} {
@@ -119,7 +119,7 @@ func TestALineIsInterrupted(t *testing.T) {
 				return &lateBound{c, func() {
 					if before && !first {
 						cancel(gone)
-						synctest.Wait() // the interruption has been there
+						synctest.Wait() // the interruption has happened
 					}
 				}}, err
 			}
@@ -145,7 +145,7 @@ func TestALineIsInterrupted(t *testing.T) {
 	}
 }
 
-// lateBound is a connection on which something happens just before a deadline is set.
+// lateBound is a connection on which an event happens just before a deadline is set.
 type lateBound struct {
 	net.Conn
 	before func()
@@ -158,15 +158,15 @@ func (c *lateBound) SetDeadline(at time.Time) error {
 	return c.Conn.SetDeadline(at)
 }
 
-// deaf is a connection that knows no deadlines.
+// deaf is a connection that does not support deadlines.
 type deaf struct{ net.Conn }
 
 func (deaf) SetDeadline(time.Time) error      { return os.ErrNoDeadline }
 func (deaf) SetReadDeadline(time.Time) error  { return os.ErrNoDeadline }
 func (deaf) SetWriteDeadline(time.Time) error { return os.ErrNoDeadline }
 
-// A bound ends whatever takes too long, at its time or up to a sixteenth before; what waits for
-// longer than the bound before had allowed is none of its business.
+// A bound ends a call at its time or up to a sixteenth earlier. Connections that are waited on for
+// longer than an earlier bound allowed are not affected.
 func TestBounds(t *testing.T) {
 	t.Parallel()
 	why := errors.New("too late")
@@ -177,7 +177,7 @@ func TestBounds(t *testing.T) {
 		}
 		never(0, c)
 	}
-	third := func(_ int, c net.Conn) { // and never again
+	third := func(_ int, c net.Conn) { // and then never again
 		r := bufio.NewReader(c)
 		for range 2 {
 			if takeRequest(r) {
@@ -189,7 +189,7 @@ func TestBounds(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		serve func(int, net.Conn)
-		asked int // requests that are answered
+		asked int // answered requests
 		body  string
 	}{
 		{"never an answer", never, 0, ""}, {"half an answer", half, 0, "hel"}, {"not the third time", third, 2, ""},
@@ -232,9 +232,8 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// A bound holds for the place in the pool that a request waits for, and for the connection that is
-// made for it; and one that has passed while a connection was kept does no harm, whether it was in
-// the pool or in a line.
+// A bound also applies to the wait for a place in the pool and to the connection that is made. A
+// bound that passed while a connection was kept has no effect, in the pool and in a line.
 func TestBoundsBeforeAndAfter(t *testing.T) {
 	t.Parallel()
 	why := errors.New("too late")
@@ -295,7 +294,7 @@ func TestBoundsBeforeAndAfter(t *testing.T) {
 	})
 }
 
-// A run of requests sets few deadlines, since each costs the system a timer.
+// A series of requests sets few deadlines, since each costs the system a timer.
 func TestFewDeadlines(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -307,7 +306,7 @@ func TestFewDeadlines(t *testing.T) {
 			return &lateBound{c, func() { set++ }}, err
 		}
 		var l Line
-		for range 1000 { // a second
+		for range 1000 { // one second
 			if _, err := over(t.Context(), &l, h, Bound{At: time.Now().Add(8 * time.Second), Why: io.ErrNoProgress}); err != nil {
 				t.Fatal(err)
 			}
@@ -321,7 +320,7 @@ func TestFewDeadlines(t *testing.T) {
 	})
 }
 
-// Until gives the rest of an answer more time than its beginning had, and bounds it.
+// Until allows the rest of an answer more time than its beginning had, and limits it.
 func TestUntil(t *testing.T) {
 	t.Parallel()
 	first, then := errors.New("the beginning was late"), errors.New("the rest was late")
@@ -357,7 +356,7 @@ func TestUntil(t *testing.T) {
 	})
 }
 
-// The end of the context is not overwritten by a bound for the rest of an answer.
+// A bound for the rest of an answer does not overwrite the end of the context.
 func TestUntilAfterTheEnd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -385,8 +384,8 @@ func TestUntilAfterTheEnd(t *testing.T) {
 	})
 }
 
-// The bound of a call that is over does not end a connection, even one that has to be closed for
-// that.
+// The bound of a finished call does not end a connection, even if bounds are enforced by closing
+// it.
 func TestABoundIsLifted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -410,7 +409,7 @@ func TestABoundIsLifted(t *testing.T) {
 	})
 }
 
-// Lines take turns where there are fewer connections than lines.
+// Lines take turns if there are fewer connections than lines.
 func TestLinesShareConnections(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -441,8 +440,8 @@ func TestLinesShareConnections(t *testing.T) {
 	})
 }
 
-// A line's connection that the server closed is noticed: by a look when it was not used for a
-// while, else by the request, which is repeated.
+// A line notices that the server closed its connection: by a check if it was unused for a while,
+// and otherwise by the request, which is repeated.
 func TestALinesConnectionIsClosed(t *testing.T) {
 	t.Parallel()
 	for _, longAgo := range []bool{false, true} {

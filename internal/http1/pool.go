@@ -11,32 +11,32 @@ import (
 	"github.com/weir-go/weir/internal/lock"
 )
 
-// Host is one of a client's hosts, with the connections to it. It may be used concurrently.
+// Host is one of a client's hosts, with its connections. It may be used concurrently.
 type Host struct {
 	client *Client
 	addr   string
 	tls    *tls.Config // nil without TLS
 
 	mu      lock.Mutex[lock.Host]
-	idle    []*conn // the one that was used last at the end
-	open    int     // connections: idle, in use, or being made
+	idle    []*conn // the most recently used one at the end
+	open    int     // number of connections: idle, in use, or being made
 	waiting list.List
-	queue   atomic.Int32 // how many wait
-	expiry  *time.Timer  // closes idle connections; nil when there were none
-	closing bool         // nothing is kept until the next request
+	queue   atomic.Int32 // number of waiting callers
+	expiry  *time.Timer  // closes idle connections; nil if there were none
+	closing bool         // no connection is kept until the next request
 
-	// silent is since when the last connection was silent that was given up for that, in
-	// nanoseconds since the client was made; 0 if there was none. Connections over which no answer
-	// has begun since are suspects: what killed one has often killed all.
+	// silent is since when the last connection was silent that was closed for that reason, in
+	// nanoseconds since the client was made; 0 if there was none. Connections without an answer
+	// since that time are suspect: one failure often affects all.
 	silent atomic.Int64
 }
 
-// turn is what a caller waits for: a connection, or nil for leave to make one.
+// turn is what a caller waits for: a connection, or nil as permission to make one.
 type turn chan *conn
 
-// get returns a connection, which the caller owns. It uses the one that was used last, so that
-// those that are not needed grow old; callers that have to wait do so in order. If unused is set it
-// makes a new one if it may, in place of an idle one if it must.
+// get returns a connection, which the caller then owns. It prefers the most recently used one, so
+// that unneeded ones expire. Callers wait in order. If unused is set, it makes a new connection, in
+// place of an idle one if necessary.
 func (h *Host) get(ctx context.Context, b Bound, unused bool) (*conn, error) {
 	bounded := b.At.IsZero()
 	for {
@@ -53,7 +53,7 @@ func (h *Host) get(ctx context.Context, b Bound, unused bool) (*conn, error) {
 		case h.open < h.client.opts.MaxConns:
 			h.open++
 		case n > 0:
-			old = h.idle[0] // its place is taken
+			old = h.idle[0] // its place is reused
 			h.idle = slices.Delete(h.idle, 0, 1)
 		default:
 			wait = make(turn, 1)
@@ -92,10 +92,10 @@ func (h *Host) get(ctx context.Context, b Bound, unused bool) (*conn, error) {
 	}
 }
 
-// good reports whether a connection that was idle can be used, and binds it to the call. Otherwise
-// it is dropped.
+// good reports whether an idle connection can be used, and binds it to the call. Otherwise it drops
+// the connection.
 func (h *Host) good(c *conn, now time.Time, b Bound) bool {
-	c.bind(now, b) // one that has passed would look like a connection that was closed
+	c.bind(now, b) // an expired deadline would look like a closed connection
 	if now.Sub(c.idle) < h.client.opts.IdleTimeout && !h.suspects(c) && c.reusable() {
 		return true
 	}
@@ -103,7 +103,7 @@ func (h *Host) good(c *conn, now time.Time, b Bound) bool {
 	return false
 }
 
-// kept is get for a caller that does not want to wait: nil if there is no idle connection.
+// kept is get without waiting: it returns nil if there is no idle connection.
 func (h *Host) kept(now time.Time, b Bound) *conn {
 	for {
 		h.mu.Lock()
@@ -123,7 +123,7 @@ func (h *Host) kept(now time.Time, b Bound) *conn {
 	}
 }
 
-// leave gives up a place among those that wait, and passes on what came meanwhile.
+// leave removes a caller from the queue and passes on what it was given meanwhile.
 func (h *Host) leave(place *list.Element, wait turn) {
 	h.mu.Lock()
 	h.waiting.Remove(place)
@@ -140,7 +140,7 @@ func (h *Host) leave(place *list.Element, wait turn) {
 	}
 }
 
-// next returns who has waited longest, nil if nobody waits. h.mu is held.
+// next returns the caller that has waited longest, or nil. h.mu is held.
 func (h *Host) next() turn {
 	first := h.waiting.Front()
 	if first == nil {
@@ -151,13 +151,13 @@ func (h *Host) next() turn {
 	return wait
 }
 
-// wanted reports whether somebody waits for a connection.
+// wanted reports whether some caller waits for a connection.
 func (h *Host) wanted() bool { return h.queue.Load() > 0 }
 
-// put takes a connection back that can be used again.
+// put takes a reusable connection back.
 func (h *Host) put(c *conn) {
 	c.trim()
-	if c.timer != nil { // it would cut the connection off
+	if c.timer != nil { // it would interrupt the connection
 		c.bind(time.Time{}, Bound{})
 	}
 	h.mu.Lock()
@@ -180,7 +180,7 @@ func (h *Host) put(c *conn) {
 	h.mu.Unlock()
 }
 
-// drop closes a connection and lets somebody make another.
+// drop closes a connection and lets another be made.
 func (h *Host) drop(c *conn) {
 	c.end()
 	h.free()
@@ -191,18 +191,17 @@ func (c *conn) end() {
 	if c.timer != nil {
 		c.timer.Stop()
 	}
-	_ = c.Close() // there is nobody to tell
+	_ = c.Close() // nothing can be done about an error
 }
 
-// suspects reports whether a connection may be as dead as one that was given up as silent.
+// suspects reports whether a connection may be as dead as one that was closed for its silence.
 func (h *Host) suspects(c *conn) bool {
 	silent := h.silent.Load()
 	return silent > 0 && int64(c.heard.Sub(h.client.born)) < silent
 }
 
-// suspect makes suspects of all connections over which no answer has begun since a connection was
-// last heard that is silent, and closes those that are idle. Those in use are closed when they
-// would be used again.
+// suspect marks all connections as suspect that have not answered since the silent connection was
+// last heard. It closes the idle ones. Those in use are closed before they would be reused.
 func (h *Host) suspect(since time.Time) {
 	at := int64(since.Sub(h.client.born))
 	for last := h.silent.Load(); last < at && !h.silent.CompareAndSwap(last, at); {
@@ -223,7 +222,7 @@ func (h *Host) suspect(since time.Time) {
 	}
 }
 
-// free gives up the place of a connection.
+// free releases the place of a connection.
 func (h *Host) free() {
 	h.mu.Lock()
 	wait := h.next()
@@ -236,8 +235,8 @@ func (h *Host) free() {
 	}
 }
 
-// expire closes connections that have been idle for too long, and comes back when the next one has
-// been. One timer does for all of them.
+// expire closes connections that have been idle for too long, and schedules itself for the next
+// one. There is one timer for all of them.
 func (h *Host) expire() {
 	h.mu.Lock()
 	now := time.Now()

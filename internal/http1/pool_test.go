@@ -28,8 +28,8 @@ func slowly(d time.Duration) func(int, net.Conn) {
 	}
 }
 
-// Callers wait for a connection in order, no more than MaxConns are served at once, and whoever
-// gives up waiting takes nothing from those behind.
+// Callers wait for a connection in order, at most MaxConns are served at once, and a caller that
+// stops waiting does not affect those behind it.
 func TestCallersWaitInOrder(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -43,7 +43,7 @@ func TestCallersWaitInOrder(t *testing.T) {
 				time.Sleep(time.Duration(i) * time.Millisecond)
 				ctx, cancel := context.WithCancelCause(t.Context())
 				defer cancel(nil)
-				if i == 3 { // one that waits behind another
+				if i == 3 { // it waits behind another
 					time.AfterFunc(500*time.Millisecond, func() { cancel(gone) })
 				}
 				_, body, err := ask(ctx, h)
@@ -73,7 +73,7 @@ func TestCallersWaitInOrder(t *testing.T) {
 	})
 }
 
-// A place that is given up, because dialling fails or an answer breaks off, goes to whoever waits.
+// A place that is released because dialling fails or an answer breaks off goes to a waiting caller.
 func TestPlacesArePassedOn(t *testing.T) {
 	t.Parallel()
 	for name, serve := range map[string]func(int, net.Conn){
@@ -118,8 +118,8 @@ func TestPlacesArePassedOn(t *testing.T) {
 	}
 }
 
-// The connection that was used last is used first, so that the others grow old; and old ones are
-// closed, by the time and not by the next request alone.
+// The most recently used connection is used first, so that the others expire. Old connections are
+// closed on time, even without a request.
 func TestIdleConnectionsAreClosed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -162,8 +162,8 @@ func TestIdleConnectionsAreClosed(t *testing.T) {
 		h.client.CloseIdle()
 		check("after CloseIdle", 7, 0)
 
-		// What is in use when CloseIdle is called is closed when it is given back, unless somebody
-		// makes a request meanwhile.
+		// Connections in use during CloseIdle are closed when they are returned, unless a request
+		// is made meanwhile.
 		for _, meanwhile := range []bool{false, true} {
 			r, err := h.Do(t.Context(), []byte(request), true, Bound{})
 			if err != nil {
@@ -188,8 +188,8 @@ func TestIdleConnectionsAreClosed(t *testing.T) {
 	})
 }
 
-// Many requests at once, some of them cancelled at any moment, some with servers that fail:
-// everybody gets an answer or an error, and nothing is left.
+// Many requests at once, some cancelled at random times, some to failing servers: each gets an
+// answer or an error, and nothing is left behind.
 func TestManyAtOnce(t *testing.T) {
 	t.Parallel()
 	for range 20 {

@@ -10,30 +10,29 @@ import (
 	"time"
 )
 
-// Response is an answer whose head was read. It has to be closed. Not for concurrent use.
+// Response is an answer whose head was read. It must be closed. It is not safe for concurrent use.
 type Response struct {
-	// Status is the three digits.
+	// Status is the status code.
 	Status int
-	// Length of the body in bytes; -1 when only its end will tell.
+	// Length is the length of the body in bytes, or -1 if it is known only at the end.
 	Length int64
-	// Waited is how long it took from when the request was sent until the first byte of the answer
-	// was read.
+	// Waited is the time from sending the request until the first byte of the answer was read.
 	Waited time.Duration
 
 	ctx     context.Context
 	stop    func() bool // the watch over ctx; may be nil
-	c       *conn       // nil when closed
-	line    *Line       // that gets it back; nil if there is none
+	c       *conn       // nil after Close
+	line    *Line       // gets the connection back; may be nil
 	framing framing
 	keep    bool
 	left    int64 // bytes of the body, or of the chunk
-	begun   bool  // the first chunk was
-	excess  int64 // bytes between chunks that no honest server needs
+	begun   bool  // the first chunk has begun
+	excess  int64 // unusual bytes between chunks
 	err     error // how reading ended
 }
 
-// Field returns the value of the first field of the head with this name, in any case; nil when
-// there is none. It is valid until Close.
+// Field returns the value of the first field of the head with this name, ignoring case, or nil. It
+// is valid until Close.
 func (r *Response) Field(name string) []byte {
 	if r.c == nil {
 		return nil
@@ -56,8 +55,8 @@ func (r *Response) Header() http.Header {
 	return all
 }
 
-// Read reads the body, without a copy where p is large. It returns io.EOF at the body's end,
-// io.ErrUnexpectedEOF if the connection ends before, and the cause of the context's end if that
+// Read reads the body, without a copy if p is large. It returns io.EOF at the end of the body,
+// io.ErrUnexpectedEOF if the connection ends earlier, and the cause of the context's end if that
 // comes first.
 func (r *Response) Read(p []byte) (int, error) {
 	if r.c == nil {
@@ -83,7 +82,7 @@ func (r *Response) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// ended reports whether io.EOF is the end of the body and not that of the connection before it.
+// ended reports whether io.EOF is the end of the body, and not a premature end of the connection.
 func (r *Response) ended() bool {
 	return r.framing == byClose || r.left == 0 && (r.framing == byLength || r.begun)
 }
@@ -108,10 +107,10 @@ func (r *Response) read(p []byte) (int, error) {
 	return n, err
 }
 
-// maxExcess is how many bytes there may be between chunks, besides what is usual.
+// maxExcess is how many unusual bytes there may be between chunks.
 const maxExcess = 16 << 10
 
-// chunk reads up to the beginning of the next chunk, or to the end of the body, which is io.EOF.
+// chunk reads up to the beginning of the next chunk, or returns io.EOF at the end of the body.
 func (r *Response) chunk() error {
 	unexpected := func(err error) error {
 		if errors.Is(err, io.EOF) {
@@ -158,8 +157,8 @@ func (r *Response) chunk() error {
 	}
 }
 
-// Close gives the connection back, or closes it if the body was not read to its end. Calling it
-// again does nothing. The error is always nil.
+// Close returns the connection, or closes it if the body was not read to its end. Further calls do
+// nothing. The error is always nil.
 func (r *Response) Close() error {
 	c := r.c
 	if c == nil {
@@ -181,7 +180,7 @@ func (r *Response) Close() error {
 	return nil
 }
 
-// Until bounds the rest of the answer anew. It must not be called while Read is.
+// Until sets a new bound for the rest of the answer. It must not be called during a Read.
 func (r *Response) Until(b Bound) {
 	if r.c == nil {
 		return

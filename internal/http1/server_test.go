@@ -16,11 +16,11 @@ import (
 
 const request = "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\nhi"
 
-// script is a network whose far ends are functions, one call for each connection.
+// script is a network whose servers are functions, one call for each connection.
 type script struct {
 	mu    sync.Mutex
 	dials int
-	live  int // connections that the client did not close
+	live  int // connections that the client has not closed
 	serve func(n int, c net.Conn)
 	done  sync.WaitGroup
 }
@@ -60,7 +60,7 @@ func (c *counted) Close() error {
 	return c.Conn.Close()
 }
 
-// takeRequest reads one request; false at the end of the connection.
+// takeRequest reads one request. It returns false at the end of the connection.
 func takeRequest(r *bufio.Reader) bool {
 	q, err := http.ReadRequest(r)
 	if err != nil {
@@ -82,7 +82,7 @@ func answers(text string) func(int, net.Conn) {
 	}
 }
 
-// hostOf returns a host that is reached by the script.
+// host returns a host that is served by the script.
 func (s *script) host(tb testing.TB, o Options) *Host {
 	tb.Helper()
 	o.DialContext = s.dial
@@ -103,15 +103,14 @@ func ask(ctx context.Context, h *Host) (status int, body string, err error) {
 	return r.Status, string(b), errors.Join(err, r.Close())
 }
 
-// held says how many connections a host counts, how many of them are idle, and how many callers
-// wait.
+// held returns the numbers of open and idle connections of a host, and of waiting callers.
 func (h *Host) held() (open, idle, waiting int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.open, len(h.idle), h.waiting.Len()
 }
 
-// overTLS returns a server's configuration, and a client's configuration that trusts them.
+// overTLS returns a server's configuration, and a client's configuration that trusts it.
 func overTLS(tb testing.TB) (server, client *tls.Config) {
 	tb.Helper()
 	s := httptest.NewUnstartedServer(http.NotFoundHandler())

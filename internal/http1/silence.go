@@ -7,25 +7,25 @@ import (
 	"time"
 )
 
-// Silence is noticed with the deadline for reading, without a timer or a goroutine of its own.
-// That deadline is often too early, because it is not set anew for each call: whoever finds that
-// it has passed looks at the clock and reads on.
+// Silence is noticed with the deadline for reading, without a timer or a goroutine. That deadline
+// is often too early, because it is not set for each call. When it passes, the reader checks the
+// clock and continues to read.
 
-// lastLook is how long a connection that has been silent for long enough is read once more. An
-// answer that is there already is found in that time, however late this process came to look.
+// lastLook is how long a connection that has been silent for long enough is read once more. That
+// finds an answer that has arrived already, even if this process is late.
 const lastLook = 10 * time.Millisecond
 
-// listen sets a deadline for reading that comes no later than when a connection has been silent
-// since a time for as long as it may be. One that is set and leaves half of that time is good
-// enough.
+// listen sets a deadline for reading. It comes no later than when a connection that has been silent
+// since a time has been silent for too long. An existing deadline is kept if it allows at least
+// half of that silence.
 func (c *conn) listen(since time.Time) {
 	if c.soft.Sub(since) < c.bound.Silence/2 || c.soft.Sub(since) > c.bound.Silence {
 		c.readUntil(since.Add(c.bound.Silence))
 	}
 }
 
-// readUntil sets the deadline for reading, no later than where the call is bounded. An
-// interruption that came before may be lost.
+// readUntil sets the deadline for reading, no later than the bound of the call. It may undo an
+// earlier interruption.
 func (c *conn) readUntil(at time.Time) {
 	if !c.most.IsZero() && at.After(c.most) {
 		at = c.most
@@ -36,8 +36,8 @@ func (c *conn) readUntil(at time.Time) {
 	}
 }
 
-// listenOn reads on when the deadline of listen has passed: until a byte comes, the listener gives
-// the connection up, or the call is over.
+// listenOn continues to read after the deadline of listen: until a byte arrives, the listener
+// closes the connection, or the call is over.
 func (c *conn) listenOn(ctx context.Context, p []byte, since time.Time) (int, error) {
 	looked := false
 	for {

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// judge is a Listener that counts how often it is asked.
+// judge is a Listener that counts its calls.
 type judge struct {
 	giveUp bool
 	asked  atomic.Int32
@@ -24,7 +24,7 @@ func (j *judge) GiveUp() bool {
 	return j.giveUp
 }
 
-// piece is text that a far end sends after a while.
+// piece is text that a server sends after a while.
 type piece struct {
 	after time.Duration
 	text  string
@@ -59,21 +59,21 @@ func TestASilentConnectionIsGivenUp(t *testing.T) {
 		err     error
 		took    time.Duration
 	}{
-		"it answers":                           {pieces: []piece{{time.Second, small}}, took: time.Second},
-		"it says nothing":                      {pieces: []piece{{time.Hour, small}}, asked: 1, err: ErrSilent, took: silenceOf + lastLook},
-		"it is slow, and waited for":           {pieces: []piece{{20 * time.Second, small}}, patient: true, asked: 1, took: 20 * time.Second},
-		"it says nothing, and is waited for":   {pieces: []piece{{time.Hour, small}}, patient: true, asked: 1, err: context.DeadlineExceeded, took: time.Minute},
-		"it is silent after the head":          {pieces: []piece{{time.Second, head}, {time.Hour, body}}, asked: 1, err: ErrSilent, took: time.Second + silenceOf + lastLook},
-		"it is silent within the head":         {pieces: []piece{{time.Second, head[:9]}, {time.Hour, body}}, asked: 1, err: ErrSilent, took: time.Second + silenceOf + lastLook},
-		"it is silent within the body":         {pieces: []piece{{0, head}, {time.Second, body[:2]}, {time.Hour, body[2:]}}, asked: 1, err: ErrSilent, took: time.Second + silenceOf + lastLook},
-		"it is slow, but says something":       {pieces: []piece{{1900 * time.Millisecond, head[:9]}, {1900 * time.Millisecond, head[9:]}, {1900 * time.Millisecond, body[:1]}, {1900 * time.Millisecond, body[1:]}}, took: 7600 * time.Millisecond},
-		"nobody looked for long":               {pieces: []piece{{time.Second, small}}, away: 30 * time.Second, took: 30 * time.Second},
-		"nobody looked, and there is nothing":  {pieces: []piece{{time.Hour, small}}, away: 30 * time.Second, asked: 1, err: ErrSilent, took: 30*time.Second + lastLook},
-		"a shorter time for the head":          {pieces: []piece{{time.Hour, small}}, opts: Options{HeaderTimeout: time.Second}, err: &TimeoutError{"head of an answer", time.Second}, took: time.Second},
-		"a longer time for the head":           {pieces: []piece{{time.Hour, small}}, opts: Options{HeaderTimeout: 9 * time.Second}, asked: 1, err: ErrSilent, took: silenceOf + lastLook},
-		"a longer time for the head, patience": {pieces: []piece{{time.Hour, small}}, opts: Options{HeaderTimeout: 9 * time.Second}, patient: true, asked: 1, err: &TimeoutError{"head of an answer", 9 * time.Second}, took: 9 * time.Second},
-		"a shorter time for a byte":            {pieces: []piece{{time.Hour, small}}, opts: Options{ReadTimeout: time.Second}, err: &TimeoutError{"byte of the answer", time.Second}, took: time.Second},
-		"a longer time for a byte":             {pieces: []piece{{time.Hour, small}}, opts: Options{ReadTimeout: 9 * time.Second}, asked: 1, err: ErrSilent, took: silenceOf + lastLook},
+		"it answers":                              {pieces: []piece{{time.Second, small}}, took: time.Second},
+		"it says nothing":                         {pieces: []piece{{time.Hour, small}}, asked: 1, err: ErrSilent, took: silenceOf + lastLook},
+		"it is slow, and the listener waits":      {pieces: []piece{{20 * time.Second, small}}, patient: true, asked: 1, took: 20 * time.Second},
+		"it says nothing, and the listener waits": {pieces: []piece{{time.Hour, small}}, patient: true, asked: 1, err: context.DeadlineExceeded, took: time.Minute},
+		"it is silent after the head":             {pieces: []piece{{time.Second, head}, {time.Hour, body}}, asked: 1, err: ErrSilent, took: time.Second + silenceOf + lastLook},
+		"it is silent within the head":            {pieces: []piece{{time.Second, head[:9]}, {time.Hour, body}}, asked: 1, err: ErrSilent, took: time.Second + silenceOf + lastLook},
+		"it is silent within the body":            {pieces: []piece{{0, head}, {time.Second, body[:2]}, {time.Hour, body[2:]}}, asked: 1, err: ErrSilent, took: time.Second + silenceOf + lastLook},
+		"it is slow, but says something":          {pieces: []piece{{1900 * time.Millisecond, head[:9]}, {1900 * time.Millisecond, head[9:]}, {1900 * time.Millisecond, body[:1]}, {1900 * time.Millisecond, body[1:]}}, took: 7600 * time.Millisecond},
+		"no look for a long time":                 {pieces: []piece{{time.Second, small}}, away: 30 * time.Second, took: 30 * time.Second},
+		"no look for a long time, no answer":      {pieces: []piece{{time.Hour, small}}, away: 30 * time.Second, asked: 1, err: ErrSilent, took: 30*time.Second + lastLook},
+		"a shorter time for the head":             {pieces: []piece{{time.Hour, small}}, opts: Options{HeaderTimeout: time.Second}, err: &TimeoutError{"head of an answer", time.Second}, took: time.Second},
+		"a longer time for the head":              {pieces: []piece{{time.Hour, small}}, opts: Options{HeaderTimeout: 9 * time.Second}, asked: 1, err: ErrSilent, took: silenceOf + lastLook},
+		"a longer time for the head, patience":    {pieces: []piece{{time.Hour, small}}, opts: Options{HeaderTimeout: 9 * time.Second}, patient: true, asked: 1, err: &TimeoutError{"head of an answer", 9 * time.Second}, took: 9 * time.Second},
+		"a shorter time for a byte":               {pieces: []piece{{time.Hour, small}}, opts: Options{ReadTimeout: time.Second}, err: &TimeoutError{"byte of the answer", time.Second}, took: time.Second},
+		"a longer time for a byte":                {pieces: []piece{{time.Hour, small}}, opts: Options{ReadTimeout: 9 * time.Second}, asked: 1, err: ErrSilent, took: silenceOf + lastLook},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -81,7 +81,7 @@ func TestASilentConnectionIsGivenUp(t *testing.T) {
 				answers := sends(c.pieces)
 				first := true
 				s := &script{serve: func(n int, far net.Conn) {
-					if first { // for a call before, so that there is a connection
+					if first { // for an earlier call, so that there is a connection
 						first = false
 						r := bufio.NewReader(far)
 						if takeRequest(r) {
@@ -140,7 +140,7 @@ func TestASilentConnectionIsGivenUp(t *testing.T) {
 	}
 }
 
-// Whoever is called off while it listens is called off at once.
+// A caller that is cancelled while it listens returns at once.
 func TestAListenerIsInterrupted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -158,8 +158,8 @@ func TestAListenerIsInterrupted(t *testing.T) {
 	})
 }
 
-// A connection that is silent makes suspects of all over which nothing has come since: idle ones
-// are closed, one that a line keeps is not used again. One that was heard since is.
+// A silent connection makes all connections suspect that have not answered since. Idle ones are
+// closed, and one that a line keeps is not reused. One that has answered since is reused.
 func TestASilentConnectionMakesOthersSuspect(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -178,7 +178,7 @@ func TestASilentConnectionMakesOthersSuspect(t *testing.T) {
 		}}
 		h := s.host(t, Options{MaxConns: 5, IdleTimeout: time.Hour})
 		var lines [5]Line
-		for i := range lines { // connection i is that of line i
+		for i := range lines { // connection i belongs to line i
 			if _, err := over(t.Context(), &lines[i], h, Bound{At: time.Now().Add(time.Minute)}); err != nil {
 				t.Fatal(err)
 			}
@@ -211,7 +211,7 @@ func TestASilentConnectionMakesOthersSuspect(t *testing.T) {
 		if dials, _ := s.counts(); dials != 6 {
 			t.Errorf("%d connections were made, want 6", dials)
 		}
-		for i, dials := range []int{6, 7, 7} { // the suspect is left for a new one
+		for i, dials := range []int{6, 7, 7} { // the suspect is replaced by a new one
 			if _, err := over(t.Context(), &lines[i], h, Bound{At: time.Now().Add(time.Minute)}); err != nil {
 				t.Fatal(err)
 			}
@@ -227,8 +227,7 @@ func TestASilentConnectionMakesOthersSuspect(t *testing.T) {
 	})
 }
 
-// Where no more connections may be made, a fresh one takes the place of the one that has been idle
-// for longest.
+// If no further connection is allowed, a fresh one replaces the one that was idle longest.
 func TestAFreshConnectionTakesThePlaceOfAnIdleOne(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -261,7 +260,7 @@ func TestAFreshConnectionTakesThePlaceOfAnIdleOne(t *testing.T) {
 	})
 }
 
-// Listening costs next to nothing: of a run of calls over a line, few set a deadline.
+// Listening is cheap: in a series of calls over a line, few set a deadline.
 func TestListeningSetsFewDeadlines(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -289,7 +288,7 @@ func TestListeningSetsFewDeadlines(t *testing.T) {
 	})
 }
 
-// noted tells of each deadline that is set.
+// noted reports each deadline that is set.
 type noted struct {
 	net.Conn
 	set func()

@@ -5,8 +5,8 @@ import (
 	"syscall"
 )
 
-// socket is a network connection that can be read without waiting. TLS above it needs that as much:
-// what it read and did not look at yet only it knows.
+// socket is a network connection that can be read without waiting. TLS needs this on the layer
+// below, because only TLS knows about data that it has read and not used yet.
 type socket struct {
 	net.Conn
 	probing bool // Read does not wait
@@ -31,8 +31,8 @@ func newSocket(c net.Conn) *socket {
 	return s
 }
 
-// Read waits for data unless the connection is being probed. Then it returns errNothing when there
-// is none.
+// Read waits for data unless the connection is being probed. In that case it returns errNothing if
+// there is no data.
 func (s *socket) Read(p []byte) (int, error) {
 	if !s.probing {
 		return s.Conn.Read(p)
@@ -49,7 +49,7 @@ func (s *socket) Read(p []byte) (int, error) {
 	return s.n, s.err
 }
 
-// nothing says that there is nothing to read. For TLS it is an error that passes.
+// nothing is the error for no data. For TLS it is a temporary error.
 type nothing struct{}
 
 var errNothing net.Error = nothing{}

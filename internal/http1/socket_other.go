@@ -2,5 +2,5 @@
 
 package http1
 
-// readNow knows nothing here.
+// readNow is not supported here.
 func readNow(uintptr, []byte) (int, error) { return 0, errNothing }

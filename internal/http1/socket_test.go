@@ -12,9 +12,9 @@ import (
 	"testing"
 )
 
-// On a real socket a connection is looked at before it is used again: one that was closed is not
-// tried, so that even a request that may not be repeated succeeds, and one on which something came
-// that nobody asked for is not believed.
+// On a real socket a connection is checked before it is reused. One that was closed is not tried,
+// so that even a request that must not be repeated succeeds. One on which unexpected data arrived
+// is not trusted.
 func TestKeptSocketsAreLookedAt(t *testing.T) {
 	t.Parallel()
 	serverTLS, clientTLS := overTLS(t)
@@ -23,7 +23,7 @@ func TestKeptSocketsAreLookedAt(t *testing.T) {
 		name  string
 		extra string // written after the first answer, when the client has read that
 		close bool
-		conns int // in all
+		conns int // in total
 	}{
 		{"nothing happens", "", false, 1},
 		{"it is closed", "", true, 2},
@@ -113,7 +113,7 @@ func TestKeptSocketsAreLookedAt(t *testing.T) {
 	}
 }
 
-// waitForData waits until the kept connection has something to read: loopback takes a moment.
+// waitForData waits until the kept connection has data, which takes a moment over loopback.
 func waitForData(t *testing.T, h *Host, some bool) {
 	t.Helper()
 	h.mu.Lock()
@@ -132,7 +132,7 @@ func waitForData(t *testing.T, h *Host, some bool) {
 	}
 }
 
-// A session ticket that comes between two answers is no reason to give a TLS connection up.
+// A session ticket between two answers does not make a TLS connection unusable.
 func TestTLSWithoutWaiting(t *testing.T) {
 	t.Parallel()
 	serverTLS, clientTLS := overTLS(t)

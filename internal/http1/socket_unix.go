@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// readNow reads what there is.
+// readNow reads the available data.
 func readNow(fd uintptr, p []byte) (int, error) {
 	n, err := syscall.Read(int(fd), p)
 	switch {

@@ -5,14 +5,14 @@ import (
 	"net/http"
 )
 
-// FromTransport returns options that do what a transport's settings say. An error says which of
-// them this client does not do. Proxies are left out of account: whoever uses the options has to
-// ask the transport's Proxy, if there is one.
+// FromTransport returns options that correspond to a transport's settings. It returns an error that
+// names a setting that this client does not support. It ignores proxies: the caller must consult
+// the transport's Proxy, if there is one.
 func FromTransport(t *http.Transport) (Options, error) {
 	switch {
 	//nolint:staticcheck // deprecated, but old programs set it
 	case t.DialTLS != nil || t.DialTLSContext != nil:
-		return Options{}, errors.New("it dials TLS in its own way")
+		return Options{}, errors.New("it has a DialTLS function")
 	//nolint:staticcheck // deprecated, but old programs set it
 	case t.Dial != nil && t.DialContext == nil:
 		return Options{}, errors.New("it dials without a context")

@@ -1,5 +1,5 @@
-// Package jitter is where everything that weir leaves to chance comes from: how long to wait, and
-// what a session is called. So a simulation can decide it.
+// Package jitter is the source of all randomness of weir: wait times and names of sessions. A
+// simulation can replace it.
 package jitter
 
 import (
@@ -11,14 +11,14 @@ import (
 	"time"
 )
 
-// Source returns a number that of and n, and whatever else the source knows, decide. n is the bound
-// of a duration in nanoseconds, 0 where there is none.
+// Source returns a number that is determined by of, n, and the state of the source. n is the upper
+// limit of a duration in nanoseconds, or 0 without a limit.
 type Source func(of string, n uint64) uint64
 
 var source atomic.Pointer[Source]
 
-// Replace has everything come from s instead of chance until restore is called. It is for
-// simulations: it concerns the whole process. s is called concurrently.
+// Replace makes all numbers come from s until restore is called. It is for simulations and affects
+// the whole process. s is called concurrently.
 func Replace(s Source) (restore func()) {
 	before := source.Swap(&s)
 	return func() { source.Store(before) }
@@ -27,9 +27,8 @@ func Replace(s Source) (restore func()) {
 // N returns a duration of at least 0 and less than d, which must be positive.
 func N(d time.Duration) time.Duration { return Of("", d) }
 
-// Of is N for what many do at one instant, under a name each: a simulation gives each another
-// duration, too. Otherwise their timers would end at one instant as well, and the order of those is
-// random.
+// Of is like N, with a name for each of many callers at one instant, so that a simulation can give
+// them different durations. Otherwise their timers would also fire at one instant, in random order.
 func Of(name string, d time.Duration) time.Duration {
 	if s := source.Load(); s != nil {
 		return time.Duration((*s)(name, uint64(d)) % uint64(d))
@@ -37,7 +36,7 @@ func Of(name string, d time.Duration) time.Duration {
 	return mrand.N(d)
 }
 
-// Name returns 20 hexadecimal digits that nobody else gets, for a worker that is called of.
+// Name returns 20 unique hexadecimal digits, for the worker with the name of.
 func Name(of string) string {
 	var b [10]byte
 	if s := source.Load(); s != nil {

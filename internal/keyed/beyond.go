@@ -9,11 +9,11 @@ import (
 	"github.com/weir-go/weir/internal/source"
 )
 
-// What is done beyond the mark can go along with it to the next owner of the shard, as a text: the
-// lengths of the runs of records that are not done and of those that are, in turn, from the mark
-// on. A shard does not change, so whoever reads it from the same place counts the same records, if
-// what is made of aggregates is the same. That it is the same place is held against a hash of the
-// first record.
+// The records that are done beyond the mark can go with it to the next owner of the shard, as a
+// text: the lengths of the runs of records that are not done and that are done, in turn, starting
+// at the mark. A shard does not change, so every reader that starts at the same position counts the
+// same records, if it unpacks aggregates in the same way. A hash of the first record checks that
+// the position is the same.
 
 // beyondForm is the first byte of the text. The second one says what is made of aggregates.
 const beyondForm = 1
@@ -21,8 +21,8 @@ const beyondForm = 1
 // hashBytes are those of the hash of the first record.
 const hashBytes = 8
 
-// Beyond is what is done beyond the mark, "" if nothing is. It is most bytes long at most: what is
-// farther away and does not fit is left out. mode stands for what is made of aggregates.
+// Beyond encodes which records beyond the mark are done, "" if there are none. It has at most most
+// bytes: records farther away are left out. mode encodes how aggregates are unpacked.
 func (s *Span) Beyond(mode byte, most int) string {
 	if s.first == nil {
 		return ""
@@ -60,8 +60,8 @@ func nameOf(r *source.Record) []byte {
 	return sum[:hashBytes]
 }
 
-// Known tells of the records that follow a mark, one after the other, which are done. The zero
-// Known knows of none.
+// Known returns, for one record after the other behind a mark, which are done. The zero Known has
+// none.
 type Known struct {
 	name string // of the first record, until it was seen
 	runs []byte
@@ -69,8 +69,8 @@ type Known struct {
 	done bool
 }
 
-// ParseBeyond reads what Beyond wrote. It knows of no record when the text is none that Beyond
-// writes, or when other things are made of aggregates now.
+// ParseBeyond decodes a text of Beyond. The result has no record if the text is invalid, or if
+// aggregates are unpacked in another way now.
 func ParseBeyond(text string, mode byte) Known {
 	raw, err := base64.RawURLEncoding.DecodeString(text)
 	if err != nil || len(raw) <= 2+hashBytes || raw[0] != beyondForm || raw[1] != mode {

@@ -11,7 +11,7 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// spanOf is a span of n records, each of its own key, in chunks, of which some are done.
+// spanOf returns a span of n records in chunks, each with a different key. Some are done.
 func spanOf(rng *rand.Rand, n int, likely float64) (s *Span, all []source.Record, done []bool) {
 	s = NewSpan(n+1, 1)
 	for from := 0; from < n; {
@@ -41,7 +41,7 @@ func spanOf(rng *rand.Rand, n int, likely float64) (s *Span, all []source.Record
 	return s, all, done
 }
 
-// What the next owner takes for done is done, and all of it when there is room.
+// Records that the next owner skips are done, and it skips all done records if there is room.
 func TestWhatIsDoneBeyondTheMarkIsTold(t *testing.T) {
 	for seed := range rounds() {
 		rng := rand.New(rand.NewPCG(seed, 2))
@@ -72,7 +72,7 @@ func TestWhatIsDoneBeyondTheMarkIsTold(t *testing.T) {
 	}
 }
 
-// What was written by others, at another place or about other records is not believed.
+// Texts of other writers, positions or records are ignored.
 func TestWhatIsDoneIsBelievedOfTheSameRecordsAlone(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 3))
 	s, all, _ := spanOf(rng, 100, 0.5)
@@ -98,7 +98,7 @@ func TestWhatIsDoneIsBelievedOfTheSameRecordsAlone(t *testing.T) {
 	}
 }
 
-// What is told to be done is passed by the mark like what was handled.
+// The mark passes skipped records as it passes handled ones.
 func TestKnownRecordsPassTheMark(t *testing.T) {
 	for seed := range rounds() {
 		rng := rand.New(rand.NewPCG(seed, 4))
@@ -123,7 +123,7 @@ func TestKnownRecordsPassTheMark(t *testing.T) {
 	}
 }
 
-// Whatever the text is, no more is taken to be done than it says, and nothing panics.
+// Any text is parsed without a panic, and skips no more records than it contains.
 func FuzzParseBeyond(f *testing.F) {
 	s, _, _ := spanOf(rand.New(rand.NewPCG(1, 1)), 50, 0.5)
 	f.Add(s.Beyond(0, 300), uint8(0))

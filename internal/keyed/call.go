@@ -10,16 +10,16 @@ import (
 )
 
 // Call is a call of the user's code with records of one key. It is used again for other records
-// when these are done. What the handler may keep, its batch and records, is not a part of it.
+// when these are done. It does not contain the batch and records that the handler may keep.
 type Call struct {
 	Delivery delivery.Delivery
-	Of       any // what the host keeps with the call; it never changes once it is set
+	Of       any // data of the host; it never changes once it is set
 
 	runner *Runner // never changes
 	turn
 }
 
-// turn is what a call is at. It is all that belongs to the records that it serves.
+// turn is the state of a call. It contains all fields that belong to its present records.
 type turn struct {
 	// The call has one of the worker's slots, or the one that the shard has in addition for its
 	// oldest record. It has neither while it rests, see Runner.rest.
@@ -48,8 +48,8 @@ type Status struct {
 // Retrying is the state of a call that waits for its pause.
 const Retrying supervise.State = "waiting to handle again"
 
-// begin makes c the call of the records of a lane. It sets everything that belongs to them. Only
-// what never changes stays, because a handler that kept an old batch may read that at any time.
+// begin makes c the call of the records of a lane. It sets all fields that belong to them. Only
+// constant fields stay, because a handler that kept an old batch may read those at any time.
 func (c *Call) begin(l *Lane, behind time.Duration) {
 	use := c.Delivery.Begin(delivery.Batch{Behind: behind}, delivery.Marked(l.Records))
 	c.turn = turn{use: use, lane: l}
@@ -91,7 +91,7 @@ func (c *Call) FailsAt(at lease.Failing) {
 	c.At = at
 }
 
-// NoteDone notes that so many records are done, if the delivery still serves them. Any goroutine
+// NoteDone sets the number of done records, if the delivery still serves them. Any goroutine
 // may call it.
 func (c *Call) NoteDone(use uint64, done int) {
 	r := c.runner

@@ -15,8 +15,8 @@ import (
 
 // Runner has the keys of a shard handled in parallel. It exists while the shard has something to
 // handle. The loop of the shard adds what was read, [Span] says which records may be handled now,
-// and goroutines call the user's code. Each goes on with another key when it is done with one, and
-// ends when none may begin.
+// and goroutines call the user's code. Each continues with another key when it is done with one,
+// and ends when none may begin.
 //
 // The term of the shard asks for [Runner.Mark], so a Runner never calls the term with its mutex
 // held; see package lock.
@@ -33,7 +33,7 @@ type Runner struct {
 	dispatch
 }
 
-// dispatch is what a Runner is at.
+// dispatch is the state of a Runner.
 type dispatch struct {
 	span   *Span
 	paused pauses
@@ -49,7 +49,7 @@ type dispatch struct {
 	err    error         // Run ends with it
 }
 
-// Config is what a Runner is made with.
+// Config configures a Runner.
 type Config struct {
 	Host    Host
 	Keys    int // calls at a time
@@ -84,11 +84,11 @@ type Host interface {
 	Step(c *Call, now time.Time) Step
 	// Fail ends Run with an error.
 	Fail(err error)
-	// Wake has the loop go on.
+	// Wake makes the loop continue.
 	Wake()
 }
 
-// Step is what a call of the user's code came to.
+// Step is the result of a call of the user's code.
 type Step struct {
 	After time.Time     // when it returned
 	Pause time.Duration // before the next call
@@ -114,7 +114,7 @@ func (r *Runner) Mark() shard.Position {
 	return r.span.Mark()
 }
 
-// Fits waits until there is room for records whose data and keys have so many bytes. It returns
+// Fits waits until there is room for n records, whose data and keys have that size. It returns
 // false when nothing more is to be begun: the lease is wanted back, which ends ctx, or Run ends,
 // with the error if there is one.
 func (r *Runner) Fits(ctx context.Context, n, bytes int) (bool, error) {
@@ -142,8 +142,8 @@ func (r *Runner) Add(run []source.Record, bytes int, behind time.Duration, upTo 
 	return skipped
 }
 
-// Pass notes that everything before a position is done when all records before it are: what follows
-// them was dropped.
+// Pass notes that everything before a position is done when all records before it are, because the
+// other records there were dropped.
 func (r *Runner) Pass(upTo shard.Position) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -155,7 +155,7 @@ func (r *Runner) Drained(ctx context.Context) (bool, error) {
 	return r.await(ctx, func() bool { return r.span.Len() == 0 })
 }
 
-// await waits until there is what ok, called with the mutex held, reports.
+// await waits until ok, which is called with the mutex held, returns true.
 func (r *Runner) await(ctx context.Context, ok func() bool) (bool, error) {
 	for {
 		r.mu.Lock()
@@ -187,7 +187,7 @@ func (r *Runner) Park() (done, stops bool) {
 	return done, r.stops
 }
 
-// End begins nothing new and waits for the calls that are going on. It returns the error with which
+// End begins nothing new and waits for the running calls. It returns the error with which
 // Run ends, if there is one.
 func (r *Runner) End() error {
 	r.mu.Lock()
@@ -227,9 +227,9 @@ func (r *Runner) Save(ctx context.Context, c *Call, use uint64, p shard.Position
 // Look is how a Runner stands, for status and supervision.
 type Look struct {
 	Keys    int // keys that have records that are not done
-	Calls   int // calls that are going on
+	Calls   int // running calls
 	Records int // from the oldest that is not done on
-	Status      // of the call that has been going on for longest, with the failure of the oldest record
+	Status      // of the call that has been running for longest, with the failure of the oldest record
 }
 
 // Look returns how the runner stands.

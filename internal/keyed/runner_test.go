@@ -22,7 +22,7 @@ import (
 
 // host is user's code: it takes a second for each record.
 type host struct {
-	does func(c *Call, r *source.Record) Step // what a record comes to, if that is not nil
+	does func(c *Call, r *source.Record) Step // the result for a record, if that is not nil
 
 	mu     lock.Mutex[lock.Puller]
 	began  []string
@@ -108,7 +108,7 @@ func at(t *testing.T, n int) shard.Position {
 	return p
 }
 
-// started is a runner of so many keys and slots.
+// started returns a runner with that number of keys and slots.
 func started(h *host, keys, slots int) *Runner {
 	return New(Config{
 		Host: h, Keys: keys, Records: 10, Limits: Limits{Records: 100, Bytes: 1 << 20}, Slots: NewSlots(slots),
@@ -145,7 +145,7 @@ func TestKeysAreCalledInParallelAndInOrder(t *testing.T) {
 	})
 }
 
-// A slot and the one for the oldest record: so many calls there are at a time.
+// There are two calls at a time: one has the slot, and one is for the oldest record.
 func TestSlotsBoundCalls(t *testing.T) {
 	for _, c := range []struct{ keys, slots, most int }{{10, 1, 2}, {10, 3, 4}, {2, 9, 2}, {10, 9, 6}} {
 		synctest.Test(t, func(t *testing.T) {
@@ -166,8 +166,8 @@ func TestSlotsBoundCalls(t *testing.T) {
 	}
 }
 
-// A key that fails waits for its pause, and the mark waits with it. What is done beyond the mark is
-// told in the end.
+// A key that fails waits for its pause, and the mark waits with it. Close returns the records
+// that are done beyond the mark.
 func TestAKeyThatFailsHoldsTheMark(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		failed := errors.New("failed")
@@ -202,7 +202,7 @@ func TestAKeyThatFailsHoldsTheMark(t *testing.T) {
 	})
 }
 
-// What ends a runner: nothing new is begun, and the loop hears of it.
+// A runner that ends begins nothing new, and returns that to the loop.
 func TestWhatEndsARunner(t *testing.T) {
 	stop := errors.New("stop")
 	for _, c := range []struct {

@@ -14,7 +14,7 @@ type Slots struct {
 	waits   atomic.Int32
 }
 
-// NewSlots returns so many slots.
+// NewSlots returns Slots with the given number of free slots.
 func NewSlots(free int) *Slots { return &Slots{free: free} }
 
 // take takes a slot for a call of r, if one is free. Else r is asked to pump when one is.

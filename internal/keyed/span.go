@@ -15,17 +15,15 @@ import (
 )
 
 // Span is the part of a shard from the first record that is not done to the last one that was
-// added. The records of a partition key are in one lane, in order, and one call at a time has some
-// of them. Records without a key are a lane each.
+// added. The records of a partition key are in one lane, in order, and at most one call has some.
+// Each record without a key has a separate lane.
 //
-// One place is kept for the lane of the oldest record, so the record that everything waits for
-// waits at most for calls that are at work. Those that wait for it themselves have no place, see
-// Rest.
+// One slot is reserved for the lane of the oldest record, so the record that all others wait for
+// waits at most for running calls. Calls that wait for it have no slot, see Rest.
 type Span struct {
 	bound int // calls at a time
 	most  int // records of a call
-	// MostBytes bounds the data of a call's records, but for a single one that is larger. 0 is no
-	// bound.
+	// MostBytes bounds the data of a call's records. A single record may be larger. 0 is no bound.
 	MostBytes int
 	seed      maphash.Seed
 	ready     queue // lanes that may begin
@@ -48,11 +46,11 @@ type Lane struct {
 
 	hash         uint64
 	alone        bool  // of one record, without a key
-	gathered     bool  // Records are in a slice of their own
+	gathered     bool  // Records are in a separate slice
 	works        bool  // a call is at Records
 	queued       bool  // in the queue of those that may begin
-	taken, till  *item // the first of Records that is not done; the last of Records, nil if there are none
-	head, tail   *item // what follows them
+	taken, till  *item // the first of Records that is not done; the last of Records, or nil
+	head, tail   *item // the items that follow
 	before, next *Lane // in a list
 	other        *Lane // in the table
 }
@@ -68,7 +66,7 @@ type item struct {
 
 func (i *item) record() *source.Record { return &i.of.records[i.at] }
 
-// chunk is what was added at a time.
+// chunk is the records that were added together.
 type chunk struct {
 	records []source.Record
 	items   []item
@@ -79,15 +77,15 @@ type chunk struct {
 	next    *chunk
 }
 
-// NewSpan makes an empty span of which so many calls may have records at a time, so many each.
+// NewSpan makes an empty span. At most bound calls may have records at a time, most records each.
 func NewSpan(bound, most int) *Span {
 	return &Span{bound: bound, most: most, seed: maphash.MakeSeed(), arena: arenas.Get().(*arena)}
 }
 
-// Add adds records that follow those before. They must not change as long as the span has them.
-// When they are done everything before upTo is, if that is not zero: what lies there beside them
-// was dropped. Those that known, which may be nil, tells to be done already are in no lane. It
-// returns how many that are.
+// Add adds records that follow those before. They must not change as long as the span has them. If
+// upTo is not zero, everything before it is done when they are: other records there were dropped.
+// Records that are done according to known, which may be nil, are skipped. Add returns their
+// number.
 func (s *Span) Add(records []source.Record, bytes int, upTo shard.Position, now mono.Time, known *Known) (skipped int) {
 	c := &chunk{records: records, items: make([]item, len(records)), upTo: upTo, bytes: bytes, since: now}
 	if s.last == nil {
@@ -124,7 +122,7 @@ func (s *Span) Add(records []source.Record, bytes int, upTo shard.Position, now 
 	return skipped
 }
 
-// pass goes on to the first record of a chunk that is not done.
+// pass advances to the first record of a chunk that is not done.
 func (s *Span) pass(c *chunk) {
 	for c.at < len(c.items) && c.items[c.at].done {
 		c.at++
@@ -164,8 +162,8 @@ func (s *Span) open() *Lane {
 	return l
 }
 
-// MayBegin is the lane whose records may be handled now, nil if there is none. oldest says that it
-// has the oldest record.
+// MayBegin returns the lane whose records may be handled now, or nil. oldest is true if it has the
+// oldest record.
 func (s *Span) MayBegin() (l *Lane, oldest bool) {
 	if s.first == nil {
 		return nil, false
@@ -243,7 +241,7 @@ func (s *Span) Done(l *Lane, n int) {
 // begin in its place.
 func (s *Span) Rest() { s.works-- }
 
-// Work notes that a call that rested goes on.
+// Work notes that a call that rested continues.
 func (s *Span) Work() { s.works++ }
 
 // Pause notes that no call is at the lane's Records until Resume.

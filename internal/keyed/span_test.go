@@ -29,7 +29,7 @@ type known struct {
 	done, in bool // in a call
 }
 
-// added is what was added at a time: the records before end, and all before upTo.
+// added is one addition: the records before end, and all before upTo.
 type added struct {
 	begin, end, bytes int
 	upTo              shard.Position
@@ -252,8 +252,8 @@ func (m *model) check() {
 	}
 }
 
-// What may be handled, and before which place all is done, is at all times what a look through all
-// records says, whatever comes, succeeds, and has to wait.
+// After each step, a span has the same mark and the same next lanes as a simple list of all
+// records. The steps are random.
 func TestASpanIsLikeAListThatIsLookedThrough(t *testing.T) {
 	for seed := range rounds() {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -296,7 +296,7 @@ func rounds() uint64 {
 }
 
 // One place is kept for the record that all wait for, and those of its lane that follow wait for a
-// place like others. Who waits for the oldest has none.
+// place like others. A call that waits for the oldest has none.
 func TestAPlaceIsKeptForTheOldest(t *testing.T) {
 	s := NewSpan(2, 1)
 	s.Add([]source.Record{{Key: "a", SequenceNumber: "1", Done: shard.Whole}, {Key: "b", SequenceNumber: "2", Done: shard.Whole},
@@ -322,7 +322,7 @@ func TestAPlaceIsKeptForTheOldest(t *testing.T) {
 	a = begins("a", true)
 	s.Done(a, 1)
 	s.Return(a)
-	// b is the oldest now, so another may begin beside it
+	// b is the oldest now, so another may begin
 	c := begins("c", false)
 	if l, _ := s.MayBegin(); l != nil {
 		t.Fatalf("a third call: %v", l)

@@ -15,7 +15,7 @@ type table struct {
 
 func (t *table) list(hash uint64) **Lane { return &t.lists[hash&uint64(len(t.lists)-1)] }
 
-// find is the lane of a hash, nil if there is none.
+// find returns the lane of a hash, or nil.
 func (t *table) find(hash uint64) *Lane {
 	if t.n == 0 {
 		return nil
@@ -59,7 +59,7 @@ func (t *table) remove(l *Lane) {
 	t.n--
 }
 
-// arena is what a span needs and the next one can use again. It has no records.
+// arena is memory of a span that the next one can use again. It has no records.
 type arena struct {
 	lanes    table
 	spare    *Lane             // a list of those that are not used
@@ -78,7 +78,7 @@ func (s *Span) Close() {
 	}
 }
 
-// queue is a list of lanes, of which any can leave.
+// queue is a list of lanes from which any lane can be removed.
 type queue struct{ first, last *Lane }
 
 func (q *queue) push(l *Lane) {

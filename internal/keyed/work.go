@@ -105,7 +105,7 @@ func (r *Runner) work(c *Call) {
 	}
 }
 
-// settle takes in what a step came to, and returns what to go on with. It is called without the
+// settle applies the result of a step, and returns the next call. It is called without the
 // mutex.
 func (r *Runner) settle(c *Call, step Step) (next *Call) {
 	done := c.Delivery.Done()
@@ -220,7 +220,7 @@ func (r *Runner) tellChange() {
 	}
 }
 
-// pause has a call wait before it goes on.
+// pause makes a call wait before it continues.
 func (r *Runner) pause(c *Call, d time.Duration) {
 	r.span.Pause(c.lane)
 	c.State, c.Since = Retrying, mono.Now()
@@ -242,7 +242,7 @@ func (r *Runner) wakeAt() {
 	}
 }
 
-// resume has those go on whose pauses are over. It is called without the mutex.
+// resume continues the calls whose pauses are over. It is called without the mutex.
 func (r *Runner) resume() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -4,20 +4,20 @@ package lock
 
 // This file records which mutexes each goroutine holds. The race detector must not see these
 // records: the mutexes of the buckets would order events that the code under test leaves unordered,
-// and hide its races. So the functions that touch the table have no instrumentation, and quiet
-// hides the mutexes from the detector.
+// and hide its races. Therefore the functions that access the table have no instrumentation, and
+// quiet hides the mutexes from the detector.
 
 import "sync"
 
 const (
 	buckets = 1 << 10
-	// mostHolders is how many goroutines of one bucket may hold something at a time.
+	// mostHolders is how many goroutines of one bucket may hold mutexes at a time.
 	mostHolders = 64
 	// mostHeld is how many mutexes a goroutine may hold at a time.
 	mostHeld = 12
 )
 
-// holder is a goroutine that holds mutexes: their ranks in the order in which it took them.
+// holder is a goroutine that holds mutexes, with their ranks in the order in which it took them.
 type holder struct {
 	g     uintptr // 0 for a free entry
 	n     int

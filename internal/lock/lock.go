@@ -1,4 +1,4 @@
-// Package lock has the mutexes of the engine and the order in which they may be taken.
+// Package lock provides the mutexes of the engine and defines the order in which they may be taken.
 //
 // Each mutex has a rank. A goroutine that holds one may only take mutexes of lower ranks, so no two
 // goroutines can wait for each other. It must hold none when it calls the user's code, the store or
@@ -15,7 +15,7 @@ import (
 
 // A Rank is a place in the order of mutexes. Its type is the argument of a [Mutex].
 type Rank interface {
-	// Number is the rank. Mutexes of higher ranks are taken first.
+	// Number returns the rank. Mutexes of higher ranks are taken first.
 	Number() int
 }
 

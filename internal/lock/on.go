@@ -41,7 +41,7 @@ func (m *Mutex[R]) Unlock() {
 	drop(r.Number())
 }
 
-// take notes that the goroutine is about to lock a mutex.
+// take records that the goroutine is about to lock a mutex.
 func take(r Rank) {
 	if held := note(r.Number()); held >= 0 {
 		report(fmt.Sprintf("lock order: %s (%d) is taken by a goroutine that holds %s", Name(r), r.Number(), named(held)))
@@ -84,8 +84,8 @@ func Violations() []string {
 	return found
 }
 
-// report collects a violation, or ends the process with it: a panic could be taken for one of the
-// user's code.
+// report collects a violation, or ends the process with it. A panic could be mistaken for one of
+// the user's code.
 func report(text string) {
 	if !collects.Load() {
 		fmt.Fprintf(os.Stderr, "fatal error: %s\n%s", text, debug.Stack())

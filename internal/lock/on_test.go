@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestAnInversionIsReported plants locks in the wrong order. It collects what is found from then
-// on, so it must be the only test of this package that looks for violations.
+// TestAnInversionIsReported takes locks in the wrong order. From then on violations are collected,
+// so it must be the only test of this package that looks for them.
 func TestAnInversionIsReported(t *testing.T) {
 	Violations()
 	var term Mutex[Term]
@@ -44,13 +44,13 @@ func TestAnInversionIsReported(t *testing.T) {
 			term.Lock()
 			term.Unlock()
 			runner.Unlock()
-		}, "term (27) is taken by a goroutine that holds runner (25)"},
+		}, "term (28) is taken by a goroutine that holds runner (26)"},
 		{"two of one rank", func() {
 			runner.Lock()
 			other.Lock()
 			other.Unlock()
 			runner.Unlock()
-		}, "runner (25) is taken by a goroutine that holds runner (25)"},
+		}, "runner (26) is taken by a goroutine that holds runner (26)"},
 		{"one was tried", func() {
 			if !runner.TryLock() {
 				t.Error("a free mutex is not locked")
@@ -58,13 +58,13 @@ func TestAnInversionIsReported(t *testing.T) {
 			term.Lock()
 			term.Unlock()
 			runner.Unlock()
-		}, "term (27) is taken by a goroutine that holds runner (25)"},
+		}, "term (28) is taken by a goroutine that holds runner (26)"},
 		{"a call without a mutex", func() { Free("the store") }, ""},
 		{"a call with a mutex", func() {
 			term.Lock()
 			defer term.Unlock()
 			Free("the store")
-		}, "the store is called by a goroutine that holds term (27)"},
+		}, "the store is called by a goroutine that holds term (28)"},
 		{"another goroutine holds the other", func() {
 			runner.Lock()
 			defer runner.Unlock()
@@ -84,7 +84,7 @@ func TestAnInversionIsReported(t *testing.T) {
 	}
 }
 
-// Many goroutines at a time do not disturb each other's records.
+// Many concurrent goroutines do not disturb each other's records.
 func TestGoroutinesAreToldApart(t *testing.T) {
 	var all sync.WaitGroup
 	for range 200 {

@@ -33,8 +33,10 @@ type (
 	Subscription struct{}
 	// Budget guards how much memory records take.
 	Budget struct{}
-	// Consumer guards the runs and shards of a consumer.
+	// Consumer guards the runs of a consumer.
 	Consumer struct{}
+	// Run guards how a run stands, and its shards.
+	Run struct{}
 	// Shard guards the state of a shard.
 	Shard struct{}
 	// Puller guards the progress and the hold of a function that pulls.
@@ -68,53 +70,56 @@ type (
 // Ranks lists all ranks, the highest first.
 var Ranks = []Rank{
 	Leadership{}, Trust{}, Term{}, Progress{}, Runner{}, Delivery{}, Slots{}, Feed{}, Line{}, Waits{}, Scheduler{}, Reader{}, Subscription{}, Budget{},
-	Consumer{}, Shard{}, Puller{}, Judge{}, Lineage{}, Sampler{}, Failures{}, Turns{}, FanOut{}, Catalog{}, Call{}, Silence{}, Client{}, Host{}, Queue{},
+	Consumer{}, Run{}, Shard{}, Puller{}, Judge{}, Lineage{}, Sampler{}, Failures{}, Turns{}, FanOut{}, Catalog{}, Call{}, Silence{}, Client{}, Host{}, Queue{},
 }
 
 // Number is the rank.
-func (Leadership) Number() int { return 29 }
+func (Leadership) Number() int { return 30 }
 
 // Number is the rank.
-func (Trust) Number() int { return 28 }
+func (Trust) Number() int { return 29 }
 
 // Number is the rank.
-func (Term) Number() int { return 27 }
+func (Term) Number() int { return 28 }
 
 // Number is the rank.
-func (Progress) Number() int { return 26 }
+func (Progress) Number() int { return 27 }
 
 // Number is the rank.
-func (Runner) Number() int { return 25 }
+func (Runner) Number() int { return 26 }
 
 // Number is the rank.
-func (Delivery) Number() int { return 24 }
+func (Delivery) Number() int { return 25 }
 
 // Number is the rank.
-func (Slots) Number() int { return 23 }
+func (Slots) Number() int { return 24 }
 
 // Number is the rank.
-func (Feed) Number() int { return 22 }
+func (Feed) Number() int { return 23 }
 
 // Number is the rank.
-func (Line) Number() int { return 21 }
+func (Line) Number() int { return 22 }
 
 // Number is the rank.
-func (Waits) Number() int { return 20 }
+func (Waits) Number() int { return 21 }
 
 // Number is the rank.
-func (Scheduler) Number() int { return 19 }
+func (Scheduler) Number() int { return 20 }
 
 // Number is the rank.
-func (Reader) Number() int { return 18 }
+func (Reader) Number() int { return 19 }
 
 // Number is the rank.
-func (Subscription) Number() int { return 17 }
+func (Subscription) Number() int { return 18 }
 
 // Number is the rank.
-func (Budget) Number() int { return 16 }
+func (Budget) Number() int { return 17 }
 
 // Number is the rank.
-func (Consumer) Number() int { return 15 }
+func (Consumer) Number() int { return 16 }
+
+// Number is the rank.
+func (Run) Number() int { return 15 }
 
 // Number is the rank.
 func (Shard) Number() int { return 14 }

@@ -1,4 +1,4 @@
-// Package memory bounds how much of it records take that were read and not yet handled.
+// Package memory limits the memory of records that were read and not yet handled.
 package memory
 
 import (
@@ -12,21 +12,21 @@ import (
 	"github.com/weir-go/weir/internal/lock"
 )
 
-// Budget bounds the bytes of records that a process has read and not yet handled, for any number
-// of shards.
+// Budget limits the bytes of records that a process has read and not yet handled, for any number of
+// shards.
 //
-// Half of it is common: any shard takes from it, up to 2 MiB each. The other half is guaranteed
-// in equal shares, one for each shard that is read, so that a slow or hung handler stops its own
-// shard only. A shard that opens makes the guarantee of every shard smaller. A shard keeps its
-// bytes beyond the guarantee until it gives them back; the others wait.
+// Half of it is common: any shard takes from it, up to 2 MiB each. The other half is guaranteed in
+// equal shares, one for each shard that is read, so that a slow or hung handler stops only its own
+// shard. Each additional shard reduces the guarantee of all. A shard keeps its bytes beyond the
+// guarantee until it gives them back. The others wait.
 //
-// A page that is larger than a share can be needs the reserve, which is room for one page of any
-// size beyond the budget. One share at a time has the reserve, from before the read until the
-// page is given back, and shares wait for it in the order in which they asked. So every page is
-// read after those that were asked for before it, and the budget is exceeded by one page. A share
-// that keeps the reserve for longer than OverKept, because its handler is slow or hangs, does not
-// stop the others: the next share in line gets it too, and further ones while all of them
-// together hold no more than half of the budget.
+// A page that is larger than the maximum of a share needs the reserve, which is room for one page
+// of any size beyond the budget. One share at a time has the reserve, from before the read until
+// the page is given back. Shares wait for it in order. Every page is therefore read after those
+// that were requested before it, and the budget is exceeded by one page. A share may keep the
+// reserve for longer than OverKept, because its handler is slow or hangs. The next share in line
+// then gets it too, and further ones while all of them together hold no more than half of the
+// budget.
 //
 // A Budget may be used concurrently.
 type Budget struct {
@@ -39,30 +39,30 @@ type Budget struct {
 	common   int       // bytes in use, of the common half
 	over     int       // bytes in use beyond both
 	overs    int       // shares that have the reserve or bytes from it
-	overAt   time.Time // when a share got the reserve last
-	served   time.Time // when a share that had waited was served last
-	waiting  []*waiter // in the order in which they asked
+	overAt   time.Time // when a share last got the reserve
+	served   time.Time // when a waiting share was last served
+	waiting  []*waiter // in order of arrival
 	again    *time.Timer
 }
 
-// OverKept is how long a share that keeps the reserve delays the next one. It must be shorter
-// than any wait for memory that ends by itself.
+// OverKept is how long a share that keeps the reserve delays the next one. It must be shorter than
+// any timeout of a wait for memory.
 const OverKept = 5 * time.Second
 
 const (
-	// commonMost bounds what one shard takes from the common half: two windows and some room.
+	// commonMost limits what one shard takes from the common half: two windows and some room.
 	commonMost = 2 << 20
-	// largestPage is the size that a page read with the reserve has at most: the service's largest
-	// record. It counts while the size is not known.
+	// largestPage is the maximum size of a page that is read with the reserve: the service's
+	// largest record. It is used while the size is unknown.
 	largestPage = 10 << 20
 )
 
-// ErrNoMemory is wrapped when the budget does not allow to take more.
+// ErrNoMemory is wrapped if the budget has no room for more.
 var ErrNoMemory = errors.New("no memory is free for more records")
 
 var errShareClosed = errors.New("the share of the memory budget is closed")
 
-// New makes a budget of so many bytes.
+// New makes a budget of bytes bytes.
 func New(bytes int) *Budget { return &Budget{half: bytes / 2} }
 
 // InUse returns how many bytes are taken.
@@ -82,7 +82,7 @@ func (b *Budget) Lack() error {
 	return fmt.Errorf("%w: %d of the %d bytes of MaxMemory are in use, and %d shards wait in line", ErrNoMemory, b.inUse(), 2*b.half, len(b.waiting))
 }
 
-// LastServed returns when a share that had waited got its memory last; zero if none has waited.
+// LastServed returns when a waiting share last got its memory; zero if none has waited.
 func (b *Budget) LastServed() time.Time {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -101,18 +101,18 @@ type Share struct {
 type waiter struct {
 	s     *Share
 	n     int
-	open  bool // the reserve is wanted for a page whose size is not known
+	open  bool // the reserve is requested for a page of unknown size
 	ready func(Grant)
 }
 
 // Grant is the memory that a waiting share gets.
 type Grant struct {
-	Bytes   int   // that were taken
+	Bytes   int   // how many were taken
 	Reserve bool  // the share has the reserve, and may exceed the budget until [Share.Done]
 	Err     error // the share was closed
 }
 
-// Share opens a share, which costs nothing until something is taken. It must be closed.
+// Share opens a share, which takes no memory at first. It must be closed.
 func (b *Budget) Share() *Share {
 	s := new(Share)
 	b.Open(s)
@@ -145,16 +145,16 @@ func (s *Share) Close() {
 	b.unlock()
 }
 
-// TryTake takes as much as there is, between least and most bytes, without waiting and without
-// the reserve. It returns how much it took, 0 if there is less than least.
+// TryTake takes as much as is available, between least and most bytes, without waiting and without
+// the reserve. It returns how much it took, 0 if less than least is available.
 func (s *Share) TryTake(least, most int) int {
 	s.b.mu.Lock()
 	defer s.b.mu.Unlock()
 	return s.take(least, most)
 }
 
-// Most returns how many bytes the share can have without the reserve, when no other shard uses
-// the common half.
+// Most returns how many bytes the share can have without the reserve if no other shard uses the
+// common half.
 func (s *Share) Most() int {
 	s.b.mu.Lock()
 	defer s.b.mu.Unlock()
@@ -168,13 +168,13 @@ func (s *Share) Take(ctx context.Context, n int) error {
 	return err
 }
 
-// AwaitRead is Await for a caller that can wait until ctx ends. Its errors are those of Take.
+// AwaitRead is like Await, but waits until ctx ends. Its errors are those of Take.
 func (s *Share) AwaitRead(ctx context.Context, n int) (Grant, error) { return s.wait(ctx, n, true) }
 
-// Await takes n bytes for a page whose size is not known exactly, or the reserve, and reports
-// whether it did. If not, the share waits in line: ready is called once with the Grant, by a
-// goroutine that gives memory back, by Close, or by a timer. It must not block. A share with the
-// reserve must call Done when it has read.
+// Await takes n bytes, or the reserve, for a page whose size is not known exactly, and reports
+// whether it did. If not, the share waits in line, and ready is called once with the Grant: by a
+// goroutine that gives memory back, by Close, or by a timer. ready must not block. A share with the
+// reserve must call Done after the read.
 func (s *Share) Await(n int, ready func(Grant)) (Grant, bool) {
 	b := s.b
 	b.mu.Lock()
@@ -245,7 +245,7 @@ func (s *Share) Exceed(n int) bool {
 	return true
 }
 
-// Done ends the right to exceed the budget. The reserve goes back with the last byte that was
+// Done ends the right to exceed the budget. The reserve is released with the last byte that was
 // taken from it, or now if none was.
 func (s *Share) Done() {
 	b := s.b
@@ -258,7 +258,7 @@ func (s *Share) Done() {
 	b.unlock()
 }
 
-// TakeExcess counts n bytes that are in memory already. Bytes that the share cannot have count as
+// TakeExcess counts n bytes that are in memory already. Bytes beyond the share's room count as
 // taken from the reserve.
 func (s *Share) TakeExcess(n int) {
 	s.b.mu.Lock()
@@ -270,7 +270,8 @@ func (s *Share) TakeExcess(n int) {
 
 // Keep takes n bytes for records that are in memory already. Another share of the same shard holds
 // them until then, and gives them back afterwards. Keep waits as Take does, unless n is more than
-// this share can have: then the other share has the reserve, and this one takes it over at once.
+// this share can have. In that case the other share has the reserve, and this one takes it over at
+// once.
 func (s *Share) Keep(ctx context.Context, n int) error {
 	if n > s.Most() {
 		s.TakeExcess(n)
@@ -279,7 +280,7 @@ func (s *Share) Keep(ctx context.Context, n int) error {
 	return s.Take(ctx, n)
 }
 
-// Give gives n bytes back. More than was taken counts as all.
+// Give gives n bytes back. More than was taken counts as everything.
 func (s *Share) Give(n int) {
 	b := s.b
 	b.mu.Lock()
@@ -293,7 +294,7 @@ func (s *Share) Give(n int) {
 
 // The functions below are called with the lock held.
 
-// guarantee returns what each share can have at any time.
+// guarantee returns how many bytes each share can always have.
 func (b *Budget) guarantee() int { return b.half / max(b.shares, 1) }
 
 func (s *Share) most() int { return s.b.guarantee() + min(commonMost, s.b.half) }
@@ -315,8 +316,8 @@ func (s *Share) take(least, most int) int {
 	return n
 }
 
-// grant serves a share that wants n bytes: from its share, or else with the reserve. It returns
-// the zero Grant if neither has room.
+// grant serves a share that requests n bytes: from its own room, or else with the reserve. It
+// returns the zero Grant if neither has room.
 func (s *Share) grant(n int, open bool) Grant {
 	if n > 0 && s.take(n, n) > 0 {
 		return Grant{Bytes: n}
@@ -385,7 +386,7 @@ func (s *Share) give(n int) {
 	}
 }
 
-// unlock unlocks and serves the shares that wait and can be served now.
+// unlock unlocks the budget and serves the waiting shares that can be served now.
 func (b *Budget) unlock() {
 	if len(b.waiting) == 0 {
 		b.mu.Unlock()

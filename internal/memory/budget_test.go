@@ -18,7 +18,7 @@ func TestWhatAShareMayTake(t *testing.T) {
 	for name, test := range map[string]struct {
 		total, shares int
 		held          []int // by share, in order
-		of            int   // whose turn it is
+		of            int   // the share that takes
 		least, most   int
 		want          int
 	}{
@@ -90,8 +90,8 @@ func TestOneRecordAtATimeMayExceedTheBudget(t *testing.T) {
 	})
 }
 
-// A handler that hangs with a record that exceeds the budget does not keep such records from all
-// others; how many hang is bounded by memory.
+// A handler that hangs with a record that exceeds the budget does not block such records of all
+// other shards. The number of hanging ones is limited by memory.
 func TestAHungHandlerDoesNotKeepTheRightToExceedTheBudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := New(8 * mib)
@@ -107,12 +107,11 @@ func TestAHungHandlerDoesNotKeepTheRightToExceedTheBudget(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Second)
-		// One that waits already is served when the time has come, though nobody gives anything
-		// back.
+		// A waiting share is served when the time has come, even if no memory is given back.
 		if after, err := take(second, 10*mib, time.Minute); err != nil || after != OverKept-time.Second {
 			t.Fatalf("%v, after %v", err, after)
 		}
-		// Both hang: the next ones may exceed the budget no more, whatever they wait.
+		// Both hang: no further share may exceed the budget, however long it waits.
 		if after, err := take(third, 9*mib, time.Hour); !errors.Is(err, ErrNoMemory) || after != time.Hour {
 			t.Errorf("%v, after %v", err, after)
 		}
@@ -125,7 +124,7 @@ func TestAHungHandlerDoesNotKeepTheRightToExceedTheBudget(t *testing.T) {
 		}
 		third.Close()
 		hangs.Close()
-		// As long as all that hang have no more than half of the budget, there is always room for
+		// While all hanging shares have at most half of the budget, there is always room for
 		// another.
 		small := []*Share{b.Share(), b.Share(), b.Share(), fourth, b.Share()}
 		for _, s := range small {
@@ -162,7 +161,7 @@ func TestClosingAShareEndsItsWait(t *testing.T) {
 		if n := b.InUse(); n != 2*mib {
 			t.Errorf("%d bytes are in use", n)
 		}
-		hog.TakeExcess(mib) // in excess: it is there already
+		hog.TakeExcess(mib) // in excess: it is in memory already
 		if n := b.InUse(); n != 3*mib {
 			t.Errorf("%d bytes are in use", n)
 		}
@@ -177,8 +176,8 @@ func errIs(t *testing.T, err, want error) int {
 	return 0
 }
 
-// Whatever hangs and however large records are: the budget is exceeded by one page at most, and
-// every shard that does not hang goes on.
+// With any hanging handlers and any record sizes, the budget is exceeded by at most one page, and
+// every shard that does not hang continues.
 func TestTheBudgetHoldsAndNobodyStarves(t *testing.T) {
 	for _, test := range []struct{ shards, hung, largest int }{{4, 1, 10 * mib}, {40, 39, 200 << 10}, {300, 200, 50 << 10}, {300, 0, 10 * mib}} {
 		t.Run(fmt.Sprintf("%d shards, %d hang, records of up to %d bytes", test.shards, test.hung, test.largest), func(t *testing.T) {
@@ -202,7 +201,7 @@ func TestTheBudgetHoldsAndNobodyStarves(t *testing.T) {
 				var hanging, working sync.WaitGroup
 				for i, s := range shares {
 					if i < test.hung {
-						hanging.Go(func() { // takes all it can get, and keeps it
+						hanging.Go(func() { // takes as much as possible, and keeps it
 							for s.TryTake(1, 1+rand.IntN(100<<10)) > 0 {
 								note()
 							}

@@ -1,21 +1,20 @@
-// Package mono has points in time in eight bytes and without a pointer, where a time.Time has 24
-// and one: ten thousand idle shards keep dozens of them each.
+// Package mono represents points in time in eight bytes without a pointer. A time.Time has 24 bytes
+// and a pointer, and ten thousand idle shards keep dozens of times each.
 package mono
 
 import "time"
 
-// Time is a point in time on the monotonic clock, in nanoseconds since some moment near the
-// beginning of the process. Zero is none; no point in time that matters is that. It may be
-// negative.
+// Time is a point in time on the monotonic clock, in nanoseconds since a moment near the beginning
+// of the process. Zero means no time. No relevant time has that value. It may be negative.
 type Time int64
 
-// origin is what times count from: a little before anything can happen.
+// origin is the zero of the clock: slightly before the first possible event.
 var origin = time.Now().Add(-time.Minute)
 
-// Now is the time.
+// Now returns the present time.
 func Now() Time { return Of(time.Now()) }
 
-// Of is t; that of the zero time is zero.
+// Of converts t. The zero time becomes zero.
 func Of(t time.Time) Time {
 	if t.IsZero() {
 		return 0
@@ -23,8 +22,8 @@ func Of(t time.Time) Time {
 	return Time(t.Sub(origin))
 }
 
-// Time is t for people and for other packages: the zero time for zero. By the wall clock it is as
-// long ago as it is now.
+// Time converts t for people and for other packages. Zero becomes the zero time. The result is as
+// long ago on the wall clock as t is on the monotonic clock.
 func (t Time) Time() time.Time {
 	if t == 0 {
 		return time.Time{}
@@ -33,19 +32,19 @@ func (t Time) Time() time.Time {
 	return now.Add(t.Sub(Of(now)))
 }
 
-// IsZero reports whether there is none.
+// IsZero reports whether t is no time.
 func (t Time) IsZero() bool { return t == 0 }
 
-// Sub is how much later t is than u.
+// Sub returns how much later t is than u.
 func (t Time) Sub(u Time) time.Duration { return time.Duration(t - u) }
 
-// Add is d later.
+// Add returns the time d later.
 func (t Time) Add(d time.Duration) Time { return t + Time(d) }
 
-// Since is how long ago t was.
+// Since returns how long ago t was.
 func Since(t Time) time.Duration { return Now().Sub(t) }
 
-// Until is how long it is until t; never more than nothing when t is zero.
+// Until returns how long it is until t. It is never above zero if t is zero.
 func Until(t Time) time.Duration {
 	if t == 0 {
 		return 0

@@ -8,7 +8,8 @@ import (
 
 func TestATimeIsWhatItWasMadeOf(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) { // whose clock is not the one that origin was read from
+	// the clock of the bubble differs from the one that origin was read from
+	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		then := Now()
 		if then != Of(began) || then.IsZero() {

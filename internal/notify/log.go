@@ -11,12 +11,12 @@ import (
 	"time"
 )
 
-// Logger returns a logger whose records reach h through the queue, with the time at which they were
-// made. h is the user's code, so only the queue's goroutine calls it. It calls
-// [slog.Handler.Enabled] at the start, and again when a record comes and the last answer is older
-// than a second. Until the first answer every level counts as on, and records of a level that turns
-// out to be off are dropped. A level that is switched on is noticed with the next record of another
-// level that was on already, or at LevelError. h is called with ctx.
+// Logger returns a logger whose records reach h through the queue, with their original times. h is
+// the user's code, so only the queue's goroutine calls it. The queue calls [slog.Handler.Enabled]
+// at the start, and again when a record arrives and the last answer is older than a second. Until
+// the first answer every level counts as enabled, and records of a level that turns out to be
+// disabled are dropped. If a level is enabled later, the next record of another enabled level, or
+// of LevelError, detects that. h is called with ctx.
 func (q *Queue) Logger(ctx context.Context, h slog.Handler) *slog.Logger {
 	l := &levels{}
 	l.on.Store(^uint32(0))
@@ -24,14 +24,14 @@ func (q *Queue) Logger(ctx context.Context, h slog.Handler) *slog.Logger {
 	return slog.New(&handler{queue: q, ctx: ctx, inner: func() slog.Handler { return h }, levels: l})
 }
 
-// levels remembers what a handler said that it is enabled for.
+// levels caches which levels a handler has enabled.
 type levels struct {
 	on    atomic.Uint32 // a bit for each of askedFor
-	asked time.Time     // of the goroutine that asks
+	asked time.Time     // owned by the goroutine that queries the handler
 	said  sync.Once
 }
 
-// panicked tells of a logger that panics, where it cannot be told: once, on standard error.
+// panicked reports a panicking logger once on standard error, because it cannot be logged.
 func (l *levels) panicked(err error) {
 	l.said.Do(func() {
 		fmt.Fprintln(os.Stderr, "weir: the logger", err)
@@ -71,7 +71,7 @@ func (l *levels) enabled(level slog.Level) bool {
 type handler struct {
 	queue  *Queue
 	ctx    context.Context
-	inner  func() slog.Handler // of the queue's goroutine
+	inner  func() slog.Handler // owned by the queue's goroutine
 	levels *levels
 	limit  *limiter // nil if each line is logged
 }

@@ -1,6 +1,5 @@
-// Package notify tells the user's code what happens without ever waiting for it: calls of hooks and
-// of a logger go through a queue of bounded size, and are made one after the other by one
-// goroutine.
+// Package notify calls the user's hooks and logger without ever waiting for them. The calls go
+// through a queue of limited size, and one goroutine makes them one after the other.
 package notify
 
 import (
@@ -11,23 +10,23 @@ import (
 	"github.com/weir-go/weir/internal/lock"
 )
 
-// Class says what becomes of a call for which there is no room.
+// Class determines the treatment of a call for which there is no room.
 type Class uint8
 
 const (
 	// Detail is dropped, and counted.
 	Detail Class = iota
-	// Important is dropped only when there are four times as many calls as there is room for.
+	// Important is dropped only if there are four times as many calls as there is room for.
 	Important
-	// State takes the place of the call of the same key that still waits, and is never dropped:
-	// what arrives is the latest state. With room, every one arrives.
+	// State replaces a waiting call with the same key, and is never dropped: the latest state
+	// arrives. As long as there is room, every call arrives.
 	State
 )
 
-// Counts are what did not arrive, since the queue was made.
+// Counts are the numbers of calls that did not arrive since the queue was made.
 type Counts struct {
 	Dropped   uint64 // Detail and Important
-	Coalesced uint64 // State, in whose place a later one came
+	Coalesced uint64 // State that was replaced by a later one
 	Panicked  uint64 // calls that panicked
 }
 
@@ -38,36 +37,36 @@ func (c *Counts) Add(other Counts) {
 	c.Panicked += other.Panicked
 }
 
-// Queue holds calls that are to be made. They are made in the order in which they were added. Its
-// methods may be called concurrently.
+// Queue holds waiting calls. They are made in the order in which they were added. Its methods may
+// be called concurrently.
 type Queue struct {
 	limit  int
 	limits []*limiter    // of Repeats, which is called before anything is logged
-	wake   chan struct{} // has one element when there is something to do
+	wake   chan struct{} // has one element while there is something to do
 	done   chan struct{} // closed when Run has returned
 
 	mu          lock.Mutex[lock.Queue]
 	first, last *call
 	n           int
-	states      map[any]*call // that wait, by key
+	states      map[any]*call // waiting ones, by key
 	counts      Counts
 	closed      bool
 }
 
-// call is one in the list of those that wait.
+// call is an element of the list of waiting calls.
 type call struct {
 	do         func()
 	key        any // of a State
 	prev, next *call
 }
 
-// New makes a queue with room for limit calls. Run has to be called.
+// New makes a queue with room for limit calls. The caller must call Run.
 func New(limit int) *Queue {
 	return &Queue{limit: limit, wake: make(chan struct{}, 1), done: make(chan struct{}), states: map[any]*call{}}
 }
 
-// Add has do called. key tells the states of a [State] call apart, and may be nil for others. It
-// never waits. It reports false if the call was dropped.
+// Add adds the call do. key identifies the state of a [State] call, and may be nil for others. Add
+// never waits. It returns false if the call was dropped.
 func (q *Queue) Add(class Class, key any, do func()) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -101,7 +100,7 @@ func (q *Queue) Add(class Class, key any, do func()) bool {
 	return true
 }
 
-// remove takes a call out of the list. It is called with the lock held.
+// remove removes a call from the list. The caller holds the lock.
 func (q *Queue) remove(c *call) {
 	if c.prev == nil {
 		q.first = c.next
@@ -119,15 +118,15 @@ func (q *Queue) remove(c *call) {
 	}
 }
 
-// Counts says what did not arrive.
+// Counts returns the numbers of calls that did not arrive.
 func (q *Queue) Counts() Counts {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.counts
 }
 
-// Run makes the calls until the queue is closed and empty. A call that panics is told to failed, by
-// the goroutine that runs.
+// Run makes the calls until the queue is closed and empty. If a call panics, it calls failed from
+// the same goroutine.
 func (q *Queue) Run(failed func(error)) {
 	defer close(q.done)
 	for {
@@ -157,7 +156,7 @@ func (q *Queue) take() (c *call, over bool) {
 	return c, c == nil && q.closed
 }
 
-// Panic is a panic of a call, as an error.
+// Panic is a panic of a call in the form of an error.
 type Panic struct {
 	Value any
 	Stack string
@@ -176,9 +175,8 @@ func contained(do func()) (err error) {
 	return nil
 }
 
-// Close lets nothing more in and waits for the calls that were added before, for so long at most.
-// It reports whether all were made; otherwise the goroutine of Run goes on when the one under way
-// returns.
+// Close stops accepting calls and waits for the earlier ones, for at most within. It reports
+// whether all were made. If not, the goroutine of Run continues when the present call returns.
 func (q *Queue) Close(within time.Duration) bool {
 	q.mu.Lock()
 	q.closed = true
@@ -196,7 +194,7 @@ func (q *Queue) Close(within time.Duration) bool {
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for q.first != nil { // nobody is to be called once Run of the consumer has returned
+	for q.first != nil { // no call may be made once Run of the consumer has returned
 		q.remove(q.first)
 		q.counts.Dropped++
 	}

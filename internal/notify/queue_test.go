@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// collector notes what is called, and may be held up.
+// collector records calls, and may block.
 type collector struct {
 	mu   sync.Mutex
 	got  []string
@@ -87,7 +87,7 @@ func TestWhatArrivesWhenNobodyKeepsUp(t *testing.T) {
 	}
 }
 
-// Memory is bounded by the states that there are, however often they change.
+// The number of states limits the memory, however often they change.
 func TestStatesThatChangeForEver(t *testing.T) {
 	q := New(4)
 	for i := range 100_000 {
@@ -124,7 +124,7 @@ func TestACallThatPanicsOrNeverReturns(t *testing.T) {
 	})
 }
 
-// blocking is a handler of which everything may be held up, or panic.
+// blocking is a handler whose methods may block or panic.
 type blocking struct {
 	slog.Handler
 	hold  chan struct{}
@@ -168,7 +168,7 @@ func TestTheLoggerIsNeverWaitedFor(t *testing.T) {
 		q := New(4)
 		log := q.Logger(t.Context(), inner).With("app", "a").WithGroup("g")
 		go q.Run(func(err error) { t.Error(err) })
-		synctest.Wait() // the handler has said which levels are on
+		synctest.Wait() // the handler has returned the enabled levels
 		inner.hold = make(chan struct{})
 		made := time.Now()
 		log.Info("one", "k", "v")
@@ -192,7 +192,7 @@ func TestTheLoggerIsNeverWaitedFor(t *testing.T) {
 			t.Errorf("%q", lines)
 		}
 	})
-	synctest.Test(t, func(t *testing.T) { // held up from the first question on
+	synctest.Test(t, func(t *testing.T) { // blocked from the first call on
 		var out strings.Builder
 		inner := &blocking{Handler: slog.NewTextHandler(&out, nil), hold: make(chan struct{})}
 		q := New(4)

@@ -9,19 +9,19 @@ import (
 )
 
 const (
-	// repeatFirst and repeatMost bound the time between two lines of one cause. It doubles while
+	// repeatFirst and repeatMost limit the time between two lines of one cause. It doubles while
 	// the cause lasts.
 	repeatFirst = 10 * time.Second
 	repeatMost  = time.Minute
-	// mostCauses bounds the number of separate causes; all further ones count as one cause.
+	// mostCauses limits the number of separate causes. All further ones count as one cause.
 	mostCauses = 200
 )
 
-// Repeats returns a logger like to, which [Queue.Logger] made, that limits repeated lines. Lines of
-// one level and message, whose err differs in numbers at most, have one cause. The first line of a
-// cause is logged at once. Those of the next 10 s count as one: the last of them is logged when the
-// time is over, with their number as "repeated". The time doubles up to a minute, and is 10 s again
-// after the cause was absent for as long. Flush logs the lines that wait.
+// Repeats returns a logger like to, which [Queue.Logger] made, that limits repeated lines. Lines
+// have one cause if their level and message are equal and their err differs only in numbers. The
+// first line of a cause is logged at once. Those of the next 10 s count as one: the last of them is
+// logged at the end of that time, with their number as "repeated". The time doubles up to a minute.
+// It is 10 s again after the cause was absent for as long. Flush logs the waiting lines.
 func (q *Queue) Repeats(to *slog.Logger) *slog.Logger {
 	h, ok := to.Handler().(*handler)
 	if !ok {
@@ -78,7 +78,7 @@ func (l *limiter) pass(key string, now time.Time, write func(repeated int)) {
 	}
 }
 
-// flush logs the last of the lines that wait.
+// flush logs the last of the waiting lines.
 func (c *cause) flush(now time.Time) {
 	if c.waiting == 0 {
 		return
@@ -123,11 +123,11 @@ func withoutNumbers(s string) string {
 	return strings.Join(words, " ")
 }
 
-// handleNow hands a record to the user's handler.
+// handleNow passes a record to the user's handler.
 func handleNow(ctx context.Context, to slog.Handler, r slog.Record, repeated int) {
 	if repeated > 1 {
 		r = r.Clone()
 		r.AddAttrs(slog.Int("repeated", repeated))
 	}
-	_ = to.Handle(ctx, r) // nothing is left that an error could be logged with
+	_ = to.Handle(ctx, r) // an error cannot be logged
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // An outage of seven seconds in which each of 222 shards fails seven times is logged in two lines,
-// and the number of lines that they stand for is exact.
+// with the exact number of lines that they stand for.
 func TestRepeatedLinesOfOneCauseAreLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out strings.Builder
@@ -27,7 +27,7 @@ func TestRepeatedLinesOfOneCauseAreLimited(t *testing.T) {
 		}
 		log.Warn("the handler failed", "err", errors.New("no such table"))
 		time.Sleep(time.Minute)
-		synctest.Wait() // the queue's goroutine has written what it had
+		synctest.Wait() // the queue's goroutine has written the earlier calls
 		lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 		if len(lines) != 3 || strings.Contains(lines[0], "repeated") || !strings.Contains(lines[1], "no such table") || !strings.Contains(lines[2], "shard=221 ") ||
 			!strings.Contains(lines[2], fmt.Sprint("repeated=", 7*222-1)) {
@@ -53,7 +53,7 @@ func TestRepeatedLinesOfOneCauseAreLimited(t *testing.T) {
 	})
 }
 
-// The number of separate causes is bounded, and causes are forgotten when they are over.
+// The number of separate causes is limited, and causes are forgotten when they are over.
 func TestCausesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &limiter{queue: New(4), causes: map[string]*cause{}}

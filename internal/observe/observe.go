@@ -1,5 +1,5 @@
-// Package observe makes of what a store and the service say of an application what package health
-// judges. The command and the page share it, so that both say the same.
+// Package observe turns the data of a store and of the service about an application into the input
+// of package health. The command and the status page share it, so that both have the same result.
 package observe
 
 import (
@@ -12,40 +12,40 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// Lag is what reading a shard at its checkpoint said.
+// Lag is the result of reading a shard at its checkpoint.
 type Lag struct {
-	Behind time.Duration // the age of the oldest record that is not handled, 0 when there is none
-	// Expired says that everything up to the checkpoint has left the shard.
+	Behind time.Duration // age of the oldest record that is not handled, or 0
+	// Expired is true if everything up to the checkpoint has left the shard.
 	Expired bool
 }
 
-// Look is what was seen of an application at one moment.
+// Look is an observation of an application at one moment.
 type Look struct {
 	At   time.Time
 	View lease.View // with its leases
-	// Silent are sessions that do not beat any more, although they have not ended. For [Watch.Add]
-	// it may be nil: the watch sees that by itself.
+	// Silent are the sessions that no longer send heartbeats although they have not ended. For
+	// [Watch.Add] it may be nil: the watch finds them itself.
 	Silent map[string]bool
-	// Lags are those that are known.
+	// Lags are the known lags.
 	Lags      map[lease.Key]Lag
-	Retention map[string]time.Duration // by stream; of those that are known
+	Retention map[string]time.Duration // by stream, if known
 }
 
-// Watch keeps what was seen of an application for long enough to judge it. Its zero value is ready.
-// It is not safe for concurrent use.
+// Watch keeps observations of an application for long enough to judge it. The zero value is ready
+// to use. It is not safe for concurrent use.
 type Watch struct {
 	Options health.Options
 	windows map[lease.Key]*health.Window
 	beats   map[string]beat
 }
 
-// beat is a session's count of beats, and when a look first found it.
+// beat is a session's heartbeat count, and when a look first found it.
 type beat struct {
 	count uint64
 	since time.Time
 }
 
-// Add takes a look in, and forgets shards whose leases are gone.
+// Add adds a look, and drops shards whose leases are gone.
 func (w *Watch) Add(l Look) {
 	silent := w.listen(l)
 	if l.Silent == nil {
@@ -63,7 +63,7 @@ func (w *Watch) Add(l Look) {
 	w.windows = kept
 }
 
-// listen returns the sessions whose beats were not seen to move for their failover time.
+// listen returns the sessions whose heartbeat count has stood still for their failover time.
 func (w *Watch) listen(l Look) map[string]bool {
 	beats, silent := map[string]beat{}, map[string]bool{}
 	for _, of := range l.View.Workers {
@@ -80,7 +80,7 @@ func (w *Watch) listen(l Look) map[string]bool {
 	return silent
 }
 
-// Living is how many workers have neither ended nor fallen silent.
+// Living returns how many workers are neither ended nor silent.
 func (w *Watch) Living(v lease.View, at time.Time) int {
 	n := 0
 	for _, of := range v.Workers {
@@ -91,7 +91,7 @@ func (w *Watch) Living(v lease.View, at time.Time) int {
 	return n
 }
 
-// Judge says how each shard stands at a moment, the worst first, and how the application does.
+// Judge returns the health of each shard at a moment, the worst first, and that of the application.
 func (w *Watch) Judge(now time.Time) (health.Application, []health.Named) {
 	all := make([]health.Named, 0, len(w.windows))
 	for key, window := range w.windows {
@@ -101,7 +101,7 @@ func (w *Watch) Judge(now time.Time) (health.Application, []health.Named) {
 	return health.Sum(all), all
 }
 
-// Shards are the observations of each lease at the moment of a look.
+// Shards returns the observations of each lease at the moment of a look.
 func Shards(l Look) map[lease.Key]health.Observation {
 	workers := map[string]*lease.Worker{}
 	room, living := roomOf(l)
@@ -136,7 +136,7 @@ func Shards(l Look) map[lease.Key]health.Observation {
 	return all
 }
 
-// waitOf is why nobody reads a shard, NoWait when its owner does.
+// waitOf returns why a shard is not read, or NoWait if its owner reads it.
 func waitOf(of lease.Lease, l Look, owner *lease.Worker, finished map[lease.Key]bool, living int, room bool) health.Wait {
 	switch {
 	case of.Owner != "" && owner != nil && !owner.Ended && !l.Silent[of.Owner]:
@@ -158,7 +158,7 @@ func waitOf(of lease.Lease, l Look, owner *lease.Worker, finished map[lease.Key]
 	return health.Unassigned
 }
 
-// unreadStreams returns the streams that none of the workers that beat reads.
+// unreadStreams returns the streams that no live worker reads.
 func unreadStreams(l Look) []string {
 	beating := l.View
 	beating.Workers = nil
@@ -170,7 +170,7 @@ func unreadStreams(l Look) []string {
 	return lease.Unread(beating)
 }
 
-// roomOf reports whether some worker may hold more, and how many live.
+// roomOf reports whether some worker may hold more leases, and how many workers live.
 func roomOf(l Look) (room bool, living int) {
 	held := map[string]int{}
 	for _, of := range l.View.Leases {
@@ -186,13 +186,13 @@ func roomOf(l Look) (room bool, living int) {
 	return room, living
 }
 
-// complain adds what a worker says of its shard.
+// complain adds the troubles that a worker reports about its shard.
 func complain(o *health.Observation, w *lease.Worker, key lease.Key) {
 	for _, t := range w.Troubles {
 		if t.Key != key && t.Key != (lease.Key{}) {
 			continue
 		}
-		switch t.State { // of these the shard is well
+		switch t.State { // in these cases the shard is healthy
 		case lease.GaveUp:
 			continue
 		case lease.OnPurpose:
@@ -201,7 +201,7 @@ func complain(o *health.Observation, w *lease.Worker, key lease.Key) {
 		}
 		o.Complains, o.Stage, o.Since, o.Err, o.Attempts = true, t.State, o.At.Add(-t.For), t.Why, t.Failing.Attempts
 		if t.Key == key {
-			return // what is said of the shard itself says more
+			return // a trouble of the shard itself says more
 		}
 	}
 }

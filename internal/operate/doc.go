@@ -1,4 +1,4 @@
-// Package operate does to an application what operators do with it: pauses it, drains a worker,
-// moves its checkpoints. The command and the page both do it through this package, so that what one
-// promises the other keeps. What is to be changed is decided in package change.
+// Package operate carries out the tasks of operators: pausing an application, draining a worker,
+// moving checkpoints. The command and the status page both use it, so that they behave the same.
+// Package change decides what to change.
 package operate

@@ -62,8 +62,8 @@ func TestADrainIsOfALivingWorker(t *testing.T) {
 	}
 }
 
-// flaky is a store whose Apply fails from its call number fails on, before or after it did what it
-// was told.
+// flaky is a store whose Apply fails from the call with number fails on, before or after it took
+// effect.
 type flaky struct {
 	lease.Store
 	calls, fails int
@@ -80,7 +80,7 @@ func (f *flaky) Apply(ctx context.Context, app string, actions []lease.Action) (
 	return nil, errors.New("the store has had enough")
 }
 
-// Whatever stops it, the outcome says of each step whether it is done.
+// However it is interrupted, the outcome says for each step whether it is done.
 func TestTheOutcomeSaysWhatWasDone(t *testing.T) {
 	var steps []change.Step
 	for i := range 120 {

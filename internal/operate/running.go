@@ -8,14 +8,14 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// ErrPausedEnough says that as many streams of an application are paused as can be.
-var ErrPausedEnough = errors.New("as many streams are paused as can be: pause the whole application instead")
+// ErrPausedEnough says that the maximum number of streams of an application are paused.
+var ErrPausedEnough = errors.New("the maximum number of streams is paused already: pause the whole application instead")
 
 // ErrWorkerEnded says that a worker ended before it could be drained.
 var ErrWorkerEnded = errors.New("the worker ended meanwhile: there is nothing to drain")
 
-// SetPause pauses a stream, "" for the whole application, or ends that. It reports whether that was
-// a change from what was seen, and fails with [ErrPausedEnough] or as the store does.
+// SetPause pauses a stream, or the whole application for "", or ends that. It reports whether that
+// changed the view seen. It returns [ErrPausedEnough] or an error of the store.
 func SetPause(ctx context.Context, store lease.Store, app string, seen lease.View, stream string, on bool) (changed bool, err error) {
 	if slices.Contains(seen.Paused, stream) == on {
 		return false, nil
@@ -30,8 +30,8 @@ func SetPause(ctx context.Context, store lease.Store, app string, seen lease.Vie
 	return true, nil
 }
 
-// SetDrain has workers, by their sessions, hand their leases to others, or ends that. It fails with
-// [ErrWorkerEnded] when none of them is there any more, or as the store does.
+// SetDrain drains the workers with these sessions, or ends that. It returns [ErrWorkerEnded] if
+// none of them exists any more, or an error of the store.
 func SetDrain(ctx context.Context, store lease.Store, app string, sessions []string, on bool) error {
 	var actions []lease.Action
 	for _, s := range sessions {

@@ -8,7 +8,7 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// Outcome is what became of steps.
+// Outcome is the result of carrying out steps.
 type Outcome struct {
 	State map[lease.Key]State
 	Done  int
@@ -16,10 +16,10 @@ type Outcome struct {
 	Err   error
 }
 
-// State is what became of a step.
+// State is the result of a step.
 type State string
 
-// What becomes of steps.
+// The results of steps.
 const (
 	Done      State = "done"
 	Unchanged State = "unchanged"
@@ -28,14 +28,14 @@ const (
 )
 
 const (
-	together   = 50               // steps that one call of the store carries out
-	applyBound = 30 * time.Second // of that call
-	lookBound  = 8 * time.Second  // of the look at what was done
+	together   = 50               // steps per call of the store
+	applyBound = 30 * time.Second // timeout of each call
+	lookBound  = 8 * time.Second  // of the check of what was done
 )
 
-// CarryOut carries steps out in their order, as many at a time as a store takes well, and tells
-// progress, unless that is nil, how many more it has been through. Whatever stops it, each step is
-// done or not, and the outcome says which.
+// CarryOut carries out steps in order, with a suitable number per call of the store. It calls
+// progress, unless that is nil, with the number of further processed steps. However it is
+// interrupted, each step is either done or not, and the outcome says which.
 func CarryOut(ctx context.Context, store lease.Store, app string, steps []change.Step, progress func(steps int)) Outcome {
 	out := Outcome{State: make(map[lease.Key]State, len(steps))}
 	var doubt []change.Step
@@ -53,7 +53,7 @@ func CarryOut(ctx context.Context, store lease.Store, app string, steps []change
 			progress(len(some))
 		}
 	}
-	if len(doubt) > 0 { // a store that does not answer may have done it all the same
+	if len(doubt) > 0 { // a store that does not answer may have done it anyway
 		look, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookBound)
 		defer cancel()
 		view, err := store.View(look, app, "")
@@ -90,7 +90,7 @@ func (o *Outcome) apply(ctx context.Context, store lease.Store, app string, step
 	}
 	for _, s := range steps {
 		happened := true
-		// each only if the one before took effect
+		// each action only if the previous one took effect
 		for i := 0; i < len(s.Actions) && len(s.Actions) > 1 && happened; i++ {
 			did, err := store.Apply(ctx, app, s.Actions[i:i+1])
 			if err != nil {

@@ -12,24 +12,24 @@ import (
 	"github.com/weir-go/weir/internal/streams"
 )
 
-// Kinesis is what is asked of the service: a *kinesis.Client.
+// Kinesis is the part of a *kinesis.Client that is used.
 type Kinesis interface {
 	ListShards(context.Context, *kinesis.ListShardsInput, ...func(*kinesis.Options)) (*kinesis.ListShardsOutput, error)
 	DescribeStreamSummary(context.Context, *kinesis.DescribeStreamSummaryInput, ...func(*kinesis.Options)) (*kinesis.DescribeStreamSummaryOutput, error)
 }
 
-// Answer is what the service says about a stream.
+// Answer is the service's data about a stream.
 type Answer struct {
 	change.Stream
-	Retention time.Duration // 0 when it is not known
-	Key       string        // of KMS, "" when the stream is not encrypted or that is not known
+	Retention time.Duration // 0 if unknown
+	Key       string        // of KMS, "" if the stream is not encrypted or that is unknown
 	Status    string
 	ARN       string
-	Denied    error // why the rest is not known
+	Denied    error // why the other fields are unknown
 }
 
-// AskStream lists a stream and asks what it is. Without the permission for the second the answer
-// has only what the first one says.
+// AskStream lists a stream and gets its description. Without permission for the description, the
+// answer contains only the listing.
 func AskStream(ctx context.Context, client Kinesis, s streams.Stream) (Answer, error) {
 	about := Answer{Stream: change.Stream{Name: s.Name}}
 	var err error
@@ -37,13 +37,13 @@ func AskStream(ctx context.Context, client Kinesis, s streams.Stream) (Answer, e
 		return about, err
 	}
 	if about.Now.IsZero() {
-		return about, errors.New("the service's answer has no date, and no other clock will do")
+		return about, errors.New("the service's answer has no date, which is required here")
 	}
 	in := &kinesis.DescribeStreamSummaryInput{}
 	in.StreamName, in.StreamARN = s.NameAndARN()
 	out, err := client.DescribeStreamSummary(ctx, in)
 	switch {
-	case err != nil && streams.Refused(err): // some servers know no such operation
+	case err != nil && streams.Refused(err): // some servers do not have this operation
 		about.Denied = err
 		return about, nil
 	case err != nil:

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// How many read at once follows from what is needed, not from how much there is to do.
+// The width depends on what is needed, and not on how much there is to do.
 func TestCrew(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -17,14 +17,14 @@ func TestCrew(t *testing.T) {
 		{"the first", firstWidth, look{false, 0}, 16},
 		{"the least", 16, look{false, 0}, 16},
 		{"a quarter is at work: no more than needed", 64, look{false, 16}, 48},
-		{"… step by step", 48, look{false, 16}, 36},
-		{"… with some to spare", 30, look{false, 16}, 26},
+		{"a smaller step when closer", 48, look{false, 16}, 36},
+		{"some are left to spare", 30, look{false, 16}, 26},
 		{"enough is not made more", 26, look{false, 25.9}, 26},
 		{"many hang, and nothing waits", 100, look{false, 90}, 100},
 		{"behind", 4, look{true, 4}, 6},
 		{"behind, though few are at work", 16, look{true, 1}, 24},
 		{"the most", 200, look{true, 200}, 256},
-		{"… is all there is", 256, look{true, 256}, 256},
+		{"behind at the maximum", 256, look{true, 256}, 256},
 	} {
 		if got := c.from.adjust(c.look); got != c.want {
 			t.Errorf("%s: %d, want %d", c.name, got, c.want)
@@ -32,18 +32,18 @@ func TestCrew(t *testing.T) {
 	}
 }
 
-// A service that takes its time gets as many as can be of use, within a second or two, and they are
-// let go again.
+// With a slow service the width grows as far as it helps within a second or two, and shrinks
+// afterwards.
 func TestCrewFollowsTheNeed(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		seconds, due float64 // of a read; reads that become due in a second
-		least, most  crew    // in the end
+		seconds, due float64 // duration of a read; reads that become due in a second
+		least, most  crew    // at the end
 	}{
 		{0.002, 10_000, 20, 64},
 		{0.02, 10_000, 200, 256},
 		{1, 10_000, 256, 256},
-		{30, 100, 256, 256}, // they hang
+		{30, 100, 256, 256}, // calls hang
 		{0.001, 100, 16, 16},
 	} {
 		t.Run(fmt.Sprint(c), func(t *testing.T) {

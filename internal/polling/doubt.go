@@ -13,15 +13,15 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// doubt is a position of a whole record at which reading has begun and that may have expired: the
-// first record that comes tells.
+// doubt is the position of a whole record at which reading began and that may have expired. The
+// first record that arrives shows whether it has.
 type doubt struct {
 	at  shard.Position
-	err error // why it is known to have
+	err error // the reason why it has expired, if known
 }
 
-// Begin has the first iterator, or subscription, begin at the record of the position and not after
-// it, so that it is seen whether that is still there.
+// Begin makes the first iterator or subscription begin at the record of the position instead of
+// after it, which shows whether that record still exists.
 func (p *Poll) Begin() {
 	if p.begun {
 		return
@@ -32,10 +32,10 @@ func (p *Poll) Begin() {
 	}
 }
 
-// InDoubt reports whether reading is to begin at the record of the position.
+// InDoubt reports whether reading begins at the record of the position.
 func (p *Poll) InDoubt() bool { return p.doubt != nil && p.doubt.at == p.From }
 
-// Resolve looks at the first record after reading began at a position in doubt.
+// Resolve examines the first record after reading began at a position in doubt.
 func (p *Poll) Resolve(first *source.Record) {
 	if p.doubt == nil {
 		return
@@ -47,7 +47,7 @@ func (p *Poll) Resolve(first *source.Record) {
 	}
 	next, err := shard.Before(strings.Clone(first.SequenceNumber))
 	if err != nil {
-		return // the page is refused for that
+		return // check rejects the page for that
 	}
 	e := source.Expiry{At: at, Next: next, From: arrivalOf(at.SequenceNumber()), Err: refusal}
 	if first.Arrival > 0 {
@@ -56,8 +56,8 @@ func (p *Poll) Resolve(first *source.Record) {
 	p.tell(e)
 }
 
-// leave moves the position that the service refuses with err to where the policy says. It reports
-// false if it stays.
+// leave moves a position that the service refuses with err to where the policy says. It returns
+// false if the position stays.
 func (p *Poll) leave(ctx context.Context, refusal error) bool {
 	if p.From.Kind() != shard.Sequence {
 		return false
@@ -96,9 +96,9 @@ func noPosition(at shard.Position, err error) error {
 	return fmt.Errorf("%w %s: %w", source.ErrNoPosition, at, err)
 }
 
-// arrivalOf is when the record with a sequence number arrived, give or take some seconds; zero if
-// the number does not say so. The layout is not promised by the service, so nothing but a report
-// may depend on it.
+// arrivalOf returns when the record with a sequence number arrived, accurate to some seconds. It is
+// zero if the number does not contain the time. The service does not promise this layout, so use it
+// only for reports.
 func arrivalOf(seq string) time.Time {
 	n, ok := new(big.Int).SetString(seq, 10)
 	if !ok || len(seq) != 56 {

@@ -11,25 +11,25 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// A position that has expired is never passed over in silence, whether the service refuses it or
-// not, and whatever the policy.
+// An expired position is always reported, whether or not the service refuses it, and with any
+// policy.
 func TestExpiredPositions(t *testing.T) {
 	for name, test := range map[string]struct {
 		refuse  bool
 		policy  source.IfExpired
-		part    bool   // of the record before the position the rest is still to be done
+		part    bool   // a part of the record before the position is still to be handled
 		want    string // handled within a minute
 		told    bool
 		refusal bool
 	}{
-		"refused, and nobody decided":            {true, source.StayExpired, false, "", false, false},
-		"refused, on with the oldest":            {true, source.OldestExpired, false, "3", true, true},
-		"refused, on with the latest":            {true, source.LatestExpired, false, "4", true, true},
-		"part of a record, refused, oldest":      {true, source.OldestExpired, true, "3", true, true},
-		"not refused":                            {false, source.StayExpired, false, "3", true, false},
-		"not refused, whatever the policy":       {false, source.LatestExpired, false, "3", true, false},
-		"part of a record that is gone":          {false, source.StayExpired, true, "3", true, false},
-		"part of a record, gone, on with oldest": {false, source.OldestExpired, true, "3", true, false},
+		"refused, without a policy":                 {true, source.StayExpired, false, "", false, false},
+		"refused, on with the oldest":               {true, source.OldestExpired, false, "3", true, true},
+		"refused, on with the latest":               {true, source.LatestExpired, false, "4", true, true},
+		"part of a record, refused, oldest":         {true, source.OldestExpired, true, "3", true, true},
+		"not refused":                               {false, source.StayExpired, false, "3", true, false},
+		"not refused, whatever the policy":          {false, source.LatestExpired, false, "3", true, false},
+		"part of an expired record":                 {false, source.StayExpired, true, "3", true, false},
+		"part of an expired record, on with oldest": {false, source.OldestExpired, true, "3", true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, kinesistest.Config{RefuseTrimmed: test.refuse}, func(p *polled) {
@@ -94,8 +94,8 @@ func TestExpiredPositions(t *testing.T) {
 	}
 }
 
-// A checkpoint whose record is still there is no reason to say anything, nor is a position that is
-// none of a record.
+// A checkpoint whose record still exists is not reported, and neither is a position that is not at
+// a record.
 func TestWhatHasNotExpiredIsNotReported(t *testing.T) {
 	bubble(t, kinesistest.Config{RefuseTrimmed: true}, func(p *polled) {
 		_, first := p.srv.Put("s", "k", []byte("1"))
@@ -111,8 +111,8 @@ func TestWhatHasNotExpiredIsNotReported(t *testing.T) {
 			p.want(test.want)
 			time.Sleep(2 * time.Second)
 		}
-		// The record leaves while it is the last of a shard that is quiet: nothing new to say when
-		// reading goes on.
+		// The record expires while it is the last of a quiet shard. Nothing new is reported when
+		// reading continues.
 		all := p.srv.Records("s")
 		p.poll.From, _ = shard.After(all[len(all)-1].SequenceNumber)
 		p.poll.begun, p.poll.iterator = false, ""

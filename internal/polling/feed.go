@@ -14,14 +14,14 @@ import (
 	"github.com/weir-go/weir/internal/wire/codec"
 )
 
-// Feed reads one shard ahead of who handles its records: a Scheduler makes the reads, and Next
-// hands over what they brought. While the handler has something to do at most one more part waits
-// for it; an answer that brought nothing wakes nobody.
+// Feed reads one shard ahead of the handler. A Scheduler makes the reads, and Next returns their
+// pages. While the handler is busy, at most one more part waits for it. An answer without records
+// wakes nothing.
 //
 // Next, Last and Close are for one goroutine at a time.
 //
-// Thousands of feeds idle: what only a busy one needs is kept elsewhere, and times and counts are
-// small.
+// Thousands of feeds are idle. Fields that only a busy feed needs are kept elsewhere, and times and
+// counts are small.
 type Feed struct {
 	mu lock.Mutex[lock.Feed] // guards the fields without another owner
 
@@ -29,80 +29,79 @@ type Feed struct {
 	share memory.Share
 	after *Feed // in a list of the scheduler
 
-	// Of whoever has the turn, which is one goroutine at a time.
+	// Owned by the goroutine that has the turn, one at a time.
 	poll  Poll
-	limit int32 // records a read; at most poll.Limit
+	limit int32 // records per read; at most poll.Limit
 
-	parts   int32 // queued, or handed over and not released
-	bytes   int32 // … of memory
-	needs   int32 // bytes without which the next read cannot bring a record; 0 while it can
-	granted int32 // bytes that it may take
-	// bytes of memory that a record of the last answer with records needed, on average; 0 before it
+	parts   int32 // queued, or handed over and not returned
+	bytes   int32 // memory of these parts
+	needs   int32 // bytes that the next read needs to bring a record; 0 if it lacks none
+	granted int32 // bytes that the next read may take
+	// average memory of a record in the last answer with records; 0 before the first
 	mean int32
-	// bytes that the last reservation got, if it was less than it should have been; 0 if not
+	// bytes of the last reservation, if that was less than requested; otherwise 0
 	had int32
 
 	state  feedState
-	held   bool // no more turns
-	gone   bool // nobody wants what comes
+	held   bool // it gets no more turns
+	gone   bool // the feed is closed and drops further pages
 	atTip  bool
-	hungry bool // Next had nothing to hand over since the last read
-	asleep bool // whoever takes pages wants to be woken
-	short  bool // the last read lacked memory: the next one waits until everything was handled
+	hungry bool // Next has found nothing since the last read
+	asleep bool // the owner wants to be woken when there is a page
+	short  bool // the last read lacked memory: the next one waits until everything is handled
 	small  bool // the next answer will probably be small, because the last one reached the tip
-	// the next one will probably bring nothing, and soon; not changed while the feed is in a list
-	// of the scheduler
+	// the next one will probably be empty and fast; not changed while the feed is in a list of the
+	// scheduler
 	light bool
 	doing source.Doing
-	// Waits, if it is set before the first Next, makes Next wait where it would fail with
-	// [source.ErrEmpty].
+	// Waits makes Next wait instead of returning [source.ErrEmpty]. Set it before the first Next.
 	Waits bool
-	// Tips, if it is set before the first Next, makes an answer from the tip that brought nothing a
-	// page, too.
+	// Tips makes an empty answer at the tip a page too. Set it before the first Next.
 	Tips bool
 
-	since   mono.Time     // it is doing that
-	trying  mono.Time     // see [Status]
-	behind  time.Duration // see [Status]
-	starved mono.Time     // since when it has waited for the bytes of expects, while its handler has nothing to do
+	since  mono.Time     // the start of the present state
+	trying mono.Time     // see [Status]
+	behind time.Duration // see [Status]
+	// since when it has waited for the bytes of expects while its handler is idle
+	starved mono.Time
 	queue   *part
-	fault   *fault             // nil while all has been well
-	wake    chan struct{}      // not nil once somebody waits instead of being called
-	end     context.CancelFunc // of the read that is under way; nil if there is none
+	fault   *fault             // nil until something fails
+	wake    chan struct{}      // made when a goroutine waits instead of being called
+	end     context.CancelFunc // of the present read; nil if there is none
 	room    chan struct{}      // not nil while a turn waits for room
 }
 
-// Owner is who a Feed reads for.
+// Owner is the consumer that a Feed reads for.
 type Owner interface {
 	source.Listener
 	// Context ends reading.
 	Context() context.Context
-	// Calls is what calls are made with. It may end later than Context, which then only ends
-	// reading between two of them: a context keeps room for each that was ever made from it, which
-	// adds up when every shard has its own.
+	// Calls is the context for calls. It may end later than Context, which then ends reading only
+	// between two calls. A context keeps memory for each context that was derived from it, which
+	// adds up if every shard has its own.
 	Calls() context.Context
-	// Wake is called once after Next failed with [source.ErrEmpty], when there is something. It
-	// must not block.
+	// Wake is called once after Next returned [source.ErrEmpty], when there is a page. It must not
+	// block.
 	Wake()
 }
 
-// fault is what is, or was, wrong with reading.
+// fault describes present and past failures of reading.
 type fault struct {
-	ends      error  // what Next is to fail with; nil if reading goes on
-	last      error  // why the last read failed; nil when it did not
-	attempt   int32  // reads in a row that have failed
+	ends      error  // the error for Next; nil while reading continues
+	last      error  // the error of the last read; nil if it succeeded
+	attempt   int32  // consecutive failed reads
 	throttled uint32 // see [Status]
-	failed    uint32 // … too
-	retried   uint32 // … and this
+	failed    uint32 // see [Status]
+	retried   uint32 // see [Status]
 }
 
 type feedState uint8
 
 const (
-	parked    feedState = iota // until Next asks, or there is room
+	parked    feedState = iota // until Next is called or there is room
 	queued                     // its share waits in line for the memory of a record
-	scheduled                  // its turn comes
-	turning                    // its turn is
+	scheduled                  // its turn will come
+	turning                    // its turn is under way
 	over                       // the shard has ended
 )
 
@@ -110,36 +109,36 @@ const (
 type part struct {
 	source.Page
 	f     *Feed
-	next  *part // in the queue
+	next  *part
 	wire  codec.Page
-	bytes int // of memory
+	bytes int
 }
 
 var partPool = sync.Pool{New: func() any { return new(part) }}
 
 const (
-	// window is how much of an answer is read at a time: a shard whose handler is busy has two of
-	// them in memory.
+	// window is how much of an answer is read at a time. A shard whose handler is busy has two
+	// windows in memory.
 	window = 512 << 10
-	// ahead is how much of an answer may be in memory before the rest of it waits for the handler.
+	// ahead is how much of an answer may be in memory before the rest waits for the handler.
 	ahead = 3 * window
-	// patience is how long an answer waits for the handler to take what came before, on its
-	// connection; haste is how long it does while other reads wait for their turn.
+	// patience is how long an answer may hold its connection while the handler works on earlier
+	// records. haste is the same while other reads wait for their turn.
 	patience = time.Second
 	haste    = patience / 10
-	// shortageWait is how long a read waits for as much memory as before: until then it will
-	// probably come from others that are read, after that it is with handlers that hang.
+	// shortageWait is how long a read waits for as much memory as before. Until then other shards
+	// will probably give memory back. After that it is held by handlers that hang.
 	shortageWait = 10 * time.Second
 )
 
 var (
 	errAhead = errors.New("more has been read than handled")
-	// errSlow is why an answer is given up.
+	// errSlow is the reason why an answer is abandoned.
 	errSlow = errors.New("the handler does not take what was read")
 )
 
-// NewFeed makes a feed that begins to read with the first Next. What poll says holds, but that it
-// is the owner who hears of it; memory is taken from a share of the budget of its own.
+// NewFeed makes a feed that begins to read with the first Next. poll configures it, but its
+// Listener is replaced by the owner. The feed takes memory from its own share of the budget.
 func NewFeed(owner Owner, poll Poll, sched *Scheduler, budget *memory.Budget) *Feed {
 	f := &Feed{sched: sched, poll: poll, limit: firstLimit(poll.readShare(), poll.Limit), since: mono.Now(), behind: -1}
 	f.poll.Listener = owner
@@ -149,9 +148,9 @@ func NewFeed(owner Owner, poll Poll, sched *Scheduler, budget *memory.Budget) *F
 
 func (f *Feed) owner() Owner { return f.poll.Listener.(Owner) }
 
-// Next waits for the next page that has records or ends the shard, or a part of one, and hands it
-// over; it counts as delivered then. The errors are ctx's cause, ones that wrap [ErrNoShard] or
-// [ErrNoStream], and [source.ErrEmpty].
+// Next waits for the next page, or part of a page, that has records or ends the shard, and returns
+// it. The page then counts as delivered. The errors are ctx's cause, errors that wrap [ErrNoShard]
+// or [ErrNoStream], and [source.ErrEmpty].
 func (f *Feed) Next(ctx context.Context) (source.Page, error) {
 	for {
 		if ctx.Err() != nil {
@@ -184,9 +183,9 @@ func (f *Feed) Next(ctx context.Context) (source.Page, error) {
 	}
 }
 
-// Last reads once more, if everything that was read is handled and the shard was at its tip,
-// without waiting for the idle interval and without trying again: for a reader that is about to
-// give the shard away, so that the next one has less to catch up with.
+// Last reads once more if everything that was read is handled and the shard was at its tip. It does
+// not wait for the idle interval and does not retry. A reader calls it before it hands the shard
+// on, so that the next reader has less to catch up with.
 func (f *Feed) Last(ctx context.Context) (source.Page, error) {
 	f.mu.Lock()
 	if !f.atTip || f.queue != nil || f.gone {
@@ -222,7 +221,7 @@ func (f *Feed) Last(ctx context.Context) (source.Page, error) {
 	return f.hand(), nil
 }
 
-// Close ends reading, waits for the read that is under way, and lets go of what nobody took.
+// Close ends reading, waits for the present read, and releases the pages that were not taken.
 func (f *Feed) Close() {
 	f.mu.Lock()
 	f.held, f.gone = true, true
@@ -246,7 +245,7 @@ func (f *Feed) Close() {
 	f.share.Close()
 }
 
-// Stop does nothing: a read that is under way is in nobody's way.
+// Stop does nothing: a read under way does not disturb anything.
 func (f *Feed) Stop() {}
 
 // Status may be called at any time.
@@ -258,7 +257,7 @@ func (f *Feed) Status() source.Status {
 		s.Attempt, s.Err = int(f.fault.attempt), f.fault.last
 		s.Throttled, s.Failed, s.Retried = int(f.fault.throttled), int(f.fault.failed), int(f.fault.retried)
 	}
-	if s.Doing == source.AwaitingMemory { // it is no stall while the line moves
+	if s.Doing == source.AwaitingMemory { // not a stall while the line moves
 		if served := f.share.Budget().LastServed(); !s.Trying.IsZero() && served.After(s.Trying) {
 			s.Trying = served
 		}
@@ -279,7 +278,7 @@ func (f *Feed) hand() source.Page {
 	return p.Page
 }
 
-// Return lets go of a part, once.
+// Return releases a part. Further calls do nothing.
 func (p *part) Return() {
 	f, bytes := p.f, p.bytes
 	if f == nil {
@@ -294,17 +293,17 @@ func (p *part) Return() {
 	f.mu.Unlock()
 }
 
-// reset makes p as good as new, except that it keeps the slice of its records.
+// reset clears p, except for the slice of its records.
 func (p *part) reset() {
 	p.wire.Reset()
 	*p = part{wire: p.wire}
 	p.wire.Memory = nil
 }
 
-// What follows is called with the lock held.
+// The following methods are called with the lock held.
 
-// roomy reports whether there is room for another part: nothing waits to be handled, or too little
-// to be worth waiting for.
+// roomy reports whether there is room for another part: nothing waits to be handled, or only very
+// little.
 func (f *Feed) roomy() bool {
 	if f.short || f.needs > 0 {
 		return f.parts == 0
@@ -315,7 +314,7 @@ func (f *Feed) roomy() bool {
 // fits reports whether there is room for another part of an answer that has begun.
 func (f *Feed) fits() bool { return f.bytes+window <= ahead || f.roomy() }
 
-// roomier goes on after something has left the queue.
+// roomier continues after a part has left the queue.
 func (f *Feed) roomier() {
 	if f.room != nil && f.fits() {
 		select {
@@ -336,7 +335,7 @@ func (f *Feed) resume() {
 	}
 }
 
-// waits returns what the next rouse sends to.
+// waits returns the channel that the next rouse sends to.
 func (f *Feed) waits() <-chan struct{} {
 	if f.wake == nil {
 		f.wake = make(chan struct{}, 1)
@@ -368,7 +367,7 @@ func (f *Feed) from(d source.Doing, now mono.Time) {
 	}
 }
 
-// ends is what Next is to fail with.
+// ends returns the error for Next.
 func (f *Feed) ends() error {
 	if f.fault == nil {
 		return nil
@@ -376,7 +375,7 @@ func (f *Feed) ends() error {
 	return f.fault.ends
 }
 
-// wrong returns what is wrong, to be changed.
+// wrong returns the fault for writing.
 func (f *Feed) wrong() *fault {
 	if f.fault == nil {
 		f.fault = new(fault)
@@ -384,7 +383,7 @@ func (f *Feed) wrong() *fault {
 	return f.fault
 }
 
-// fine notes that a read brought something. There is none while Next is to fail.
+// fine records a successful read. It clears nothing while Next must fail.
 func (f *Feed) fine() {
 	f.poll.failures = 0
 	if was := f.fault; was != nil {

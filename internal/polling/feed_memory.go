@@ -15,7 +15,7 @@ import (
 // either it asks for fewer records, or the feed waits in line until its share or the reserve of the
 // budget has room for one record of any size.
 
-// mostAnswer is how many bytes of records the service puts into an answer at most.
+// mostAnswer is the maximum size of the records in an answer of the service, in bytes.
 const mostAnswer = 10 << 20
 
 // admission is the decision at the beginning of a turn.
@@ -23,14 +23,14 @@ type admission uint8
 
 const (
 	asks        admission = iota // the read has the memory that it will probably need
-	afterOwn                     // the shard's own handler gives memory back first
-	tryLater                     // other shards give memory back soon
+	afterOwn                     // the shard's own handler will give memory back first
+	tryLater                     // other shards will give memory back soon
 	waitsInLine                  // the share waits in line for the memory of one record
 )
 
-// admissionOf decides at the beginning of a turn, for which had bytes could be taken. parts is how
-// many pages of the shard its handler has. fits says that a share can hold one record, late that
-// the feed has retried for long enough.
+// admissionOf decides at the beginning of a turn for which had bytes were available. parts is how
+// many pages of the shard its handler has. fits says that a share can hold one record. late says
+// that the feed has retried for long enough.
 func admissionOf(had, parts int, fits, late bool) admission {
 	switch {
 	case had > 0:
@@ -43,10 +43,10 @@ func admissionOf(had, parts int, fits, late bool) admission {
 	return tryLater
 }
 
-// admit takes the memory for the next read. It reports false if the read has to wait. It is
-// called with the lock held.
+// admit takes the memory for the next read. It returns false if the read has to wait. The caller
+// holds the lock.
 func (f *Feed) admit(now mono.Time) bool {
-	record := int(f.mean) + int(f.mean)/4 // records differ
+	record := int(f.mean) + int(f.mean)/4 // records differ in size
 	want := 0
 	if !f.small {
 		want = max(min(f.expects(), ahead), record)
@@ -93,8 +93,8 @@ func (f *Feed) admit(now mono.Time) bool {
 	return true
 }
 
-// standInLine waits in line for the memory of one record, without a goroutine and a connection.
-// It reports whether the memory is there already. It is called with the lock held.
+// standInLine waits in line for the memory of one record, without a goroutine or a connection. It
+// reports whether the memory is available already. The caller holds the lock.
 func (f *Feed) standInLine(now mono.Time) bool {
 	f.starved = 0
 	got, there := f.share.Await(int(f.needs), f.served)
@@ -104,12 +104,12 @@ func (f *Feed) standInLine(now mono.Time) bool {
 	}
 	f.state = queued
 	f.lacks(now)
-	f.rouse() // a batch that waits for more records has memory to give back
+	f.rouse() // a batch that waits for more records holds memory that it can release
 	return false
 }
 
 // served starts the next read after the share was served. It does nothing while the feed is being
-// closed: then the share gives everything back.
+// closed, because the share then gives everything back.
 func (f *Feed) served(got memory.Grant) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -121,7 +121,7 @@ func (f *Feed) served(got memory.Grant) {
 	f.sched.at(f, 0)
 }
 
-// lacks notes that the feed waits for memory. It is called with the lock held.
+// lacks records that the feed waits for memory. The caller holds the lock.
 func (f *Feed) lacks(now mono.Time) {
 	f.from(source.AwaitingMemory, now)
 	if f.trying.IsZero() {
@@ -131,32 +131,33 @@ func (f *Feed) lacks(now mono.Time) {
 
 // taken is the result of a read.
 type taken struct {
-	asked   int // records
+	asked   int // records requested
 	records int
-	bytes   int  // of data and keys
-	memory  int  // bytes that the records took
+	bytes   int  // size of data and keys
+	memory  int  // memory of the records in bytes
 	whole   bool // the answer came in one piece
 	tip     bool // it reached the tip
 }
 
-// reading says how the next read asks. It depends on the results of earlier reads.
+// reading is how the next read asks. It depends on the results of earlier reads.
 type reading struct {
 	limit int32 // records
 	needs int32 // see [Feed]
 	short bool  // see [Feed]
 }
 
-// after returns how the next read asks, after one with the result got and the error err. hungry
-// says that the handler waited for it, parts that the handler still has pages of the shard. mean is
-// the memory of a record, 0 if it is not known. room is how many bytes an answer should have at
-// most, share how many the share can have.
+// after returns how the next read asks. The previous read had the result got and the error err.
+// hungry says that the handler waited for it, parts that the handler still has pages of the shard.
+// mean is the memory of a record, or 0 if unknown. room is the maximum size of an answer in bytes,
+// share the maximum size of the share.
 func (r reading) after(err error, got taken, hungry, parts bool, mean, most int32, room, share int) reading {
 	limit := min(r.limit, most)
 	short := shortage(err)
 	if err == nil && (hungry || got.bytes > room) {
 		r.limit = portion(limit, most, room, got.records, got.bytes)
 	}
-	if err == nil && got.whole && got.records > 0 && got.memory > 0 { // else a larger one would not fit
+	// otherwise a larger one would not fit
+	if err == nil && got.whole && got.records > 0 && got.memory > 0 {
 		r.limit = max(1, min(r.limit, fitting(share, got.records, got.memory)))
 	}
 	if got.records > 0 || got.tip {
@@ -180,7 +181,7 @@ func (r reading) after(err error, got taken, hungry, parts bool, mean, most int3
 	return r
 }
 
-// adapt sets how the next read asks, and how much memory it expects to need.
+// adapt sets how the next read asks and how much memory it expects to need.
 func (f *Feed) adapt(err error, got taken) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -200,7 +201,7 @@ func (f *Feed) adapt(err error, got taken) {
 }
 
 // expects returns how many bytes of memory the next answer will probably need if it is not small.
-// It is called with the lock held.
+// The caller holds the lock.
 func (f *Feed) expects() int {
 	if f.mean == 0 {
 		return window
@@ -208,7 +209,7 @@ func (f *Feed) expects() int {
 	return int(f.mean) * int(min(f.limit, f.poll.Limit))
 }
 
-// grant makes sure that the next part may take need bytes. It is called with the lock held.
+// grant makes sure that the next part may take need bytes. The caller holds the lock.
 func (f *Feed) grant(need int) bool {
 	if more := need - int(f.granted); more > 0 {
 		f.granted += int32(f.share.TryTake(more, more))
@@ -216,7 +217,7 @@ func (f *Feed) grant(need int) bool {
 	return int(f.granted) >= need
 }
 
-// shortage returns the lack of memory that err reports, nil if it reports something else.
+// shortage returns the lack of memory in err, or nil if err has another cause.
 func shortage(err error) *codec.NoMemoryError {
 	if err == nil {
 		return nil
@@ -226,7 +227,7 @@ func shortage(err error) *codec.NoMemoryError {
 	return short
 }
 
-// The feed is the [codec.Memory] of its pages. The bytes that it was granted are taken first.
+// The feed is the [codec.Memory] of its pages. The granted bytes are used first.
 
 // TryTake takes between least and most bytes, or none. With the reserve it takes most.
 func (f *Feed) TryTake(least, most int) int {
@@ -254,7 +255,7 @@ func (f *Feed) TakeExcess(n int) { f.share.TakeExcess(n) }
 // Give gives n bytes back.
 func (f *Feed) Give(n int) { f.share.Give(n) }
 
-// ungrant gives back the granted bytes that were not needed.
+// ungrant gives back the granted bytes that were not used.
 func (f *Feed) ungrant() {
 	f.mu.Lock()
 	n := f.granted

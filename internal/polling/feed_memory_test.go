@@ -8,9 +8,9 @@ import (
 	"github.com/weir-go/weir/kinesistest"
 )
 
-// A shard that is behind takes the memory for its next answer before it asks for it, so that no
-// answer is given up half-read and made again because the handler keeps what it was given for
-// longer than an answer waits: without that two reads are made for each page.
+// A shard that is behind takes the memory for its next answer before the request. Otherwise an
+// answer would be abandoned half-read and repeated whenever the handler keeps its pages for longer
+// than an answer waits, which takes two reads per page.
 func TestShardsThatAreBehindReadEachPageOnce(t *testing.T) {
 	const (
 		readers, pages = 24, 6
@@ -28,7 +28,7 @@ func TestShardsThatAreBehindReadEachPageOnce(t *testing.T) {
 		}
 		all.Wait()
 		reads := float64(s.srv.Requests("GetRecords")) / (readers * pages)
-		if reads > 1.3 { // a read at the tip is made by each, sooner or later
+		if reads > 1.3 { // each makes a read at the tip sooner or later
 			t.Errorf("%.2f reads a page", reads)
 		}
 	})

@@ -12,21 +12,20 @@ import (
 	"github.com/weir-go/weir/internal/wire/codec"
 )
 
-// A turn is one read: begin, then ask if others are asked for meanwhile, then finish. The
-// scheduler calls them, with what the turn needs for a call; the one that finishes may be another
-// goroutine than the one that began.
+// A turn is one read: begin, then ask if it is part of a wave, then finish. The scheduler calls
+// them with a lane for the call. The goroutine that finishes may differ from the one that began.
 
-// begin takes what the read needs. It reports whether there is one.
+// begin takes the memory that the read needs. It returns false if there is no read.
 func (f *Feed) begin(l *lane) bool {
 	owner := f.owner()
-	ended := owner.Context().Err() != nil // this takes the owner's mutex
+	ended := owner.Context().Err() != nil // takes the owner's mutex
 	f.mu.Lock()
 	if f.held || f.state != scheduled {
 		f.mu.Unlock()
 		f.ungrant()
 		return false
 	}
-	if ended { // though its handler may not know yet
+	if ended { // even if its handler does not know yet
 		f.state, f.held = parked, true
 		f.rouse()
 		f.mu.Unlock()
@@ -35,7 +34,7 @@ func (f *Feed) begin(l *lane) bool {
 	}
 	defer f.mu.Unlock()
 	now := mono.Now()
-	// further ahead than the wheel goes
+	// the read is due later than the wheel can represent
 	if due := f.poll.due; !due.IsZero() && due.Sub(now) > tick {
 		f.sched.at(f, due)
 		return false
@@ -57,12 +56,12 @@ func (f *Feed) begin(l *lane) bool {
 	return true
 }
 
-// ask sends the request, if that can be done apart from waiting for the answer.
+// ask sends the request if that can be done without waiting for the answer.
 func (f *Feed) ask(l *lane) bool {
 	return f.poll.iterator != "" && f.poll.Caller.Ask(l.ctx, f.request(l))
 }
 
-// finish makes the read, or what is left of it, and has the next one scheduled.
+// finish makes the read, or the rest of it, and schedules the next one.
 func (f *Feed) finish(l *lane) {
 	ctx := l.ctx
 	tip, err := f.read(ctx, l)
@@ -78,12 +77,12 @@ func (f *Feed) finish(l *lane) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	now := mono.Now()
-	// it is the next turn's, whoever has that
+	// the next turn owns it now
 	f.end = nil
 	if f.state == turning {
 		f.state = parked
 	}
-	if read || f.short { // or the handler has something to do
+	if read || f.short { // the handler has something to do
 		f.trying = 0
 	}
 	f.light = false
@@ -116,7 +115,7 @@ func (f *Feed) finish(l *lane) {
 	}
 }
 
-// read reads an answer, part by part, and puts what it brings into the queue.
+// read reads an answer part by part and queues the parts.
 func (f *Feed) read(ctx context.Context, l *lane) (tip bool, err error) {
 	defer f.ungrant()
 	p := &f.poll
@@ -167,11 +166,11 @@ func (f *Feed) read(ctx context.Context, l *lane) (tip bool, err error) {
 	if rest != nil {
 		rest.Close()
 		if p.From != begun {
-			p.iterator = "" // it is one of the beginning of the answer
+			p.iterator = "" // it belongs to the beginning of the answer
 		}
 	}
 	f.adapt(err, got)
-	// The service counts all of the answer, and perhaps one that did not come.
+	// The service counts the whole answer, and perhaps one that was lost.
 	size := got.bytes
 	if rest != nil {
 		size = max(size, int(min(rest.Size(), mostAnswer)))
@@ -183,7 +182,7 @@ func (f *Feed) read(ctx context.Context, l *lane) (tip bool, err error) {
 	return false, err
 }
 
-// retried counts a second try.
+// retried counts a second attempt.
 func (f *Feed) retried(l *lane) {
 	if f.poll.retried(&l.retry) {
 		f.mu.Lock()
@@ -192,8 +191,8 @@ func (f *Feed) retried(l *lane) {
 	}
 }
 
-// request is what the read asks for. A turn that begins while Last reads gives the granted bytes
-// back, so they are looked at with the mutex.
+// request returns the request of the read. A turn that begins while Last reads gives the granted
+// bytes back, so they are read with the mutex held.
 func (f *Feed) request(l *lane) wire.Request {
 	f.mu.Lock()
 	granted := int(f.granted)
@@ -209,14 +208,14 @@ func (f *Feed) request(l *lane) wire.Request {
 	return r
 }
 
-// part is an empty one.
+// part returns an empty part.
 func (f *Feed) part() *part {
 	p := partPool.Get().(*part)
 	p.f, p.wire.Memory = f, f
 	return p
 }
 
-// drop is release for a part that was not delivered.
+// drop releases a part that was not delivered.
 func (p *part) drop() {
 	p.wire.Reset()
 	*p = part{wire: p.wire}
@@ -224,7 +223,7 @@ func (p *part) drop() {
 	partPool.Put(p)
 }
 
-// deliver puts a part into the queue, unless there is nothing in it.
+// deliver queues a part unless it is empty.
 func (f *Feed) deliver(p *part, last bool) {
 	f.mu.Lock()
 	if last {
@@ -232,7 +231,7 @@ func (f *Feed) deliver(p *part, last bool) {
 		f.behind = p.Behind
 	} else {
 		f.atTip = false
-		// How far an answer is behind stands at its end.
+		// An answer contains at its end how far it is behind.
 		if p.Behind = f.behind; p.Behind == 0 {
 			p.Behind = -1
 		}
@@ -264,11 +263,11 @@ func (f *Feed) deliver(p *part, last bool) {
 }
 
 // await waits for room in the queue and for the memory of an answer's next part. left is how many
-// bytes of the answer remain, -1 if that is unknown. await keeps an answer on its connection only
+// bytes of the answer remain, or -1 if unknown. await keeps an answer on its connection only
 // briefly, because other reads may wait for the connection.
 func (f *Feed) await(ctx context.Context, left int64) error {
 	need := window
-	if left >= 0 { // and what is carried over, and rounding
+	if left >= 0 { // plus carried-over bytes and rounding
 		need = int(min(left+left/4+4<<10, window))
 	}
 	bound := patience
@@ -303,7 +302,7 @@ func (f *Feed) await(ctx context.Context, left int64) error {
 		if timer == nil {
 			timer, again = time.NewTimer(bound), time.NewTimer(tick)
 		}
-		again.Reset(tick) // nobody tells when memory is given back
+		again.Reset(tick) // nothing signals that memory was given back
 		select {
 		case <-room:
 		case <-again.C:
@@ -318,7 +317,7 @@ func (f *Feed) await(ctx context.Context, left int64) error {
 	}
 }
 
-// judge decides what a failed read means, as [Poll.judge] does. A lack of memory is no failure:
+// judge decides what a failed read means, as [Poll.judge] does. A lack of memory is not a failure:
 // adapt has decided what the next read waits for.
 func (f *Feed) judge(ctx context.Context, failed error) (time.Duration, error) {
 	short := shortage(failed)

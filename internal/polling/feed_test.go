@@ -30,8 +30,8 @@ func TestTheNextReadIsMadeWhileTheHandlerWorks(t *testing.T) {
 	})
 }
 
-// What a slow handler does not take is not read again and again, and does not hang on a connection;
-// when the handler is quick again, so is reading.
+// Records that a slow handler does not take are not read repeatedly and do not occupy a connection.
+// When the handler is fast again, so is reading.
 func TestASlowHandlerIsReadForInItsOwnTime(t *testing.T) {
 	feeding(t, kinesistest.Config{NoLimits: true}, 1, 64*mib, func(s *fed) {
 		s.put(0, 8000, 1000)
@@ -84,7 +84,8 @@ func TestFailuresWithinALargeAnswerLoseAndRepeatNothing(t *testing.T) {
 	}
 }
 
-// However many handlers hang, the others get everything, and memory keeps within the budget.
+// However many handlers hang, the other shards receive everything, and memory stays within the
+// budget.
 func TestHungHandlersStopTheirOwnShardsOnly(t *testing.T) {
 	const shards, hung, memory, each = 40, 30, 16 * mib, 1500
 	feeding(t, kinesistest.Config{NoLimits: true}, shards, memory, func(s *fed) {
@@ -149,7 +150,7 @@ func TestHungHandlersStopTheirOwnShardsOnly(t *testing.T) {
 
 func TestARecordLargerThanAShareOfMemoryIsRead(t *testing.T) {
 	feeding(t, kinesistest.Config{NoLimits: true}, 1, mib, func(s *fed) {
-		for range 8 { // all that is common, and their own
+		for range 8 { // the common memory and their own
 			h := s.budget.Share()
 			for h.TryTake(1, 1<<30) > 0 {
 			}
@@ -161,8 +162,8 @@ func TestARecordLargerThanAShareOfMemoryIsRead(t *testing.T) {
 	})
 }
 
-// An answer without records wakes nobody, no two shards are forced into step, and a start is no
-// storm.
+// An answer without records wakes nothing, shards do not fall into step, and a start with many
+// shards does not cause a burst.
 func TestManyIdleShards(t *testing.T) {
 	const shards = 300
 	feeding(t, kinesistest.Config{NoLimits: true}, shards, 64*mib, func(s *fed) {
@@ -307,7 +308,7 @@ func (s *fed) fail(action string) {
 	})
 }
 
-// hog takes all memory for as long as the test runs, and the right to exceed it.
+// hog takes all memory and the reserve until the test ends.
 func (s *fed) hog() {
 	for range 2 {
 		h := s.budget.Share()
@@ -364,7 +365,7 @@ func TestAFeedSaysWhatIsGoneAndGoesOn(t *testing.T) {
 		s.put(0, 1, 100)
 		s.take(f, 0, 1, 0)
 		s.srv.DeleteStream("s")
-		for range 2 { // it is asked again, as nobody knows for how long it is gone
+		for range 2 { // it queries again, because the end of the shortage is unknown
 			if _, err := f.Next(s.t.Context()); !errors.Is(err, streams.ErrNoStream) {
 				t.Error(err)
 			}
@@ -400,8 +401,8 @@ func TestDoingIsNamed(t *testing.T) {
 	}
 }
 
-// A feed that is to wake its reader hands over what came when it is asked again, wakes once for it,
-// and for nothing else; and its last read and its end work as with a reader that waits.
+// A feed that wakes its reader returns a page on the next call and wakes once for it, and for
+// nothing else. Its last read and its end work as with a reader that waits.
 func TestAFeedWakesAReaderThatDoesNotWait(t *testing.T) {
 	feeding(t, kinesistest.Config{NoLimits: true}, 1, 64*mib, func(s *fed) {
 		var woken atomic.Int32
@@ -416,7 +417,7 @@ func TestAFeedWakesAReaderThatDoesNotWait(t *testing.T) {
 			}
 		}
 		nothing()
-		// reads are made at whole ticks: none while something is put
+		// reads are made at whole ticks, and none while records are put
 		time.Sleep(time.Minute + tick/2)
 		if n := woken.Load(); n != 0 {
 			t.Errorf("woken %d times by answers that brought nothing", n)
@@ -439,7 +440,7 @@ func TestAFeedWakesAReaderThatDoesNotWait(t *testing.T) {
 			page.Release()
 			nothing()
 		}
-		cancel() // the term is over, though trust is not
+		cancel() // the term is over, but trust is not
 		before := s.srv.Requests("GetRecords")
 		time.Sleep(time.Minute)
 		if n := s.srv.Requests("GetRecords") - before; n > 1 {

@@ -22,7 +22,7 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// fed is feeds of the shards of an embedded Kinesis in a bubble.
+// fed is a set of feeds for the shards of an embedded Kinesis in a bubble.
 type fed struct {
 	t      *testing.T
 	srv    *kinesistest.Server
@@ -31,14 +31,14 @@ type fed struct {
 	sched  *Scheduler
 	budget *memory.Budget
 	got    atomic.Int64 // bytes that the client received
-	mute   atomic.Int64 // connections that the server closed before it had answered anything
+	mute   atomic.Int64 // connections that the server closed before it answered anything
 	shards []string
 	open   []*Feed
 	hogs   []*memory.Share
 }
 
-// feeding runs f in a bubble, and makes sure that everything has ended and all memory is given back
-// afterwards.
+// feeding runs f in a bubble. Afterwards it checks that everything has ended and all memory was
+// given back.
 func feeding(t *testing.T, cfg kinesistest.Config, shards, bytes int, f func(s *fed)) {
 	t.Helper()
 	served(t, cfg, shards, func(t *testing.T, srv *kinesistest.Server) {
@@ -72,7 +72,7 @@ func feeding(t *testing.T, cfg kinesistest.Config, shards, bytes int, f func(s *
 	})
 }
 
-// counted is a connection of which is known what came through it.
+// counted is a connection that counts the bytes it received.
 type counted struct {
 	net.Conn
 	fed *fed
@@ -102,7 +102,7 @@ func (s *fed) feed(i int, change ...func(*Poll)) *Feed {
 	return f
 }
 
-// owner reads for a test.
+// owner is a Feed's owner in tests.
 type owner struct {
 	ctx   context.Context
 	hears source.Listener // may be nil
@@ -125,7 +125,7 @@ func (o *owner) Expired(e source.Expiry) {
 	}
 }
 
-// trusting is an owner that ends before what its calls are made with.
+// trusting is an owner whose Context ends before its Calls.
 type trusting struct {
 	owner
 	trust context.Context
@@ -133,15 +133,15 @@ type trusting struct {
 
 func (o *trusting) Calls() context.Context { return o.trust }
 
-// put puts n records of so many bytes into the first shard, each beginning with its number.
+// put puts n records of the given size into the first shard. Each begins with its number.
 func (s *fed) put(from, n, size int) {
 	for i := range n {
 		s.srv.Put("s", "k", append([]byte(fmt.Sprintf("%08d", from+i)), bytes.Repeat([]byte{'x'}, size-8)...))
 	}
 }
 
-// take takes at least n records, handling each part for as long as that takes, and fails unless
-// they are those that follow from. It returns the number of the next.
+// take takes at least n records and handles each part for the given time. It fails unless they are
+// the records that follow from. It returns the number of the next record.
 func (s *fed) take(f *Feed, from, n int, each time.Duration) int {
 	s.t.Helper()
 	for n > 0 {

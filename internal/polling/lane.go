@@ -6,19 +6,19 @@ import (
 	"github.com/weir-go/weir/internal/wire"
 )
 
-// lane is what is kept from one turn to the next: the connection of its calls, and a context for
-// them. Turns are short and many, and what each would make and unmake costs as much as the read.
+// lane is what is kept between turns: the connection and a context for the calls. Turns are short
+// and frequent, and making these for each turn would cost as much as the read.
 type lane struct {
-	used  int // the tick of the scheduler at which it was last
+	used  int // the tick of the scheduler at which it was last used
 	line  wire.Line
-	retry wire.Retry      // of the call that is under way
-	calls context.Context // that ctx was made from
+	retry wire.Retry      // of the present call
+	calls context.Context // ctx is derived from it
 	ctx   context.Context
 	end   context.CancelFunc
 }
 
-// context returns one that is made from calls, and what ends it. It is the turn's until that is
-// over.
+// context returns a context that is derived from calls, and its cancel function. The turn owns it
+// until it is over.
 func (l *lane) context(calls context.Context) (context.Context, context.CancelFunc) {
 	if l.ctx == nil || l.ctx.Err() != nil || l.calls.Done() != calls.Done() {
 		l.close()
@@ -28,13 +28,12 @@ func (l *lane) context(calls context.Context) (context.Context, context.CancelFu
 	return l.ctx, l.end
 }
 
-// reset makes l as good as new, except that it keeps its connection and its context, and notes when
-// it was last used.
+// reset clears l, except for its connection and its context, and records when it was last used.
 func (l *lane) reset(used int) {
 	*l = lane{used: used, line: l.line, calls: l.calls, ctx: l.ctx, end: l.end}
 }
 
-// close ends the context, too.
+// close also ends the context.
 func (l *lane) close() {
 	l.line.Park()
 	if l.end != nil {

@@ -8,22 +8,22 @@ import (
 	"github.com/weir-go/weir/internal/mono"
 )
 
-// The service allows five reads a second and 2 MiB a second from a shard, to all who poll it
-// together, and refuses further reads while that is overdrawn.
+// The service allows five reads per second and 2 MiB per second from a shard, for all its readers
+// together, and refuses reads while a limit is exceeded.
 const (
 	readSpacing   = 200 * time.Millisecond
 	readBandwidth = 2 << 20
 )
 
-// spacing is how long after the beginning of a read that brought so many bytes the next one may
-// begin, for who has such a share of the shard.
+// spacing returns the minimum time between the beginning of a read that brought this many bytes and
+// the next read, for a reader with this share of the shard.
 func spacing(bytes int, share float64) time.Duration {
 	whole := max(readSpacing, time.Duration(bytes)*time.Second/readBandwidth)
 	return time.Duration(math.Ceil(float64(whole) / share))
 }
 
-// pace is how long after the beginning of a read the next one is due: at once while there is more,
-// within the limits; else after pause.
+// pace returns the time between the beginning of a read and the next read. While there is more it
+// is the minimum within the limits, otherwise pause.
 func pace(bytes int, share float64, tip bool, pause time.Duration) time.Duration {
 	if tip {
 		return max(spacing(bytes, share), pause)
@@ -31,7 +31,7 @@ func pace(bytes int, share float64, tip bool, pause time.Duration) time.Duration
 	return spacing(bytes, share)
 }
 
-// later is the later of when a read is due, if it is at all, and at.
+// later returns the later of due, if set, and at.
 func later(due, at mono.Time) mono.Time {
 	if due.IsZero() || at > due {
 		return at
@@ -39,12 +39,12 @@ func later(due, at mono.Time) mono.Time {
 	return due
 }
 
-// anyRoom is more than any answer has.
+// anyRoom is larger than any answer.
 const anyRoom = math.MaxInt32
 
-// answerRoom is how many bytes an answer should have at most. Who has a share of a shard leaves the
-// others theirs at any moment, and not only on average: an answer of 10 MiB shuts all of them out
-// for five seconds, but answers of a second's worth each, of shares that are one together, nobody.
+// answerRoom returns the maximum size of an answer in bytes. A reader with a share of a shard must
+// leave the others their share at any moment, and not only on average. An answer of 10 MiB shuts
+// out all others for five seconds. Answers of one second's worth of each share do not.
 func answerRoom(share float64) int {
 	if share == 1 {
 		return anyRoom
@@ -52,7 +52,7 @@ func answerRoom(share float64) int {
 	return int(share * readBandwidth * max(1, spacing(0, share).Seconds()))
 }
 
-// firstLimit is the limit of records of who does not know yet how large they are.
+// firstLimit returns the limit of records while their size is unknown.
 func firstLimit(share float64, most int32) int32 {
 	if share == 1 {
 		return most
@@ -60,25 +60,26 @@ func firstLimit(share float64, most int32) int32 {
 	return min(most, 4)
 }
 
-// tempo is how often a shard is read at its tip, by what became of its last reads.
+// tempo determines how often a shard is read at its tip. It depends on its last reads.
 type tempo uint8
 
 const (
-	unsettled tempo = iota // it has not been at its tip
-	bringing               // the last read brought something: more may follow
-	calm                   // it brought nothing
-	// Beyond, it is how many reads ago one was throttled, because others read the shard as well. It
-	// is read no sooner than when it is calm until that is forgotten, and from wary on less often.
+	unsettled tempo = iota // it was not at its tip yet
+	bringing               // the last read brought records: more may follow
+	calm                   // the last read brought nothing
+	// A value above calm counts the reads since one was throttled because of other readers of the
+	// shard. Until that is forgotten, the shard is read no more often than when it is calm, and
+	// from wary on less often.
 	wary    = calm + 240
 	slowest = wary + 3*quarters
-	// quarters is how many reads it takes to take back what one that was throttled has added to the
-	// interval.
+	// quarters is the number of reads after which the longer interval due to a throttled read is
+	// back to normal.
 	quarters = 4
-	// mostStretched is enough for 25 that read a shard at its tip.
+	// mostStretched is enough for 25 readers at the tip of a shard.
 	mostStretched = 5 * time.Second
 )
 
-// after is the tempo after a read.
+// after returns the tempo after a read.
 func (t tempo) after(tip, records bool) tempo {
 	switch {
 	case t > calm:
@@ -91,9 +92,9 @@ func (t tempo) after(tip, records bool) tempo {
 	return calm
 }
 
-// throttled is the tempo after a read that was.
+// throttled returns the tempo after a throttled read.
 func (t tempo) throttled() tempo {
-	// it reads as much as it may, and who begins to do that at the same time is soon done
+	// it reads as much as it may, and other readers that start at the same time soon finish
 	if t == unsettled {
 		return t
 	}
@@ -101,10 +102,10 @@ func (t tempo) throttled() tempo {
 	return tempo(min(int(wary)+quarters+2*more, int(slowest)))
 }
 
-// interval is the time between two reads at the tip: idle, but half of that while there is
-// something; after a read that was throttled twice as much, and up to four times, of which each
-// further read takes a quarter of idle back. It is not less than least, nor made more than
-// mostStretched.
+// interval returns the time between two reads at the tip. It is idle, or half of that while reads
+// bring records. A throttled read doubles it, and further ones extend it up to four times idle.
+// Each later read reduces it by a quarter of idle. It is never less than least, and never extended
+// beyond mostStretched.
 func (t tempo) interval(idle, least time.Duration) time.Duration {
 	switch d := max(idle, least); {
 	case t == bringing:
@@ -116,10 +117,10 @@ func (t tempo) interval(idle, least time.Duration) time.Duration {
 	}
 }
 
-// idlePause is how long a shard at its tip is left alone, with reads at least so far apart. The
-// jitter, of a fifth, keeps shards from staying in step; the first pause is anything that is
-// allowed up to idle, all of it equally likely, so that shards that were taken together do not even
-// begin so.
+// idlePause returns how long a shard at its tip is not read. least is the minimum distance of
+// reads. A jitter of a fifth keeps shards from falling into step. The first pause is uniformly
+// distributed from the minimum to idle, so that shards that were taken together do not start in
+// step.
 func idlePause(idle, least time.Duration, t tempo) time.Duration {
 	if t == unsettled {
 		return least + jitter.N(max(idle-least, 0)+1)
@@ -129,8 +130,8 @@ func idlePause(idle, least time.Duration, t tempo) time.Duration {
 	return low + jitter.N(high-low+1)
 }
 
-// slower is the limit of records after an answer whose records were too many for who takes them:
-// what fits into room by their mean size.
+// slower returns the limit of records after an answer whose records were more than the reader
+// takes. It is the number that fits into room at their mean size.
 func slower(limit int32, room, records, bytes int) int32 {
 	if records == 0 || bytes == 0 {
 		return max(limit/2, 1)
@@ -138,12 +139,12 @@ func slower(limit int32, room, records, bytes int) int32 {
 	return max(min(fitting(room, records, bytes), limit-1), 1)
 }
 
-// faster is the limit after an answer that was as large as asked for and whose records were waited
-// for.
+// faster returns the limit after an answer that was as large as requested while its reader was
+// waiting.
 func faster(limit, most int32) int32 { return min(2*limit, most) }
 
-// portion is the limit after an answer that nobody kept from being larger: as many records as fit
-// into room, which is found out step by step.
+// portion returns the limit after an answer that nothing else limited. It approaches, step by step,
+// the number of records that fit into room.
 func portion(limit, most int32, room, records, bytes int) int32 {
 	switch {
 	case bytes > room:
@@ -156,7 +157,7 @@ func portion(limit, most int32, room, records, bytes int) int32 {
 	return max(min(4*limit, most, fitting(room, records, bytes)), 1)
 }
 
-// fitting is how many records fit into room by their mean size; bytes is not 0.
+// fitting returns how many records fit into room at their mean size. bytes must not be 0.
 func fitting(room, records, bytes int) int32 {
 	return int32(min(int64(room)*int64(records)/int64(bytes), math.MaxInt32))
 }

@@ -121,13 +121,13 @@ func TestTempo(t *testing.T) {
 		tempo             tempo
 		idle, least, want time.Duration
 	}{
-		"never faster than allowed":       {bringing, 300 * time.Millisecond, 200 * time.Millisecond, 200 * time.Millisecond},
-		"… by a share":                    {bringing, second, 700 * time.Millisecond, 700 * time.Millisecond},
-		"… though it is idle more often":  {calm, second, 2 * second, 2 * second},
-		"stretched from what is allowed":  {slowest - 1, second / 5, second, 4 * second},
-		"stretched by so much at most":    {slowest, 2 * second, second / 5, 5 * second},
-		"a long interval is not shorter":  {slowest, time.Minute, second / 5, time.Minute},
-		"a long interval while it brings": {bringing, time.Minute, second / 5, 30 * second},
+		"never faster than allowed":             {bringing, 300 * time.Millisecond, 200 * time.Millisecond, 200 * time.Millisecond},
+		"never faster than a share":             {bringing, second, 700 * time.Millisecond, 700 * time.Millisecond},
+		"a share slower than the idle interval": {calm, second, 2 * second, 2 * second},
+		"stretched from what is allowed":        {slowest - 1, second / 5, second, 4 * second},
+		"stretched by so much at most":          {slowest, 2 * second, second / 5, 5 * second},
+		"a long interval is not shorter":        {slowest, time.Minute, second / 5, time.Minute},
+		"a long interval while it brings":       {bringing, time.Minute, second / 5, 30 * second},
 	} {
 		if got := test.tempo.interval(test.idle, test.least); got != test.want {
 			t.Errorf("%s: %v, want %v", name, got, test.want)
@@ -135,13 +135,13 @@ func TestTempo(t *testing.T) {
 	}
 }
 
-// Every pause has its jitter, also one that is as short as is allowed.
+// Every pause has jitter, also the shortest one.
 func TestPausesKeepShardsOutOfStep(t *testing.T) {
 	const ms = time.Millisecond
 	for name, test := range map[string]struct {
 		tempo                  tempo
 		idle, least, low, high time.Duration
-		kinds                  int // of 10 ms
+		kinds                  int // in steps of 10 ms
 	}{
 		"the first":             {unsettled, 1000 * ms, 200 * ms, 200 * ms, 1000 * ms, 60},
 		"the first of a share":  {unsettled, 1000 * ms, 2000 * ms, 2000 * ms, 2000 * ms, 1},

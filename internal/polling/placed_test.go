@@ -9,12 +9,12 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// What a checkpoint may be made of goes forward: an answer in which records are twice, out of order
-// or without a number is none.
+// A checkpoint only moves forward: an answer is rejected if its records are repeated, out of order
+// or without a number.
 func TestRecordsHaveTheirPlaces(t *testing.T) {
 	for _, c := range []struct {
 		name, numbers string
-		from          string // after this record
+		from          string // the position is after this record
 		wrong         string
 		left          int
 	}{
@@ -27,8 +27,8 @@ func TestRecordsHaveTheirPlaces(t *testing.T) {
 		{"the first two the wrong way round", "9 8 10", "7", "record 8 after 9", 0},
 		{"the last two the wrong way round", "8 10 9", "7", "record 9 after 10", 0},
 		{"fewer digits", "8 10 9 11", "7", "record 9 after 10", 0},
-		{"the first is no number", "x 8 9", "7", "cannot be placed", 0},
-		{"the last is no number", "8 9 x1", "7", "cannot be placed", 0},
+		{"the first is not a number", "x 8 9", "7", "cannot be placed", 0},
+		{"the last is not a number", "8 9 x1", "7", "cannot be placed", 0},
 		{"before the position, and out of order", "6 5 8", "7", "record 5 after 6", 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {

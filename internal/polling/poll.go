@@ -26,23 +26,23 @@ import (
 type Poll struct {
 	*source.Setup
 	Shard string
-	// From is where to begin; not Latest, which has no place of its own: pin it first.
+	// From is where to begin. It must not be Latest, which has no fixed place: pin it first.
 	From     shard.Position
-	Listener source.Listener // what becomes of reading; may be nil
-	Limit    int32           // records a page, 1 to 10,000
+	Listener source.Listener // notified about reading; may be nil
+	Limit    int32           // records per page, 1 to 10,000
 
-	failures uint8 // in a row
-	begun    bool  // an iterator has been asked for
-	made     bool  // the iterator is being made, or was since the last page
+	failures uint8 // consecutive
+	begun    bool  // an iterator has been requested
+	made     bool  // the iterator is being made, or was made since the last page
 	tempo    tempo
 	iterator string
-	page     *whole    // nil while none was read whole
+	page     *whole    // nil until a whole page is read
 	doubt    *doubt    // about the position that reading began at
 	began    mono.Time // the last read
-	due      mono.Time // no read before
+	due      mono.Time // earliest time of the next read
 }
 
-// readShare is ReadShare, as it counts.
+// readShare returns the effective ReadShare.
 func (p *Poll) readShare() float64 {
 	if p.ReadShare == 0 {
 		return 1
@@ -50,30 +50,30 @@ func (p *Poll) readShare() float64 {
 	return p.ReadShare
 }
 
-// spacing is how long after the beginning of a read that brought so many bytes the next one may
-// begin.
+// spacing returns the minimum time between the beginning of a read that brought this many bytes and
+// the next read.
 func (p *Poll) spacing(bytes int) time.Duration { return spacing(bytes, p.readShare()) }
 
-// whole is what pages are read into, one after the other, and how many records the next one is to
-// have.
+// whole holds the buffer for pages that are read one after the other, and the size of the next one.
 type whole struct {
 	codec.Page
 	reading
-	mean  int32 // bytes of memory of a record, 0 if not known
-	most  int   // bytes that an answer may take, 0 for any
+	mean  int32 // memory of a record in bytes, 0 if unknown
+	most  int   // maximum memory of an answer in bytes, 0 for any
 	retry wire.Retry
 }
 
-// Next returns the next page, empty ones included, when it is due. It tries for as long as trying
-// can help; its errors are ctx's cause, and ones that wrap [ErrNoShard] or [ErrNoStream].
+// Next waits until a read is due and returns the next page, which may be empty. It retries for as
+// long as that can help. Its errors are ctx's cause, and errors that wrap [ErrNoShard] or
+// [ErrNoStream].
 func (p *Poll) Next(ctx context.Context) (source.Page, error) { return p.next(ctx, false) }
 
 // Once is like Next, but returns an empty page after a read that lacked memory. The caller then
 // waits for as many bytes as Needs returns.
 func (p *Poll) Once(ctx context.Context) (source.Page, error) { return p.next(ctx, true) }
 
-// Needs returns how many bytes of memory the next read needs to bring a record, 0 if no lack is
-// known. That read asks for one record.
+// Needs returns how many bytes of memory the next read needs to bring a record, or 0 if there is no
+// known shortage. That read asks for one record.
 func (p *Poll) Needs() int { return int(p.whole().needs) }
 
 func (p *Poll) next(ctx context.Context, once bool) (source.Page, error) {
@@ -101,8 +101,8 @@ func (p *Poll) next(ctx context.Context, once bool) (source.Page, error) {
 	}
 }
 
-// Last reads once more, without waiting for the idle interval and without trying again: for a
-// reader that is about to give the shard away, so that the next one has less to catch up with.
+// Last reads once more, without waiting for the idle interval and without retries. A reader calls
+// it before it hands the shard on, so that the next reader has less to catch up with.
 func (p *Poll) Last(ctx context.Context) (source.Page, error) {
 	if err := retry.Wait(ctx, mono.Until(p.began.Add(p.spacing(0)))); err != nil {
 		return source.Page{}, err
@@ -110,11 +110,11 @@ func (p *Poll) Last(ctx context.Context) (source.Page, error) {
 	return p.read(ctx)
 }
 
-// Close does nothing: between two reads there is nothing to give back.
+// Close does nothing: there is nothing to release between two reads.
 func (p *Poll) Close() {}
 
-// judge decides what a failed read means: how long to wait before the next, or an error that ends
-// reading.
+// judge decides what a failed read means: how long to wait before the next read, or an error that
+// ends reading.
 func (p *Poll) judge(ctx context.Context, failed error) (time.Duration, error) {
 	backoff := retry.Backoff{Low: 50 * time.Millisecond, High: 10 * time.Second, Failures: int(p.failures)}
 	defer func() { p.failures = uint8(min(backoff.Failures, math.MaxUint8)) }()
@@ -122,7 +122,7 @@ func (p *Poll) judge(ctx context.Context, failed error) (time.Duration, error) {
 	var wait time.Duration
 	switch c := streams.Code(failed); {
 	case c == "ExpiredIteratorException":
-		p.iterator = "" // made anew from the position; the position has not moved
+		p.iterator = "" // made again from the position, which has not moved
 		wait = backoff.Next()
 	case streams.Throttled(failed):
 		throttled = true
@@ -138,7 +138,7 @@ func (p *Poll) judge(ctx context.Context, failed error) (time.Duration, error) {
 		p.Limit = max(p.Limit/2, 1)
 		wait = backoff.Next()
 	case c == "InvalidArgumentException" && !p.made:
-		// the iterator is not known any more: a server that was restarted, or a new one
+		// the iterator is unknown: the server was restarted or replaced
 		p.iterator = ""
 		wait = backoff.Next()
 	case c == "InvalidArgumentException":
@@ -146,8 +146,8 @@ func (p *Poll) judge(ctx context.Context, failed error) (time.Duration, error) {
 		failed = noPosition(p.From, failed)
 		wait = backoff.Next()
 		if !p.leave(ctx, failed) {
-			// Waiting rarely helps, but skipping loses records and giving up stops the shard. So:
-			// loudly, slowly, in place.
+			// Waiting rarely helps, but skipping would lose records and failing would stop the
+			// shard. So the read is retried slowly and reported.
 			wait = max(wait, 5*time.Second)
 		}
 	default:
@@ -167,7 +167,7 @@ func (p *Poll) read(ctx context.Context) (source.Page, error) {
 		return source.Page{}, err
 	}
 	p.retried(&all.retry)
-	p.due = p.began.Add(p.spacing(0)) // also should it fail: the service may have counted it
+	p.due = p.began.Add(p.spacing(0)) // even if it fails: the service may have counted it
 	w, request := &all.Page, p.request(&all.retry)
 	request.Limit = int(min(all.limit, p.Limit))
 	if all.needs > 0 {
@@ -207,17 +207,17 @@ func (p *Poll) whole() *whole {
 	return p.page
 }
 
-// DueIn is how long it is until the next read is due.
+// DueIn returns the time until the next read is due.
 func (p *Poll) DueIn() time.Duration { return mono.Until(p.due) }
 
 // UseMemory takes the memory of later pages from m, which can have most bytes.
 func (p *Poll) UseMemory(m codec.Memory, most int) { p.whole().Memory, p.page.most = m, most }
 
-// Forget has the next read begin at From, wherever that was moved to.
+// Forget makes the next read begin at From, even if that was moved.
 func (p *Poll) Forget() { p.iterator = "" }
 
-// retried notes that a call was made a second time: the next read keeps its distance from that
-// one.
+// retried records that a call was made a second time. The next read keeps its distance from that
+// attempt.
 func (p *Poll) retried(r *wire.Retry) bool {
 	if r.At.IsZero() {
 		return false
@@ -226,25 +226,26 @@ func (p *Poll) retried(r *wire.Retry) bool {
 	return true
 }
 
-// open makes an iterator at the position unless there is one. line may be nil.
+// open makes an iterator at the position if there is none. line may be nil.
 func (p *Poll) open(ctx context.Context, line *wire.Line, retry *wire.Retry) error {
 	if p.iterator != "" {
 		return nil
 	}
 	p.Begin()
-	p.made = true // whatever is wrong with it now is wrong with the position
+	p.made = true // from here on, a failure is about the position
 	it, err := p.iterate(ctx, line, retry)
 	p.iterator = it
 	return err
 }
 
-// request is what is asked for. A second try counts as a read, so it keeps the distance of one.
+// request returns the next request. A second attempt counts as a read, so it keeps the same
+// distance.
 func (p *Poll) request(retry *wire.Retry) wire.Request {
 	retry.After = p.spacing(0)
 	return wire.Request{Iterator: p.iterator, Limit: int(p.Limit), StreamARN: p.Stream.ARN, Retry: retry}
 }
 
-// deliver notes that a page, or a part of one, counts as delivered.
+// deliver records that a page, or a part of one, counts as delivered.
 func (p *Poll) deliver(w *codec.Page, page source.Page) (err error) {
 	if n := len(page.Records); n > 0 {
 		if p.From, err = shard.After(strings.Clone(page.Records[n-1].SequenceNumber)); err != nil {
@@ -257,7 +258,7 @@ func (p *Poll) deliver(w *codec.Page, page source.Page) (err error) {
 	return nil
 }
 
-// check looks at what was read, whole or in part, and leaves out what is not asked for.
+// check validates a page or a part of one, and removes records before the position.
 func (p *Poll) check(ctx context.Context, w *codec.Page) (source.Page, error) {
 	page := source.Page{Records: w.Records, Bytes: w.Bytes, Behind: w.Behind, Marked: w.Marked, Took: mono.Since(p.began), Tip: p.began.Time()}
 	if err := source.Placed(w); err != nil {
@@ -274,20 +275,21 @@ func (p *Poll) check(ctx context.Context, w *codec.Page) (source.Page, error) {
 	if !w.Last || w.Next != "" {
 		return page, nil
 	}
-	// The end of a shard is both together; one without the other is a broken answer.
+	// The end of a shard has no iterator and names children. One without the other is a broken
+	// answer.
 	var err error
 	if len(w.Children) > 0 {
 		page.Children, err = streams.Children(w.Children)
 		page.End = err == nil
 	} else {
 		// Older servers end a shard without naming its children, and broken answers look the same.
-		// The listing knows.
+		// The listing decides.
 		page.End, page.Children, err = streams.Closed(ctx, p.Client, p.Stream, p.Shard)
 	}
 	return page, err
 }
 
-// schedule sets when the next read is due, after one that brought so many bytes and ended with
+// schedule sets when the next read is due. The last read brought this many bytes and ended with
 // page.
 func (p *Poll) schedule(bytes int, page source.Page) (tip bool) {
 	tip = page.Behind == 0 || (page.Behind < 0 && len(page.Records) == 0)
@@ -320,7 +322,7 @@ func (p *Poll) iterate(ctx context.Context, line *wire.Line, retry *wire.Retry) 
 			in.ShardIteratorType = types.ShardIteratorTypeAtSequenceNumber
 		}
 	default:
-		return "", fmt.Errorf("%w: %q is no place in a shard", source.ErrNoPosition, p.From)
+		return "", fmt.Errorf("%w: %q is not a position that reading can begin at", source.ErrNoPosition, p.From)
 	}
 	return p.Caller.Iterator(ctx, in, line, retry)
 }

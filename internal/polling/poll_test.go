@@ -20,7 +20,7 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// polled is a shard of an embedded Kinesis in a bubble, and what a Poll of it said.
+// polled is a shard of an embedded Kinesis in a bubble, and what its Poll reported.
 type polled struct {
 	t     *testing.T
 	srv   *kinesistest.Server
@@ -58,7 +58,7 @@ func bubble(t *testing.T, cfg kinesistest.Config, f func(p *polled)) {
 	})
 }
 
-// next returns the data of the next page that has any or ends the shard.
+// next returns the data of the next page that has records or ends the shard.
 func (p *polled) next() (string, source.Page) {
 	p.t.Helper()
 	for range 1000 {
@@ -87,9 +87,9 @@ func (p *polled) want(data string) source.Page {
 	return page
 }
 
-// once lets the first n calls of an action fail.
+// once makes the first n calls of an action fail.
 func (p *polled) once(action string, n int, fault kinesistest.Fault) {
-	var calls atomic.Int64 // the first call and its second try may overlap
+	var calls atomic.Int64 // the first call and its second attempt may overlap
 	p.srv.Control(action, func(*kinesistest.Call) kinesistest.Fault {
 		if calls.Add(1) <= int64(n) {
 			return fault
@@ -190,7 +190,7 @@ func TestReadsAreSparseAtTheTipAndDenseBehindIt(t *testing.T) {
 		for i := range 20 {
 			p.srv.Put("s", "k", []byte{byte('a' + i)})
 		}
-		time.Sleep(time.Second) // so that the shard is behind by something
+		time.Sleep(time.Second) // so that the shard is behind
 		began := time.Now()
 		for range 20 {
 			p.next()
@@ -232,10 +232,10 @@ func TestTheEndOfAShardInAllItsForms(t *testing.T) {
 		cfg    kinesistest.Config
 		remove string
 	}{
-		"with the last records":                  {},
-		"on an empty page":                       {cfg: kinesistest.Config{EndOnEmptyPage: true}},
-		"without children: the listing has them": {remove: "ChildShards"},
-		"without children and on an empty page":  {cfg: kinesistest.Config{EndOnEmptyPage: true}, remove: "ChildShards"},
+		"with the last records":                   {},
+		"on an empty page":                        {cfg: kinesistest.Config{EndOnEmptyPage: true}},
+		"without children, which the listing has": {remove: "ChildShards"},
+		"without children and on an empty page":   {cfg: kinesistest.Config{EndOnEmptyPage: true}, remove: "ChildShards"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, test.cfg, func(p *polled) {
@@ -340,7 +340,7 @@ func TestLastReadsOnceWithoutWaitingForTheIdleInterval(t *testing.T) {
 	})
 }
 
-// caller is what polls call through. In a bubble its connections must be closed before the bubble
+// caller returns the caller of a Poll. In a bubble its connections must be closed before the bubble
 // ends.
 func caller(t *testing.T, client *kinesis.Client) *wire.Caller {
 	t.Helper()

@@ -6,7 +6,7 @@ import (
 	"github.com/weir-go/weir/internal/proof/pooled"
 )
 
-// Reused objects are as good as new ones.
+// A reused object equals a new one.
 func TestWhatIsUsedAgainIsAsGoodAsNew(t *testing.T) {
 	p, fresh := new(part), new(part)
 	pooled.Fill(p, "wire") // package codec tests its own reset

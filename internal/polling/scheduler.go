@@ -8,13 +8,14 @@ import (
 	"github.com/weir-go/weir/internal/mono"
 )
 
-// Scheduler makes the reads of many feeds when they are due. All share one clock of ticks, so that
-// ten thousand idle shards cost forty wake-ups a second and not ten thousand, and a few goroutines
-// that read, so that they do not need a deep stack each. What is due together and probably brings
-// nothing is read in waves. More reads are made at once while due ones wait, up to a bound that
-// also keeps a start with many shards from becoming a storm, and less when they idle.
+// Scheduler makes the reads of many feeds when they are due. All feeds share one clock of ticks, so
+// that ten thousand idle shards cost forty wake-ups per second instead of ten thousand. They also
+// share a few goroutines for reading, so that feeds need no deep stacks. Reads that are due
+// together and probably bring nothing are made in waves. While due reads wait, more are made at
+// once, up to a limit that also prevents a burst at a start with many shards. While the shards are
+// idle, fewer are made at once.
 //
-// The zero Scheduler is ready. Close it at the end, after its feeds.
+// The zero Scheduler is ready to use. Close it after its feeds.
 type Scheduler struct {
 	mu      lock.Mutex[lock.Scheduler]
 	running sync.WaitGroup
@@ -23,42 +24,42 @@ type Scheduler struct {
 	closing chan struct{}
 
 	wheel  wheel
-	cursor int           // the last tick that was dealt with
-	next   int           // the tick that the pacer sleeps until
+	cursor int           // the last tick that was processed
+	next   int           // the tick until which the pacer sleeps
 	poke   chan struct{} // nil until there is a pacer
 
 	ready   feeds
 	waiting int // feeds in ready
-	light   int // … of which so many can be part of a wave
+	light   int // those of them that can be part of a wave
 	waited  int // feeds in ready that were there one tick ago
 
 	width  crew // how many reads may be under way at once
-	flying int  // … are; a wave's all count until each is over
-	ending int  // … have ended in this tick
-	ended  int  // … in the tick before
+	flying int  // reads under way; those of a wave all count until each is over
+	ending int  // reads that ended in this tick
+	ended  int  // reads that ended in the tick before
 	coming int  // goroutines that were woken to read and have not begun
 	parked []chan bool
-	spare  int // the least that were parked since the look
+	spare  int // minimum of parked goroutines since the last look
 
-	lanes    []*lane // that are free; the one that was used last at the end
-	waves    []*wave // that are over, to be used again
-	underWay []*wave // with reads that nobody waits for yet
-	late     []*wave // … that wait for a goroutine of their own
+	lanes    []*lane // free lanes, the most recently used last
+	waves    []*wave // finished waves for reuse
+	underWay []*wave // waves with reads that no goroutine waits for yet
+	late     []*wave // waves that wait for their own goroutine
 
-	looked  int           // the tick at which the width was looked at
-	behind  int           // ticks in a row at which due reads had waited for one
-	spent   time.Duration // by all reads that were under way since the look, up to counted
+	looked  int           // the tick of the last look at the width
+	behind  int           // consecutive ticks at which due reads had waited for one tick
+	spent   time.Duration // by all reads under way since the last look, up to counted
 	counted mono.Time
 }
 
 const (
-	// tick is how far reads are gathered.
+	// tick is the period over which due reads are collected.
 	tick = 25 * time.Millisecond
 	// leastParked is how many goroutines stay when there is nothing to do.
 	leastParked = 4
 )
 
-// feeds is a list.
+// feeds is a linked list.
 type feeds struct{ first, last *Feed }
 
 func (l *feeds) push(f *Feed) {
@@ -85,8 +86,8 @@ func (l *feeds) unpop(f *Feed) {
 	l.first = f
 }
 
-// at has a feed take its turn when it is due, to the next tick; at once when that is zero. It must
-// not wait for one already.
+// at schedules the turn of a feed for due, rounded up to a tick, or at once if due is zero. The
+// feed must not be scheduled already.
 func (s *Scheduler) at(f *Feed, due mono.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -129,14 +130,14 @@ func (s *Scheduler) Close() {
 	s.lanes = nil
 }
 
-// busy reports whether due reads wait because as many as may read at once are at it.
+// busy reports whether due reads wait because the maximum number of reads is under way.
 func (s *Scheduler) busy() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.waiting > 0 && s.flying >= int(mostWidth)
 }
 
-// What follows is called with the lock held, but for the goroutines.
+// The following methods are called with the lock held, except the goroutines.
 
 func (s *Scheduler) start() {
 	if s.poke != nil {
@@ -155,7 +156,7 @@ func (s *Scheduler) wake() {
 	}
 }
 
-// by has the pacer wake at a tick, if not before.
+// by makes the pacer wake at tick t at the latest.
 func (s *Scheduler) by(t int) {
 	if s.next > t {
 		s.next = t
@@ -171,7 +172,7 @@ func (s *Scheduler) queue(f *Feed) {
 	}
 }
 
-// pace deals with each tick in which something is due.
+// pace processes each tick in which something is due.
 func (s *Scheduler) pace() {
 	timer := time.NewTimer(tick)
 	defer timer.Stop()
@@ -196,10 +197,10 @@ func (s *Scheduler) pace() {
 	}
 }
 
-// advance makes ready what is due up to the tick now, and minds how many read.
+// advance makes the reads ready that are due up to tick now, and adjusts the number of readers.
 func (s *Scheduler) advance(now int) {
 	if now > s.cursor {
-		if s.waiting > 0 && s.waited > 0 { // nobody came to what has waited for a tick
+		if s.waiting > 0 && s.waited > 0 { // a read has waited for a whole tick
 			s.behind++
 		} else {
 			s.behind = 0
@@ -219,13 +220,13 @@ func (s *Scheduler) advance(now int) {
 	s.staff()
 }
 
-// look adjusts how many may read, and lets goroutines go that were not needed, step by step.
+// look adjusts how many reads may be under way, and ends unneeded goroutines step by step.
 func (s *Scheduler) look(now int) {
 	s.count(0, mono.Now())
 	length := time.Duration(now-s.looked) * tick
 	s.width = s.width.adjust(look{s.behind >= lookEvery, float64(s.spent) / float64(length)})
 	s.looked, s.spent = now, 0
-	// those that have been so for longest
+	// the ones that were idle longest
 	for n := (s.spare + 3) / 4; n > 0 && len(s.parked) > leastParked; n-- {
 		s.parked[0] <- false
 		s.parked = append(s.parked[:0], s.parked[1:]...)
@@ -233,7 +234,7 @@ func (s *Scheduler) look(now int) {
 	s.spare = len(s.parked)
 }
 
-// upcoming is the next tick in which there is something to do.
+// upcoming returns the next tick in which there is something to do.
 func (s *Scheduler) upcoming() int {
 	if s.waiting > 0 || len(s.underWay) > 0 {
 		return s.cursor + 1
@@ -248,7 +249,7 @@ func (s *Scheduler) upcoming() int {
 	return s.wheel.next(s.cursor+1, far)
 }
 
-// count notes that so many more reads are under way.
+// count records that more reads are under way, or fewer if more is negative.
 func (s *Scheduler) count(more int, now mono.Time) {
 	s.spent += time.Duration(s.flying) * now.Sub(s.counted)
 	s.counted = now

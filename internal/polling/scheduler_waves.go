@@ -6,38 +6,41 @@ import (
 	"github.com/weir-go/weir/internal/mono"
 )
 
-// wave is reads that are made together: first all are asked for, each on a lane of its own, and
-// only then the answers are taken, one after the other. Most are there by then, so that a wave
-// waits once and not once for each of its reads, and what it costs to wait and to be woken, more
-// than a small answer does, is shared.
+// wave is a set of reads that are made together. All requests are sent first, each on its own lane,
+// and then the answers are taken one after the other. Most have arrived by then, so a wave waits
+// once and not once per read. Waiting and waking cost more than a small answer does, and this cost
+// is shared.
 //
-// Who made it takes one answer after the other. If one does not come, or has a lot to deliver,
-// others must not wait for it: after two ticks another goroutine goes on with those behind it, and
-// so on. A read that is not asked for apart is the last of its wave, and is made in its place.
+// One goroutine takes the answers of a wave in order. If one is late, or takes long to deliver, the
+// others must not wait for it: after two ticks another goroutine continues with the reads behind
+// it, and so on. A read whose request cannot be sent separately is the last of its wave and is made
+// there.
 type wave struct {
-	feeds [waveSize]*Feed // of which the first size are under way
-	lanes [waveSize]*lane // each feed's
+	feeds [waveSize]*Feed // the first size of them are under way
+	lanes [waveSize]*lane // one for each feed
 
 	// Guarded by the scheduler's lock.
 	size  int
-	taken int // by those who wait for their answers, or have them
-	left  int // not over
-	moved int // the tick at which the last was taken
+	taken int // by goroutines that wait for the answers, or have them
+	left  int // reads that are not over
+	moved int // the tick at which the last answer was taken
 }
 
 const (
-	// waveSize is how many reads a wave has at most. More do not make one cheaper, but each needs a
-	// connection of its own.
+	// waveSize is the maximum number of reads in a wave. More would not make a read cheaper, and
+	// each needs its own connection.
 	waveSize = 16
-	// patientTicks is after how many ticks those behind a read get a goroutine of their own.
+	// patientTicks is the number of ticks after which the reads behind a late one get their own
+	// goroutine.
 	patientTicks = 2
-	// slow is how long a read takes that would hold up others of its wave, the next time.
+	// slow is the duration from which a read is made on its own the next time, because it would
+	// delay its wave.
 	slow = 10 * tick
-	// unusedTicks is for how many ticks a lane that is not used keeps its connection.
+	// unusedTicks is the number of ticks for which an unused lane keeps its connection.
 	unusedTicks = 40
 )
 
-// read makes reads as long as some are due.
+// read makes reads while some are due.
 func (s *Scheduler) read() {
 	wake := make(chan bool, 1)
 	s.mu.Lock()
@@ -52,9 +55,9 @@ func (s *Scheduler) read() {
 	s.mu.Unlock()
 }
 
-// What follows is called with the lock held.
+// The following methods are called with the lock held.
 
-// turns makes reads until none is due. It reports false when the scheduler is closed.
+// turns makes reads until none is due. It returns false if the scheduler is closed.
 func (s *Scheduler) turns() bool {
 	s.coming--
 	for !s.closed {
@@ -71,8 +74,8 @@ func (s *Scheduler) turns() bool {
 	return false
 }
 
-// nextWave returns a wave whose reads wait for a goroutine, or one of what is due next; nil if
-// there is none.
+// nextWave returns a wave whose reads wait for a goroutine, or a new wave of due reads. It returns
+// nil if there is none.
 func (s *Scheduler) nextWave() (w *wave, asked bool) {
 	if len(s.late) > 0 {
 		w = s.late[0]
@@ -105,8 +108,8 @@ func (s *Scheduler) nextWave() (w *wave, asked bool) {
 	return w, false
 }
 
-// ask begins the reads of a wave. What cannot be asked for without waiting ends it, and those after
-// that go back to where they were.
+// ask sends the requests of a wave. The first request that cannot be sent without waiting ends the
+// wave, and the reads after it go back to the list.
 func (s *Scheduler) ask(w *wave) {
 	most := w.left
 	s.mu.Unlock()
@@ -143,7 +146,7 @@ func (s *Scheduler) ask(w *wave) {
 	}
 }
 
-// take takes the next answer of a wave. It reports false if there is none that nobody took.
+// take takes the next answer of a wave. It returns false if all are taken.
 func (s *Scheduler) take(w *wave) bool {
 	if w.taken == w.size {
 		return false
@@ -167,7 +170,7 @@ func (s *Scheduler) take(w *wave) bool {
 	return true
 }
 
-// land keeps a wave that is over for the next.
+// land keeps a finished wave for reuse.
 func (s *Scheduler) land(w *wave) {
 	*w = wave{}
 	s.waves = append(s.waves, w)
@@ -176,7 +179,7 @@ func (s *Scheduler) land(w *wave) {
 	}
 }
 
-// lane returns one that is free, the one that was used last if there is one.
+// lane returns a free lane, preferably the most recently used one.
 func (s *Scheduler) lane() *lane {
 	n := len(s.lanes) - 1
 	if n < 0 {
@@ -196,7 +199,7 @@ func (s *Scheduler) free(l *lane, now mono.Time) {
 
 func (s *Scheduler) tickOf(now mono.Time) int { return int(now.Sub(s.began) / tick) }
 
-// mind has others go on with waves that have not moved.
+// mind assigns other goroutines to waves that have not moved.
 func (s *Scheduler) mind(now int) {
 	for _, w := range s.underWay {
 		if w.taken < w.size && now-w.moved >= patientTicks {
@@ -207,7 +210,7 @@ func (s *Scheduler) mind(now int) {
 	s.underWay = slices.DeleteFunc(s.underWay, func(w *wave) bool { return w.taken == w.size })
 }
 
-// unused takes out lanes that were not used for a while.
+// unused removes and returns lanes that were not used for a while.
 func (s *Scheduler) unused(now int) []*lane {
 	n := 0
 	for n < len(s.lanes) && now-s.lanes[n].used >= unusedTicks {
@@ -221,9 +224,9 @@ func (s *Scheduler) unused(now int) []*lane {
 	return old
 }
 
-// room is how many reads may begin, of any kind, and in waves. While reads end all the time a wave
-// waits until there is room for some at once: otherwise there would be a wave for each read that
-// ends.
+// room returns how many reads may begin in total, and how many of them in waves. While many reads
+// end, a wave waits until there is room for several: otherwise there would be a wave for each read
+// that ends.
 func (s *Scheduler) room() (all, waves int) {
 	all = max(int(s.width)-s.flying, 0)
 	if all < min(waveSize/2, s.light) && s.ended >= waveSize {
@@ -232,7 +235,7 @@ func (s *Scheduler) room() (all, waves int) {
 	return all, all
 }
 
-// staff has goroutines read what is ready, as much as may.
+// staff wakes goroutines to read what is ready, as many as allowed.
 func (s *Scheduler) staff() {
 	heavy, light := s.room()
 	room := heavy
@@ -249,6 +252,6 @@ func (s *Scheduler) staff() {
 		s.running.Go(s.read)
 	}
 	if s.waiting > room {
-		s.by(s.cursor + 1) // to see whether they are enough
+		s.by(s.cursor + 1) // to check whether they are enough
 	}
 }

@@ -12,10 +12,10 @@ import (
 	"github.com/weir-go/weir/kinesistest"
 )
 
-// seaside is feeds of shards with nothing to read, each polled once a second.
+// seaside is a set of feeds of empty shards, each polled once a second.
 type seaside struct {
 	*fed
-	stop  []func() // of each feed: has its Next return, and closes it
+	stop  []func() // of each feed: ends its Next and closes it
 	fails atomic.Int64
 
 	mu    sync.Mutex
@@ -41,7 +41,7 @@ func idling(t *testing.T, shards int, delay time.Duration, f func(s *seaside)) {
 			if fault.Delay == 0 {
 				fault.Delay = delay
 			}
-			time.AfterFunc(fault.Delay-1, func() { // before the next call can come in its place
+			time.AfterFunc(fault.Delay-1, func() { // before the next call can take its place
 				s.mu.Lock()
 				s.now--
 				s.mu.Unlock()
@@ -81,7 +81,7 @@ func (s *seaside) stopAll() {
 }
 
 // during sleeps and returns how many calls arrived meanwhile, how many of them were under way
-// together, and the longest that any shard was left alone; but for those in except.
+// together, and the longest time without a call for any shard that is not in except.
 func (s *seaside) during(d time.Duration, except map[string]bool) (calls, most int, longest time.Duration) {
 	s.mu.Lock()
 	began := time.Now()
@@ -114,15 +114,15 @@ func (s *seaside) faults(f func(shard string, n int) kinesistest.Fault) {
 	s.fault = f
 }
 
-// pause is the longest that a shard is left alone, by itself, with the ticks that reads are
-// gathered in.
+// longestPause is the longest time without a read of a shard by itself, including the ticks that
+// reads are collected in.
 const longestPause = time.Second + 2*tick
 
-// What is due together is asked for together, by few goroutines.
+// Reads that are due together are requested together, by few goroutines.
 func TestIdleShardsAreReadInWaves(t *testing.T) {
 	const shards, delay = 400, 10 * time.Millisecond
 	idling(t, shards, delay, func(s *seaside) {
-		time.Sleep(5 * time.Second) // for goroutines to go that the start needed
+		time.Sleep(5 * time.Second) // so that the goroutines of the start end
 		calls, most, longest := s.during(10*time.Second, nil)
 		if calls < shards*9 {
 			t.Errorf("%d calls in 10 s", calls)
@@ -146,10 +146,10 @@ func TestIdleShardsAreReadInWaves(t *testing.T) {
 	})
 }
 
-// An answer that does not come holds up nobody for more than a few ticks, however many do not.
+// An answer that does not arrive delays no other read for more than a few ticks, however many hang.
 func TestAHungAnswerHoldsUpNobody(t *testing.T) {
 	const shards, each = 300, 17
-	// the latter until the call is given up
+	// the second hangs until the call is abandoned
 	for _, hang := range []time.Duration{7 * time.Second, time.Minute} {
 		idling(t, shards, 10*time.Millisecond, func(s *seaside) {
 			hung := map[string]bool{}
@@ -183,9 +183,8 @@ func TestAHungAnswerHoldsUpNobody(t *testing.T) {
 	}
 }
 
-// Who is always slow to answer is read alone, and holds up nobody in a wave. When many slow ones
-// are due at once, the others wait until there are more goroutines, which is looked at every few
-// ticks.
+// A shard that always answers slowly is read alone and delays no wave. If many slow ones are due at
+// once, the others wait until there are more goroutines, which is checked every few ticks.
 func TestSlowShardsAreReadAlone(t *testing.T) {
 	const shards, delay = 300, 10 * time.Millisecond
 	idling(t, shards, delay, func(s *seaside) {
@@ -216,7 +215,7 @@ func TestSlowShardsAreReadAlone(t *testing.T) {
 	})
 }
 
-// All answers of a wave that begin to hang, at once: each read behind another gets its turn while
+// All answers of a wave begin to hang at once. The reads behind another one get their turn while
 // those hang.
 func TestAWaveOfHungAnswersIsSpread(t *testing.T) {
 	const shards = 100
@@ -241,7 +240,7 @@ func TestAWaveOfHungAnswersIsSpread(t *testing.T) {
 	})
 }
 
-// A service that takes a second to answer is asked as much at once as may be.
+// A service that takes a second to answer gets the maximum number of concurrent calls.
 func TestASlowServiceIsAskedAsMuchAsMayBe(t *testing.T) {
 	idling(t, 900, time.Second, func(s *seaside) {
 		time.Sleep(10 * time.Second)
@@ -255,7 +254,7 @@ func TestASlowServiceIsAskedAsMuchAsMayBe(t *testing.T) {
 	})
 }
 
-// The end of one feed ends its read at once, in the middle of a wave, and no other.
+// Closing a feed ends its read at once, in the middle of a wave, and no other read.
 func TestAFeedIsClosedInTheMiddleOfAWave(t *testing.T) {
 	const shards = 300
 	idling(t, shards, 10*time.Millisecond, func(s *seaside) {
@@ -291,7 +290,7 @@ func TestAFeedIsClosedInTheMiddleOfAWave(t *testing.T) {
 	})
 }
 
-// When all is over in the middle of waves nothing is waited for.
+// If everything is closed in the middle of waves, nothing is waited for.
 func TestAllEndsInTheMiddleOfWaves(t *testing.T) {
 	idling(t, 300, 10*time.Millisecond, func(s *seaside) {
 		s.faults(func(string, int) kinesistest.Fault { return kinesistest.Fault{Delay: 15 * time.Second} })
@@ -305,8 +304,8 @@ func TestAllEndsInTheMiddleOfWaves(t *testing.T) {
 	})
 }
 
-// A connection that the service closes when it has the request costs no read: it is sent once more.
-// Only what came on a new one has failed.
+// A connection that the service closes after the request costs no read: the request is sent once
+// more. Only a request on a new connection counts as failed.
 func TestConnectionsThatAreClosedCostNoRead(t *testing.T) {
 	idling(t, 300, 10*time.Millisecond, func(s *seaside) {
 		cuts := int64(0)
@@ -331,11 +330,12 @@ func TestConnectionsThatAreClosedCostNoRead(t *testing.T) {
 	})
 }
 
-// Lanes, and what they keep, go when they are not needed.
+// Lanes and their connections are removed when they are not needed.
 func TestLanesGo(t *testing.T) {
 	idling(t, 300, 10*time.Millisecond, func(s *seaside) {
 		s.stopAll()
-		time.Sleep(longestPause + (unusedTicks+2)*tick) // the feeds have turns that nobody takes
+		// the feeds have turns that no goroutine takes
+		time.Sleep(longestPause + (unusedTicks+2)*tick)
 		s.sched.mu.Lock()
 		defer s.sched.mu.Unlock()
 		if n := len(s.sched.lanes); n != 0 {
@@ -344,7 +344,7 @@ func TestLanesGo(t *testing.T) {
 	})
 }
 
-// How many may begin, and when a wave waits for more room.
+// How many reads may begin, and when a wave waits for more room.
 func TestRoomForWaves(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -356,8 +356,8 @@ func TestRoomForWaves(t *testing.T) {
 		{"full", 64, 64, 100, 100, 0, 0},
 		{"over full, since the width has shrunk", 64, 70, 100, 100, 0, 0},
 		{"little room, and more soon", 64, 60, 100, waveSize, 4, 0},
-		{"… but all that waits fits", 64, 60, 4, waveSize, 4, 4},
-		{"… but what is under way hangs", 64, 60, 100, waveSize - 1, 4, 4},
+		{"little room, and all that waits fits", 64, 60, 4, waveSize, 4, 4},
+		{"little room, and the reads under way hang", 64, 60, 100, waveSize - 1, 4, 4},
 		{"room for half a wave", 64, 64 - waveSize/2, 100, 100, waveSize / 2, waveSize / 2},
 	} {
 		s := &Scheduler{width: crew(c.width), flying: c.flying, light: c.light, ended: c.ended}

@@ -9,7 +9,7 @@ import (
 	"github.com/weir-go/weir/kinesistest"
 )
 
-// drain takes what f brings until it is stopped, and lets go of it.
+// drain takes and releases pages of f until it is stopped.
 func (s *fed) drain(f *Feed) (stop func()) {
 	ctx, cancel := context.WithCancel(s.t.Context())
 	done := make(chan struct{})
@@ -29,16 +29,16 @@ func (s *fed) drain(f *Feed) (stop func()) {
 	}
 }
 
-// reads is how many there are in so long.
+// reads returns the number of reads during d.
 func (s *fed) reads(d time.Duration) int {
 	before := s.srv.Requests("GetRecords")
 	time.Sleep(d)
 	return s.srv.Requests("GetRecords") - before
 }
 
-// A shard at its tip is read twice as often while that brings something, and as it was before when
-// it does not; less often when others read it too, which it comes back from slowly; and what failed
-// is counted.
+// A shard at its tip is read twice as often while it brings records, and at the normal interval
+// after that. It is read less often if others read it too, and returns from that slowly. Failures
+// are counted.
 func TestTheIdleIntervalAdapts(t *testing.T) {
 	feeding(t, kinesistest.Config{}, 1, 64*mib, func(s *fed) {
 		f := s.feed(0)
@@ -106,7 +106,7 @@ func TestTheIdleIntervalAdapts(t *testing.T) {
 	})
 }
 
-// Reads that fail take of a share as well: the service may have counted them.
+// Reads that fail also count against a share: the service may have counted them.
 func TestReadsThatFailKeepToTheShare(t *testing.T) {
 	for name, fault := range map[string]kinesistest.Fault{
 		"failed": {Err: &kinesistest.Error{Code: "InternalFailure"}}, "expired": {Err: &kinesistest.Error{Code: "ExpiredIteratorException"}},
@@ -134,7 +134,7 @@ func TestReadsThatFailKeepToTheShare(t *testing.T) {
 	}
 }
 
-// A pause may be longer than the scheduler's wheel is.
+// A pause may be longer than the scheduler's wheel.
 func TestALongPauseIsWaitedFor(t *testing.T) {
 	feeding(t, kinesistest.Config{}, 1, 64*mib, func(s *fed) {
 		s.put(0, 100, 900_000)
@@ -152,7 +152,7 @@ func TestALongPauseIsWaitedFor(t *testing.T) {
 	})
 }
 
-// A shard that is polled whole, because fan-out is not to be had, keeps to the share too.
+// A shard that is polled by a Poll, because fan-out is unavailable, keeps to the share too.
 func TestAPollKeepsToTheShare(t *testing.T) {
 	bubble(t, kinesistest.Config{}, func(p *polled) {
 		const records, size, share = 400, 10_000, .2
@@ -184,7 +184,7 @@ func TestAPollKeepsToTheShare(t *testing.T) {
 	})
 }
 
-// What a feed adapts to its share although its handler is busy, and its last read too.
+// A feed also keeps to its share while its handler is busy, and with its last read.
 func TestABusyFeedKeepsToTheShare(t *testing.T) {
 	feeding(t, kinesistest.Config{}, 1, 64*mib, func(s *fed) {
 		f := s.feed(0, func(p *Poll) { p.ReadShare = .5 })

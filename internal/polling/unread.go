@@ -10,10 +10,10 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// Unread reports whether a shard that has ended has records after a position. With wanted, only
-// pages count for which that is true, and all is read that is not. It tries until ctx
-// ends; its errors are then why it failed last, and ones that wrap [ErrNoPosition], [ErrNoShard] or
-// [ErrNoStream].
+// Unread reports whether a shard that has ended has records after a position. If wanted is set,
+// only pages for which it is true count, and reading continues past the others. Unread retries
+// until ctx ends and then returns the error of the last attempt. It also returns errors that wrap
+// [ErrNoPosition], [ErrNoShard] or [ErrNoStream].
 func Unread(ctx context.Context, setup *source.Setup, id string, at shard.Position, wanted func(*source.Page) bool) (bool, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -2,21 +2,20 @@ package polling
 
 import "math/bits"
 
-// wheel has the feeds that are due in the ticks to come. Most ticks have none: which have some
-// stands in a bit each, so that looking for the next costs a few words and not a slot for each
-// tick. The zero wheel is ready. It is guarded by the scheduler's lock.
+// wheel holds the feeds that are due in the coming ticks. Most ticks have none. A bitmap marks the
+// ticks that have some, so that the search for the next one reads a few words instead of a slot for
+// each tick. The zero wheel is ready to use. It is guarded by the scheduler's lock.
 type wheel struct {
-	// by tick, the last one of each; its after is the first one. nil until a feed is placed
+	// by tick, the last feed of a circular list; its after is the first. nil until a feed is placed
 	slots  []*Feed
 	due    [wheelTicks / 64]uint64
 	placed int // feeds
 }
 
-// wheelTicks is more than twice as many as the longest interval has: the pacer sleeps for half of
-// it at most.
+// wheelTicks is more than twice the longest interval: the pacer sleeps for half of it at most.
 const wheelTicks = 8192
 
-// place has a feed be due at a tick, which is less than wheelTicks away from every other.
+// place makes a feed due at a tick, which must be less than wheelTicks away from every other.
 func (w *wheel) place(f *Feed, tick int) {
 	if w.slots == nil {
 		w.slots = make([]*Feed, wheelTicks)
@@ -32,7 +31,7 @@ func (w *wheel) place(f *Feed, tick int) {
 	w.placed++
 }
 
-// next is the first tick from one on in which a feed is due, before to; to if there is none.
+// next returns the first tick in [from, to) in which a feed is due, or to if there is none.
 func (w *wheel) next(from, to int) int {
 	if w.placed == 0 {
 		return to
@@ -47,8 +46,8 @@ func (w *wheel) next(from, to int) int {
 	return to
 }
 
-// take calls each with the feeds of a tick in the order in which they were placed, and forgets
-// them. each may use their after.
+// take removes the feeds of a tick and calls each for them in the order in which they were placed.
+// each may use their after.
 func (w *wheel) take(tick int, each func(*Feed)) {
 	if w.placed == 0 {
 		return

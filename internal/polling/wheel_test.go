@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A wheel does what a list of all ticks with their feeds does.
+// A wheel does the same as a list of all ticks with their feeds.
 func TestWheelHasWhatWasPlaced(t *testing.T) {
 	for seed := range uint64(50) {
 		r := rand.New(rand.NewPCG(seed, 1))

@@ -1,10 +1,9 @@
-// Package previous is a store as the version of weir before this one makes use of it: it knows none
-// of the fields and abilities that were added since. During a rolling deployment both share one
-// store.
+// Package previous wraps a store as weir's previous version uses it, without the fields and
+// abilities that were added since. During a rolling deployment both versions share one store.
 //
-// What it knows is written out field by field, so whatever is new is left out by itself. It moves
-// when the version before becomes another one, together with the commit in
-// internal/proof/integration/older, which holds it to that version's source.
+// The known fields are listed one by one, so new fields are left out by default. The package moves
+// to a later version together with the commit in internal/proof/integration/older, whose tests
+// compare it with that version's source.
 package previous
 
 import (
@@ -39,7 +38,7 @@ func (c client) View(ctx context.Context, app, since string) (lease.View, error)
 	return View(v), err
 }
 
-// View is what the version before sees of v.
+// View returns the part of v that the previous version reads.
 func View(v lease.View) lease.View {
 	return lease.View{
 		Revision: v.Revision, Same: v.Same, Leases: each(v.Leases, known), Workers: each(v.Workers, worker), Leader: leader(v.Leader), Paused: v.Paused,
@@ -52,7 +51,7 @@ func (c client) Apply(ctx context.Context, app string, actions []lease.Action) (
 	var kept []lease.Action
 	var places []int
 	for i, a := range actions {
-		if a.Kind <= lastKind || a.Check() != nil { // what makes no sense is refused by the store
+		if a.Kind <= lastKind || a.Check() != nil { // the store refuses invalid actions
 			kept, places = append(kept, action(a)), append(places, i)
 		}
 	}
@@ -77,7 +76,7 @@ func (c client) Leave(ctx context.Context, app string, r lease.Report) error {
 	return c.store.Leave(ctx, app, report(r))
 }
 
-// each is what known makes of all, and nil of nil.
+// each applies known to all elements. It returns nil for nil.
 func each[T any](all []T, known func(T) T) []T {
 	if all == nil {
 		return nil

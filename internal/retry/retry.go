@@ -1,5 +1,5 @@
-// Package retry is the pauses between tries: they double, half of each is at random, and a context
-// ends them.
+// Package retry computes the pauses between attempts. They double, half of each is random, and a
+// context ends them.
 package retry
 
 import (
@@ -9,8 +9,8 @@ import (
 	"github.com/weir-go/weir/internal/jitter"
 )
 
-// Pause returns how long to wait after so many failures in a row: low after the first, twice as
-// long after each further one, high at most. Up to half of that is left to chance.
+// Pause returns how long to wait after a number of consecutive failures: low after the first, twice
+// as long after each further one, at most high. Up to half of the pause is random.
 func Pause(low, high time.Duration, failures int) time.Duration {
 	d := high
 	if doubled := low << (failures - 1); failures < 40 && doubled > 0 {
@@ -19,7 +19,7 @@ func Pause(low, high time.Duration, failures int) time.Duration {
 	return d/2 + jitter.N(d/2+1)
 }
 
-// Backoff counts failures in a row. Not for concurrent use.
+// Backoff counts consecutive failures. It is not safe for concurrent use.
 type Backoff struct {
 	Low, High time.Duration
 	Failures  int
@@ -31,7 +31,7 @@ func (b *Backoff) Next() time.Duration {
 	return Pause(b.Low, b.High, b.Failures)
 }
 
-// Reset notes a success.
+// Reset records a success.
 func (b *Backoff) Reset() { b.Failures = 0 }
 
 // Wait returns nil after d, or earlier the cause of ctx's end.

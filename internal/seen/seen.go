@@ -1,5 +1,5 @@
-// Package seen remembers what listings of many items showed, for items that deserve an entry, and
-// forgets the items that are gone.
+// Package seen remembers items that listings have shown, if they deserve an entry, and forgets the
+// items that are gone.
 package seen
 
 import "crypto/sha256"
@@ -13,16 +13,16 @@ func KeyOf(name string) Key {
 	return Key(sum[:16])
 }
 
-// Items has a value for each item that was set. The zero value is empty. It is not safe for
+// Items holds a value for each item that was set. The zero value is empty. It is not safe for
 // concurrent use.
 type Items[V any] struct {
-	passes int // the listings so far, begun ones included
+	passes int // number of listings, including those under way
 	of     map[Key]entry[V]
 }
 
 type entry[V any] struct {
 	value V
-	pass  int // the newest that had begun when the item was seen
+	pass  int // the newest listing at the time when the item was seen
 }
 
 // Get returns the value of an item, if it has an entry.
@@ -31,7 +31,7 @@ func (s *Items[V]) Get(name string) (value V, ok bool) {
 	return e.value, ok
 }
 
-// Set notes that an item was seen, with a value.
+// Set records that an item was seen, with a value.
 func (s *Items[V]) Set(name string, value V) {
 	if s.of == nil {
 		s.of = map[Key]entry[V]{}
@@ -54,8 +54,8 @@ func (s *Items[V]) Begin() (pass int) {
 	return s.passes
 }
 
-// End ends a listing that went through all items. It removes the entries that were not set since
-// the listing began, because their items are gone.
+// End ends a listing of all items. It removes the entries that were not set since the listing
+// began, because their items are gone.
 func (s *Items[V]) End(pass int) {
 	for key, e := range s.of {
 		if e.pass < pass {

@@ -1,4 +1,4 @@
-// Package seqtime reads times out of the sequence numbers of Kinesis. It is pure.
+// Package seqtime extracts times from the sequence numbers of Kinesis. It is pure.
 package seqtime
 
 import (
@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// Of reads the times that a sequence number contains, to the second: when its shard was opened
-// and when the record arrived. The layout is not documented by the service, though it has not
-// changed since 2013; a number that does not look like it has no times.
+// Of returns the times that a sequence number contains, to the second: when its shard was opened
+// and when the record arrived. The service does not document the layout, but it has not changed
+// since 2013. For a number with another layout, ok is false.
 //
-// As 47 hexadecimal digits from the left: 2, nine digits of the second in which the shard was
-// opened, one of the shard, sixteen of an index, 00, nine of the second of arrival, eight of the
-// shard, 2.
+// The layout in 47 hexadecimal digits from the left: 2, nine digits of the second in which the
+// shard was opened, one of the shard, sixteen of an index, 00, nine of the second of arrival, eight
+// of the shard, 2.
 func Of(sequence string) (opened, arrived time.Time, ok bool) {
 	const most = 57 // digits of 2^188
 	if len(sequence) > most {
@@ -27,12 +27,12 @@ func Of(sequence string) (opened, arrived time.Time, ok bool) {
 		return p.And(p, big.NewInt(1<<bits-1)).Int64()
 	}
 	created, arrival := part(148, 36), part(36, 36)
-	const sooner, later = 1_380_000_000, 16_000_000_000 // before Kinesis there was none
+	const sooner, later = 1_380_000_000, 16_000_000_000 // Kinesis did not exist before the first
 	if part(184, 4) != 2 || part(0, 4) != 2 || part(72, 8) != 0 || created < sooner || created > later || arrival > later {
 		return time.Time{}, time.Time{}, false
 	}
 	opened = time.Unix(created, 0).UTC()
-	if arrival < created { // the number that a shard begins with may have none
+	if arrival < created { // the first number of a shard may have none
 		return opened, time.Time{}, true
 	}
 	return opened, time.Unix(arrival, 0).UTC(), true

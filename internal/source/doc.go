@@ -1,4 +1,4 @@
-// Package source is what those who read a shard, by polling or by fan-out, and those who take what
-// was read have in common: pages, how reading stands, and what becomes of a position that the
-// service refuses. It knows no lease, no checkpoint and no handler.
+// Package source defines what the readers of a shard, by polling or by fan-out, and the consumers
+// of their pages share: pages, the status of reading, and the handling of a position that the
+// service refuses. It does not use leases, checkpoints or handlers.
 package source

@@ -11,23 +11,23 @@ import (
 // belong to the shard, or its records have expired.
 var ErrNoPosition = errors.New("the service refuses the position")
 
-// IfExpired says what becomes of a position that the service refuses.
+// IfExpired determines how reading continues from a position that the service refuses.
 type IfExpired uint8
 
 const (
-	StayExpired   IfExpired = iota // it is tried again, loudly: nobody has agreed to lose records
-	OldestExpired                  // reading goes on with the oldest record
-	// reading goes on with what arrives from now on, by the service's clock
+	StayExpired   IfExpired = iota // retry and report it: losing records was not allowed
+	OldestExpired                  // continue with the oldest record
+	// continue with records that arrive from now on, by the service's clock
 	LatestExpired
 )
 
-// Expiry tells of a position whose records have left the stream.
+// Expiry describes a position whose records have left the stream.
 type Expiry struct {
-	At   shard.Position // that was to be read on from
-	Next shard.Position // where reading goes on
-	// From and To bound the arrival of what may be lost. From is zero when the position does not
-	// say when its record arrived.
+	At   shard.Position // the position from which reading was to continue
+	Next shard.Position // where reading continues
+	// From and To limit the arrival times of records that may be lost. From is zero if the position
+	// does not contain the arrival time of its record.
 	From, To time.Time
-	// Err is what the service said; nil when it went on with the oldest record by itself.
+	// Err is the service's error; nil if the service continued with the oldest record.
 	Err error
 }

@@ -21,36 +21,35 @@ func After(number string, done uint32) shard.Position {
 // Origin is the shard that a record was read from.
 type Origin = codec.Origin
 
-// Page is what one read returned, or a part of a large answer, of which only the last says Behind
-// and End for sure. It is valid until the next read, or until Release where the caller reuses
+// Page is the result of one read, or a part of a large answer. Only the last part has reliable
+// values of Behind and End. It is valid until the next read, or until Release if the caller reuses
 // memory.
 type Page struct {
 	Records []Record
 	Bytes   int  // of data and keys
-	Marked  bool // a record may be an aggregate
-	// how far the read was behind the tip; negative when the service did not say
+	Marked  bool // some record may be an aggregate
+	// how far the read was behind the tip; negative if the service did not say
 	Behind   time.Duration
-	End      bool          // the shard is closed and this was the last of it
-	Children []shard.Shard // with End: what the service named; may be empty
-	Took     time.Duration // from the call until it was there; 0 by fan-out
-	// with a Behind of 0: when there was no more than this and what came before; zero where that is
-	// not known
+	End      bool          // the shard is closed and this was its last page
+	Children []shard.Shard // with End: as named by the service; may be empty
+	Took     time.Duration // from the call to the answer; 0 by fan-out
+	// with a Behind of 0: the time at which there were no records after this page; zero if unknown
 	Tip time.Time
 
-	Wire   *codec.Page // what the records lie in; nil when that is nobody's
-	Lender Lender      // who wants Wire back; nil: it is released
+	Wire   *codec.Page // the memory of the records; nil if it has no owner
+	Lender Lender      // gets Wire back; nil: it is released
 }
 
-// ErrEmpty is for one that does not wait: everything that was read was handed over.
+// ErrEmpty is returned instead of waiting: everything that was read was handed over.
 var ErrEmpty = errors.New("nothing has been read that was not handled")
 
 // Lender lends pages.
 type Lender interface {
-	// Return takes a page back that is not needed any more.
+	// Return takes back a page that is not needed any more.
 	Return()
 }
 
-// Release says that nothing of the page is needed any more.
+// Release reports that the page is not needed any more.
 func (p *Page) Release() {
 	switch {
 	case p.Lender != nil:
@@ -61,16 +60,17 @@ func (p *Page) Release() {
 	}
 }
 
-// Keep leaves the slice of the records to the caller for good. What they refer to is still the
-// page's where memory is used again.
+// Keep leaves the slice of the records to the caller for good. If memory is reused, their contents
+// still belong to the page.
 func (p *Page) Keep() {
 	if p.Wire != nil {
 		p.Wire.Records = nil
 	}
 }
 
-// Placed says what is wrong with the places of records. All were compared when they were decoded,
-// so that no broken answer makes a checkpoint go back or skip; the ends are checked to be numbers.
+// Placed returns an error if records are out of order. All were compared while they were decoded,
+// so that no broken answer moves a checkpoint back or makes it skip records. Placed checks that the
+// first and the last have valid numbers.
 func Placed(w *codec.Page) error {
 	for _, i := range [...]int{0, len(w.Records) - 1} {
 		if i < len(w.Records) && i >= 0 {
@@ -85,8 +85,8 @@ func Placed(w *codec.Page) error {
 	return nil
 }
 
-// Covers reports whether all of the record with a number lies before the position. Only a position
-// of a record covers any.
+// Covers reports whether the whole record with a number is before the position. Only a position at
+// a record covers any.
 func Covers(at shard.Position, number string) bool {
 	if at.Kind() != shard.Sequence {
 		return false

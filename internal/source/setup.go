@@ -9,24 +9,25 @@ import (
 	"github.com/weir-go/weir/internal/wire"
 )
 
-// Setup is what the shards of a stream are read with. They share it.
+// Setup is the shared configuration for reading the shards of a stream.
 type Setup struct {
 	Client *kinesis.Client
-	Caller *wire.Caller // of Client
+	Caller *wire.Caller // for Client
 	Stream streams.Stream
-	Idle   time.Duration // between two reads at the tip that bring nothing
-	// ReadShare is this application's share of what a shard gives to all who poll it, more than 0
-	// and up to 1; 0 is 1.
+	Idle   time.Duration // time between two reads at the tip that return nothing
+	// ReadShare is this application's share of a shard's read limits, above 0 and at most 1. 0
+	// means 1.
 	ReadShare float64
-	// IfExpired says what becomes of a From that the service refuses.
+	// IfExpired determines how reading continues if the service refuses From.
 	IfExpired IfExpired
 }
 
-// Listener hears what becomes of reading a shard.
+// Listener is notified about reading of a shard.
 type Listener interface {
-	// Failed hears of each failure that is going to be tried again.
+	// Failed is called for each failure that will be retried.
 	Failed(err error, throttled bool, next time.Duration)
-	// Expired hears when records after where reading began have left the stream, or may have.
+	// Expired is called if records after the position where reading began have left the stream, or
+	// may have.
 	Expired(Expiry)
 }
 

@@ -1,14 +1,17 @@
-// Package sqltable makes tables, safely while other processes make the same ones.
+// Package sqltable contains the code that stores, sinks and dead letters in SQL databases share. It
+// creates tables, safely while other processes create the same ones, numbers parameters, and reads
+// the codes of errors.
 package sqltable
 
 import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 )
 
-// tries bounds how often a table is made again after a collision. Each collision means that another
-// process made progress.
+// tries limits how often a table is created again after a collision. Each collision means that
+// another process made progress.
 const tries = 5
 
 // Database is a [*sql.DB] or a [*sql.Conn].
@@ -17,11 +20,11 @@ type Database interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }
 
-// Make makes a table with create, a CREATE TABLE IF NOT EXISTS, and returns nil if probe, a query
-// that returns no rows, finds the table afterwards. The error of create alone does not fail it: in
-// Postgres one of several that make a table at once gets an error (SQLSTATE 42P07 or 23505), and a
-// user who may not make tables can still find one. It is safe to call concurrently. db must not be
-// in a transaction, which a failure of create would end.
+// Make creates a table with create, a CREATE TABLE IF NOT EXISTS. It returns nil if probe, a query
+// that returns no rows, finds the table afterwards. An error of create alone is ignored: if several
+// connections create a table at once, Postgres returns an error to one of them (SQLSTATE 42P07 or
+// 23505), and a user without the permission can still find the table. It is safe to call
+// concurrently. db must not be in a transaction, which a failure of create would end.
 func Make(ctx context.Context, db Database, create, probe string) error {
 	var err error
 	for range tries {
@@ -30,8 +33,11 @@ func Make(ctx context.Context, db Database, create, probe string) error {
 		if found = query(ctx, db, probe); found == nil {
 			return nil
 		}
-		if err = errors.Join(made, found); ctx.Err() != nil || made == nil {
-			break // the table is another program's
+		if made == nil {
+			return found // the table is another program's
+		}
+		if err = fmt.Errorf("%w; %w", made, found); ctx.Err() != nil {
+			break
 		}
 	}
 	return err

@@ -62,3 +62,16 @@ func TestMake(t *testing.T) {
 		})
 	}
 }
+
+func TestNumbered(t *testing.T) {
+	for query, want := range map[string]string{
+		"SELECT 1":                       "SELECT 1",
+		"WHERE a = ? AND b IN (?, ?)":    "WHERE a = $1 AND b IN ($2, $3)",
+		"?":                              "$1",
+		"UPDATE t SET a = ? WHERE b = ?": "UPDATE t SET a = $1 WHERE b = $2",
+	} {
+		if got := Numbered(query); got != want {
+			t.Errorf("%q becomes %q, want %q", query, got, want)
+		}
+	}
+}

@@ -1,6 +1,5 @@
-// Package streams is what is known of streams: how they are named, which shards they have, when
-// they were created, and whether they can be read at all. It knows no lease, no checkpoint and no
-// handler.
+// Package streams describes streams: their names, their shards, when they were created, and whether
+// they can be read at all. It does not use leases, checkpoints or handlers.
 //
 // Every call has a deadline and is made without the SDK's own retries, which would hide throttling
 // for seconds.
@@ -18,19 +17,19 @@ import (
 var (
 	// ErrNoStream is wrapped by errors that say that the stream does not exist.
 	ErrNoStream = errors.New("the stream does not exist")
-	// ErrNoShard is wrapped when the stream exists but a shard has left it: its last record
+	// ErrNoShard is wrapped if the stream exists but a shard has left it, because its last record
 	// expired.
 	ErrNoShard = errors.New("the shard has left the stream")
 )
 
-// CallTimeout bounds one call, its body included. A page of 10 MiB over a slow line fits.
+// CallTimeout limits one call, including its body. It allows 10 MiB over a slow line.
 const CallTimeout = 20 * time.Second
 
-// Once has the SDK make a call once.
+// Once turns off the SDK's retries.
 func Once(o *kinesis.Options) { o.Retryer = aws.NopRetryer{} }
 
-// Code is the service's name of an error, "" for one that did not come from the service. Emulators
-// and proxies return codes that the SDK has no type for, so codes are what is compared.
+// Code returns the service's error code, or "" if the error did not come from the service.
+// Emulators and proxies return codes that the SDK has no type for, so code compares the text.
 func Code(err error) string {
 	var api smithy.APIError
 	if errors.As(err, &api) {

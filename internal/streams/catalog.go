@@ -12,39 +12,40 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// Catalog lists streams for an application's leader, and remembers of each when it was created, so
-// that one that was deleted and created anew under its name is recognized. To ask for that takes a
-// call of its own, so it is done before the first listing and after the second, and again when a
-// listing shows other shards under the names of those before. Safe for concurrent use, for one
-// stream by one caller at a time.
+// Catalog lists streams for an application's leader. It remembers the creation time of each stream,
+// so that it recognizes one that was deleted and created again under the same name. The creation
+// time takes a separate call. The catalog makes it before the first listing and after the second,
+// and again if a listing has other first sequence numbers than before. Safe for concurrent use, but
+// each stream may have only one caller at a time.
 type Catalog struct {
 	Client *kinesis.Client
-	// Refused is told once that nobody may ask when a stream was created.
+	// Refused is called once if there is no permission to read a stream's creation time.
 	Refused func(s Stream, err error)
-	// Spread is told when a stream's records are found to be distributed whatever their keys, and
-	// when they are not any more. It may be nil.
+	// Spread is called when the service begins or stops to distribute a stream's records regardless
+	// of their keys. It may be nil.
 	Spread func(s Stream, auto bool)
 
 	mu    lock.Mutex[lock.Catalog]
 	known map[string]creation // by the stream's name
-	told  bool                // Refused was
+	told  bool                // Refused was called
 }
 
-// creation is what is known of a stream's creation.
+// creation is the state about a stream's creation time.
 type creation struct {
-	at    int64     // Unix milliseconds, 0 when it is not known
-	asked time.Time // zero: ask with the next listing
-	// that starts are of the stream that was created then: the answer was the same before and after
+	at    int64     // Unix milliseconds, 0 if unknown
+	asked time.Time // zero: query with the next listing
+	// starts belong to the stream that was created at this time: the answer was the same before and
+	// after the listing
 	sure   bool
 	starts map[string]Start // of its shards, by ID
-	auto   bool             // its records are distributed whatever their keys
+	auto   bool             // its records are distributed regardless of their keys
 }
 
-// askAgain is after how long it is asked again without a reason.
+// askAgain is the interval at which the creation time is queried without a reason.
 const askAgain = time.Hour
 
-// List lists a stream; with a start, for an application that has not seen it. Its errors wrap
-// [ErrNoStream] when there is no such stream.
+// List lists a stream. With a start, the stream is new to the application. Errors wrap
+// [ErrNoStream] if the stream does not exist.
 func (c *Catalog) List(ctx context.Context, s Stream, start shard.Position) (Listing, error) {
 	k := c.of(s.Name)
 	var err error
@@ -60,8 +61,8 @@ func (c *Catalog) List(ctx context.Context, s Stream, start shard.Position) (Lis
 		k, err = c.ask(ctx, s, k)
 		k.sure = err == nil && k.at == before && !other
 		if err == nil && !k.sure {
-			// After it was asked, so that what is listed was created then or later, which is asked
-			// for after the next listing.
+			// Listed after the creation time was read: the listed stream was created at that time
+			// or later. The query after the next listing decides which.
 			listing, starts, err = listFrom(ctx, c.Client, s, start)
 		}
 	}
@@ -75,8 +76,7 @@ func (c *Catalog) List(ctx context.Context, s Stream, start shard.Position) (Lis
 	return listing, err
 }
 
-// ask asks when the stream was created. That the service will not say does not keep the stream from
-// being read.
+// ask queries when the stream was created. A refusal does not keep the stream from being read.
 func (c *Catalog) ask(ctx context.Context, s Stream, k creation) (creation, error) {
 	at, auto, err := created(ctx, c.Client, s)
 	switch {
@@ -85,7 +85,7 @@ func (c *Catalog) ask(ctx context.Context, s Stream, k creation) (creation, erro
 			c.Spread(s, auto)
 		}
 		return creation{at, time.Now(), k.sure && at == k.at, k.starts, auto}, nil
-	case Refused(err) && !unsigned(err): // else it mends itself, or nothing works
+	case Refused(err) && !unsigned(err): // other errors pass, or prevent everything
 		c.mu.Lock()
 		told := c.told
 		c.told = true
@@ -93,9 +93,9 @@ func (c *Catalog) ask(ctx context.Context, s Stream, k creation) (creation, erro
 		if !told {
 			c.Refused(s, err)
 		}
-		return creation{0, time.Now(), true, k.starts, k.auto}, nil // nobody will say more
+		return creation{0, time.Now(), true, k.starts, k.auto}, nil // a retry would not help
 	default:
-		return creation{k.at, time.Time{}, false, k.starts, k.auto}, fmt.Errorf("asking when the stream was created: %w", err)
+		return creation{k.at, time.Time{}, false, k.starts, k.auto}, fmt.Errorf("getting the creation time of the stream: %w", err)
 	}
 }
 
@@ -114,8 +114,8 @@ func (c *Catalog) set(name string, k creation) {
 	c.known[name] = k
 }
 
-// others reports whether a listing shows other shards than one before: a shard's first sequence
-// number never changes, and not all of them leave a stream at once.
+// others reports whether a listing is of another stream than an earlier one. The first sequence
+// number of a shard never changes, and not all shards leave a stream at once.
 func others(before, now map[string]Start) bool {
 	same := 0
 	for id, start := range before {

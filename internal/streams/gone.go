@@ -14,9 +14,9 @@ import (
 // GoneError says that a stream exists and a shard has left it. It wraps [ErrNoShard].
 type GoneError struct {
 	Stream, Shard string
-	// Children are those of the shard that the listing still names which showed that it has left,
-	// as many as there may be: their leases need not wait for another listing. None when they have
-	// left too. The slice is the caller's.
+	// Children are the shard's children in the listing that showed that it has left. Their leases
+	// need not wait for another listing. It is empty if they have left too, or if there are more
+	// than a report may contain. The slice belongs to the caller.
 	Children []shard.Shard
 }
 
@@ -27,16 +27,17 @@ func (e *GoneError) Error() string {
 // Unwrap returns [ErrNoShard].
 func (e *GoneError) Unwrap() error { return ErrNoShard }
 
-// Gone says what it means that the service does not know a shard: a [*GoneError] when the shard has
-// left the stream, one that wraps [ErrNoStream] when the stream does not exist. It returns nil when
-// the shard is listed, so that the answer was merely out of date, and when listing fails.
+// Gone finds out why the service does not know a shard. It returns a [*GoneError] if the shard has
+// left the stream, and an error that wraps [ErrNoStream] if the stream does not exist. It returns
+// nil if the shard is listed, which means that the answer was out of date, and also if the listing
+// fails.
 func Gone(ctx context.Context, client *kinesis.Client, s Stream, id string) error {
 	shards, _, err := List(ctx, client, s)
 	switch {
 	case errors.Is(err, ErrNoStream):
 		return err
 	case err != nil:
-		return nil // not known: go on trying
+		return nil // unknown: keep trying
 	case slices.ContainsFunc(shards, func(s shard.Shard) bool { return s.ID == id }):
 		return nil
 	default:
@@ -44,7 +45,7 @@ func Gone(ctx context.Context, client *kinesis.Client, s Stream, id string) erro
 	}
 }
 
-// Closed asks the listing whether a shard is closed, and for its children.
+// Closed lists the stream and reports whether a shard is closed, and its children.
 func Closed(ctx context.Context, client *kinesis.Client, s Stream, id string) (bool, []shard.Shard, error) {
 	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
 	defer cancel()
@@ -56,12 +57,12 @@ func Closed(ctx context.Context, client *kinesis.Client, s Stream, id string) (b
 	return closed, childrenOf(id, shards), nil
 }
 
-// mostChildren is of how many children one shard is believed. The service has two at most; a report
-// with more than 100 is refused by every store, and with it the whole beat.
+// mostChildren is how many children of one shard are accepted. The service has two at most. Every
+// store refuses a report with more than 100, and with it the whole heartbeat.
 const mostChildren = 100
 
-// childrenOf returns the children of a shard that a listing names. None of more than there may be:
-// the leader's listing makes their leases too.
+// childrenOf returns the children of a shard in a listing. It returns none if there are more than
+// mostChildren: the leader's listing makes their leases too.
 func childrenOf(id string, listed []shard.Shard) (kids []shard.Shard) {
 	for _, s := range listed {
 		if slices.Contains(s.Parents, id) {

@@ -11,7 +11,7 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// A shard that has left names its children, as the listing has them: with both parents.
+// The error about a departed shard contains its children as listed, with both parents.
 func TestAShardThatIsGoneNamesItsChildren(t *testing.T) {
 	for _, left := range []time.Duration{48 * time.Hour, 0} {
 		inBubble(t, kinesistest.Config{}, func(t *testing.T, srv *kinesistest.Server) {
@@ -59,11 +59,11 @@ func TestChildrenInAListing(t *testing.T) {
 		listed []shard.Shard
 		want   int
 	}{
-		"none":                       {nil, 0},
-		"of others":                  {[]shard.Shard{{ID: "p"}, {ID: "a", Parents: []string{"q", "pp"}}}, 0},
-		"one parent, and the other":  {[]shard.Shard{{ID: "a", Parents: []string{"p"}}, {ID: "b", Parents: []string{"q", "p"}}}, 2},
-		"as many as there may be":    {some(100), 100},
-		"more than a report may say": {some(101), 0},
+		"none":                           {nil, 0},
+		"of others":                      {[]shard.Shard{{ID: "p"}, {ID: "a", Parents: []string{"q", "pp"}}}, 0},
+		"one parent, and the other":      {[]shard.Shard{{ID: "a", Parents: []string{"p"}}, {ID: "b", Parents: []string{"q", "p"}}}, 2},
+		"as many as there may be":        {some(100), 100},
+		"more than a report may contain": {some(101), 0},
 	} {
 		if got := childrenOf("p", c.listed); len(got) != c.want {
 			t.Errorf("%s: %d children, want %d", name, len(got), c.want)

@@ -17,42 +17,43 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// maxShards bounds a listing, against a server whose paging never ends. Twice the largest quota,
-// with closed shards, fits.
+// maxShards limits a listing, against a server whose paging never ends. It is above twice the
+// largest quota with closed shards.
 const maxShards = 400_000
 
-// mostPages bounds it against pages with nothing on them. One has 1,000 shards.
+// mostPages limits a listing against empty pages. A page has 1,000 shards.
 const mostPages = 10_000
 
-// everything asks list for all pages.
+// everything makes list read all pages.
 const everything = 0
 
-// Lister is what lists shards: a *kinesis.Client.
+// Lister can list shards. A *kinesis.Client is one.
 type Lister interface {
 	ListShards(context.Context, *kinesis.ListShardsInput, ...func(*kinesis.Options)) (*kinesis.ListShardsOutput, error)
 }
 
-// List lists all shards of a stream that can still be read, over as many pages as it takes. It also
-// returns the service's own time as of its first answer; zero when that had none.
+// List lists all shards of a stream that can still be read, from all pages. It also returns the
+// service's time at its first answer, or zero if that had none.
 func List(ctx context.Context, client Lister, s Stream) ([]shard.Shard, time.Time, error) {
 	l, err := list(ctx, client, s, nil, everything)
 	return l.shards, l.date, err
 }
 
-// Start stands for the first sequence number of a shard, in this process: whoever remembers those
-// of thousands of shards need not keep them. Another one under the same ID is another shard, of a
-// stream that was created anew.
+// Start is a hash of the first sequence number of a shard, valid in this process. It is smaller
+// than the number, which matters for thousands of shards. Another Start under the same ID means
+// another shard, in a stream that was created again.
 type Start uint64
 
 var startSeed = maphash.MakeSeed()
 
-// Open lists the shards that are open, and says as of when, by the service's clock, which shows
-// seconds; zero when it did not say.
+// Open lists the open shards, with the service's time of that state in seconds, or zero if the
+// service sent none.
 //
-// Each page of a listing tells of the stream as it is by then: a shard that is split between two of
-// them is on neither, though its children are. So where they do not fit on one page those are
-// listed that were open at the time of the first one, which does not change any more.
-func Open(ctx context.Context, client *kinesis.Client, s Stream) ([]shard.Shard, time.Time, error) {
+// Each page of a listing shows the stream at a different time. A shard that is split between two
+// pages is on neither, though its children are. If the shards do not fit on one page, Open
+// therefore lists those that were open at the time of the first page. That set does not change any
+// more.
+func Open(ctx context.Context, client Lister, s Stream) ([]shard.Shard, time.Time, error) {
 	now, err := list(ctx, client, s, &types.ShardFilter{Type: types.ShardFilterTypeAtLatest}, 1)
 	if err != nil || !now.more || now.date.IsZero() {
 		return now.shards, now.date, err
@@ -64,7 +65,7 @@ func Open(ctx context.Context, client *kinesis.Client, s Stream) ([]shard.Shard,
 	if len(shard.Holes(rangesOf(then.shards))) == 0 {
 		return then.shards, now.date, nil
 	}
-	// The stream was made in that very second.
+	// The stream was created in that same second.
 	all, err := list(ctx, client, s, &types.ShardFilter{Type: types.ShardFilterTypeAtLatest}, everything)
 	return all.shards, now.date, err
 }
@@ -77,20 +78,20 @@ func rangesOf(shards []shard.Shard) []shard.HashRange {
 	return all
 }
 
-// Now is the service's time; zero when its answer had none.
+// Now returns the service's time, or zero if its answer had none.
 func Now(ctx context.Context, client *kinesis.Client, s Stream) (time.Time, error) {
 	l, err := list(ctx, client, s, &types.ShardFilter{Type: types.ShardFilterTypeAtLatest}, 1)
 	return l.date, err
 }
 
-// Listing is what an application's leader learns of a stream.
+// Listing is the input of an application's leader about a stream.
 type Listing struct {
 	Shards []shard.Shard
 	// Begin says, for a listing with a start, at which shards the application begins and where in
-	// them. Their descendants are read from the beginning, their ancestors not at all. Nil: every
-	// shard from [shard.Oldest].
+	// them. Their descendants are read from the beginning, their ancestors not at all. nil means
+	// every shard from [shard.Oldest].
 	Begin map[string]shard.Position
-	// Born is when the stream was created, in Unix milliseconds, 0 when that is not known.
+	// Born is when the stream was created, in Unix milliseconds, 0 if unknown.
 	Born int64
 }
 
@@ -100,18 +101,18 @@ func ListFrom(ctx context.Context, client *kinesis.Client, s Stream, start shard
 	return l, err
 }
 
-// listFrom lists a stream for an application that begins at start, or for one that has begun where
-// that is zero. It also returns the start of each shard.
+// listFrom lists a stream for an application that begins at start. If start is zero, the
+// application has already begun. It also returns the Start of each shard.
 func listFrom(ctx context.Context, client *kinesis.Client, s Stream, start shard.Position) (Listing, map[string]Start, error) {
 	if start.Kind() == shard.Tip {
-		// First where the tip is, then everything: a shard that is split in between is followed
-		// into its children.
+		// First list the tip, then everything: if a shard is split in between, its children are
+		// read.
 		open, date, err := Open(ctx, client, s)
 		if err != nil {
 			return Listing{}, nil, err
 		}
 		if date.IsZero() {
-			return Listing{}, nil, fmt.Errorf("the service's answer has no date, which a start at the tip of stream %s is pinned to", s.Name)
+			return Listing{}, nil, fmt.Errorf("the service's answer has no date, which is needed to start at the tip of stream %s", s.Name)
 		}
 		all, err := list(ctx, client, s, nil, everything)
 		return Listing{Shards: all.shards, Begin: beginAt(open, shard.At(date))}, all.starts, err
@@ -124,8 +125,8 @@ func listFrom(ctx context.Context, client *kinesis.Client, s Stream, start shard
 		return Listing{}, nil, fmt.Errorf("Options.Start %s is in the future for stream %s, whose clock says %s",
 			start, s.Name, all.date.UTC().Format(time.RFC3339))
 	}
-	// Every shard, closed ones too: those that ended before the time only say so when asked, which
-	// is cheaper than to be wrong about which those are.
+	// Every shard, closed ones too. Whether a closed shard ended before the time shows only when it
+	// is read. That is cheaper than a wrong guess.
 	return Listing{Shards: all.shards, Begin: beginAt(all.shards, start)}, all.starts, nil
 }
 
@@ -137,15 +138,15 @@ func beginAt(shards []shard.Shard, at shard.Position) map[string]shard.Position 
 	return begin
 }
 
-// FirstNumbers lists the sequence numbers at which a stream's shards begin, by ID, as far as the
-// service says.
+// FirstNumbers returns the first sequence numbers of a stream's shards by ID, as far as the service
+// reports them.
 func FirstNumbers(ctx context.Context, client *kinesis.Client, s Stream) (map[string]string, error) {
 	numbers := map[string]string{}
 	_, err := listEach(ctx, client, s, nil, everything, func(id, first string) { numbers[id] = strings.Clone(first) })
 	return numbers, err
 }
 
-// listing is what was listed, up to a page.
+// listing is the result of a listing, up to a page.
 type listing struct {
 	shards []shard.Shard
 	starts map[string]Start
@@ -153,14 +154,15 @@ type listing struct {
 	more   bool      // there are other pages
 }
 
-// list lists the shards that filter selects, nil for all that can still be read, on so many pages.
-// A listing that does not end is an error: one that is cut off would say that shards are gone.
+// list lists the shards that filter selects, on the given number of pages. A nil filter selects all
+// that can still be read. A listing that does not end is an error: a truncated one would mean that
+// shards are gone.
 func list(ctx context.Context, client Lister, s Stream, filter *types.ShardFilter, pages int) (listing, error) {
 	return listEach(ctx, client, s, filter, pages, nil)
 }
 
-// listEach is list, and calls each, unless that is nil, with each shard and its first sequence
-// number, some of them again after a failure.
+// listEach is like list. It also calls each, unless that is nil, with each shard and its first
+// sequence number. After a failure it calls each again for some shards.
 func listEach(ctx context.Context, client Lister, s Stream, filter *types.ShardFilter, pages int, each func(id, first string)) (listing, error) {
 	backoff := retry.Backoff{Low: 100 * time.Millisecond, High: 5 * time.Second}
 	for {
@@ -198,7 +200,7 @@ func listOnce(ctx context.Context, client Lister, s Stream, filter *types.ShardF
 		if l.date.IsZero() {
 			l.date, _ = awsmiddleware.GetServerTime(out.ResultMetadata)
 		}
-		if l.starts == nil { // mostly there is one page
+		if l.starts == nil { // usually there is one page
 			l.shards, l.starts = make([]shard.Shard, 0, len(out.Shards)), make(map[string]Start, len(out.Shards))
 		}
 		for _, listed := range out.Shards {
@@ -226,8 +228,8 @@ func listOnce(ctx context.Context, client Lister, s Stream, filter *types.ShardF
 }
 
 func fromSDK(in types.Shard) (shard.Shard, error) {
-	// Copies: the SDK's strings lie in the answer, which is many times as large and would be kept
-	// as long as they are.
+	// Copies: the SDK's strings are parts of the answer, which is much larger and would be kept as
+	// long as they are.
 	sh := shard.Shard{ID: strings.Clone(aws.ToString(in.ShardId))}
 	for _, p := range []*string{in.ParentShardId, in.AdjacentParentShardId} {
 		if id := aws.ToString(p); id != "" {
@@ -254,8 +256,8 @@ func hashRange(r *types.HashKeyRange) (shard.HashRange, error) {
 	return shard.ParseHashRange(aws.ToString(r.StartingHashKey), aws.ToString(r.EndingHashKey))
 }
 
-// named reports whether a shard and its parents have names as Kinesis gives them, so that every
-// store takes its lease.
+// named reports whether a shard and its parents have valid Kinesis names, so that every store
+// accepts its lease.
 func named(s shard.Shard) bool {
 	odd := func(id string) bool {
 		return id == "" || len(id) > 128 || strings.ContainsFunc(id, func(r rune) bool {
@@ -265,7 +267,7 @@ func named(s shard.Shard) bool {
 	return !odd(s.ID) && !slices.ContainsFunc(s.Parents, odd)
 }
 
-// Children are the children that an answer names.
+// Children converts the child shards in an answer.
 func Children(in []types.ChildShard) ([]shard.Shard, error) {
 	if len(in) > mostChildren {
 		return nil, fmt.Errorf("the service named %d child shards", len(in))

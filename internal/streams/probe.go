@@ -13,16 +13,16 @@ import (
 )
 
 const (
-	// probed is among how many shards of a stream a probe chooses.
+	// probed is the number of shards of a stream that a probe chooses from.
 	probed = 100
-	// probeReads is of how many of them one has to be readable.
+	// probeReads is how many shards a probe tries. One of them must be readable.
 	probeReads = 2
 )
 
-// Probe tries whether this process can read at all: it lists a page of a stream's shards and reads
-// the nth of them, counted around, at its tip, and then the next if that fails. What the service
-// would answer to everybody, such as that calls come too fast, shows that it can. It is for the one
-// who cannot tell whether its shards are at fault or itself.
+// Probe tests whether this process can read at all. It lists a page of a stream's shards and reads
+// the nth of them (modulo their number) at its tip, and the next one if that fails. Errors that
+// every worker would get, such as throttling, count as success. A worker uses Probe to find out
+// whether its shards are at fault or the worker itself.
 func Probe(ctx context.Context, client *kinesis.Client, caller *wire.Caller, s Stream, n int) error {
 	in := &kinesis.ListShardsInput{MaxResults: aws.Int32(probed)}
 	in.StreamName, in.StreamARN = s.NameAndARN()
@@ -56,7 +56,7 @@ func probe(ctx context.Context, client *kinesis.Client, caller *wire.Caller, s S
 	return nil
 }
 
-// unlessForAll is err, or nil when every worker would be told the same.
+// unlessForAll returns err, or nil if every worker would get the same error.
 func unlessForAll(err error) error {
 	if Throttled(err) || Code(err) == "ResourceNotFoundException" {
 		return nil

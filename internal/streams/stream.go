@@ -12,10 +12,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 )
 
-// Stream names a stream: leases by its name, calls to the service by its ARN where that is known.
+// Stream identifies a stream. Leases use its name. Calls to the service use its ARN if that is
+// known.
 type Stream struct{ Name, ARN string }
 
-// NameAndARN are what a call is made with; one of them is nil.
+// NameAndARN returns the parameters of a call. One of them is nil.
 func (s Stream) NameAndARN() (name, arn *string) {
 	if s.ARN != "" {
 		return nil, aws.String(s.ARN)
@@ -29,7 +30,8 @@ var (
 	arnForm      = regexp.MustCompile(`^arn:[a-z0-9-]+:kinesis:([a-z0-9-]+):\d{12}:stream/([a-zA-Z0-9_.-]{1,128})$`)
 )
 
-// Parse reads the name or ARN of a stream that the client calls. A nil client calls every region.
+// Parse parses the name or ARN of a stream that the client can call. A nil client can call every
+// region.
 func Parse(client *kinesis.Client, s string) (Stream, error) {
 	if m := arnForm.FindStringSubmatch(s); m != nil {
 		if client != nil && client.Options().Region != m[1] {
@@ -48,7 +50,7 @@ func Parse(client *kinesis.Client, s string) (Stream, error) {
 	return Stream{Name: s}, nil
 }
 
-// ParseConsumer reads the ARN of a fan-out consumer, and returns the stream that it is of.
+// ParseConsumer parses the ARN of a fan-out consumer and returns its stream.
 func ParseConsumer(client *kinesis.Client, arn string) (Stream, error) {
 	m := consumerForm.FindStringSubmatch(arn)
 	if m == nil {
@@ -57,8 +59,8 @@ func ParseConsumer(client *kinesis.Client, arn string) (Stream, error) {
 	return Parse(client, m[1])
 }
 
-// ParseAll is Parse for many, with all problems at once. A stream that is given twice in the same
-// way counts once.
+// ParseAll is like Parse for many streams, and returns all problems at once. A stream that is given
+// twice in the same form counts once.
 func ParseAll(client *kinesis.Client, given []string) ([]Stream, []error) {
 	var all []Stream
 	var problems []error
@@ -80,14 +82,13 @@ func ParseAll(client *kinesis.Client, given []string) ([]Stream, []error) {
 	return all, problems
 }
 
-// Set is the streams that are read. Safe for concurrent use once Replace was called.
+// Set is the set of streams that are read. Safe for concurrent use once Replace was called.
 type Set struct {
 	streams atomic.Pointer[map[string]Stream]
 	names   atomic.Pointer[[]string] // of streams, sorted
 }
 
-// Replace has the set be the streams given, and returns the names of those that came and of those
-// that left.
+// Replace sets the streams, and returns the names of the added and the removed ones.
 func (s *Set) Replace(given []Stream) (came, left []string) {
 	now := make(map[string]Stream, len(given))
 	for _, g := range given {
@@ -104,7 +105,7 @@ func (s *Set) Replace(given []Stream) (came, left []string) {
 	return missing(now, before), missing(before, now)
 }
 
-// missing are the names in a that are not in b.
+// missing returns the names in a that are not in b.
 func missing(a, b map[string]Stream) (names []string) {
 	for name := range a {
 		if _, there := b[name]; !there {
@@ -115,11 +116,11 @@ func missing(a, b map[string]Stream) (names []string) {
 	return names
 }
 
-// Names are the names of the streams, sorted. The caller does not change them.
+// Names returns the names of the streams, sorted. The caller must not change the slice.
 func (s *Set) Names() []string { return *s.names.Load() }
 
-// Stream is the stream with a name, which is enough to read one that is not in the set: an
-// application may have leases of streams that only its other workers were told of.
+// Stream returns the stream with a name. The result can also be used to read a stream that is not
+// in the set: an application may have leases of streams that only other workers read.
 func (s *Set) Stream(name string) Stream {
 	return Stream{Name: name, ARN: (*s.streams.Load())[name].ARN}
 }

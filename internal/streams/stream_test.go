@@ -13,7 +13,7 @@ func TestStreamsAreParsed(t *testing.T) {
 	for _, c := range []struct {
 		given []string
 		want  []Stream
-		says  string // in the problems
+		says  string // a part of the problems
 	}{
 		{[]string{"orders", "a_B.9-", "orders"}, []Stream{{Name: "orders"}, {Name: "a_B.9-"}}, ""},
 		{[]string{arn, arn}, []Stream{{"orders", arn}}, ""},

@@ -8,19 +8,19 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// Reads that fail again and again are told once, when that has lasted, and once when it is over.
-// Each failure by itself is worth a debug line and an event only.
+// Repeated failures of reading are logged once when they have lasted, and once when they are over.
+// Each single failure is only a debug line and an event.
 
 const (
-	// failingAfter is how long reading has to fail before it is told.
+	// failingAfter is how long reading has to fail before it is logged.
 	failingAfter = 5 * time.Second
-	// failingNamed is how many shards of a stream are told of by name at a time; the others are
+	// failingNamed is how many shards of a stream are logged by name at a time; the others are
 	// counted.
 	failingNamed = 5
 )
 
-// fails reports whether reading has failed for so long that it is to be told. Streams that do not
-// exist, and positions at which shards stay, are told by themselves.
+// fails reports whether reading has failed long enough to be logged. Missing streams, and positions
+// at which shards stay, are logged separately.
 func (s *Shard) fails(now time.Time, stays bool) bool {
 	return s.ReadErr != nil && !s.Trying.IsZero() && now.Sub(s.Trying) >= failingAfter && (!stays || !s.ForAll || s.Throttled) && !s.Missing
 }
@@ -32,8 +32,8 @@ type Change struct {
 	Since time.Time
 }
 
-// Change is what is to be told of the shard, false if nothing is. stays says whether shards stay at
-// positions that the service refuses.
+// Change returns the change to log for the shard, false if there is none. stays says whether shards
+// stay at positions that the service refuses.
 func (s *Shard) Change(key lease.Key, now time.Time, stays bool) (Change, bool) {
 	switch {
 	case !s.ToldFails && s.fails(now, stays):
@@ -44,13 +44,14 @@ func (s *Shard) Change(key lease.Key, now time.Time, stays bool) (Change, bool) 
 	return Change{}, false
 }
 
-// Summary is changes as they are told: a few of a stream by name, the others counted.
+// Summary is a summary of changes for the log: a few shards of a stream by name, the others
+// counted.
 type Summary struct {
 	Named []Change
 	More  []More
 }
 
-// More is so many shards of a stream that are not named.
+// More is a number of shards of a stream that are not named.
 type More struct {
 	Stream string
 	Fail   bool

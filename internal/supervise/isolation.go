@@ -6,14 +6,14 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// Evidence is what reading says about whether this worker can read at all.
+// Evidence is the result of reading so far: whether this worker can read at all.
 type Evidence struct {
 	Reads  bool      // something is read
-	InVain bool      // something has been read in vain for long
-	Since  time.Time // when the first of that began
+	InVain bool      // a read has failed for long
+	Since  time.Time // when the first such read began to fail
 }
 
-// SuspectAfter is how long reading has to be in vain before a worker suspects itself.
+// SuspectAfter is how long reading has to fail before a worker suspects itself.
 func SuspectAfter(stall time.Duration) time.Duration {
 	return min(suspectAfter, stall/4) // never as long as it takes to give a lease up
 }
@@ -25,7 +25,7 @@ func (e *Evidence) Add(s *Shard, now time.Time, suspect time.Duration) {
 	switch {
 	case s.Left || !s.Ended.IsZero() || s.Handling != "":
 	case s.ForAll && s.Err != nil:
-		e.Reads = true // the service answers, with what it would tell every worker
+		e.Reads = true // the service answers, with an error that every worker would get
 	case !s.Trying.IsZero() && now.Sub(s.Trying) >= suspect && s.Reading != AwaitingMemory:
 		e.AddInVain(s.Trying)
 	case s.Reading == AtTip, s.Reading == Pacing, s.Reading == AwaitingHandler, s.Reading == Subscribed:
@@ -33,23 +33,23 @@ func (e *Evidence) Add(s *Shard, now time.Time, suspect time.Duration) {
 	}
 }
 
-// AddInVain adds that something has been in vain since then.
+// AddInVain adds a read that has failed since then.
 func (e *Evidence) AddInVain(since time.Time) {
 	if !e.InVain || since.Before(e.Since) {
 		e.InVain, e.Since = true, since
 	}
 }
 
-// Isolation is what a worker finds out about whether it can read at all. While none of its shards
-// can be read it cannot tell whether they are at fault or it is, so it probes others: a shard of
-// whichever stream. It says with its beats that it is cut off when the last probe failed, also when
-// it holds nothing any more; the plan then gives it nothing more. The zero Isolation is ready for
-// use.
+// Isolation determines whether this worker can read at all. While none of its shards can be read,
+// it cannot know whether the shards or the worker are at fault, so it probes shards of other
+// workers, of any stream. If the last probe failed, its heartbeats report that it is cut off, even
+// when it holds no lease any more, and the plan assigns it no more leases. The zero Isolation is
+// ready for use.
 type Isolation struct {
 	Probes int   // that were begun since reading succeeded last
 	Why    error // of the last probe's failure; nil when it succeeded
 
-	since   time.Time // when reading began to be in vain; zero while there is no suspicion
+	since   time.Time // when reading began to fail; zero while there is no suspicion
 	probing bool
 	probed  time.Time // when the last probe ended
 }
@@ -84,7 +84,7 @@ func (s *Isolation) Probed(now time.Time, err error) {
 	}
 }
 
-// Trouble is what the worker reports of itself, if anything.
+// Trouble returns the trouble that the worker reports about itself, if any.
 func (s *Isolation) Trouble(now time.Time) (t lease.Trouble, some bool) {
 	if s.since.IsZero() || s.Why == nil {
 		return t, false

@@ -58,7 +58,7 @@ func TestWhatAShardSaysAboutItsWorker(t *testing.T) {
 	} {
 		var got Evidence
 		if got.Add(&c.v, now, suspectAfter); got.Since.Equal(c.v.Trying) {
-			got.Since = time.Time{} // of what is in vain, it is since then
+			got.Since = time.Time{} // the start of the failing read
 		}
 		if got != c.want {
 			t.Errorf("%s: %+v, want %+v", name, got, c.want)

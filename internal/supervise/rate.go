@@ -17,12 +17,12 @@ type Rate struct {
 	at    mono.Time
 }
 
-// RateOf is a rate that was so many bytes per second just now.
+// RateOf returns a rate with the given current value in bytes per second.
 func RateOf(value float64, now time.Time) Rate { return Rate{value, mono.Of(now)} }
 
 // Add takes in bytes that were handled until now.
 func (r *Rate) Add(bytes int, now time.Time) {
-	if mono.Of(now).Sub(r.at) < time.Millisecond && !r.at.IsZero() { // too soon to weigh it anew
+	if mono.Of(now).Sub(r.at) < time.Millisecond && !r.at.IsZero() { // too soon for another weight
 		r.value += float64(bytes) / loadSpan.Seconds()
 		return
 	}

@@ -4,6 +4,7 @@
 package supervise
 
 import (
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -11,7 +12,7 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// State is what a shard is at, in the words of weir.ShardState.
+// State is the state of a shard, in the words of weir.ShardState.
 type State string
 
 // The states that decide something.
@@ -32,23 +33,23 @@ const (
 
 // Shard is how a shard that is held stands at a moment. Times are zero where there is nothing.
 type Shard struct {
-	Handling State     // what handling is at; "" when there is nothing to handle
+	Handling State     // state of handling; "" when there is nothing to handle
 	Since    time.Time // when that began
 	Failing  time.Time // the first of the handler's failures in a row
 	Err      error     // of the handler, or else of reading
 	Stalls   int       // terms of the shard in a row, before this one, that stalled in this process
 	Ended    time.Time // when the term's context was seen to have ended
 	Left     bool      // its handler was left behind
-	ToldSlow bool      // that its handler takes long was told
-	Parallel bool      // reading goes on beside Handling, which is of one of many calls
+	ToldSlow bool      // the slow handler was already logged
+	Parallel bool      // reading continues during Handling, which describes one of many calls
 
-	Reading   State     // what reading is at
-	Trying    time.Time // since when reading has tried in vain
+	Reading   State     // state of reading
+	Trying    time.Time // when reading began to fail
 	ReadErr   error     // why the last read failed
 	Throttled bool      // that is because reads come too fast
-	Missing   bool      // … because the stream does not exist
+	Missing   bool      // reading fails because the stream does not exist
 	ForAll    bool      // the last read failed, as it would on every worker
-	ToldFails bool      // that reading fails was told
+	ToldFails bool      // the failing reads were already logged
 
 	Lacks      error     // why reading waits for memory, nil if it does not
 	LacksSince time.Time // when that wait began
@@ -63,13 +64,13 @@ type Limits struct {
 	Return  time.Duration // of a handler, after its context has ended
 }
 
-// Verdict is what is to be done with a shard.
+// Verdict is the action that a shard needs.
 type Verdict uint8
 
 // The verdicts.
 const (
 	Sound   Verdict = iota
-	Slow            // tell that its handler has been at work for long
+	Slow            // log that its handler has been running for long
 	Stalled         // give its lease up
 	Hangs           // leave its handler behind, which ignores that its context has ended
 )
@@ -81,7 +82,7 @@ const (
 	mostPatience = 5
 )
 
-// patience is how long reading may be in vain for a shard that has stalled before.
+// patience returns how long reading may fail for a shard that has stalled before.
 func patience(stall time.Duration, stalls int) time.Duration {
 	return stall << min(stalls, mostPatience)
 }
@@ -114,8 +115,8 @@ func (s *Shard) Judge(now time.Time, limits Limits) (what Verdict, since time.Ti
 			return Stalled, s.Trying
 		}
 	case s.Handling == "" && !s.Trying.IsZero() && !(s.ForAll && s.Err != nil):
-		// While the handler was at work nobody waited for reading.
-		since := later(s.Trying, s.Since)
+		// While the handler was running, the shard did not wait for reading.
+		since := slices.MaxFunc([]time.Time{s.Trying, s.Since}, time.Time.Compare)
 		if now.Sub(since) >= patience {
 			return Stalled, since
 		}
@@ -129,7 +130,7 @@ func (s *Shard) readsInVain(now time.Time, patience time.Duration) bool {
 	return !s.Trying.IsZero() && !(s.ForAll && s.ReadErr != nil) && now.Sub(s.Trying) >= patience
 }
 
-// Trouble is what the worker reports of the shard with its beats, if anything. The caller fills in
+// Trouble returns the trouble that heartbeats report about the shard, if any. The caller fills in
 // the key.
 func (s *Shard) Trouble(now time.Time, limits Limits) (t lease.Trouble, some bool) {
 	report := func(state State, since time.Time, least time.Duration) {
@@ -157,7 +158,7 @@ func (s *Shard) Trouble(now time.Time, limits Limits) (t lease.Trouble, some boo
 	case s.Handling == "" && s.Lacks != nil:
 		report(AwaitingMemory, s.LacksSince, troubleAfter)
 	case s.Handling == "" && !s.Trying.IsZero() && (s.Err != nil || s.Reading == AwaitingMemory):
-		report(s.Reading, later(s.Trying, s.Since), troubleAfter)
+		report(s.Reading, slices.MaxFunc([]time.Time{s.Trying, s.Since}, time.Time.Compare), troubleAfter)
 	}
 	return t, some
 }
@@ -190,11 +191,4 @@ func (s Stalls) Counting(now time.Time, stall time.Duration) int {
 		return 0
 	}
 	return s.Count
-}
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }

@@ -24,7 +24,7 @@ type Worker struct {
 // Meanwhile new shards are not found, and a new stream is not read.
 const listPatience = time.Minute
 
-// Dead says what a restart of the process would mend.
+// Dead returns the faults that a restart of the process would fix.
 func (w *Worker) Dead(now time.Time, times lease.Times) (why []error) {
 	// A round of the beat loop waits for the store for half of the failover time at most.
 	if stuck := now.Sub(w.Looked); !w.Looked.IsZero() && stuck > 3*times.Beat+times.Failover {

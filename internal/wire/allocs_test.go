@@ -12,8 +12,8 @@ import (
 	"github.com/weir-go/weir/internal/wire/codec"
 )
 
-// canned is a transport that has the answer already, so that what is counted is what happens before
-// and after it.
+// canned is a transport that has the answer already, so that a test counts only the allocations
+// before and after it.
 type canned struct {
 	contentType string
 	body        []byte
@@ -29,8 +29,8 @@ func (c *canned) RoundTrip(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// What a page of a thousand records costs in objects on the heap, net/http's transport aside: a few
-// dozen for the call, and nothing for a record. TestAllocationsOfAPage looks at the decoding alone.
+// A page of a thousand records takes a few dozen heap objects for the call, without net/http's
+// transport, and none per record. TestAllocationsOfAPage measures the decoding alone.
 func TestAllocationsOfACall(t *testing.T) {
 	const records = 1000
 	page := answers.Sample(records, 1024)

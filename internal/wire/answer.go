@@ -10,14 +10,14 @@ import (
 	"github.com/weir-go/weir/internal/wire/codec"
 )
 
-// answer is an answer whose head was read, from whichever client the call was made with.
+// answer is an answer whose head was read, from either HTTP client.
 type answer struct {
 	status int
-	length int64 // of the body; -1 when it does not say
+	length int64 // of the body; -1 if unknown
 	body   io.ReadCloser
-	lean   *http1.Response // or
+	lean   *http1.Response // exactly one of lean and full is set
 	full   *http.Response
-	url    *url.URL // that lean came from
+	url    *url.URL // the URL that lean came from
 	target []string // of its request, if that was not GetRecords
 }
 
@@ -29,13 +29,13 @@ func leanAnswer(resp *http1.Response, from *url.URL) answer {
 	return answer{status: resp.Status, length: resp.Length, body: resp, lean: resp, url: from}
 }
 
-// field returns the value of a field of the head. It has to be asked before the body is closed.
+// field returns the value of a field of the head. Call it before the body is closed.
 func (a *answer) field(name string) string {
 	if a.lean == nil {
 		return a.full.Header.Get(name)
 	}
 	switch b := a.lean.Field(name); string(b) {
-	case codec.CBORType: // not one allocation for what almost always comes
+	case codec.CBORType: // no allocation in the usual case
 		return codec.CBORType
 	case codec.JSONType:
 		return codec.JSONType
@@ -44,7 +44,7 @@ func (a *answer) field(name string) string {
 	}
 }
 
-// encoding is how the body is packed, which it should not be.
+// encoding returns the content encoding of the body, which should be "".
 func (a *answer) encoding() string {
 	if e := a.field("Content-Encoding"); e != "identity" {
 		return e
@@ -59,7 +59,7 @@ func (a *answer) requestID() string {
 	return a.field("X-Amz-Requestid")
 }
 
-// response is the answer as net/http has it, for errors. It has to be asked before the body is
+// response returns the answer in the form of net/http, for errors. Call it before the body is
 // closed.
 func (a *answer) response() *http.Response {
 	if a.lean == nil {

@@ -18,11 +18,11 @@ import (
 	"github.com/weir-go/weir/internal/wire/codec"
 )
 
-// maxErrorBody bounds what is read of an error.
+// maxErrorBody limits how much of an error is read.
 const maxErrorBody = 64 << 10
 
-// sdkProtocol is what the SDK's Kinesis client speaks. Errors are left to it, so that they are what
-// the SDK makes of them.
+// sdkProtocol is the protocol of the SDK's Kinesis client. It decodes errors, so that they are the
+// same as those of the SDK.
 var sdkProtocol = awsjson.New11(schemas.Kinesis_20131202)
 
 var getRecords = smithy.NewOperationSchema(schemas.GetRecords, schemas.GetRecordsInput, schemas.GetRecordsOutput)
@@ -51,7 +51,7 @@ func readAPIError(ctx context.Context, a *answer) error {
 	return sdkProtocol.DeserializeResponse(ctx, getRecords, kinesis.TypeRegistry, &smithyhttp.Response{Response: &same}, nil)
 }
 
-// responseError gives an error the answer's status and request ID.
+// responseError adds the answer's status and request ID to an error.
 func responseError(a *answer, err error) error {
 	return &awshttp.ResponseError{
 		ResponseError: &smithyhttp.ResponseError{Response: &smithyhttp.Response{Response: a.response()}, Err: err}, //nolint:bodyclose // it has been read
@@ -64,7 +64,7 @@ func isAPIError(err error) bool {
 	return errors.As(err, &api)
 }
 
-// outcomeOf is what a call says about the format it was made in.
+// outcomeOf returns what the result of a call says about its format.
 func outcomeOf(err error, p *codec.Page) outcome {
 	if err == nil {
 		switch {
@@ -96,7 +96,7 @@ func outcomeOf(err error, p *codec.Page) outcome {
 	return unrelated
 }
 
-// maybeSkew reports whether an error may come from a clock that is off.
+// maybeSkew reports whether an error may be due to a wrong clock.
 func maybeSkew(err error) bool {
 	var api smithy.APIError
 	if !errors.As(err, &api) {

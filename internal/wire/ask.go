@@ -7,14 +7,14 @@ import (
 	"github.com/weir-go/weir/internal/wire/codec"
 )
 
-// Splits reports whether calls can be asked now and answered later, see [Caller.Ask]: those of our
-// own can, over our own HTTP client, while that makes the calls to all endpoints.
+// Splits reports whether requests can be sent before their answers are read, see [Caller.Ask]. Own
+// calls over our own HTTP client can, while that client makes the calls to all endpoints.
 func (c *Caller) Splits() bool { return c.path == OwnCall && c.lean != nil && !c.fell.Load() }
 
-// Ask sends the request of the [Caller.Read] that has to follow, with the same arguments, which
-// then only reads the answer: so many calls can be sent, each on a line of its own, before the
-// first answer is waited for. The call's time begins with Ask. It waits for no connection. If it
-// returns false nothing has begun, and Read makes all of the call, as it does without Ask.
+// Ask sends the request of a [Caller.Read] with the same arguments. That Read must follow, and then
+// only reads the answer. Many requests can thus be sent, each on its own line, before the first
+// answer is awaited. The call's time begins with Ask. Ask does not wait for a connection. If it
+// returns false, nothing was sent, and Read makes the whole call.
 func (c *Caller) Ask(ctx context.Context, req Request) bool {
 	if !c.Splits() || req.Line == nil || req.Line.asked != nil {
 		return false
@@ -31,7 +31,7 @@ func (c *Caller) Ask(ctx context.Context, req Request) bool {
 
 func (c *Caller) ask(l *life, req *Request) bool {
 	if c.prepare(l, req) != nil || l.ep.reason != "" || !c.byHand(l) {
-		return false // Read says what is wrong
+		return false // Read returns the error
 	}
 	l.state = l.ep.format.load()
 	f := c.opts.Format

@@ -17,14 +17,14 @@ import (
 	"github.com/weir-go/weir/internal/wire/codec"
 )
 
-// A call that is asked first and read later is one call, whatever the answer is.
+// A request that is sent first and read later is a single call, for any answer.
 func TestAskedCalls(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name   string
 		answer func(w http.ResponseWriter, r seen, n int32)
 		opts   Options
-		calls  int32 // of the one that was asked
+		calls  int32 // of the asked one
 		good   func(p *codec.Page, err error) bool
 	}{
 		{"a page", func(w http.ResponseWriter, _ seen, _ int32) { write(w, 200, codec.CBORType, cborPage(3, 10)) }, Options{}, 1,
@@ -97,7 +97,7 @@ func TestAskedCalls(t *testing.T) {
 			if got := asked.Load() - provided; got != 1 {
 				t.Errorf("%d times for credentials", got)
 			}
-			// and the line is as before
+			// and the line works as before
 			if _, err := caller.Read(ctx, req, &p); c.name == "a page" && err != nil {
 				t.Error(err)
 			}
@@ -106,7 +106,7 @@ func TestAskedCalls(t *testing.T) {
 	}
 }
 
-// An asked call is given up with its line, and nobody else gets its answer.
+// An asked call is abandoned with its line, and no other call gets its answer.
 func TestAskedAndParked(t *testing.T) {
 	t.Parallel()
 	server := newFake(t, func(w http.ResponseWriter, r seen) {
@@ -127,7 +127,8 @@ func TestAskedAndParked(t *testing.T) {
 	}
 }
 
-// Calls that are not our own, or that our own HTTP client does not make, are never asked apart.
+// Calls that are not own calls, or that our own HTTP client does not make, cannot be sent before
+// they are read.
 func TestWhatIsNotAsked(t *testing.T) {
 	t.Parallel()
 	server := newFake(t, func(w http.ResponseWriter, _ seen) { write(w, 200, codec.CBORType, "\xa0") })
@@ -150,7 +151,7 @@ func TestWhatIsNotAsked(t *testing.T) {
 				t.Errorf("%s: it was asked", name)
 			}
 			if name == "the SDK's" {
-				continue // which does not read this server
+				continue // it does not read this server
 			}
 			if _, err := caller.Read(t.Context(), req, &p); err != nil {
 				t.Errorf("%s: %v", name, err)
@@ -162,7 +163,7 @@ func TestWhatIsNotAsked(t *testing.T) {
 	}
 }
 
-// The time of an asked call begins when it is asked.
+// The time of an asked call begins with Ask.
 func TestTheTimeOfAnAskedCall(t *testing.T) {
 	t.Parallel()
 	var conn *echo
@@ -195,7 +196,7 @@ func TestTheTimeOfAnAskedCall(t *testing.T) {
 	line.Park()
 }
 
-// What a call costs in objects on the heap is no more when it is asked first.
+// An asked call allocates no more than another one.
 func TestAllocationsOfAnAskedCall(t *testing.T) {
 	body := cborPage(0, 0)
 	conn := &echo{answer: fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: %s\r\nX-Amzn-Requestid: 01234567-89ab-cdef-0123-456789abcdef\r\nContent-Length: %d\r\n\r\n%s", codec.CBORType, len(body), body)}

@@ -23,8 +23,8 @@ import (
 	"github.com/weir-go/weir/internal/wire/codec"
 )
 
-// The benchmarks read from a server in a process of its own, the test binary run once more, so that
-// the CPU time of this process is that of the client alone.
+// The benchmarks read from a server in a separate process, which runs the same test binary. The CPU
+// time of this process is then that of the client alone.
 
 const benchServer = "WIRE_BENCH_SERVER"
 
@@ -39,11 +39,11 @@ func TestMain(m *testing.M) {
 	os.Exit(leaktest.Run(m))
 }
 
-// benchAddress is what the server says on its standard output.
+// benchAddress is what the server prints on its standard output.
 type benchAddress struct{ HTTP, HTTPS, Certificate string }
 
-// serveBench serves pages until in ends. The path says which: /records/bytes; the type of the
-// request says in which format.
+// serveBench serves pages until in ends. The path selects the page: /records/bytes. The type of the
+// request selects the format.
 func serveBench(in io.Reader, out io.Writer) error {
 	var mu sync.Mutex
 	prepared := map[string][]byte{}
@@ -77,7 +77,7 @@ func serveBench(in io.Reader, out io.Writer) error {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
-		// The way to the service and back. A server that answers at once upsets the SDK's client.
+		// The round trip to the service. A server that answers at once disturbs the SDK's client.
 		<-time.After(time.Millisecond)
 		w.Header().Set("Content-Type", contentType)
 		w.Header().Set("Content-Length", strconv.Itoa(len(b)))

@@ -22,11 +22,11 @@ import (
 	"github.com/weir-go/weir/internal/wire/codec"
 )
 
-// benchCase is what is read.
+// benchCase is what a benchmark reads.
 type benchCase struct {
 	name           string
 	records, bytes int
-	pages          int // by each of the shards in a turn
+	pages          int // read by each shard in a turn
 }
 
 const benchShards = 8
@@ -39,7 +39,7 @@ var benchCases = []benchCase{
 	{"1KiBx10000", 10_000, 1024, 2},
 }
 
-// benchMode is a way to read it. prepare returns a function that reads one page; each shard has its
+// benchMode is a way to read. prepare returns a function that reads one page. Each shard has its
 // own.
 type benchMode struct {
 	name    string
@@ -65,7 +65,7 @@ func benchTransport(roots *x509.CertPool) *http.Transport {
 	return t
 }
 
-// limitMode posts the same request and drops what comes, over HTTP/1.1: what net/http costs.
+// limitMode sends the same request and drops the answer, over HTTP/1.1: the cost of net/http.
 func limitMode(tb testing.TB, url string, roots *x509.CertPool) func() func() (int, error) {
 	t := benchTransport(roots)
 	tune(t, benchShards)
@@ -99,7 +99,7 @@ func benchClient(url string, roots *x509.CertPool) *kinesis.Client {
 	return fakeClient(url, func(o *kinesis.Options) { o.HTTPClient = &http.Client{Transport: benchTransport(roots)} })
 }
 
-// sdkMode is the bare loop: what a program does that calls the SDK and looks at each record.
+// sdkMode is a plain loop that calls the SDK and touches each record.
 func sdkMode(_ testing.TB, url string, roots *x509.CertPool) func() func() (int, error) {
 	client := benchClient(url, roots)
 	in := &kinesis.GetRecordsInput{ShardIterator: aws.String(strings.Repeat("i", 224)), Limit: aws.Int32(10_000)}
@@ -121,7 +121,7 @@ func sdkMode(_ testing.TB, url string, roots *x509.CertPool) func() func() (int,
 	}
 }
 
-// callerMode is a Caller: with whole pages, or with large answers in parts.
+// callerMode is a Caller, with whole pages or with large answers in parts.
 func callerMode(opts Options, parts bool) func(testing.TB, string, *x509.CertPool) func() func() (int, error) {
 	return func(tb testing.TB, url string, roots *x509.CertPool) func() func() (int, error) {
 		c, err := NewCaller(benchClient(url, roots), opts)
@@ -133,7 +133,7 @@ func callerMode(opts Options, parts bool) func(testing.TB, string, *x509.CertPoo
 	}
 }
 
-// reads is what shards do with a Caller.
+// reads returns the calls of shards to a Caller.
 func reads(c *Caller, opts Options, parts bool) func() func() (int, error) {
 	req := Request{Iterator: strings.Repeat("i", 224), Limit: 10_000}
 	read := func(p *codec.Page) (*Rest, error) { return nil, c.GetRecords(context.Background(), req, p) }
@@ -145,7 +145,7 @@ func reads(c *Caller, opts Options, parts bool) func() func() (int, error) {
 		return func() (int, error) {
 			n, touched := 0, 0
 			if !opts.Reuse {
-				p = new(codec.Page) // the records of the one before may still be in use
+				p = new(codec.Page) // the records of the previous page may still be in use
 			}
 			rest, err := read(p)
 			for err == nil {
@@ -169,7 +169,7 @@ func reads(c *Caller, opts Options, parts bool) func() func() (int, error) {
 	}
 }
 
-// turn reads all pages of a case once and returns the CPU time and the allocations that took.
+// turn reads all pages of a case once. It returns the CPU time and the number of allocations.
 func (c *benchCase) turn(tb testing.TB, shard func() func() (int, error)) (cpu time.Duration, allocs uint64) {
 	tb.Helper()
 	reads := make([]func() (int, error), benchShards)
@@ -197,13 +197,13 @@ func (c *benchCase) turn(tb testing.TB, shard func() func() (int, error)) (cpu t
 	return ended - began, after.Mallocs - before.Mallocs
 }
 
-// BenchmarkRead prints, for each size of record and page and for each way to read them, the CPU
-// time as a multiple of what net/http needs to receive the same bytes and drop them ("x"), how many
-// times more the bare SDK takes ("sdk÷"), and the allocations for each record. All ways take turns
-// within one run. Only ratios mean something: machines differ, and so do hours.
+// BenchmarkRead prints, for each size of record and page and each way to read them, the CPU time as
+// a multiple of what net/http needs to receive and drop the same bytes ("x"), how many times more
+// the plain SDK takes ("sdk÷"), and the allocations per record. All ways take turns within one run.
+// Only ratios are meaningful: machines differ, and their speed varies.
 func BenchmarkRead(b *testing.B) { compare(b, benchCases, benchModes) }
 
-// compare has ways take turns at cases.
+// compare runs all modes on all cases in turn.
 func compare(b *testing.B, cases []benchCase, modes []benchMode) {
 	b.Helper()
 	if _, ok := cpuTime(); !ok {
@@ -216,7 +216,8 @@ func compare(b *testing.B, cases []benchCase, modes []benchMode) {
 				shards := make([]func() func() (int, error), len(modes))
 				for i, m := range modes {
 					shards[i] = m.prepare(b, fmt.Sprintf("%s/%d/%d", base.url, c.records, c.bytes), roots)
-					if _, err := shards[i]()(); err != nil { // a connection, and the page prepared
+					// opens a connection and prepares the page
+					if _, err := shards[i]()(); err != nil {
 						b.Fatalf("%s: %v", m.name, err)
 					}
 				}
@@ -247,7 +248,7 @@ func compare(b *testing.B, cases []benchCase, modes []benchMode) {
 						b.ReportMetric(median(i)/limit, m.name+"/limit")
 					}
 				}
-				b.ReportMetric(0, "ns/op") // a round is no operation
+				b.ReportMetric(0, "ns/op") // a round is not an operation
 				fmt.Print("\n" + table)    // a benchmark's log is cut after ten lines
 			})
 		}

@@ -18,27 +18,27 @@ import (
 	"github.com/weir-go/weir/internal/wire/codec"
 )
 
-// Path is the way that calls take. On every one they go over HTTP/1.1 and over connections of the
-// Caller's own, made as the client's HTTP client makes them, if that is the SDK's or an
-// *http.Client with an *http.Transport; any other is used as it is.
+// Path is how calls are made. On every path they use HTTP/1.1 and the Caller's own connections,
+// with the settings of the client's HTTP client, if that is the SDK's or an *http.Client with an
+// *http.Transport. Any other HTTP client is used unchanged.
 type Path uint8
 
 const (
-	// AutoPath is OwnCall for clients that are [Plain], UnderSDK for others, and PlainSDK for those
-	// with a protocol of their own.
+	// AutoPath is OwnCall for clients that are [Plain], PlainSDK for those with their own protocol,
+	// and UnderSDK for others.
 	AutoPath Path = iota
-	// OwnCall makes requests without the SDK's stack of middleware, with the client's credentials
-	// and endpoint. For clients that are not plain it is UnderSDK.
+	// OwnCall makes requests without the SDK's middleware stack, with the client's credentials and
+	// endpoint. For clients that are not plain it is UnderSDK.
 	OwnCall
-	// UnderSDK calls through the SDK with a protocol that reads answers as OwnCall does. The
-	// client's middleware, tracing and logging work as ever, except that the output they see has no
-	// Records.
+	// UnderSDK makes calls through the SDK, with a protocol that reads answers as OwnCall does. The
+	// client's middleware, tracing and logging work as usual, except that the output they see has
+	// no Records.
 	UnderSDK
-	// PlainSDK calls and decodes through the SDK alone. It costs many times as much.
+	// PlainSDK makes calls and decodes answers with the SDK only. It costs many times as much.
 	PlainSDK
 )
 
-// String is "auto", "own call", "under the SDK" or "SDK".
+// String returns "auto", "own call", "under the SDK" or "SDK".
 func (p Path) String() string {
 	switch p {
 	case OwnCall:
@@ -52,44 +52,44 @@ func (p Path) String() string {
 	}
 }
 
-// Options of a [Caller]. Every zero field has a useful default.
+// Options configures a [Caller]. Every zero field has a useful default.
 type Options struct {
-	// Path that calls take.
+	// Path is how calls are made.
 	Path Path
-	// Format of requests and answers. By default CBOR, until an endpoint refuses or garbles it;
-	// then JSON for that endpoint.
+	// Format of requests and answers. The default is CBOR. If an endpoint refuses or garbles it,
+	// JSON is used for that endpoint.
 	Format codec.Format
-	// Reuse has pages live in memory that is used again after [codec.Page.Release]. By default each
-	// page has its own.
+	// Reuse lets pages use memory that is reused after [codec.Page.Release]. By default each page
+	// has its own memory.
 	Reuse bool
-	// Poison is for tests of programs that use Reuse: released memory is filled with nonsense and
-	// not used again, so that a record that was kept too long shows.
+	// Poison is for tests of programs that use Reuse. Released memory is overwritten and not
+	// reused, which exposes records that were kept too long.
 	Poison bool
 	// Timeout of one call, from before the request is signed to the end of the answer. Default 20
 	// s.
 	Timeout time.Duration
-	// MaxBody is how many bytes an answer may have: 32 MiB by default, which is also the most. The
-	// service's 10 MiB of records need no more in base64.
+	// MaxBody is the maximum size of an answer in bytes. The default and maximum is 32 MiB. The
+	// service's 10 MiB of records need less, even in base64.
 	MaxBody int
 	// Window is how much of an answer [Caller.Read] holds at a time, unless one record is larger.
 	// Default 512 KiB, at least 4 KiB.
 	Window int
-	// MaxConns is how many connections there may be at a time to one host; calls wait for one.
-	// Default 256. A smaller limit of the client's own transport holds.
+	// MaxConns is how many connections to one host there may be at a time. Calls wait for one.
+	// Default 256. A lower limit of the client's own transport takes precedence.
 	MaxConns int
-	// Switched hears when calls about a stream change their format, and why. It must not block; it
-	// may be called concurrently. May be nil.
+	// Switched is called when calls about a stream change their format, with the reason. It must
+	// not block and may be called concurrently. May be nil.
 	Switched func(streamARN string, to codec.Format, why error)
-	// NetHTTP has net/http make the requests that are made without the SDK, instead of an HTTP/1.1
-	// client of our own.
+	// NetHTTP makes net/http send the requests that do not go through the SDK, instead of our own
+	// HTTP/1.1 client.
 	NetHTTP bool
-	// FellBack hears, once for each host, that net/http makes all further requests to it, because
-	// our own client did not understand an answer, and why. It must not block; it may be called
-	// concurrently. May be nil.
+	// FellBack is called once for each host from which our own client received an answer that it
+	// could not parse. From then on net/http makes all requests to that host. FellBack must not
+	// block and may be called concurrently. May be nil.
 	FellBack func(host string, why error)
-	// Silent hears, at most once a minute for each endpoint, how many calls to it were made a
-	// second time since it last heard, because nothing came over the connection of the first. It
-	// must not block; it may be called concurrently. May be nil.
+	// Silent is called at most once a minute for each endpoint. times is how many calls were made a
+	// second time since the last report, because their first connection was silent. It must not
+	// block and may be called concurrently. May be nil.
 	Silent func(endpoint string, times int)
 }
 
@@ -102,27 +102,28 @@ type Caller struct {
 
 	credentials aws.CredentialsProvider
 	fixSkew     bool
-	skew        atomic.Int64 // of the service's clock against ours, nanoseconds
+	skew        atomic.Int64 // service's clock minus ours, in nanoseconds
 	http        doer
-	posts       doer         // the same for requests of our own
+	posts       doer         // the same for own requests
 	streams     streamClient // for subscriptions
 	closeIdle   func()
-	lean        *http1.Client                         // nil when net/http makes all calls
-	proxy       func(*http.Request) (*url.URL, error) // which lean does not use; may be nil
+	lean        *http1.Client                         // nil if net/http makes all calls
+	proxy       func(*http.Request) (*url.URL, error) // lean does not use it; may be nil
 	bodies      codec.Bodies
-	slow        error        // why a call is given up
+	slow        error        // the cause when a call times out
 	held        atomic.Int32 // answers that are read in parts
 
 	resolving chan struct{}            // has one element while an endpoint is resolved
 	endpoints sync.Map                 // endpointKey to *endpoint
-	resolved  atomic.Pointer[resolved] // the last of them: most programs read one stream
-	known     int                      // endpoints; of the goroutine that resolves one
+	resolved  atomic.Pointer[resolved] // the most recent one: most programs read one stream
+	// number of endpoints; owned by the goroutine that resolves one
+	known int
 
 	choices sync.Map // stream ARN to *formatChoice, for calls through the SDK
 
 	silences  sync.Map    // scheme and host to *silence
-	strangers sync.Map    // scheme and host, to which net/http makes all calls
-	fell      atomic.Bool // there are some
+	strangers sync.Map    // scheme and host of those that net/http calls
+	fell      atomic.Bool // strangers is not empty
 }
 
 const (
@@ -131,18 +132,18 @@ const (
 	defaultWindow   = 512 << 10
 )
 
-// NewCaller makes a Caller for client. It starts nothing and calls nobody. An error names the field
-// of opts that is wrong.
+// NewCaller makes a Caller for client. It starts no goroutine and makes no call. An error names the
+// invalid field of opts.
 func NewCaller(client *kinesis.Client, opts Options) (*Caller, error) {
 	if client == nil {
-		return nil, errors.New("wire: no client")
+		return nil, errors.New("wire: the client is nil")
 	}
 	var errs []error
 	if opts.Path > PlainSDK {
-		errs = append(errs, fmt.Errorf("wire: Path %d is none", opts.Path))
+		errs = append(errs, fmt.Errorf("wire: Path %d is unknown", opts.Path))
 	}
 	if opts.Format > codec.JSON {
-		errs = append(errs, fmt.Errorf("wire: Format %d is none", opts.Format))
+		errs = append(errs, fmt.Errorf("wire: Format %d is unknown", opts.Format))
 	}
 	if opts.Timeout < 0 {
 		errs = append(errs, fmt.Errorf("wire: Timeout %v is negative", opts.Timeout))
@@ -200,12 +201,12 @@ func NewCaller(client *kinesis.Client, opts Options) (*Caller, error) {
 	return c, nil
 }
 
-// Path returns the way that calls take, and, unless that is OwnCall, why. Calls to an endpoint
-// whose requests look unlike any that is known go under the SDK nevertheless.
+// Path returns how calls are made, and, unless that is OwnCall, why. Calls to an endpoint whose
+// requests have an unknown form still go through the SDK.
 func (c *Caller) Path() (p Path, reason string) { return c.path, c.reason }
 
-// Close closes idle connections that the Caller opened. Calls that are under way go on, and new
-// ones may be made.
+// Close closes the idle connections of the Caller. Calls that are under way continue, and new ones
+// may be made.
 func (c *Caller) Close() {
 	c.closeIdle()
 	if c.lean != nil {
@@ -214,8 +215,8 @@ func (c *Caller) Close() {
 	c.streams.close()
 }
 
-// GetRecords reads a page into p, which is used again, and which is empty after an error. It makes
-// no retries, but where an endpoint turns out not to speak CBOR it asks once more in JSON.
+// GetRecords reads a page into p, which is reused, and which is empty after an error. It makes no
+// retries. If an endpoint turns out not to support CBOR, it repeats the call once in JSON.
 //
 // Errors are those of the SDK: errors.As finds the types of service/kinesis/types,
 // *smithy.GenericAPIError for codes that have none, and *http.ResponseError of aws/transport/http
@@ -265,7 +266,7 @@ func (c *Caller) getRecords(l *life, req *Request, p *codec.Page) (*Rest, error)
 	})
 }
 
-// prepare finds out what the call is made with.
+// prepare gets the endpoint and the credentials of the call.
 func (c *Caller) prepare(l *life, req *Request) error {
 	return c.prepareFor(l, operation, req.StreamARN)
 }
@@ -283,7 +284,7 @@ func (c *Caller) prepareFor(l *life, operation, arn string) (err error) {
 	return err
 }
 
-// silenceOf is that of an endpoint, which streams share.
+// silenceOf returns the silence of an endpoint, which streams share.
 func (c *Caller) silenceOf(at string) *silence {
 	if s, ok := c.silences.Load(at); ok {
 		return s.(*silence)
@@ -292,8 +293,8 @@ func (c *Caller) silenceOf(at string) *silence {
 	return s.(*silence)
 }
 
-// choose makes a call in the format that is right for an endpoint as far as is known, and learns
-// from it.
+// choose makes a call in the format that is best for the endpoint as far as is known, and learns
+// from the result.
 func (c *Caller) choose(choice *formatChoice, l *life, req *Request, p *codec.Page, call func(codec.Format) (*Rest, error)) (*Rest, error) {
 	if f := c.opts.Format; f != codec.Auto {
 		return call(f)
@@ -316,8 +317,8 @@ func (c *Caller) choose(choice *formatChoice, l *life, req *Request, p *codec.Pa
 	return rest, err
 }
 
-// learn notes what became of a call that was made in a state, and reports whether to make it again
-// in the other format.
+// learn records the result of a call that was made in a state, and reports whether to repeat it in
+// the other format.
 func (c *Caller) learn(choice *formatChoice, arn string, state formatState, o outcome, why error) (again bool) {
 	again, changed := choice.after(state, o)
 	if changed != codec.Auto && c.opts.Switched != nil {

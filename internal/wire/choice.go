@@ -10,29 +10,29 @@ import (
 type formatState uint32
 
 const (
-	// CBOR is asked for; it has not yet brought a record, or it failed since
+	// CBOR is used; it has not yet returned a record, or it failed since
 	cborUntried formatState = iota
-	cborProven              // CBOR brought records as bytes
+	cborProven              // CBOR returned records as bytes
 	jsonTrial               // CBOR failed, JSON is tried
 	jsonSettled             // CBOR failed and JSON did not
 )
 
-// outcome is what became of a call, as far as the format is concerned.
+// outcome is the result of a call with regard to the format.
 type outcome uint8
 
 const (
-	readEmpty   outcome = iota // an answer was read that had no record
+	readEmpty   outcome = iota // an answer without records was read
 	readRecords                // an answer with records was read
-	readText                   // an answer was read whose data were base64 text where bytes belong
-	// the endpoint does not take the format, or its answer could not be read
+	readText                   // an answer was read whose data were base64 text instead of bytes
+	// the endpoint does not accept the format, or its answer could not be read
 	refused
 	unrelated // anything else, such as a throttle
 )
 
-// next is what is known after a call in the format of state s, and whether the same call should be
-// made again at once, in the other format. One bad answer of an endpoint that has proven itself may
-// be an accident: it fails the call, and the next one shows. A server is settled for JSON only
-// after that worked where CBOR did not.
+// next returns the state after a call in the format of state s, and whether to repeat the call at
+// once in the other format. One bad answer of an endpoint whose CBOR is proven may be an accident:
+// the call fails, and the next one decides. JSON is settled only after it worked where CBOR did
+// not.
 func (s formatState) next(o outcome) (to formatState, again bool) {
 	switch s {
 	case cborUntried:
@@ -69,14 +69,13 @@ func (s formatState) format() codec.Format {
 	return codec.CBOR
 }
 
-// formatChoice remembers the state of an endpoint. It may be used concurrently.
+// formatChoice holds the state of an endpoint. It may be used concurrently.
 type formatChoice struct{ state atomic.Uint32 }
 
 func (c *formatChoice) load() formatState { return formatState(c.state.Load()) }
 
-// after notes the outcome of a call that was made in state s. Of calls that ran at once the first
-// to change the state wins. changed is the format that this call made the one to use, Auto if it
-// changed nothing.
+// after records the outcome of a call that was made in state s. Of concurrent calls the first one
+// that changes the state wins. changed is the new format, or Auto if the format did not change.
 func (c *formatChoice) after(s formatState, o outcome) (again bool, changed codec.Format) {
 	to, again := s.next(o)
 	if to == s || !c.state.CompareAndSwap(uint32(s), uint32(to)) || to.format() == s.format() {

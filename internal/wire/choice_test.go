@@ -26,7 +26,7 @@ func TestHowAFormatIsChosen(t *testing.T) {
 	}{
 		{"an empty page proves nothing", cborUntried, readEmpty, cborUntried, later},
 		{"a record proves CBOR", cborUntried, readRecords, cborProven, later},
-		{"text instead of bytes is better asked for in JSON", cborUntried, readText, jsonTrial, later},
+		{"text instead of bytes leads to JSON", cborUntried, readText, jsonTrial, later},
 		{"refused at first, JSON is tried at once", cborUntried, refused, jsonTrial, now},
 		{"a throttle says nothing", cborUntried, unrelated, cborUntried, later},
 		{"proven stays proven", cborProven, readEmpty, cborProven, later},
@@ -37,7 +37,7 @@ func TestHowAFormatIsChosen(t *testing.T) {
 		{"JSON that works is settled", jsonTrial, readEmpty, jsonSettled, later},
 		{"JSON with records is settled", jsonTrial, readRecords, jsonSettled, later},
 		{"JSON that is throttled stays on trial", jsonTrial, unrelated, jsonTrial, later},
-		{"JSON that is refused too was not the matter", jsonTrial, refused, cborUntried, later},
+		{"JSON that is refused too is not the solution", jsonTrial, refused, cborUntried, later},
 		{"CBOR in answer to JSON settles nothing", jsonTrial, readText, jsonTrial, later},
 		{"settled is settled", jsonSettled, refused, jsonSettled, later},
 		{"settled is settled, whatever comes", jsonSettled, readRecords, jsonSettled, later},
@@ -71,8 +71,8 @@ func TestOfCallsAtOnceOneChangesTheFormat(t *testing.T) {
 	}
 }
 
-// Servers that do not speak CBOR, or speak it badly, are read all the same, with not one record
-// lost or read twice, and are asked in JSON from then on.
+// Servers that do not support CBOR, or support it incorrectly, are read without losing or repeating
+// a record, and are asked for JSON from then on.
 func TestFallbackToJSON(t *testing.T) {
 	want := answers.Sample(3, 50)
 	inJSON, inCBOR := string(answers.JSON{}.Encode(want)), string(answers.CBOR{}.Encode(want))
@@ -82,10 +82,10 @@ func TestFallbackToJSON(t *testing.T) {
 	cases := map[string]struct {
 		cbor     func(w http.ResponseWriter)
 		json     func(w http.ResponseWriter)
-		calls    int    // that are made
-		formats  string // of the requests that makes, c and j
-		fails    int    // calls that fail
-		switched string // what the hook hears
+		calls    int    // number of calls
+		formats  string // formats of the requests, c and j
+		fails    int    // number of failed calls
+		switched string // argument of the hook
 	}{
 		"unknown operation": {func(w http.ResponseWriter) { write(w, 404, codec.JSONType, `{"__type":"UnknownOperationException"}`) }, goodJSON, 3, "cjjj", 0, "json: UnknownOperation"},
 		"in CBOR":           {func(w http.ResponseWriter) { write(w, 400, codec.CBORType, "\xa1\x66__type\x76SerializationException") }, goodJSON, 2, "cjj", 0, "json: Serialization"},

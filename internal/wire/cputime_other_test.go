@@ -6,5 +6,5 @@ import (
 	"time"
 )
 
-// cpuTime is not known here.
+// cpuTime is not supported here.
 func cpuTime() (time.Duration, bool) { return 0, false }

@@ -23,35 +23,35 @@ import (
 // endpoint is where calls about a stream go, and how they are signed.
 type endpoint struct {
 	url    *url.URL
-	host   string // as the Host header has it
-	path   string // as it is signed
+	host   string // in the form of the Host header
+	path   string // in the form for signing
 	agent  []string
 	signer signer
 	format formatChoice
 	quiet  *silence
-	// lean is nil where net/http makes the calls.
+	// lean is nil if net/http makes the calls.
 	lean *http1.Host
-	// strange is that an answer was not understood, so that net/http makes the calls from then on.
+	// strange is true after an answer that could not be parsed. net/http then makes the calls.
 	strange   atomic.Bool
 	templates templates
-	// reason why calls cannot be made here without the SDK; "" if they can.
+	// reason is why calls cannot be made here without the SDK, or "" if they can.
 	reason string
 }
 
-// maxEndpoints bounds what is remembered. A program reads from fewer streams.
+// maxEndpoints limits how many endpoints are remembered. Programs read fewer streams than that.
 const maxEndpoints = 10_000
 
-// endpointKey is what an endpoint depends on besides the client's options.
+// endpointKey is what an endpoint depends on, in addition to the client's options.
 type endpointKey struct{ arn, account string }
 
-// resolved is an endpoint and what for.
+// resolved is an endpoint with its key.
 type resolved struct {
 	endpointKey
 	*endpoint
 }
 
-// endpointFor returns the endpoint for calls about a stream, or about a consumer of one, which the
-// SDK chooses.
+// endpointFor returns the endpoint that the SDK chooses for calls about a stream, or about a
+// consumer of a stream.
 func (c *Caller) endpointFor(ctx context.Context, cred *aws.Credentials, arn string) (*endpoint, error) {
 	if last := c.resolved.Load(); last != nil && last.arn == arn && last.account == cred.AccountID {
 		return last.endpoint, nil
@@ -60,7 +60,7 @@ func (c *Caller) endpointFor(ctx context.Context, cred *aws.Credentials, arn str
 	if ep, ok := c.endpoints.Load(key); ok {
 		return ep.(*endpoint), nil
 	}
-	// One at a time, because thousands of shards start at once. This is no mutex, because the
+	// One at a time, because thousands of shards start at once. It is not a mutex, because the
 	// client's options may run the user's code.
 	select {
 	case c.resolving <- struct{}{}:
@@ -71,7 +71,7 @@ func (c *Caller) endpointFor(ctx context.Context, cred *aws.Credentials, arn str
 	if ep, ok := c.endpoints.Load(key); ok {
 		return ep.(*endpoint), nil
 	}
-	same := *cred // the SDK keeps it for a while, and the caller's is to stay where it is
+	same := *cred // the SDK keeps it for a while, and the caller's must not escape
 	ep, err := c.resolve(ctx, &same, arn)
 	if err != nil {
 		return nil, err
@@ -93,7 +93,7 @@ type capture struct {
 	err     error
 }
 
-var errCaptured = errors.New("wire: the request was only looked at")
+var errCaptured = errors.New("wire: the request was captured and not sent")
 
 func (c *capture) Do(r *http.Request) (*http.Response, error) {
 	c.request = r.Clone(context.WithoutCancel(r.Context()))
@@ -106,10 +106,10 @@ func (c *capture) Do(r *http.Request) (*http.Response, error) {
 	return nil, errCaptured
 }
 
-// resolve has the SDK make a call up to the point where it would be sent, and takes from it where
-// it would go, how it is signed and what it calls itself. So all of the SDK's rules for endpoints
-// hold. Signing that very request must give the signature that the SDK gave it; otherwise the
-// client is one that we do not understand, and its calls stay with the SDK.
+// resolve makes the SDK prepare a call up to the point where it would be sent, and takes the
+// destination, the signing scope and the user agent from it. All of the SDK's rules for endpoints
+// therefore apply. Signing the same request must give the signature that the SDK gave it. If it
+// does not, this package does not understand the client, and the client's calls stay with the SDK.
 func (c *Caller) resolve(ctx context.Context, cred *aws.Credentials, arn string) (*endpoint, error) {
 	var seen capture
 	look := func(o *kinesis.Options) {
@@ -137,7 +137,8 @@ func (c *Caller) resolve(ctx context.Context, cred *aws.Credentials, arn string)
 	return ep, nil
 }
 
-// usualHeaders are those of the SDK's requests that need not be repeated, or are made anew.
+// usualHeaders are headers of the SDK's requests that need not be repeated, or that are set anew
+// here.
 var usualHeaders = []string{
 	"Accept-Encoding", "Amz-Sdk-Invocation-Id", "Amz-Sdk-Request", "Authorization", "Content-Length", "Content-Type", "User-Agent",
 	"X-Amz-Date", "X-Amz-Security-Token", "X-Amz-Target", "X-Amzn-Trace-Id",
@@ -162,7 +163,7 @@ func endpointOf(r *http.Request, body []byte, cred *aws.Credentials) *endpoint {
 		}
 	}
 	if u.RawQuery != "" || r.Method != http.MethodPost {
-		ep.reason = "its requests are no plain POST"
+		ep.reason = "its requests are not plain POST requests"
 		return ep
 	}
 	auth := r.Header.Get("Authorization")
@@ -184,13 +185,13 @@ func endpointOf(r *http.Request, body []byte, cred *aws.Credentials) *endpoint {
 		headers = append(headers, header{name, canonical(value)})
 	}
 	if at := r.Header.Get("X-Amz-Date"); len(at) != len(timeForm) || ep.signer.sign(cred, at, ep.path, headers, body) != auth {
-		ep.reason = "its requests are signed in a way of their own"
+		ep.reason = "its requests have an unknown kind of signature"
 	}
 	return ep
 }
 
-// endpointPath is the path of a URL as it is signed: escaped as it stands in the request line, and
-// once more.
+// endpointPath returns the path of a URL in the form for signing: escaped as in the request line,
+// and once more.
 func endpointPath(u *url.URL) string {
 	if u.Path == "" {
 		return "/"
@@ -198,7 +199,7 @@ func endpointPath(u *url.URL) string {
 	return httpbinding.EscapePath(u.EscapedPath(), false)
 }
 
-// parseAuthorization takes an Authorization header apart: the scope (day, region, service,
+// parseAuthorization parses an Authorization header into the scope (day, region, service,
 // terminator) and the signed headers.
 func parseAuthorization(auth string) (scope, headers []string, ok bool) {
 	rest, ok := strings.CutPrefix(auth, algorithm+" Credential=")
@@ -214,13 +215,13 @@ func parseAuthorization(auth string) (scope, headers []string, ok bool) {
 		return nil, nil, false
 	}
 	parts := strings.Split(credential, "/")
-	if len(parts) < 5 { // an access key ID might have a slash of its own
+	if len(parts) < 5 { // an access key ID may contain a slash
 		return nil, nil, false
 	}
 	return parts[len(parts)-4:], strings.Split(names, ";"), true
 }
 
-// withoutDefaultPort is a host as HTTP clients send and sign it.
+// withoutDefaultPort returns a host as HTTP clients send and sign it.
 func withoutDefaultPort(host, scheme string) string {
 	switch scheme {
 	case "http":

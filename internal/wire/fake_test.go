@@ -19,7 +19,7 @@ func staticCredentials(token string) aws.CredentialsProvider {
 	})
 }
 
-// fakeClient is a plain client of a server at url.
+// fakeClient returns a plain client of a server at url.
 func fakeClient(url string, opts ...func(*kinesis.Options)) *kinesis.Client {
 	return kinesis.New(kinesis.Options{
 		Region: "eu-west-3", BaseEndpoint: aws.String(url), Credentials: staticCredentials(""), HTTPClient: &http.Client{Transport: &http.Transport{}},
@@ -32,7 +32,7 @@ type seen struct {
 	body []byte
 }
 
-// fake is a server that answers with what answer says.
+// fake is a server that answers with the function answer.
 type fake struct {
 	*httptest.Server
 	mu       sync.Mutex
@@ -65,7 +65,7 @@ func (f *fake) take() []seen {
 	return all
 }
 
-// write answers with a status, a type and a body.
+// write sends an answer with a status, a type and a body.
 func write(w http.ResponseWriter, status int, contentType, body string) {
 	w.Header()["Content-Type"] = []string{contentType}
 	if contentType == "" {
@@ -75,7 +75,7 @@ func write(w http.ResponseWriter, status int, contentType, body string) {
 	_, _ = io.WriteString(w, body)
 }
 
-// pipes is a network of net.Pipe, which virtual time can wait for.
+// pipes is a network of net.Pipe, which works with virtual time.
 type pipes struct {
 	conns  chan net.Conn
 	closed chan struct{}

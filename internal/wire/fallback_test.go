@@ -9,8 +9,8 @@ import (
 	"github.com/weir-go/weir/internal/wire/codec"
 )
 
-// An answer that our own HTTP client does not understand fails its call, is told once, and has
-// net/http make the further calls to that host, of whatever kind.
+// An answer that our own HTTP client cannot parse fails its call and is reported once. net/http
+// then makes all calls to that host.
 func TestNetHTTPTakesOverFromOurOwnClient(t *testing.T) {
 	for name, odd := range map[string]func(h http.Header){
 		"a head of 200 KB": func(h http.Header) { h.Set("X-Long", strings.Repeat("x", 200_000)) },
@@ -44,7 +44,7 @@ func TestNetHTTPTakesOverFromOurOwnClient(t *testing.T) {
 					t.Fatalf("%d records, %v", len(p.Records), err)
 				}
 			}
-			// Another stream is another endpoint to the SDK, and the same host.
+			// For the SDK, another stream is another endpoint at the same host.
 			const arn = "arn:aws:kinesis:eu-west-3:123456789012:stream/s"
 			_ = read(arn)
 			if err := read(arn); err != nil {

@@ -24,10 +24,10 @@ var iteratorTargetValue = []string{iteratorTarget}
 // ErrNoIterator says that an answer to GetShardIterator had none.
 var ErrNoIterator = errors.New("the service returned no shard iterator")
 
-// Iterator makes a GetShardIterator call, without retries: one of our own, in JSON, where the path
-// is [OwnCall], and one of the SDK's else. A start with thousands of shards makes as many of them,
-// each of which costs the SDK 25 KB. line and retry may be nil; a line is parked where it is not
-// used. Errors are those of [Caller.GetRecords], and [ErrNoIterator].
+// Iterator makes a GetShardIterator call, without retries: an own call, in JSON, if the path is
+// [OwnCall], and otherwise a call of the SDK. A start with thousands of shards makes as many of
+// these calls, and each costs 25 KB in the SDK. line and retry may be nil. A line that is not used
+// is parked. Errors are those of [Caller.GetRecords], and [ErrNoIterator].
 func (c *Caller) Iterator(ctx context.Context, in *kinesis.GetShardIteratorInput, line *Line, retry *Retry) (it string, err error) {
 	l := live(ctx, &Request{Line: line, Retry: retry}, c.opts.Timeout, c.slow)
 	defer l.end()
@@ -72,7 +72,7 @@ func (c *Caller) iterator(l *life, in *kinesis.GetShardIteratorInput) (string, e
 	if err != nil {
 		return "", l.sendError(err)
 	}
-	defer func() { _ = a.body.Close() }() // whatever was read is all that matters
+	defer func() { _ = a.body.Close() }() // the data was read, so an error does not matter
 	a.target = iteratorTargetValue
 	it := ""
 	if a.status == http.StatusOK {
@@ -106,7 +106,7 @@ func (c *Caller) askIterator(l *life, in *kinesis.GetShardIteratorInput) (answer
 	return l.answered(err)
 }
 
-// readIterator reads a good answer.
+// readIterator reads a successful answer.
 func readIterator(a *answer) (it string, err error) {
 	if e := a.encoding(); e != "" {
 		return "", &smithy.DeserializationError{Err: &unexpectedError{codec.JSON, "the encoding " + e}}
@@ -130,8 +130,8 @@ func readIterator(a *answer) (it string, err error) {
 	return it, nil
 }
 
-// appendIteratorInput writes the body of a request, in JSON: a known server reads CBOR's times
-// wrongly without saying so.
+// appendIteratorInput appends the body of a request, in JSON: a known server silently misreads CBOR
+// times.
 func appendIteratorInput(b []byte, in *kinesis.GetShardIteratorInput) []byte {
 	b = append(b, '{')
 	for _, m := range [...]struct{ name, value string }{

@@ -15,9 +15,9 @@ import (
 	"github.com/weir-go/weir/internal/wire/codec"
 )
 
-// FuzzIterator reads answers to GetShardIterator: an iterator of at most 64 KiB, the one that
-// encoding/json finds where it finds one, or an error of the SDK's kind. Nothing of a broken answer
-// is used.
+// FuzzIterator reads answers to GetShardIterator. The result is an iterator of at most 64 KiB,
+// which is the one that encoding/json finds, or an error of the SDK's kind. Nothing of a broken
+// answer is used.
 func FuzzIterator(f *testing.F) {
 	for _, s := range []string{
 		`{"ShardIterator":"AAAA/+=="}`, `{"More":[{"ShardIterator":"no"}],"ShardIterator":"a\u00e9\n"}`, `{"ShardIterator":""}`, `{"ShardIterator":null}`, `{}`, "", "null", `{"ShardIterator":5}`,
@@ -50,14 +50,14 @@ func FuzzIterator(f *testing.F) {
 		if d := json.NewDecoder(bytes.NewReader(body)); err == nil && d.Decode(new(any)) == nil && len(bytes.TrimSpace(body[d.InputOffset():])) > 0 {
 			t.Fatalf("%q has more behind its end", body)
 		}
-		var members map[string]any // names are told apart by case
+		var members map[string]any // names are case-sensitive
 		if json.Unmarshal(body, &members) != nil {
-			return // the SDK lets some pass that are not JSON by the book; so may this
+			return // the SDK accepts some invalid JSON, and so may this
 		}
 		want, _ := members["ShardIterator"].(string)
 		switch {
 		case want == it:
-		case err == nil && bytes.Count(body, []byte("terator")) > 1: // said twice
+		case err == nil && bytes.Count(body, []byte("terator")) > 1: // repeated
 		case err != nil && (answers.Bounded(err) || errors.Is(err, codec.ErrTooLarge)):
 		default:
 			t.Fatalf("%q is read as %q, %v", body, it, err)

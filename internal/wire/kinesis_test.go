@@ -23,7 +23,7 @@ import (
 	"github.com/weir-go/weir/kinesistest"
 )
 
-// traced makes a client one that is not plain.
+// traced makes a client that is not plain.
 func traced(o *kinesis.Options) {
 	o.APIOptions = append(o.APIOptions, func(s *middleware.Stack) error {
 		return s.Initialize.Add(middleware.InitializeMiddlewareFunc("traced", func(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (middleware.InitializeOutput, middleware.Metadata, error) {
@@ -32,8 +32,8 @@ func traced(o *kinesis.Options) {
 	})
 }
 
-// stream makes a stream of one shard with records of sizes up to 300 KB, and returns an iterator
-// for its beginning.
+// stream makes a stream of one shard with records of sizes up to 300 KB, and returns an iterator at
+// its beginning.
 func stream(tb testing.TB, client *kinesis.Client) (iterator string, data [][]byte) {
 	tb.Helper()
 	ctx := tb.Context()
@@ -76,8 +76,8 @@ func newCaller(tb testing.TB, client *kinesis.Client, opts Options) *Caller {
 	return c
 }
 
-// The records of a stream come out alike on every path and in every format, from a server that
-// writes definite lengths and from one that does not.
+// The records of a stream are the same on every path and in every format, from a server that writes
+// definite lengths and from one that does not.
 func TestEveryPathReadsTheSameRecords(t *testing.T) {
 	for _, open := range []bool{false, true} {
 		for _, tls := range []bool{false, true} {
@@ -104,7 +104,7 @@ func TestEveryPathReadsTheSameRecords(t *testing.T) {
 								if err := c.GetRecords(t.Context(), Request{Iterator: iterator, Limit: 1000, StreamARN: server.StreamARN("s")}, &got); err != nil {
 									t.Fatal(err)
 								}
-								// each is issued anew
+								// iterators differ for each call
 								want.Next, got.Next = "", strings.Repeat(got.Next, 0)
 								if d := answers.Differ(&got, &want, answers.EqualTime); d != "" {
 									t.Fatal(d)
@@ -155,7 +155,7 @@ func TestReadingAShardToItsEnd(t *testing.T) {
 	}
 }
 
-// errors.As finds the same in an error whatever path a call takes.
+// errors.As finds the same types in an error on every path.
 func TestErrorsAreThoseOfTheSDK(t *testing.T) {
 	server := kinesistest.NewServer(t, kinesistest.Config{NoLimits: true})
 	plain := server.Client()
@@ -247,7 +247,7 @@ func TestManyCallsAtOnce(t *testing.T) {
 	}
 }
 
-// With Poison a record that is used after its page was released shows.
+// Poison exposes a record that is used after its page was released.
 func TestReleasedPagesArePoisoned(t *testing.T) {
 	server := kinesistest.NewServer(t, kinesistest.Config{NoLimits: true})
 	client := server.Client()
@@ -270,7 +270,7 @@ func TestReleasedPagesArePoisoned(t *testing.T) {
 	}
 }
 
-// Middleware of the user sees each call and everything about the answer but its records.
+// A user's middleware sees each call and the whole answer except its records.
 func TestMiddlewareOfTheUserStays(t *testing.T) {
 	server := kinesistest.NewServer(t, kinesistest.Config{NoLimits: true})
 	iterator, data := stream(t, server.Client())
@@ -299,7 +299,7 @@ func TestMiddlewareOfTheUserStays(t *testing.T) {
 	}
 }
 
-// A middleware may change the request, and may answer by itself.
+// A middleware may change the request, and may answer itself.
 func TestMiddlewareOfTheUserMayInterfere(t *testing.T) {
 	server := kinesistest.NewServer(t, kinesistest.Config{NoLimits: true})
 	iterator, _ := stream(t, server.Client())
@@ -346,7 +346,7 @@ func TestWhatIsAskedFor(t *testing.T) {
 		calls = append(calls, *c)
 		return kinesistest.Fault{}
 	})
-	// The server's own transport is one that can be tuned once it is not wrapped.
+	// The server's own transport can be tuned if it is not wrapped.
 	own := kinesis.New(client.Options(), func(o *kinesis.Options) {
 		o.HTTPClient = &http.Client{Transport: server.Transport()}
 		o.Protocol = client.Options().Protocol

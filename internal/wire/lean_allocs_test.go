@@ -14,7 +14,7 @@ import (
 	"github.com/weir-go/weir/internal/wire/codec"
 )
 
-// echo is a connection on which the same answer waits after each write.
+// echo is a connection on which the same answer is available after each write.
 type echo struct {
 	answer, left string
 }
@@ -40,7 +40,7 @@ func (*echo) SetDeadline(time.Time) error      { return nil }
 func (*echo) SetReadDeadline(time.Time) error  { return nil }
 func (*echo) SetWriteDeadline(time.Time) error { return nil }
 
-// What a whole call costs in objects on the heap, from the request to the page, network and all.
+// The heap objects of a whole call, from the request to the page, including the network.
 func TestAllocationsOfALeanCall(t *testing.T) {
 	for _, records := range []int{0, 10, 1000} {
 		for _, c := range []struct {
@@ -49,7 +49,7 @@ func TestAllocationsOfALeanCall(t *testing.T) {
 			most  float64
 		}{
 			{Options{Reuse: true}, false, 14},
-			{Options{Reuse: true}, true, 18}, // of which three for each of three parts
+			{Options{Reuse: true}, true, 18}, // three of them for each of three parts
 			{Options{}, false, 16},
 		} {
 			body := cborPage(records, 1024)
@@ -60,7 +60,7 @@ func TestAllocationsOfALeanCall(t *testing.T) {
 			caller := newCaller(t, client, c.opts)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			var line *Line // no more than without one
+			var line *Line // no more than without a line
 			if c.parts {
 				line = new(Line)
 			}

@@ -24,7 +24,8 @@ import (
 	"github.com/weir-go/weir/internal/wire/codec"
 )
 
-// Which HTTP client makes own calls: ours, unless the user's does something that ours does not.
+// Our HTTP client makes own calls, unless the user's client does something that ours does not
+// support.
 func TestWhoMakesOwnCalls(t *testing.T) {
 	server := newFake(t, func(w http.ResponseWriter, _ seen) { write(w, 200, codec.CBORType, "\xa0") })
 	proxied := errors.New("the proxy was asked for")
@@ -38,22 +39,22 @@ func TestWhoMakesOwnCalls(t *testing.T) {
 		client kinesis.HTTPClient
 		lean   bool
 	}{
-		"the SDK's":                          {buildable, true},
-		"the SDK's with timeouts":            {buildable.WithTimeout(time.Minute).WithReadTimeout(time.Second), true},
-		"the default":                        {http.DefaultClient, true},
-		"a bare transport":                   {&http.Client{Transport: new(http.Transport)}, true},
-		"a transport that dials":             {&http.Client{Transport: &http.Transport{DialContext: dial, ResponseHeaderTimeout: time.Minute}}, true},
-		"one that dials TLS":                 {&http.Client{Transport: &http.Transport{DialTLSContext: dial}}, false},
-		"one that dials without a context":   {&http.Client{Transport: &http.Transport{Dial: net.Dial}}, false}, //nolint:staticcheck // old programs do
-		"one that keeps nothing":             {&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}, false},
-		"a transport of another type":        {&http.Client{Transport: roundTripper(http.DefaultTransport.RoundTrip)}, false},
-		"a proxy":                            {&http.Client{Transport: &http.Transport{Proxy: http.ProxyURL(mustParse(t, server.URL))}}, false},
-		"no proxy for this":                  {&http.Client{Transport: &http.Transport{Proxy: func(*http.Request) (*url.URL, error) { return nil, nil }}}, true},
-		"a proxy that fails":                 {&http.Client{Transport: &http.Transport{Proxy: func(*http.Request) (*url.URL, error) { return nil, proxied }}}, false},
-		"a jar":                              {&http.Client{Jar: jar}, false},
-		"one that is asked about redirects":  {&http.Client{CheckRedirect: stay}, false},
-		"a proxy, with the SDK's client":     {buildable.WithTransportOptions(func(t *http.Transport) { t.Proxy = http.ProxyURL(mustURL(server.URL)) }), false},
-		"TLS of one's own, not used by HTTP": {&http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{ServerName: "x"}}}, true},
+		"the SDK's":                             {buildable, true},
+		"the SDK's with timeouts":               {buildable.WithTimeout(time.Minute).WithReadTimeout(time.Second), true},
+		"the default":                           {http.DefaultClient, true},
+		"a bare transport":                      {&http.Client{Transport: new(http.Transport)}, true},
+		"a transport that dials":                {&http.Client{Transport: &http.Transport{DialContext: dial, ResponseHeaderTimeout: time.Minute}}, true},
+		"one that dials TLS":                    {&http.Client{Transport: &http.Transport{DialTLSContext: dial}}, false},
+		"one that dials without a context":      {&http.Client{Transport: &http.Transport{Dial: net.Dial}}, false}, //nolint:staticcheck // old programs do
+		"one that keeps nothing":                {&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}, false},
+		"a transport of another type":           {&http.Client{Transport: roundTripper(http.DefaultTransport.RoundTrip)}, false},
+		"a proxy":                               {&http.Client{Transport: &http.Transport{Proxy: http.ProxyURL(mustParse(t, server.URL))}}, false},
+		"no proxy for this":                     {&http.Client{Transport: &http.Transport{Proxy: func(*http.Request) (*url.URL, error) { return nil, nil }}}, true},
+		"a proxy that fails":                    {&http.Client{Transport: &http.Transport{Proxy: func(*http.Request) (*url.URL, error) { return nil, proxied }}}, false},
+		"a jar":                                 {&http.Client{Jar: jar}, false},
+		"one with CheckRedirect":                {&http.Client{CheckRedirect: stay}, false},
+		"a proxy, with the SDK's client":        {buildable.WithTransportOptions(func(t *http.Transport) { t.Proxy = http.ProxyURL(mustURL(server.URL)) }), false},
+		"a TLS configuration, not used by HTTP": {&http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{ServerName: "x"}}}, true},
 	} {
 		caller := newCaller(t, fakeClient(server.URL, func(o *kinesis.Options) { o.HTTPClient = c.client }), Options{})
 		var p codec.Page
@@ -85,7 +86,7 @@ func mustURL(s string) *url.URL {
 	return u
 }
 
-// A context that traces HTTP is served by net/http, which knows how.
+// A context with an HTTP trace is served by net/http, which supports it.
 func TestTracesAreServed(t *testing.T) {
 	server := newFake(t, func(w http.ResponseWriter, _ seen) { write(w, 200, codec.CBORType, "\xa0") })
 	caller := newCaller(t, fakeClient(server.URL), Options{})
@@ -105,8 +106,8 @@ func TestTracesAreServed(t *testing.T) {
 	}
 }
 
-// Over net/http and over our own client the same arrives, but for Connection and the like, and it
-// is signed as the SDK would.
+// net/http and our own client send the same request, except for Connection and similar headers,
+// with the SDK's signature.
 func TestBothClientsSendTheSame(t *testing.T) {
 	server := newFake(t, func(w http.ResponseWriter, r seen) {
 		write(w, 200, r.Header.Get("Content-Type"), map[string]string{codec.CBORType: "\xa0", codec.JSONType: "{}"}[r.Header.Get("Content-Type")])
@@ -150,7 +151,7 @@ func TestBothClientsSendTheSame(t *testing.T) {
 	}
 }
 
-// Credentials cannot smuggle anything into a request.
+// Credentials cannot inject anything into a request.
 func TestCredentialsThatAreNoText(t *testing.T) {
 	server := newFake(t, func(w http.ResponseWriter, _ seen) { write(w, 200, codec.CBORType, "\xa0") })
 	for _, bad := range []aws.Credentials{
@@ -171,7 +172,7 @@ func TestCredentialsThatAreNoText(t *testing.T) {
 	}
 }
 
-// The response that an error carries is good for what one asks of one.
+// The response in an error has the usual methods and fields.
 func TestResponsesInErrors(t *testing.T) {
 	server := newFake(t, func(w http.ResponseWriter, _ seen) {
 		w.Header().Set("X-Amzn-Requestid", "r-7")
@@ -197,8 +198,8 @@ func TestResponsesInErrors(t *testing.T) {
 	}
 }
 
-// A server that sends its answer's head and then closes, over and over, costs an error each time
-// and never hangs or mixes answers up.
+// A server that sends the head of its answer and then closes, repeatedly, causes an error each
+// time. The client never hangs or mixes answers.
 func TestAnswersThatBreakOff(t *testing.T) {
 	body := cborPage(20, 100)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -12,15 +12,15 @@ import (
 	"github.com/weir-go/weir/internal/mono"
 )
 
-// Line is the way of calls that one goroutine makes one after the other: it keeps their connection,
-// see [Request.Line]. The zero Line is ready. One goroutine at a time may use it.
+// Line keeps the connection of consecutive calls of one goroutine, see [Request.Line]. The zero
+// Line is ready to use. Only one goroutine at a time may use it.
 type Line struct {
 	line  http1.Line
-	asked *life // of a call whose answer was not read yet; nil if there is none
+	asked *life // a call whose answer was not read yet; may be nil
 }
 
-// Park lets others have the connection. Call it when no call follows at once. A call that was only
-// asked is given up.
+// Park makes the connection available to others. Call it if no call follows at once. A call that
+// was sent with Ask is abandoned.
 func (l *Line) Park() {
 	l.line.Park()
 	if asked := l.asked; asked != nil {
@@ -29,49 +29,48 @@ func (l *Line) Park() {
 	}
 }
 
-// life is that of a call, whose answer may be read long after the call was made. It is a context
-// that ends with the caller's or when the bound is over. Most calls never wait for that: our own
-// HTTP client has the bound as a deadline, so a timer is made only for who asks for Done. It also
-// ends when nothing is heard of the answer, so that the call can be made a second time: see
-// listening.go.
+// life is the context of a call, whose answer may be read long after the call was made. It ends
+// with the caller's context or when the bound is over. Most calls never wait for that: our own HTTP
+// client uses the bound as a deadline, so a timer is made only if Done is called. It also ends if
+// the answer is silent, so that the call can be made a second time: see listening.go.
 type life struct {
 	caller context.Context
 	line   *Line  // may be nil
 	retry  *Retry // may be nil
-	window int    // how much of the answer is read at a time; 0 for all of it
+	window int    // how much of the answer is read at a time; 0 for all
 
-	// What the call is made with.
+	// The parameters of the call.
 	cred  aws.Credentials
 	ep    *endpoint   // nil until it is known
-	state formatState // of the endpoint when it was asked
-	asked bool        // the answer waits on line
-	deaf  bool        // silence is somebody else's business
+	state formatState // of the endpoint when the call was made
+	asked bool        // the answer is pending on line
+	deaf  bool        // another function handles silence
 
 	mu     lock.Mutex[lock.Call]
 	bound  bound
-	answer *http1.Response // nil where net/http makes the call, or nothing was answered yet
-	inner  context.Context // nil until somebody asks for Done
+	answer *http1.Response // nil if net/http makes the call, or before the answer
+	inner  context.Context // nil until Done is called
 	cancel context.CancelCauseFunc
 	timer  *time.Timer // ends inner
-	rings  mono.Time   // when the timer does
+	rings  mono.Time   // when the timer fires
 
-	quiet   *silence  // of the endpoint; nil until that is known
+	quiet   *silence  // of the endpoint; nil until it is known
 	since   mono.Time // when net/http began to wait for a byte; zero while it does not
-	silent  bool      // a connection was given up
-	patient bool      // none is given up any more
+	silent  bool      // a silent connection was closed
+	patient bool      // no more connections are closed for silence
 	second  bool      // the call is made a second time
 	posted  bool      // net/http makes it
 	ended   bool
 }
 
-// bound is when the call has to be over, and what fails then.
+// bound is when the call must be over, and the error if it is not.
 type bound struct {
 	At  time.Time
 	Why error
 }
 
-// live begins the life of a call, which ends after d with a cause, or returns that of the one that
-// was asked. It has to be ended.
+// live begins the life of a call, which ends after d with a cause. If the call was sent with Ask,
+// it returns the life of that. The caller must end it.
 func live(ctx context.Context, req *Request, d time.Duration, cause error) *life {
 	lock.Free("the service")
 	if req.Line != nil && req.Line.asked != nil {
@@ -84,8 +83,8 @@ func live(ctx context.Context, req *Request, d time.Duration, cause error) *life
 	return l
 }
 
-// next has the call end with a cause when d has passed, and lifts the bound before, unless that is
-// over already: then it fails.
+// next makes the call end with a cause after d, and replaces the earlier bound. It fails if that is
+// over already.
 func (l *life) next(d time.Duration, cause error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -115,12 +114,12 @@ func (l *life) end() {
 	}
 }
 
-// over reports whether err comes from the end of the context or of the bound.
+// over reports whether err is due to the end of the context or of the bound.
 func (l *life) over(err error) bool {
 	return l.Err() != nil || errors.Is(err, l.bound.Why)
 }
 
-// cause is why the context has ended, or the bound.
+// cause returns why the context, or the bound, has ended.
 func (l *life) cause() error {
 	if ctx := l.of(); ctx.Err() != nil {
 		return context.Cause(ctx)

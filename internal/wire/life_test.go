@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// A life is a context that ends with its caller's or its bound, whether anybody waits for that or
-// only asks, and says why.
+// A life is a context that ends with its caller's or with its bound, with the right cause, whether
+// Done or only Err is used.
 func TestALifeEnds(t *testing.T) {
 	t.Parallel()
 	slow, gone := errors.New("slow"), errors.New("gone")
@@ -59,7 +59,7 @@ func TestALifeEnds(t *testing.T) {
 	}
 }
 
-// A new bound takes the place of one before, but not once that is over.
+// A new bound replaces an earlier one, unless that is over.
 func TestALifeGoesOn(t *testing.T) {
 	t.Parallel()
 	slow, held := errors.New("slow"), errors.New("held")

@@ -9,17 +9,17 @@ import (
 	"github.com/weir-go/weir/internal/mono"
 )
 
-// A call may be made a second time, once, when nothing comes over the connection of the first:
-// GetRecords and GetShardIterator change nothing. The connection is given up before, so that no
-// answer comes twice; and whoever is merely slow is asked no more than that. What is left of the
-// call's time is the second's.
+// A call may be made a second time, once, if the connection of the first attempt is silent:
+// GetRecords and GetShardIterator change nothing. The first connection is closed before, so that no
+// answer arrives twice, and a server that is merely slow gets no additional load. The second
+// attempt has what is left of the call's time.
 
-// Retry is what a caller wants, and hears, of a second try.
+// Retry contains the caller's settings for a second attempt and reports it.
 type Retry struct {
-	// After is how long after its request was sent a call is left alone at least, whatever is
-	// heard.
+	// After is the minimum time between sending a request and the second attempt, however silent
+	// the connection is.
 	After time.Duration
-	// At is when the second try was made; zero if there was none.
+	// At is when the second attempt was made; zero if there was none.
 	At time.Time
 }
 
@@ -29,7 +29,7 @@ func (r *Retry) reset() {
 	}
 }
 
-// limits are the bounds of the call for our own HTTP client.
+// limits returns the bounds of the call for our own HTTP client.
 func (l *life) limits() http1.Bound {
 	b := http1.Bound{At: l.bound.At, Why: l.bound.Why}
 	if b.Silence = l.patience(); b.Silence > 0 {
@@ -38,7 +38,7 @@ func (l *life) limits() http1.Bound {
 	return b
 }
 
-// patience is how long no byte may come; 0 for as long as the call may take.
+// patience returns how long no byte may arrive; 0 for as long as the call may take.
 func (l *life) patience() time.Duration {
 	if l.quiet == nil || l.second || l.patient || l.deaf {
 		return 0
@@ -57,7 +57,7 @@ func (l *life) GiveUp() bool {
 	return l.giveUp()
 }
 
-// giveUp decides whether a silent connection is given up. It is called with the lock held.
+// giveUp decides whether a silent connection is closed. The caller holds the lock.
 func (l *life) giveUp() bool {
 	if l.silent = l.quiet.again(); !l.silent {
 		l.patient = true
@@ -65,8 +65,7 @@ func (l *life) giveUp() bool {
 	return l.silent
 }
 
-// again reports whether a call that failed is made a second time, and makes its life ready for
-// that.
+// again reports whether a failed call is made a second time, and prepares its life for that.
 func (l *life) again(err error) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -89,7 +88,7 @@ func (l *life) again(err error) bool {
 	return true
 }
 
-// twice makes a call, and a second time if its connection was silent.
+// twice makes a call, and makes it again if its connection was silent.
 func (c *Caller) twice(l *life, call func() error) error {
 	err := call()
 	if !l.again(err) {
@@ -97,7 +96,7 @@ func (c *Caller) twice(l *life, call func() error) error {
 		return err
 	}
 	if pool, ok := c.http.(interface{ CloseIdleConnections() }); ok && l.posted {
-		pool.CloseIdleConnections() // they may be as dead; our own client knows by itself
+		pool.CloseIdleConnections() // they may be dead as well; our own client checks by itself
 	}
 	if times := l.quiet.news(time.Now()); times > 0 && c.opts.Silent != nil {
 		c.opts.Silent(l.quiet.endpoint, times)
@@ -107,8 +106,8 @@ func (c *Caller) twice(l *life, call func() error) error {
 	return err
 }
 
-// listenTo makes the request of a call over net/http, and listens for the answer. What net/http
-// takes to find a connection counts.
+// listenTo makes the request of a call over net/http, and checks the answer for silence. The time
+// that net/http takes to find a connection counts.
 func (l *life) listenTo(d doer, r *http.Request) (*http.Response, error) {
 	began := mono.Now()
 	l.posted = true
@@ -125,7 +124,7 @@ func (l *life) listenTo(d doer, r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// heardBody is a body whose silence is noticed while somebody reads it.
+// heardBody is a body whose silence is noticed while it is read.
 type heardBody struct {
 	io.ReadCloser
 	life *life
@@ -138,8 +137,8 @@ func (b *heardBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// listen begins to wait for a byte. Nearly always the timer comes soon enough as it is, and finds
-// that nobody has been silent.
+// listen begins to wait for a byte. Usually the timer fires soon enough as it is, and finds no
+// silence.
 func (l *life) listen(now mono.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -149,15 +148,15 @@ func (l *life) listen(now mono.Time) {
 	}
 }
 
-// rest is the end of listen.
+// rest ends the wait of listen.
 func (l *life) rest() {
 	l.mu.Lock()
 	l.since = 0
 	l.mu.Unlock()
 }
 
-// arm has the timer come when the call is over, or has been silent for too long. It is called with
-// the lock held, and there is an inner context.
+// arm makes the timer fire when the call is over or has been silent for too long. The caller holds
+// the lock, and there is an inner context.
 func (l *life) arm(now mono.Time) {
 	l.rings = mono.Of(l.bound.At)
 	if p := l.patience(); p > 0 && !l.since.IsZero() {
@@ -170,8 +169,8 @@ func (l *life) arm(now mono.Time) {
 	}
 }
 
-// ring ends the inner context if it is time. A timer may fire when the call has ended, and what the
-// call was made with is the next call's by then.
+// ring ends the inner context if it is time. A timer may fire when the call has ended and its
+// objects belong to the next call.
 func (l *life) ring() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

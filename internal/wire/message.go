@@ -17,26 +17,26 @@ import (
 	"github.com/weir-go/weir/internal/wire/codec"
 )
 
-// template is what all requests to an endpoint have in common for as long as credentials and day
-// are the same.
+// template is the part that all requests to an endpoint share while the credentials and the day are
+// the same.
 type template struct {
 	key   *signingKey
 	token string
 	text  [calls]templateText
-	// credential is the value of Authorization up to the signature, and
+	// credential is the value of Authorization up to the signature.
 	credential string
-	// authorization the whole field.
+	// authorization is the whole field.
 	authorization string
 }
 
-// templateText is each call's own.
+// templateText is the part of the template for one kind of call.
 type templateText struct {
 	head   string // of the request, up to the date
-	signed string // what is signed of it, up to the date
-	after  string // … and after it, up to the hash of the body
+	signed string // the signed text, up to the date
+	after  string // the signed text after the date, up to the hash of the body
 }
 
-// call is one that is written by hand, in its format.
+// call is a kind of handwritten call in a format.
 type call uint8
 
 const (
@@ -46,7 +46,7 @@ const (
 	calls
 )
 
-// callFor is GetRecords in a format.
+// callFor returns the GetRecords call in a format.
 func callFor(f codec.Format) call {
 	if f == codec.JSON {
 		return recordsJSON
@@ -68,7 +68,7 @@ func (c call) target() string {
 	return target
 }
 
-// templates keeps the template in use, and the time as requests carry it.
+// templates caches the present template and the formatted time.
 type templates struct {
 	now  atomic.Pointer[template]
 	time atomic.Pointer[timeText]
@@ -79,7 +79,7 @@ type timeText struct {
 	text   string
 }
 
-// signedAt is a time as requests carry it, which is the same for a second.
+// signedAt returns a formatted time, which is cached for a second.
 func (ts *templates) signedAt(t time.Time) string {
 	if last := ts.time.Load(); last != nil && last.second == t.Unix() {
 		return last.text
@@ -116,19 +116,19 @@ func (ep *endpoint) templateFor(cred *aws.Credentials, at string) *template {
 	return t
 }
 
-// drafts are for requests that are being written.
+// drafts pools requests that are being written.
 var drafts = sync.Pool{New: func() any { return new(draft) }}
 
 type draft struct{ message, body, scratch []byte }
 
-// message writes a signed request at the time now, for the service's clock: head and body in one
-// piece. It lives until the draft is used again.
+// message returns a signed request at the time now by the service's clock, head and body in one
+// piece. It is valid until the draft is reused.
 func (ep *endpoint) message(d *draft, now time.Time, cred *aws.Credentials, f codec.Format, req *Request) []byte {
 	d.body = req.appendTo(d.body[:0], f)
 	return ep.signed(d, now, cred, callFor(f))
 }
 
-// signed is message for a body that was written.
+// signed is message for an existing body.
 func (ep *endpoint) signed(d *draft, now time.Time, cred *aws.Credentials, of call) []byte {
 	at := ep.templates.signedAt(now)
 	t := ep.templateFor(cred, at)
@@ -140,8 +140,8 @@ func (ep *endpoint) signed(d *draft, now time.Time, cred *aws.Credentials, of ca
 	return d.message
 }
 
-// signature is that of a request with a body, in hexadecimal digits. It lives until the draft is
-// used again.
+// signature returns the signature of a request with a body, in hexadecimal digits. It is valid
+// until the draft is reused.
 func (t *template) signature(d *draft, of call, at string, body []byte) []byte {
 	text := &t.text[of]
 	sum := sha256.Sum256(body)
@@ -154,11 +154,11 @@ func (t *template) signature(d *draft, of call, at string, body []byte) []byte {
 	return d.scratch[n:]
 }
 
-// writable reports whether a request with these credentials can be written by hand. net/http says
-// what is wrong with others.
+// writable reports whether a request with these credentials can be written by hand. For others
+// net/http returns the error.
 func (ep *endpoint) writable(cred *aws.Credentials) bool {
 	if t := ep.templates.now.Load(); t != nil && t.token == cred.SessionToken && t.key.id == cred.AccessKeyID {
-		return true // they were looked at
+		return true // they were checked before
 	}
 	return plainText(cred.SessionToken) && plainText(cred.AccessKeyID) && plainText(ep.agent[0])
 }
@@ -173,7 +173,8 @@ func plainText(s string) bool {
 	return true
 }
 
-// leanHost is the endpoint's host for our own HTTP client, nil if net/http has to make the calls.
+// leanHost returns the endpoint's host for our own HTTP client, or nil if net/http must make the
+// calls.
 func (c *Caller) leanHost(ep *endpoint) *http1.Host {
 	if c.lean == nil || ep.reason != "" || ep.url.User != nil || ep.host != withoutDefaultPort(ep.url.Host, ep.url.Scheme) {
 		return nil

@@ -22,18 +22,18 @@ const (
 	target    = "Kinesis_20131202." + operation
 )
 
-// Header values that are the same in every request. Nobody changes them.
+// Header values that are the same in every request. They are never changed.
 var (
 	targetValue = []string{target}
 	identity    = []string{"identity"}
 	cborValue   = []string{codec.CBORType}
 	jsonValue   = []string{codec.JSONType}
-	// is not sent, but says that the request may be, on another connection
+	// not sent; tells net/http that it may repeat the request on another connection
 	safeToRepeat = []string{}
 )
 
-// own makes one call and reads the answer into p. With a life to live it may leave the rest of a
-// large answer for later.
+// own makes one call and reads the answer into p. It may return the rest of a large answer for
+// later.
 func (c *Caller) own(l *life, f codec.Format, req *Request, p *codec.Page) (*Rest, error) {
 	a, err := c.send(l, f, req)
 	if err != nil {
@@ -49,10 +49,10 @@ func (c *Caller) own(l *life, f codec.Format, req *Request, p *codec.Page) (*Res
 	default:
 		err = readPage(&c.bodies, &a, f, p)
 	}
-	if rest != nil { // the answer is its from now on
+	if rest != nil { // the rest owns the answer from now on
 		return rest, nil
 	}
-	defer func() { _ = a.body.Close() }() // whatever was read is all that matters
+	defer func() { _ = a.body.Close() }() // the data was read, so an error does not matter
 	if err == nil {
 		p.RequestID = a.requestID()
 		return nil, nil
@@ -63,8 +63,7 @@ func (c *Caller) own(l *life, f codec.Format, req *Request, p *codec.Page) (*Res
 	return nil, responseError(&a, err)
 }
 
-// send makes the call over our own HTTP client, or over net/http where that does something that
-// ours does not.
+// send makes the call over our own HTTP client, or over net/http if ours does not support it.
 func (c *Caller) send(l *life, f codec.Format, req *Request) (answer, error) {
 	ep := l.ep
 	var again bool
@@ -105,10 +104,10 @@ func (c *Caller) byHand(l *life) bool {
 	return l.ep.lean != nil && !l.ep.strange.Load() && l.ep.writable(&l.cred) && httptrace.ContextClientTrace(l) == nil
 }
 
-// now is the time by the service's clock.
+// now returns the time by the service's clock.
 func (c *Caller) now() time.Time { return time.Now().Add(time.Duration(c.skew.Load())) }
 
-// answered is what our own HTTP client brought.
+// answered returns the answer that our own HTTP client received.
 func (l *life) answered(err error) (answer, error) {
 	if err != nil {
 		return answer{}, &url.Error{Op: "Post", URL: l.ep.url.Redacted(), Err: err}
@@ -117,7 +116,7 @@ func (l *life) answered(err error) (answer, error) {
 	return leanAnswer(l.answer, l.ep.url), nil
 }
 
-// readPage reads the body of a good answer to a request in the format asked into p.
+// readPage reads the body of a successful answer into p. asked is the format of the request.
 func readPage(rd *codec.Bodies, a *answer, asked codec.Format, p *codec.Page) error {
 	if e := a.encoding(); e != "" {
 		return &smithy.DeserializationError{Err: &unexpectedError{asked, "the encoding " + e}}
@@ -134,12 +133,12 @@ func readPage(rd *codec.Bodies, a *answer, asked codec.Format, p *codec.Page) er
 	if err := codec.Decode(f, b, p); err != nil {
 		return deserialization(err)
 	}
-	// An endpoint that answers in JSON what was asked in CBOR is served better by asking in JSON.
+	// An endpoint that answers in JSON when asked for CBOR is better asked for JSON.
 	p.Text = p.Text || f != asked
 	return nil
 }
 
-// unexpectedError says that an answer is in a form that was not asked for and cannot be read.
+// unexpectedError says that an answer has an unexpected form that cannot be read.
 type unexpectedError struct {
 	asked codec.Format
 	what  string
@@ -149,7 +148,7 @@ func (e *unexpectedError) Error() string {
 	return fmt.Sprintf("the answer to a request in %s has %s", e.asked, e.what)
 }
 
-// sendError is the error about a call that brought no whole answer, as the SDK would put it.
+// sendError returns the error for a call without a complete answer, in the form of the SDK.
 func (l *life) sendError(err error) error {
 	if l.over(err) {
 		return canceled(l.cause(), err)
@@ -157,7 +156,7 @@ func (l *life) sendError(err error) error {
 	return &smithyhttp.RequestSendError{Err: err}
 }
 
-// sendError is that of a life, for a call that has no other end than ctx's.
+// sendError is like the method, for a call that ends only with ctx.
 func sendError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return canceled(context.Cause(ctx), err)
@@ -165,7 +164,7 @@ func sendError(ctx context.Context, err error) error {
 	return &smithyhttp.RequestSendError{Err: err}
 }
 
-// canceled adds why a call was given up, which says more than what the HTTP client makes of it.
+// canceled adds the cause of a cancelled call, which says more than the error of the HTTP client.
 func canceled(cause, err error) error {
 	if !errors.Is(err, cause) {
 		err = fmt.Errorf("%w: %w", cause, err)
@@ -179,12 +178,12 @@ func errorOf(operation string, err error) error {
 	return &smithy.OperationError{ServiceID: kinesis.ServiceID, OperationName: operation, Err: err}
 }
 
-// maxTrustedSkew is how far a clock may be off before it counts; signatures are good for five
-// minutes.
+// maxTrustedSkew is the difference of the clocks from which on it is corrected. Signatures are
+// valid for five minutes.
 const maxTrustedSkew = 4 * time.Minute
 
-// learnSkew corrects the clock that requests are signed by when the service refuses a signature and
-// its own clock says why.
+// learnSkew corrects the clock for signing if the service refuses a signature and its clock shows
+// why.
 func (c *Caller) learnSkew(a *answer, err error) {
 	if !c.fixSkew || !maybeSkew(err) {
 		return

@@ -6,7 +6,7 @@ import (
 )
 
 // BenchmarkOwnCall compares own calls over our own HTTP client and over net/http with what net/http
-// needs to receive the same bytes and drop them, as BenchmarkRead does.
+// needs to receive and drop the same bytes, like BenchmarkRead.
 func BenchmarkOwnCall(b *testing.B) {
 	compare(b, []benchCase{{"1KiBx10", 10, 1024, 250}, {"1KiBx1000", 1000, 1024, 12}}, []benchMode{
 		{"limit", limitMode},
@@ -16,7 +16,7 @@ func BenchmarkOwnCall(b *testing.B) {
 	})
 }
 
-// overNetHTTP has net/http make own calls.
+// overNetHTTP makes own calls with net/http.
 func overNetHTTP(tb testing.TB, url string, roots *x509.CertPool) func() func() (int, error) {
 	tb.Helper()
 	c, err := NewCaller(benchClient(url, roots), Options{Path: OwnCall, Reuse: true})

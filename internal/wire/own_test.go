@@ -29,7 +29,7 @@ import (
 
 func cborPage(n, size int) string { return string(answers.CBOR{}.Encode(answers.Sample(n, size))) }
 
-// What arrives at a server is what the SDK would send, in CBOR, signed as the SDK would sign it.
+// A request arrives as the SDK would send it, in CBOR, with the SDK's signature.
 func TestRequestsAsTheyArrive(t *testing.T) {
 	const arn = "arn:aws:kinesis:eu-west-3:123456789012:stream/s"
 	server := newFake(t, func(w http.ResponseWriter, r seen) {
@@ -75,7 +75,7 @@ func TestRequestsAsTheyArrive(t *testing.T) {
 	}
 }
 
-// The transports of plain clients are made to speak HTTP/1.1 alone, and left alone themselves.
+// Plain clients use HTTP/1.1 only. Their transports are not changed.
 func TestHTTP1IsChosenByALPN(t *testing.T) {
 	var protos sync.Map
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -91,7 +91,7 @@ func TestHTTP1IsChosenByALPN(t *testing.T) {
 	config := &tls.Config{RootCAs: roots}
 	used := &http.Transport{TLSClientConfig: config.Clone(), ForceAttemptHTTP2: true}
 	defer used.CloseIdleConnections()
-	// HTTP/2 is set up in it from now on
+	// from now on HTTP/2 is set up in it
 	resp, err := (&http.Client{Transport: used}).Post(server.URL, "", nil)
 	if err != nil {
 		t.Fatal(err)
@@ -125,7 +125,7 @@ func TestHTTP1IsChosenByALPN(t *testing.T) {
 			return true
 		})
 	}
-	// The client of the user still speaks what it spoke.
+	// The user's client still uses HTTP/2.
 	if resp, err = (&http.Client{Transport: used}).Post(server.URL, "", nil); err != nil || resp.ProtoMajor != 2 {
 		t.Error(err, resp)
 	} else {
@@ -141,7 +141,7 @@ func TestTransportsThatAreLeftAlone(t *testing.T) {
 		"that dials TLS":  &http.Transport{DialTLSContext: func(context.Context, string, string) (net.Conn, error) { return nil, nil }},
 		"that speaks h2c": &http.Transport{Protocols: &h2},
 		//nolint:staticcheck // old programs do
-		"that dials TLS as once": &http.Transport{DialTLS: func(string, string) (net.Conn, error) { return nil, nil }},
+		"that dials TLS in the old way": &http.Transport{DialTLS: func(string, string) (net.Conn, error) { return nil, nil }},
 	} {
 		from := &http.Client{Transport: transport}
 		if got, _ := ownClient(from, 3); got != from {
@@ -194,8 +194,8 @@ func TestAnswersAreBounded(t *testing.T) {
 	}
 }
 
-// A server that sends part of an answer and then nothing is given up when the time is over, on
-// every path, and so is one that sends nothing at all.
+// If a server sends part of an answer, or nothing at all, and then stalls, the call ends after its
+// timeout on every path.
 func TestAStalledAnswerIsGivenUp(t *testing.T) {
 	body := cborPage(1000, 100)
 	for _, path := range []Path{OwnCall, UnderSDK, PlainSDK} {
@@ -262,7 +262,8 @@ func TestNobodyListens(t *testing.T) {
 	}
 }
 
-// The service says by its Date that our clock is off; the next request is signed by its clock.
+// The service's Date shows that our clock is wrong. The next request is signed with the service's
+// time.
 func TestAClockThatIsOffIsCorrected(t *testing.T) {
 	const off = -3 * time.Hour
 	for _, disabled := range []bool{false, true} {
@@ -286,8 +287,7 @@ func TestAClockThatIsOffIsCorrected(t *testing.T) {
 	}
 }
 
-// A connection that the server closed while it was idle costs nothing: the request goes out again
-// on another.
+// If the server closed an idle connection, the request is repeated on another one without an error.
 func TestIdleConnectionsMayBeClosed(t *testing.T) {
 	server := newFake(t, func(w http.ResponseWriter, r seen) { write(w, 200, codec.CBORType, "\xa0") })
 	for _, path := range []Path{OwnCall, UnderSDK} {

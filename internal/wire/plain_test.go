@@ -33,7 +33,7 @@ func mustParse(tb testing.TB, s string) *url.URL {
 	return u
 }
 
-// Things of one's own.
+// Types of a user.
 type (
 	ownResolver  struct{ kinesis.EndpointResolverV2 }
 	ownRetryer   struct{ aws.NopRetryer }
@@ -58,9 +58,9 @@ func (ownAuth) ResolveAuthSchemes(context.Context, *kinesis.AuthResolverParamete
 func TestPlain(t *testing.T) {
 	cases := map[string]struct {
 		set  func(*kinesis.Options)
-		want string // what the reason says, "" for plain
+		want string // a part of the reason, "" for plain
 	}{
-		"as it comes":                  {func(*kinesis.Options) {}, ""},
+		"the default":                  {func(*kinesis.Options) {}, ""},
 		"the SDK's HTTP client, built": {func(o *kinesis.Options) { o.HTTPClient = awshttp.NewBuildableClient().WithTimeout(time.Second) }, ""},
 		"the default HTTP client":      {func(o *kinesis.Options) { o.HTTPClient = http.DefaultClient }, ""},
 		"FIPS":                         {func(o *kinesis.Options) { o.EndpointOptions.UseFIPSEndpoint = aws.FIPSEndpointStateEnabled }, ""},
@@ -132,7 +132,7 @@ func TestOptionsAreChecked(t *testing.T) {
 	}
 }
 
-// The endpoint is what the SDK makes of region, account, ARN and options.
+// The endpoint is the one that the SDK derives from region, account, ARN and options.
 func TestEndpoints(t *testing.T) {
 	const arn = "arn:aws:kinesis:eu-west-3:123456789012:stream/s"
 	account := aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
@@ -190,7 +190,7 @@ func TestEndpointsThatCannotBeFound(t *testing.T) {
 	}
 }
 
-// A request that is signed in a way that we do not know is one for the SDK.
+// A request with an unknown kind of signature is left to the SDK.
 func TestStrangeRequestsStayWithTheSDK(t *testing.T) {
 	cred := aws.Credentials{AccessKeyID: "A", SecretAccessKey: "s"}
 	request := func() *http.Request {

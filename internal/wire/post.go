@@ -12,7 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 )
 
-// post makes a call over net/http. The answer is the caller's.
+// post makes a call over net/http. The caller must close the answer.
 func (c *Caller) post(l *life, of call, body []byte) (answer, error) {
 	resp, err := l.listenTo(c.posts, l.ep.request(l, c.now(), &l.cred, of, body)) //nolint:bodyclose // it is the caller's
 	if err != nil {
@@ -21,8 +21,8 @@ func (c *Caller) post(l *life, of call, body []byte) (answer, error) {
 	return fullAnswer(resp), nil
 }
 
-// poster is what [Caller.post] asks: the transport itself where the HTTP client adds nothing that a
-// call needs.
+// poster returns the client for [Caller.post]: the transport itself if the HTTP client adds nothing
+// that a call needs.
 func poster(own doer) doer {
 	if c, ok := own.(*http.Client); ok && c.Transport != nil && c.Timeout == 0 && c.Jar == nil && c.CheckRedirect == nil {
 		return direct{c.Transport}
@@ -30,8 +30,8 @@ func poster(own doer) doer {
 	return own
 }
 
-// direct is an [http.Client] without what costs as much as the rest of a small call: it follows no
-// redirect, because the signature covers the host, and so need not keep a copy of the header.
+// direct is an [http.Client] without the parts that cost as much as the rest of a small call. It
+// does not follow redirects, because the signature covers the host, so it need not copy the header.
 type direct struct{ transport http.RoundTripper }
 
 func (d direct) Do(r *http.Request) (*http.Response, error) {
@@ -56,7 +56,7 @@ type content struct{ bytes.Reader }
 // Close implements [io.Closer].
 func (*content) Close() error { return nil }
 
-// request is a signed request at the time now, for the service's clock.
+// request returns a signed request at the time now by the service's clock.
 func (ep *endpoint) request(ctx context.Context, now time.Time, cred *aws.Credentials, of call, body []byte) *http.Request {
 	at := ep.templates.signedAt(now)
 	t := ep.templateFor(cred, at)
@@ -95,5 +95,6 @@ func (ep *endpoint) request(ctx context.Context, now time.Time, cred *aws.Creden
 	return r
 }
 
-// blank is what requests begin as: only so one has a context without being copied.
+// blank is the base of requests. blank.WithContext makes a request with a context in one
+// allocation.
 var blank = &http.Request{Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}

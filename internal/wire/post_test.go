@@ -17,12 +17,12 @@ import (
 	"github.com/weir-go/weir/internal/wire/codec"
 )
 
-// through is a transport of somebody's own, so that net/http makes all calls.
+// through is a user's transport, with which net/http makes all calls.
 type through func(*http.Request) (*http.Response, error)
 
 func (f through) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// An iterator is asked for over a transport of any kind as over our own.
+// Iterators are requested over any transport as over our own.
 func TestIteratorsOverAnyTransport(t *testing.T) {
 	server := newFake(t, func(w http.ResponseWriter, _ seen) { write(w, 200, codec.JSONType, `{"ShardIterator":"it"}`) })
 	transport := new(http.Transport)
@@ -50,7 +50,7 @@ func TestIteratorsOverAnyTransport(t *testing.T) {
 	}
 }
 
-// A transport is asked once, whatever it answers.
+// A transport is called once, for any answer.
 func TestTransportsAreAskedOnce(t *testing.T) {
 	broken := errors.New("broken")
 	for name, c := range map[string]struct {
@@ -94,7 +94,7 @@ func TestTransportsAreAskedOnce(t *testing.T) {
 	}
 }
 
-// An HTTP client that adds something is asked, and not its transport.
+// An HTTP client with additional behaviour is called, and not its transport.
 func TestWhoIsAskedForAPost(t *testing.T) {
 	transport := through(nil)
 	jar, err := cookiejar.New(nil)
@@ -117,8 +117,8 @@ func TestWhoIsAskedForAPost(t *testing.T) {
 	}
 }
 
-// atMost is the bound of objects on the heap where n are allowed. The race detector lets a
-// sync.Pool drop a part of what it is given at random, so that more are made anew.
+// atMost returns the limit of heap objects if n are allowed. The race detector makes a sync.Pool
+// drop objects at random, so that more are allocated.
 func atMost(n float64) float64 {
 	if raceDetector {
 		return 2 * n
@@ -126,7 +126,7 @@ func atMost(n float64) float64 {
 	return n
 }
 
-// What a small call costs in objects on the heap where net/http makes it, the transport aside.
+// The heap objects of a small call over net/http, without the transport.
 func TestAllocationsOfAPost(t *testing.T) {
 	transport := &canned{codec.CBORType, answers.CBOR{}.Encode(answers.Sample(0, 0))}
 	client := fakeClient("http://localhost", func(o *kinesis.Options) { o.HTTPClient = &http.Client{Transport: transport} })
@@ -155,7 +155,7 @@ func TestAllocationsOfAPost(t *testing.T) {
 	}
 }
 
-// The endpoint that was found last is that of its stream and account alone.
+// The cached endpoint is used only for its stream and account.
 func TestEndpointsAreToldApart(t *testing.T) {
 	caller := newCaller(t, fakeClient("http://localhost"), Options{})
 	found := map[endpointKey]*endpoint{}

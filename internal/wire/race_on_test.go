@@ -2,6 +2,6 @@
 
 package wire
 
-// raceDetector says that the tests run under the race detector, where sync.Pool drops a part of
-// what it is given at random.
+// raceDetector says that the tests run under the race detector, where sync.Pool drops objects at
+// random.
 const raceDetector = true

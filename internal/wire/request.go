@@ -9,15 +9,16 @@ import (
 	"github.com/weir-go/weir/internal/wire/codec"
 )
 
-// Request is what GetRecords is asked for.
+// Request contains the parameters of GetRecords.
 type Request struct {
 	Iterator string
-	Limit    int // records, 1 to 10,000; 0 leaves it to the service
-	// of the stream; optional, but account-based endpoints and policies may need it
+	Limit    int // records, 1 to 10,000; 0 means the service's default
+	// ARN of the stream; optional, but account-based endpoints and policies may need it
 	StreamARN string
-	Window    int    // how much of the answer [Caller.Read] holds at a time; 0 is [Options.Window]
-	Line      *Line  // that keeps the connection for the next call; may be nil
-	Retry     *Retry // about a second try; may be nil
+	// how much of the answer [Caller.Read] holds at a time; 0 means [Options.Window]
+	Window int
+	Line   *Line  // keeps the connection for the next call; may be nil
+	Retry  *Retry // for a second attempt; may be nil
 }
 
 func (r *Request) input() *kinesis.GetRecordsInput {
@@ -31,7 +32,7 @@ func (r *Request) input() *kinesis.GetRecordsInput {
 	return in
 }
 
-// appendTo writes the body of the request.
+// appendTo appends the body of the request.
 func (r *Request) appendTo(b []byte, f codec.Format) []byte {
 	if f == codec.JSON {
 		b = codec.AppendQuoted(append(b, `{"ShardIterator":`...), r.Iterator)
@@ -61,8 +62,8 @@ func (r *Request) appendTo(b []byte, f codec.Format) []byte {
 	return b
 }
 
-// appendInput writes an input of the SDK in CBOR, which somebody's middleware may have filled in
-// further.
+// appendInput appends an input of the SDK in CBOR. A user's middleware may have set more of its
+// fields.
 func appendInput(b []byte, in *kinesis.GetRecordsInput) []byte {
 	b = codec.AppendOpenMap(b)
 	for _, m := range []struct {

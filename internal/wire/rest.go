@@ -10,32 +10,32 @@ import (
 	"github.com/weir-go/weir/internal/wire/codec"
 )
 
-// Rest is the rest of an answer of which [Caller.Read] returned the first part. It holds a
-// connection until it was read to its end, failed, or was closed. Not for concurrent use.
+// Rest is the rest of an answer whose first part [Caller.Read] returned. It holds a connection
+// until it was read to its end, failed, or was closed. It is not safe for concurrent use.
 type Rest struct {
 	c     *Caller
 	life  *life
 	a     answer
-	id    string // of the request
+	id    string // request ID
 	parts codec.Parts
-	learn func(err error) // that the format is to blame
+	learn func(err error) // reports an error that is due to the format
 	over  bool
 }
 
 // ErrClosed is returned by [Rest.Next] after Close, an error, or the last part.
-var ErrClosed = errors.New("wire: the answer was read to its end or given up")
+var ErrClosed = errors.New("wire: the answer was read to its end or closed")
 
-// errHeld is why an answer is given up that holds a connection for nothing.
-var errHeld = errors.New("nobody asked for the next part of the answer in time")
+// errHeld is the reason why an answer is closed that holds a connection without being read.
+var errHeld = errors.New("the next part of the answer was not requested in time")
 
-// Read is GetRecords, but of an answer that is larger than [Options.Window] it reads only the first
-// part, and returns the rest of it; nil if p is all, and then p.Last is set. A part holds whole
-// records. If a later part fails, those before stay good: reading goes on after their last record,
-// with an iterator made from its number. Only CBOR comes in parts, and only where the path is
-// [OwnCall]; and no more than half of [Options.MaxConns] answers at a time, so that slow readers
-// leave connections to others.
+// Read is like GetRecords, but reads only the first part of an answer that is larger than
+// [Options.Window], and returns the rest. The rest is nil if p is the whole answer. p.Last is then
+// set. A part contains whole records. If a later part fails, the parts before stay valid: the
+// caller continues after their last record, with an iterator made from its number. Answers come in
+// parts only in CBOR and only on the path [OwnCall]. At most half of [Options.MaxConns] answers are
+// read in parts at a time, so that slow readers leave connections to others.
 //
-// ctx governs the rest too, which has to be read to its end or closed.
+// ctx also applies to the rest, which must be read to its end or closed.
 func (c *Caller) Read(ctx context.Context, req Request, p *codec.Page) (*Rest, error) {
 	p.Reset()
 	l := live(ctx, &req, c.opts.Timeout, c.slow)
@@ -56,8 +56,8 @@ func (c *Caller) Read(ctx context.Context, req Request, p *codec.Page) (*Rest, e
 	return rest, nil
 }
 
-// inParts reports whether the answer is to be read in parts, which holds a connection as long as
-// the program takes.
+// inParts reports whether to read the answer in parts, which holds a connection as long as the
+// program takes.
 func (c *Caller) inParts(l *life, a *answer) bool {
 	if l.window == 0 || (a.length >= 0 && a.length <= int64(l.window)) || a.length > int64(c.opts.MaxBody) || a.field("Content-Type") != codec.CBORType || a.encoding() != "" {
 		return false
@@ -69,10 +69,10 @@ func (c *Caller) inParts(l *life, a *answer) bool {
 	return true
 }
 
-// begin reads the first part of an answer into p, and returns the rest, nil if that was all.
+// begin reads the first part of an answer into p, and returns the rest, or nil if that was all.
 func (c *Caller) begin(l *life, a *answer, p *codec.Page) (*Rest, error) {
 	window := l.window
-	if a.length < 0 { // no more is taken than there may be
+	if a.length < 0 { // the answer may be as large as allowed
 		window = min(window, c.opts.Window)
 	}
 	r := &Rest{
@@ -89,9 +89,9 @@ func (c *Caller) begin(l *life, a *answer, p *codec.Page) (*Rest, error) {
 	return r, nil
 }
 
-// Next reads the next part into p, which is used again; p.Last says that it was the last. After an
-// error p is empty and the rest is closed. Each part has [Options.Timeout] to arrive, and so has
-// each call of Next after the one before: an answer that nobody reads is given up.
+// Next reads the next part into p, which is reused. p.Last is set for the last part. After an error
+// p is empty and the rest is closed. Each part must arrive within [Options.Timeout], and the next
+// call of Next must follow within the same time: an answer that is not read is closed.
 func (r *Rest) Next(p *codec.Page) error {
 	p.Reset()
 	if r.over {
@@ -125,25 +125,25 @@ func (r *Rest) Next(p *codec.Page) error {
 	return err
 }
 
-// Size is how many bytes the whole answer has, -1 if it did not say.
+// Size returns the size of the whole answer in bytes, or -1 if unknown.
 func (r *Rest) Size() int64 { return r.a.length }
 
-// Left is how many bytes of the answer were not received yet, -1 if it did not say.
+// Left returns how many bytes of the answer were not received yet, or -1 if unknown.
 func (r *Rest) Left() int64 { return r.parts.Left }
 
-// Close gives the rest of the answer up. Calling it again, or after the last part, does nothing.
+// Close abandons the rest of the answer. After the last part, or a second time, it does nothing.
 func (r *Rest) Close() {
 	if r.over {
 		return
 	}
 	r.over = true
 	r.parts.Close()
-	_ = r.a.body.Close() // whatever was read is all that matters
+	_ = r.a.body.Close() // the data was read, so an error does not matter
 	r.life.end()
 	r.c.held.Add(-1)
 }
 
-// deserialization is what the SDK makes of an answer that cannot be read.
+// deserialization wraps err as the SDK does for an answer that cannot be read.
 func deserialization(err error) error {
 	if malformed := (*codec.MalformedError)(nil); errors.As(err, &malformed) {
 		return &smithy.DeserializationError{Err: err}

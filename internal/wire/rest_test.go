@@ -65,7 +65,7 @@ func TestReadingALargeAnswer(t *testing.T) {
 		if c.held.Load() != 0 {
 			t.Error("closed twice")
 		}
-		// No more than half of the connections are held; others get all at once.
+		// At most half of the connections are held. Other answers are read whole.
 		var held []*Rest
 		for range 3 {
 			if rest, err = c.Read(t.Context(), Request{Iterator: "it"}, new(codec.Page)); err != nil {
@@ -88,7 +88,7 @@ func TestReadingALargeAnswer(t *testing.T) {
 	}
 }
 
-// What is small, in JSON, or read through the SDK comes whole.
+// Small answers, JSON, and answers read by the SDK come whole.
 func TestWhatIsReadWhole(t *testing.T) {
 	large := answers.Sample(1000, 1000)
 	server := newFake(t, func(w http.ResponseWriter, r seen) {
@@ -115,8 +115,8 @@ func TestWhatIsReadWhole(t *testing.T) {
 	}
 }
 
-// An answer that breaks, stalls or turns bad after its first part is an error of the next one; an
-// answer that nobody reads on is given up.
+// If an answer breaks, stalls or becomes invalid after its first part, the next part is an error.
+// An answer that is not read further is closed.
 func TestTheRestMayFail(t *testing.T) {
 	body := answers.CBOR{}.Encode(answers.Sample(2000, 1000))
 	bad := bytes.Clone(body)
@@ -126,7 +126,7 @@ func TestTheRestMayFail(t *testing.T) {
 		body  []byte
 		send  int
 		cut   bool
-		hold  time.Duration // before the second part is asked for
+		hold  time.Duration // before the second part is requested
 		check func(error) bool
 	}{
 		"cut":                    {body, 700_000, true, 0, func(err error) bool { return errors.Is(err, io.ErrUnexpectedEOF) }},
@@ -175,7 +175,7 @@ func TestTheRestMayFail(t *testing.T) {
 					t.Errorf("%v, %d held", err, caller.held.Load())
 				}
 				if name == "bad" {
-					// The endpoint had proven itself. Another failure, and JSON is asked for.
+					// The endpoint was proven. After another failure JSON is used.
 					ep, _ := caller.endpoints.Load(endpointKey{})
 					if state := ep.(*endpoint).format.load(); state != cborUntried {
 						t.Errorf("the state is %d", state)

@@ -23,12 +23,12 @@ const (
 	terminator = "aws4_request"
 )
 
-// header is a header of a request to sign: its name in lower case, and its value without blanks
-// around it.
+// header is a header that is signed: its name in lower case, and its value without surrounding
+// blanks.
 type header struct{ name, value string }
 
-// signer signs requests to one endpoint. It keeps the key of the day, for as long as the
-// credentials are the same.
+// signer signs requests to one endpoint. It keeps the key of the day while the credentials are the
+// same.
 type signer struct {
 	region, service string
 	key             atomic.Pointer[signingKey]
@@ -63,9 +63,9 @@ func (s *signer) keyFor(cred *aws.Credentials, at string) *signingKey {
 
 var scratches = sync.Pool{New: func() any { return new([]byte) }}
 
-// sign returns the value of the Authorization header of a POST to path, which is escaped as it
-// stands in the request line and once more. headers are sorted; at is a time in timeForm, which one
-// of them carries.
+// sign returns the value of the Authorization header of a POST to path. path is escaped as in the
+// request line, and once more. headers are sorted. at is a time in timeForm, which one of the
+// headers contains.
 func (s *signer) sign(cred *aws.Credentials, at, path string, headers []header, body []byte) string {
 	key := s.keyFor(cred, at)
 	scratch := scratches.Get().(*[]byte)
@@ -99,8 +99,8 @@ func (s *signer) sign(cred *aws.Credentials, at, path string, headers []header, 
 	return string(b)
 }
 
-// signature signs a request whose canonical form hashes to sum. What scratch holds is lost, and the
-// signature is in it then.
+// signature signs a request whose canonical form hashes to sum. It overwrites scratch, which then
+// holds the signature.
 func (k *signingKey) signature(scratch *[]byte, at string, sum [sha256.Size]byte) []byte {
 	b := append(append((*scratch)[:0], algorithm+"\n"...), at...)
 	b = append(append(append(b, '\n'), k.scope...), '\n')
@@ -114,11 +114,11 @@ func (k *signingKey) signature(scratch *[]byte, at string, sum [sha256.Size]byte
 	return b
 }
 
-// signedAt is a time as requests carry it.
+// signedAt formats a time for requests.
 func signedAt(t time.Time) string { return t.UTC().Format(timeForm) }
 
-// canonical is a header's value as it is signed: without blanks around it and with single ones
-// inside.
+// canonical returns a header's value in the form for signing: without surrounding blanks and with
+// single blanks inside.
 func canonical(value string) string {
 	value = strings.TrimSpace(value)
 	if !strings.Contains(value, "  ") {

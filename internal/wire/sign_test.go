@@ -19,8 +19,8 @@ import (
 	"github.com/weir-go/weir/internal/wire/codec"
 )
 
-// sdkSigns has the SDK's signer sign the same request: the same host, path, body and signed headers
-// at the same time.
+// sdkSigns signs the same request with the SDK's signer: the same host, path, body, time and signed
+// headers.
 func sdkSigns(tb testing.TB, r *http.Request, body []byte, region string, cred aws.Credentials) string {
 	tb.Helper()
 	auth := r.Header.Get("Authorization")
@@ -36,7 +36,7 @@ func sdkSigns(tb testing.TB, r *http.Request, body []byte, region string, cred a
 	if err != nil {
 		tb.Fatal(err)
 	}
-	again.ContentLength = 0 // it would be signed, and we do not
+	again.ContentLength = 0 // it would be signed, and ours does not sign it
 	for _, name := range names {
 		if name != "host" && name != "x-amz-date" && name != "x-amz-security-token" {
 			again.Header.Set(name, r.Header.Get(name))

@@ -9,35 +9,35 @@ import (
 )
 
 const (
-	// A call is given up as silent, and made a second time, when no byte has come for four times
-	// what 99 of 100 answers take to begin, within these. At first it is mostSilence: what an
-	// answer takes is not known yet.
+	// leastSilence and mostSilence limit how long no byte may arrive before a call is made a second
+	// time. Within them it is four times what 99 of 100 answers take to begin. It starts with
+	// mostSilence, because that time is not known yet.
 	leastSilence = time.Second
 	mostSilence  = 4 * time.Second
-	// enoughAnswers is how many have to have begun before it counts how long that took.
+	// enoughAnswers is the number of answers from which on their times count.
 	enoughAnswers = 20
-	// firstTries is how many second tries there may be before anything is saved, for who reads
-	// little; mostTries is how many are saved at most: as many connections as there may be, which
-	// can all die at once.
+	// firstTries is how many second attempts are available at the start, for programs that read
+	// little. mostTries is how many can be saved: as many as there are connections, which can all
+	// die at once.
 	firstTries = 10
 	mostTries  = defaultMaxConns
-	// oneOf is how many answers it takes to save one second try: 5 %.
+	// oneOf is the number of answers that save one second attempt: 5 %.
 	oneOf = 20
-	// tellAgain is how long one message about second tries has to do.
+	// tellAgain is the minimum time between two reports of second attempts.
 	tellAgain = time.Minute
 )
 
-// silence decides when an endpoint that says nothing is asked a second time. All calls to the
-// endpoint share it. It may be used concurrently.
+// silence decides when a call to a silent endpoint is made a second time. All calls to the endpoint
+// share it. It may be used concurrently.
 type silence struct {
 	endpoint string
-	after    atomic.Int64 // what judge said last
+	after    atomic.Int64 // the last result of judge
 
 	mu     lock.Mutex[lock.Silence]
 	first  firstBytes
 	tries  tries
-	told   time.Time // when somebody was last told; zero for never
-	untold int       // second tries since then
+	told   time.Time // time of the last report; zero before the first
+	untold int       // second attempts since then
 }
 
 func newSilence(endpoint string) *silence {
@@ -46,10 +46,10 @@ func newSilence(endpoint string) *silence {
 	return s
 }
 
-// bound is how long no byte may come before a call is made a second time; 0 if it is not.
+// bound returns how long no byte may arrive before a call is made a second time; 0 means never.
 func (s *silence) bound() time.Duration { return time.Duration(s.after.Load()) }
 
-// heard notes that an answer has begun so long after its request was sent.
+// heard records that an answer began this long after its request was sent.
 func (s *silence) heard(after time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -60,7 +60,7 @@ func (s *silence) heard(after time.Duration) {
 	}
 }
 
-// again takes a second try, if one is left.
+// again takes a second attempt, if one is available.
 func (s *silence) again() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -71,8 +71,8 @@ func (s *silence) again() bool {
 	return true
 }
 
-// news is how many second tries were taken that nobody has been told of; 0 if it is too early for
-// that.
+// news returns the number of second attempts that were not reported yet, or 0 if it is too early
+// for a report.
 func (s *silence) news(now time.Time) (times int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -82,7 +82,7 @@ func (s *silence) news(now time.Time) (times int) {
 	return times
 }
 
-// tries is how many second tries may be made, in parts of which one answer saves one.
+// tries counts the available second attempts, in units of one answer.
 type tries struct{ saved int }
 
 func (t *tries) answered() { t.saved = min(t.saved+1, mostTries*oneOf) }
@@ -95,9 +95,9 @@ func (t *tries) take() bool {
 	return true
 }
 
-// firstBytes is how long the last thousand or so answers took to begin. There are four sizes for
-// each doubling, from 2^19 ns (half a millisecond) to 2^35 (half a minute): what is said of them
-// is at most a quarter too much.
+// firstBytes is a histogram of how long about the last thousand answers took to begin. Four sizes
+// per doubling range from 2^19 ns (half a millisecond) to 2^35 ns (half a minute). The result is at
+// most a quarter too large.
 type firstBytes struct {
 	counts [4 * (longestFirst - shortestFirst)]uint16
 	all    int
@@ -106,7 +106,7 @@ type firstBytes struct {
 const (
 	shortestFirst = 19
 	longestFirst  = 35
-	// rememberedFirst is after how many answers each counts half.
+	// rememberedFirst is the number of answers after which each counts half.
 	rememberedFirst = 1024
 )
 
@@ -122,7 +122,7 @@ func (f *firstBytes) add(d time.Duration) {
 	}
 }
 
-// sizeOf is the size that a time belongs to, which is at most mostOf of that.
+// sizeOf returns the size class of a time. The time is at most mostOf the class.
 func sizeOf(d time.Duration) int {
 	n := uint64(max(d, 1) - 1)
 	top := bits.Len64(n) - 1 // the highest bit
@@ -139,7 +139,7 @@ func mostOf(size int) time.Duration {
 	return time.Duration(5+size%4) << (shortestFirst + size/4 - 2)
 }
 
-// within is how long it took at most, in that part of all cases.
+// within returns the time within which this percentage of the answers began.
 func (f *firstBytes) within(percent int) time.Duration {
 	rank := (f.all*percent + 99) / 100
 	for i, n := range f.counts {
@@ -150,8 +150,8 @@ func (f *firstBytes) within(percent int) time.Duration {
 	return 0
 }
 
-// judge is how long no byte may come; 0 if silence says nothing, because most answers take longer
-// than that.
+// judge returns how long no byte may arrive. It is 0 if most answers take longer than that, so that
+// silence means nothing.
 func (f *firstBytes) judge() time.Duration {
 	switch {
 	case f.all < enoughAnswers:

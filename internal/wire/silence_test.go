@@ -24,9 +24,9 @@ func TestHowLongSilenceIsBorne(t *testing.T) {
 		"one of 1,000 is slow":                     {[]some{{999, 10 * ms}, {1, 3000 * ms}}, leastSilence, leastSilence},
 		"always 300 ms":                            {[]some{{500, 300 * ms}}, 1200 * ms, 1500 * ms},
 		"always 2 s":                               {[]some{{enoughAnswers, 2000 * ms}}, mostSilence, mostSilence},
-		"always longer than anybody waits":         {[]some{{enoughAnswers, 6000 * ms}}, 0, 0},
+		"always longer than the maximum":           {[]some{{enoughAnswers, 6000 * ms}}, 0, 0},
 		"an hour":                                  {[]some{{enoughAnswers, time.Hour}}, 0, 0},
-		"one in three longer than anybody waits":   {[]some{{80, 10 * ms}, {40, 9000 * ms}}, mostSilence, mostSilence},
+		"one in three longer than the maximum":     {[]some{{80, 10 * ms}, {40, 9000 * ms}}, mostSilence, mostSilence},
 		"one in fifty longer":                      {[]some{{98, 10 * ms}, {2, 9000 * ms}}, mostSilence, mostSilence},
 		"it was slow, and is not any more":         {[]some{{1000, 2000 * ms}, {10 * rememberedFirst, 10 * ms}}, leastSilence, leastSilence},
 		"it was fast, and 2 of 100 are slow since": {[]some{{10 * rememberedFirst, 10 * ms}, {20, 2000 * ms}}, mostSilence, mostSilence},
@@ -43,7 +43,7 @@ func TestHowLongSilenceIsBorne(t *testing.T) {
 	}
 }
 
-// What is said of a time is at least that, and at most a quarter more.
+// The result for a time is at least that time, and at most a quarter more.
 func TestSizesOfFirstBytes(t *testing.T) {
 	t.Parallel()
 	last := 0
@@ -64,12 +64,12 @@ func TestHowManySecondTriesThereAre(t *testing.T) {
 	for name, c := range map[string]struct {
 		answers, wanted, want int
 	}{
-		"a few before any answer":       {0, 100, firstTries},
-		"one for twenty answers":        {20 * 7, 100, firstTries + 7},
-		"no more than fit":              {1_000_000, 1000, mostTries},
-		"half of all":                   {1000, 1000, firstTries + 50},
-		"no part of one":                {19, 100, firstTries},
-		"who wants none, has them left": {19, 0, 0},
+		"a few before any answer": {0, 100, firstTries},
+		"one for twenty answers":  {20 * 7, 100, firstTries + 7},
+		"no more than fit":        {1_000_000, 1000, mostTries},
+		"half of all":             {1000, 1000, firstTries + 50},
+		"no part of one":          {19, 100, firstTries},
+		"none are used":           {19, 0, 0},
 	} {
 		s := newSilence("")
 		for range c.answers {

@@ -19,10 +19,10 @@ import (
 	"github.com/weir-go/weir/internal/wire/codec"
 )
 
-// fuzzedBody bounds a payload while streams are fuzzed.
+// fuzzedBody limits a payload in fuzz tests of streams.
 const fuzzedBody = 64 << 10
 
-// unopened is a subscription that was asked for.
+// unopened returns a requested subscription.
 func unopened(c *Caller) *Subscription {
 	s := &Subscription{c: c}
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
@@ -37,9 +37,9 @@ func open(s *Subscription, stream io.Reader) error {
 	return s.begin(&http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: body, Request: &http.Request{}}, body)
 }
 
-// naiveEvents takes a stream apart with the SDK's decoder and this package's of single events,
-// which has a fuzz test of its own. It returns the events up to what ends the stream, and whether
-// that is the end of well-formed messages.
+// naiveEvents reads a stream with the SDK's decoder and this package's decoder of single events,
+// which has its own fuzz test. It returns the events up to the one that ends the stream, and
+// whether the messages are well-formed up to there.
 func naiveEvents(stream []byte) (pages []*codec.Page, whole bool) {
 	d, left := eventstream.NewDecoder(), bytes.NewReader(stream)
 	for left.Len() > 0 {
@@ -67,10 +67,9 @@ func naiveEvents(stream []byte) (pages []*codec.Page, whole bool) {
 	return pages, true
 }
 
-// FuzzStream reads a whole subscription, cut where the network may cut it: the events that it hands
-// over are those that the SDK's decoder finds, up to the end or what is broken, which is an error
-// of a documented kind; it takes no more reads than there are bytes, nor more memory than what
-// came.
+// FuzzStream reads a whole subscription in random fragments. The events are those that the SDK's
+// decoder finds, up to the end or the first broken message. That is an error of a documented kind.
+// There are no more reads than bytes, and no more memory than was received.
 func FuzzStream(f *testing.F) {
 	const event = "SubscribeToShardEvent"
 	hello := answers.EventMessage(f, "initial-response", codec.JSONType, "{}")
@@ -155,13 +154,13 @@ func FuzzStream(f *testing.F) {
 	})
 }
 
-// atABound reports whether a stream was refused for what only this package refuses; see
+// atABound reports whether a stream was refused for a reason that only this package has; see
 // [FuzzFrames].
 func atABound(err error) bool {
 	return errors.Is(err, codec.ErrTooLarge) || strings.Contains(err.Error(), "headers that are cut short") || strings.Contains(err.Error(), "bytes of headers")
 }
 
-// pieces hands over no more than so many bytes at a time, 0 for all.
+// pieces returns at most a number of bytes per read, 0 for no limit.
 type pieces struct {
 	r     io.Reader
 	most  int
@@ -176,8 +175,8 @@ func (p *pieces) Read(b []byte) (int, error) {
 	return p.r.Read(b)
 }
 
-// FuzzStreamOfGoodMessages: whatever well-formed messages consist of and wherever they are cut,
-// their events come out in order.
+// FuzzStreamOfGoodMessages checks that the events of any well-formed messages arrive in order in
+// any fragmentation.
 func FuzzStreamOfGoodMessages(f *testing.F) {
 	f.Add([]byte{0, 1, 2, 3, 0, 0}, []byte("key"), byte(3))
 	f.Add([]byte{3, 3, 2, 1}, []byte{0, 255}, byte(0))
@@ -193,7 +192,7 @@ func FuzzStreamOfGoodMessages(f *testing.F) {
 			for k := range p.Records {
 				p.Records[k].Data = data
 			}
-			p.Next = "" // which the styles call by the name that it has in other answers
+			p.Next = "" // in other answers the styles use another name for it
 			switch kind % 4 {
 			case 0:
 				stream = append(stream, answers.EventMessage(t, "SubscribeToShardEvent", codec.CBORType, string(answers.CBOR{}.Encode(p)))...)

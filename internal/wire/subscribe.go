@@ -16,20 +16,20 @@ import (
 )
 
 var (
-	// ErrNoAnswer is wrapped when a call of SubscribeToShard was not answered with the first
-	// message of a stream in time.
+	// ErrNoAnswer is wrapped if the first message of a stream did not arrive in time after a call
+	// of SubscribeToShard.
 	ErrNoAnswer = errors.New("the subscription was not answered")
-	// ErrSilent is wrapped when nothing has come on a subscription for too long.
+	// ErrSilent is wrapped if nothing arrived on a subscription for too long.
 	ErrSilent = errors.New("the subscription is silent")
-	// ErrEnded is the end of a subscription without a word: usually that of its five minutes.
+	// ErrEnded is the end of a subscription without an error, usually after its five minutes.
 	ErrEnded = errors.New("the subscription ended")
 )
 
-// SubscribeRequest is what SubscribeToShard is asked for.
+// SubscribeRequest contains the parameters of SubscribeToShard.
 type SubscribeRequest struct {
 	ConsumerARN, Shard string
 	At                 types.StartingPosition
-	// Answer bounds the wait for the first message of the stream. Zero is [Options.Timeout].
+	// Answer limits the wait for the first message of the stream. Zero means [Options.Timeout].
 	Answer time.Duration
 }
 
@@ -38,14 +38,14 @@ func (r *SubscribeRequest) input() *kinesis.SubscribeToShardInput {
 }
 
 // Subscription is one event stream, from the answer to SubscribeToShard on. It has no goroutine. It
-// has to be closed. But for Stop it is not for concurrent use.
+// must be closed. Only Stop is safe for concurrent use.
 type Subscription struct {
-	ctx    context.Context // of the request: as long as the stream
+	ctx    context.Context // of the request, for the life of the stream
 	cancel context.CancelCauseFunc
 	timer  *time.Timer // ends ctx with late
 	late   error
 
-	silence time.Duration // that this call of Next may last
+	silence time.Duration // how long the present call of Next may last
 
 	c         *Caller
 	events    eventReader
@@ -54,18 +54,19 @@ type Subscription struct {
 	closed    bool
 }
 
-// eventReader is where a subscription's events come from.
+// eventReader is the source of a subscription's events.
 type eventReader interface {
 	// next reads an event into p.
 	next(s *Subscription, p *codec.Page) error
 	close()
 }
 
-// Subscribe makes a subscription, which lasts until Close: ctx governs the call alone. The call
-// takes the path of the Caller, over connections of its own: HTTP/2 where the server speaks it. It
-// asks for events in JSON, unless [Options.Format] is CBOR, and reads events in either.
+// Subscribe makes a subscription, which lasts until Close: ctx applies only to the call. The call
+// takes the path of the Caller, over separate connections, which use HTTP/2 if the server supports
+// it. It requests events in JSON, or in CBOR if [Options.Format] is CBOR, and reads events in both
+// formats.
 //
-// Errors are those of the SDK, as with [Caller.GetRecords], ctx's cause, and ones that wrap
+// Errors are those of the SDK, as with [Caller.GetRecords], ctx's cause, and errors that wrap
 // [ErrNoAnswer] or [ErrFrame].
 func (c *Caller) Subscribe(ctx context.Context, req SubscribeRequest) (*Subscription, error) {
 	s := &Subscription{c: c}
@@ -81,11 +82,11 @@ func (c *Caller) Subscribe(ctx context.Context, req SubscribeRequest) (*Subscrip
 	err := c.subscribe(s, &req)
 	switch linked := unlink(); {
 	case !linked:
-		s.cancel(context.Cause(ctx)) // if that has not happened yet
+		s.cancel(context.Cause(ctx)) // if ctx has not done that yet
 	case !s.timer.Stop():
 		s.cancel(s.late)
 	}
-	// also if the answer came in that very moment
+	// also if the answer arrived at that moment
 	if cause := context.Cause(s.ctx); cause != nil && !isAPIError(err) {
 		err = cause
 	}
@@ -96,7 +97,7 @@ func (c *Caller) Subscribe(ctx context.Context, req SubscribeRequest) (*Subscrip
 	return s, nil
 }
 
-// bound ends the subscription with a cause when d has passed, unless its timer is stopped before.
+// bound ends the subscription with a cause after d, unless its timer is stopped before.
 func (s *Subscription) bound(d time.Duration, cause error) {
 	s.late = fmt.Errorf("%w for %v", cause, d)
 	if s.timer == nil {
@@ -106,11 +107,11 @@ func (s *Subscription) bound(d time.Duration, cause error) {
 	s.timer.Reset(d)
 }
 
-// Next waits for the next event and reads it into p, which is used again, and which is empty after
-// an error. If p.Memory is a [codec.WaitingMemory] it waits for that too; meanwhile the service can
-// send no more than a window. Events of a kind that is not known are left out. After an error the
+// Next waits for the next event and reads it into p, which is reused, and which is empty after an
+// error. If p.Memory is a [codec.WaitingMemory], Next waits for memory too. Meanwhile the service
+// can send at most one window. Events of unknown kinds are left out. After an error the
 // subscription is closed. The errors are those of the service, as with [Caller.GetRecords], those
-// of p.Memory, and ones that wrap [ErrSilent] when no event has come whole within silence, not
+// of p.Memory, and errors that wrap [ErrSilent] if no complete event arrived within silence, not
 // counting the wait for memory, [ErrEnded], [codec.ErrFrame], [codec.ErrTooLarge], or [ErrClosed]
 // after Stop and Close.
 func (s *Subscription) Next(silence time.Duration, p *codec.Page) error {
@@ -152,11 +153,11 @@ func (s *Subscription) room(n int, p *codec.Page) ([]byte, error) {
 // Context ends with the subscription.
 func (s *Subscription) Context() context.Context { return s.ctx }
 
-// Stop ends the subscription: a call of Next that is waiting fails, and every later one. It may be
-// called at any time, by any goroutine; Close is necessary all the same.
+// Stop ends the subscription: a waiting call of Next fails, and so does every later one. Any
+// goroutine may call it at any time. Close is still required.
 func (s *Subscription) Stop() { s.cancel(ErrClosed) }
 
-// Close ends the subscription and gives its stream back. Calling it again does nothing.
+// Close ends the subscription and releases its stream. Further calls do nothing.
 func (s *Subscription) Close() {
 	if s.closed {
 		return
@@ -209,7 +210,7 @@ func (s *Subscription) begin(resp *http.Response, body io.ReadCloser) error {
 	return nil
 }
 
-// failed is an error about the stream, with what is known of the call.
+// failed adds what is known of the call to an error of the stream.
 func (s *Subscription) failed(err error) error {
 	if errors.Is(err, ErrEnded) {
 		return err
@@ -218,7 +219,7 @@ func (s *Subscription) failed(err error) error {
 	return subscribeError(responseError(&a, err))
 }
 
-// eventFormat is the format that events are asked for in.
+// eventFormat returns the format in which events are requested.
 func (c *Caller) eventFormat() codec.Format {
 	if c.opts.Format == codec.CBOR {
 		return codec.CBOR

@@ -18,8 +18,8 @@ import (
 	"github.com/weir-go/weir/internal/wire/codec"
 )
 
-// BenchmarkEvent reads events out of memory, and prints how many times longer the SDK's decoder
-// takes for those in JSON.
+// BenchmarkEvent reads events from memory, and prints how many times longer the SDK's decoder takes
+// for JSON.
 func BenchmarkEvent(b *testing.B) {
 	for _, c := range []struct{ records, bytes int }{{1000, 1024}, {10, 1024}, {1000, 100}} {
 		b.Run(fmt.Sprintf("%dx%dB", c.records, c.bytes), func(b *testing.B) {
@@ -74,7 +74,7 @@ func BenchmarkEvent(b *testing.B) {
 				b.ReportMetric(float64(m.took.Nanoseconds())/float64(10*rounds*c.records), m.name+"-ns/record")
 			}
 			b.ReportMetric(float64(modes[2].took)/float64(modes[0].took), "SDK/own-JSON")
-			b.ReportMetric(0, "ns/op") // a round is no operation
+			b.ReportMetric(0, "ns/op") // a round is not an operation
 		})
 	}
 }

@@ -31,14 +31,14 @@ func (c *Caller) subscribeOwn(s *Subscription, ep *endpoint, cred *aws.Credentia
 	if resp.StatusCode != http.StatusOK {
 		a := fullAnswer(resp)
 		err := readAPIError(s.ctx, &a)
-		_ = resp.Body.Close() // whatever was read is all that matters
+		_ = resp.Body.Close() // the data was read, so an error does not matter
 		c.learnSkew(&a, err)
 		return subscribeError(responseError(&a, err))
 	}
 	return s.begin(resp, resp.Body)
 }
 
-// subscribeRequest is a signed request at the time now, for the service's clock.
+// subscribeRequest returns a signed request at the time now by the service's clock.
 func (ep *endpoint) subscribeRequest(now time.Time, cred *aws.Credentials, f codec.Format, body []byte) *http.Request {
 	const target = "Kinesis_20131202." + subscribeOperation
 	at := signedAt(now)
@@ -63,8 +63,8 @@ func (ep *endpoint) subscribeRequest(now time.Time, cred *aws.Credentials, f cod
 }
 
 // subscribeUnder makes the call through the SDK, so that the client's middleware, tracing and
-// logging see it, and takes the stream from it before it begins to decode: what it goes on with is
-// an empty one.
+// logging see it. It takes the stream before the SDK begins to decode it. The SDK continues with an
+// empty stream.
 func (c *Caller) subscribeUnder(s *Subscription, req *SubscribeRequest) error {
 	p := &streamProtocol{Protocol: sdkProtocol, format: c.eventFormat()}
 	out, err := c.client.SubscribeToShard(s.ctx, req.input(), c.overStreams, func(o *kinesis.Options) { o.Protocol = p })
@@ -95,8 +95,8 @@ func (c *Caller) overStreams(o *kinesis.Options) {
 	o.HTTPClient = wholeRequest{c.streams.of(c)}
 }
 
-// streamProtocol is the SDK's own for Kinesis, but for one call of SubscribeToShard, whose answer
-// it keeps to itself.
+// streamProtocol is the SDK's Kinesis protocol, except for one call of SubscribeToShard, whose
+// answer it keeps.
 type streamProtocol struct {
 	*awsjson.Protocol
 	format codec.Format
@@ -126,7 +126,7 @@ func (pr *streamProtocol) SerializeRequest(ctx context.Context, schema *smithy.O
 	return nil
 }
 
-// DeserializeResponse takes the stream out of a good answer.
+// DeserializeResponse takes the stream from a successful answer.
 func (pr *streamProtocol) DeserializeResponse(ctx context.Context, schema *smithy.OperationSchema, registry *smithy.TypeRegistry, resp *smithyhttp.Response, out smithy.Deserializable) error {
 	if _, ok := out.(*kinesis.SubscribeToShardOutput); !ok {
 		return pr.Protocol.DeserializeResponse(ctx, schema, registry, resp, out)
@@ -140,17 +140,17 @@ func (pr *streamProtocol) DeserializeResponse(ctx context.Context, schema *smith
 	return nil
 }
 
-// HasInitialEventMessage is false because the first message is read later, with all others.
+// HasInitialEventMessage returns false because the first message is read later, with all others.
 func (pr *streamProtocol) HasInitialEventMessage() bool { return false }
 
-// DeserializeEventMessage says that there are no events.
+// DeserializeEventMessage returns io.EOF: there are no events.
 func (pr *streamProtocol) DeserializeEventMessage(*smithy.Schema, *smithy.TypeRegistry, io.Reader) (smithy.Deserializable, error) {
 	return nil, io.EOF
 }
 
-// subscribeSDK makes a call whose events the SDK decodes too.
+// subscribeSDK makes a call whose events the SDK decodes.
 func (c *Caller) subscribeSDK(s *Subscription, req *SubscribeRequest) error {
-	// A client of its own: the SDK decodes all event streams of one client with the same unguarded
+	// A separate client: the SDK decodes all event streams of one client with the same unguarded
 	// buffer.
 	out, err := kinesis.New(c.client.Options()).SubscribeToShard(s.ctx, req.input(), c.overStreams)
 	if err != nil {
@@ -179,19 +179,18 @@ func (e sdkEvents) next(s *Subscription, p *codec.Page) error {
 			if ev, known := ev.(*types.SubscribeToShardEventStreamMemberSubscribeToShardEvent); known {
 				p.EventFromSDK(&ev.Value)
 				return nil
-			} // else one that this version does not know, which is no sign that records still come
+			} // otherwise an unknown event, which is no sign that records still arrive
 		case <-s.ctx.Done():
 			return context.Cause(s.ctx)
 		}
 	}
 }
 
-// sdkClose bounds the wait for the SDK's goroutine, which an HTTP client of the user's own could
-// hold up.
+// sdkClose limits the wait for the SDK's goroutine, which a user's HTTP client could block.
 const sdkClose = 5 * time.Second
 
 func (e sdkEvents) close() {
-	_ = e.stream.Close() // whatever it ended with, it has
+	_ = e.stream.Close() // the stream has ended, and the error does not matter
 	timer := time.NewTimer(sdkClose)
 	defer timer.Stop()
 	for {

@@ -24,7 +24,8 @@ type framedEvents struct {
 	pending bool // the head in frame was read and its payload was not
 }
 
-func (f *framedEvents) close() { _ = f.body.Close() } // whatever was read is all that matters
+// the data was read, so an error does not matter
+func (f *framedEvents) close() { _ = f.body.Close() }
 
 // begin reads the first message, which should be the answer to the call. Some servers begin with an
 // event instead.
@@ -39,7 +40,8 @@ func (f *framedEvents) begin() error {
 	return f.frames.Skip(&f.frame)
 }
 
-// head reads the head of the next message. A message that is an error is read whole, and returned.
+// head reads the head of the next message. If the message is an error, it is read whole and
+// returned.
 func (f *framedEvents) head() error {
 	err := f.frames.Next(&f.frame)
 	switch {
@@ -71,7 +73,8 @@ func (f *framedEvents) head() error {
 	return fmt.Errorf("%w: a message of the unknown type %.100q", codec.ErrFrame, f.frame.Kind)
 }
 
-// exception reads an error of the service, as the SDK does one that comes instead of a stream.
+// exception reads an error of the service in the stream, in the form of an error instead of a
+// stream.
 func (f *framedEvents) exception() error {
 	code := string(f.frame.Exception)
 	if code == "" {
@@ -98,7 +101,7 @@ func (f *framedEvents) exception() error {
 	}}, nil)
 }
 
-// format is that of the payload of the message.
+// format returns the format of the payload of the message.
 func (f *framedEvents) format(payload []byte) (codec.Format, bool) {
 	switch string(f.frame.Content) {
 	case codec.JSONType:
@@ -118,7 +121,7 @@ func (f *framedEvents) next(s *Subscription, p *codec.Page) error {
 		}
 		f.pending = false
 		if string(f.frame.Event) != "SubscribeToShardEvent" {
-			// One that this version does not know, which is no sign that records still come.
+			// An unknown event, which is no sign that records still arrive.
 			if err := f.frames.Skip(&f.frame); err != nil {
 				return s.failed(err)
 			}

@@ -23,8 +23,8 @@ import (
 type wallet struct {
 	answers.Purse
 	mu   sync.Mutex
-	open chan struct{} // closed when it gives
-	no   error         // what it says instead
+	open chan struct{} // closed when memory becomes available
+	no   error         // returned instead of memory
 }
 
 func (w *wallet) Take(ctx context.Context, n int) error {
@@ -42,7 +42,8 @@ func (w *wallet) Take(ctx context.Context, n int) error {
 	return nil
 }
 
-// An event's memory is waited for, as long as it takes and not as silence, and given back once.
+// A subscription waits for an event's memory for as long as necessary. The wait does not count as
+// silence, and the memory is given back once.
 func TestSubscriptionWaitsForMemory(t *testing.T) {
 	inBubble(t, kinesistest.Config{TLS: true}, func(t *testing.T, s *subscribed, path Path) {
 		c := newCaller(t, s.client, Options{Path: path, Reuse: true})
@@ -85,7 +86,7 @@ func TestSubscriptionWaitsForMemory(t *testing.T) {
 	})
 }
 
-// Many subscriptions of one Caller do not get in each other's way.
+// Many subscriptions of one Caller do not disturb each other.
 func TestManySubscriptionsAtOnce(t *testing.T) {
 	for _, path := range []Path{OwnCall, UnderSDK, PlainSDK} {
 		srv, err := kinesistest.Start(kinesistest.Config{TLS: true})
@@ -139,7 +140,7 @@ func TestManySubscriptionsAtOnce(t *testing.T) {
 	}
 }
 
-// What a page of a thousand records costs in objects on the heap when it comes as an event.
+// The heap objects of a page of a thousand records that comes as an event.
 func TestAllocationsOfAnEvent(t *testing.T) {
 	const records = 1000
 	for _, format := range []codec.Format{codec.JSON, codec.CBOR} {

@@ -7,7 +7,7 @@ import (
 	"github.com/weir-go/weir/internal/wire/codec"
 )
 
-// appendTo writes the body of the request.
+// appendTo appends the body of the request.
 func (r *SubscribeRequest) appendTo(b []byte, f codec.Format) []byte {
 	if f == codec.JSON {
 		b = codec.AppendQuoted(append(b, `{"ConsumerARN":`...), r.ConsumerARN)
@@ -35,8 +35,8 @@ func (r *SubscribeRequest) appendTo(b []byte, f codec.Format) []byte {
 	return codec.AppendEnd(b)
 }
 
-// appendSeconds writes a time as JSON has it: seconds since 1970 with milliseconds behind the
-// point.
+// appendSeconds appends a time in the form of JSON: seconds since 1970 with milliseconds after the
+// decimal point.
 func appendSeconds(b []byte, t time.Time) []byte {
 	return strconv.AppendFloat(b, float64(t.UnixMilli())/1000, 'f', -1, 64)
 }

@@ -80,8 +80,8 @@ func inBubble(t *testing.T, cfg kinesistest.Config, f func(t *testing.T, s *subs
 	}
 }
 
-// The events of a shard come out alike on every path, in every format, over HTTP/1.1 and HTTP/2,
-// with memory that is used again and without, and with a client that has middleware.
+// The events of a shard are the same on every path, in every format, over HTTP/1.1 and HTTP/2, with
+// and without reused memory, and with a client that has middleware.
 func TestEveryPathReadsTheSameEvents(t *testing.T) {
 	for _, tls := range []bool{false, true} {
 		inBubble(t, kinesistest.Config{TLS: tls}, func(t *testing.T, s *subscribed, path Path) {
@@ -128,8 +128,8 @@ func TestEveryPathReadsTheSameEvents(t *testing.T) {
 	}
 }
 
-// What arrives is what the SDK would send: the same call, with the same members, signed as the SDK
-// would sign it.
+// A request arrives as the SDK would send it: the same call with the same members and the SDK's
+// signature.
 func TestSubscribeRequestsAsTheyArrive(t *testing.T) {
 	const consumer = "arn:aws:kinesis:eu-west-3:123456789012:stream/s/consumer/c:1"
 	server := newFake(t, func(w http.ResponseWriter, _ seen) {
@@ -180,7 +180,7 @@ func TestSubscribeRequestsAsTheyArrive(t *testing.T) {
 	}
 }
 
-// Errors have the SDK's types, whether they come instead of a stream or in it.
+// Errors have the SDK's types, whether they come in a stream or instead of one.
 func TestSubscriptionErrors(t *testing.T) {
 	codes := []string{
 		"ResourceInUseException", "ResourceNotFoundException", "InternalFailureException", "KMSDisabledException", "KMSInvalidStateException",
@@ -235,7 +235,7 @@ func checkError(t *testing.T, where, code string, err error) {
 	}
 }
 
-// Every wait of a subscription ends, with an error that says which wait it was.
+// Every wait of a subscription ends, with an error that names the wait.
 func TestSubscriptionWaitsAreBounded(t *testing.T) {
 	for _, tls := range []bool{false, true} {
 		inBubble(t, kinesistest.Config{TLS: tls}, func(t *testing.T, s *subscribed, path Path) {
@@ -283,7 +283,7 @@ func TestSubscriptionWaitsAreBounded(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			cancel() // governs the call alone
+			cancel() // applies only to the call
 			began = time.Now()
 			time.AfterFunc(4*time.Second, sub.Stop)
 			after("stopped", 4*time.Second, sub.Next(30*time.Second, new(codec.Page)), ErrClosed)
@@ -308,12 +308,12 @@ func TestSubscriptionWaitsAreBounded(t *testing.T) {
 	}
 }
 
-// Streams that break in the middle are errors, and no ends.
+// Streams that break in the middle return errors, and not the normal end.
 func TestSubscriptionsThatBreak(t *testing.T) {
 	for _, tls := range []bool{false, true} {
 		inBubble(t, kinesistest.Config{TLS: tls}, func(t *testing.T, s *subscribed, path Path) {
 			if path == PlainSDK {
-				return // which does not tell
+				return // it does not report this
 			}
 			c := newCaller(t, s.client, Options{Path: path})
 			s.srv.Put("s", "k", []byte("x"))
@@ -333,8 +333,8 @@ func TestSubscriptionsThatBreak(t *testing.T) {
 	}
 }
 
-// Answers that are no event streams say what they are, and those that begin with an event are read
-// all the same.
+// The error about an answer that is not an event stream says what it is. A stream that begins with
+// an event is read.
 func TestSubscriptionsOfOtherServers(t *testing.T) {
 	event := string(answers.EventMessage(t, "SubscribeToShardEvent", "", `{"Records":[],"ContinuationSequenceNumber":"7"}`))
 	for name, c := range map[string]struct {

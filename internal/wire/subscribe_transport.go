@@ -9,7 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 )
 
-// streamClient is the HTTP client for subscriptions, made when the first is.
+// streamClient is the HTTP client for subscriptions, made with the first one.
 type streamClient struct {
 	once      sync.Once
 	client    doer
@@ -22,26 +22,26 @@ func (s *streamClient) of(c *Caller) doer {
 }
 
 func (s *streamClient) close() {
-	s.once.Do(func() { s.closeIdle = func() {} }) // nothing to close, and nobody may begin now
+	s.once.Do(func() { s.closeIdle = func() {} }) // nothing to close, and no later start
 	s.closeIdle()
 }
 
 const (
-	// streamWindow is how much of a subscription may have come that nobody has read, over HTTP/2;
-	// it is memory besides that of pages. The window of a connection is 1 GiB, so that thousands of
-	// subscriptions that are not read leave it open for others, and the service's 2 MiB a second of
+	// streamWindow is how much unread data of a subscription may have arrived over HTTP/2. This
+	// memory is in addition to that of pages. The window of a connection is 1 GiB, so that
+	// thousands of unread subscriptions leave it open for others. The service's 2 MiB per second of
 	// a shard pass with round trips of up to 120 ms.
 	streamWindow = 256 << 10
-	// streamPing is how long a connection may be silent before it is asked whether it is alive, and
-	// streamPong for how long an answer is waited for; then all its subscriptions end. Without that
-	// new ones would go to the same dead connection.
+	// streamPing is how long a connection may be silent before it is pinged. streamPong is how long
+	// the answer may take. After that all its subscriptions end. Without this, new ones would use
+	// the same dead connection.
 	streamPing = 10 * time.Second
 	streamPong = 10 * time.Second
 )
 
-// streamDoer makes an HTTP client that does what the one of a client's options does, with
-// connections of its own that are meant for streams of minutes: over HTTP/2 if the transport can
-// speak it, as many connections as it takes, and no timeout for whole calls.
+// streamDoer makes an HTTP client with the settings of the one in a client's options and its own
+// connections. These are tuned for streams that last minutes: over HTTP/2 if the transport supports
+// it, with as many connections as necessary, and without a timeout for whole calls.
 func streamDoer(from kinesis.HTTPClient) (client doer, closeIdle func()) {
 	nothing := func() {}
 	switch c := from.(type) {
@@ -87,7 +87,7 @@ func tuneForStreams(t *http.Transport) {
 	if h2.MaxReceiveBufferPerStream == 0 || h2.MaxReceiveBufferPerStream > streamWindow {
 		h2.MaxReceiveBufferPerStream = streamWindow
 	}
-	// the default, 1 GiB; less is used up by streams that nobody reads
+	// the default, 1 GiB; unread streams use less than that
 	h2.MaxReceiveBufferPerConnection = 0
 	if h2.SendPingTimeout == 0 {
 		h2.SendPingTimeout, h2.PingTimeout = streamPing, streamPong

@@ -22,7 +22,7 @@ import (
 )
 
 // network is a server with shards and a consumer in a bubble, reached over HTTP/2 by a transport
-// whose connections are watched.
+// whose connections are recorded.
 type network struct {
 	srv       *kinesistest.Server
 	client    *kinesis.Client
@@ -33,7 +33,7 @@ type network struct {
 	conns     []*blackhole
 }
 
-// blackhole is a connection that can stop to carry anything without a word.
+// blackhole is a connection that can silently stop to transfer data.
 type blackhole struct {
 	net.Conn
 	dead atomic.Bool
@@ -98,8 +98,8 @@ func (n *network) subscribe(t *testing.T, c *Caller, shard string) (*Subscriptio
 	return c.Subscribe(t.Context(), SubscribeRequest{ConsumerARN: n.consumer, Shard: shard, At: fromOldest, Answer: 10 * time.Second})
 }
 
-// Subscriptions that nobody reads hold one window each, and leave the connection to the others,
-// whatever the user's transport says.
+// Unread subscriptions hold one window each, and leave the connection to the others, with any
+// settings of the user's transport.
 func TestSubscriptionsThatAreNotReadHoldUpNoOther(t *testing.T) {
 	const stuck, records, size = 8, 10, 200 << 10
 	withNetwork(t, stuck+1, func(t *testing.T, n *network) {
@@ -121,7 +121,7 @@ func TestSubscriptionsThatAreNotReadHoldUpNoOther(t *testing.T) {
 			}
 			defer subs[i].Close()
 		}
-		synctest.Wait() // they have sent what they may
+		synctest.Wait() // they have sent as much as allowed
 		if got := n.dials.Load(); got != 1 {
 			t.Errorf("%d connections for %d subscriptions", got, len(shards))
 		}
@@ -141,9 +141,9 @@ func TestSubscriptionsThatAreNotReadHoldUpNoOther(t *testing.T) {
 	})
 }
 
-// More subscriptions than a connection takes streams go over more connections.
+// If there are more subscriptions than a connection has streams, more connections are used.
 func TestManySubscriptionsTakeMoreConnections(t *testing.T) {
-	const many = 300 // the server takes 250 on one
+	const many = 300 // the server accepts 250 on one connection
 	withNetwork(t, many, func(t *testing.T, n *network) {
 		c := newCaller(t, n.client, Options{})
 		var failed atomic.Int32
@@ -156,7 +156,7 @@ func TestManySubscriptionsTakeMoreConnections(t *testing.T) {
 			all.Go(func() {
 				defer sub.Close()
 				var p codec.Page
-				for range 3 { // also empty ones, for some time
+				for range 3 { // including empty ones
 					if err := sub.Next(30*time.Second, &p); err != nil {
 						failed.Add(1)
 					}
@@ -173,8 +173,8 @@ func TestManySubscriptionsTakeMoreConnections(t *testing.T) {
 	})
 }
 
-// A connection that is dead without a word is noticed sooner than by each subscription, and new
-// ones take another.
+// A silently dead connection is noticed earlier than by each subscription, and new subscriptions
+// use another one.
 func TestADeadConnectionIsGivenUp(t *testing.T) {
 	withNetwork(t, 3, func(t *testing.T, n *network) {
 		c := newCaller(t, n.client, Options{})
@@ -194,7 +194,7 @@ func TestADeadConnectionIsGivenUp(t *testing.T) {
 		began := time.Now()
 		for _, sub := range subs {
 			err := error(nil)
-			for err == nil { // what had come before
+			for err == nil { // events that had arrived before
 				err = sub.Next(time.Hour, new(codec.Page))
 			}
 			if errors.Is(err, ErrEnded) || errors.Is(err, ErrSilent) {
@@ -215,7 +215,7 @@ func TestADeadConnectionIsGivenUp(t *testing.T) {
 	})
 }
 
-// What the user's HTTP client says holds, except for what a stream of minutes cannot live with.
+// The settings of the user's HTTP client apply, except those that would break streams of minutes.
 func TestTransportsForStreams(t *testing.T) {
 	never := new(http.Protocols)
 	never.SetHTTP1(true)

@@ -17,10 +17,10 @@ type doer interface {
 	Do(*http.Request) (*http.Response, error)
 }
 
-// ownClient makes an HTTP client that does what the one of a plain client's options does, with
-// connections of its own: over HTTP/1.1 only, which costs half of the CPU that HTTP/2 does for
-// answers of a megabyte, and at most conns at a time. closeIdle closes those that are idle; what
-// belongs to the user is left alone.
+// ownClient makes an HTTP client with the settings of the one in a plain client's options and its
+// own connections. It uses only HTTP/1.1, which takes half of the CPU of HTTP/2 for answers of a
+// megabyte, and at most conns connections at a time. closeIdle closes the idle ones. Objects of the
+// user are not changed.
 func ownClient(from kinesis.HTTPClient, conns int) (client doer, closeIdle func()) {
 	nothing := func() {}
 	switch c := from.(type) {
@@ -51,14 +51,13 @@ func ownClient(from kinesis.HTTPClient, conns int) (client doer, closeIdle func(
 	return from, nothing
 }
 
-// surplus is for how long a connection is kept that nobody uses. Those that were used last are used
-// first, so it is one that only a burst needed, such as a start, and the next burst is not likely
-// to come soon. Each is 15 KB or so. And the fewer there are, the fewer can have died without a
-// word.
+// surplus is how long an unused connection is kept. The most recently used ones are used first, so
+// it was only needed for a burst, such as a start, and the next burst is unlikely to follow soon.
+// Each takes about 15 KB. The fewer there are, the fewer can have died silently.
 const surplus = 10 * time.Second
 
-// leanClient makes our own HTTP client, with the same settings. It is nil when they ask for what
-// that does not do. proxy has to be asked which requests go through one, for those are net/http's.
+// leanClient makes our own HTTP client with the same settings. It returns nil if our client does
+// not support them. proxy decides which requests go through a proxy. Those are made by net/http.
 func leanClient(from kinesis.HTTPClient, opts Options) (client *http1.Client, proxy func(*http.Request) (*url.URL, error)) {
 	var t *http.Transport
 	var timeout, read time.Duration
@@ -93,7 +92,7 @@ func leanClient(from kinesis.HTTPClient, opts Options) (client *http1.Client, pr
 	if o.IdleTimeout <= 0 || o.IdleTimeout > surplus {
 		o.IdleTimeout = surplus
 	}
-	if read > 0 && read < opts.Timeout { // a longer one is never over before the call is
+	if read > 0 && read < opts.Timeout { // a longer one never ends before the call
 		o.ReadTimeout = read
 	}
 	return http1.New(o), t.Proxy
@@ -102,8 +101,8 @@ func leanClient(from kinesis.HTTPClient, opts Options) (client *http1.Client, pr
 // stay follows no redirect: the signature covers the host.
 func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
-// tunable reports whether a transport can be made to speak HTTP/1.1: not one that dials TLS in its
-// own way, and not one that was told to speak nothing but HTTP/2.
+// tunable reports whether a transport can use HTTP/1.1. It cannot if it has its own function for
+// dialling TLS, or is restricted to HTTP/2.
 func tunable(t *http.Transport) bool {
 	//nolint:staticcheck // DialTLS is deprecated, but old programs set it
 	return t.DialTLS == nil && t.DialTLSContext == nil && (t.Protocols == nil || t.Protocols.HTTP1())
@@ -124,7 +123,8 @@ func tune(t *http.Transport, conns int) {
 	}
 	t.TLSClientConfig.NextProtos = []string{"http/1.1"}
 	t.DisableCompression = true
-	// The default keeps so few idle connections that more shards than that dial for each poll.
+	// The default keeps so few idle connections that a larger number of shards would dial for each
+	// poll.
 	if t.MaxConnsPerHost == 0 || t.MaxConnsPerHost > conns {
 		t.MaxConnsPerHost = conns
 	}

@@ -25,15 +25,15 @@ func (c *Caller) underSDK(l *life, f codec.Format, req *Request, p *codec.Page) 
 		return err
 	}
 	if !protocol.read {
-		// A middleware of the user answered the call by itself.
+		// A middleware of the user answered the call itself.
 		p.FromSDK(out)
 	}
 	p.RequestID, _ = awsmiddleware.GetRequestIDMetadata(out.ResultMetadata)
 	return nil
 }
 
-// once makes a call without the SDK's retries, over connections of ours, and with its request in
-// one piece.
+// once makes a call without the SDK's retries, over our connections, and with its request in one
+// piece.
 func (c *Caller) once(l *life) func(*kinesis.Options) {
 	return func(o *kinesis.Options) {
 		o.Retryer = aws.NopRetryer{}
@@ -41,7 +41,7 @@ func (c *Caller) once(l *life) func(*kinesis.Options) {
 	}
 }
 
-// listener listens for the answer to a request that the SDK makes.
+// listener checks the answer to a request of the SDK for silence.
 type listener struct {
 	c *Caller
 	l *life
@@ -56,9 +56,9 @@ func (h listener) Do(r *http.Request) (*http.Response, error) {
 }
 
 // wholeRequest sends the body of each request as one buffer. The SDK closes a body as soon as the
-// head of the answer is there. If the transport is not quite done with it then, as happens with
-// servers nearby, it takes that for a failed write and closes the connection in the middle of the
-// answer.
+// head of the answer has arrived. If the transport has not quite finished with it, which happens
+// with nearby servers, it treats that as a failed write and closes the connection in the middle of
+// the answer.
 type wholeRequest struct{ doer }
 
 func (w wholeRequest) Do(r *http.Request) (*http.Response, error) {
@@ -76,13 +76,12 @@ func (w wholeRequest) Do(r *http.Request) (*http.Response, error) {
 	whole := r.WithContext(r.Context())
 	whole.Body, _ = again()
 	whole.GetBody, whole.ContentLength = again, int64(len(body))
-	whole.Header = r.Header.Clone() // which is signed already
+	whole.Header = r.Header.Clone() // the original is signed already
 	whole.Header["Idempotency-Key"] = safeToRepeat
 	return w.doer.Do(whole)
 }
 
-// protocol is the SDK's own for Kinesis, but for the GetRecords calls it is made for: one call
-// each.
+// protocol is the SDK's Kinesis protocol, except for the one GetRecords call that it is made for.
 type protocol struct {
 	*awsjson.Protocol
 	format codec.Format
@@ -112,7 +111,8 @@ func (pr *protocol) SerializeRequest(ctx context.Context, schema *smithy.Operati
 	return nil
 }
 
-// DeserializeResponse reads the answer into the page. The output gets everything but the records.
+// DeserializeResponse reads the answer into the page. The output gets everything except the
+// records.
 func (pr *protocol) DeserializeResponse(ctx context.Context, schema *smithy.OperationSchema, registry *smithy.TypeRegistry, resp *smithyhttp.Response, out smithy.Deserializable) error {
 	output, ok := out.(*kinesis.GetRecordsOutput)
 	if !ok {
@@ -137,7 +137,7 @@ func (pr *protocol) DeserializeResponse(ctx context.Context, schema *smithy.Oper
 	return nil
 }
 
-// plainSDK makes one call that the SDK decodes too.
+// plainSDK makes one call whose answer the SDK decodes.
 func (c *Caller) plainSDK(l *life, req *Request, p *codec.Page) error {
 	out, err := c.client.GetRecords(l, req.input(), c.once(l))
 	if err != nil {

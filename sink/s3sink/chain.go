@@ -17,23 +17,23 @@ import (
 type chain struct {
 	bucket         bucket.Bucket
 	stream, shard  string
-	links, objects string // what their keys begin with
+	links, objects string // prefixes of their keys
 }
 
-// link says in which object the records after a position are.
+// link says which object contains the records after a position.
 type link struct {
 	Version int    `json:"weir_chain"` // 1
 	Stream  string `json:"stream"`
 	Shard   string `json:"shard"`
-	// At is the position that the object begins after, zero in the first link of a chain.
+	// At is the position before the object, zero in the first link of a chain.
 	At weir.Position `json:"at"`
-	// From is where reading began, in the first link; else zero.
+	// From is where reading began, in the first link; otherwise zero.
 	From weir.Position `json:"from"`
-	// To is the position after the last record: of a whole record, or the shard's end.
+	// To is the position after the last record: after a whole record, or the end of the shard.
 	To weir.Position `json:"to"`
-	// Object is the key, "" when the shard ended without further records.
+	// Object is the key, or "" if the shard ended without further records.
 	Object string `json:"object"`
-	// For people, as whoever wrote the link saw it.
+	// For people, as known to the writer of the link.
 	Records int       `json:"records"`
 	Written time.Time `json:"written"`
 }
@@ -43,10 +43,10 @@ const (
 	mostLink = 64 << 10
 )
 
-// key is that of the link that begins after a position.
+// key returns the key of the link that begins after a position.
 func (c *chain) key(at weir.Position) string { return c.links + linkName(at) }
 
-// linkName has the order of links reversed: the newest comes first.
+// linkName sorts links in reverse order: the newest comes first.
 func linkName(at weir.Position) string {
 	if at.IsZero() {
 		return "start"
@@ -72,7 +72,7 @@ func (c *chain) load(ctx context.Context, key string) (*link, error) {
 	return l, nil
 }
 
-// parse reads a link and holds it against the key under which it was found.
+// parse reads a link and checks it against its key.
 func (c *chain) parse(key string, text []byte) (*link, error) {
 	var l link
 	if err := json.Unmarshal(text, &l); err != nil {
@@ -97,8 +97,8 @@ func (c *chain) parse(key string, text []byte) (*link, error) {
 	return &l, nil
 }
 
-// claim writes a link, and returns the one that is there after that: l, or that of another writer
-// who was here before.
+// claim writes a link, and returns the link that exists after that: l, or the link of another
+// writer that was faster.
 func (c *chain) claim(ctx context.Context, l link) (*link, error) {
 	text, err := json.Marshal(l)
 	if err != nil {
@@ -119,10 +119,10 @@ func (c *chain) claim(ctx context.Context, l link) (*link, error) {
 	return there, err
 }
 
-// standing is where a chain ends.
+// standing describes the end of a chain.
 type standing struct {
 	link    *link // the newest; nil if there is none
-	written bool  // … and its object is there
+	written bool  // the object of that link exists
 }
 
 // end finds the end of the chain.
@@ -132,7 +132,7 @@ func (c *chain) end(ctx context.Context) (standing, error) {
 		return standing{}, err
 	}
 	l, err := c.load(ctx, keys[0])
-	if err == nil && l == nil { // never to be taken for an empty chain
+	if err == nil && l == nil { // must not count as an empty chain
 		err = fmt.Errorf("s3sink: the link %s was listed and is not there", keys[0])
 	}
 	if err != nil {
@@ -142,7 +142,7 @@ func (c *chain) end(ctx context.Context) (standing, error) {
 	return standing{l, written}, err
 }
 
-// written reports whether a link's object is there.
+// written reports whether a link's object exists.
 func (c *chain) written(ctx context.Context, l *link) (bool, error) {
 	if l.Object == "" {
 		return true, nil
@@ -150,16 +150,16 @@ func (c *chain) written(ctx context.Context, l *link) (bool, error) {
 	return c.bucket.Exists(ctx, l.Object)
 }
 
-// reaches reports whether the position after a record is in what ends at to.
+// reaches reports whether an object that ends at to contains the record before the position record.
 func reaches(to, record weir.Position) bool { return record.Compare(to) <= 0 }
 
-// continues reports whether a term that reads after from reads all that is missing after the end of
-// a chain.
+// continues reports whether a term that reads after from reads all records after the end of a
+// chain.
 func continues(from, end weir.Position) bool {
 	switch {
 	case end.IsZero(), end.IsEnd():
 		return true
-	case from.Kind() != shard.Sequence: // times and sequence numbers say nothing about each other
+	case from.Kind() != shard.Sequence: // times and sequence numbers cannot be compared
 		return false
 	}
 	return from.Compare(end) <= 0

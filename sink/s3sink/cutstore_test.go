@@ -8,7 +8,7 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// cutStore is a store that can be out of reach.
+// cutStore is a store that can be unreachable.
 type cutStore struct {
 	lease.Store
 	cut atomic.Bool

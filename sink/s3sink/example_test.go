@@ -26,13 +26,13 @@ func archive(ctx context.Context, consumer *weir.Consumer, client *s3.Client) er
 	if err != nil {
 		return err
 	}
-	if err := sink.Check(ctx); err != nil { // a wrong name or a missing right shows here
+	if err := sink.Check(ctx); err != nil { // fails for a wrong name or a missing permission
 		return err
 	}
 	return consumer.RunShards(ctx, sink.Handlers())
 }
 
-// copyNew copies what a shard has got since the position at, and returns the position after it.
+// copyNew copies the records of a shard after the position at, and returns the position after them.
 func copyNew(ctx context.Context, to io.Writer, sink *s3sink.Sink, shard string, at weir.Position) (weir.Position, error) {
 	for o, err := range sink.Objects(ctx, "orders", shard, at) {
 		if err != nil {
@@ -46,17 +46,17 @@ func copyNew(ctx context.Context, to io.Writer, sink *s3sink.Sink, shard string,
 		if err := errors.Join(err, lines.Close()); err != nil {
 			return at, err
 		}
-		at = o.To // keep it, in one transaction with what the lines have done
+		at = o.To // save it, in one transaction with the effects of the lines
 	}
 	return at, nil
 }
 
-// lettersIn keeps the letters of records that are given up in a bucket.
+// lettersIn keeps dead letters in a bucket.
 func lettersIn(client *s3.Client) (deadletter.Box, error) {
 	return s3letters.New(client, "my-bucket", "dead")
 }
 
-// What the guide shows works.
+// The code in the guide works.
 func TestTheGuide(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server, bucket *fakes3.Server) {
 		srv.CreateStream("orders", 1)

@@ -1,12 +1,12 @@
 package s3sink
 
-// Trust has the sink take the bucket's word for it that it keeps conditions.
+// Trust makes the sink assume that the bucket honours conditions.
 func (s *Sink) Trust() { s.probed.Store(true) }
 
-// Waiting is how many bytes of records are in no object.
+// Waiting returns how many bytes of records are not in an object yet.
 func (s *Sink) Waiting() int64 { return s.waiting.Load() }
 
-// LinkName is the name of the link that begins after a position.
+// LinkName returns the name of the link that begins after a position.
 var LinkName = linkName
 
 // ParseLink parses a link of shard shardId-0 of stream s, as found under a key.

@@ -15,7 +15,7 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// trouble is a bucket of which one call in six fails, in all ways that calls fail in, and others
+// trouble makes one call in six to a bucket fail, in all ways in which calls can fail, and others
 // take long.
 func trouble(bucket *fakes3.Server, seed uint64) {
 	var mu sync.Mutex
@@ -38,9 +38,9 @@ func trouble(bucket *fakes3.Server, seed uint64) {
 	})
 }
 
-// underFire has several applications write one chain at once, which is worse than any owner who
-// comes back late: each reads all records, in batches and objects of its own sizes. Owners change,
-// shards are split, and calls fail.
+// underFire makes several applications write one chain at once, which is harder than any late
+// owner. Each reads all records, with its own batches and object sizes. Owners change, shards are
+// split, and calls fail.
 func underFire(t *testing.T, srv *kinesistest.Server, bucket *fakes3.Server, seed uint64) *s3sink.Sink {
 	random := rand.New(rand.NewPCG(seed, 2))
 	trouble(bucket, seed)
@@ -97,7 +97,7 @@ func TestSeveralWritersUnderFire(t *testing.T) {
 	}
 }
 
-// The same without the condition: it is what makes the place of a record the only one.
+// Without the condition the same test fails: the condition makes the place of a record unique.
 func TestWithoutConditionsTheSameFails(t *testing.T) {
 	bubble(t, 2, func(t *testing.T, srv *kinesistest.Server, bucket *fakes3.Server) {
 		bucket.IgnoreConditions = true

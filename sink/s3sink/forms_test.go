@@ -36,7 +36,7 @@ func TestPayloadLines(t *testing.T) {
 	}
 }
 
-// Whatever a payload is, it makes one line, which is JSON.
+// Any payload makes one line of valid JSON.
 func FuzzPayloadLines(f *testing.F) {
 	f.Add([]byte("{\"a\":\n1}"))
 	f.Add([]byte("\xff"))
@@ -78,7 +78,7 @@ func sequence(t *testing.T, seq string) weir.Position {
 	return p
 }
 
-// The newest link is listed first, whatever sequence numbers look like, and the beginning last.
+// The newest link is listed first, for any sequence numbers, and the start last.
 func TestNamesOfLinksAreInReverse(t *testing.T) {
 	var names []string
 	for _, seq := range []string{"0", "9", "10", "11", "99", "100", "49590338271490256608559692538361571095921575989136588898",
@@ -114,7 +114,7 @@ func TestContinues(t *testing.T) {
 	}
 }
 
-// damaged are links that are none, by what is said of them. The second argument of each is the key.
+// Damaged links, by the error about them. The second argument of each is the key.
 func TestDamagedLinks(t *testing.T) {
 	s := sink(t, fakes3.New(), s3sink.Options{})
 	start := "_weir/s/shardId-0/start"
@@ -153,7 +153,7 @@ func FuzzLinks(f *testing.F) {
 	})
 }
 
-// A link that was damaged stops the shard, and says so: it is never taken for the end of the chain.
+// A damaged link stops the shard with an error. It never counts as the end of the chain.
 func TestADamagedLinkIsNoEnd(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server, bucket *fakes3.Server) {
 		s := sink(t, bucket, s3sink.Options{})

@@ -6,7 +6,7 @@ import (
 	"github.com/weir-go/weir"
 )
 
-// held are the records of a shard that are read and in no object, in order.
+// held contains, in order, the records of a shard that were read and are not in an object yet.
 type held struct {
 	parts   []part
 	records int
@@ -14,7 +14,7 @@ type held struct {
 	since   time.Time // when the first of them was read
 }
 
-// part are consecutive records of a batch.
+// part is a sequence of consecutive records of a batch.
 type part struct {
 	batch   *weir.Batch
 	records []weir.Record
@@ -22,14 +22,13 @@ type part struct {
 
 func (p part) last() *weir.Record { return &p.records[len(p.records)-1] }
 
-// overhead is about what a record takes beside its payload and key.
+// overhead is the approximate memory of a record in addition to its payload and key.
 const overhead = 160
 
-// size is what a record counts for.
+// size returns the counted size of a record.
 func size(r *weir.Record) int { return len(r.Data) + len(r.PartitionKey) }
 
-// add puts the record b.Records[i], which follows those that are held, to them. It returns by how
-// much memory that grows.
+// add appends the record b.Records[i], which follows the others. It returns the additional memory.
 func (h *held) add(b *weir.Batch, i int) int {
 	if h.records == 0 {
 		h.since = time.Now()
@@ -44,14 +43,14 @@ func (h *held) add(b *weir.Batch, i int) int {
 	return size(&b.Records[i]) + overhead
 }
 
-// memory is what all of them take.
+// memory returns the memory of all records.
 func (h *held) memory() int { return h.bytes + h.records*overhead }
 
-// first and last are records that are held; there have to be some.
+// first and last are held records. There must be some.
 func (h *held) first() *weir.Record { return &h.parts[0].records[0] }
 func (h *held) last() *weir.Record  { return h.parts[len(h.parts)-1].last() }
 
-// lastWhole is the last position at which an object may end, zero if there is none.
+// lastWhole returns the last position at which an object may end, zero if there is none.
 func (h *held) lastWhole() weir.Position {
 	for p := len(h.parts) - 1; p >= 0; p-- {
 		for i := len(h.parts[p].records) - 1; i >= 0; i-- {
@@ -63,7 +62,7 @@ func (h *held) lastWhole() weir.Position {
 	return weir.Position{}
 }
 
-// cut takes what is in an object that ends at to.
+// cut removes and returns the contents of an object that ends at to.
 func (h *held) cut(to weir.Position) held {
 	out := held{since: h.since}
 	for len(h.parts) > 0 {

@@ -11,7 +11,7 @@ import (
 	"github.com/weir-go/weir"
 )
 
-// envelope is a line about a record.
+// envelope is the line of a record.
 type envelope struct {
 	Shard    string  `json:"shard"`
 	Sequence string  `json:"sequence"`
@@ -22,7 +22,7 @@ type envelope struct {
 	Base64   []byte  `json:"data_base64,omitempty"`
 }
 
-// encode makes the content of an object.
+// encode returns the content of an object.
 func encode(parts []part, form Lines, plain bool) ([]byte, error) {
 	var content bytes.Buffer
 	if plain {
@@ -55,7 +55,7 @@ func write(to io.Writer, parts []part, form Lines) error {
 	return nil
 }
 
-// Append appends the line of a record to a buffer, with its end.
+// Append appends the line of a record, including its end, to a buffer.
 func (l Lines) Append(line []byte, r weir.Record) ([]byte, error) {
 	if l == Payloads {
 		return appendPayload(line, r.Data)
@@ -79,7 +79,7 @@ func appendPayload(line, data []byte) ([]byte, error) {
 		return appendJSON(line, struct {
 			Base64 []byte `json:"data_base64"`
 		}{data})
-	case bytes.ContainsAny(data, "\n\r"): // none of them in a text
+	case bytes.ContainsAny(data, "\n\r"): // a JSON text cannot contain these
 		to := bytes.NewBuffer(line)
 		err := json.Compact(to, data)
 		return append(to.Bytes(), '\n'), err

@@ -18,20 +18,20 @@ import (
 // Object is one object of a chain: all records after From, up to and including To.
 type Object struct {
 	Stream, Shard string
-	// Key is the object's; "" when the shard ended without further records.
+	// Key is the object's key, or "" if the shard ended without further records.
 	Key string
 	// From is zero for the first object of a chain.
 	From weir.Position
-	// To is the position after the object's last record. It is [shard.End] when that was the
-	// shard's last, and then no object follows.
+	// To is the position after the object's last record. It is [shard.End] if that was the last
+	// record of the shard, and then no object follows.
 	To weir.Position
 }
 
-// Objects yields the objects of a shard in order, from the position after, the zero Position for
-// the first; [Object].To of the last object that was seen goes on from there. It ends where the
-// chain ends at the moment, with all objects before that: an object that is being written is
-// yielded when it is there, so whoever follows a chain asks again later. It makes a request for
-// each object, one after the other. A failure is the last pair.
+// Objects yields the objects of a shard in order, after the position after. Pass the zero Position
+// to begin at the first object, or [Object].To of the last known object to continue. The sequence
+// ends at the present end of the chain. An object that is being written is not included, so a
+// program that follows a chain must call Objects again later. It makes one request per object. An
+// error is the last pair.
 func (s *Sink) Objects(ctx context.Context, stream, shardID string, after weir.Position) iter.Seq2[Object, error] {
 	return func(yield func(Object, error) bool) {
 		c := s.chain(stream, shardID)
@@ -48,7 +48,7 @@ func (s *Sink) Objects(ctx context.Context, stream, shardID string, after weir.P
 		}
 		for err == nil && l != nil {
 			var following *link
-			written := true // if another one follows
+			written := true // if another link follows
 			if !l.To.IsEnd() {
 				following, err = c.read(ctx, l.To)
 			}
@@ -66,7 +66,7 @@ func (s *Sink) Objects(ctx context.Context, stream, shardID string, after weir.P
 	}
 }
 
-// empty fails if a chain that has no beginning has other links.
+// empty returns an error if a chain without a start has other links.
 func (c *chain) empty(ctx context.Context) error {
 	keys, err := c.bucket.List(ctx, c.links, "", 1)
 	if err == nil && len(keys) > 0 {
@@ -75,7 +75,7 @@ func (c *chain) empty(ctx context.Context) error {
 	return err
 }
 
-// Shards yields the IDs of all shards of a stream that have a chain, sorted. A failure is the last
+// Shards yields the IDs of all shards of a stream that have a chain, sorted. An error is the last
 // pair.
 func (s *Sink) Shards(ctx context.Context, stream string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
@@ -96,7 +96,7 @@ func (s *Sink) Shards(ctx context.Context, stream string) iter.Seq2[string, erro
 	}
 }
 
-// Open reads the lines of an object, decompressed. The caller closes it.
+// Open returns the decompressed lines of an object. The caller must close it.
 func (s *Sink) Open(ctx context.Context, o Object) (io.ReadCloser, error) {
 	if o.Key == "" {
 		return io.NopCloser(strings.NewReader("")), nil
@@ -115,7 +115,7 @@ func (s *Sink) Open(ctx context.Context, o Object) (io.ReadCloser, error) {
 	return lines{z, answer.Body}, nil
 }
 
-// lines closes what is below a decompressor, too.
+// lines also closes the source of a decompressor.
 type lines struct {
 	*gzip.Reader
 	body io.Closer
@@ -123,5 +123,5 @@ type lines struct {
 
 func (l lines) Close() error { return errors.Join(l.Reader.Close(), l.body.Close()) }
 
-// compressed reports whether an object is, by its key.
+// compressed reports whether an object with this key is compressed.
 func compressed(key string) bool { return strings.HasSuffix(key, ".gz") }

@@ -14,33 +14,33 @@ import (
 	"github.com/weir-go/weir/sink/s3sink/internal/bucket"
 )
 
-// Options say where objects are and how large they become. The zero Options are good ones.
+// Options configures where objects are written and how large they become. The zero Options are
+// useful.
 type Options struct {
-	// Prefix is what all keys begin with; a slash is put after it where it has none. Defaults to
-	// none, at most 256 bytes. Two applications with the same bucket, prefix and stream write one
-	// chain together.
+	// Prefix begins all keys. A slash is appended if it has none. Defaults to no prefix, at most
+	// 256 bytes. Two applications with the same bucket, prefix and stream write one common chain.
 	Prefix string
-	// Partition is how objects are put into folders. Defaults to [Hourly].
+	// Partition determines the folders of objects. Defaults to [Hourly].
 	Partition Partition
-	// Lines is what stands in a line. Defaults to [Payloads].
+	// Lines determines the form of a line. Defaults to [Payloads].
 	Lines Lines
 	// Plain leaves objects uncompressed: they end in .ndjson instead of .ndjson.gz.
 	Plain bool
-	// MaxBytes ends an object that has so many bytes of payload and keys, before compression; one
-	// record or aggregate more at most. Defaults to 16 MiB, 1 byte to 1 GiB.
+	// MaxBytes ends an object with this many bytes of payloads and keys, before compression. One
+	// record or aggregate may exceed it. Defaults to 16 MiB, 1 byte to 1 GiB.
 	MaxBytes int
-	// MaxAge ends an object whose first record was read so long ago, also when nothing follows it.
-	// Defaults to 1 min, 1 s to 24 h. Each object costs two writes.
+	// MaxAge ends an object when its first record was read this long ago, even if no record
+	// follows. Defaults to 1 min, 1 s to 24 h. Each object costs two writes.
 	MaxAge time.Duration
 	// MaxMemory is how many bytes of records of all shards may wait for their objects before
 	// objects are ended early. Defaults to 256 MiB, 1 MiB to 1 TiB. It may be exceeded by a half
-	// and by a batch for each shard; beside it eight objects at most are in memory as they are
-	// sent. An object that a worker with a larger MaxBytes has begun is held whole.
+	// and by one batch per shard. In addition, at most eight encoded objects are in memory. An
+	// object that was begun by a worker with a larger MaxBytes is held as a whole.
 	MaxMemory int
 }
 
-// Partition says into which folders objects are put: by the time, in UTC, at which the first record
-// of an object arrived at the service.
+// Partition determines the folders of objects, by the time in UTC at which the first record of an
+// object arrived at the service.
 type Partition uint8
 
 const (
@@ -49,21 +49,20 @@ const (
 	Unpartitioned                  // no folder
 )
 
-// Lines says what the lines of objects are.
+// Lines is the form of the lines in objects.
 type Lines uint8
 
 const (
-	// Payloads are lines with the payload alone: as it is when it is JSON on one line, with the
-	// space between its parts removed when it is JSON on several, and {"data_base64":"…"} when it
-	// is not JSON.
+	// Payloads writes the payload alone. JSON on one line stays unchanged. In JSON on several lines
+	// the white space between its parts is removed. Anything else becomes {"data_base64":"…"}.
 	Payloads Lines = iota
-	// Envelopes are objects with members shard, sequence, position (only of a record that others
-	// follow in an aggregate), key, arrival, and data, the payload as a text, or data_base64 when
-	// it is not UTF-8: what "weir consume -o json" prints.
+	// Envelopes writes JSON objects with the members shard, sequence, position (only for a record
+	// that others follow in an aggregate), key, arrival, and data, which is the payload as a text,
+	// or data_base64 if it is not UTF-8. It is the output of "weir consume -o json".
 	Envelopes
 )
 
-// uploads is how many objects a Sink sends at a time, each of which is in memory.
+// uploads is how many objects a Sink sends at a time. Each of them is in memory.
 const uploads = 8
 
 // Sink writes shards into a bucket. Its methods may be called concurrently.
@@ -71,15 +70,15 @@ type Sink struct {
 	bucket bucket.Bucket
 	o      Options
 
-	probing   chan struct{} // whoever looks whether the bucket keeps conditions has the token
+	probing   chan struct{} // holds a token while a goroutine checks the bucket's conditions
 	probed    atomic.Bool
 	uploading chan struct{}
-	waiting   atomic.Int64 // bytes of records that are in no object
-	shards    atomic.Int64 // that are being written
+	waiting   atomic.Int64 // bytes of records that are not in an object yet
+	shards    atomic.Int64 // number of shards that are being written
 }
 
-// New makes a sink; it makes no call. The client's region has to be the bucket's. An error names
-// all that is wrong.
+// New makes a sink. It makes no call. The client's region must be the bucket's. An error lists all
+// invalid arguments.
 func New(client *s3.Client, bucketName string, o Options) (*Sink, error) {
 	var wrong []error
 	bad := func(format string, args ...any) {
@@ -130,8 +129,8 @@ func (s *Sink) Handlers() weir.ShardHandlers {
 	return weir.ShardHandlers{Position: s.Position, Pull: s.pull, KeepsRecords: true}
 }
 
-// Position is how far the objects of a shard go: the zero Position if there are none. It takes
-// three requests, however long the chain is.
+// Position returns the end of a shard's objects, or the zero Position if there are none. It takes
+// three requests for a chain of any length.
 func (s *Sink) Position(ctx context.Context, stream, shardID string) (weir.Position, error) {
 	end, err := s.chain(stream, shardID).end(ctx)
 	switch {
@@ -140,7 +139,7 @@ func (s *Sink) Position(ctx context.Context, stream, shardID string) (weir.Posit
 	case end.written:
 		return end.link.To, nil
 	case end.link.At.IsZero():
-		return end.link.From, nil // the first object has to be written by whoever reads on
+		return end.link.From, nil // the next reader has to write the first object
 	}
 	return end.link.At, nil
 }
@@ -158,9 +157,9 @@ func (s *Sink) pull(ctx context.Context, of *weir.Shard) error {
 	return w.run(ctx, of)
 }
 
-// Check fails if the bucket cannot be written, or overwrites what a request tells it not to. Once
-// it has succeeded it makes no more calls. Handlers call it by themselves; call it to hear of a
-// mistake before a stream is read.
+// Check returns an error if the bucket cannot be written, or overwrites an object although a
+// request forbids it. Once it has succeeded it makes no more calls. Handlers call it themselves.
+// Call it to detect a mistake before a stream is read.
 func (s *Sink) Check(ctx context.Context) error {
 	if s.probed.Load() {
 		return nil
@@ -175,7 +174,7 @@ func (s *Sink) Check(ctx context.Context) error {
 		return nil
 	}
 	key := s.o.Prefix + "_weir/conditional-writes"
-	for range 2 { // the first may be the one that makes it
+	for range 2 { // the first may create the object
 		text := []byte("weir looks here whether this bucket refuses to write an object that exists.\n")
 		_, made, err := s.bucket.Put(ctx, key, text, nil, bucket.Condition{New: true})
 		if err != nil {
@@ -187,10 +186,10 @@ func (s *Sink) Check(ctx context.Context) error {
 		}
 	}
 	return fmt.Errorf("s3sink: bucket %s overwrites an object although the request forbids it (If-None-Match): "+
-		"records would be there twice; use S3, or a store that keeps this condition", s.bucket.Name)
+		"records would be written twice; use S3, or a store that keeps this condition", s.bucket.Name)
 }
 
-// chain is that of a shard.
+// chain returns the chain of a shard.
 func (s *Sink) chain(stream, shardID string) *chain {
 	return &chain{
 		bucket: s.bucket, stream: stream, shard: shardID,
@@ -199,7 +198,8 @@ func (s *Sink) chain(stream, shardID string) *chain {
 	}
 }
 
-// folder is where an object is put whose first record arrived then, "" or with a slash at its end.
+// folder returns the folder of an object whose first record arrived at a time, "" or with a slash
+// at its end.
 func (p Partition) folder(arrived time.Time) string {
 	switch p {
 	case Hourly:
@@ -211,11 +211,11 @@ func (p Partition) folder(arrived time.Time) string {
 	return ""
 }
 
-// later reports whether a record that arrived at t belongs into a later folder than one that
-// arrived at first. Arrival times do not rise strictly: what comes a little late stays.
+// later reports whether a record that arrived at t belongs to a later folder than one that arrived
+// at first. Arrival times do not increase strictly: a slightly earlier record stays.
 func (p Partition) later(first, t time.Time) bool {
 	return t.After(first) && p.folder(first) != p.folder(t)
 }
 
-// whole reports whether nothing of the record's sequence number is behind the position.
+// whole reports whether the position is after the last sub-record of its sequence number.
 func whole(p weir.Position) bool { return p.Kind() == shard.Sequence && p.Done() == shard.Whole }

@@ -36,7 +36,7 @@ func bubble(t *testing.T, shards int, f func(t *testing.T, srv *kinesistest.Serv
 	})
 }
 
-// client is one of the fake.
+// client returns a client of the fake.
 func client(bucket *fakes3.Server) *s3.Client {
 	return s3.New(s3.Options{
 		Region: "us-east-1", BaseEndpoint: aws.String("http://s3.test"), UsePathStyle: true, HTTPClient: bucket,
@@ -55,7 +55,7 @@ func sink(t *testing.T, bucket *fakes3.Server, o s3sink.Options) *s3sink.Sink {
 	return s
 }
 
-// start runs a worker; stop ends it in order.
+// start runs a worker. stop ends it in an orderly way.
 func start(t *testing.T, srv *kinesistest.Server, store lease.Store, h weir.ShardHandlers, change ...func(*weir.Options)) (stop func()) {
 	t.Helper()
 	o := weir.Options{App: "app", Stream: "s", Logger: slog.New(slog.DiscardHandler)}
@@ -83,7 +83,7 @@ func put(srv *kinesistest.Server, from, to int) {
 	}
 }
 
-// inStream are the payloads of each shard.
+// inStream returns the payloads of each shard.
 func inStream(srv *kinesistest.Server) map[string][]string {
 	all := map[string][]string{}
 	for _, r := range srv.Records("s") {
@@ -92,7 +92,7 @@ func inStream(srv *kinesistest.Server) map[string][]string {
 	return all
 }
 
-// chains are the objects of all chains, and the lines in them by shard.
+// chains returns the objects of all chains, and their lines by shard.
 func chains(t *testing.T, s *s3sink.Sink) (objects []s3sink.Object, lines map[string][]string) {
 	t.Helper()
 	lines = map[string][]string{}
@@ -131,8 +131,8 @@ func content(t *testing.T, s *s3sink.Sink, o s3sink.Object) (lines []string) {
 	return lines
 }
 
-// faults says what is wrong with the objects: each record of the stream has to be in one of them,
-// once and in order, by the chains and by a listing.
+// faults returns what is wrong with the objects: each record of the stream must be in one of them,
+// once and in order, according to the chains and to a listing.
 func faults(t *testing.T, s *s3sink.Sink, bucket *fakes3.Server, want map[string][]string) (wrong []string) {
 	t.Helper()
 	objects, lines := chains(t, s)
@@ -173,7 +173,7 @@ func TestEachRecordIsInOneObject(t *testing.T) {
 		if len(objects) < 10 {
 			t.Errorf("%d objects of about 100 bytes", len(objects))
 		}
-		time.Sleep(2 * time.Minute) // the stream is silent: what is left is written by its age
+		time.Sleep(2 * time.Minute) // the stream is silent: the rest is written because of its age
 		check(t, s, bucket, inStream(srv))
 		if n := s.Waiting(); n != 0 {
 			t.Errorf("%d bytes wait", n)
@@ -182,7 +182,7 @@ func TestEachRecordIsInOneObject(t *testing.T) {
 		srv.Split("s", srv.OpenShards("s")[0])
 		put(srv, 151, 200)
 		time.Sleep(10 * time.Second)
-		stop() // writes what it has
+		stop() // writes the remaining records
 		check(t, s, bucket, inStream(srv))
 		for _, o := range objects {
 			hour := time.Now().UTC().Format("dt=2006-01-02/hour=15/")
@@ -191,7 +191,8 @@ func TestEachRecordIsInOneObject(t *testing.T) {
 			}
 		}
 
-		// nothing is done that is in no object, and what is done is not written again
+		// no finished record is missing from the objects, and finished records are not written
+		// again
 		view, err := store.View(t.Context(), "app", "")
 		if err != nil {
 			t.Fatal(err)
@@ -202,7 +203,7 @@ func TestEachRecordIsInOneObject(t *testing.T) {
 				t.Errorf("%s: the checkpoint is %v, the objects go to %v, %v", l.Shard, l.Position, at, err)
 			}
 		}
-		// leases that are lost: all is read again from where the objects end
+		// the leases are lost: everything after the end of the objects is read again
 		before := len(bucket.Keys())
 		stop = start(t, srv, memstore.New(), s.Handlers())
 		time.Sleep(2 * time.Minute)
@@ -214,12 +215,13 @@ func TestEachRecordIsInOneObject(t *testing.T) {
 	})
 }
 
-// An object has records of one hour: by the arrival of its first.
+// An object has records of one hour, by the arrival of its first record.
 func TestObjectsAreCutWhereTheHourChanges(t *testing.T) {
 	for p, folders := range map[s3sink.Partition]int{s3sink.Hourly: 3, s3sink.Daily: 2, s3sink.Unpartitioned: 1} {
 		t.Run(fmt.Sprint(p), func(t *testing.T) {
 			bubble(t, 1, func(t *testing.T, srv *kinesistest.Server, bucket *fakes3.Server) {
-				time.Sleep(22*time.Hour + 59*time.Minute + 59*time.Second + 500*time.Millisecond) // bubbles begin at midnight
+				// bubbles begin at midnight
+				time.Sleep(22*time.Hour + 59*time.Minute + 59*time.Second + 500*time.Millisecond)
 				for i := range 30 {
 					put(srv, i, i)
 					time.Sleep(200 * time.Millisecond)
@@ -263,7 +265,8 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// A store that overwrites what it was told not to is found out before anything is done.
+// A store that overwrites objects in spite of the condition is detected before any record is
+// handled.
 func TestAStoreWithoutConditionsIsRefused(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server, bucket *fakes3.Server) {
 		bucket.IgnoreConditions = true
@@ -281,7 +284,7 @@ func TestAStoreWithoutConditionsIsRefused(t *testing.T) {
 	})
 }
 
-// An outage of S3 keeps records waiting, and no more of them than allowed are in memory.
+// During an outage of S3 records wait, and only as many as allowed are in memory.
 func TestAnOutageGivesNothingUp(t *testing.T) {
 	bubble(t, 4, func(t *testing.T, srv *kinesistest.Server, bucket *fakes3.Server) {
 		s := sink(t, bucket, s3sink.Options{MaxMemory: 1 << 20, MaxAge: 5 * time.Minute})

@@ -19,11 +19,11 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// isObject reports whether a key is one of an object, not of a link.
+// isObject reports whether a key belongs to an object, and not to a link.
 func isObject(key string) bool { return key != "" && !strings.Contains(key, "_weir/") }
 
-// A writer that dies between a link and its object leaves its object to the next one, which cuts
-// its own objects in another way.
+// If a writer dies between a link and its object, the next writer writes the object, although it
+// ends its own objects elsewhere.
 func TestAnObjectThatWasBegunIsWrittenByTheNextOwner(t *testing.T) {
 	for name, more := range map[string]int{"and goes on": 20, "and there is nothing more": 0} {
 		t.Run(name, func(t *testing.T) {
@@ -33,7 +33,7 @@ func TestAnObjectThatWasBegunIsWrittenByTheNextOwner(t *testing.T) {
 				stop := start(t, srv, memstore.New(), first.Handlers())
 				time.Sleep(15 * time.Second)
 				written := len(bucket.Keys())
-				bucket.Control(func(c fakes3.Call) fakes3.Fault { // links go through, objects do not
+				bucket.Control(func(c fakes3.Call) fakes3.Fault { // links succeed, objects do not
 					if c.Method == "PUT" && isObject(c.Key) {
 						return fakes3.Deny
 					}
@@ -63,8 +63,8 @@ func TestAnObjectThatWasBegunIsWrittenByTheNextOwner(t *testing.T) {
 	}
 }
 
-// A write whose answer is lost, once or as often as the SDK tries, is neither made twice nor
-// forgotten.
+// A write whose answer is lost, once or as often as the SDK retries, is neither made twice nor
+// skipped.
 func TestALostAnswerIsHarmless(t *testing.T) {
 	for name, lost := range map[string]int{"once": 1, "every time": 3} {
 		for what, of := range map[string]func(string) bool{"a link": func(key string) bool { return !isObject(key) }, "an object": isObject} {
@@ -124,7 +124,7 @@ func TestTheEndOfAShard(t *testing.T) {
 				for o, err := range s.Objects(t.Context(), "s", parent, shard.End) {
 					t.Errorf("after the end: %+v, %v", o, err)
 				}
-				// leases that are lost: a shard that has ended is not written again
+				// the leases are lost: a finished shard is not written again
 				before := len(bucket.Keys())
 				stop = start(t, srv, memstore.New(), s.Handlers())
 				time.Sleep(time.Minute)
@@ -137,7 +137,7 @@ func TestTheEndOfAShard(t *testing.T) {
 	}
 }
 
-// A lease that is handed on takes nothing with it: what was held is in an object, and done.
+// Before a lease is handed on, all held records are written to an object and finished.
 func TestAHandOffWritesWhatIsHeld(t *testing.T) {
 	bubble(t, 4, func(t *testing.T, srv *kinesistest.Server, bucket *fakes3.Server) {
 		s := sink(t, bucket, s3sink.Options{MaxAge: time.Hour})
@@ -151,7 +151,8 @@ func TestAHandOffWritesWhatIsHeld(t *testing.T) {
 		}
 		other := start(t, srv, store, s.Handlers(), named("two"))
 		time.Sleep(time.Minute)
-		if objects, _ := chains(t, s); len(objects) != 2 { // of the two shards that went over
+		// of the two shards that were handed over
+		if objects, _ := chains(t, s); len(objects) != 2 {
 			t.Errorf("%d objects", len(objects))
 		}
 		stop()
@@ -163,8 +164,7 @@ func TestAHandOffWritesWhatIsHeld(t *testing.T) {
 	})
 }
 
-// While S3 does not answer a lease goes on all the same: after HandoffTimeout, without what is
-// held.
+// If S3 does not answer, a lease is still handed on after HandoffTimeout, without the held records.
 func TestAHandOffDoesNotWaitForS3(t *testing.T) {
 	bubble(t, 2, func(t *testing.T, srv *kinesistest.Server, bucket *fakes3.Server) {
 		store := memstore.New()
@@ -198,7 +198,7 @@ func TestAHandOffDoesNotWaitForS3(t *testing.T) {
 	})
 }
 
-// A worker that has lost its leases forgets what it holds.
+// A worker that has lost its leases drops its held records.
 func TestALostLeaseIsLeftAtOnce(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server, bucket *fakes3.Server) {
 		s := sink(t, bucket, s3sink.Options{MaxAge: time.Hour})
@@ -226,7 +226,7 @@ func TestALostLeaseIsLeftAtOnce(t *testing.T) {
 	})
 }
 
-// Objects of a chain are followed from where one was seen last.
+// A program can follow the objects of a chain from the last one that it has seen.
 func TestObjectsAreFollowed(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server, bucket *fakes3.Server) {
 		s := sink(t, bucket, s3sink.Options{MaxBytes: 20})
@@ -264,8 +264,8 @@ func TestObjectsAreFollowed(t *testing.T) {
 	})
 }
 
-// A writer that began to read behind the end of a chain, which another one has made meanwhile,
-// leaves no hole in it.
+// A writer that began to read after the end of a chain, which another writer has made meanwhile,
+// leaves no gap in it.
 func TestAWriterThatBeganElsewhere(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server, bucket *fakes3.Server) {
 		put(srv, 1, 10)
@@ -299,7 +299,7 @@ func TestAWriterThatBeganElsewhere(t *testing.T) {
 	})
 }
 
-// No object ends inside an aggregate, however it is cut.
+// No object ends inside an aggregate, wherever it ends.
 func TestAggregatesAreKeptTogether(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server, bucket *fakes3.Server) {
 		var want []string
@@ -325,8 +325,8 @@ func TestAggregatesAreKeptTogether(t *testing.T) {
 	})
 }
 
-// The records of an object that was begun have left the stream before anybody wrote it: the chain
-// goes on with those that there are.
+// If the records of a claimed object have left the stream before it was written, the chain
+// continues with the remaining records.
 func TestAnObjectWhoseRecordsAreGone(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server, bucket *fakes3.Server) {
 		s := sink(t, bucket, s3sink.Options{})
@@ -347,7 +347,7 @@ func TestAnObjectWhoseRecordsAreGone(t *testing.T) {
 		stop = start(t, srv, store, s.Handlers())
 		time.Sleep(2 * time.Minute)
 		stop()
-		check(t, s, bucket, inStream(srv)) // what the stream has
+		check(t, s, bucket, inStream(srv)) // the records that the stream still has
 		if objects, _ := chains(t, s); len(objects) != 2 {
 			t.Errorf("%+v", objects)
 		}

@@ -17,20 +17,20 @@ type writer struct {
 	sink  *Sink
 	chain *chain
 	from  weir.Position // where reading began
-	at    weir.Position // the end of the chain, as far as objects are there; zero before the first
-	next  *link         // the link that begins there, while its object has to be written
+	at    weir.Position // end of the chain, as far as its objects exist; zero before the first
+	next  *link         // the link that begins there, while its object must be written
 	held  held
 }
 
-// pulled is what weir.Shard.Batches yields.
+// pulled is an element of weir.Shard.Batches.
 type pulled struct {
 	batch *weir.Batch
 	err   error
 }
 
-// pull asks for batches, until left is closed or the last of them is there. Should left be closed
-// while a batch is waited for, that ends when weir ends the iteration, as soon as the function that
-// pulls has returned.
+// pull requests batches until left is closed or the last one has arrived. If left is closed during
+// a wait for a batch, the wait ends when weir ends the iteration, which is when the pulling
+// function has returned.
 func pull(s *weir.Shard, left <-chan struct{}) <-chan pulled {
 	to := make(chan pulled)
 	go func() {
@@ -72,7 +72,7 @@ func (w *writer) run(ctx context.Context, s *weir.Shard) error {
 			if err := w.flush(ctx); err != nil {
 				return err
 			}
-			w.held.since = time.Now() // of what is left
+			w.held.since = time.Now() // of the remaining records
 		}
 	}
 }
@@ -97,13 +97,13 @@ func (w *writer) begin(ctx context.Context, from weir.Position) error {
 	return nil
 }
 
-// moved is the error of a term that began to read elsewhere than at the end of the chain. weir asks
-// for the sink's position again and begins there.
+// moved is the error of a term that did not begin to read at the end of the chain. weir then
+// queries the sink's position again and begins there.
 func moved(from, at weir.Position) error {
-	return fmt.Errorf("s3sink: reading began at %s, and the chain of objects ends at %q, which another writer has brought it to: it begins again there", from, at)
+	return fmt.Errorf("s3sink: reading began at %s, and the chain of objects ends at %q, because another writer has extended it: reading begins again there", from, at)
 }
 
-// take puts a batch to what is held, and writes what is to be written.
+// take adds a batch to the held records, and writes the objects that are complete.
 func (w *writer) take(ctx context.Context, b *weir.Batch) error {
 	for i := range b.Records {
 		r := &b.Records[i]
@@ -132,7 +132,7 @@ func (w *writer) take(ctx context.Context, b *weir.Batch) error {
 	return nil
 }
 
-// before is where an object ends before the record r is put to what is held, zero if none does.
+// before returns where an object must end before the record r is added, zero if none must.
 func (w *writer) before(r *weir.Record, at weir.Position) weir.Position {
 	switch {
 	case w.next != nil:
@@ -147,7 +147,7 @@ func (w *writer) before(r *weir.Record, at weir.Position) weir.Position {
 	return weir.Position{}
 }
 
-// full reports whether an object ends with the last record that is held, whose position is at.
+// full reports whether an object ends with the last held record, whose position is at.
 func (w *writer) full(at weir.Position) bool {
 	if w.next != nil {
 		return at == w.next.To
@@ -157,7 +157,8 @@ func (w *writer) full(at weir.Position) bool {
 	return whole(at) && (w.held.bytes >= o.MaxBytes || crowded)
 }
 
-// flush writes all that an object may hold now. What another writer has begun is not cut short.
+// flush writes everything that an object may contain now. It does not shorten an object that
+// another writer has begun.
 func (w *writer) flush(ctx context.Context) error {
 	if to := w.held.lastWhole(); w.next == nil && !to.IsZero() {
 		return w.write(ctx, to)
@@ -165,8 +166,8 @@ func (w *writer) flush(ctx context.Context) error {
 	return nil
 }
 
-// leave is called at the term's end. A lease that is handed on in order leaves nothing behind that
-// has to be read again; of one that is lost ctx is over.
+// leave is called at the end of the term. If the lease is handed on in an orderly way, all held
+// records are written. If the lease is lost, ctx has ended.
 func (w *writer) leave(ctx context.Context, why error) error {
 	if ctx.Err() != nil {
 		return why
@@ -174,9 +175,9 @@ func (w *writer) leave(ctx context.Context, why error) error {
 	return errors.Join(w.flush(ctx), why)
 }
 
-// write brings the chain to a position: that of the last record of an object, or the shard's end.
-// When another writer was here before, the chain may get further than that, or it may have to be
-// brought further, with records that are not there yet: then write returns and w.next is set.
+// write extends the chain to a position: that of the last record of an object, or the end of the
+// shard. If another writer was faster, the chain may extend beyond that. Or an object needs records
+// that have not been read yet: in that case write returns and w.next is set.
 func (w *writer) write(ctx context.Context, to weir.Position) error {
 	for w.at.Compare(to) < 0 {
 		if w.next == nil {
@@ -206,7 +207,7 @@ func (w *writer) write(ctx context.Context, to weir.Position) error {
 	return nil
 }
 
-// claim finds out what the link after the chain's end says, by writing it if there is none.
+// claim determines the link after the end of the chain, and writes it if there is none.
 func (w *writer) claim(ctx context.Context, to weir.Position) error {
 	c := w.chain
 	l := link{Version: version, Stream: c.stream, Shard: c.shard, At: w.at, To: to, Records: w.held.records, Written: time.Now().UTC().Truncate(time.Millisecond)}
@@ -224,14 +225,14 @@ func (w *writer) claim(ctx context.Context, to weir.Position) error {
 	if err != nil {
 		return err
 	}
-	if there.From != l.From { // nobody knows what lies between
+	if there.From != l.From { // it is unknown what lies between
 		return moved(w.from, there.To)
 	}
 	w.next = there
 	return nil
 }
 
-// put writes the object of a link, unless another writer did.
+// put writes the object of a link, unless another writer has.
 func (w *writer) put(ctx context.Context, l *link) error {
 	select {
 	case w.sink.uploading <- struct{}{}:
@@ -251,7 +252,7 @@ func (w *writer) put(ctx context.Context, l *link) error {
 	return err
 }
 
-// settle notes that the chain, and all objects of it, go to a position.
+// settle records that the chain with all of its objects extends to a position.
 func (w *writer) settle(to weir.Position) error {
 	of := w.held.cut(to)
 	w.sink.waiting.Add(-int64(of.memory()))

@@ -8,11 +8,12 @@ import (
 	"github.com/weir-go/weir/internal/sqltable"
 )
 
-// Schema returns the statement that makes the table, for people who let nobody but themselves
+// Schema returns the statement that creates the table, for administrators who allow no program to
 // change a schema.
 func (s *Sink) Schema() string { return s.named(s.dialect.table) + ";\n" }
 
-// Migrate makes the table, unless it is there. It is never run unasked. Several may run it at once.
+// Migrate creates the table unless it exists. The sink never calls it itself. It may be called
+// concurrently.
 func (s *Sink) Migrate(ctx context.Context) error {
 	probe := s.named("SELECT app, stream, shard, epoch, position, ended, updated FROM {table} WHERE 1 = 0")
 	if err := sqltable.Make(ctx, s.db, s.named(s.dialect.table), probe); err != nil {
@@ -21,20 +22,20 @@ func (s *Sink) Migrate(ctx context.Context) error {
 	return nil
 }
 
-// ResetEpochs lets owners of any epoch in again. Epochs begin anew when the leases of an
-// application are deleted or lost: then each owner is taken for one that is late, and fails with
-// [ErrFenced], until this was called once. Positions stay, and so does what they promise; but while
-// a worker still runs that has lost its leases, it may take turns with its successor. It returns
-// how many shards it was about.
+// ResetEpochs admits owners of any epoch again. If the leases of an application are deleted or
+// lost, epochs start again. Each owner then counts as late, and fails with [ErrFenced], until
+// ResetEpochs was called once. Positions and their guarantees stay. But while a worker that has
+// lost its leases still runs, it may alternate with its successor. ResetEpochs returns the number
+// of affected shards.
 func (s *Sink) ResetEpochs(ctx context.Context) (int, error) {
 	return s.change(ctx, "resetting epochs", "UPDATE {table} SET epoch = 0 WHERE app = ? AND epoch <> 0", s.o.App)
 }
 
-// Forget removes the rows of shards that have ended, and were not changed for so long, at least a
-// day, by the database's clock. Call it now and then where streams are split and merged often; it
-// is never done unasked. It has to be longer than the stream keeps records: by these rows a
-// database that was restored from a backup is given what it has lost, and records that are read
-// again are known. It returns how many it removed.
+// Forget removes the rows of shards that have ended and were unchanged for a duration of at least a
+// day, by the database's clock. Call it occasionally if streams are split and merged often. The
+// sink never calls it itself. The duration must be longer than the stream's retention. These rows
+// are needed for a database that was restored from a backup, to replay what it has lost and to
+// recognize repeated records. Forget returns the number of removed rows.
 func (s *Sink) Forget(ctx context.Context, unchangedFor time.Duration) (int, error) {
 	if unchangedFor < 24*time.Hour {
 		return 0, fmt.Errorf("sqlsink: forgetting shards that ended %v ago: want at least 24h, and longer than the stream keeps records", unchangedFor)
@@ -43,14 +44,14 @@ func (s *Sink) Forget(ctx context.Context, unchangedFor time.Duration) (int, err
 		s.o.App, s.dialect.ago(int64(unchangedFor/time.Second)))
 }
 
-// RemoveStream removes all that is known of a stream, such as one that was deleted and is made anew
-// under its name. No worker may be running that reads it. Records that are read again after that
-// have their effects again. It returns how many shards it was about.
+// RemoveStream removes all rows of a stream, for example one that is deleted and created again
+// under the same name. No worker that reads it may be running. Records that are read again after
+// that take effect again. It returns the number of affected shards.
 func (s *Sink) RemoveStream(ctx context.Context, stream string) (int, error) {
 	return s.change(ctx, "removing the rows of a stream", "DELETE FROM {table} WHERE app = ? AND stream = ?", s.o.App, stream)
 }
 
-// change carries out a statement by itself, and returns how many rows it was about.
+// change runs a single statement, and returns the number of affected rows.
 func (s *Sink) change(ctx context.Context, what, statement string, args ...any) (int, error) {
 	if err := s.takeTurn(ctx); err != nil {
 		return 0, err

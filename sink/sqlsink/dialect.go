@@ -1,16 +1,15 @@
 package sqlsink
 
 import (
-	"errors"
-	"regexp"
 	"strconv"
-	"strings"
+
+	"github.com/weir-go/weir/internal/sqltable"
 )
 
-// Dialect names the database behind the *sql.DB.
+// Dialect is the kind of database behind the *sql.DB.
 type Dialect int
 
-// The dialects. The zero Dialect is none.
+// The dialects. The zero Dialect is invalid.
 const (
 	// SQLite is SQLite 3.24 or newer.
 	SQLite Dialect = iota + 1
@@ -20,7 +19,7 @@ const (
 	MySQL
 )
 
-// String is the dialect's name.
+// String returns the dialect's name.
 func (d Dialect) String() string {
 	if k := dialects[d]; k != nil {
 		return k.name
@@ -28,7 +27,7 @@ func (d Dialect) String() string {
 	return "no dialect"
 }
 
-// dialect is what databases do not have in common. {table} stands for the table.
+// dialect contains the differences between databases. {table} stands for the table.
 type dialect struct {
 	name  string
 	quote string // around names
@@ -39,22 +38,22 @@ type dialect struct {
 	// oneWriter says that a transaction locks the whole database.
 	oneWriter bool
 	table     string
-	// insert follows INSERT INTO {table} (…) VALUES (…) and leaves a row that is there as it is.
+	// insert follows INSERT INTO {table} (…) VALUES (…) and leaves an existing row unchanged.
 	insert string
-	// begin is said at the beginning of a transaction: how many milliseconds it may be idle; "" for
-	// nothing.
+	// begin is the first statement of a transaction, with the number of milliseconds that it may be
+	// idle; "" for none.
 	begin string
-	// lock is said before the row is read, for a database that has no locking reads; locking is the
-	// end of a read that locks.
+	// lock is executed before the row is read, if the database has no locking reads. locking is the
+	// end of a locking read.
 	lock, locking string
-	now           string // the time, as of the database
-	before        string // the time so many seconds ago, the parameter
-	// ago makes the parameter of before.
+	now           string // the time by the database's clock
+	before        string // the time a number of seconds ago, which is the parameter
+	// ago returns the parameter of before.
 	ago func(seconds int64) any
-	// endsByStatement says that the driver gives a statement up when its context ends, and waits
-	// for the answer to Commit and Rollback for as long as the connection seems to live.
+	// endsByStatement says that the driver abandons a statement when its context ends, and waits
+	// for the answer to Commit and Rollback for as long as the connection seems to be alive.
 	endsByStatement bool
-	// locked reports whether an error says that the row is locked by another transaction.
+	// locked reports whether an error says that another transaction has locked the row.
 	locked func(error) bool
 }
 
@@ -71,19 +70,20 @@ var postgres = &dialect{
   ended SMALLINT NOT NULL,   -- 1: the shard has no more records
   updated TIMESTAMPTZ NOT NULL,
   PRIMARY KEY (app, stream, shard)
-) WITH (fillfactor = 50)`, // room for the new version of a row beside the old one
+) WITH (fillfactor = 50)`, // room for the new version of a row on the same page
 	insert:  " ON CONFLICT (app, stream, shard) DO NOTHING",
 	begin:   "SET LOCAL idle_in_transaction_session_timeout = ",
 	locking: " FOR UPDATE NOWAIT",
 	now:     "now()",
 	before:  "now() - ? * INTERVAL '1 second'",
 	ago:     func(seconds int64) any { return seconds },
-	locked:  func(err error) bool { return sqlState(err) == "55P03" },
+	locked:  func(err error) bool { return sqltable.SQLState(err) == "55P03" },
 }
 
 var mysql = &dialect{
 	name: "MySQL", quote: "`", schemas: true, endsByStatement: true,
-	// Names are bytes: the collations that compare text by its bytes ignore spaces at its end.
+	// Names are bytes, because the collations that compare text by its bytes ignore trailing
+	// spaces.
 	table: `CREATE TABLE IF NOT EXISTS {table} (
   app VARBINARY(255) NOT NULL,
   stream VARBINARY(255) NOT NULL,
@@ -94,15 +94,15 @@ var mysql = &dialect{
   updated DATETIME NOT NULL,         -- UTC
   PRIMARY KEY (app, stream, shard)
 ) ENGINE = InnoDB`,
-	// IGNORE would turn other errors into warnings as well.
+	// IGNORE would also turn other errors into warnings.
 	insert:  " ON DUPLICATE KEY UPDATE epoch = epoch",
 	locking: " FOR UPDATE NOWAIT",
 	now:     "UTC_TIMESTAMP()",
 	before:  "UTC_TIMESTAMP() - INTERVAL ? SECOND",
 	ago:     func(seconds int64) any { return seconds },
 	locked: func(err error) bool {
-		switch mysqlCode(err) {
-		case "3572", "1205", "1213": // MySQL's word, MariaDB's, and a deadlock
+		switch sqltable.MySQLCode(err) {
+		case "3572", "1205", "1213": // codes of MySQL, of MariaDB, and of a deadlock
 			return true
 		}
 		return false
@@ -122,55 +122,19 @@ var sqlite = &dialect{
   PRIMARY KEY (app, stream, shard)
 ) WITHOUT ROWID`,
 	insert: " ON CONFLICT (app, stream, shard) DO NOTHING",
-	// A transaction that begins with a write has the file to itself and reads what is true, whether
-	// the driver says BEGIN or BEGIN IMMEDIATE.
+	// A transaction that begins with a write has exclusive access to the file and reads the present
+	// state, whether the driver uses BEGIN or BEGIN IMMEDIATE.
 	lock:   "UPDATE {table} SET epoch = epoch WHERE app = ? AND stream = ? AND shard = ?",
 	now:    "datetime('now')",
 	before: "datetime('now', ?)",
 	ago:    func(seconds int64) any { return "-" + strconv.FormatInt(seconds, 10) + " seconds" },
-	// Drivers have error types of their own, but all of them carry SQLite's English text.
+	// Each driver has its own error types, but all of them contain SQLite's English text.
 	locked: func(err error) bool {
-		return containsAny(err, "database is locked", "database table is locked", "SQLITE_BUSY")
+		return sqltable.Mentions(err, "database is locked", "database table is locked", "SQLITE_BUSY")
 	},
-}
-
-// sqlState is the code that the server gave an error, "" without one. The errors of pgx and lib/pq
-// know it.
-func sqlState(err error) string {
-	var coded interface{ SQLState() string }
-	if errors.As(err, &coded) {
-		return coded.SQLState()
-	}
-	return ""
-}
-
-// The driver's error type cannot be named without the driver; its text begins with the code.
-var mysqlErrorForm = regexp.MustCompile(`\bError (\d{4})\b`)
-
-func mysqlCode(err error) string {
-	if err == nil {
-		return ""
-	}
-	if m := mysqlErrorForm.FindStringSubmatch(err.Error()); m != nil {
-		return m[1]
-	}
-	return ""
 }
 
 // noTable reports whether an error says that the table is missing.
 func noTable(err error) bool {
-	return sqlState(err) == "42P01" || mysqlCode(err) == "1146" || containsAny(err, "no such table")
-}
-
-func containsAny(err error, texts ...string) bool {
-	if err == nil {
-		return false
-	}
-	s := err.Error()
-	for _, t := range texts {
-		if strings.Contains(s, t) {
-			return true
-		}
-	}
-	return false
+	return sqltable.SQLState(err) == "42P01" || sqltable.MySQLCode(err) == "1146" || sqltable.Mentions(err, "no such table")
 }

@@ -1,11 +1,11 @@
-// Package sqlsink gives records their effects in a SQL database exactly once: a transaction holds
-// the effects of some records of a shard, and the position after them.
+// Package sqlsink applies records to a SQL database exactly once: a transaction contains the
+// effects of some records of a shard, and the position after them.
 //
-//	db, err := sql.Open("pgx", "postgres://shop@db/shop") // the driver is yours
+//	db, err := sql.Open("pgx", "postgres://shop@db/shop") // any driver
 //	...
 //	sink, err := sqlsink.New(db, sqlsink.Options{Dialect: sqlsink.Postgres, App: "billing"})
 //	...
-//	err = sink.Migrate(ctx) // once; or give Schema to whoever may make tables
+//	err = sink.Migrate(ctx) // once; or run the statement of Schema as an administrator
 //	...
 //	err = consumer.RunShards(ctx, sink.Handlers(
 //		func(ctx context.Context, tx *sql.Tx, b *weir.Batch) error {
@@ -17,40 +17,39 @@
 //			return nil
 //		}))
 //
-// What is promised: the effects of each record on that database are there once, in the order of
-// each shard, whatever crashes, pauses, repeats or changes hands, if all of them go through the
-// transaction that the function gets. The function itself may run more than once for a record; its
-// transaction was rolled back then. Nothing is promised about what it does elsewhere, about records
-// that a producer wrote twice, and about a database that loses what it has confirmed without its
-// position.
+// The guarantee: each record takes effect on that database once, in the order of each shard,
+// despite crashes, pauses, repetitions and changes of owner. All effects must go through the
+// transaction that the function gets. The function itself may run more than once for a record, if
+// its transaction was rolled back. There is no guarantee for effects elsewhere, for records that a
+// producer wrote twice, and for a database that loses confirmed data without losing the position.
 //
-// # How
+// # How it works
 //
 // A batch is one transaction. It locks the row of the shard, skips the records that the position in
-// the row covers, moves the position, calls the function with what is left, and commits. Two
-// workers that both believe to own a shard take turns by that lock, and the later one finds the
-// records covered. A COMMIT of which nobody knows whether it took effect is an error; weir calls
-// again, and the row says what happened. Reading begins where the row says, so a database that is
-// set back to a backup while no worker runs is given what it has lost. One that is set back under
-// workers ends Run with [ErrSetBack].
+// the row covers, moves the position, calls the function with the remaining records, and commits.
+// If two workers both believe to own a shard, the lock makes them take turns, and the later one
+// finds the records covered. If the result of a COMMIT is unknown, the handler returns an error,
+// weir calls it again, and the row shows what happened. Reading begins at the position in the row.
+// If a database is restored from a backup while no worker runs, the lost records are therefore
+// applied again. If it is restored while workers run, Run ends with [ErrSetBack].
 //
 // # Records that are given up
 //
-// A function that fails with [weir.FailedAt] is called again with what comes before that record, in
-// a transaction of its own; without it what fails is the batch as a whole, which
-// [weir.GiveUp].Bisect takes apart. Wrap the destination of letters with [Sink.Letters]: else the
-// position of the sink stays before a record that was given up until a later one is done, and a
-// worker that starts in between handles it again.
+// If a function fails with [weir.FailedAt], it is called again with the records before that record,
+// in a separate transaction. Otherwise the batch fails as a whole, and [weir.GiveUp].Bisect splits
+// it. Wrap the destination of dead letters with [Sink.Letters]. Otherwise the position of the sink
+// stays before a given-up record until a later one is done, and a worker that starts in between
+// handles the record again.
 //
 // # Databases
 //
 // Postgres 9.6, MySQL 8.0, MariaDB 10.3 or SQLite 3.24, or newer. The user needs SELECT, INSERT,
-// UPDATE and DELETE on the table. On Postgres, where a process that vanishes inside a transaction
-// would keep its locks for hours, a transaction may be idle for [Options].MaxIdle. On MySQL the
-// data source name has to see to that (go-sql-driver/mysql: wait_timeout=60); a statement there
-// that commits by itself, such as CREATE TABLE, has no place in the function. SQLite has one writer
-// at a time: the transactions of a sink queue up.
+// UPDATE and DELETE on the table. On Postgres, a process that disappears inside a transaction would
+// keep its locks for hours, so a transaction may be idle for at most [Options].MaxIdle. On MySQL,
+// set the same limit in the data source name (go-sql-driver/mysql: wait_timeout=60), and do not use
+// statements in the function that commit implicitly, such as CREATE TABLE. SQLite has one writer at
+// a time: the transactions of a sink queue.
 //
-// A COMMIT that is not answered is given up after 10 s, and the next try finds out what became of
-// it. Statements of the function last as long as the contexts that it gives them.
+// A COMMIT that is not answered is abandoned after 10 s, and the next attempt finds out its result.
+// Statements of the function last as long as their contexts.
 package sqlsink

@@ -9,7 +9,7 @@ import (
 	"github.com/weir-go/weir/sink/sqlsink"
 )
 
-// Each order is a row, once.
+// Each order is one row.
 func Example() {
 	var (
 		ctx      context.Context
@@ -23,7 +23,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	if err := sink.Migrate(ctx); err != nil { // makes the table of positions, if it is not there
+	if err := sink.Migrate(ctx); err != nil { // creates the table of positions unless it exists
 		log.Fatal(err)
 	}
 	err = consumer.RunShards(ctx, sink.Handlers(func(ctx context.Context, tx *sql.Tx, b *weir.Batch) error {

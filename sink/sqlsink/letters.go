@@ -10,13 +10,13 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// Letters is a destination for [weir.GiveUp].To: letters go to another one, and when that has them
-// the position moves past their records. Otherwise a record that was given up, and that no later
-// one of its shard has followed, is handled again by the next owner of the shard.
+// Letters returns a destination for [weir.GiveUp].To. It passes letters to another destination, and
+// when that has stored them, moves the position past their records. Without it a given-up record
+// that no later record of its shard has followed is handled again by the next owner of the shard.
 func (s *Sink) Letters(to deadletter.Destination) deadletter.Destination {
 	return deadletter.Func(func(ctx context.Context, letters []deadletter.Letter) error {
 		if to == nil {
-			return errors.New("sqlsink: Letters got no destination")
+			return errors.New("sqlsink: the destination passed to Letters is nil")
 		}
 		if err := to.Put(ctx, letters); err != nil || len(letters) == 0 {
 			return err
@@ -25,12 +25,12 @@ func (s *Sink) Letters(to deadletter.Destination) deadletter.Destination {
 	})
 }
 
-// pass moves the position past the record of a letter. All before it has had its effects, or was
-// given up.
+// pass moves the position past the record of a letter. All earlier records have taken effect or
+// were given up.
 func (s *Sink) pass(ctx context.Context, l deadletter.Letter) error {
 	at, err := shard.Parse(l.Position)
 	if err == nil && at.Kind() != shard.Sequence {
-		err = errors.New("it is none of a record")
+		err = errors.New("it is not a position of a record")
 	}
 	if err != nil {
 		return fmt.Errorf("sqlsink: the position of the letter %s: %w", l.ID, err)

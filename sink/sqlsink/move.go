@@ -9,17 +9,18 @@ import (
 	"github.com/weir-go/weir"
 )
 
-// Move runs apply in the transaction that moves the position of a term's shard from one place to
-// another, for effects of many records at once, such as the results of windows; end says that the
-// shard has ended there. An effect that is in the database already is not applied again. apply must
-// not end tx. Use [Sink.Position] for [weir.ShardHandlers].Position, so that reading begins where
-// the last Move has ended, and no other [Sink.Handlers] for the same App.
+// Move runs apply in the transaction that moves the position of a term's shard from one position to
+// another. It is for effects of many records at once, such as the results of windows. end says that
+// the shard has ended at to. An effect that is in the database already is not applied again. apply
+// must not end tx. Use [Sink.Position] for [weir.ShardHandlers].Position, so that reading begins
+// where the last Move ended, and use no other [Sink.Handlers] for the same App.
 //
-// It fails with [ErrFenced] when a later owner was here, and with errors that wrap [ErrSetBack] and
-// end Run when the position is before from. It may be called concurrently for different shards.
+// It returns [ErrFenced] if a later owner has written the row. It returns errors that wrap
+// [ErrSetBack] and end Run if the position is before from. It may be called concurrently for
+// different shards.
 func (s *Sink) Move(ctx context.Context, t weir.Term, from, to weir.Position, end bool, apply func(ctx context.Context, tx *sql.Tx) error) error {
 	if from.IsZero() || to.Compare(from) < 0 {
-		return fmt.Errorf("sqlsink: moving from %q to %q goes nowhere", from, to)
+		return fmt.Errorf("sqlsink: the move from %q to %q does not go forward", from, to)
 	}
 	if _, err := s.open(ctx, t, nil); err != nil {
 		return err
@@ -40,7 +41,7 @@ func (s *Sink) Move(ctx context.Context, t weir.Term, from, to weir.Position, en
 	case errors.Is(err, ErrFenced):
 		s.fenced.Add(1)
 	case errors.Is(err, ErrSetBack), errors.Is(err, ErrTxEnded):
-		return weir.Stop(err) // no call after this one mends it
+		return weir.Stop(err) // a retry cannot fix it
 	}
 	if err == nil && moved {
 		s.batches.Add(1)
@@ -48,11 +49,12 @@ func (s *Sink) Move(ctx context.Context, t weir.Term, from, to weir.Position, en
 	return err
 }
 
-// judgeMove decides what the row is after a move: as it was when the effect is there already.
+// judgeMove returns the row after a move, which is unchanged if the effect is in the database
+// already.
 func judgeMove(was row, found bool, epoch uint64, from, to weir.Position, end bool) (row, error) {
 	switch c := was.at.Compare(from); {
 	case !found:
-		return row{}, fmt.Errorf("%w: the row of the shard is gone, which was at %q", ErrSetBack, from)
+		return row{}, fmt.Errorf("%w: the row of the shard, which was at %q, is gone", ErrSetBack, from)
 	case was.epoch > epoch:
 		return row{}, fenced(was.epoch, epoch)
 	case was.at.Compare(to) >= 0 && c > 0 && (was.ended || !end), c == 0 && was.ended:
@@ -60,7 +62,7 @@ func judgeMove(was row, found bool, epoch uint64, from, to weir.Position, end bo
 	case c < 0 && !was.at.IsZero():
 		return row{}, fmt.Errorf("%w: the row of the shard is at %q, and was at %q", ErrSetBack, was.at, from)
 	case c > 0 && was.at.Compare(to) < 0:
-		return row{}, fmt.Errorf("sqlsink: the row is at %q, between %q and %q: it was moved by other steps", was.at, from, to)
+		return row{}, fmt.Errorf("sqlsink: the row is at %q, between %q and %q: another Move used different steps", was.at, from, to)
 	}
 	return row{epoch: epoch, at: later(was.at, to), ended: end}, nil
 }

@@ -11,18 +11,17 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// row is what the table has of a shard.
+// row is the row of a shard.
 type row struct {
-	epoch uint64 // the highest that was here
-	// at is after the last record whose effects are here; before there was one it is where the
-	// first term began, zero for the tip.
+	epoch uint64 // the highest that has written
+	// at is after the last record that took effect. Before the first one it is where the first term
+	// began, zero for the tip.
 	at    weir.Position
 	ended bool
 }
 
-// reached is how far the sink is, as weir wants to know it. A row that has ended keeps the position
-// of its last record all the same: a stream that is made anew has shards of the same names, whose
-// records come later.
+// reached returns the position of the sink for weir. A row that has ended still keeps the position
+// of its last record: a recreated stream has shards with the same names, whose records come later.
 func (r row) reached() weir.Position {
 	if r.ended {
 		return shard.End
@@ -37,7 +36,7 @@ type querier interface {
 
 const where = " WHERE app = ? AND stream = ? AND shard = ?"
 
-// read reads the row of a shard; locking ends the query.
+// read reads the row of a shard. locking is appended to the query.
 func (s *Sink) read(ctx context.Context, q querier, stream, id, locking string) (row, bool, error) {
 	var (
 		epoch, ended int64
@@ -59,14 +58,14 @@ func (s *Sink) read(ctx context.Context, q querier, stream, id, locking string) 
 	return r, true, nil
 }
 
-// decode makes a row of its columns.
+// decode converts columns to a row.
 func decode(epoch int64, position string, ended int64) (row, error) {
 	at, err := shard.Parse(position)
 	switch kind := at.Kind(); {
 	case err != nil:
 		return row{}, err
 	case kind == shard.Tip || kind == shard.Finished:
-		return row{}, fmt.Errorf("the position %q is none that a row has", position)
+		return row{}, fmt.Errorf("the position %q is not valid in a row", position)
 	case epoch < 0:
 		return row{}, fmt.Errorf("the epoch %d is below zero", epoch)
 	case ended != 0 && ended != 1:
@@ -75,19 +74,19 @@ func decode(epoch int64, position string, ended int64) (row, error) {
 	return row{uint64(epoch), at, ended == 1}, nil
 }
 
-// verdict is what becomes of a batch.
+// verdict is the decision about a batch.
 type verdict struct {
-	todo []weir.Record // that have had no effect
-	next row           // what the row is after it
+	todo []weir.Record // records that have not taken effect
+	next row           // the row after the batch
 	none bool          // there is nothing to do
 }
 
-// judge decides what becomes of a batch. was is the row, which is there if found is set; known is
-// how far the term has seen it.
+// judge decides about a batch. was is the row, if found is set. known is the position at which the
+// term has last seen it.
 func judge(was row, found bool, known weir.Position, b *weir.Batch) (verdict, error) {
 	switch {
 	case !found:
-		return verdict{}, fmt.Errorf("%w: the row of the shard is gone, which was at %q", ErrSetBack, known)
+		return verdict{}, fmt.Errorf("%w: the row of the shard, which was at %q, is gone", ErrSetBack, known)
 	case b.Epoch > math.MaxInt64:
 		return verdict{}, fmt.Errorf("sqlsink: the epoch %d is too large for a database", b.Epoch)
 	case was.epoch > b.Epoch:
@@ -99,7 +98,7 @@ func judge(was row, found bool, known weir.Position, b *weir.Batch) (verdict, er
 	for len(v.todo) > 0 {
 		at := v.todo[0].Position()
 		if at.IsZero() {
-			return verdict{}, fmt.Errorf("sqlsink: a record has the sequence number %.40q, which is none", v.todo[0].SequenceNumber)
+			return verdict{}, fmt.Errorf("sqlsink: a record has the invalid sequence number %.40q", v.todo[0].SequenceNumber)
 		}
 		if at.Compare(was.at) > 0 {
 			break
@@ -113,8 +112,8 @@ func judge(was row, found bool, known weir.Position, b *weir.Batch) (verdict, er
 	return v, nil
 }
 
-// fenced is the error of an owner that is too late.
+// fenced returns the error of an owner that is too late.
 func fenced(theirs, own uint64) error {
-	return fmt.Errorf("%w: its epoch is %d, this one's %d (if there was none, because leases were deleted or lost and epochs began anew, "+
+	return fmt.Errorf("%w: its epoch is %d, this one's %d (if there is no later owner, because leases were deleted or lost and epochs started again, "+
 		"call ResetEpochs once)", ErrFenced, theirs, own)
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// numbered are records of these sequence numbers, and at the position before the end of one.
+// numbered returns records with these sequence numbers, and at the position after one.
 func numbered(numbers ...int) (all []weir.Record) {
 	for _, n := range numbers {
 		all = append(all, weir.Record{SequenceNumber: strconv.Itoa(n)})
@@ -86,7 +86,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// What weir must not see of an error is which record it names, and nothing else.
+// weir must not see which record an error names, but everything else.
 func TestAnUnnamedError(t *testing.T) {
 	own := errors.New("own")
 	for _, err := range []error{own, weir.Stop(own), weir.Reject(own), errors.Join(ErrFenced, own)} {

@@ -6,81 +6,82 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/internal/sqltable"
 )
 
 var (
-	// ErrFenced is wrapped by the error of a handler that comes too late: an owner of the shard
-	// with a higher epoch was here. It wraps [weir.ErrLeaseLost].
+	// ErrFenced is wrapped by the error of a handler that is too late: an owner of the shard with a
+	// higher epoch has written the row. It wraps [weir.ErrLeaseLost].
 	ErrFenced = fmt.Errorf("sqlsink: a later owner of the shard was here: %w", weir.ErrLeaseLost)
-	// ErrSetBack is wrapped by the error of Run when the position of a shard is before where it has
-	// been in this term, or gone: the database was set back, or its rows were changed, while a
-	// worker ran. Nothing was skipped. Start the workers again: they read from where the database
-	// is.
+	// ErrSetBack is wrapped by the error of Run if the position of a shard is before its value
+	// earlier in this term, or is gone: the database was restored, or its rows were changed, while
+	// a worker ran. Nothing was skipped. Start the workers again: they read from the position in
+	// the database.
 	ErrSetBack = errors.New("sqlsink: the database was set back while a worker ran")
-	// ErrTxEnded is wrapped by the error of Run when a [Func] has committed or rolled back the
+	// ErrTxEnded is wrapped by the error of Run if a [Func] has committed or rolled back the
 	// transaction itself.
-	ErrTxEnded = errors.New("sqlsink: the function has ended the transaction, which is the sink's to end")
+	ErrTxEnded = errors.New("sqlsink: the function has ended the transaction, which only the sink may end")
 	// ErrLocked is wrapped by the error of a handler that has waited for Options.LockTimeout.
 	ErrLocked = errors.New("sqlsink: another transaction holds the position of the shard")
 )
 
-// Options say how a [Sink] uses its database.
+// Options configures a [Sink].
 type Options struct {
-	// Dialect is the database's. It has to be given.
+	// Dialect is the kind of the database. Required.
 	Dialect Dialect
-	// App names the application, 1 to 255 bytes, as [weir.Options].App does. It has to be given.
-	// Applications that share a table have positions of their own.
+	// App is the name of the application, 1 to 255 bytes, as in [weir.Options].App. Required.
+	// Applications that share a table have separate positions.
 	App string
 	// Table is the name of the table of positions, "weir_positions" by default: a letter or
 	// underscore, then letters, digits and underscores, at most 60.
 	Table string
-	// Schema is where the table is: a schema of Postgres, a database of MySQL. "", the default, is
-	// the one that the connection has chosen. The form is that of Table.
+	// Schema contains the table: a schema of Postgres, or a database of MySQL. The default "" is
+	// the one that the connection has selected. The form is that of Table.
 	Schema string
 	// LockTimeout is how long a batch waits while another transaction holds the position of its
-	// shard, such as that of an owner before that is being carried out; then it fails, and is tried
-	// again like any other failure. Defaults to 5 s, 1 ms to 1 h.
+	// shard, for example that of the previous owner. After that the batch fails, and is retried
+	// like after any other failure. Defaults to 5 s, 1 ms to 1 h.
 	LockTimeout time.Duration
 	// MaxIdle is how long a transaction may wait for its process before Postgres rolls it back.
-	// Without a bound a machine that vanishes would hold its shards up for hours. It has to be
-	// longer than a [Func] works between two statements. Defaults to 1 min, 100 ms to 24 h. It is
-	// of no effect on other databases.
+	// Without a limit a machine that disappears would block its shards for hours. It must be longer
+	// than a [Func] works between two statements. Defaults to 1 min, 100 ms to 24 h. It has no
+	// effect on other databases.
 	MaxIdle time.Duration
 }
 
-// Func gives records their effects, all of them through tx, and must not end tx. b has the records
-// of a batch that have had no effect yet; they are empty only when b.End is set. b's progress is
-// the transaction's: [weir.Batch.Done] and [weir.Batch.Checkpoint] fail. After an error, and after
-// a panic, nothing has happened, and it is called again after a pause as handlers are; see
-// [weir.FailedAt], [weir.Reject] and [weir.Stop]. ctx ends as a handler's does, and the transaction
-// with it.
+// Func applies the records. It must write only through tx and must not end tx. b contains the
+// records of a batch that have not taken effect yet. They are empty only if b.End is set. The
+// progress of b belongs to the transaction: [weir.Batch.Done] and [weir.Batch.Checkpoint] fail.
+// After an error or a panic the transaction is rolled back, and Func is called again after a pause
+// like other handlers; see [weir.FailedAt], [weir.Reject] and [weir.Stop]. ctx ends as a handler's
+// does, and the transaction ends with it.
 type Func func(ctx context.Context, tx *sql.Tx, b *weir.Batch) error
 
-// Sink keeps the positions of an application in a database, where the effects of its records are.
-// It is safe for concurrent use, by any number of processes.
+// Sink keeps the positions of an application in the database that contains the effects of its
+// records. It is safe for concurrent use, by any number of processes.
 type Sink struct {
 	db      *sql.DB
 	dialect *dialect
 	o       Options
 	table   string
-	turn    chan struct{} // held by the writer of this process, where the database has but one; else nil
+	// held by the writer of this process, if the database allows only one; otherwise nil
+	turn chan struct{}
 
 	batches, records, skipped, fenced, unknown atomic.Uint64
 }
 
-// Counts are what a sink has done since it was made.
+// Counts are the numbers of events since a sink was made.
 type Counts struct {
-	Batches uint64 // transactions that were committed
-	Records uint64 // whose effects they have
-	Skipped uint64 // records that came again
-	Fenced  uint64 // calls that were refused because a later owner was here
-	// Unknown is how many commits failed so that they may have taken effect. The calls that follow
+	Batches uint64 // committed transactions
+	Records uint64 // records in these transactions
+	Skipped uint64 // repeated records
+	Fenced  uint64 // calls that were refused because of a later owner
+	// Unknown is the number of commits that failed and may have taken effect. The following calls
 	// find out.
 	Unknown uint64
 }
@@ -90,12 +91,12 @@ func (s *Sink) Counts() Counts {
 	return Counts{s.batches.Load(), s.records.Load(), s.skipped.Load(), s.fenced.Load(), s.unknown.Load()}
 }
 
-const maxName = 255 // bytes, of an application
+const maxName = 255 // bytes of an application's name
 
 var tableForm = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,59}$`)
 
-// New returns a Sink on a database, which stays the caller's to close. It fails on options that
-// make no sense and does not touch the database.
+// New returns a Sink on a database, which the caller must close. It returns an error for invalid
+// options and does not access the database.
 func New(db *sql.DB, o Options) (*Sink, error) {
 	d := dialects[o.Dialect]
 	switch {
@@ -136,13 +137,13 @@ func New(db *sql.DB, o Options) (*Sink, error) {
 	return s, nil
 }
 
-// Handlers is for [weir.Consumer.RunShards]. apply is called by one goroutine at a time for each
-// shard, by many for different shards.
+// Handlers returns the handlers for [weir.Consumer.RunShards]. apply is called by one goroutine at
+// a time for each shard, and concurrently for different shards.
 func (s *Sink) Handlers(apply Func) weir.ShardHandlers {
 	return weir.ShardHandlers{
 		Open: func(ctx context.Context, t weir.Term) (weir.ShardHandler, error) {
 			if apply == nil {
-				return nil, weir.Stop(errors.New("sqlsink: Handlers got no function"))
+				return nil, weir.Stop(errors.New("sqlsink: the function passed to Handlers is nil"))
 			}
 			return s.open(ctx, t, apply)
 		},
@@ -150,7 +151,7 @@ func (s *Sink) Handlers(apply Func) weir.ShardHandlers {
 	}
 }
 
-// Position is how far the sink is with a shard, as [weir.ShardHandlers].Position wants it.
+// Position returns the sink's position in a shard, for [weir.ShardHandlers].Position.
 func (s *Sink) Position(ctx context.Context, stream, shard string) (weir.Position, error) {
 	at, there, err := s.read(ctx, s.db, stream, shard, "")
 	if err != nil || !there {
@@ -159,7 +160,7 @@ func (s *Sink) Position(ctx context.Context, stream, shard string) (weir.Positio
 	return at.reached(), nil
 }
 
-// quoted is a name that may be a reserved word.
+// quoted quotes a name, which may be a reserved word.
 func (d *dialect) quoted(name string) string {
 	if d.lower {
 		name = strings.ToLower(name)
@@ -167,21 +168,12 @@ func (d *dialect) quoted(name string) string {
 	return d.quote + name + d.quote
 }
 
-// named puts the name of the table into a statement, and writes its parameters as the database
-// wants them.
+// named puts the name of the table into a statement, and converts its parameters to the form of the
+// database.
 func (s *Sink) named(query string) string {
 	query = strings.ReplaceAll(query, "{table}", s.table)
-	if !s.dialect.dollars {
-		return query
+	if s.dialect.dollars {
+		query = sqltable.Numbered(query)
 	}
-	var b strings.Builder
-	for i := 1; ; i++ {
-		before, after, more := strings.Cut(query, "?")
-		b.WriteString(before)
-		if !more {
-			return b.String()
-		}
-		b.WriteString("$" + strconv.Itoa(i))
-		query = after
-	}
+	return query
 }

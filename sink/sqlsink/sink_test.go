@@ -70,7 +70,7 @@ type coded string
 func (c coded) Error() string    { return "the server's words" }
 func (c coded) SQLState() string { return string(c) }
 
-// Only a lock that another holds is asked for again here; weir sees to all else.
+// Only a lock of another transaction is retried here. weir retries after all other errors.
 func TestLocksAreToldFromOtherFailures(t *testing.T) {
 	for _, c := range []struct {
 		d      *dialect
@@ -103,7 +103,7 @@ func TestWhatIsMissingEndsRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Handlers(nil).Open(t.Context(), weir.Term{}); err == nil || !strings.Contains(err.Error(), "no function") {
+	if _, err := s.Handlers(nil).Open(t.Context(), weir.Term{}); err == nil || !strings.Contains(err.Error(), "the function passed to Handlers is nil") {
 		t.Errorf("Open without a function: %v", err)
 	}
 	if err := s.Letters(nil).Put(t.Context(), nil); err == nil {
@@ -111,8 +111,7 @@ func TestWhatIsMissingEndsRun(t *testing.T) {
 	}
 }
 
-// The position moves only when the letters are durable, and by what can be the position of a
-// record.
+// The position moves only when the letters are durable, and only to a position of a record.
 func TestLettersComeFirst(t *testing.T) {
 	s, err := New(new(sql.DB), Options{Dialect: SQLite, App: "a"})
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// endWithin bounds COMMIT and ROLLBACK. They are not cut short by the end of the handler's context:
+// endWithin limits COMMIT and ROLLBACK. The end of the handler's context does not interrupt them:
 // an answer is better than none.
 const endWithin = 10 * time.Second
 
@@ -22,12 +22,12 @@ type term struct {
 	*Sink
 	weir.Term
 	apply Func
-	known weir.Position // how far the row has been seen in this term
+	known weir.Position // the last position of the row in this term
 }
 
 // open makes the handler of a term, and the row of its shard if there is none: a transaction can
-// only lock what is there. A new row has where the term begins, so that a database that is set back
-// to now has the shard read again from there.
+// only lock an existing row. A new row has the position at which the term begins, so that a
+// database that is later restored to this state has the shard read again from there.
 func (s *Sink) open(ctx context.Context, t weir.Term, apply Func) (weir.ShardHandler, error) {
 	is, there, err := s.read(ctx, s.db, t.Stream, t.Shard, "")
 	if err == nil && !there {
@@ -45,22 +45,22 @@ func (s *Sink) open(ctx context.Context, t weir.Term, apply Func) (weir.ShardHan
 	case err != nil:
 		return nil, err
 	case !there:
-		return nil, fmt.Errorf("sqlsink: the row of %s/%s was removed as it was made", t.Stream, t.Shard)
+		return nil, fmt.Errorf("sqlsink: the row of %s/%s was removed while it was created", t.Stream, t.Shard)
 	case is.epoch > t.Epoch:
 		s.fenced.Add(1)
 		return nil, fenced(is.epoch, t.Epoch)
 	case !is.ended && !is.at.IsZero() && is.at.Compare(t.From) < 0:
-		// Set back since weir asked: it asks again before it opens again.
+		// Set back since weir's query: weir queries again before it opens again.
 		return nil, fmt.Errorf("sqlsink: %s/%s is read from %s on, but the database is at %s", t.Stream, t.Shard, t.From, is.at)
 	}
 	return &term{Sink: s, Term: t, apply: apply, known: is.at}, nil
 }
 
-// Close does nothing: a term keeps nothing.
+// Close does nothing: a term holds no resources.
 func (t *term) Close(context.Context, weir.EndReason) {}
 
-// Handle gives a batch its effects. What comes before a record that [weir.FailedAt] names is for
-// weir done, but was rolled back: it is applied by itself.
+// Handle applies a batch. If [weir.FailedAt] names a record, weir counts the records before it as
+// done, but they were rolled back. Handle applies them separately.
 func (t *term) Handle(ctx context.Context, b *weir.Batch) error {
 	err := t.try(ctx, b)
 	at, named := weir.FailedRecord(err)
@@ -69,7 +69,7 @@ func (t *term) Handle(ctx context.Context, b *weir.Batch) error {
 	}
 	place := slices.IndexFunc(b.Records, func(r weir.Record) bool { return r.Position() == at.Position() })
 	if place < 0 {
-		return unnamed{err} // it would take everything before a record of another batch for done
+		return unnamed{err} // weir would count all records before one of another batch as done
 	}
 	if place == 0 {
 		return err
@@ -82,14 +82,14 @@ func (t *term) Handle(ctx context.Context, b *weir.Batch) error {
 	return err
 }
 
-// unnamed is an error of which weir does not see which record it names.
+// unnamed is an error that hides from weir which record it names.
 type unnamed struct{ err error }
 
 func (e unnamed) Error() string        { return e.err.Error() }
 func (e unnamed) Is(target error) bool { return errors.Is(e.err, target) }
 func (e unnamed) As(target any) bool   { return errors.As(e.err, target) }
 
-// try carries a batch out in one transaction.
+// try applies a batch in one transaction.
 func (t *term) try(ctx context.Context, b *weir.Batch) (err error) {
 	var did verdict
 	at, err := t.transact(ctx, b.Stream, b.Shard, func(tx *sql.Tx, was row, found bool) (row, error) {
@@ -99,7 +99,8 @@ func (t *term) try(ctx context.Context, b *weir.Batch) (err error) {
 		if err := t.move(ctx, tx, b.Stream, b.Shard, did.next); err != nil {
 			return was, err
 		}
-		// not b's progress, which a rollback would not undo, nor its slice, which it may need again
+		// without b's progress, which a rollback would not undo, and its slice, which it may need
+		// again
 		own := weir.Batch{
 			Stream: b.Stream, Shard: b.Shard, Epoch: b.Epoch, Records: slices.Clone(did.todo), Behind: b.Behind, End: b.End, Attempt: b.Attempt, FirstFailure: b.FirstFailure,
 		}
@@ -109,7 +110,7 @@ func (t *term) try(ctx context.Context, b *weir.Batch) (err error) {
 	case errors.Is(err, ErrFenced):
 		t.fenced.Add(1)
 	case errors.Is(err, ErrSetBack), errors.Is(err, ErrTxEnded):
-		return weir.Stop(err) // no call after this one mends it
+		return weir.Stop(err) // a retry cannot fix it
 	}
 	if err != nil {
 		return err
@@ -123,14 +124,14 @@ func (t *term) try(ctx context.Context, b *weir.Batch) (err error) {
 	return nil
 }
 
-// transact runs do in a transaction that has locked the row of a shard, and commits unless do
-// returns the row that it got. It returns the row as it is then.
+// transact runs do in a transaction that has locked the row of a shard. It commits unless do
+// returns the row unchanged. It returns the new row.
 func (s *Sink) transact(ctx context.Context, stream, id string, do func(tx *sql.Tx, was row, found bool) (row, error)) (row, error) {
 	if err := s.takeTurn(ctx); err != nil {
 		return row{}, err
 	}
 	defer s.endTurn()
-	// The transaction ends with ctx, but for its last word.
+	// The transaction ends with ctx, except for its COMMIT or ROLLBACK.
 	own, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	release := context.AfterFunc(ctx, cancel)
@@ -140,14 +141,14 @@ func (s *Sink) transact(ctx context.Context, stream, id string, do func(tx *sql.
 		return row{}, err
 	}
 	open := true
-	defer func() { // also when do panics
+	defer func() { // also if do panics
 		if open {
-			_ = s.end(own, cancel, tx, rollback) // do failed already
+			_ = s.end(own, cancel, tx, rollback) // do has failed already
 		}
 	}()
 	next, err := do(tx, was, found)
 	lives := release()
-	open = lives // else the end of ctx has rolled it back
+	open = lives // otherwise the end of ctx has rolled it back
 	switch {
 	case err != nil || next == was:
 		if open = false; errors.Is(s.end(own, cancel, tx, rollback), sql.ErrTxDone) && lives {
@@ -163,24 +164,24 @@ func (s *Sink) transact(ctx context.Context, stream, id string, do func(tx *sql.
 		return row{}, ErrTxEnded
 	case err != nil:
 		s.unknown.Add(1)
-		return row{}, fmt.Errorf("sqlsink: COMMIT failed, and may have taken effect all the same; the next try finds out: %w", err)
+		return row{}, fmt.Errorf("sqlsink: COMMIT failed, but may have taken effect; the next attempt finds out: %w", err)
 	}
 	return next, nil
 }
 
-// The last words of a transaction.
+// The ends of a transaction.
 const (
 	commit   = "COMMIT"
 	rollback = "ROLLBACK"
 )
 
-// end says the last word of a transaction that ends with own, which cancel ends.
+// end commits or rolls back a transaction that ends with own, which cancel ends.
 func (s *Sink) end(own context.Context, cancel func(), tx *sql.Tx, word string) error {
 	if s.dialect.endsByStatement {
 		ctx, stop := context.WithTimeout(own, endWithin)
 		defer stop()
 		_, err := tx.ExecContext(ctx, word)
-		return err // with own, database/sql rolls back what is left, which is nothing
+		return err // with own, database/sql rolls back an empty transaction
 	}
 	defer time.AfterFunc(endWithin, cancel).Stop()
 	if word == commit {
@@ -189,7 +190,7 @@ func (s *Sink) end(own context.Context, cancel func(), tx *sql.Tx, word string) 
 	return tx.Rollback()
 }
 
-// takeTurn waits until no other writer of this process is at work, where the database has but one.
+// takeTurn waits until no other writer of this process is active, if the database allows only one.
 func (s *Sink) takeTurn(ctx context.Context) error {
 	if s.turn == nil {
 		return nil
@@ -202,15 +203,15 @@ func (s *Sink) takeTurn(ctx context.Context) error {
 	}
 }
 
-// endTurn lets the next one begin.
+// endTurn lets the next writer begin.
 func (s *Sink) endTurn() {
 	if s.turn != nil {
 		<-s.turn
 	}
 }
 
-// lock begins a transaction that has locked the row of a shard. It asks again and again for a while
-// rather than wait in the database, where it would wait on after its process has given up.
+// lock begins a transaction that has locked the row of a shard. It retries for a while instead of
+// waiting in the database, where the wait would continue after its process has abandoned it.
 func (s *Sink) lock(ctx, own context.Context, stream, id string) (*sql.Tx, row, bool, error) {
 	began, pause := time.Now(), 2*time.Millisecond
 	for {
@@ -227,7 +228,7 @@ func (s *Sink) lock(ctx, own context.Context, stream, id string) (*sql.Tx, row, 
 		if time.Since(began) >= s.o.LockTimeout {
 			return nil, row{}, false, fmt.Errorf("%w: %s/%s for %v: %w", ErrLocked, stream, id, s.o.LockTimeout, err)
 		}
-		timer := time.NewTimer(pause/2 + rand.N(pause)) // so that two do not ask in step
+		timer := time.NewTimer(pause/2 + rand.N(pause)) // so that two do not retry in step
 		select {
 		case <-timer.C:
 		case <-ctx.Done():
@@ -238,7 +239,7 @@ func (s *Sink) lock(ctx, own context.Context, stream, id string) (*sql.Tx, row, 
 	}
 }
 
-// tryLock is one try of lock.
+// tryLock makes one attempt to lock.
 func (s *Sink) tryLock(ctx context.Context, stream, id string) (*sql.Tx, row, bool, error) {
 	tx, err := s.db.BeginTx(ctx, nil)
 	if err != nil {
@@ -251,7 +252,7 @@ func (s *Sink) tryLock(ctx context.Context, stream, id string) (*sql.Tx, row, bo
 		_, err = tx.ExecContext(ctx, s.named(s.dialect.lock), s.o.App, stream, id)
 	}
 	if err != nil {
-		_ = tx.Rollback() // what failed before it counts
+		_ = tx.Rollback() // only the earlier error counts
 		return nil, row{}, false, fmt.Errorf("sqlsink: beginning a transaction for %s/%s: %w", stream, id, err)
 	}
 	is, found, err := s.read(ctx, tx, stream, id, s.dialect.locking)
@@ -262,8 +263,8 @@ func (s *Sink) tryLock(ctx context.Context, stream, id string) (*sql.Tx, row, bo
 	return tx, is, found, nil
 }
 
-// move writes the row of a shard, before there are effects: should the function commit by itself,
-// its effects and the position are committed together all the same.
+// move writes the row of a shard before the effects. If the function commits by itself, the effects
+// and the position are still committed together.
 func (s *Sink) move(ctx context.Context, tx *sql.Tx, stream, id string, to row) error {
 	ended := 0
 	if to.ended {

@@ -11,9 +11,9 @@ import (
 
 const scanning = "list the applications"
 
-// Apps implements [lease.Admin]. It scans the whole table, a page of 1 MB after the other, at a
-// read unit for each 4 KB: nothing of a running application does that. Besides what [Policy] allows
-// it needs dynamodb:Scan.
+// Apps implements [lease.Admin]. It scans the whole table, page by page of 1 MB each, at one read
+// unit per 4 KB. A running application never does that. In addition to what [Policy] allows it
+// needs dynamodb:Scan.
 func (s *Store) Apps(ctx context.Context) ([]string, error) {
 	ctx, cancel, err := s.begin(ctx, "any")
 	if err != nil {
@@ -22,7 +22,7 @@ func (s *Store) Apps(ctx context.Context) ([]string, error) {
 	defer cancel()
 	in := &dynamodb.ScanInput{
 		TableName: &s.table, ProjectionExpression: aws.String("#app"), ConsistentRead: aws.Bool(true),
-		// history by itself is no application: an older version may have removed all else
+		// history alone is not an application: an older version may have removed everything else
 		FilterExpression:          aws.String("NOT begins_with(#row, :history)"),
 		ExpressionAttributeNames:  map[string]string{"#app": attrApp, "#row": attrRow},
 		ExpressionAttributeValues: item{":history": text(historyPrefix)},
@@ -36,7 +36,7 @@ func (s *Store) Apps(ctx context.Context) ([]string, error) {
 		for _, it := range out.Items {
 			r := reader{it: it}
 			if app := r.text(attrApp); r.err == nil && (len(apps) == 0 || apps[len(apps)-1] != app) {
-				apps = append(apps, app) // those of one application come together
+				apps = append(apps, app) // the rows of one application are adjacent
 			}
 		}
 		if len(out.LastEvaluatedKey) == 0 {
@@ -48,7 +48,8 @@ func (s *Store) Apps(ctx context.Context) ([]string, error) {
 }
 
 // Remove implements [lease.Admin]. It deletes row by row, the sessions first, so that no worker
-// goes on with what is left. After an error the rest is still there; repeat it.
+// continues with the remaining rows. After an error the rest is still there. Repeat the call in
+// that case.
 func (s *Store) Remove(ctx context.Context, app string) error {
 	ctx, cancel, err := s.begin(ctx, app)
 	if err != nil {
@@ -66,7 +67,7 @@ func (s *Store) Remove(ctx context.Context, app string) error {
 				break
 			}
 			if try == maxTries {
-				return fmt.Errorf("dynamostore: application %s is being written to while it is removed: stop its workers first", app)
+				return fmt.Errorf("dynamostore: application %s is still in use while it is removed: stop its workers first", app)
 			}
 			err = parallel(len(items), func(i int) error {
 				r := reader{it: items[i]}
@@ -85,7 +86,7 @@ func (s *Store) Remove(ctx context.Context, app string) error {
 	return nil
 }
 
-// forgetApp drops what is remembered of an application.
+// forgetApp drops the cached state of an application.
 func (s *Store) forgetApp(app string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

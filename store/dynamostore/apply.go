@@ -12,8 +12,8 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// Apply implements [lease.Store]. Neighbouring actions of one kind on different leases are carried
-// out side by side.
+// Apply implements [lease.Store]. Adjacent actions of one kind on different leases are carried out
+// in parallel.
 func (s *Store) Apply(ctx context.Context, app string, actions []lease.Action) ([]bool, error) {
 	ctx, cancel, err := s.begin(ctx, app)
 	if err != nil {
@@ -30,7 +30,7 @@ func (s *Store) Apply(ctx context.Context, app string, actions []lease.Action) (
 		mu      sync.Mutex
 		done    = make([]bool, len(actions))
 		tell    = news{}
-		touched bool // some lease
+		touched bool // some lease changed
 	)
 	for run := range runs(actions) {
 		err = parallel(run.end-run.start, func(i int) error {
@@ -55,7 +55,7 @@ func (s *Store) Apply(ctx context.Context, app string, actions []lease.Action) (
 			break
 		}
 	}
-	// Also after an error: what took effect is announced if that is still possible.
+	// Also after an error: announce what took effect if that is still possible.
 	var noted error
 	if touched {
 		noted = s.announce(ctx, app, tell)
@@ -74,7 +74,7 @@ func (s *Store) Apply(ctx context.Context, app string, actions []lease.Action) (
 	return done, nil
 }
 
-// announce says that leases changed: to the sessions whose orders they are, and to views.
+// announce records that leases changed, for the sessions whose orders they are in, and for views.
 func (s *Store) announce(ctx context.Context, app string, told news) error {
 	return parallel(2, func(i int) error {
 		if i == 0 {
@@ -94,7 +94,7 @@ func onLease(k lease.Kind) bool {
 	}
 }
 
-// checkAction is [lease.Action.Check], and what this store's keys ask for.
+// checkAction is [lease.Action.Check], with the additional rules of this store's keys.
 func checkAction(a lease.Action) error {
 	if err := a.Check(); err != nil {
 		return err
@@ -104,7 +104,7 @@ func checkAction(a lease.Action) error {
 
 type run struct{ start, end int }
 
-// runs cuts actions into stretches whose order does not matter: the same kind, each on another row.
+// runs splits actions into parts whose order does not matter: the same kind, each on another row.
 func runs(actions []lease.Action) func(yield func(run) bool) {
 	return func(yield func(run) bool) {
 		var (
@@ -128,7 +128,7 @@ func runs(actions []lease.Action) func(yield func(run) bool) {
 	}
 }
 
-// keyOf is the lease that an action changes.
+// keyOf returns the key of the lease that an action changes.
 func keyOf(a lease.Action) lease.Key {
 	if a.Kind == lease.Create {
 		return a.Lease.Key
@@ -136,7 +136,7 @@ func keyOf(a lease.Action) lease.Key {
 	return a.Key
 }
 
-// target is the row that an action changes.
+// target returns the row that an action changes.
 func target(a lease.Action) string {
 	switch {
 	case onLease(a.Kind):
@@ -148,8 +148,8 @@ func target(a lease.Action) string {
 	}
 }
 
-// apply carries out one action. It reports whether that took effect and who has to read its orders
-// again.
+// apply carries out one action. It reports whether that took effect and which sessions must read
+// their orders again.
 func (s *Store) apply(ctx context.Context, app string, a lease.Action) (bool, []string, error) {
 	what := a.String()
 	switch a.Kind {
@@ -232,7 +232,7 @@ func (s *Store) apply(ctx context.Context, app string, a lease.Action) (bool, []
 	return true, []string{owner}, nil
 }
 
-// move is the one action that does something else when the lease has an owner.
+// move depends on whether the lease has an owner.
 func (s *Store) move(ctx context.Context, app string, a lease.Action) (bool, []string, error) {
 	mark := rand.Text()
 	for _, owned := range [...]bool{true, false} {
@@ -260,9 +260,9 @@ func (s *Store) move(ctx context.Context, app string, a lease.Action) (bool, []s
 	return s.afterRefusal(ctx, app, a, mark)
 }
 
-// afterRefusal looks at a lease whose condition did not hold. The write may be one of this very
-// call whose answer was lost, which its mark shows; or of an earlier call that failed before it
-// could announce anything, so all that the row names are told.
+// afterRefusal reads a lease whose condition did not hold. The row may show a write of this call
+// whose answer was lost, which its mark reveals. Or it shows a write of an earlier call that failed
+// before it could announce anything. Therefore all sessions that the row names are notified.
 func (s *Store) afterRefusal(ctx context.Context, app string, a lease.Action, mark string) (bool, []string, error) {
 	it, err := s.get(ctx, a.String(), app, target(a))
 	if err != nil || it == nil {

@@ -17,16 +17,19 @@ import (
 
 // Beat implements [lease.Store].
 //
-// Why orders may come from memory. Whoever changes what a session holds writes the lease first and
-// then moves told in the session's row, before its call returns. A beat writes the session's row
-// first, which answers with told, and reads the leases after that, so what is remembered under a
-// value of told was read after told had that value. When a later beat is answered with the same
-// value, every change whose note had moved told by then was written before the remembered read
-// began. A change whose note comes later may be missing from both; its call had not returned when
-// the beat began, and the next beat reads. What the report itself gives back moves told as well,
-// before the answer. If nothing else moved it meanwhile, what was remembered less what was given
-// back is what a read would find, so it is remembered under the new value. And when told has moved
-// by one note that names the leases it is about, reading those is enough; see tell.
+// Orders may come from memory, for the following reason. A process that changes the leases of a
+// session writes the lease first, and then increases attrTold in the session's row, before its call
+// returns. A heartbeat writes the session's row first, and the answer contains attrTold. It reads
+// the leases after that. Leases that are cached under a value of attrTold were therefore read after
+// attrTold had that value. If a later heartbeat gets the same value, every change that had
+// increased attrTold by then was written before the cached read began. A change that increases
+// attrTold later may be missing from both. Its call had not returned when the heartbeat began, and
+// the next heartbeat reads it.
+//
+// Leases that the report itself gives back also increase attrTold, before the answer. If nothing
+// else increased it meanwhile, a read would find the cached leases less those given back, so these
+// are cached under the new value. If attrTold has increased by one note that names its leases,
+// reading those is enough; see tell.
 func (s *Store) Beat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
 	r, err := checkReport(r)
 	if err != nil {
@@ -39,8 +42,8 @@ func (s *Store) Beat(ctx context.Context, app string, r lease.Report) (lease.Ord
 	defer cancel()
 	key := orderKey{app, r.Session}
 
-	// Nothing of a session that is over may take effect, so its row comes first. Who leads does not
-	// depend on it, unless it resigns.
+	// Nothing of an ended session may take effect, so its row comes first. The leader does not
+	// depend on that, unless the session resigns.
 	var (
 		leader    lease.Leader
 		others    []lease.SessionBeat
@@ -60,7 +63,7 @@ func (s *Store) Beat(ctx context.Context, app string, r lease.Report) (lease.Ord
 		}
 	}
 	if r.First {
-		// Nothing is written before the format of what is stored is known. The leader can change
+		// Nothing is written before the format of the stored state is known. The leader can change
 		// before the answer, so it is read again.
 		if read(); leaderErr != nil {
 			return lease.Orders{}, leaderErr
@@ -95,7 +98,7 @@ func (s *Store) Beat(ctx context.Context, app string, r lease.Report) (lease.Ord
 		err = leaderErr
 	}
 	if err != nil {
-		// some of the report may have been carried out, and the next one need not repeat it
+		// a part of the report may have taken effect, and the next one need not repeat it
 		s.forget(key)
 		return lease.Orders{}, err
 	}
@@ -125,7 +128,7 @@ func (s *Store) Beat(ctx context.Context, app string, r lease.Report) (lease.Ord
 	return o, nil
 }
 
-// checkReport is [lease.Report.Check], and what this store's keys ask for.
+// checkReport is [lease.Report.Check], with the additional rules of this store's keys.
 func checkReport(r lease.Report) (lease.Report, error) {
 	r, err := r.Check()
 	if err != nil {
@@ -147,8 +150,8 @@ func checkReport(r lease.Report) (lease.Report, error) {
 // givesBack reports whether p can change more than a checkpoint.
 func givesBack(p lease.Progress) bool { return p.Release || p.Position.IsEnd() }
 
-// touch is the one write of an idle beat: it counts the beat and records the report. Of a report
-// that gives leases back it first says so, in the same write; see settle.
+// touch makes the only write of an idle heartbeat: it increases the heartbeat count and stores the
+// report. If the report gives back leases, the same write announces that; see settle.
 func (s *Store) touch(ctx context.Context, app string, r lease.Report) (workerRow, error) {
 	var troubles []byte
 	if len(r.Troubles) > 0 {
@@ -162,8 +165,8 @@ func (s *Store) touch(ctx context.Context, app string, r lease.Report) (workerRo
 		set(attrMaxLeases, number(uint64(r.MaxLeases))).set(attrHolds, number(r.Holds)).
 		setText(attrTroubles, string(troubles)).setText(attrStreams, string(r.Streams)).absent(attrEnded)
 	if r.First {
-		// A row that is made anew under an old name must not repeat values that some Store still
-		// remembers orders by.
+		// A row that is created again under an old name must not repeat values under which a Store
+		// still caches orders.
 		c.setOnce(attrTold, number(rand.Uint64N(1<<48)))
 		c.setText(attrTimes, r.Times.String())
 	} else {
@@ -185,9 +188,9 @@ func (s *Store) touch(ctx context.Context, app string, r lease.Report) (workerRo
 	return decodeWorker(it)
 }
 
-// settle announces what a report gave back, after it was carried out: heirs are told, and freed
-// moves, for views. A session whose report was cut short stays unsettled, and no view trusts what
-// it knows, until its next beat or its end.
+// settle announces what a report gave back, after it was carried out: it notifies heirs, and
+// increases freed for views. A session whose report was interrupted stays unsettled, and no view
+// trusts its cached data, until its next heartbeat or its end.
 func (s *Store) settle(ctx context.Context, app, session string, heirs news) (workerRow, error) {
 	if err := s.tell(ctx, app, heirs); err != nil {
 		return workerRow{}, err
@@ -203,8 +206,8 @@ func (s *Store) settle(ctx context.Context, app, session string, heirs news) (wo
 	return decodeWorker(it)
 }
 
-// readLeases reads the leases of an application that session owns or has to acknowledge, all for
-// "", sorted by key.
+// readLeases reads the leases of an application that session owns or has to acknowledge, or all
+// leases for "", sorted by key.
 func (s *Store) readLeases(ctx context.Context, app, session string) ([]lease.Lease, error) {
 	items, err := s.query(ctx, "read the leases", app, leasePrefix, session)
 	if err != nil {

@@ -19,14 +19,14 @@ import (
 )
 
 const (
-	// withoutDeadline bounds a call whose context has no deadline.
+	// withoutDeadline limits a call whose context has no deadline.
 	withoutDeadline = 30 * time.Second
-	// An attempt may take half of the time that is left, within these: a connection that hangs
-	// leaves time for a new one.
+	// An attempt may take half of the remaining time, within these limits, so that after a hanging
+	// connection there is time for a new one.
 	shortestAttempt = 500 * time.Millisecond
 	longestAttempt  = 5 * time.Second
-	// Between attempts: the first pause at most this, then twice as much each time, half of it
-	// random.
+	// Between attempts: the first pause is at most this, and each further one twice as long. Half
+	// of it is random.
 	firstPause   = 50 * time.Millisecond
 	longestPause = time.Second
 	// inParallel is how many requests one call makes at once: as many as the SDK's default client
@@ -36,11 +36,11 @@ const (
 
 var retryable = retry.IsErrorRetryables(retry.DefaultRetryables)
 
-// own makes the client's requests go over the store's connections, each once.
+// own gives the store private connections and disables retries.
 func (s *Store) own(o *dynamodb.Options) { o.HTTPClient, o.Retryer = s.pool.client, aws.NopRetryer{} }
 
-// call makes one request, and makes it again while that can help. A request that is not answered
-// may have taken effect, so each one has to bear being repeated.
+// call makes one request, and repeats it while that can help. An unanswered request may have taken
+// effect, so every request must be repeatable.
 func call[In, Out any](
 	ctx context.Context, s *Store, what string, in *In, send func(context.Context, *In, ...func(*dynamodb.Options)) (*Out, error),
 ) (*Out, error) {
@@ -79,8 +79,8 @@ func call[In, Out any](
 	}
 }
 
-// update carries out c and returns the row as answer says. It returns false when the condition does
-// not hold.
+// update carries out c and returns the row as selected by answer. It returns false if the condition
+// does not hold.
 func (s *Store) update(ctx context.Context, what string, c *change, answer types.ReturnValue) (item, bool, error) {
 	out, err := call(ctx, s, what, c.updateInput(s.table, answer), s.client.UpdateItem)
 	if conditionFailed(err) {
@@ -104,7 +104,7 @@ func (s *Store) put(ctx context.Context, what string, it item) (bool, error) {
 	return err == nil, err
 }
 
-// replace puts a row in the place of the one that c's conditions are about.
+// replace replaces the row to which c's conditions apply.
 func (s *Store) replace(ctx context.Context, what string, it item, c *change) (bool, error) {
 	_, err := call(ctx, s, what, c.putInput(s.table, it), s.client.PutItem)
 	if conditionFailed(err) {
@@ -126,7 +126,7 @@ func conditionFailed(err error) bool {
 	return errors.As(err, &failed)
 }
 
-// get reads one row, nil when it is absent.
+// get reads one row, nil if it is absent.
 func (s *Store) get(ctx context.Context, what, app, row string) (item, error) {
 	out, err := call(ctx, s, what, &dynamodb.GetItemInput{
 		TableName: &s.table, Key: newChange(app, row).key(), ConsistentRead: aws.Bool(true),
@@ -138,8 +138,8 @@ func (s *Store) get(ctx context.Context, what, app, row string) (item, error) {
 }
 
 // query reads all rows of an application whose sort key begins with prefix and whose owner or
-// revoked session is the given one; "" is anybody. A read has no effect but its price, and a page
-// holds 1 MB.
+// revoked session is the given one ("" for any). A read has no effect except its cost. A page holds
+// 1 MB.
 func (s *Store) query(ctx context.Context, what, app, prefix, session string) ([]item, error) {
 	in := &dynamodb.QueryInput{
 		TableName: &s.table, ConsistentRead: aws.Bool(true),
@@ -167,8 +167,8 @@ func (s *Store) query(ctx context.Context, what, app, prefix, session string) ([
 	}
 }
 
-// parallel calls do for 0 to n-1, several at a time. After an error it begins nothing more; it
-// returns the first error when all that began have ended.
+// parallel calls do for 0 to n-1, several at a time. After an error it begins nothing more. It
+// returns the first error when all calls have ended.
 func parallel(n int, do func(i int) error) error {
 	if n == 1 {
 		return do(0)

@@ -20,7 +20,7 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// server answers requests in the place of DynamoDB: operation and body to status and body.
+// server answers requests instead of DynamoDB: from operation and body to status and body.
 type server func(ctx context.Context, operation string, body map[string]any) (int, string)
 
 func (s server) Do(r *http.Request) (*http.Response, error) {
@@ -42,8 +42,8 @@ func (s server) Do(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// readsConsistently holds each read of each test to what the store may believe. The servers of the
-// integration tests answer all reads alike, so nothing but this tells.
+// readsConsistently checks that each read in these tests is consistent. The servers of the
+// integration tests answer all reads alike, so only this detects a mistake.
 func readsConsistently(operation string, body map[string]any) bool {
 	switch operation {
 	case "GetItem", "Query", "Scan":
@@ -224,13 +224,13 @@ func TestCreateTable(t *testing.T) {
 		describes []answer // the last one stays
 		create    answer
 		creates   int
-		want      string // in the error, "" is none
+		want      string // a part of the error, "" for none
 	}{
 		{"a missing one is created and waited for", []answer{{400, missing}, {200, table("CREATING")}, {200, table("ACTIVE")}}, answer{200, `{}`}, 1, ""},
 		{"one that is there stays", []answer{{200, table("ACTIVE")}}, answer{}, 0, ""},
-		{"one that somebody else creates is waited for", []answer{{400, missing}, {400, missing}, {200, table("CREATING")}, {200, table("ACTIVE")}},
+		{"one that another process creates is waited for", []answer{{400, missing}, {400, missing}, {200, table("CREATING")}, {200, table("ACTIVE")}},
 			answer{400, refusal("ResourceInUseException")}, 2, ""},
-		{"one that is being deleted is created anew", []answer{{200, table("DELETING")}, {400, missing}, {200, table("ACTIVE")}}, answer{200, `{}`}, 1, ""},
+		{"one that is being deleted is created again", []answer{{200, table("DELETING")}, {400, missing}, {200, table("ACTIVE")}}, answer{200, `{}`}, 1, ""},
 		{"one of another shape is refused", []answer{{200, strings.ReplaceAll(table("ACTIVE"), `"row"`, `"other"`)}}, answer{}, 0, "RANGE other (S)"},
 		{"one that may not be created is an error", []answer{{400, missing}}, answer{400, refusal("AccessDeniedException")}, 1, "not allowed"},
 		{"one that never becomes ready is an error", []answer{{200, table("CREATING")}}, answer{}, 0, "not ready"},
@@ -306,7 +306,7 @@ func TestPartsOfAnAnswerArePutTogether(t *testing.T) {
 			operations string
 		}{
 			{false, "Query Query Query Query UpdateItem"},
-			{true, "Query Query UpdateItem"}, // the leases are known
+			{true, "Query Query UpdateItem"}, // the leases are cached
 		} {
 			operations = nil
 			o, err := s.Beat(t.Context(), "app", lease.Report{Session: "a", Others: want.asks})
@@ -319,11 +319,11 @@ func TestPartsOfAnAnswerArePutTogether(t *testing.T) {
 			if o.Leader != (lease.Leader{Session: "b", Term: 3, Beat: 7}) {
 				t.Errorf("beat %d: leader %+v", i, o.Leader)
 			}
-			// A row that cannot be read stops nobody's beats.
+			// An unreadable row does not disturb any heartbeat.
 			if others := []lease.SessionBeat{{Session: "b", Beat: 7}, {Session: "e", Beat: 6}}; want.asks != slices.Equal(o.Others, others) {
 				t.Errorf("beat %d: others %v", i, o.Others)
 			}
-			// The update of the session runs beside the reads, so it may stand anywhere among them.
+			// The update of the session runs in parallel to the reads, so it may be at any place.
 			slices.Sort(operations)
 			if got := strings.Join(operations, " "); got != want.operations {
 				t.Errorf("beat %d: %s", i, got)
@@ -355,11 +355,12 @@ func must(b []byte, err error) []byte {
 	return b
 }
 
-// A panic of the user's client on one of the store's goroutines is a failed call. On the caller's
-// goroutine the caller sees the panic.
+// A panic of the user's client in a goroutine of the store is a failed call. In the caller's
+// goroutine the caller gets the panic.
 func TestAClientMayPanicOnAnyGoroutine(t *testing.T) {
 	s := server(func(_ context.Context, operation string, _ map[string]any) (int, string) {
-		if operation == "UpdateItem" { // of the beat itself; its reads are on another goroutine
+		// of the heartbeat itself; its reads are in another goroutine
+		if operation == "UpdateItem" {
 			return 400, `{"__type":"ConditionalCheckFailedException"}`
 		}
 		panic("a bug in an HTTP client")

@@ -9,8 +9,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// change is one conditional write of one row, being put together. All attribute names go through
-// placeholders, because many of ours are reserved words.
+// change is one conditional write of one row under construction. All attribute names are
+// placeholders, because many of them are reserved words.
 type change struct {
 	app, row      string
 	sets, removes []string
@@ -41,7 +41,7 @@ func (c *change) set(attr string, v types.AttributeValue) *change {
 	return c
 }
 
-// setText sets an attribute, or removes it when the text is empty.
+// setText sets an attribute, or removes it if the text is empty.
 func (c *change) setText(attr, s string) *change {
 	if s == "" {
 		return c.remove(attr)
@@ -57,30 +57,30 @@ func (c *change) setFlag(attr string, on bool) *change {
 	return c.set(attr, yes())
 }
 
-// setOnce sets an attribute that is absent.
+// setOnce sets an attribute if it is absent.
 func (c *change) setOnce(attr string, v types.AttributeValue) *change {
 	n := c.name(attr)
 	c.sets = append(c.sets, n+" = if_not_exists("+n+", "+c.value(v)+")")
 	return c
 }
 
-// copy sets an attribute to what another one was before.
+// copy sets an attribute to the previous value of another one.
 func (c *change) copy(attr, from string) *change {
 	c.sets = append(c.sets, c.name(attr)+" = "+c.name(from))
 	return c
 }
 
-// next adds one to a number, absent counting as 0, and sets another attribute to what it was
-// before.
+// next adds one to a number, which is 0 if absent, and sets another attribute to its previous
+// value.
 func (c *change) next(attr, before string) *change {
 	was := "if_not_exists(" + c.name(attr) + ", " + c.value(number(0)) + ")"
-	// Expressions see the row as it was. In this order it is right also where an emulator has them
-	// see each other.
+	// Expressions use the old row. This order is also correct for an emulator in which they see
+	// each other's results.
 	c.sets = append(c.sets, c.name(before)+" = "+was, c.name(attr)+" = "+was+" + "+c.value(number(1)))
 	return c
 }
 
-// count adds one to a number, absent counting as 0.
+// count adds one to a number, which is 0 if absent.
 func (c *change) count(attr string) *change {
 	c.add = append(c.add, c.name(attr)+" "+c.value(number(1)))
 	return c
@@ -92,7 +92,7 @@ func (c *change) include(attr, s string) *change {
 	return c
 }
 
-// exclude takes a text out of a set.
+// exclude removes a text from a set.
 func (c *change) exclude(attr, s string) *change {
 	c.deletes = append(c.deletes, c.name(attr)+" "+c.value(&types.AttributeValueMemberSS{Value: []string{s}}))
 	return c
@@ -103,13 +103,13 @@ func (c *change) remove(attr string) *change {
 	return c
 }
 
-// when adds a comparison to the condition. An attribute that is absent fulfils none.
+// when adds a comparison to the condition. It is false for an absent attribute.
 func (c *change) when(attr, operator string, v types.AttributeValue) *change {
 	c.conditions = append(c.conditions, c.name(attr)+" "+operator+" "+c.value(v))
 	return c
 }
 
-// whenText demands that an attribute has this text, or is absent when the text is empty.
+// whenText requires that an attribute has this text, or is absent if the text is empty.
 func (c *change) whenText(attr, s string) *change {
 	if s == "" {
 		return c.absent(attr)
@@ -127,7 +127,7 @@ func (c *change) absent(attr string) *change {
 	return c
 }
 
-// fits demands that a set has s or fewer than most others.
+// fits requires that a set contains s or has fewer than most elements.
 func (c *change) fits(attr, s string, most int) *change {
 	n := c.name(attr)
 	c.conditions = append(c.conditions, "(attribute_not_exists("+n+") OR size("+n+") < "+c.value(number(uint64(most)))+
@@ -164,7 +164,7 @@ func (c *change) updateInput(table string, answer types.ReturnValue) *dynamodb.U
 	return in
 }
 
-// putInput puts it in the place of the row, under the conditions.
+// putInput replaces the row with it, under the conditions.
 func (c *change) putInput(table string, it item) *dynamodb.PutItemInput {
 	return &dynamodb.PutItemInput{
 		TableName: &table, Item: it, ConditionExpression: c.condition(), ExpressionAttributeNames: c.names, ExpressionAttributeValues: c.values,

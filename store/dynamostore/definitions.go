@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// Definitions shows how to make a table of that name by other means than [Store.CreateTable]: with
-// the AWS command line, Terraform and CloudFormation. It is that of the zero [Settings].
+// Definitions shows how to create a table of that name without [Store.CreateTable]: with the AWS
+// command line, Terraform and CloudFormation. It is for the zero [Settings].
 func Definitions(table string) string { return Settings{}.Definitions(table) }
 
-// Definitions is the same for a table with settings.
+// Definitions is like the function, for a table with settings.
 func (s Settings) Definitions(table string) string {
 	return "With the AWS command line:\n\n" + s.awsCLI(table) +
 		"\nWith Terraform:\n\n" + s.terraform(table) +
@@ -153,19 +153,19 @@ func indent(lines []string, by string) string {
 	return by + strings.ReplaceAll(strings.Join(lines, "\n"), "\n", "\n"+by) + "\n"
 }
 
-// asJSON is a value in JSON, which YAML takes too.
+// asJSON encodes a value as JSON, which is also valid YAML.
 func asJSON(v any) string {
 	b, err := json.Marshal(v)
-	if err != nil { // texts always can be
+	if err != nil { // texts can always be encoded
 		return "null"
 	}
 	return string(b)
 }
 
-// shell is a text as one word of a shell.
+// shell quotes a text as one word of a shell.
 func shell(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
-// hcl is a text in Terraform's quotes, without its templates.
+// hcl quotes a text for Terraform, without templates.
 func hcl(s string) string {
 	return strings.NewReplacer("${", "$${", "%{", "%%{").Replace(asJSON(s))
 }

@@ -14,12 +14,12 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// expiredAtOnce is how many chunks that have expired are removed with a new one. Removing more than
-// one makes up for sessions that have left theirs behind.
+// expiredAtOnce is how many expired chunks are removed with a new one. More than one is needed for
+// sessions that left their chunks behind.
 const expiredAtOnce = 5
 
-// historyRow is the sort key of a chunk. Chunks come in the order of their minutes, so those that
-// have expired are the first ones.
+// historyRow returns the sort key of a chunk. Chunks are sorted by minute, so the expired ones come
+// first.
 func historyRow(since int64, session string) string {
 	return fmt.Sprintf("%s%010d/%s", historyPrefix, since, session)
 }
@@ -42,8 +42,8 @@ func decodeHistory(it item) (lease.HistoryChunk, error) {
 	return c, r.done()
 }
 
-// PutHistory implements [lease.Historian]. It is one write, and with the first write of a chunk a
-// read and as many deletions as there are chunks that have expired, 5 at most.
+// PutHistory implements [lease.Historian]. It makes one write. The first write of a chunk is
+// followed by a read and by the deletion of up to 5 expired chunks.
 func (s *Store) PutHistory(ctx context.Context, app string, c lease.HistoryChunk) error {
 	if err := c.Check(); err != nil {
 		return err
@@ -64,7 +64,7 @@ func (s *Store) PutHistory(ctx context.Context, app string, c lease.HistoryChunk
 	return s.expireHistory(ctx, app, c.Expired())
 }
 
-// expireHistory removes some chunks of before a minute.
+// expireHistory removes some chunks from before a minute.
 func (s *Store) expireHistory(ctx context.Context, app string, before int64) error {
 	expired, err := s.historyBetween(ctx, app, historyRow(0, ""), historyRow(before, ""), expiredAtOnce)
 	if err != nil {
@@ -81,7 +81,7 @@ func (s *Store) expireHistory(ctx context.Context, app string, before int64) err
 	})
 }
 
-// History implements [lease.Historian]. It costs half a read unit for each 4 KB.
+// History implements [lease.Historian]. It costs half a read unit per 4 KB.
 func (s *Store) History(ctx context.Context, app string, since int64) ([]lease.HistoryChunk, error) {
 	ctx, cancel, err := s.begin(ctx, app)
 	if err != nil {
@@ -101,7 +101,7 @@ func (s *Store) History(ctx context.Context, app string, since int64) ([]lease.H
 	return chunks, nil
 }
 
-// historyBetween reads the rows from one sort key to another, all of them or at most so many.
+// historyBetween reads the rows from one sort key to another, all or at most most of them.
 func (s *Store) historyBetween(ctx context.Context, app, from, to string, most int32) ([]item, error) {
 	in := &dynamodb.QueryInput{
 		TableName:                 &s.table,

@@ -6,7 +6,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// FuzzHistory feeds rows of history that somebody else may have written.
+// FuzzHistory reads rows of history that another program may have written.
 func FuzzHistory(f *testing.F) {
 	f.Add("history/0029000000/s", uint8(0), []byte{1})
 	f.Add("history/29000000/s", uint8(0), []byte{1})

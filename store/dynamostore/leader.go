@@ -10,11 +10,11 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// resign makes nobody the leader if session still is at that term. A beat does not fail with it:
-// whoever cannot write the leader's row sees in the answer that it leads still, and a beat that
-// failed for this alone would leave a session that counts and is not trusted.
+// resign removes the leader if session still leads at that term. It never fails a heartbeat. If the
+// row cannot be written, the answer shows that the session still leads. If the heartbeat failed for
+// this reason, the session would count as alive without being trusted.
 func (s *Store) resign(ctx context.Context, app, session string, term uint64) {
-	if end, ok := ctx.Deadline(); ok { // the answer to the beat has to find time after it
+	if end, ok := ctx.Deadline(); ok { // leave time for the answer to the heartbeat
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, time.Until(end)/2)
 		defer cancel()
@@ -23,14 +23,14 @@ func (s *Store) resign(ctx context.Context, app, session string, term uint64) {
 	_, _, _ = s.update(ctx, "resign", c, types.ReturnValueNone)
 }
 
-// readBeats reads who leads and how far all other sessions have counted.
+// readBeats reads the leader and the heartbeat counts of all other sessions.
 //
-// The rows of the group are next to each other, so one Query brings them. It is paid by size, a
-// read unit for each 4 KB in all, which is some 15 sessions; asking for the leader's two rows alone
-// would be two. It reads consistently, as who leads has to be read. The counts would not have to
-// be: an old one makes a session look dead too soon at most, and the write that ends it names the
-// count, and is refused. But to read them so, for half the price, would be a second request, and
-// cheaper in all only from some 60 sessions on.
+// The rows of the group are adjacent, so one Query returns them. It is charged by size, one read
+// unit per 4 KB in total, which is about 15 sessions. Reading the leader's two rows alone would
+// cost two. The read is consistent, because the leader must be current. The counts need not be
+// current: an old one at most makes a session look dead too early, and the write that ends it names
+// the count and is refused. But reading them inconsistently, at half the price, would take a second
+// request, and would be cheaper in total only from about 60 sessions on.
 func (s *Store) readBeats(ctx context.Context, app, self string) (lease.Leader, []lease.SessionBeat, error) {
 	items, err := s.query(ctx, "read the beats", app, groupPrefix, "")
 	if err != nil {
@@ -51,8 +51,8 @@ func (s *Store) readBeats(ctx context.Context, app, self string) (lease.Leader, 
 				return lease.Leader{}, nil, err
 			}
 		case isWorker:
-			// The leader says what is wrong with a row that cannot be read. It is not to stop
-			// everybody's beats.
+			// The leader reports an unreadable row. It must not disturb the heartbeats of all
+			// workers.
 			beat, ended := r.number(attrBeat, true), r.bool(attrEnded)
 			streams[session] = lease.Streams(r.text(attrStreams))
 			if session != self && r.err == nil && !ended {
@@ -66,7 +66,7 @@ func (s *Store) readBeats(ctx context.Context, app, self string) (lease.Leader, 
 			leader.Session, leader.Beat = o.Session, o.Beat
 		}
 	}
-	if leads.session == self { // its beat is the one under way
+	if leads.session == self { // its heartbeat is the present one
 		leader.Session = self
 	}
 	if leader.Session != "" {

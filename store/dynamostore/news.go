@@ -12,18 +12,17 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// Bounds of what a session's row says of the leases that were changed last. It has to stay below a
-// kilobyte in all, which is what a beat pays for as one write.
+// Limits on the last changed leases in a session's row. The row must stay below one kilobyte, which
+// is the unit in which a heartbeat is charged.
 const (
 	mostNews      = 8
 	mostNewsBytes = 400
-	// keepNews is for how long they stay there: every look of the leader reads the rows of all
+	// keepNews is how long they stay there: every look of the leader reads the rows of all
 	// sessions.
 	keepNews = 10 * time.Second
 )
 
-// news are the leases that changed, by session whose orders they are in. A session with nil reads
-// all of its leases.
+// news maps sessions to their changed leases. A session with nil reads all of its leases.
 type news map[string][]lease.Key
 
 func (n news) add(session string, k lease.Key) {
@@ -35,7 +34,7 @@ func (n news) add(session string, k lease.Key) {
 	}
 }
 
-// rows are what the session's row says of it, nil when that would be too much.
+// rows returns the entries for the session's row, or nil if there are too many.
 func rows(keys []lease.Key) []string {
 	all := make([]string, 0, len(keys))
 	size := 0
@@ -53,13 +52,13 @@ func rows(keys []lease.Key) []string {
 	return all
 }
 
-// tell makes sessions read the leases that changed with the next beat. Those that have no row are
+// tell makes sessions read their changed leases with the next heartbeat. Sessions without a row are
 // over.
 //
-// The row keeps the last note only, and which value told had before it. A session that remembers
-// its orders under that value reads the leases of the note; one that missed another note meanwhile
-// reads all of its leases. While an announcement of this Store may have been lost, its notes name
-// none: what was lost is found with them.
+// The row contains only the last note, and the previous value of attrTold. A session whose orders
+// are cached under that value reads the leases of the note. A session that missed another note
+// meanwhile reads all of its leases. While an announcement of this Store may have been lost, its
+// notes name no leases, so that the lost changes are read too.
 func (s *Store) tell(ctx context.Context, app string, n news) error {
 	s.mu.Lock()
 	failed, any := s.doubt[app]
@@ -78,9 +77,9 @@ func (s *Store) tell(ctx context.Context, app string, n news) error {
 	})
 }
 
-// stale reports whether the row of a session has had news for long, which its beat then removes.
-// Should that remove a note that came since, the session finds told moved and nothing named, and
-// reads all of its leases.
+// stale reports whether a session's row has had news for long. The session's heartbeat then removes
+// them. If that removes a newer note, the session finds that attrTold has changed without named
+// leases, and reads all of its leases.
 func (s *Store) stale(k orderKey) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -88,7 +87,7 @@ func (s *Store) stale(k orderKey) bool {
 	return some && time.Since(s.born)-since >= keepNews
 }
 
-// saw notes whether the row of a session has news.
+// saw records whether the row of a session has news.
 func (s *Store) saw(k orderKey, row workerRow) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -102,8 +101,8 @@ func (s *Store) saw(k orderKey, row workerRow) {
 	s.news[k] = time.Since(s.born)
 }
 
-// catchUp returns the orders of a session that knows them but for the last note, by reading the
-// leases of that note.
+// catchUp returns the orders of a session whose cached orders lack only the last note, by reading
+// the leases of that note.
 func (s *Store) catchUp(ctx context.Context, app string, k orderKey, row workerRow) (held []lease.Lease, ok bool, err error) {
 	if len(row.news) == 0 || row.told != row.newsAfter+1 {
 		return nil, false, nil

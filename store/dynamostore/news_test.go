@@ -50,7 +50,7 @@ func TestWhatARowSaysOfLeasesThatChanged(t *testing.T) {
 	}
 }
 
-// What was remembered is made current by reading the leases of a note, if there was no other since.
+// Cached orders are updated by reading the leases of a note, if there was no other note since.
 func TestASessionCatchesUp(t *testing.T) {
 	here := map[string]lease.Lease{}
 	add := func(id, owner string, epoch uint64) lease.Lease {
@@ -62,7 +62,7 @@ func TestASessionCatchesUp(t *testing.T) {
 	got := add("4", "a", 7)
 	wished.Heir = "b"
 	here[leaseRow(wished.Key)] = wished
-	var asked atomic.Int32 // rows are asked for side by side
+	var asked atomic.Int32 // rows are read in parallel
 	s := server(func(_ context.Context, operation string, body map[string]any) (int, string) {
 		asked.Add(1)
 		row := body["Key"].(map[string]any)["row"].(map[string]any)["S"].(string)
@@ -82,7 +82,7 @@ func TestASessionCatchesUp(t *testing.T) {
 	all := []string{leaseRow(wished.Key), leaseRow(lost.Key), leaseRow(got.Key), "lease/s/5"}
 	for name, c := range map[string]struct {
 		row  workerRow
-		want []lease.Lease // nil: all have to be read
+		want []lease.Lease // nil: all must be read
 	}{
 		"one note":               {workerRow{told: 8, newsAfter: 7, news: all}, []lease.Lease{kept, wished, got}},
 		"a note without leases":  {workerRow{told: 8, newsAfter: 7}, nil},
@@ -115,7 +115,8 @@ func TestASessionCatchesUp(t *testing.T) {
 	}
 }
 
-// News leave the row after a while, and an application whose announcement failed names none.
+// News leave the row after a while. After a failed announcement an application's notes name no
+// leases.
 func TestNewsAreOfNow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var last string

@@ -8,28 +8,27 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 )
 
-// pool is the connections that a Store makes its requests over.
+// pool contains the connections over which a Store makes its requests.
 type pool struct {
 	client dynamodb.HTTPClient
-	// closeIdle closes those that nobody uses. When a request was not answered, the others may be
-	// as dead as its own: a gateway that is gone or has forgotten them tells nobody. Each would
-	// cost the store one more attempt, and there may be more of them than fit into the time for
-	// which leases are trusted.
+	// closeIdle closes unused connections. After an unanswered request, the others may be dead as
+	// well: a failed gateway, or one that has dropped them, sends nothing. Each would cost the
+	// store one more attempt, and there may be more of them than there is time for while leases are
+	// trusted.
 	closeIdle func()
-	// longest bounds an attempt.
+	// longest limits an attempt.
 	longest time.Duration
 }
 
-// ownPool makes a pool with the settings of a client's, which stays the user's own and is not
-// touched. Where that cannot be done it is that one, and its idle connections are closed if it can
-// do that.
+// ownPool makes a pool with the settings of a client, which is not changed. If that is impossible,
+// the pool uses that client, and closes its idle connections if it supports that.
 func ownPool(from dynamodb.HTTPClient) pool {
 	p := pool{client: from, closeIdle: func() {}, longest: longestAttempt}
 	switch c := from.(type) {
 	case *awshttp.BuildableClient:
 		t := c.GetTransport()
 		if d, ok := c.GetReadTimeout(); ok && d > 0 {
-			p.longest = min(p.longest, d) // an answer is small: it comes at once when it comes
+			p.longest = min(p.longest, d) // an answer is small: if it comes, it comes at once
 		}
 		p.client, p.closeIdle = &http.Client{Transport: t, Timeout: c.GetTimeout(), CheckRedirect: stay}, t.CloseIdleConnections
 	case *http.Client:

@@ -14,15 +14,15 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 )
 
-// network connects clients with the server that accepts from it. All connections that there are can
-// die without a word: what is written to them gets lost, and nothing comes.
+// network connects clients with the server that accepts from it. All existing connections can die
+// silently: written data is lost, and nothing arrives.
 type network struct {
 	accepted chan net.Conn
 	once     sync.Once
 	over     chan struct{}
 
 	mu    sync.Mutex
-	dead  chan struct{} // closed when those made until now have died
+	dead  chan struct{} // closed when the existing ones have died
 	dials int
 }
 
@@ -97,7 +97,7 @@ func TestConnectionsThatDiedCostOneAttempt(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				n := newNetwork()
 				server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-					// so that each call needs a connection of its own
+					// so that each call needs a separate connection
 					time.Sleep(10 * time.Millisecond)
 					w.Header().Set("Content-Type", "application/x-amz-json-1.0")
 					_, _ = w.Write([]byte(`{}`))
@@ -116,7 +116,7 @@ func TestConnectionsThatDiedCostOneAttempt(t *testing.T) {
 				lead := func() time.Duration {
 					t.Helper()
 					began := time.Now()
-					// A beat of a worker whose failover time is 10 s has half of it.
+					// A heartbeat of a worker with a failover time of 10 s has half of it.
 					if ok, err := s.Lead(within(t, 5*time.Second), "app", "a", 0); !ok || err != nil {
 						t.Errorf("%t, %v", ok, err)
 					}
@@ -135,9 +135,9 @@ func TestConnectionsThatDiedCostOneAttempt(t *testing.T) {
 				if took := lead(); took > 20*time.Millisecond {
 					t.Errorf("the next call took %v", took)
 				}
-				// net/http closes a connection whose request was closed before it knew that all of
-				// it was written, which the SDK does as soon as there is an answer. The second call
-				// needs another one then.
+				// net/http closes a connection if its request is closed before net/http knows that
+				// all of it was written. The SDK closes it as soon as there is an answer. In that
+				// case the second call needs another connection.
 				if dials := n.dials - together; dials < 1 || dials > 2 {
 					t.Errorf("%d new connections for two calls", dials)
 				}
@@ -146,7 +146,7 @@ func TestConnectionsThatDiedCostOneAttempt(t *testing.T) {
 	}
 }
 
-// The user's own connections are not the Store's to close.
+// The Store does not close the user's connections.
 func TestTheUsersConnectionsStay(t *testing.T) {
 	shared := new(http.Transport)
 	for name, from := range map[string]dynamodb.HTTPClient{

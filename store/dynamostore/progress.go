@@ -12,22 +12,22 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// maxTries bounds how often a write is put together anew because the row changed under it. Each
-// loss means that somebody else's write to the same lease went through, which is rare; so many in a
-// row mean that something is wrong.
+// maxTries limits how often a write is prepared again because the row changed meanwhile. Each time
+// another write to the same lease succeeded, which is rare. This many in a row mean that something
+// is wrong.
 const maxTries = 20
 
-// progress is what carrying out a report found.
+// progress is the result of carrying out a report.
 type progress struct {
-	// something was ignored: the session's picture of its leases is not the store's
+	// a part was ignored: the session's leases differ from those in the store
 	refused bool
-	tell    news // what sessions got
-	// the epochs of leases that the session does not hold any more by this
+	tell    news // leases that sessions received
+	// the epochs of leases that the session lost by this
 	back map[lease.Key]uint64
 }
 
-// carryOut carries out each progress of a report by itself: those of one lease one after the other,
-// leases side by side.
+// carryOut carries out each progress of a report separately: those of one lease one after the
+// other, and different leases in parallel.
 func (s *Store) carryOut(ctx context.Context, app string, r lease.Report) (progress, error) {
 	var (
 		keys  []lease.Key
@@ -76,7 +76,7 @@ func (s *Store) carryOut(ctx context.Context, app string, r lease.Report) (progr
 	return all, err
 }
 
-// checkpoint moves a position forward and notes the load, under the epoch.
+// checkpoint moves a position forward and stores the load, under the epoch.
 func (s *Store) checkpoint(ctx context.Context, app, session string, p lease.Progress) (bool, error) {
 	save := func(position bool) (bool, error) {
 		c := newChange(app, leaseRow(p.Key)).when(attrOwner, "=", text(session)).when(attrEpoch, "=", number(p.Epoch))
@@ -113,7 +113,7 @@ func setPosition(c *change, p shard.Position) {
 	c.setText(attrPosition, p.String()).set(attrPositionKey, text(p.SortKey()))
 }
 
-// outcome is what progress does to a lease.
+// outcome is the effect of a progress on a lease.
 type outcome uint8
 
 const (
@@ -124,7 +124,7 @@ const (
 	finished             // no owner, and done
 )
 
-// decide says what a progress that gives a lease back does to l.
+// decide returns the effect on l of a progress that gives a lease back.
 func decide(l lease.Lease, session string, p lease.Progress) outcome {
 	switch {
 	case l.Owner == session && l.Epoch == p.Epoch && p.Position.IsEnd():
@@ -140,10 +140,11 @@ func decide(l lease.Lease, session string, p lease.Progress) outcome {
 	}
 }
 
-// giveBack releases, finishes or acknowledges: read, decide, write under the condition of what was
-// read, again if that changed. It reports whether session was entitled to that, and who has to be
-// told that it owns the lease now. When an earlier try took effect and its answer was lost, the row
-// shows the result, and its owner is told once more.
+// giveBack releases, finishes or acknowledges. It reads the lease, decides, and writes under the
+// condition that the lease has not changed, and repeats that if it has. It reports whether session
+// was entitled to that, and which session must be notified that it owns the lease now. If an
+// earlier attempt took effect and its answer was lost, the row shows the result, and the owner is
+// notified again.
 func (s *Store) giveBack(ctx context.Context, app, session string, p lease.Progress) (bool, string, error) {
 	row, what := leaseRow(p.Key), "give back "+p.Key.String()
 	for range maxTries {
@@ -196,16 +197,15 @@ func (s *Store) giveBack(ctx context.Context, app, session string, p lease.Progr
 	return false, "", fmt.Errorf("dynamostore: %s: the row changed under each of %d tries", what, maxTries)
 }
 
-// asSeen is a change of l under the condition that it is still as it was seen. The position may
-// only have moved by its owner's own checkpoint, but a checkpoint that is under way must not be
-// undone either.
+// asSeen returns a change of l under the condition that l is unchanged. Only its owner's checkpoint
+// can have moved the position, but a concurrent checkpoint must not be undone.
 func asSeen(app string, l lease.Lease) *change {
 	return newChange(app, leaseRow(l.Key)).
 		when(attrEpoch, "=", number(l.Epoch)).when(attrPositionKey, "=", text(l.Position.SortKey())).
 		whenText(attrOwner, l.Owner).whenText(attrHeir, l.Heir).whenText(attrRevoked, l.Revoked)
 }
 
-// changeOwner makes session, or nobody for "", the owner, and fences the one before.
+// changeOwner makes session the owner, or removes the owner for "", and fences the previous owner.
 func changeOwner(c *change, session string) {
 	c.setText(attrOwner, session).remove(attrHeir).count(attrEpoch)
 	if session != "" {
@@ -213,7 +213,7 @@ func changeOwner(c *change, session string) {
 	}
 }
 
-// makeChildren makes a lease for each child that has none, before the parent is finished.
+// makeChildren creates a lease for each child that has none, before the parent is finished.
 func (s *Store) makeChildren(ctx context.Context, app string, p lease.Progress, born int64) error {
 	return parallel(len(p.Children), func(i int) error {
 		c := p.Children[i]
@@ -257,7 +257,7 @@ func (s *Store) Leave(ctx context.Context, app string, r lease.Report) error {
 	if err != nil {
 		return err
 	}
-	// Whether this call or an earlier one did it, this session does not lead afterwards.
+	// After this call, or an earlier one, this session does not lead.
 	_, _, err = s.update(ctx, "give leadership up",
 		newChange(app, leaderRowKey).remove(attrSession).count(attrTerm).set(attrWrite, text(rand.Text())).
 			when(attrSession, "=", text(r.Session)), types.ReturnValueNone)
@@ -273,9 +273,9 @@ func (s *Store) Leave(ctx context.Context, app string, r lease.Report) error {
 	return err
 }
 
-// freeAll takes session out of every lease that names it as owner or as revoked. Leases are read
-// until none does, because a leader that does not know yet that session leaves may still be giving
-// it some.
+// freeAll removes session from every lease that names it as owner or as revoked. It reads the
+// leases until none does, because a leader that does not know yet that session is leaving may still
+// assign leases to it.
 func (s *Store) freeAll(ctx context.Context, app, session string, told news) (changed bool, err error) {
 	var mu sync.Mutex
 	for range maxTries {

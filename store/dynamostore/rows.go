@@ -16,7 +16,7 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// The attributes of the rows. Absent means empty, zero or false everywhere.
+// The attributes of the rows. Absent means empty, zero or false.
 const (
 	attrApp = "app" // partition key
 	attrRow = "row" // sort key
@@ -28,7 +28,7 @@ const (
 	attrRevoked     = "revoked"
 	attrLast        = "last"
 	attrShunned     = "shunned"
-	attrDeaths      = "deaths" // as lease.Deaths has them
+	attrDeaths      = "deaths" // in the form of lease.Deaths
 	attrLoad        = "load"
 	attrBorn        = "born"
 	attrPosition    = "position"    // for people and for reading
@@ -36,7 +36,8 @@ const (
 	attrParents     = "parents"
 	attrRangeStart  = "rangeStart"
 	attrRangeEnd    = "rangeEnd"
-	// marks the last write, so that who lost its answer finds out that it happened
+	// identifies the last write, so that a writer that lost its answer can find out that it
+	// happened
 	attrWrite = "write"
 
 	// Of a worker.
@@ -44,26 +45,27 @@ const (
 	attrBeat      = "beat"
 	attrEnded     = "ended"
 	attrLeaving   = "leaving"
-	attrWeight    = "weight" // text: DynamoDB's numbers do not hold every float64
+	attrWeight    = "weight" // text: DynamoDB's numbers cannot hold every float64
 	attrMaxLeases = "maxLeases"
 	attrHolds     = "holds"
 	attrDrain     = "drain"
-	attrTimes     = "times"     // as lease.Times has them
-	attrStreams   = "streams"   // as lease.Streams has them
+	attrTimes     = "times"     // in the form of lease.Times
+	attrStreams   = "streams"   // in the form of lease.Streams
 	attrTroubles  = "troubles"  // as JSON
-	attrTold      = "told"      // moves after the session's assignment changed
-	attrNews      = "news"      // the leases that changed when told moved last
-	attrNewsAfter = "newsafter" // told before that
-	attrFreed     = "freed"     // moves after the session gave leases back or finished them
-	attrUnsettled = "unsettled" // set while the session is about to: freed has not moved yet
+	attrTold      = "told"      // increases after the session's assignment changed
+	attrNews      = "news"      // the leases that changed when attrTold last increased
+	attrNewsAfter = "newsafter" // the value of attrTold before that
+	attrFreed     = "freed"     // increases after the session gave leases back or finished them
+	attrUnsettled = "unsettled" // set while the session is about to: freed has not increased yet
 
 	// Of the leader's row.
 	attrSession = "session"
 	attrTerm    = "term"
-	attrChanges = "changes" // moves after an Apply or a Leave changed leases
-	// tells changes from those of an application of the same name that was removed
-	attrToken  = "token"
-	attrPaused = "paused" // a set of streams, each after pausedMark: a set holds no empty text
+	attrChanges = "changes" // increases after an Apply or a Leave changed leases
+	// distinguishes changes from those of a removed application of the same name
+	attrToken = "token"
+	// a set of streams, each after pausedMark: a set cannot hold an empty text
+	attrPaused = "paused"
 	attrFormat = "format" // lease.Format; absent for 1
 
 	// Of a chunk of history.
@@ -75,12 +77,12 @@ const (
 	groupPrefix   = "group/"
 	workerPrefix  = groupPrefix + "worker/"
 	leaderRowKey  = groupPrefix + "leader"
-	historyPrefix = "history/" // and then the minute, in ten digits, and the session
+	historyPrefix = "history/" // followed by the minute, in ten digits, and the session
 )
 
 const pausedMark = "="
 
-// maxRowBytes is DynamoDB's own bound on the sort key. That on the partition key is above
+// maxRowBytes is DynamoDB's limit on the sort key. The limit on the partition key is above
 // [lease.MaxAppBytes].
 const maxRowBytes = 1024
 
@@ -94,8 +96,8 @@ func yes() types.AttributeValue { return &types.AttributeValueMemberBOOL{Value: 
 
 var escapeStream = strings.NewReplacer("%", "%25", "/", "%2F")
 
-// leaseRow is the sort key of a lease. A "/" in the stream's name is escaped, so no two keys share
-// a row.
+// leaseRow returns the sort key of a lease. A "/" in the stream's name is escaped, so that no two
+// keys share a row.
 func leaseRow(k lease.Key) string {
 	return leasePrefix + escapeStream.Replace(k.Stream) + "/" + k.Shard
 }
@@ -115,8 +117,8 @@ func parseLeaseRow(row string) (lease.Key, error) {
 
 func workerRowKey(session string) string { return workerPrefix + session }
 
-// checkRow refuses a key that DynamoDB would refuse less clearly: escaped, a stream's name can be
-// too long.
+// checkRow refuses a key for which DynamoDB's error would be less clear: with escapes, a stream's
+// name can be too long.
 func checkRow(what, row string) error {
 	if len(row) > maxRowBytes || !utf8.ValidString(row) {
 		return fmt.Errorf("dynamostore: %s %.120q must be UTF-8 and its sort key at most %d bytes, not %d", what, row, maxRowBytes, len(row))
@@ -124,14 +126,14 @@ func checkRow(what, row string) error {
 	return nil
 }
 
-// putText leaves empty text out.
+// putText sets a text unless it is empty.
 func putText(it item, name, value string) {
 	if value != "" {
 		it[name] = text(value)
 	}
 }
 
-// putNumber leaves zero out.
+// putNumber sets a number unless it is zero.
 func putNumber(it item, name string, n uint64) {
 	if n != 0 {
 		it[name] = number(n)
@@ -186,12 +188,12 @@ func decodeLease(it item) (lease.Lease, error) {
 	return l, r.done()
 }
 
-// workerRow is a worker with what only this store needs.
+// workerRow is a worker with the fields of this store.
 type workerRow struct {
 	lease.Worker
 	told      uint64
-	news      []string // rows of the leases that the last note was about; nil when it was about any
-	newsAfter uint64   // told before that note
+	news      []string // rows of the leases in the last note; nil if it named none
+	newsAfter uint64   // the value of attrTold before that note
 	freed     uint64
 	unsettled bool
 }
@@ -233,7 +235,7 @@ type leaderRow struct {
 	changes uint64
 	token   string
 	paused  []string // sorted
-	format  uint64   // lease.Format; 0 stands for 1
+	format  uint64   // lease.Format; 0 means 1
 }
 
 func decodeLeader(it item) (leaderRow, error) {
@@ -250,7 +252,7 @@ func decodeLeader(it item) (leaderRow, error) {
 	return l, r.done()
 }
 
-// reader reads attributes and keeps the first complaint.
+// reader reads attributes and keeps the first error.
 type reader struct {
 	it  item
 	err error
@@ -291,7 +293,7 @@ func (r *reader) number(name string, required bool) uint64 {
 	return 0
 }
 
-// upTo is an optional number with a bound.
+// upTo reads an optional number with an upper limit.
 func (r *reader) upTo(name string, most uint64) uint64 {
 	n := r.number(name, false)
 	if n > most {
@@ -343,7 +345,7 @@ func (r *reader) set(name string) []string {
 	return nil
 }
 
-// done is the complaint, with the row it is about.
+// done returns the first error, with the row it is about.
 func (r *reader) done() error {
 	if r.err == nil {
 		return nil

@@ -77,7 +77,7 @@ func TestBadRowsAreNamed(t *testing.T) {
 		{"an epoch that is a fraction", attrEpoch, n("1.5")},
 		{"an epoch beyond 64 bits", attrEpoch, n("18446744073709551616")},
 		{"an owner that is a number", attrOwner, n("1")},
-		{"a position that is none", attrPosition, text("yesterday")},
+		{"an invalid position", attrPosition, text("yesterday")},
 		{"a position that was changed without its key", attrPosition, text("123")},
 		{"a key of a position that is missing", attrPositionKey, nil},
 		{"parents that are text", attrParents, text("1")},
@@ -130,17 +130,17 @@ func TestWorkerRows(t *testing.T) {
 	}
 
 	for name, change := range map[string]func(item){
-		"no beat":             func(it item) { delete(it, attrBeat) },
-		"no session":          func(it item) { it[attrRow] = text(workerPrefix) },
-		"a weight of nothing": func(it item) { it[attrWeight] = text("0") },
-		"a weight of text":    func(it item) { it[attrWeight] = text("heavy") },
-		"an infinite weight":  func(it item) { it[attrWeight] = text("+Inf") },
-		"no number of weight": func(it item) { it[attrWeight] = text("NaN") },
-		"a huge cap":          func(it item) { it[attrMaxLeases] = n("9223372036854775808") },
-		"troubles of text":    func(it item) { it[attrTroubles] = text("many") },
-		"times out of bounds": func(it item) { it[attrTimes] = text("1s/0s/30s") },
-		"a number of times":   func(it item) { it[attrTimes] = n("5") },
-		"a flag that is text": func(it item) { it[attrEnded] = text("true") },
+		"no beat":                       func(it item) { delete(it, attrBeat) },
+		"no session":                    func(it item) { it[attrRow] = text(workerPrefix) },
+		"a weight of nothing":           func(it item) { it[attrWeight] = text("0") },
+		"a weight of text":              func(it item) { it[attrWeight] = text("heavy") },
+		"an infinite weight":            func(it item) { it[attrWeight] = text("+Inf") },
+		"a weight that is not a number": func(it item) { it[attrWeight] = text("NaN") },
+		"a huge cap":                    func(it item) { it[attrMaxLeases] = n("9223372036854775808") },
+		"troubles of text":              func(it item) { it[attrTroubles] = text("many") },
+		"times out of bounds":           func(it item) { it[attrTimes] = text("1s/0s/30s") },
+		"a number of times":             func(it item) { it[attrTimes] = n("5") },
+		"a flag that is text":           func(it item) { it[attrEnded] = text("true") },
 	} {
 		if w, err := decodeWorker(row(change)); err == nil {
 			t.Errorf("%s: %+v", name, w)
@@ -148,7 +148,7 @@ func TestWorkerRows(t *testing.T) {
 	}
 }
 
-// FuzzRows feeds rows that somebody else may have written.
+// FuzzRows reads rows that another program may have written.
 func FuzzRows(f *testing.F) {
 	f.Add("lease/orders/1", "3", "oldest", "2", "0", "9", "w", "1")
 	f.Add("group/worker/s", "1", "123+4", "4:003:123:0000000004", "5", "1", "", "0.5")

@@ -16,32 +16,32 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// Settings are those of a table that [Store.CreateTable] makes. A table that exists is left as it
-// is; [Store.Differences] tells what it has not of them. The zero value is a table that is billed
-// per request and encrypted with DynamoDB's own key.
+// Settings are those of a table that [Store.CreateTable] creates. An existing table is not changed.
+// [Store.Differences] lists how it differs. The zero value is a table that is billed per request
+// and encrypted with DynamoDB's default key.
 type Settings struct {
-	// ReadCapacity and WriteCapacity are the units a second that are paid for whether they are used
-	// or not, both or neither. docs/stores.md says what a worker uses; less than that has its beats
-	// throttled. By default the table is billed per request.
+	// ReadCapacity and WriteCapacity are provisioned units per second, which are charged whether or
+	// not they are used. Set both or neither. docs/stores.md says what a worker uses. With less
+	// than that its heartbeats are throttled. By default the table is billed per request.
 	ReadCapacity, WriteCapacity int64
-	// KMSKey is the key of AWS KMS that the table is encrypted with: an ARN, an ID or an alias such
-	// as "alias/aws/dynamodb". Defaults to DynamoDB's own key, which costs nothing.
+	// KMSKey is the AWS KMS key for the encryption of the table: an ARN, an ID or an alias such as
+	// "alias/aws/dynamodb". Defaults to DynamoDB's key, which costs nothing.
 	KMSKey string
-	// PointInTimeRecovery keeps what the table was in the last 35 days.
+	// PointInTimeRecovery keeps the state of the table in the last 35 days.
 	PointInTimeRecovery bool
-	// DeletionProtection has DynamoDB refuse to delete the table.
+	// DeletionProtection makes DynamoDB refuse to delete the table.
 	DeletionProtection bool
-	// InfrequentAccess is the table class that is cheaper to keep and dearer to use. Nearly all
-	// that a table of leases costs is its use.
+	// InfrequentAccess is the table class with cheaper storage and more expensive requests. Nearly
+	// all of the cost of a table of leases is requests.
 	InfrequentAccess bool
 	// Tags are the table's tags, at most 50.
 	Tags map[string]string
 }
 
-// awsKey is the name of the key that DynamoDB takes when KMS is asked for and no key is named.
+// awsKey is the name of the key that DynamoDB uses if KMS is requested without a key.
 const awsKey = "alias/aws/dynamodb"
 
-// Check says what is wrong with the settings, all at once. [Store.CreateTable] calls it.
+// Check returns everything that is wrong with the settings. [Store.CreateTable] calls it.
 func (s Settings) Check() error {
 	var problems []error
 	bad := func(format string, args ...any) {
@@ -74,8 +74,8 @@ func (s Settings) Check() error {
 	return errors.Join(problems...)
 }
 
-// apply puts the settings into a request that makes the table, but for recovery, which is set once
-// the table is there.
+// apply puts the settings into a request that creates the table, except for recovery, which is set
+// after the table was created.
 func (s Settings) apply(in *dynamodb.CreateTableInput) {
 	in.BillingMode = types.BillingModePayPerRequest
 	if s.ReadCapacity > 0 {
@@ -99,15 +99,15 @@ func (s Settings) apply(in *dynamodb.CreateTableInput) {
 	}
 }
 
-// made is what is known of a table's settings.
+// made contains the known settings of a table.
 type made struct {
 	table    types.TableDescription
 	recovery bool
 	tags     map[string]string
 }
 
-// differences say what a table has not of the settings, a sentence each. What they leave at its
-// default is not compared.
+// differences returns how a table differs from the settings, one sentence each. Defaults are not
+// compared.
 func (s Settings) differences(m made) []string {
 	var all []string
 	add := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
@@ -152,8 +152,8 @@ func (s Settings) differences(m made) []string {
 	return all
 }
 
-// otherKey reports whether a key that was asked for is surely not the one with an ARN. An alias may
-// stand for any.
+// otherKey reports whether a requested key is certainly not the one with an ARN. An alias may stand
+// for any key.
 func otherKey(want, arn string) bool {
 	if strings.HasPrefix(want, "alias/") || strings.Contains(want, ":alias/") {
 		return false
@@ -167,9 +167,9 @@ const (
 	askingTags     = "ask for the table's tags"
 )
 
-// Differences says, a sentence each, what the table has not of Options.Settings: it was made
-// before, or by other means. It needs dynamodb:DescribeTable, and for recovery and tags that were
-// asked for dynamodb:DescribeContinuousBackups and dynamodb:ListTagsOfResource.
+// Differences returns, one sentence each, how the table differs from Options.Settings, because it
+// was created before or by other means. It needs dynamodb:DescribeTable, and if recovery or tags
+// are set dynamodb:DescribeContinuousBackups and dynamodb:ListTagsOfResource.
 func (s *Store) Differences(ctx context.Context) ([]string, error) {
 	ctx, cancel, err := s.begin(ctx, "any")
 	if err != nil {
@@ -201,8 +201,8 @@ func (s *Store) Differences(ctx context.Context) ([]string, error) {
 	return append(want.differences(m), untold...), nil
 }
 
-// unserved reports whether err is the word of a server that does not know the operation: DynamoDB
-// Local has neither recovery nor tags.
+// unserved reports whether err says that the server does not support the operation: DynamoDB Local
+// supports neither recovery nor tags.
 func unserved(err error) bool {
 	var answer smithy.APIError
 	return errors.As(err, &answer) && answer.ErrorCode() == "UnknownOperationException"
@@ -220,7 +220,7 @@ func (s *Store) recovers(ctx context.Context) (bool, error) {
 func (s *Store) tags(ctx context.Context, table string) (map[string]string, error) {
 	tags := map[string]string{}
 	in := &dynamodb.ListTagsOfResourceInput{ResourceArn: &table}
-	for range 50 { // a page has one tag at least
+	for range 50 { // a page has at least one tag
 		out, err := call(ctx, s, askingTags, in, s.client.ListTagsOfResource)
 		if err != nil {
 			return nil, err
@@ -235,8 +235,8 @@ func (s *Store) tags(ctx context.Context, table string) (map[string]string, erro
 	return tags, nil
 }
 
-// startRecovery starts point-in-time recovery of a table that was just made, which DynamoDB refuses
-// for the first seconds. It reports whether that is to be tried again.
+// startRecovery starts point-in-time recovery of a new table, which DynamoDB refuses for the first
+// seconds. It reports whether to retry.
 func (s *Store) startRecovery(ctx context.Context) (again bool, err error) {
 	_, err = call(ctx, s, startRecovery, &dynamodb.UpdateContinuousBackupsInput{
 		TableName:                        &s.table,
@@ -246,12 +246,12 @@ func (s *Store) startRecovery(ctx context.Context) (again bool, err error) {
 	return errors.As(err, &soon), err
 }
 
-// needed are the actions that a call beyond the policy of a worker needs.
+// needed maps calls to the permissions that they need in addition to a worker's policy.
 var needed = map[string]string{
 	askingRecovery: "dynamodb:DescribeContinuousBackups", startRecovery: "dynamodb:UpdateContinuousBackups", askingTags: "dynamodb:ListTagsOfResource",
 }
 
-// explainSettings is an error about a setting that was not allowed, nil about any other call.
+// explainSettings returns an error about a setting without permission, or nil for any other call.
 func (s *Store) explainSettings(what string, err error) error {
 	if action := needed[what]; action != "" {
 		return fmt.Errorf("dynamostore: %w: %s: on table %s that is not allowed; it needs %s (%w)", lease.ErrSetup, what, s.name(), action, err)

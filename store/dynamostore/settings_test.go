@@ -18,12 +18,12 @@ var all = Settings{
 	InfrequentAccess: true, Tags: map[string]string{"team": "billing", "it's": "${x} \"y\""},
 }
 
-// tables is a DynamoDB that makes a table, slowly, and remembers what was asked of it.
+// tables is a DynamoDB that slowly creates a table and records the requests.
 type tables struct {
 	asked   []string
 	created map[string]any
 	looks   int
-	backups int // how often recovery was asked for
+	backups int // number of requests for recovery
 	denied  string
 }
 
@@ -104,7 +104,7 @@ func TestATableWithoutSettingsIsBilledPerRequest(t *testing.T) {
 	})
 }
 
-// A table that was there is not touched, and what it has not is told.
+// An existing table is not changed, and its differences are returned.
 func TestATableThatExistsIsLeftAsItIs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &tables{created: map[string]any{}, looks: 10}
@@ -157,7 +157,7 @@ func TestWhatATableHasNot(t *testing.T) {
 		told   []string
 	}{
 		"nothing":                 {want: all},
-		"nothing was asked for":   {},
+		"nothing was requested":   {},
 		"billing":                 {all, func(m *made) { m.table.BillingModeSummary.BillingMode = types.BillingModePayPerRequest }, []string{"it is billed per request, not for 5 read and 7 write units a second"}},
 		"capacity":                {all, func(m *made) { m.table.ProvisionedThroughput.ReadCapacityUnits = aws.Int64(6) }, []string{"it has 6 read and 7 write units a second, not 5 and 7"}},
 		"encryption":              {all, func(m *made) { m.table.SSEDescription = nil }, []string{"it is encrypted with DynamoDB's own key, not with " + all.KMSKey}},
@@ -198,7 +198,7 @@ func TestWrongSettingsAreRefusedAtOnce(t *testing.T) {
 	}
 }
 
-// What is shown has every setting, quoted for what reads it.
+// The definitions contain every setting, with the right quoting.
 func TestDefinitionsHaveTheSettings(t *testing.T) {
 	cli, rest, _ := strings.Cut(all.Definitions("weir"), "With Terraform:")
 	terraform, cloudFormation, _ := strings.Cut(rest, "With CloudFormation:")

@@ -14,38 +14,39 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// DefaultTable is the table that [Options] without one mean.
+// DefaultTable is the table used by [Options] without one.
 const DefaultTable = "weir"
 
-// Options are the settings of a [Store]. The zero value is ready.
+// Options configures a [Store]. The zero value is ready to use.
 type Options struct {
 	// Table is the name or the ARN of the table. Defaults to [DefaultTable].
 	Table string
-	// Settings are used when [Store.CreateTable] makes the table, and for nothing else.
+	// Settings are used only when [Store.CreateTable] creates the table.
 	Settings Settings
 }
 
 // Store implements [lease.Store] on a DynamoDB table. It is safe for concurrent use by any number
-// of applications, and any number of Stores in any number of processes may share the table. There
-// is nothing to close.
+// of applications, and any number of Stores in any number of processes may share the table. It need
+// not be closed.
 //
 // Each call retries throttled, failed and unanswered requests until its context ends, or for 30
-// seconds when the context has no deadline; the client's own retries are not used. Where the
-// client's HTTP client is one of the SDK's or of net/http, the Store has connections of its own,
-// with the same settings, and makes them anew when a request is not answered in time. Errors wrap
-// [lease.ErrSetup] when the table is missing, has another shape, or may not be used.
+// seconds if the context has no deadline. The client's own retries are not used. If the client's
+// HTTP client is one of the SDK's or of net/http, the Store uses separate connections with the same
+// settings, and replaces them if a request is not answered in time. Errors wrap [lease.ErrSetup] if
+// the table is missing, has other keys, or may not be used.
 type Store struct {
 	client   *dynamodb.Client
 	pool     pool
 	table    string
 	settings Settings
-	id       string    // of this Store, in the revisions that it gives out
-	born     time.Time // what the times in the revisions count from
+	id       string    // identifies this Store in its revisions
+	born     time.Time // the zero of the times in the revisions
 
 	mu     sync.Mutex // never held across a request
 	orders map[orderKey]orders
-	news   map[orderKey]time.Duration // sessions whose rows have news, since when; since born
-	// by application: when an announcement may have been lost; since born
+	// sessions whose rows have news, and since when; relative to born
+	news map[orderKey]time.Duration
+	// by application: when an announcement may have been lost; relative to born
 	doubt map[string]time.Duration
 }
 
@@ -55,7 +56,7 @@ var (
 	_ lease.Historian = (*Store)(nil)
 )
 
-// New returns a Store. It does no I/O; the table is first needed by the first call.
+// New returns a Store. It does no I/O. The first call needs the table.
 func New(client *dynamodb.Client, opts Options) *Store {
 	if opts.Table == "" {
 		opts.Table = DefaultTable
@@ -77,13 +78,13 @@ func (s *Store) Abilities() lease.Abilities {
 
 type orderKey struct{ app, session string }
 
-// orders are the leases of a session as read after its row said told.
+// orders are the leases of a session that were read after its row had a value of attrTold.
 type orders struct {
 	told uint64
 	held []lease.Lease
 }
 
-// known returns the orders of a session if they were read when its row said told.
+// known returns the orders of a session if they were read at this value of attrTold.
 func (s *Store) known(k orderKey, told uint64) ([]lease.Lease, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -101,8 +102,8 @@ func (s *Store) remember(k orderKey, told uint64, held []lease.Lease) {
 	s.orders[k] = orders{told, held}
 }
 
-// subtract makes what was remembered under told, less the given epochs of leases, what is
-// remembered under the next value.
+// subtract copies what is cached under attrTold, less the given epochs of leases, to the next
+// value.
 func (s *Store) subtract(k orderKey, told uint64, back map[lease.Key]uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -110,7 +111,7 @@ func (s *Store) subtract(k orderKey, told uint64, back map[lease.Key]uint64) {
 	if !ok || o.told != told {
 		return
 	}
-	kept := slices.Clone(o.held) // others may be reading the old one
+	kept := slices.Clone(o.held) // another goroutine may be reading the old one
 	kept = slices.DeleteFunc(kept, func(l lease.Lease) bool {
 		epoch, given := back[l.Key]
 		return given && epoch == l.Epoch
@@ -163,10 +164,10 @@ func (s *Store) Lead(ctx context.Context, app, session string, term uint64) (boo
 	return r.text(attrWrite) == mark, nil
 }
 
-// begin checks what every call needs and bounds it in time.
+// begin checks the requirements of every call and limits its time.
 func (s *Store) begin(ctx context.Context, app string) (context.Context, context.CancelFunc, error) {
 	if s.client == nil {
-		return nil, nil, fmt.Errorf("dynamostore: %w: New was given no client", lease.ErrSetup)
+		return nil, nil, fmt.Errorf("dynamostore: %w: the client passed to New is nil", lease.ErrSetup)
 	}
 	if err := lease.CheckApp(app); err != nil {
 		return nil, nil, err

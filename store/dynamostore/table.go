@@ -15,7 +15,7 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// readyWithin bounds how long CreateTable waits when its context has no deadline; DynamoDB takes
+// readyWithin limits how long CreateTable waits if its context has no deadline. DynamoDB takes
 // seconds.
 const readyWithin = 5 * time.Minute
 
@@ -24,14 +24,14 @@ const (
 	creating   = "create the table"
 )
 
-// CreateTable creates the table with Options.Settings, and waits until it can be used. A table that
-// is there already is left as it is if its keys are the ones that a Store needs, and
-// [Store.Differences] says how it is not as wanted; another one is an error that wraps
-// [lease.ErrSetup]. It may be called any number of times, also by several processes at once.
-// Without a deadline it waits for five minutes at most.
+// CreateTable creates the table with Options.Settings, and waits until it can be used. An existing
+// table with the right keys is not changed, and [Store.Differences] lists how it differs. For an
+// existing table with other keys it returns an error that wraps [lease.ErrSetup]. It may be called
+// any number of times, also concurrently by several processes. Without a deadline it waits for at
+// most five minutes.
 //
-// Point-in-time recovery is started once the table is there: a process that dies in between leaves
-// a table without it, which Differences tells.
+// Point-in-time recovery is started after the table was created. A process that dies in between
+// leaves a table without it, which Differences reports.
 func (s *Store) CreateTable(ctx context.Context) error {
 	if err := s.settings.Check(); err != nil {
 		return err
@@ -54,7 +54,7 @@ func (s *Store) CreateTable(ctx context.Context) error {
 		switch {
 		case errors.As(err, &missing):
 			_, err := call(ctx, s, creating, s.createInput(), s.client.CreateTable)
-			var exists *types.ResourceInUseException // somebody else was faster
+			var exists *types.ResourceInUseException // another process was faster
 			if err != nil && !errors.As(err, &exists) {
 				return err
 			}
@@ -114,7 +114,7 @@ func (s *Store) createInput() *dynamodb.CreateTableInput {
 	return in
 }
 
-// name is the table's name when Options gave its ARN.
+// name returns the table's name, also if Options contains its ARN.
 func (s *Store) name() string {
 	if a, err := arn.Parse(s.table); err == nil {
 		return strings.TrimPrefix(a.Resource, "table/")
@@ -122,7 +122,7 @@ func (s *Store) name() string {
 	return s.table
 }
 
-// checkShape refuses a table whose keys are not ours.
+// checkShape returns an error for a table with other keys.
 func (s *Store) checkShape(t *types.TableDescription) error {
 	typeOf := map[string]types.ScalarAttributeType{}
 	for _, d := range t.AttributeDefinitions {
@@ -138,13 +138,13 @@ func (s *Store) checkShape(t *types.TableDescription) error {
 	}
 	const want = "HASH app (S), RANGE row (S)"
 	if got := strings.Join(has, ", "); got != want {
-		return fmt.Errorf("dynamostore: %w: table %s belongs to something else: its keys are %s, weir needs %s; name another table",
+		return fmt.Errorf("dynamostore: %w: table %s belongs to another program: its keys are %s, weir needs %s; name another table",
 			lease.ErrSetup, s.table, got, want)
 	}
 	return nil
 }
 
-// explain turns an answer into an error that says what to do.
+// explain adds to an error what to do about it.
 func (s *Store) explain(ctx context.Context, what string, err error) error {
 	plain := fmt.Errorf("dynamostore: %s: %w", what, err)
 	var answer smithy.APIError
@@ -170,14 +170,14 @@ func (s *Store) explain(ctx context.Context, what string, err error) error {
 				lease.ErrSetup, s.name(), s.settings.Definitions(s.name()), err)
 		}
 		if what == scanning {
-			return fmt.Errorf("dynamostore: %w: listing the applications of table %s is not allowed; it needs dynamodb:Scan, which workers need not have (%w)",
+			return fmt.Errorf("dynamostore: %w: listing the applications of table %s is not allowed; it needs dynamodb:Scan, which workers do not need (%w)",
 				lease.ErrSetup, s.name(), err)
 		}
 		return fmt.Errorf("dynamostore: %w: %s on table %s is not allowed; a worker needs this policy:\n\n%s\n\n(%w)",
 			lease.ErrSetup, what, s.table, Policy(s.policyResource()), err)
 	case "ValidationException":
-		// Most likely a table of another shape. Its description says so for certain, if it may be
-		// read.
+		// Most likely the table has other keys. Its description proves that, if reading it is
+		// allowed.
 		if what == describing || what == creating {
 			return plain
 		}
@@ -190,7 +190,7 @@ func (s *Store) explain(ctx context.Context, what string, err error) error {
 	return plain
 }
 
-// place says where the client looks for the table.
+// place describes where the client looks for the table.
 func (s *Store) place() string {
 	o := s.client.Options()
 	var at string
@@ -214,9 +214,9 @@ func (s *Store) policyResource() string {
 	return "arn:aws:dynamodb:" + region + ":*:table/" + s.table
 }
 
-// Policy is the IAM policy, as JSON, that lets a worker use the table with the given ARN, and no
-// more. [Store.CreateTable] also needs dynamodb:CreateTable, and [Store.Apps] dynamodb:Scan;
-// workers need not be allowed either.
+// Policy returns the IAM policy, as JSON, with the permissions that a worker needs for the table
+// with the given ARN. [Store.CreateTable] also needs dynamodb:CreateTable, and [Store.Apps]
+// dynamodb:Scan. Workers need neither.
 func Policy(tableARN string) string {
 	return `{
   "Version": "2012-10-17",

@@ -7,8 +7,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// FuzzAttributeTypes gives attributes of a lease, a session and the leader another type than we
-// write: an error, or what can be stored again.
+// FuzzAttributeTypes changes the types of attributes of a lease, a session and the leader. The
+// result is an error, or a value that can be stored again.
 func FuzzAttributeTypes(f *testing.F) {
 	f.Add(uint8(0), uint8(0), "")
 	f.Add(uint8(3), uint8(1), "17")

@@ -13,19 +13,19 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// readInFull is how old the leases of a view may be that saves reading them. It bounds for how long
-// the last net has to wait: a change whose announcement died with its process.
+// readInFull is the maximum age of leases that a view need not read again. It limits the delay for
+// a change whose announcement was lost because its process died.
 const readInFull = time.Minute
 
 // View implements [lease.Store].
 //
-// The group's rows are read first, then the leases, then the group's rows again. The revision
-// condenses the first read: the count of announced changes and, of each session, the count of what
-// it freed. Those counts move after the leases did, so leases that were read after them hold at
-// least everything that they announce; that may be more than the revision claims, never less. A
-// session that is about to give leases back says so beforehand, and while one is unsettled no view
-// is the same as another. Workers and leader are those of the second read, so no lease names a
-// living session that is missing.
+// It reads the group's rows first, then the leases, then the group's rows again. The revision
+// condenses the first read: the count of announced changes and, for each session, the count of what
+// it freed. These counts increase after the leases changed. Leases that were read after the counts
+// thus contain at least all announced changes, and possibly more than the revision claims, but
+// never less. A session announces beforehand that it will give leases back. While a session is
+// unsettled, no view is the same as another. Workers and leader are from the second read, so no
+// lease names a live session that is missing.
 func (s *Store) View(ctx context.Context, app, since string) (lease.View, error) {
 	ctx, cancel, err := s.begin(ctx, app)
 	if err != nil {
@@ -57,9 +57,9 @@ func (s *Store) View(ctx context.Context, app, since string) (lease.View, error)
 	return v, nil
 }
 
-// current reports whether the view that gave the revision since out still stands: it was one of
-// this Store, what it condensed is what was read now, it is not too old, and no announcement of
-// this Store may have been lost since.
+// current reports whether the view with the revision since is still valid: it came from this Store,
+// its condensed state equals the present one, it is not too old, and no announcement of this Store
+// may have been lost since.
 func (s *Store) current(app, since, sum string, now time.Duration) bool {
 	part := strings.Split(since, "/")
 	if len(part) != 3 || part[0] != s.id || part[1] != sum || len(part[2]) != 20 {
@@ -76,7 +76,7 @@ func (s *Store) current(app, since, sum string, now time.Duration) bool {
 	return !any || read > doubt
 }
 
-// group is an application's rows but for the leases.
+// group contains an application's rows except the leases.
 type group struct {
 	workers []workerRow
 	leader  leaderRow
@@ -113,7 +113,7 @@ func decodeGroup(items []item) (group, error) {
 	return g, nil
 }
 
-// condense is what a revision says of the group, and whether all sessions are settled.
+// condense returns the part of a revision about the group, and whether all sessions are settled.
 func (g group) condense() (string, bool) {
 	h := sha256.New()
 	fmt.Fprintf(h, "%d %s\n", g.leader.changes, g.leader.token)

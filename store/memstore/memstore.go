@@ -1,5 +1,5 @@
 // Package memstore keeps leases in the memory of one process. It is the reference implementation of
-// [lease.Store]: what it does is what every store has to do, said as plainly as possible. It serves
+// [lease.Store], written as plainly as possible: every store must behave in the same way. It is for
 // tests, simulations, and programs whose progress need not outlive them.
 package memstore
 
@@ -16,12 +16,12 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// Store implements [lease.Store]. Workers share leases when they share the Store. It is safe for
-// concurrent use; each call is one atomic step.
+// Store implements [lease.Store]. Workers share leases if they share the Store. It is safe for
+// concurrent use. Each call is one atomic step.
 type Store struct {
 	mu      sync.Mutex
 	apps    map[string]*application
-	removed int // applications, ever
+	removed int // total number of removed applications
 }
 
 var (
@@ -33,22 +33,22 @@ var (
 // New returns an empty Store.
 func New() *Store { return &Store{apps: map[string]*application{}} }
 
-// application is everything that is kept for one application.
+// application contains everything that is stored for one application.
 type application struct {
 	leases   map[lease.Key]*lease.Lease
-	sorted   []*lease.Lease            // all of them by key, nil when that is not known
-	owned    map[string][]*lease.Lease // these by owner, nil when that is not known
+	sorted   []*lease.Lease            // all leases by key, nil if unknown
+	owned    map[string][]*lease.Lease // these by owner, nil if unknown
 	sessions map[string]*lease.Worker
-	workers  []*lease.Worker // these by session, nil when that is not known
+	workers  []*lease.Worker // these by session, nil if unknown
 	leader   string
 	term     uint64
 	paused   map[string]bool
 	history  map[historyKey][]byte
-	life     int    // tells it from one of the same name that was removed
-	revision uint64 // moves with every change that View must not hide
+	life     int    // distinguishes it from a removed application of the same name
+	revision uint64 // increases with every change that View must not hide
 }
 
-// app is called with the lock held.
+// app returns an application. The caller holds the lock.
 func (s *Store) app(name string) *application {
 	a := s.apps[name]
 	if a == nil {
@@ -129,8 +129,8 @@ func (s *Store) View(ctx context.Context, app, since string) (lease.View, error)
 	return v, nil
 }
 
-// Apply implements [lease.Store]. All actions take effect in one step, or none when one of them
-// makes no sense.
+// Apply implements [lease.Store]. All actions take effect in one step. If one is invalid, none
+// does.
 func (s *Store) Apply(ctx context.Context, app string, actions []lease.Action) ([]bool, error) {
 	if err := cmp.Or(ctx.Err(), lease.CheckApp(app)); err != nil {
 		return nil, err
@@ -232,7 +232,7 @@ func check(ctx context.Context, app string, r lease.Report) (lease.Report, error
 	return r.Check()
 }
 
-// progress carries out what session says of one lease.
+// progress carries out a session's report of one lease.
 func (a *application) progress(session string, p lease.Progress) {
 	l := a.leases[p.Key]
 	switch {
@@ -363,7 +363,7 @@ func (a *application) pause(stream string, on bool) bool {
 	return true
 }
 
-// create makes a lease unless there is one of that key.
+// create makes a lease unless there is one with that key.
 func (a *application) create(l lease.Lease) bool {
 	if a.leases[l.Key] != nil {
 		return false
@@ -374,7 +374,7 @@ func (a *application) create(l lease.Lease) bool {
 	return true
 }
 
-// own makes session, or nobody for "", the owner of l and fences the one before.
+// own makes session the owner of l, or removes the owner for "", and fences the previous owner.
 func (a *application) own(l *lease.Lease, session string) {
 	l.Owner, l.Heir, a.owned = session, "", nil
 	if session != "" {
@@ -384,7 +384,7 @@ func (a *application) own(l *lease.Lease, session string) {
 	a.revision++
 }
 
-// list returns copies of the leases that owner has, of all for "", sorted by key.
+// list returns copies of the owner's leases, or of all for "", sorted by key.
 func (a *application) list(owner string) []lease.Lease {
 	if a.sorted == nil {
 		a.sorted = slices.SortedFunc(maps.Values(a.leases), func(x, y *lease.Lease) int { return x.Key.Compare(y.Key) })
@@ -406,7 +406,7 @@ func (a *application) list(owner string) []lease.Lease {
 	for _, l := range of {
 		parents += len(l.Parents)
 	}
-	// once, because there may be many
+	// one allocation, because there may be many
 	some, all := make([]lease.Lease, 0, len(of)), make([]string, 0, parents)
 	for _, l := range of {
 		some = append(some, *l)
@@ -419,7 +419,7 @@ func (a *application) list(owner string) []lease.Lease {
 	return some
 }
 
-// everybody returns all sessions, in order.
+// everybody returns all sessions in order.
 func (a *application) everybody() []*lease.Worker {
 	if a.workers == nil {
 		a.workers = slices.SortedFunc(maps.Values(a.sessions), func(x, y *lease.Worker) int { return strings.Compare(x.Session, y.Session) })
@@ -427,7 +427,7 @@ func (a *application) everybody() []*lease.Worker {
 	return a.workers
 }
 
-// others are the beat counts of all sessions that live but one.
+// others returns the heartbeat counts of all live sessions except one.
 func (a *application) others(session string) []lease.SessionBeat {
 	all := a.everybody()
 	others := make([]lease.SessionBeat, 0, len(all))
@@ -439,7 +439,7 @@ func (a *application) others(session string) []lease.SessionBeat {
 	return others
 }
 
-// leads says who leads: nobody when the session that did has ended or left.
+// leads returns the leader. There is none if the leader's session has ended or left.
 func (a *application) leads() lease.Leader {
 	w := a.sessions[a.leader]
 	if w == nil || w.Ended {

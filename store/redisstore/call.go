@@ -65,8 +65,8 @@ func (s *Store) run(ctx context.Context, script *redis.Script, app string, args 
 	return []any{answer}, nil
 }
 
-// runAndWait runs a script and waits for the replicas of the same connection's writes, in one round
-// trip if the server knows the script.
+// runAndWait runs a script and waits until the replicas have its writes. It needs one round trip if
+// the server knows the script.
 func (s *Store) runAndWait(ctx context.Context, script *redis.Script, keys []string, args []any) (any, error) {
 	node, err := s.node(ctx, keys[0])
 	if err != nil {
@@ -96,15 +96,15 @@ func (s *Store) runAndWait(ctx context.Context, script *redis.Script, keys []str
 		answer, err = both(func(c redis.Scripter) *redis.Cmd { return script.Eval(ctx, c, keys, args...) })
 	}
 	if cluster, ok := s.client.(*redis.ClusterClient); ok && err != nil {
-		// The client follows a slot that has a new master only with commands that it routes itself;
-		// others would learn of it in a minute.
+		// The client notices the new master of a slot only with commands that it routes itself.
+		// Otherwise it would take a minute.
 		cluster.ReloadState(ctx)
 	}
 	return answer, err
 }
 
-// node is the client of the server that has a key: questions without a key go anywhere in a
-// cluster.
+// node returns the client of the server that has a key. In a cluster, commands without a key go to
+// any server.
 func (s *Store) node(ctx context.Context, key string) (redis.Cmdable, error) {
 	if cluster, ok := s.client.(*redis.ClusterClient); ok {
 		return cluster.MasterForKey(ctx, key)
@@ -112,8 +112,8 @@ func (s *Store) node(ctx context.Context, key string) (redis.Cmdable, error) {
 	return s.client, nil
 }
 
-// check makes sure, once, that the server does not throw leases away. One that does not let its
-// settings be read is believed.
+// check verifies, once, that the server does not evict leases. If the settings cannot be read, it
+// assumes that they are right.
 func (s *Store) check(ctx context.Context, app string) error {
 	if s.checked.Load() {
 		return nil
@@ -133,8 +133,8 @@ func (s *Store) check(ctx context.Context, app string) error {
 	return nil
 }
 
-// Warnings says what about the server's settings could cost progress or a second owner, one
-// sentence each, as far as the server lets its settings be read. For commands and logs.
+// Warnings returns, one sentence each, the settings of the server that could cost progress or cause
+// a second owner, as far as the settings can be read. It is for commands and logs.
 func (s *Store) Warnings(ctx context.Context) ([]string, error) {
 	node, err := s.node(ctx, s.key("warnings", parts[0]))
 	if err != nil {
@@ -153,7 +153,7 @@ func (s *Store) Warnings(ctx context.Context) ([]string, error) {
 	case err != nil && !isReply(err):
 		return nil, explain(ctx, err)
 	case !strings.Contains(info, "run_id:"):
-		warnings = append(warnings, "the server does not tell its run_id: after a failover two workers may own a lease for the failover time")
+		warnings = append(warnings, "the server does not report its run_id: after a failover two workers may own a lease for the failover time")
 	}
 	replication, err := node.Info(ctx, "replication").Result()
 	if err == nil && s.options.Replicas == 0 && strings.Contains(replication, "connected_slaves:") && !strings.Contains(replication, "connected_slaves:0") {
@@ -163,17 +163,17 @@ func (s *Store) Warnings(ctx context.Context) ([]string, error) {
 	return warnings, nil
 }
 
-// isReply reports whether the server answered, if only with an error.
+// isReply reports whether the server answered, even with an error.
 func isReply(err error) bool {
 	var reply redis.Error
 	return errors.As(err, &reply)
 }
 
-// argumentsOf is what servers say before they quote the arguments of a command that they do not
-// know. HELLO and AUTH have the password among theirs, so what follows is for no log.
+// argumentsOf is the text before which servers quote the arguments of an unknown command. Those of
+// HELLO and AUTH contain the password, so the rest must not be logged.
 const argumentsOf = "with args beginning with:"
 
-// discreet is an error of which a part is not told.
+// discreet is an error whose text leaves a part out.
 type discreet struct {
 	text string
 	err  error
@@ -183,7 +183,7 @@ func (d discreet) Error() string { return d.text }
 
 func (d discreet) Unwrap() error { return d.err }
 
-// explain turns an error of the client into one of the contract.
+// explain converts an error of the client to one of the contract.
 func explain(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
@@ -199,7 +199,7 @@ func explain(ctx context.Context, err error) error {
 		{"NOAUTH", "the server wants a password: give the client one"},
 		{"WRONGPASS", "the server does not take the user and password"},
 		{"NOPERM", "the user may not do this: it needs evalsha, eval, info and all commands on keys of this prefix"},
-		{"WRONGTYPE", "keys of these names belong to somebody else: choose another Options.Prefix"},
+		{"WRONGTYPE", "keys of these names belong to another program: choose another Options.Prefix"},
 		{"DB index is out of range", "the server has no database of that number: choose another one"},
 		{"cluster support disabled", "the server is not part of a cluster: use a client for one server"},
 		{"unknown command 'sentinel'", "the server is not a sentinel: name the sentinels, or use a client for one server"},
@@ -213,7 +213,7 @@ func explain(ctx context.Context, err error) error {
 	if end := ctx.Err(); end != nil && !errors.Is(err, end) {
 		return fmt.Errorf("redisstore: %w (%w)", end, err)
 	}
-	if isReply(err) && strings.HasPrefix(text, "OOM ") { // which may pass
+	if isReply(err) && strings.HasPrefix(text, "OOM ") { // which may be temporary
 		return fmt.Errorf("redisstore: the server has no memory left: raise its maxmemory (%w)", err)
 	}
 	return fmt.Errorf("redisstore: %w", err)

@@ -13,8 +13,8 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// A server that does not know AUTH quotes it with the password, and the error of a beat is
-// something that programs log.
+// A server that does not know AUTH quotes it with the password, and programs log the error of a
+// heartbeat.
 func TestNoErrorQuotesThePassword(t *testing.T) {
 	const planted = "Pl4ntedS3cr3t"
 	l, err := net.Listen("tcp", "127.0.0.1:0")

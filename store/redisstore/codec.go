@@ -13,9 +13,10 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// What is stored may have been written by anybody. What cannot be true is an error that names it.
+// Any program may have written the stored state. An implausible value is an error that names it.
 
-// storedLease is a lease as scripts know it. All values are strings: Lua's numbers are not exact.
+// storedLease is a lease in the form of the scripts. All values are strings, because Lua's numbers
+// are not exact.
 type storedLease struct {
 	Fixed    string `json:"f"` // a fixedLease, as JSON
 	Epoch    string `json:"e"`
@@ -28,10 +29,10 @@ type storedLease struct {
 	SortKey  string `json:"k"`
 	Load     string `json:"w"`
 	Born     string `json:"b"`
-	Deaths   string `json:"d"` // absent in what the version before wrote
+	Deaths   string `json:"d"` // absent in leases written by the previous version
 }
 
-// fixedLease is what never changes about a lease.
+// fixedLease contains the constant fields of a lease.
 type fixedLease struct {
 	Parents []string `json:"parents,omitempty"`
 	Start   string   `json:"start"`
@@ -43,14 +44,14 @@ type storedSession struct {
 	Beat  string `json:"b"`
 	Ended string `json:"e"`
 	Drain string `json:"d"`
-	Times string `json:"t"` // as lease.Times has it; absent where nobody said them
-	// Streams is as lease.Streams has it; absent if the worker did not say. A worker of the version
-	// before that changes the row of another session leaves it as it is.
+	Times string `json:"t"` // in the form of lease.Times; absent if not reported
+	// Streams is in the form of lease.Streams; absent if not reported. A worker of the previous
+	// version that changes the row of another session does not change it.
 	Streams string `json:"s"`
 	Rest    string `json:"x"` // a reportedRow, as JSON
 }
 
-// reportedRow is what a report says of its session.
+// reportedRow contains the reported fields of a session.
 type reportedRow struct {
 	Name      string          `json:"name,omitempty"`
 	Leaving   bool            `json:"leaving,omitempty"`
@@ -159,7 +160,7 @@ func encodeLease(l lease.Lease) (*storedLease, error) {
 		Position: l.Position.String(), SortKey: l.Position.SortKey(), Load: count(uint64(l.Load)), Born: strconv.FormatInt(l.Born, 10), Deaths: l.Deaths}, nil
 }
 
-// kinds are the names that the script has for kinds of action.
+// kinds are the names of the kinds of action in the script.
 var kinds = map[lease.Kind]string{lease.Create: "create", lease.Assign: "assign", lease.Handoff: "handoff", lease.Revoke: "revoke",
 	lease.Delete: "delete", lease.EndSession: "end_session", lease.Forget: "forget", lease.Tell: "tell", lease.Move: "move",
 	lease.Drain: "drain", lease.Pause: "pause", lease.Replace: "replace", lease.Birth: "birth"}
@@ -200,7 +201,7 @@ func decodeLease(field, value string) (lease.Lease, error) {
 	var ok bool
 	l.Stream, l.Shard, ok = strings.Cut(field, "\x00")
 	if !ok {
-		return lease.Lease{}, fmt.Errorf("redisstore: the lease %.300q has no name that weir gives", field)
+		return lease.Lease{}, fmt.Errorf("redisstore: the name of lease %.300q is invalid", field)
 	}
 	var s storedLease
 	var f fixedLease
@@ -231,7 +232,7 @@ func decodeLease(field, value string) (lease.Lease, error) {
 		l.Born, err = strconv.ParseInt(s.Born, 10, 64)
 	}
 	if err != nil {
-		return lease.Lease{}, fmt.Errorf("redisstore: lease %.300q is not to be understood: %w", l.Key, err)
+		return lease.Lease{}, fmt.Errorf("redisstore: lease %.300q is invalid: %w", l.Key, err)
 	}
 	if len(f.Parents) > 0 {
 		l.Parents = f.Parents
@@ -263,7 +264,7 @@ func decodeSession(session, value string) (lease.Worker, error) {
 		times, err = lease.ParseTimes(s.Times)
 	}
 	if err != nil {
-		return lease.Worker{}, fmt.Errorf("redisstore: session %.300q is not to be understood: %w", session, err)
+		return lease.Worker{}, fmt.Errorf("redisstore: session %.300q is invalid: %w", session, err)
 	}
 	w := lease.Worker{Session: session, Times: times, Streams: lease.Streams(s.Streams), Name: r.Name, Beat: beats, Ended: s.Ended == "1", Drain: s.Drain == "1", Leaving: r.Leaving, Weight: r.Weight,
 		MaxLeases: r.MaxLeases, Holds: r.Holds}
@@ -277,7 +278,7 @@ func decodeSession(session, value string) (lease.Worker, error) {
 	return w, nil
 }
 
-// decoder takes the values of a script's answer from left to right and keeps the first error.
+// decoder reads the values of a script's answer from left to right and keeps the first error.
 type decoder struct {
 	values []any
 	err    error
@@ -299,7 +300,7 @@ func (d *decoder) text() string {
 	v := d.next()
 	s, ok := v.(string)
 	if !ok && d.err == nil {
-		d.err = fmt.Errorf("redisstore: the script's answer has a %T for a text", v)
+		d.err = fmt.Errorf("redisstore: the script's answer has a %T instead of a text", v)
 	}
 	return s
 }
@@ -308,7 +309,7 @@ func (d *decoder) number() int64 {
 	v := d.next()
 	n, ok := v.(int64)
 	if !ok && d.err == nil {
-		d.err = fmt.Errorf("redisstore: the script's answer has a %T for a number", v)
+		d.err = fmt.Errorf("redisstore: the script's answer has a %T instead of a number", v)
 	}
 	return n
 }
@@ -317,7 +318,7 @@ func (d *decoder) inner() *decoder {
 	v := d.next()
 	list, ok := v.([]any)
 	if !ok && d.err == nil {
-		d.err = fmt.Errorf("redisstore: the script's answer has a %T for a list", v)
+		d.err = fmt.Errorf("redisstore: the script's answer has a %T instead of a list", v)
 	}
 	return &decoder{values: list}
 }
@@ -338,13 +339,13 @@ func (d *decoder) leader() lease.Leader {
 		s := d.text()
 		var err error
 		if *n, err = strconv.ParseUint(s, 10, 63); err != nil && d.err == nil {
-			d.err = fmt.Errorf("redisstore: the row of the application is not to be understood: %w", err)
+			d.err = fmt.Errorf("redisstore: the row of the application is invalid: %w", err)
 		}
 	}
 	return l
 }
 
-// leases reads all that is left.
+// leases reads the rest of the values.
 func (d *decoder) leases() []lease.Lease {
 	var some []lease.Lease
 	for len(d.values) > 0 && d.err == nil {
@@ -359,8 +360,8 @@ func (d *decoder) leases() []lease.Lease {
 	return some
 }
 
-// beats reads all that is left, as sessions and their beat counts. A count that is none is left
-// out: the leader complains of it.
+// beats reads the rest of the values as sessions and their heartbeat counts. An invalid count is
+// left out: the leader reports it.
 func (d *decoder) beats() []lease.SessionBeat {
 	some := make([]lease.SessionBeat, 0, len(d.values)/2)
 	for len(d.values) > 0 && d.err == nil {
@@ -373,7 +374,7 @@ func (d *decoder) beats() []lease.SessionBeat {
 	return some
 }
 
-// workers reads all that is left.
+// workers reads the rest of the values.
 func (d *decoder) workers() []lease.Worker {
 	var some []lease.Worker
 	for len(d.values) > 0 && d.err == nil {

@@ -19,19 +19,20 @@ import (
 //go:embed lua/history.lua
 var history string
 
-// historyScript needs nothing of what the other scripts share: it says nothing about leases.
+// historyScript does not use the code that the other scripts share, because it does not access
+// leases.
 var historyScript = redis.NewScript(history)
 
 // chunksAtOnce is how many chunks one command reads at most.
 const chunksAtOnce = 200
 
-// historyKeys are the keys of an application's history.
+// historyKeys returns the keys of an application's history.
 func (s *Store) historyKeys(app string) []string {
 	return []string{s.key(app, "history"), s.key(app, "history-index")}
 }
 
-// PutHistory implements [lease.Historian]. What nobody adds to for twice as long as chunks are kept
-// expires.
+// PutHistory implements [lease.Historian]. The history expires if no chunk is added for twice as
+// long as chunks are kept.
 func (s *Store) PutHistory(ctx context.Context, app string, c lease.HistoryChunk) error {
 	if err := cmp.Or(ctx.Err(), lease.CheckApp(app), c.Check()); err != nil {
 		return err
@@ -77,13 +78,13 @@ func (s *Store) History(ctx context.Context, app string, since int64) ([]lease.H
 	return chunks, nil
 }
 
-// decodeChunk reads a chunk of the hash. One that expired meanwhile is not there.
+// decodeChunk reads a chunk of the hash. A chunk that expired meanwhile is absent.
 func decodeChunk(name string, value any) (lease.HistoryChunk, error) {
 	minute, session, _ := strings.Cut(name, "/")
 	since, err := strconv.ParseInt(minute, 10, 64)
 	data, ok := value.(string)
 	if err != nil || !ok {
-		return lease.HistoryChunk{}, errors.New("redisstore: no chunk of history")
+		return lease.HistoryChunk{}, errors.New("redisstore: the chunk of history is missing or malformed")
 	}
 	c := lease.HistoryChunk{Session: session, Since: since, Data: []byte(data)}
 	return c, c.Check()

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// FuzzChunks feeds chunks of history that somebody else may have written.
+// FuzzChunks reads chunks of history that another program may have written.
 func FuzzChunks(f *testing.F) {
 	f.Add("29000000/s", "x")
 	f.Add("-1/s", "x")

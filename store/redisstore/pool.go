@@ -12,14 +12,13 @@ import (
 )
 
 const (
-	// lookWithin bounds a look at the connections of the pool, which takes a round trip if they are
-	// well.
+	// lookWithin limits a check of the pool's connections, which takes one round trip if they work.
 	lookWithin = 500 * time.Millisecond
-	// mostLooked is at how many of them, for each server.
+	// mostLooked is how many of them are checked, for each server.
 	mostLooked = 64
 )
 
-// lend calls do, which asks the server, and minds what its connections are worth.
+// lend calls do, which calls the server, and records whether its connections may be dead.
 func (s *Store) lend(ctx context.Context, do func() error) error {
 	if s.doubt.CompareAndSwap(true, false) {
 		s.lookAtConns(ctx)
@@ -31,11 +30,10 @@ func (s *Store) lend(ctx context.Context, do func() error) error {
 	return err
 }
 
-// lookAtConns asks the servers over as many connections as nobody uses, all at once; the client
-// closes those that do not answer. A server that is gone, or a gateway that has forgotten its
-// connections, tells nobody: each would cost one whole call, and a pool that the program uses for
-// more than its leases may hold more of them than calls fit into the time for which leases are
-// trusted.
+// lookAtConns pings the servers over as many connections as are unused, all at once. The client
+// closes those that do not answer. A failed server, or a gateway that has dropped its connections,
+// sends nothing. Each dead connection would cost one whole call. A pool that the program also uses
+// for other purposes may hold more of them than there is time for while leases are trusted.
 func (s *Store) lookAtConns(ctx context.Context) {
 	bound := lookWithin
 	if end, ok := ctx.Deadline(); ok {
@@ -55,6 +53,6 @@ func (s *Store) lookAtConns(ctx context.Context) {
 	case *redis.Client:
 		_ = look(ctx, c)
 	case *redis.ClusterClient:
-		_ = c.ForEachMaster(ctx, look) // what fails fails again when it is needed
+		_ = c.ForEachMaster(ctx, look) // a failing connection fails again when it is used
 	}
 }

@@ -16,11 +16,11 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// network connects a client with servers that say 1 to every script, after a while. All connections
-// that there are can die without a word: what is written to them gets lost, and nothing comes.
+// network connects a client with servers that answer 1 to every script, after a while. All existing
+// connections can die silently: written data is lost, and nothing arrives.
 type network struct {
 	mu      sync.Mutex
-	dead    chan struct{} // closed when those made until now have died
+	dead    chan struct{} // closed when the existing ones have died
 	made    int
 	servers sync.WaitGroup
 }
@@ -96,7 +96,7 @@ func serve(c net.Conn) {
 	}
 }
 
-// However many connections of a pool have died, one call is lost, and the next one takes a little
+// However many connections of a pool have died, one call is lost, and the next one takes slightly
 // longer.
 func TestConnectionsThatDiedCostOneCall(t *testing.T) {
 	const together = 10
@@ -104,7 +104,7 @@ func TestConnectionsThatDiedCostOneCall(t *testing.T) {
 		n := &network{dead: make(chan struct{})}
 		defer n.servers.Wait()
 		client := redis.NewClient(&redis.Options{
-			Addr:   "127.0.0.1:6379", // a name would be looked up, outside of the bubble
+			Addr:   "127.0.0.1:6379", // a name would be looked up outside the bubble
 			Dialer: n.dial, ContextTimeoutEnabled: true, ReadTimeout: time.Minute, PoolSize: 2 * together, DisableIdentity: true,
 		})
 		defer client.Close()

@@ -15,26 +15,26 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// Options say how a [Store] uses Redis.
+// Options configures a [Store].
 type Options struct {
 	// Prefix begins the names of all keys, "weir:" by default; at most 100 bytes without braces.
-	// All processes of an application use the same one.
+	// All processes of an application must use the same one.
 	Prefix string
-	// Replicas is how many replicas must have a write before a call succeeds; 0, the default, waits
-	// for none. See the package's page on failovers.
+	// Replicas is how many replicas must have a write before a call succeeds. The default of 0
+	// waits for none. See the section about failovers in the package comment.
 	Replicas int
-	// ReplicaTimeout bounds that wait, 1 s by default. When it is over the call fails, though its
+	// ReplicaTimeout limits that wait, 1 s by default. After that the call fails, although its
 	// writes were made.
 	ReplicaTimeout time.Duration
 }
 
 // Store implements [lease.Store] on Redis. It is safe for concurrent use, by any number of
-// processes. Besides the errors of the contract its methods return those of the client.
+// processes. In addition to the errors of the contract its methods return those of the client.
 type Store struct {
 	client  redis.UniversalClient
 	options Options
-	checked atomic.Bool // the server does not evict leases, as far as it says
-	doubt   atomic.Bool // a call was not answered in time, and no connection was looked at since
+	checked atomic.Bool // the server does not evict leases, as far as its settings can be read
+	doubt   atomic.Bool // a call timed out, and the connections were not checked since
 }
 
 var (
@@ -43,9 +43,9 @@ var (
 	_ lease.Historian = (*Store)(nil)
 )
 
-// New returns a Store on a client, which stays the caller's to close. It fails on what makes no
-// sense and asks the server nothing. The client has to have ContextTimeoutEnabled: a beat that
-// outlives its context would hold its worker up.
+// New returns a Store on a client, which the caller must close. It returns an error for invalid
+// options and does not call the server. The client must have ContextTimeoutEnabled: a heartbeat
+// that outlives its context would block its worker.
 func New(client redis.UniversalClient, o Options) (*Store, error) {
 	honours := true
 	switch c := client.(type) {
@@ -78,11 +78,11 @@ func New(client redis.UniversalClient, o Options) (*Store, error) {
 	return &Store{client: client, options: o}, nil
 }
 
-// The parts of an application, in the order in which scripts know them.
+// The parts of an application, in the order of the scripts' keys.
 var parts = [...]string{"app", "leases", "sessions", "owned", "paused"}
 
-// key is the name of one part of an application. What stands in braces decides the slot in a
-// cluster, so it must not hold braces itself.
+// key returns the name of one part of an application. The text in braces determines the slot in a
+// cluster, so it must not contain braces.
 func (s *Store) key(app, part string) string {
 	return s.options.Prefix + "{" + url.QueryEscape(app) + "}:" + part
 }
@@ -153,7 +153,7 @@ func (s *Store) View(ctx context.Context, app, since string) (lease.View, error)
 	return v, nil
 }
 
-// applyAtOnce bounds the actions of one script, which nobody else can run beside.
+// applyAtOnce limits the actions of one script, which blocks all others.
 const applyAtOnce = 500
 
 // Apply implements [lease.Store]. Up to 500 actions take effect in one step.
@@ -212,7 +212,7 @@ func (s *Store) Leave(ctx context.Context, app string, r lease.Report) error {
 	return err
 }
 
-// Apps implements [lease.Admin]. It looks at the names of all keys in the database, a thousand at a
+// Apps implements [lease.Admin]. It reads the names of all keys in the database, a thousand at a
 // time.
 func (s *Store) Apps(ctx context.Context) ([]string, error) {
 	found := map[string]bool{}
@@ -231,7 +231,7 @@ func (s *Store) Apps(ctx context.Context) ([]string, error) {
 	}
 	var err error
 	if cluster, ok := s.client.(*redis.ClusterClient); ok {
-		// One after the other: found is not to be written by several.
+		// One after the other, because found is not safe for concurrent writes.
 		turn := make(chan struct{}, 1)
 		err = cluster.ForEachMaster(ctx, func(ctx context.Context, c *redis.Client) error {
 			turn <- struct{}{}
@@ -252,7 +252,7 @@ func (s *Store) Apps(ctx context.Context) ([]string, error) {
 	return apps, nil
 }
 
-// globEscape makes a pattern that stands for the text itself.
+// globEscape returns a pattern that matches exactly the text.
 func globEscape(s string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`).Replace(s)
 }

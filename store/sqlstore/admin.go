@@ -20,7 +20,7 @@ func (s *Store) Apps(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	slices.Sort(apps) // the database may have another order
+	slices.Sort(apps) // the database may sort differently
 	return slices.Compact(apps), nil
 }
 

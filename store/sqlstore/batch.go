@@ -10,8 +10,8 @@ import (
 // rowsAtOnce is how many rows one statement reads or writes at most.
 const rowsAtOnce = 200
 
-// preload reads the leases of these keys, those that are not there too, in a few statements where
-// each costs a round trip.
+// preload reads the leases with these keys, including missing ones, in a few statements if each
+// takes a round trip.
 func (t *tx) preload(keys []lease.Key) error {
 	if !t.dialect.server {
 		return nil
@@ -36,7 +36,7 @@ func (t *tx) preload(keys []lease.Key) error {
 	return nil
 }
 
-// keysOf are the leases that actions are about.
+// keysOf returns the keys of the leases in actions.
 func keysOf(actions []lease.Action) []lease.Key {
 	var keys []lease.Key
 	for _, a := range actions {
@@ -50,11 +50,11 @@ func keysOf(actions []lease.Action) []lease.Key {
 	return keys
 }
 
-// list repeats what with commas.
+// list repeats what n times, separated by commas.
 func list(what string, n int) string { return strings.TrimSuffix(strings.Repeat(what+", ", n), ", ") }
 
-// writeAll writes the leases that were changed, many at once. They are locked, so a new row that is
-// there after all was made by somebody meanwhile, and the transaction has to begin again.
+// writeAll writes the changed leases, many at once. They are locked. If a new row exists already,
+// another transaction made it meanwhile, and this one must start again.
 func (t *tx) writeAll(keys []lease.Key) error {
 	var made, changed, gone [][]any
 	for _, k := range keys {

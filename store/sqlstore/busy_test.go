@@ -4,17 +4,18 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+
+	"github.com/weir-go/weir/internal/sqltable"
 )
 
-// coded is an error as pgx and lib/pq have them.
+// coded is an error in the form of pgx and lib/pq.
 type coded string
 
 func (c coded) Error() string    { return "the server's words" }
 func (c coded) SQLState() string { return string(c) }
 
-// What the database did not carry out because of somebody else is tried again, and nothing else:
-// serialization failures come only where the server's default isolation is above READ COMMITTED, so
-// no test against a server has them.
+// Only errors due to other transactions are retried. Serialization failures occur only if the
+// server's default isolation is above READ COMMITTED, so no test against a server has them.
 func TestCollisionsAreTriedAgain(t *testing.T) {
 	for _, c := range []struct {
 		d    *dialect
@@ -39,7 +40,7 @@ func TestCollisionsAreTriedAgain(t *testing.T) {
 		{sqlite, errors.New("database or disk is full (13)"), false},
 	} {
 		if got := c.d.busy(c.err); got != c.busy {
-			t.Errorf("%s: %v (%s) is tried again: %t", c.d.name, c.err, sqlState(c.err), got)
+			t.Errorf("%s: %v (%s) is tried again: %t", c.d.name, c.err, sqltable.SQLState(c.err), got)
 		}
 	}
 }

@@ -3,12 +3,14 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
+
+	"github.com/weir-go/weir/internal/sqltable"
 )
 
-// Dialect names the database behind the *sql.DB.
+// Dialect is the kind of database behind the *sql.DB.
 type Dialect int
 
-// The dialects. The zero Dialect is none.
+// The dialects. The zero Dialect is invalid.
 const (
 	// SQLite is a file that processes of one machine share.
 	SQLite Dialect = iota + 1
@@ -18,7 +20,7 @@ const (
 	MySQL
 )
 
-// String is the dialect's name.
+// String returns the dialect's name.
 func (d Dialect) String() string {
 	if t := dialects[d]; t != nil {
 		return t.name
@@ -28,52 +30,53 @@ func (d Dialect) String() string {
 
 var dialects = map[Dialect]*dialect{SQLite: sqlite, Postgres: postgres, MySQL: mysql}
 
-// dialect is what databases do not have in common.
+// dialect contains the differences between databases.
 type dialect struct {
 	name string
 	// schema holds the statements that lead from each version of the schema to the next one.
 	// {prefix} stands for the prefix of all names.
 	schema [][]string
-	// server says that the database is one: asked over a network, by transactions that run beside
-	// each other.
+	// server says that the database is a server: calls go over a network, and transactions run
+	// concurrently.
 	server bool
-	// quote makes a name of a schema out of one that may be a reserved word. Of servers only.
+	// quote quotes the name of a schema, which may be a reserved word. Only for servers.
 	quote func(string) string
 	// dollars says that parameters are written $1, $2 instead of ?.
 	dollars bool
-	// oneWriter says that writers lock the whole database, so that those of one process had better
-	// queue up.
+	// oneWriter says that a writer locks the whole database, so that writers of one process should
+	// queue.
 	oneWriter bool
 	// byOwner follows the name of the leases table in a query by application and owner, so that the
 	// index is used.
 	byOwner string
-	// prepare readies the database for [Store.Migrate], outside of any transaction; nil if there is
-	// nothing to do.
+	// prepare prepares the database for [Store.Migrate], outside any transaction; nil if nothing is
+	// needed.
 	prepare func(ctx context.Context, c *sql.Conn) error
-	// migrating makes others who migrate tables of the same name, which is its parameter, wait
-	// until the transaction ends, or until migrated. "" for a database that does that by itself.
+	// migrating makes other migrations of tables with the same name, which is its parameter, wait
+	// until the transaction ends, or until migrated. It is "" if the database does that itself.
 	migrating, migrated string
-	// repeated says that a statement of the schema was carried out before, by somebody who did not
-	// come to the end of the step; nil where a step takes effect as a whole or not at all.
+	// repeated reports whether an error says that a statement of the schema was carried out before,
+	// by an incomplete migration. It is nil if a step takes effect as a whole or not at all.
 	repeated func(error) bool
-	// replacing ends an INSERT of leases, so that it sets these columns of a row that is there. Of
-	// servers only.
+	// replacing returns the end of an INSERT of leases that updates these columns of an existing
+	// row. Only for servers.
 	replacing func(columns []string) string
-	// quickBeat carries out an ordinary beat outside of a transaction, nil if that gains nothing.
+	// quickBeat carries out an ordinary heartbeat outside a transaction; nil if that is not faster.
 	quickBeat func(t *tx, q quickBeat) error
-	// begin starts a transaction in which what was read stays true until it ends if write is set,
-	// and which sees the database as of one moment if not. On a server the first is so because of
-	// the locks that it takes, and nothing begins for reading.
+	// begin starts a transaction. If write is set, the rows that it read do not change until it
+	// ends. If not, it sees the database at one moment. A server guarantees the first by the locks
+	// that it takes, and transactions for reading are not used there.
 	begin func(ctx context.Context, c *sql.Conn, write bool) error
-	// busy reports whether an error says that the transaction collided with another, so that it
-	// should be tried again.
+	// busy reports whether an error says that the transaction collided with another and should be
+	// retried.
 	busy func(error) bool
-	// hopeless says what is wrong and what to do about an error that no retry mends, "" for any
-	// other. fresh is set as long as the database has not worked yet.
+	// hopeless returns what is wrong and what to do about an error that a retry cannot fix, and ""
+	// for other errors. fresh is set until the database has worked once.
 	hopeless func(err error, fresh bool) string
 }
 
-// misunderstood reports whether a database says that it does not know the language of a statement.
+// misunderstood reports whether an error says that the database does not understand the statement's
+// syntax.
 func misunderstood(err error) bool {
-	return containsAny(err, "syntax error", "error in your SQL syntax", "SQLSTATE 42601", "Error 1064")
+	return sqltable.Mentions(err, "syntax error", "error in your SQL syntax", "SQLSTATE 42601", "Error 1064")
 }

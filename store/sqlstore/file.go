@@ -14,17 +14,17 @@ import (
 // opened.
 var errOtherFile = errors.New("it was deleted, moved or replaced while it was in use: put it back, or stop all workers and start them again")
 
-// file is the SQLite file of a store. A process that has it open goes on to use it when its path
-// leads elsewhere, or nowhere; others, and later connections, would use what is there instead, and
-// two workers trust one lease.
+// file is the SQLite file of a store. A process keeps using an open file when its path leads
+// elsewhere or nowhere. Other processes and later connections would use another file, and two
+// workers would trust one lease.
 type file struct {
 	mu    sync.Mutex
 	known bool
-	path  string      // as SQLite names it
-	info  fs.FileInfo // nil if there is nothing to look at, as for a database in memory
+	path  string      // as reported by SQLite
+	info  fs.FileInfo // nil if there is nothing to check, for example a database in memory
 }
 
-// look makes sure that the path still leads to the file. It costs one stat.
+// look checks that the path still leads to the file. It costs one stat.
 func (f *file) look() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -35,12 +35,12 @@ func (f *file) look() error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist), err == nil && !os.SameFile(f.info, there):
 		return fmt.Errorf("sqlstore: the SQLite file %s: %w", f.path, errOtherFile)
-	default: // what else keeps it from being looked at says nothing about it
+	default: // other errors of stat say nothing about the file
 		return nil
 	}
 }
 
-// learn asks a connection for the file that it has open, the first time.
+// learn reads the path of the open file from a connection, the first time.
 func (f *file) learn(ctx context.Context, c *sql.Conn) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -68,7 +68,7 @@ func (f *file) learn(ctx context.Context, c *sql.Conn) error {
 		return err
 	}
 	if f.known = true; f.path != "" {
-		f.info, _ = os.Stat(f.path) // a driver may have files of its own
+		f.info, _ = os.Stat(f.path) // a driver may use virtual files
 	}
 	return nil
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// flush writes what was changed.
+// flush writes the changes.
 func (t *tx) flush() error {
 	moved := false
 	keys := slices.SortedFunc(maps.Keys(t.leases), lease.Key.Compare)
@@ -45,7 +45,7 @@ func (t *tx) flush() error {
 	return err
 }
 
-// moved reports whether the lease changed in any other way than by a checkpoint or a load, which
+// moved reports whether the lease changed in another way than by a checkpoint or a load, which
 // views may hide.
 func (r *row) moved() bool {
 	if r.was == nil || r.is == nil {

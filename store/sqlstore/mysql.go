@@ -3,16 +3,17 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
-	"regexp"
 	"strings"
+
+	"github.com/weir-go/weir/internal/sqltable"
 )
 
 var mysql = &dialect{
 	name:   "MySQL",
 	server: true,
 	quote:  func(name string) string { return "`" + name + "`" },
-	// Names are bytes: the collations that compare text by its bytes ignore spaces at its end.
-	// Statements that make tables end a transaction here, so they have to bear being repeated.
+	// Names are bytes, because the collations that compare text by its bytes ignore trailing
+	// spaces. Statements that create tables end a transaction here, so they must be repeatable.
 	schema: [][]string{{
 		`CREATE TABLE IF NOT EXISTS {applications} (
   app VARBINARY(255) NOT NULL PRIMARY KEY,
@@ -57,13 +58,13 @@ var mysql = &dialect{
   KEY {prefix}leases_owner (app, owner)
 ) ENGINE = InnoDB`,
 	}, {
-		// A worker's beat interval, failover time and hand-off timeout, as in 1s/5s/30s.
+		// A worker's heartbeat interval, failover time and hand-off timeout, as in 1s/5s/30s.
 		`ALTER TABLE {sessions} ADD COLUMN times VARBINARY(60) NOT NULL DEFAULT ''`,
 	}, {
-		// What is known of owners that died at one position, as lease.Deaths writes it.
+		// Deaths of owners at one position, in the form of lease.Deaths.
 		`ALTER TABLE {leases} ADD COLUMN deaths VARBINARY(400) NOT NULL DEFAULT ''`,
 	}, {
-		// How shards stood over time, as their owners said; see lease.HistoryChunk.
+		// Past states of shards as reported by their owners; see lease.HistoryChunk.
 		`CREATE TABLE IF NOT EXISTS {history} (
   app VARBINARY(255) NOT NULL,
   since BIGINT NOT NULL,          -- a minute
@@ -72,7 +73,8 @@ var mysql = &dialect{
   PRIMARY KEY (app, since, session)
 ) ENGINE = InnoDB`,
 	}, {
-		// The streams that a worker reads, as lease.Streams writes them, '' if it did not say.
+		// The streams that a worker reads, in the form of lease.Streams, '' if it did not report
+		// them.
 		`ALTER TABLE {sessions} ADD COLUMN streams VARBINARY(16384) NOT NULL DEFAULT ''`,
 	}},
 	migrating: "SELECT GET_LOCK(LEFT(SHA2(?, 256), 40), 20)",
@@ -92,12 +94,12 @@ var mysql = &dialect{
 		_, err := c.ExecContext(ctx, "START TRANSACTION")
 		return err
 	},
-	repeated:  func(err error) bool { return mysqlCode(err) == "1060" }, // the column is there
+	repeated:  func(err error) bool { return sqltable.MySQLCode(err) == "1060" }, // the column exists
 	quickBeat: quickBeatMySQL,
 	busy: func(err error) bool {
-		switch mysqlCode(err) {
+		switch sqltable.MySQLCode(err) {
 		case "1205", "1213", "1020", "1062":
-			// lock, deadlock, a row that changed, and somebody made the same row first
+			// a lock, a deadlock, a changed row, or another transaction created the same row
 			return true
 		}
 		return false
@@ -105,21 +107,8 @@ var mysql = &dialect{
 	hopeless: hopelessMySQL,
 }
 
-// The driver's error type cannot be named without the driver; its text begins with the code.
-var mysqlErrorForm = regexp.MustCompile(`\bError (\d{4})\b`)
-
-func mysqlCode(err error) string {
-	if err == nil {
-		return ""
-	}
-	if m := mysqlErrorForm.FindStringSubmatch(err.Error()); m != nil {
-		return m[1]
-	}
-	return ""
-}
-
 func hopelessMySQL(err error, fresh bool) string {
-	switch code := mysqlCode(err); {
+	switch code := sqltable.MySQLCode(err); {
 	case code == "1146" || code == "1054" || code == "1136":
 		return "the tables are missing or not weir's: call Migrate once, or run the statements that Schema returns; " +
 			"where others have tables of these names, choose another Options.Prefix"
@@ -137,10 +126,10 @@ func hopelessMySQL(err error, fresh bool) string {
 	return ""
 }
 
-// An ordinary beat is two statements, or three with checkpoints, each a transaction of its own.
-// That is enough: the first finds that the session lives and moves its count, so nobody who saw the
-// count before can end it any more; each checkpoint is conditional on owner, epoch and place; and
-// the last reads what is true afterwards.
+// An ordinary heartbeat is two statements, or three with checkpoints, each a separate transaction.
+// That is sufficient. The first finds the session alive and increases its count, so no leader that
+// saw the earlier count can end it any more. Each checkpoint is conditional on owner, epoch and
+// position. The last reads the state after that.
 var (
 	countMySQL = `UPDATE {sessions} SET beat = beat + 1, name = ?, leaving = ?, weight = ?, max_leases = ?, holds = ?, troubles = ?, streams = ?
 WHERE app = ? AND session = ? AND ended = 0`
@@ -180,7 +169,7 @@ func quickBeatMySQL(t *tx, q quickBeat) error {
 	return t.query(ordersMySQL, ordersCount, q.orders, t.app, r.Session)
 }
 
-// advanceMySQL sets what value has of each step, where it is not nil.
+// advanceMySQL sets the columns in set to value of each step, unless that is nil.
 func (t *tx) advanceMySQL(q quickBeat, set, condition string, value func(step) any) error {
 	var b strings.Builder
 	var args []any

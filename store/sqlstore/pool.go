@@ -12,15 +12,14 @@ import (
 )
 
 const (
-	// lookWithin bounds a look at the connections of the pool, which takes a round trip if they are
-	// well.
+	// lookWithin limits a check of the pool's connections, which takes one round trip if they work.
 	lookWithin = 500 * time.Millisecond
-	// mostLooked is at how many of them.
+	// mostLooked is how many of them are checked.
 	mostLooked = 64
 )
 
-// onConn lends one connection of the pool. One that a failed transaction may have left in an
-// unknown state is closed.
+// onConn lends one connection of the pool. It closes a connection that a failed transaction may
+// have left in an unknown state.
 func (s *Store) onConn(ctx context.Context, do func(*sql.Conn) error) error {
 	if s.doubt.CompareAndSwap(true, false) {
 		s.lookAtConns(ctx)
@@ -41,10 +40,10 @@ func (s *Store) lend(ctx context.Context, do func(*sql.Conn) error) error {
 	return do(c)
 }
 
-// lookAtConns pings the connections that nobody uses, all at once, and closes those that do not
-// answer. A server that is gone, or a gateway that has forgotten its connections, tells nobody:
-// each would cost one whole call, and a pool that the program uses for more than its leases may
-// hold more of them than calls fit into the time for which leases are trusted.
+// lookAtConns pings all unused connections at once, and closes those that do not answer. A failed
+// server, or a gateway that has dropped its connections, sends nothing. Each dead connection would
+// cost one whole call. A pool that the program also uses for other purposes may hold more of them
+// than there is time for while leases are trusted.
 func (s *Store) lookAtConns(ctx context.Context) {
 	bound := lookWithin
 	if end, ok := ctx.Deadline(); ok {
@@ -56,7 +55,7 @@ func (s *Store) lookAtConns(ctx context.Context) {
 	var looks sync.WaitGroup
 	for i := range conns {
 		looks.Go(func() {
-			_ = guard.Call(func() error { // an error comes again when the connection is used
+			_ = guard.Call(func() error { // the error returns when the connection is used
 				c, err := s.db.Conn(ctx)
 				if err != nil {
 					return err
@@ -70,7 +69,7 @@ func (s *Store) lookAtConns(ctx context.Context) {
 		})
 	}
 	looks.Wait()
-	for _, c := range conns { // not before all are there: else one could be given out twice
+	for _, c := range conns { // not before all are borrowed: otherwise one could be borrowed twice
 		if c != nil {
 			_ = c.Close()
 		}

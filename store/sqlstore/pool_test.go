@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// network is a driver whose connections can all die at once without a word. pings says that it
-// looks at a connection before it lends it once more, as pgx does.
+// network is a driver whose connections can all die silently at once. pings says that it checks a
+// connection before it lends it again, as pgx does.
 type network struct {
 	pings bool
 	died  atomic.Int64 // connections up to this one
@@ -57,11 +57,11 @@ func (c *netConn) Ping(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// However many connections of a pool have died, one call is lost, and the next one takes a little
+// However many connections of a pool have died, one call is lost, and the next one takes slightly
 // longer.
 func TestConnectionsThatDiedCostOneCall(t *testing.T) {
 	const together = 10
-	for name, pings := range map[string]bool{"the driver looks": true, "the driver does not look": false} {
+	for name, pings := range map[string]bool{"the driver checks": true, "the driver does not check": false} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				n := &network{pings: pings}
@@ -111,7 +111,7 @@ func TestConnectionsThatDiedCostOneCall(t *testing.T) {
 				if got := n.open.Load(); got > 2 {
 					t.Errorf("%d connections, of which one was made since", got)
 				}
-				// Connections that are well stay, when it was something else that took too long.
+				// Working connections stay if the timeout had another cause.
 				all()
 				made := n.made.Load()
 				if _, err := call(func(*sql.Conn) error { time.Sleep(5 * time.Second); return context.DeadlineExceeded }); err == nil {

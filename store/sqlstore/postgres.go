@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"errors"
 	"strings"
+
+	"github.com/weir-go/weir/internal/sqltable"
 )
 
 var postgres = &dialect{
@@ -13,8 +15,8 @@ var postgres = &dialect{
 	dollars: true,
 	quote:   func(name string) string { return `"` + strings.ToLower(name) + `"` },
 	schema: [][]string{{
-		// Text is compared by its bytes. Rows that change with each beat get room on their page, so
-		// that no index has to change.
+		// Text is compared by its bytes. Rows that change with each heartbeat have free space on
+		// their page, so that no index has to change.
 		`CREATE TABLE {applications} (
   app TEXT COLLATE "C" NOT NULL PRIMARY KEY,
   leader TEXT COLLATE "C" NOT NULL, -- a session, '' for none
@@ -58,13 +60,13 @@ var postgres = &dialect{
 ) WITH (fillfactor = 50)`,
 		`CREATE INDEX {prefix}leases_owner ON {leases} (app, owner)`,
 	}, {
-		// A worker's beat interval, failover time and hand-off timeout, as in 1s/5s/30s.
+		// A worker's heartbeat interval, failover time and hand-off timeout, as in 1s/5s/30s.
 		`ALTER TABLE {sessions} ADD COLUMN IF NOT EXISTS times TEXT NOT NULL DEFAULT ''`,
 	}, {
-		// What is known of owners that died at one position, as lease.Deaths writes it.
+		// Deaths of owners at one position, in the form of lease.Deaths.
 		`ALTER TABLE {leases} ADD COLUMN IF NOT EXISTS deaths TEXT NOT NULL DEFAULT ''`,
 	}, {
-		// How shards stood over time, as their owners said; see lease.HistoryChunk.
+		// Past states of shards as reported by their owners; see lease.HistoryChunk.
 		`CREATE TABLE IF NOT EXISTS {history} (
   app TEXT COLLATE "C" NOT NULL,
   since BIGINT NOT NULL,            -- a minute
@@ -73,7 +75,8 @@ var postgres = &dialect{
   PRIMARY KEY (app, since, session)
 )`,
 	}, {
-		// The streams that a worker reads, as lease.Streams writes them, '' if it did not say.
+		// The streams that a worker reads, in the form of lease.Streams, '' if it did not report
+		// them.
 		`ALTER TABLE {sessions} ADD COLUMN IF NOT EXISTS streams TEXT NOT NULL DEFAULT ''`,
 	}},
 	migrating: "SELECT pg_advisory_xact_lock(hashtext(?))",
@@ -85,18 +88,18 @@ var postgres = &dialect{
 		return " ON CONFLICT (app, stream, shard) DO UPDATE SET " + strings.Join(sets, ", ")
 	},
 	begin: func(ctx context.Context, c *sql.Conn, _ bool) error {
-		// One round trip. The bound is for a process that vanishes in the middle without a word to
-		// the server, with its machine or its network: the rows it has locked, the application's
-		// own among them, would stay locked until TCP gives the connection up, which takes two
-		// hours by default.
+		// One round trip. The timeout is for a process that disappears silently during a
+		// transaction, with its machine or its network. The rows that it has locked, including the
+		// application's, would stay locked until TCP closes the connection, which takes two hours
+		// by default.
 		_, err := c.ExecContext(ctx, "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL idle_in_transaction_session_timeout = 5000")
 		return err
 	},
 	quickBeat: quickBeatPostgres,
 	busy: func(err error) bool {
-		switch sqlState(err) {
+		switch sqltable.SQLState(err) {
 		case "40001", "40P01", "55P03", "23505":
-			// serialization, deadlock, lock, and somebody made the same row first
+			// serialization, a deadlock, a lock, or another transaction created the same row
 			return true
 		}
 		return false
@@ -104,18 +107,8 @@ var postgres = &dialect{
 	hopeless: hopelessPostgres,
 }
 
-// sqlState is the code that the server gave an error, "" without one. The errors of pgx and lib/pq
-// know it.
-func sqlState(err error) string {
-	var coded interface{ SQLState() string }
-	if errors.As(err, &coded) {
-		return coded.SQLState()
-	}
-	return ""
-}
-
 func hopelessPostgres(err error, fresh bool) string {
-	switch state := sqlState(err); {
+	switch state := sqltable.SQLState(err); {
 	case state == "42P01" || state == "42703":
 		return "the tables are missing or not weir's: call Migrate once, or run the statements that Schema returns"
 	case state == "42P07":
@@ -132,10 +125,10 @@ func hopelessPostgres(err error, fresh bool) string {
 	return ""
 }
 
-// The whole of an ordinary beat is one statement. It reads the database as of its start, but checks
-// what it changes as that is: a session that was ended meanwhile is not found, and a lease that
-// changed hands takes no position. Orders that were read before that would say the lease is still
-// held, and so that the position is saved: errCollided has them read again.
+// An ordinary heartbeat is a single statement. It reads the database as of its start, but checks
+// rows that it changes in their present state: an ended session is not found, and a lease with a
+// new owner takes no position. Orders that were read before that would say that the lease is still
+// held and its position saved. In that case errCollided makes the store read them again.
 var (
 	countPostgres = `WITH me AS (
   UPDATE {sessions} SET beat = beat + 1, name = $3, leaving = $4, weight = $5, max_leases = $6, holds = $7, troubles = $8, streams = $9
@@ -146,7 +139,7 @@ var (
     position = CASE WHEN l.place < v.place THEN v.position ELSE l.position END
   FROM ` + stepsPostgres + ` AND EXISTS (SELECT 1 FROM me) RETURNING 1
 )`
-	// stepsPostgres are the steps that take effect.
+	// stepsPostgres selects the steps that take effect.
 	stepsPostgres = `json_to_recordset(CAST($10 AS json)) AS v (stream text COLLATE "C", shard text COLLATE "C", epoch bigint, position text,
     place text COLLATE "C", load smallint)
   WHERE l.app = $1 AND l.stream = v.stream AND l.shard = v.shard AND l.owner = $2 AND l.epoch = v.epoch

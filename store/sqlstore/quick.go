@@ -10,42 +10,42 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// A server is asked over a network, by many: what every worker says each second must not be a
-// transaction of many round trips, nor lock more than the rows it changes. So a beat that neither
-// begins nor gives back anything goes a quicker way.
+// A server is called over a network, by many workers. The heartbeat that every worker sends each
+// second must not be a transaction of many round trips, and must lock only the rows that it
+// changes. A heartbeat that neither starts nor gives back anything therefore uses a faster way.
 
 // heldColumns are leaseColumns of the table l, for a join.
 var heldColumns = "l." + strings.ReplaceAll(leaseColumns, ", ", ", l.")
 
-// othersColumns are those of a row of orders that stands for another session: its beat, its name,
-// no term, and in place of a lease's stream the streams of a leader.
+// othersColumns are the columns of a row of orders that stands for another session: its heartbeat
+// count, its name, no term, and in place of a lease's stream the streams of a leader.
 var othersColumns = "o.beat, o.session, NULL, NULL, NULL, " + streamsOfLeader + strings.Repeat(", NULL", ordersCount-6)
 
-// ordersCount is how many columns a row of orders has: the session's beat, the application's leader
-// and term, the leader's beat and whether it has ended, and a lease. Where there is no application,
-// leader or lease, their values are nil.
+// ordersCount is the number of columns in a row of orders: the session's heartbeat count, the
+// application's leader and term, the leader's heartbeat count and whether it has ended, and a
+// lease. The values of a missing application, leader or lease are nil.
 var ordersCount = 5 + leaseCount
 
-// step is how far a session got with one lease.
+// step is the progress of a session with one lease.
 type step struct {
 	Stream   string `json:"stream"`
 	Shard    string `json:"shard"`
 	Epoch    int64  `json:"epoch"`
 	Position string `json:"position"`
-	Place    string `json:"place"` // "" leaves the position
-	Load     int64  `json:"load"`  // 0 leaves it
+	Place    string `json:"place"` // "" keeps the position
+	Load     int64  `json:"load"`  // 0 keeps the load
 }
 
-// quickBeat is a beat whose progress is steps alone.
+// quickBeat is a heartbeat whose progress consists of steps.
 type quickBeat struct {
 	report   lease.Report
 	troubles string
 	steps    []step
-	orders   func([]any) error // takes a row of orders; there is none if the session is over
-	held     *[]lease.Lease    // by the orders so far
+	orders   func([]any) error // reads a row of orders; there is none if the session is over
+	held     *[]lease.Lease    // according to the orders so far
 }
 
-// effective is how many steps change the leases that are held, as the orders have them.
+// effective returns how many steps change held leases according to the orders.
 func (q quickBeat) effective() int {
 	held := make(map[lease.Key]*lease.Lease, len(*q.held))
 	for i := range *q.held {
@@ -66,8 +66,8 @@ func (q quickBeat) json() (string, error) {
 	return string(text), err
 }
 
-// steps returns what a report says of its leases, false if that is more than how far it got with
-// each.
+// steps converts the progress of a report. quick is false if the progress contains more than
+// positions and loads.
 func steps(progress []lease.Progress) (all []step, quick bool) {
 	seen := make(map[lease.Key]bool, len(progress))
 	for _, p := range progress {
@@ -79,7 +79,7 @@ func steps(progress []lease.Progress) (all []step, quick bool) {
 		if !p.Position.IsZero() {
 			position, err := encodePosition(p.Position)
 			if err != nil {
-				return nil, false // the other way says what is wrong
+				return nil, false // the other way returns the error
 			}
 			s.Position, s.Place = position, p.Position.SortKey()
 		}
@@ -90,7 +90,8 @@ func steps(progress []lease.Progress) (all []step, quick bool) {
 	return all, true
 }
 
-// beatQuickly carries out a report that begins and ends nothing. It reports whether it was one.
+// beatQuickly carries out a report that starts and ends nothing. It returns false for other
+// reports.
 func (s *Store) beatQuickly(ctx context.Context, app string, r lease.Report) (o lease.Orders, quick bool, err error) {
 	if s.dialect.quickBeat == nil || r.First || r.Resigns != 0 || !s.isChecked() {
 		return lease.Orders{}, false, nil
@@ -159,7 +160,7 @@ func readOrders(o *lease.Orders, session string, values []any) error {
 		if values[3] != nil { // its leader has a row
 			beat, ended := d.count("beat"), d.flag("ended")
 			if leader == session {
-				beat = mine.count("beat") // the row may show the count of before
+				beat = mine.count("beat") // the row may have the previous count
 			}
 			if !ended {
 				o.Leader = lease.Leader{Session: leader, Term: term, Beat: beat}

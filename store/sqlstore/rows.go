@@ -12,13 +12,14 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// Rows may have been written by anybody. What cannot be true is an error that names the row.
+// Any program may have written the rows. An implausible value is an error that names the row.
 
 const leaseColumns = "stream, shard, parents, range_start, range_end, epoch, owner, heir, revoked, last_owner, shunned, position, load_class, born, deaths"
 
 const sessionColumns = "session, name, beat, ended, leaving, weight, max_leases, holds, drain, troubles, times, streams"
 
-// encodeLease returns the values of leaseColumns. It refuses what decodeLease would not give back.
+// encodeLease returns the values of leaseColumns. It returns an error if decodeLease would not
+// return the same lease.
 func encodeLease(l lease.Lease) ([]any, error) {
 	parents := l.Parents
 	if parents == nil {
@@ -50,7 +51,8 @@ func encodeLease(l lease.Lease) ([]any, error) {
 	return row, nil
 }
 
-// encodePosition returns the text of a position. It refuses one that could not be read again.
+// encodePosition returns the text of a position. It returns an error if the position could not be
+// read again.
 func encodePosition(p shard.Position) (string, error) {
 	s := p.String()
 	if back, err := shard.Parse(s); err != nil || back != p {
@@ -110,7 +112,7 @@ func decodeSession(row []any) (lease.Worker, error) {
 	return w, nil
 }
 
-// encodeTroubles returns the text of what a report that was checked says, "" for nothing.
+// encodeTroubles returns the text of the troubles of a checked report, "" for none.
 func encodeTroubles(troubles []lease.Trouble) (string, error) {
 	if len(troubles) == 0 {
 		return "", nil
@@ -119,12 +121,12 @@ func encodeTroubles(troubles []lease.Trouble) (string, error) {
 	return string(text), err
 }
 
-// badRow is the error about a row that cannot be true.
+// badRow returns the error about an implausible row.
 func badRow(kind, name string, err error) error {
-	return fmt.Errorf("sqlstore: the row of %s %.300q is not to be understood: %w", kind, name, err)
+	return fmt.Errorf("sqlstore: the row of %s %.300q is invalid: %w", kind, name, err)
 }
 
-// decoder takes the values of one row from left to right and keeps the first error.
+// decoder reads the values of one row from left to right and keeps the first error.
 type decoder struct {
 	row []any
 	err error

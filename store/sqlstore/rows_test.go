@@ -114,7 +114,7 @@ func TestWhichTablesSuit(t *testing.T) {
 		{"a newer one that only adds", 3, 2, true},
 		{"the newest one that only adds", 99, 2, true},
 		{"one that other programs cannot share", 100, 2, false},
-		{"an older one lacks something", 1, 2, false},
+		{"an older one lacks columns", 1, 2, false},
 		{"no tables", 0, 1, false},
 		{"a later generation has its own", 102, 101, true},
 	} {

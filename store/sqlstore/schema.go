@@ -11,7 +11,7 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// The table of the schema's version has one row.
+// The table with the version of the schema has one row.
 const (
 	makeVersions  = "CREATE TABLE IF NOT EXISTS {schema} (version INTEGER NOT NULL PRIMARY KEY)"
 	probeVersions = "SELECT version FROM {schema} WHERE 1 = 0"
@@ -20,9 +20,9 @@ const (
 	insertVersion = "INSERT INTO {schema} (version) VALUES (0)"
 )
 
-// Schema returns the statements that make the tables of the current version in an empty database,
-// for people who let nobody but themselves change a schema. On SQLite, also run PRAGMA journal_mode
-// = WAL.
+// Schema returns the statements that create the tables of the current version in an empty database,
+// for administrators who allow no program to change a schema. On SQLite, also run PRAGMA
+// journal_mode = WAL.
 func (s *Store) Schema() string {
 	var b strings.Builder
 	for _, step := range s.dialect.schema {
@@ -35,12 +35,12 @@ func (s *Store) Schema() string {
 	return b.String()
 }
 
-// SchemaSince returns the statements that bring tables of an older version, from 1 on, up to date,
-// for the same people as Schema. To run them once more does no harm, though the database may say
-// that a column is there. Workers that run need not stop.
+// SchemaSince returns the statements that upgrade tables of an older version, from 1 on, for the
+// same purpose as Schema. Running them again does no harm, though the database may report an
+// existing column. Running workers need not stop.
 func (s *Store) SchemaSince(version int) (string, error) {
 	if version < 1 || int64(version) >= s.version() {
-		return "", fmt.Errorf("sqlstore: there are no tables of version %d that could be brought to version %d: want 1 to %d", version, s.version(), s.version()-1)
+		return "", fmt.Errorf("sqlstore: tables of version %d cannot be upgraded to version %d: want 1 to %d", version, s.version(), s.version()-1)
 	}
 	var b strings.Builder
 	for _, step := range s.dialect.schema[version:] {
@@ -52,24 +52,24 @@ func (s *Store) SchemaSince(version int) (string, error) {
 	return b.String(), nil
 }
 
-// version is that of the schema which this code knows.
+// version returns the version of the schema that this code uses.
 func (s *Store) version() int64 { return int64(len(s.dialect.schema)) }
 
-// generation is how many versions get on with each other: programs that know one of 1 to 99 work
-// with the tables of any later one of these, as an older worker has to that starts again in the
-// middle of an upgrade. So a step within a generation only adds, and what it adds has a default
-// that suits rows of programs that do not know it.
+// generation is the number of compatible versions. Programs that use one of the versions 1 to 99
+// work with the tables of any later version in that range, because an older worker may restart
+// during an upgrade. A step within a generation only adds columns or tables, with defaults that
+// suit rows of programs that do not know them.
 const generation = 100
 
-// suits says that tables of a version have all that a program needs which knows another.
+// suits reports whether tables of one version have everything that a program of another version
+// needs.
 func suits(tables, known int64) bool { return tables >= known && tables/generation == known/generation }
 
-// Migrate makes the tables, or brings those of an older version up to date, in one transaction; the
-// table of the version is made before. It is never run unasked. Where there is nothing to do it
-// does nothing; several may run it at once.
-// It fails with an error that wraps [lease.ErrSetup] if tables of these names belong to somebody
-// else, or were made by a version of weir that is so much newer that the two cannot share them.
-// Tables that are newer and suit this version stay as they are.
+// Migrate creates the tables, or upgrades those of an older version, in one transaction. The table
+// of the version is created before. The store never calls it itself. It does nothing if the tables
+// are up to date, and may be called concurrently. The error wraps [lease.ErrSetup] if tables of
+// these names belong to another program, or were created by a much newer version of weir whose
+// tables cannot be shared. Newer tables that suit this version stay unchanged.
 func (s *Store) Migrate(ctx context.Context) error {
 	if err := s.insist(ctx, s.makeVersions); err != nil {
 		return err
@@ -108,15 +108,15 @@ func (s *Store) Migrate(ctx context.Context) error {
 		}
 		return t.probe()
 	})
-	if containsAny(err, "already exists") {
+	if sqltable.Mentions(err, "already exists") {
 		err = fmt.Errorf("%w: the database has tables of these names that weir did not make: choose another Options.Prefix than %q (%w)",
 			lease.ErrSetup, s.prefix, err)
 	}
 	return err
 }
 
-// makeVersions makes the table of the schema's version. It is outside of the transaction of
-// Migrate, because in Postgres one of several that make a table at once gets an error.
+// makeVersions creates the table of the schema's version. It is outside the transaction of Migrate,
+// because if several connections create a table at once, Postgres returns an error to one of them.
 func (s *Store) makeVersions(ctx context.Context) error {
 	if s.file != nil {
 		if err := s.file.look(); err != nil {
@@ -133,13 +133,13 @@ func (s *Store) makeVersions(ctx context.Context) error {
 	})
 }
 
-// migrateAlone makes others who migrate these tables wait until done.
+// migrateAlone makes concurrent migrations of these tables wait until done is called.
 func (t *tx) migrateAlone() (done func(), err error) {
 	none := func([]any) error { return nil }
 	if t.dialect.migrating != "" {
 		err = t.query(t.dialect.migrating, 1, func(values []any) error {
 			if d := (decoder{row: values}); t.dialect.migrated != "" && d.integer("lock") != 1 {
-				return errors.New("sqlstore: somebody else is migrating these tables and does not come to an end")
+				return errors.New("sqlstore: another process is still migrating these tables")
 			}
 			return nil
 		}, t.prefix)
@@ -151,8 +151,8 @@ func (t *tx) migrateAlone() (done func(), err error) {
 	}, err
 }
 
-// probe makes sure that the tables are those that were made, and not ones of somebody else that
-// were there before.
+// probe checks that the tables are the ones that were created, and not existing tables of another
+// program.
 func (t *tx) probe() error {
 	for _, q := range [...]string{
 		"SELECT " + leaseColumns + ", app, place FROM {leases} WHERE 1 = 0",
@@ -175,15 +175,15 @@ func (t *tx) schemaVersion() (version int64, there bool, err error) {
 			d.fail("version", fmt.Errorf("%d is below zero", version))
 		}
 		if d.err != nil {
-			return fmt.Errorf("%w: the row of %s is not to be understood: %w", lease.ErrSetup, t.named("{schema}"), d.err)
+			return fmt.Errorf("%w: the row of %s is invalid: %w", lease.ErrSetup, t.named("{schema}"), d.err)
 		}
 		return nil
 	})
 	return version, there, err
 }
 
-// checkVersion makes sure that the tables are those that this code knows, or newer ones that suit
-// it.
+// checkVersion checks that the tables are of the version that this code uses, or of a newer one
+// that suits it.
 func (t *tx) checkVersion() error {
 	version, _, err := t.schemaVersion()
 	switch {
@@ -198,7 +198,7 @@ func (t *tx) checkVersion() error {
 	}
 }
 
-// byHand says what to do instead of calling Migrate.
+// byHand returns the alternative to calling Migrate.
 func (s *Store) byHand(version int64) string {
 	if version < 1 {
 		return ", or run the statements that Schema returns"

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/weir-go/weir/internal/sqltable"
 	"github.com/weir-go/weir/lease"
 )
 
@@ -55,13 +56,13 @@ var sqlite = &dialect{
 ) WITHOUT ROWID`,
 		`CREATE INDEX {prefix}leases_owner ON {prefix}leases (app, owner)`,
 	}, {
-		// A worker's beat interval, failover time and hand-off timeout, as in 1s/5s/30s.
+		// A worker's heartbeat interval, failover time and hand-off timeout, as in 1s/5s/30s.
 		`ALTER TABLE {prefix}sessions ADD COLUMN times TEXT NOT NULL DEFAULT ''`,
 	}, {
-		// What is known of owners that died at one position, as lease.Deaths writes it.
+		// Deaths of owners at one position, in the form of lease.Deaths.
 		`ALTER TABLE {prefix}leases ADD COLUMN deaths TEXT NOT NULL DEFAULT ''`,
 	}, {
-		// How shards stood over time, as their owners said; see lease.HistoryChunk.
+		// Past states of shards as reported by their owners; see lease.HistoryChunk.
 		`CREATE TABLE {prefix}history (
   app TEXT NOT NULL,
   since INTEGER NOT NULL,    -- a minute
@@ -70,10 +71,11 @@ var sqlite = &dialect{
   PRIMARY KEY (app, since, session)
 ) WITHOUT ROWID`,
 	}, {
-		// The streams that a worker reads, as lease.Streams writes them, '' if it did not say.
+		// The streams that a worker reads, in the form of lease.Streams, '' if it did not report
+		// them.
 		`ALTER TABLE {prefix}sessions ADD COLUMN streams TEXT NOT NULL DEFAULT ''`,
 	}},
-	// else it prefers the primary key, and reads all of the application's
+	// otherwise SQLite prefers the primary key, and reads all leases of the application
 	byOwner:  " INDEXED BY {prefix}leases_owner",
 	prepare:  prepareSQLite,
 	begin:    beginSQLite,
@@ -81,7 +83,7 @@ var sqlite = &dialect{
 	hopeless: hopelessSQLite,
 }
 
-// prepareSQLite turns write-ahead logging on. The file remembers it.
+// prepareSQLite turns on write-ahead logging, which the file then keeps.
 func prepareSQLite(ctx context.Context, c *sql.Conn) error {
 	if _, err := c.ExecContext(ctx, "PRAGMA busy_timeout = 50"); err != nil {
 		return err
@@ -102,8 +104,8 @@ func prepareSQLite(ctx context.Context, c *sql.Conn) error {
 	}
 }
 
-// beginSQLite takes the write lock at once: a transaction that starts as a reader could not become
-// a writer after somebody else wrote. Both settings can only be made outside of a transaction.
+// beginSQLite takes the write lock at once: a transaction that starts as a reader cannot become a
+// writer after another process wrote. Both settings can only be made outside a transaction.
 func beginSQLite(ctx context.Context, c *sql.Conn, write bool) error {
 	if _, err := c.ExecContext(ctx, "PRAGMA busy_timeout = 50"); err != nil {
 		return err
@@ -119,37 +121,24 @@ func beginSQLite(ctx context.Context, c *sql.Conn, write bool) error {
 	return err
 }
 
-// Drivers have error types of their own, but all of them carry SQLite's English text.
+// Each driver has its own error types, but all of them contain SQLite's English text.
 
 func busySQLite(err error) bool {
-	return containsAny(err, "database is locked", "database table is locked", "database schema is locked", "SQLITE_BUSY")
+	return sqltable.Mentions(err, "database is locked", "database table is locked", "database schema is locked", "SQLITE_BUSY")
 }
 
 func hopelessSQLite(err error, fresh bool) string {
 	switch {
-	case containsAny(err, "no such table", "no such column", "has no column named"):
+	case sqltable.Mentions(err, "no such table", "no such column", "has no column named"):
 		return "the tables are missing or not weir's: call Migrate once, or run the statements that Schema returns"
-	case containsAny(err, "readonly database", "read-only database"):
+	case sqltable.Mentions(err, "readonly database", "read-only database"):
 		return "the file or its directory may not be written: give this user the right to write both"
-	case containsAny(err, "file is not a database", "file is encrypted"):
+	case sqltable.Mentions(err, "file is not a database", "file is encrypted"):
 		return "the file is not a SQLite database: name another one"
-	case containsAny(err, "disk image is malformed", "malformed database schema"):
-		return "the file is damaged: put a backup in its place, or delete it and start the application anew"
-	case fresh && containsAny(err, "unable to open database"):
+	case sqltable.Mentions(err, "disk image is malformed", "malformed database schema"):
+		return "the file is damaged: put a backup in its place, or delete it and start the application from the beginning"
+	case fresh && sqltable.Mentions(err, "unable to open database"):
 		return "the file cannot be opened: its directory has to exist, and this user needs the right to read and write both"
 	}
 	return ""
-}
-
-func containsAny(err error, texts ...string) bool {
-	if err == nil {
-		return false
-	}
-	s := err.Error()
-	for _, t := range texts {
-		if strings.Contains(s, t) {
-			return true
-		}
-	}
-	return false
 }

@@ -8,13 +8,13 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// progress carries out what the session says of its leases. Those that it owns are loaded.
+// progress carries out the session's report of its leases. Those that it owns are loaded.
 func (t *tx) progress(r lease.Report) error {
 	for _, p := range r.Progress {
 		row := t.leases[p.Key]
 		if row == nil {
 			if !p.Release {
-				continue // not the session's, and nothing to acknowledge
+				continue // not the session's lease, and nothing to acknowledge
 			}
 			var err error
 			if row, err = t.lease(p.Key); err != nil {
@@ -63,7 +63,7 @@ func (t *tx) apply(a lease.Action) (bool, error) {
 		if err != nil || n > 0 {
 			return err == nil, err
 		}
-		// some databases do not count a row that stays as it is
+		// some databases do not count a row that does not change
 		w, there, err := t.session(a.Session)
 		return err == nil && there && !w.Ended, err
 	case lease.Pause:
@@ -74,7 +74,7 @@ func (t *tx) apply(a lease.Action) (bool, error) {
 	return err == nil && row.apply(a), err
 }
 
-// progress carries out what session says of the lease and reports whether its end was accepted.
+// progress carries out the session's report of the lease, and returns true if its end was accepted.
 func (r *row) progress(session string, p lease.Progress) (ended bool) {
 	l := r.is
 	switch {
@@ -103,7 +103,7 @@ func (r *row) progress(session string, p lease.Progress) (ended bool) {
 	return false
 }
 
-// leave frees the lease from a session that goes.
+// leave removes a leaving session from the lease.
 func (r *row) leave(session string) {
 	l := r.is
 	if l == nil {
@@ -117,7 +117,7 @@ func (r *row) leave(session string) {
 	}
 }
 
-// create makes the lease unless it is there.
+// create makes the lease unless it exists.
 func (r *row) create(l lease.Lease) bool {
 	if r.is != nil {
 		return false
@@ -127,7 +127,7 @@ func (r *row) create(l lease.Lease) bool {
 	return true
 }
 
-// apply carries out one of the actions that need the epoch.
+// apply carries out an action that needs the epoch.
 func (r *row) apply(a lease.Action) bool {
 	l := r.is
 	if l == nil || l.Epoch != a.Epoch {
@@ -182,7 +182,7 @@ func (r *row) apply(a lease.Action) bool {
 	return true
 }
 
-// own makes session, or nobody for "", the owner and fences the one before.
+// own makes session the owner, or removes the owner for "", and fences the previous owner.
 func own(l *lease.Lease, session string) {
 	l.Owner, l.Heir = session, ""
 	if session != "" {
@@ -191,14 +191,14 @@ func own(l *lease.Lease, session string) {
 	l.Epoch++
 }
 
-// follow makes session, or nobody for "", the leader.
+// follow makes session the leader, or removes the leader for "".
 func (a *application) follow(session string) {
 	a.leader = session
 	a.term++
 	a.changed = true
 }
 
-// pause keeps a stream among the paused ones, or takes it out, and reports whether there was room.
+// pause adds a stream to the paused ones, or removes it, and returns false if there is no room.
 func (a *application) pause(stream string, on bool) bool {
 	at, there := slices.BinarySearch(a.paused, stream)
 	switch {
@@ -215,7 +215,7 @@ func (a *application) pause(stream string, on bool) bool {
 	return true
 }
 
-// leads says who leads: nobody when the session that did has ended or left.
+// leads returns the leader. There is none if the leader's session has ended or left.
 func (a *application) leads() lease.Leader {
 	if a.leader == "" || !a.leaderLives {
 		return lease.Leader{Term: a.term}

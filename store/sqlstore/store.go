@@ -11,41 +11,42 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/weir-go/weir/internal/sqltable"
 	"github.com/weir-go/weir/lease"
 )
 
-// Options say how a [Store] uses its database.
+// Options configures a [Store].
 type Options struct {
-	// Dialect is the database's. It has to be given.
+	// Dialect is the kind of the database. Required.
 	Dialect Dialect
 	// Prefix begins the names of the tables, "weir_" by default: a letter or underscore, then
-	// letters, digits and underscores, at most 30. All processes of an application use the same
-	// one.
+	// letters, digits and underscores, at most 30. All processes of an application must use the
+	// same one.
 	Prefix string
-	// Schema is where the tables are: a schema of Postgres, a database of MySQL. "", the default,
-	// is the one that the connection has chosen. It has to exist; the form is that of Prefix, and
-	// reserved words are names like all others. On Postgres upper case is lower case, as in a
-	// statement without quotes.
+	// Schema contains the tables: a schema of Postgres, or a database of MySQL. The default "" is
+	// the one that the connection has selected. It must exist. The form is that of Prefix, and may
+	// be a reserved word. On Postgres upper case becomes lower case, as in a statement without
+	// quotes.
 	Schema string
 }
 
 // Store implements [lease.Store] on a SQL database. It is safe for concurrent use, by any number of
-// processes. Besides the errors of the contract its methods return those of the driver.
+// processes. In addition to the errors of the contract its methods return those of the driver.
 type Store struct {
 	db      *sql.DB
 	dialect *dialect
 	prefix  string
 	names   *strings.Replacer
-	// held by the writer of this process, where the database has but one; else nil
+	// held by the writer of this process, if the database allows only one; otherwise nil
 	turn   chan struct{}
 	file   *file       // nil except for SQLite
 	worked atomic.Bool // some transaction has succeeded
 	wrote  atomic.Bool // some transaction that writes has succeeded
 	born   time.Time
-	// when this code last found that it can work with the tables' version, in nanoseconds since
-	// born, plus 1; 0 before that
+	// when this code last checked the version of the tables, in nanoseconds since born, plus 1; 0
+	// before that
 	checked atomic.Int64
-	doubt   atomic.Bool // a call was not answered in time, and no connection was looked at since
+	doubt   atomic.Bool // a call timed out, and the connections were not checked since
 }
 
 var (
@@ -56,8 +57,8 @@ var (
 
 var prefixForm = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,29}$`)
 
-// New returns a Store on a database, which stays the caller's to close. It fails on options that
-// make no sense and does not touch the database.
+// New returns a Store on a database, which the caller must close. It returns an error for invalid
+// options and does not access the database.
 func New(db *sql.DB, o Options) (*Store, error) {
 	d := dialects[o.Dialect]
 	switch {
@@ -87,23 +88,14 @@ func New(db *sql.DB, o Options) (*Store, error) {
 	return s, nil
 }
 
-// named puts the names of the tables into a statement, and writes its parameters as the database
-// wants them.
+// named puts the names of the tables into a statement, and converts its parameters to the form of
+// the database.
 func (s *Store) named(query string) string {
 	query = s.names.Replace(query)
-	if !s.dialect.dollars || !strings.Contains(query, "?") {
-		return query
+	if s.dialect.dollars && strings.Contains(query, "?") {
+		query = sqltable.Numbered(query)
 	}
-	var b strings.Builder
-	for i := 1; ; i++ {
-		before, after, more := strings.Cut(query, "?")
-		b.WriteString(before)
-		if !more {
-			return b.String()
-		}
-		b.WriteString("$" + strconv.Itoa(i))
-		query = after
-	}
+	return query
 }
 
 // Abilities implements [lease.Store]. They are the same for all dialects.
@@ -111,8 +103,8 @@ func (s *Store) Abilities() lease.Abilities {
 	return lease.WatchBeats | lease.ResignByBeat | lease.NoteFailures | lease.NoteDeaths | lease.KeepHistory | lease.NoteStreams
 }
 
-// Beat implements [lease.Store], in one transaction. On a server an ordinary beat is one statement,
-// or two or three that need no transaction.
+// Beat implements [lease.Store], in one transaction. On a server an ordinary heartbeat is one
+// statement, or two or three that need no transaction.
 func (s *Store) Beat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
 	r, err := r.Check()
 	if err != nil {
@@ -145,7 +137,7 @@ func (s *Store) Beat(ctx context.Context, app string, r lease.Report) (lease.Ord
 		}
 		return err
 	})
-	// what the session has is in a file that others do not see
+	// the session's leases are in a file that other processes do not see
 	if errors.Is(err, errOtherFile) && !r.First {
 		err = fmt.Errorf("%w: %w", lease.ErrSessionOver, err)
 	}
@@ -155,7 +147,7 @@ func (s *Store) Beat(ctx context.Context, app string, r lease.Report) (lease.Ord
 	return o, nil
 }
 
-// countBeat records a report on the session's row, or makes the row for a first one.
+// countBeat stores a report in the session's row, or creates the row for a first one.
 func (t *tx) countBeat(r lease.Report) error {
 	troubles, err := encodeTroubles(r.Troubles)
 	if err != nil {
@@ -175,7 +167,7 @@ func (t *tx) countBeat(r lease.Report) error {
 	case err != nil:
 		return err
 	case there && !w.Ended:
-		return errCollided // it was made after the first statement
+		return errCollided // it was created after the first statement
 	case there || !r.First:
 		return lease.ErrSessionOver
 	}
@@ -184,7 +176,7 @@ func (t *tx) countBeat(r lease.Report) error {
 	return err
 }
 
-// resign makes nobody the leader if the report gives that up. The term stays.
+// resign removes the leader if the report resigns. The term stays.
 func (t *tx) resign(r lease.Report) error {
 	if r.Resigns == 0 {
 		return nil
@@ -196,8 +188,8 @@ func (t *tx) resign(r lease.Report) error {
 	return err
 }
 
-// others reads the beat counts of all live sessions except the reporting one, and the streams of
-// the leader.
+// others reads the heartbeat counts of all live sessions except the reporting one, and the streams
+// of the leader.
 func (t *tx) others(r lease.Report, leader lease.Leader) ([]lease.SessionBeat, lease.Streams, error) {
 	others, streams := []lease.SessionBeat{}, lease.Streams("")
 	if leader.Session == r.Session {
@@ -216,11 +208,11 @@ func (t *tx) others(r lease.Report, leader lease.Leader) ([]lease.SessionBeat, l
 // streamsOfLeader is the column streams of the session o if it leads, and otherwise NULL.
 const streamsOfLeader = "CASE WHEN o.session = (SELECT a.leader FROM {applications} a WHERE a.app = o.app) THEN o.streams END"
 
-// fromOthers are the sessions o of an application that live but one.
+// fromOthers selects all live sessions o of an application except one.
 const fromOthers = " FROM {sessions} o WHERE o.app = ? AND o.session <> ? AND o.ended = 0"
 
-// appendBeat adds a session, by its beat and name. A row that cannot be true is left out: the
-// leader complains of it.
+// appendBeat adds a session with its heartbeat count and name. An implausible row is left out: the
+// leader reports it.
 func appendBeat(others []lease.SessionBeat, values []any) []lease.SessionBeat {
 	d := decoder{row: values}
 	beat, session := d.count("beat"), d.text("session")
@@ -247,8 +239,8 @@ func (t *tx) session(session string) (w lease.Worker, there bool, err error) {
 	return w, there, err
 }
 
-// View implements [lease.Store]. On SQLite it is one snapshot. On a server it is a few: what the
-// revision stands for is read first, then the leases, then the workers.
+// View implements [lease.Store]. On SQLite it is one snapshot. On a server it is several: first the
+// data of the revision is read, then the leases, then the workers.
 func (s *Store) View(ctx context.Context, app, since string) (lease.View, error) {
 	var v lease.View
 	err := s.inTx(ctx, app, false, func(t *tx) error {

@@ -42,8 +42,8 @@ func TestNewRefusesOptionsThatMakeNoSense(t *testing.T) {
 	}
 }
 
-// A schema may have the name of a reserved word, which servers take only in quotes; what Postgres
-// makes of upper case stays as it was.
+// A schema may have the name of a reserved word, which servers accept only in quotes. Upper case on
+// Postgres works as before.
 func TestTheSchemaIsQuoted(t *testing.T) {
 	db := sql.OpenDB(nil)
 	defer func() { _ = db.Close() }()
@@ -68,7 +68,7 @@ func TestErrorsOfDriversAreToldApart(t *testing.T) {
 		text  string
 		busy  bool
 		setup bool
-		fresh bool // set up only matters before the first success
+		fresh bool // whether an error is about the setup only matters before the first success
 	}{
 		{"database is locked (5) (SQLITE_BUSY)", true, false, false}, // modernc.org/sqlite
 		{"database is locked", true, false, false},                   // mattn/go-sqlite3

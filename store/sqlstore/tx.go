@@ -16,24 +16,24 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// patience bounds the calls of a context without a deadline.
+// patience limits calls whose context has no deadline.
 const patience = 30 * time.Second
 
-// errCollided says that two statements of a transaction saw different things, as they may on a
+// errCollided says that two statements of a transaction saw different states, as they may on a
 // server.
-var errCollided = errors.New("sqlstore: somebody else was faster")
+var errCollided = errors.New("sqlstore: another transaction was faster")
 
-// checkAgain is after how long a Store reads the version of the tables again. Programs of a later
-// version may have changed it, and then this one has to stop.
+// checkAgain is the interval at which a Store reads the version of the tables again. A program of a
+// later version may have changed it, and then this one must stop.
 const checkAgain = 15 * time.Second
 
-// isChecked reports whether the Store has read lately that it can work with the tables.
+// isChecked reports whether the Store has checked the version of the tables recently.
 func (s *Store) isChecked() bool {
 	at := s.checked.Load()
 	return at != 0 && int64(time.Since(s.born)) < at+int64(checkAgain)
 }
 
-// inTx is transact, after a check that this code can work with the version of the tables.
+// inTx is like transact, after a check of the version of the tables.
 func (s *Store) inTx(ctx context.Context, app string, write bool, do func(*tx) error) error {
 	if err := lease.CheckApp(app); err != nil {
 		return err
@@ -50,8 +50,8 @@ func (s *Store) inTxOf(ctx context.Context, app string, write bool, do func(*tx)
 			s.checked.Store(int64(time.Since(s.born)) + 1)
 		}
 		if write && s.dialect.server {
-			// Whoever may change what a view must not hide takes the application's row first, so
-			// that they take turns.
+			// A transaction that may change data that a view must not hide locks the application's
+			// row first, so that such transactions take turns.
 			if _, err := t.application(); err != nil {
 				return err
 			}
@@ -60,8 +60,8 @@ func (s *Store) inTxOf(ctx context.Context, app string, write bool, do func(*tx)
 	})
 }
 
-// transact runs do in one transaction, from the start again for as long as the database is busy and
-// ctx lasts. It commits if do returns nil. do must not keep anything from one run to the next.
+// transact runs do in one transaction, and repeats it while the database is busy and ctx lasts. It
+// commits if do returns nil. do must not keep anything from one run to the next.
 func (s *Store) transact(ctx context.Context, app string, write bool, do func(*tx) error) error {
 	return s.insist(ctx, func(ctx context.Context) error {
 		if write && s.turn != nil {
@@ -93,8 +93,7 @@ func (s *Store) transact(ctx context.Context, app string, write bool, do func(*t
 	})
 }
 
-// insist repeats try while it fails because the database is busy. It explains the error that ends
-// it.
+// insist repeats try while it fails because the database is busy. It explains the final error.
 func (s *Store) insist(ctx context.Context, try func(context.Context) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -114,7 +113,7 @@ func (s *Store) insist(ctx context.Context, try func(context.Context) error) err
 		if !s.dialect.busy(err) && !errors.Is(err, errCollided) {
 			return s.explain(ctx, err)
 		}
-		// Jitter keeps processes from colliding again in step.
+		// Jitter keeps processes from colliding in step again.
 		t := time.NewTimer(pause/2 + mathrand.N(pause))
 		select {
 		case <-t.C:
@@ -126,7 +125,7 @@ func (s *Store) insist(ctx context.Context, try func(context.Context) error) err
 	}
 }
 
-// explain turns an error of the driver into one of the contract.
+// explain converts an error of the driver to one of the contract.
 func (s *Store) explain(ctx context.Context, err error) error {
 	if errors.Is(err, lease.ErrSessionOver) || errors.Is(err, lease.ErrSetup) {
 		return err
@@ -138,7 +137,7 @@ func (s *Store) explain(ctx context.Context, err error) error {
 		return fmt.Errorf("%w: the database does not understand statements for %s: is Options.Dialect that of the database? (%w)",
 			lease.ErrSetup, s.dialect.name, err)
 	}
-	// A driver may report the end of the context in words of its own ("interrupted").
+	// A driver may report the end of the context with its own text ("interrupted").
 	if end := ctx.Err(); end != nil && !errors.Is(err, end) {
 		return fmt.Errorf("sqlstore: %w (%w)", end, err)
 	}
@@ -146,7 +145,7 @@ func (s *Store) explain(ctx context.Context, err error) error {
 }
 
 // tx is one transaction of one application. Leases that were read are changed in memory and written
-// back by flush.
+// by flush.
 type tx struct {
 	*Store
 	ctx   context.Context
@@ -159,11 +158,11 @@ type tx struct {
 	top    *application
 }
 
-// row is a lease as it was read and as it shall be; nil where there is none.
+// row is a lease as it was read and as it is to be written; nil if it does not exist.
 type row struct{ was, is *lease.Lease }
 
-// application is the row of an application and, of its leader's session, what tells whether it
-// lives.
+// application is the row of an application, with the fields of its leader's session that show
+// whether it is alive.
 type application struct {
 	leader   string
 	term     uint64
@@ -177,7 +176,8 @@ type application struct {
 	changed     bool
 }
 
-// run is one transaction from beginning to end. Whatever happens, panics too, it leaves none open.
+// run is one transaction from beginning to end. It never leaves a transaction open, even after a
+// panic.
 func (t *tx) run(write bool, do func(*tx) error) error {
 	t.write = write
 	if !write && t.dialect.server {
@@ -191,13 +191,13 @@ func (t *tx) run(write bool, do func(*tx) error) error {
 		if !open {
 			return
 		}
-		// Also after the end of ctx, if it is local work. When even this fails, or the transaction
-		// is gone already, closing the connection is the one way to be sure.
+		// If it is local, this is done even after the end of ctx. If it fails, or the transaction
+		// is gone already, only closing the connection is certain to work.
 		if _, err := t.conn.ExecContext(t.ending(), "ROLLBACK"); err != nil {
 			_ = t.conn.Raw(func(any) error { return driver.ErrBadConn })
 		}
 	}()
-	open = true // as good as: an error may hide that it was begun
+	open = true // assume so: the error may hide that it has begun
 	if err := t.dialect.begin(t.ctx, t.conn, write); err != nil {
 		open = !t.dialect.busy(err)
 		return err
@@ -218,8 +218,8 @@ func (t *tx) run(write bool, do func(*tx) error) error {
 	return nil
 }
 
-// ending is the context of what ends a transaction. It is not cut short where it is local work: an
-// answer is better than none.
+// ending returns the context for the end of a transaction. If the database is local it has no
+// deadline: an answer is better than none.
 func (t *tx) ending() context.Context {
 	if t.dialect.server {
 		return t.ctx
@@ -227,7 +227,7 @@ func (t *tx) ending() context.Context {
 	return context.WithoutCancel(t.ctx)
 }
 
-// locking ends a query of rows that the transaction is going to change.
+// locking returns the end of a query of rows that the transaction will change.
 func (t *tx) locking() string {
 	if t.write && t.dialect.server {
 		return " FOR UPDATE"
@@ -251,9 +251,9 @@ func (t *tx) prepared(query string) (*sql.Stmt, error) {
 	return stmt, nil
 }
 
-// exec runs a statement and returns how many rows it touched.
+// exec runs a statement and returns the number of affected rows.
 func (t *tx) exec(query string, args ...any) (int64, error) {
-	// preparing would cost a round trip; some drivers keep statements by themselves
+	// preparing would cost a round trip; some drivers cache statements themselves
 	if t.dialect.server {
 		res, err := t.conn.ExecContext(t.ctx, t.named(query), args...)
 		if err != nil {
@@ -315,7 +315,8 @@ func (t *tx) loadHeld(session string) error {
 	return t.load(t.dialect.byOwner+" WHERE app = ? AND owner = ?", session)
 }
 
-// load reads the leases of the application that a condition, its first parameter, and args choose.
+// load reads the leases of the application that satisfy a condition with the parameters app and
+// args.
 func (t *tx) load(condition string, args ...any) error {
 	return t.query("SELECT "+leaseColumns+" FROM {leases}"+condition+t.locking(), leaseCount, func(values []any) error {
 		l, err := decodeLease(values)
@@ -328,7 +329,7 @@ func (t *tx) load(condition string, args ...any) error {
 	}, append([]any{t.app}, args...)...)
 }
 
-// lease returns the row of a key, read if it was not yet.
+// lease returns the row of a key, and reads it if necessary.
 func (t *tx) lease(k lease.Key) (*row, error) {
 	if r := t.leases[k]; r != nil {
 		return r, nil
@@ -342,7 +343,7 @@ func (t *tx) lease(k lease.Key) (*row, error) {
 	return t.leases[k], nil
 }
 
-// sorted returns copies of the leases that want holds for, in the order of their keys.
+// sorted returns copies of the leases for which want is true, sorted by key.
 func (t *tx) sorted(want func(*lease.Lease) bool) []lease.Lease {
 	var some []lease.Lease
 	for _, r := range t.leases {
@@ -358,8 +359,8 @@ func sortLeases(some []lease.Lease) {
 	slices.SortFunc(some, func(a, b lease.Lease) int { return a.Key.Compare(b.Key) })
 }
 
-// application reads the application's row; without one it is a new one that flush makes when it is
-// changed.
+// application reads the application's row. If there is none, it returns a new one that flush
+// creates once it is changed.
 func (t *tx) application() (*application, error) {
 	if t.top != nil {
 		return t.top, nil
@@ -368,7 +369,7 @@ func (t *tx) application() (*application, error) {
 	query := `SELECT a.leader, a.term, a.revision, a.token, a.paused, s.beat, s.ended FROM {applications} a
 		LEFT JOIN {sessions} s ON s.app = a.app AND s.session = a.leader WHERE a.app = ?`
 	if lock := t.locking(); lock != "" {
-		// Not the leader's row too, which each of its beats changes: see leads.
+		// Without the leader's row, which changes with each of its heartbeats: see leads.
 		query = "SELECT leader, term, revision, token, paused, NULL, NULL FROM {applications} WHERE app = ?" + lock
 	}
 	err := t.query(query, 7, func(values []any) (err error) {
@@ -385,8 +386,8 @@ func (t *tx) application() (*application, error) {
 	return a, nil
 }
 
-// readApplication reads an application's row and, of its leader's session, its beat and whether it
-// has ended; nil where there is none.
+// readApplication reads an application's row and, from its leader's session, its heartbeat count
+// and whether it has ended. It returns nil if there is none.
 func readApplication(app string, values []any) (*application, error) {
 	d := decoder{row: values}
 	a := &application{leader: d.text("leader"), term: d.count("term"), revision: d.count("revision"), token: d.text("token")}
@@ -407,7 +408,7 @@ func readApplication(app string, values []any) (*application, error) {
 	return a, nil
 }
 
-// leads says who leads, as of now.
+// leads returns the present leader.
 func (t *tx) leads() (lease.Leader, error) {
 	a, err := t.application()
 	if err != nil {

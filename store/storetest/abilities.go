@@ -37,16 +37,15 @@ var abilityCases = []testCase{
 	}},
 }
 
-// Wrapper is the contract of what wraps a store: wrap returns a wrapper of the store that it is
-// given, as it is used where nothing goes wrong. The wrapper has to pass on which abilities the
-// store has, whatever they are, and every field of what it is told and answered, also those that it
-// does not know.
+// Wrapper tests a wrapper of a store. wrap returns a wrapper of its argument in the state in which
+// calls do not fail. The wrapper must pass on all abilities of the store, and every field of its
+// arguments and results, including unknown ones.
 func Wrapper(t testing.TB, wrap func(lease.Store) lease.Store) {
 	t.Helper()
 	ctx := t.Context()
 	for _, want := range someAbilities() {
 		if got := wrap(&inner{abilities: want}).Abilities(); got != want {
-			t.Errorf("the wrapper says that the abilities are %v, the store %v", got, want)
+			t.Errorf("the abilities are %v in the wrapper and %v in the store", got, want)
 		}
 	}
 	s := &inner{orders: filled.Value[lease.Orders](t), view: filled.Value[lease.View](t)}
@@ -69,13 +68,13 @@ func Wrapper(t testing.TB, wrap func(lease.Store) lease.Store) {
 	same("the answer of Apply", err, did, []bool{true})
 	won, err := w.Lead(ctx, "app", "session", 7)
 	same("the answer of Lead", err, won, true)
-	same("what Lead says, as the store gets it", err, s.led, "session 7")
+	same("the arguments of Lead, as the store gets them", err, s.led, "session 7")
 	s.report = lease.Report{}
 	err = w.Leave(ctx, "app", report)
 	same("the report of Leave, as the store gets it", err, s.report, report)
 }
 
-// someAbilities are none, each one, and all, also those that nobody knows yet.
+// someAbilities returns none, each single one, and all, including unknown ones.
 func someAbilities() []lease.Abilities {
 	some := []lease.Abilities{0, lease.AllAbilities, ^lease.Abilities(0)}
 	for n := range 64 {
@@ -84,7 +83,7 @@ func someAbilities() []lease.Abilities {
 	return some
 }
 
-// inner is the store in a wrapper: it keeps what it is told and answers what it was given.
+// inner is the store in a wrapper: it records its arguments and returns prepared answers.
 type inner struct {
 	abilities  lease.Abilities
 	orders     lease.Orders

@@ -9,10 +9,10 @@ import (
 )
 
 var actionCases = []testCase{
-	{"nothing to apply is nothing", func(e *env) {
+	{"an empty Apply does nothing", func(e *env) {
 		equal(e, "results", len(e.apply()), 0)
 	}},
-	{"create makes a lease as it is said", func(e *env) {
+	{"create makes the given lease", func(e *env) {
 		for _, l := range []lease.Lease{
 			{Key: k("1"), Epoch: 1, Position: shard.Oldest},
 			{Key: k("2"), Parents: []string{"0", "1"}, Range: upper, Epoch: 1 << 40, Owner: "a", Heir: "b", Last: "a", Position: seq(5), Load: 7, Born: 1767323045006},
@@ -61,7 +61,7 @@ var actionCases = []testCase{
 		e.start("a")
 		e.owned("a", "1")
 		e.unchanged(func() {
-			// Refusing it with an error is as good.
+			// An error is also acceptable.
 			if done, err := e.store.Apply(e.ctx, e.app, []lease.Action{assign("1", 2, "")}); err == nil && done[0] {
 				e.Error("it reports that it took effect")
 			}
@@ -91,7 +91,7 @@ var actionCases = []testCase{
 		e.must(revoke("2", 2))
 		e.refused(handoff("2", 3, "b"))
 	}},
-	{"a revocation names whom the lease was taken from", func(e *env) {
+	{"a revocation names the session that the lease was taken from", func(e *env) {
 		e.start("a", "b")
 		e.owned("a", "1")
 		e.must(handoff("1", 2, "b"), revoke("1", 2))
@@ -129,7 +129,7 @@ var actionCases = []testCase{
 		e.must(revoke("2", 2))
 		e.refused(revoke("2", 3))
 	}},
-	{"delete removes leases that nobody owns", func(e *env) {
+	{"delete removes leases without an owner", func(e *env) {
 		e.start("a")
 		e.owned("a", "owned", "revoked", "finished")
 		e.must(create("free"), revoke("revoked", 2))
@@ -139,7 +139,7 @@ var actionCases = []testCase{
 		equal(e, "leases", len(e.view().Leases), 1)
 		e.held(e.beat("a"), k("owned"))
 	}},
-	{"a deleted lease can be made anew", func(e *env) {
+	{"a deleted lease can be made again", func(e *env) {
 		e.start("a")
 		e.must(create("1"), remove("1", 1))
 		e.refused(remove("1", 1), assign("1", 1, "a"))
@@ -155,11 +155,11 @@ var actionCases = []testCase{
 		l.Epoch, l.Revoked, l.Last, l.Position = 3, "a", "a", seq(10)
 		e.want(l)
 		e.unchanged(func() { e.held(e.beat("a", at("1", 2, seq(60)))) })
-		e.must(move("1", 3, shard.Latest)) // of a revoked lease: whom it was taken from stays known
+		e.must(move("1", 3, shard.Latest)) // of a revoked lease: the revoked session stays
 		l.Epoch, l.Position = 4, shard.Latest
 		e.want(l)
 	}},
-	{"move opens and finishes leases that nobody owns", func(e *env) {
+	{"move opens and finishes leases without an owner", func(e *env) {
 		e.start("a")
 		e.must(create("1"), move("1", 1, shard.End))
 		l := fresh("1")
@@ -170,7 +170,7 @@ var actionCases = []testCase{
 		l.Epoch, l.Owner, l.Last, l.Position = 4, "a", "a", shard.Oldest
 		e.want(l)
 	}},
-	{"replace puts another lease in the place of one that nobody owns", func(e *env) {
+	{"replace puts another lease in the place of one without an owner", func(e *env) {
 		e.start("a", "b")
 		e.owned("a", "1", "2", "3")
 		e.beat("a", at("1", 2, seq(50)), at("3", 2, shard.End))
@@ -187,7 +187,7 @@ var actionCases = []testCase{
 		for id, epoch := range map[string]uint64{"1": 4, "3": 1 << 40} {
 			e.want(anew(id, 0, epoch).Lease)
 		}
-		e.refused(anew("1", 3, 5)) // a late one of a leader that is none any more
+		e.refused(anew("1", 3, 5)) // a late one of a former leader
 		e.unchanged(func() { e.held(e.beat("a", at("1", 2, seq(60)), release("1", 2)), k("2")) })
 		e.must(assign("1", 4, "b"))
 		o := e.beat("b")
@@ -269,7 +269,7 @@ var actionCases = []testCase{
 		e.refused(forget("a"))
 		e.beat("b")
 	}},
-	{"tell changes nothing that anybody sees", func(e *env) {
+	{"tell changes nothing visible", func(e *env) {
 		e.start("a")
 		e.owned("a", "1")
 		e.unchanged(func() {
@@ -302,7 +302,7 @@ var actionCases = []testCase{
 			}
 		})
 	}},
-	{"slices that went in or came out are the caller's own", func(e *env) {
+	{"argument and result slices belong to the caller", func(e *env) {
 		parents := []string{"0"}
 		e.must(lease.Action{Kind: lease.Create, Lease: lease.Lease{Key: k("1"), Parents: parents, Epoch: 1, Position: shard.Oldest}})
 		parents[0] = "changed"
@@ -383,7 +383,7 @@ var leaveCases = []testCase{
 		e.lead("b", e.view().Leader.Term)
 		e.unchanged(func() { e.leave("a", r...) })
 	}},
-	{"a session that never was may leave", func(e *env) {
+	{"an unknown session may leave", func(e *env) {
 		e.must(create("1"))
 		e.unchanged(func() { e.leave("a", at("1", 1, seq(5))) })
 	}},
@@ -405,7 +405,7 @@ var leaveCases = []testCase{
 		_, there := e.worker("a")
 		equal(e, "row", there, false)
 	}},
-	{"a forgotten session that leaves frees what still names it", func(e *env) {
+	{"a forgotten session that leaves frees leases that still name it", func(e *env) {
 		e.start("a")
 		e.owned("a", "1")
 		e.end("a")

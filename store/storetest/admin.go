@@ -9,12 +9,12 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// admin is the store as a [lease.Admin]; the case is skipped when it is none.
+// admin returns the store as a [lease.Admin]. If it is not one, the case is skipped.
 func (e *env) admin() lease.Admin {
 	e.Helper()
 	a, ok := e.store.(lease.Admin)
 	if !ok {
-		e.Skip("the store is no lease.Admin")
+		e.Skip("the store is not a lease.Admin")
 	}
 	return a
 }
@@ -38,7 +38,7 @@ func (e *env) removed() {
 	}
 }
 
-// adminCases are about [lease.Admin], and about what every store refuses.
+// adminCases are about [lease.Admin], and about arguments that every store refuses.
 var adminCases = []testCase{
 	{"applications are listed when there is anything of them", func(e *env) {
 		e.view()
@@ -55,7 +55,7 @@ var adminCases = []testCase{
 		}
 		equal(e, "one of a like name", e.listed(), false)
 	}},
-	{"a removed application is one that nobody used", func(e *env) {
+	{"a removed application is like an unused one", func(e *env) {
 		other := e.in(e.app + "-other")
 		other.start("a")
 		other.owned("a", "1")
@@ -77,15 +77,15 @@ var adminCases = []testCase{
 		}
 		e.over(lease.Report{Session: "a", Progress: []lease.Progress{at("1", 2, seq(9))}})
 		equal(e, "view", canon(e.view()), `leader "" term 0`)
-		fill() // the same steps again must not pass for the old application
+		fill() // the same steps again must not look like the old application
 		if v := e.since(seen.Revision); v.Same {
-			e.Error("a view of the application before says that the new one is the same")
+			e.Error("a view of the removed application counts as the same as one of the new application")
 		}
 		e.held(e.beat("a"), k("1"), k("2"))
 		equal(e, "other", len(other.view().Leases), 1)
 		other.held(other.beat("a"), k("1"))
 	}},
-	{"what no store can keep is refused and changes nothing", func(e *env) {
+	{"invalid arguments are refused and change nothing", func(e *env) {
 		e.start("a")
 		e.owned("a", "1")
 		long := strings.Repeat("x", 256)

@@ -9,18 +9,18 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// historian is the store as a [lease.Historian]; the case is skipped when it is none, as when a
-// wrapper hides that.
+// historian returns the store as a [lease.Historian]. If it is not one, for example because a
+// wrapper hides it, the case is skipped.
 func (e *env) historian() lease.Historian {
 	e.Helper()
 	h, ok := e.store.(lease.Historian)
 	if !ok {
-		e.Skip("the store is no lease.Historian")
+		e.Skip("the store is not a lease.Historian")
 	}
 	return h
 }
 
-// put puts a chunk of some bytes that no text holds.
+// put stores a chunk that contains bytes outside UTF-8.
 func (e *env) put(session string, since int64, data string) {
 	e.Helper()
 	if err := e.historian().PutHistory(e.ctx, e.app, lease.HistoryChunk{Session: session, Since: since, Data: odd(data)}); err != nil {
@@ -30,7 +30,7 @@ func (e *env) put(session string, since int64, data string) {
 
 func odd(data string) []byte { return append([]byte{0, 0xff, '\'', 0x80}, data...) }
 
-// chunks makes sure that these are all chunks since a minute, as "session minute data".
+// chunks checks that these are all chunks since a minute, in the form "session minute data".
 func (e *env) chunks(since int64, want ...string) {
 	e.Helper()
 	chunks, err := e.historian().History(e.ctx, e.app, since)
@@ -50,7 +50,7 @@ func (e *env) chunks(since int64, want ...string) {
 	}
 }
 
-// kept is for how many minutes chunks are kept.
+// kept is the number of minutes for which chunks are kept.
 const kept = int64(lease.HistoryKept / 60e9)
 
 // chunkCases are about [lease.Historian].
@@ -67,7 +67,7 @@ var chunkCases = []testCase{
 		e.through(e.other).chunks(101, "a 101 two")
 		e.in(e.app + "-other").chunks(0)
 	}}),
-	needs(lease.KeepHistory, testCase{"a chunk takes the place of the one of the same session and minute", func(e *env) {
+	needs(lease.KeepHistory, testCase{"a chunk replaces the one of the same session and minute", func(e *env) {
 		e.put("a", 100, "x")
 		e.put("b", 100, "y")
 		e.put("a", 100, "xx")
@@ -109,7 +109,7 @@ var chunkCases = []testCase{
 		e.leave("a")
 		e.chunks(0, "a 100 x", "never-there 100 y")
 	}}),
-	needs(lease.KeepHistory, testCase{"what is no chunk is refused", func(e *env) {
+	needs(lease.KeepHistory, testCase{"an invalid chunk is refused", func(e *env) {
 		h := e.historian()
 		for name, c := range map[string]lease.HistoryChunk{
 			"without data":          {Session: "a", Since: 1},
@@ -152,7 +152,7 @@ var chunkCases = []testCase{
 		e.chunks(0)
 		other.chunks(0, "a 100 x")
 	}}),
-	needs(lease.KeepHistory, testCase{"history by itself is no application", func(e *env) {
+	needs(lease.KeepHistory, testCase{"history alone is not an application", func(e *env) {
 		e.put("a", 100, "x")
 		equal(e, "listed", e.listed(), false)
 		e.start("a")

@@ -13,26 +13,25 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// contestLog is what a crowd of workers and leaders that race on the same leases do and see,
-// written down with the order in which their calls began and returned, to be judged when they are
-// done.
+// contestLog records the actions and observations of many workers and leaders that race for the
+// same leases, with the order in which their calls began and returned. judge checks it at the end.
 type contestLog struct {
 	*env
-	clock atomic.Int64 // orders the beginnings and returns of calls
+	clock atomic.Int64 // orders the beginnings and ends of calls
 
 	mu    sync.Mutex
 	acts  []act
 	beats []beat
-	views [][]lease.Lease // of one leader each, in its order
+	views [][]lease.Lease // of one leader each, in order
 }
 
 // act is an action that took effect.
 type act struct {
 	lease.Action
-	from, to int64 // the call began and had returned
+	from, to int64 // the call had begun, and had returned
 }
 
-// beat is a beat that was answered.
+// beat is an answered heartbeat.
 type beat struct {
 	session  string
 	from, to int64
@@ -42,7 +41,7 @@ type beat struct {
 
 const (
 	contestWorkers, contestLeaders, contestLeases = 6, 2, 8
-	// positions from here on are reported without right
+	// positions from here on are reported by sessions that do not own the lease
 	forged = 1 << 62
 )
 
@@ -56,7 +55,7 @@ func contest(e *env) {
 	for i := range contestWorkers {
 		e.start(strconv.Itoa(i))
 	}
-	// All go on until workers and leaders alike have done their part. A failure ends it too.
+	// All continue until both workers and leaders have done enough. A failure also ends it.
 	var worked, directed atomic.Int64
 	var failed atomic.Bool
 	goOn := func() bool {
@@ -79,12 +78,12 @@ func contest(e *env) {
 	c.judge()
 }
 
-// place is a position that tells who reported it.
+// place returns a position that identifies its reporter.
 func place(epoch, n uint64, worker int) uint64 {
 	return epoch*1_000_000_000 + n%10_000_000*100 + uint64(worker)
 }
 
-// work beats with progress on what is held, and without right on what is not.
+// work sends heartbeats with progress on held leases, and also on leases that it does not hold.
 func (c *contestLog) work(worker int, s lease.Store, rng *rand.Rand, goOn func() bool) error {
 	session := strconv.Itoa(worker)
 	held := map[lease.Key]lease.Lease{}
@@ -128,7 +127,7 @@ func (c *contestLog) work(worker int, s lease.Store, rng *rand.Rand, goOn func()
 	return nil
 }
 
-// direct applies actions to what it sees.
+// direct applies actions to the leases that it sees.
 func (c *contestLog) direct(s lease.Store, rng *rand.Rand, goOn func() bool) error {
 	var known lease.View
 	for goOn() {
@@ -173,19 +172,19 @@ func (c *contestLog) direct(s lease.Store, rng *rand.Rand, goOn func() bool) err
 	return nil
 }
 
-// epochOf is one span of one lease's ownership.
+// epochOf identifies the time of one lease at one epoch.
 type epochOf struct {
 	lease.Key
 	epoch uint64
 }
 
-// judge holds what was seen against what may be.
+// judge compares the observations with the rules.
 func (c *contestLog) judge() {
-	owner := map[epochOf]string{}    // who owned it, by actions and by orders
+	owner := map[epochOf]string{}    // the owner, by actions and by orders
 	moved := map[epochOf]act{}       // the action that ended the epoch
 	given := map[epochOf]act{}       // the action that began it
 	wishes := map[epochOf][]act{}    // accepted wishes
-	released := map[epochOf]int64{}  // the first beat that asked to give it back began then
+	released := map[epochOf]int64{}  // when the first heartbeat that released it began
 	reported := map[epochOf]uint64{} // the furthest position that the owner may have stored
 	sure := map[epochOf]uint64{}     // the furthest that it certainly stored
 
@@ -214,7 +213,7 @@ func (c *contestLog) judge() {
 	number := func(p shard.Position) uint64 {
 		n, err := strconv.ParseUint(p.SequenceNumber(), 10, 64)
 		if err != nil && p != shard.Oldest {
-			c.Errorf("a position is %s, which nobody reported", p)
+			c.Errorf("a position is %s, which no session reported", p)
 		}
 		return n
 	}
@@ -265,8 +264,8 @@ func (c *contestLog) judge() {
 	c.judgePositions(owner, reported, sure, number)
 }
 
-// judgeWish checks the heir in orders: the latest wish, or one whose call overlapped a later one or
-// the beat.
+// judgeWish checks the heir in orders. It must be the latest request, or one whose call overlapped
+// a later request or the heartbeat.
 func (c *contestLog) judgeWish(b beat, l lease.Lease, wishes []act) {
 	var possible []string
 	before := false
@@ -285,7 +284,7 @@ func (c *contestLog) judgeWish(b beat, l lease.Lease, wishes []act) {
 	}
 }
 
-// judgePositions checks that checkpoints are the owners' own, that none was lost, and that none
+// judgePositions checks that checkpoints come from the owners, that none was lost, and that none
 // went back.
 func (c *contestLog) judgePositions(owner map[epochOf]string, reported, sure map[epochOf]uint64, number func(shard.Position) uint64) {
 	final := map[lease.Key]lease.Lease{}
@@ -297,17 +296,17 @@ func (c *contestLog) judgePositions(owner map[epochOf]string, reported, sure map
 		o := epochOf{l.Key, n / 1_000_000_000}
 		switch {
 		case n >= forged:
-			c.Errorf("%s stands at a position that was reported without right", l)
+			c.Errorf("%s has a position that was reported by another session", l)
 		case o.epoch > l.Epoch:
-			c.Errorf("%s stands at a position of the later epoch %d", l, o.epoch)
+			c.Errorf("%s has a position of the later epoch %d", l, o.epoch)
 		case n > reported[o]:
-			c.Errorf("%s stands further than %d, the furthest that was reported at epoch %d", l, reported[o], o.epoch)
+			c.Errorf("%s is further than %d, the furthest that was reported at epoch %d", l, reported[o], o.epoch)
 		case owner[o] != strconv.FormatUint(n%100, 10):
-			c.Errorf("%s stands at a position of worker %d, but epoch %d was that of %q", l, n%100, o.epoch, owner[o])
+			c.Errorf("%s has a position of worker %d, but epoch %d was that of %q", l, n%100, o.epoch, owner[o])
 		}
 		for s, n := range sure {
 			if s.Key == l.Key && s.epoch < l.Epoch && number(l.Position) < n {
-				c.Errorf("%s stands before %d, which was stored at epoch %d", l, n, s.epoch)
+				c.Errorf("%s is before %d, which was stored at epoch %d", l, n, s.epoch)
 			}
 		}
 	}
@@ -316,7 +315,7 @@ func (c *contestLog) judgePositions(owner map[epochOf]string, reported, sure map
 		check(l)
 		for s, n := range sure {
 			if s.Key == l.Key && number(l.Position) < n {
-				c.Errorf("at the end %s stands before %d, which was stored at epoch %d", l, n, s.epoch)
+				c.Errorf("at the end %s is before %d, which was stored at epoch %d", l, n, s.epoch)
 			}
 		}
 		if last, ok := owner[epochOf{l.Key, l.Epoch}]; ok && l.Owner != last {

@@ -8,9 +8,9 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// deathCases are about what is noted of owners that died.
+// deathCases are about the recorded deaths of owners.
 var deathCases = []testCase{
-	needs(lease.NoteDeaths, testCase{"what is noted of deaths is kept until other things are noted", func(e *env) {
+	needs(lease.NoteDeaths, testCase{"recorded deaths are kept until they are replaced", func(e *env) {
 		e.start("a", "b")
 		created := create("1")
 		created.Lease.Deaths = "1/0/0/0/oldest/"
@@ -23,19 +23,20 @@ var deathCases = []testCase{
 		equal(e, "in the new owner's orders", e.beat("a").Held[0].Deaths, l.Deaths)
 		e.beat("a", at("1", 2, seq(5)))
 		l.Position = seq(5)
-		e.want(l) // whoever reads it compares the positions
+		e.want(l) // readers compare the positions
 
 		noted := at("1", 2, seq(6))
 		noted.Deaths, noted.Load = "2/1/0/2/6/", 3
 		e.beat("a", noted)
 		l.Position, l.Deaths, l.Load = seq(6), "2/1/0/2/6/", 3
 		e.want(l)
-		e.beat("a", lease.Progress{Key: k("1"), Epoch: 2, Deaths: "3/1/1/2/6/"}) // without a position
+		// without a position
+		e.beat("a", lease.Progress{Key: k("1"), Epoch: 2, Deaths: "3/1/1/2/6/"})
 		l.Deaths = "3/1/1/2/6/"
 		e.want(l)
 		older := at("1", 2, seq(4))
 		older.Deaths = strings.Repeat("7", lease.MaxDeathsBytes)
-		e.beat("a", older) // the position is ignored, the note is not
+		e.beat("a", older) // the position is ignored, the deaths are not
 		l.Deaths = older.Deaths
 		e.want(l)
 		e.unchanged(func() {
@@ -58,12 +59,12 @@ var deathCases = []testCase{
 		acknowledges.Deaths = "late"
 		e.beat("b", acknowledges)
 		l.Epoch, l.Owner = 5, ""
-		e.want(l) // an acknowledgement says nothing else
+		e.want(l) // an acknowledgement changes nothing else
 		again := lease.Lease{Key: k("1"), Epoch: 7, Position: shard.Oldest}
 		e.must(lease.Action{Kind: lease.Replace, Key: k("1"), Epoch: 5, Lease: again})
 		e.want(again)
 	}}),
-	needs(lease.NoteDeaths, testCase{"whoever takes a lease from a dead owner notes it, under its condition", func(e *env) {
+	needs(lease.NoteDeaths, testCase{"an assignment after a death records it, under its condition", func(e *env) {
 		e.start("a", "b")
 		e.owned("a", "1", "2")
 		taken := func(a lease.Action, deaths string) lease.Action {
@@ -86,7 +87,7 @@ var deathCases = []testCase{
 		l.Epoch, l.Owner = 6, ""
 		e.want(l)
 	}}),
-	needs(lease.NoteDeaths, testCase{"a move begins anew, also to the same position", func(e *env) {
+	needs(lease.NoteDeaths, testCase{"a move clears recorded deaths, also to the same position", func(e *env) {
 		created := create("1")
 		created.Lease.Deaths = "1/0/0/0/oldest/"
 		e.must(created, move("1", 1, shard.Oldest))
@@ -94,7 +95,7 @@ var deathCases = []testCase{
 		l.Epoch = 2
 		e.want(l)
 	}}),
-	needs(lease.NoteDeaths, testCase{"what no store can keep is refused", func(e *env) {
+	needs(lease.NoteDeaths, testCase{"invalid deaths are refused", func(e *env) {
 		e.start("a")
 		e.owned("a", "1")
 		for _, bad := range []string{strings.Repeat("7", lease.MaxDeathsBytes+1), "\n", "é"} {
@@ -111,7 +112,7 @@ var deathCases = []testCase{
 			})
 		}
 	}}),
-	needs(lease.NoteDeaths, testCase{"notes outlive what a worker of the version before writes", func(e *env) {
+	needs(lease.NoteDeaths, testCase{"recorded deaths survive writes of a worker of the previous version", func(e *env) {
 		e.start("a", "b")
 		e.owned("a", "1")
 		e.beat("a", lease.Progress{Key: k("1"), Epoch: 2, Deaths: "1/0/0/0/oldest/"})

@@ -10,28 +10,29 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// ErrLost is an error for [Fault] to answer with: the call, or its answer, got lost.
+// ErrLost is an error for [Fault] that means that the call or its answer was lost.
 var ErrLost = errors.New("storetest: lost on the way")
 
-// Fault is what befalls one call to a store. The zero Fault is none; fields may be combined.
+// Fault is what goes wrong with one call to a store. The zero Fault is no fault. Fields may be
+// combined.
 type Fault struct {
-	// Delay passes before the call is carried out. The end of the call's context cuts it short;
-	// then the call fails with the context's error and is not carried out.
+	// Delay passes before the call is carried out. If the call's context ends first, the call fails
+	// with the context's error and is not carried out.
 	Delay time.Duration
-	// Before fails the call, which is not carried out.
+	// Before makes the call fail before it takes effect.
 	Before error
-	// Later leaves a call that Before failed under way: it is carried out by [FaultyStore.Deliver].
+	// Later keeps a call that Before made fail: [FaultyStore.Deliver] carries it out.
 	Later bool
 	// Twice carries the call out twice. The caller gets the second answer.
 	Twice bool
-	// DelayAnswer passes after the call was carried out, cut short like Delay; then the answer is
+	// DelayAnswer passes after the call was carried out. If the context ends first, the answer is
 	// lost.
 	DelayAnswer time.Duration
-	// After replaces the answer of the call, which was carried out.
+	// After replaces the answer of a call that was carried out.
 	After error
 }
 
-// FaultyStore is a store whose calls go wrong. It is safe for concurrent use.
+// FaultyStore is a store whose calls can fail. It is safe for concurrent use.
 type FaultyStore struct {
 	store lease.Store
 	next  func(op string) Fault
@@ -46,16 +47,16 @@ var (
 	_ lease.Historian = (*FaultyStore)(nil)
 )
 
-// Faulty wraps a store. Before each call next says what befalls it; op is "Beat", "View", "Apply",
-// "Lead", "Leave", "Apps", "Remove", "PutHistory" or "History". The last four fail on a store that
-// is no [lease.Admin] or no [lease.Historian]. next must be safe for concurrent use. Time passes by
-// package time, so a synctest bubble's clock serves.
+// Faulty wraps a store. Before each call it calls next, which returns the call's fault. op is
+// "Beat", "View", "Apply", "Lead", "Leave", "Apps", "Remove", "PutHistory" or "History". The last
+// four fail if the store is not a [lease.Admin] or [lease.Historian]. next must be safe for
+// concurrent use. Delays use package time, so they work with the clock of a synctest bubble.
 func Faulty(store lease.Store, next func(op string) Fault) *FaultyStore {
 	return &FaultyStore{store: store, next: next}
 }
 
-// Deliver carries out the calls that failed with [Fault.Later] since the last Deliver, in their
-// order, and returns how many there were. Nobody learns their answers.
+// Deliver carries out the calls that failed with [Fault.Later] since the last Deliver, in order,
+// and returns their number. Their answers are dropped.
 func (s *FaultyStore) Deliver(ctx context.Context) int {
 	s.mu.Lock()
 	calls := s.underway
@@ -67,7 +68,7 @@ func (s *FaultyStore) Deliver(ctx context.Context) int {
 	return len(calls)
 }
 
-// call lets one call meet its fault.
+// call makes one call with its fault.
 func call[T any](ctx context.Context, s *FaultyStore, op string, do func(context.Context) (T, error)) (T, error) {
 	var none T
 	f := s.next(op)
@@ -109,13 +110,13 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Abilities implements [lease.Store]: those of the wrapped store. Nothing befalls it, because it
-// does no I/O.
+// Abilities implements [lease.Store]: those of the wrapped store. It never fails, because it does
+// no I/O.
 func (s *FaultyStore) Abilities() lease.Abilities { return s.store.Abilities() }
 
 // Beat implements [lease.Store].
 func (s *FaultyStore) Beat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
-	// a late call outlives the caller's slices
+	// a late call may come after the caller has changed its slices
 	r.Progress, r.Troubles = slices.Clone(r.Progress), slices.Clone(r.Troubles)
 	return call(ctx, s, "Beat", func(ctx context.Context) (lease.Orders, error) { return s.store.Beat(ctx, app, r) })
 }
@@ -143,7 +144,7 @@ func (s *FaultyStore) Leave(ctx context.Context, app string, r lease.Report) err
 	return err
 }
 
-var errNoAdmin = errors.New("storetest: the store is no lease.Admin")
+var errNoAdmin = errors.New("storetest: the store is not a lease.Admin")
 
 // Apps implements [lease.Admin].
 func (s *FaultyStore) Apps(ctx context.Context) ([]string, error) {
@@ -166,7 +167,7 @@ func (s *FaultyStore) Remove(ctx context.Context, app string) error {
 	return err
 }
 
-var errNoHistorian = errors.New("storetest: the store is no lease.Historian")
+var errNoHistorian = errors.New("storetest: the store is not a lease.Historian")
 
 // PutHistory implements [lease.Historian].
 func (s *FaultyStore) PutHistory(ctx context.Context, app string, c lease.HistoryChunk) error {

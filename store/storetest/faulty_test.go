@@ -20,7 +20,7 @@ func TestFaults(t *testing.T) {
 		name  string
 		fault storetest.Fault
 		err   error
-		won   bool   // what Lead answers
+		won   bool   // the answer of Lead
 		term  uint64 // how often it was carried out
 		takes time.Duration
 	}{
@@ -63,7 +63,7 @@ func TestLateCallsAreDeliveredOnceInOrder(t *testing.T) {
 	if _, err := s.Apply(ctx, "app", actions); !errors.Is(err, storetest.ErrLost) {
 		t.Fatal(err)
 	}
-	actions[0].Lease.Epoch = 9 // the caller's again
+	actions[0].Lease.Epoch = 9 // belongs to the caller again
 	if _, err := s.Lead(ctx, "app", "a", 0); !errors.Is(err, storetest.ErrLost) {
 		t.Fatal(err)
 	}
@@ -81,7 +81,7 @@ func TestLateCallsAreDeliveredOnceInOrder(t *testing.T) {
 	}
 }
 
-// complaints are what a test would have failed with.
+// complaints are the failures that a test would have reported.
 type complaints struct {
 	testing.TB
 	all []string
@@ -91,14 +91,14 @@ func (c *complaints) Errorf(format string, args ...any) {
 	c.all = append(c.all, fmt.Sprintf(format, args...))
 }
 
-// rebuilt makes reports of the fields that it knows.
+// rebuilt builds reports from the fields that it knows.
 type rebuilt struct{ lease.Store }
 
 func (s rebuilt) Beat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
 	return s.Store.Beat(ctx, app, lease.Report{Session: r.Session, First: r.First, Progress: r.Progress})
 }
 
-// modest says that it has no abilities.
+// modest reports no abilities.
 type modest struct{ lease.Store }
 
 func (modest) Abilities() lease.Abilities { return 0 }

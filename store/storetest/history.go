@@ -23,7 +23,7 @@ var historyCases = []testCase{
 			}
 		}
 	}},
-	{"a random history of lost, doubled and repeated calls ends as one in which all went well", func(e *env) {
+	{"a random history of lost, doubled and repeated calls ends like one without faults", func(e *env) {
 		h := newHistory(e)
 		for range e.steps {
 			if !h.step(h.insisting) {
@@ -56,7 +56,7 @@ var historyCases = []testCase{
 				e.Fatal(err)
 			}
 		}
-		// Meanwhile the callers repeated them, and life went on.
+		// Meanwhile the callers repeated them, and work continued.
 		e.beat("a", at("1", 2, seq(9)), lease.Progress{Key: k("2"), Epoch: 2, Position: seq(5), Release: true}, at("3", 2, seq(50)), at("4", 2, shard.End))
 		e.must(assign("1", 2, "b"), assign("5", 3, "b"), move("3", 2, seq(1)))
 		e.must(assign("3", 3, "b"))
@@ -65,7 +65,7 @@ var historyCases = []testCase{
 		e.unchanged(func() { equal(e, "late calls", late.Deliver(e.ctx), 3) })
 		e.beat("a")
 	}},
-	{"leaving that arrives late frees nothing of others", func(e *env) {
+	{"a late Leave frees no leases of other sessions", func(e *env) {
 		late := Faulty(e.store, func(string) Fault { return Fault{Before: ErrLost, Later: true} })
 		e.start("a", "b")
 		e.owned("a", "1", "2")
@@ -80,7 +80,7 @@ var historyCases = []testCase{
 	}},
 }
 
-// history runs the same random calls against the store under test and against memstore.
+// history makes the same random calls to the store under test and to memstore.
 type history struct {
 	*env
 	rng    *rand.Rand
@@ -88,7 +88,7 @@ type history struct {
 	log    []string
 	view   lease.View // of ref
 	got    map[lease.Key]lease.Lease
-	cached lease.View // of the store, kept up by Revision
+	cached lease.View // of the store, updated by Revision
 }
 
 func newHistory(e *env) *history {
@@ -97,8 +97,8 @@ func newHistory(e *env) *history {
 	return &history{env: e, rng: rand.New(rand.NewPCG(seed, 0)), ref: memstore.New(), got: map[lease.Key]lease.Lease{}}
 }
 
-// A call is one call to a store, made up from what memstore shows. It returns its answer as far as
-// stores must agree.
+// A historyCall is one call to a store, derived from the state of memstore. do returns the part of
+// its answer on which stores must agree.
 type historyCall struct {
 	name string
 	do   func(ctx context.Context, s lease.Store) (string, error)
@@ -158,7 +158,7 @@ func (h *history) once(c historyCall) bool {
 	return true
 }
 
-// insisting repeats the call until an answer comes through.
+// insisting repeats the call until it is answered.
 func (h *history) insisting(c historyCall) bool {
 	h.Helper()
 	if _, err := c.do(h.ctx, h.ref); err != nil && !errors.Is(err, lease.ErrSessionOver) {
@@ -235,7 +235,7 @@ func (h *history) call() historyCall {
 			done, err := s.Apply(ctx, h.app, actions)
 			for i, a := range actions {
 				if i < len(done) && a.Kind == lease.Tell {
-					done[i] = true // whether there was somebody to tell does not matter
+					done[i] = true // it does not matter whether the session exists
 				}
 			}
 			return fmt.Sprint(done), err
@@ -260,8 +260,8 @@ func (h *history) call() historyCall {
 	}
 }
 
-// withBeats fills in the beat counts, which each store counts in its own way: Beat 0 stands for the
-// current one.
+// withBeats fills in the heartbeat counts, which each store counts in its own way. Beat 0 stands
+// for the present one.
 func (h *history) withBeats(ctx context.Context, s lease.Store, actions []lease.Action) ([]lease.Action, error) {
 	if !slices.ContainsFunc(actions, func(a lease.Action) bool { return a.Kind == lease.EndSession }) {
 		return actions, nil
@@ -285,8 +285,8 @@ func (h *history) withBeats(ctx context.Context, s lease.Store, actions []lease.
 	return actions, nil
 }
 
-// orders is what an answer says but for positions, loads and births, which may be older, and the
-// beat count of the leader.
+// orders returns an answer as text, without positions, loads and births, which may be older, and
+// without the heartbeat count of the leader.
 func (h *history) orders(o lease.Orders) string {
 	var b strings.Builder
 	for _, l := range o.Held {
@@ -302,7 +302,7 @@ func (h *history) orders(o lease.Orders) string {
 	return b.String()
 }
 
-// deaths makes up what is noted of deaths, mostly nothing.
+// deaths returns random deaths, usually none.
 func (h *history) deaths() string {
 	if !h.store.Abilities().Has(lease.NoteDeaths) || !h.chance(20) {
 		return ""
@@ -310,7 +310,7 @@ func (h *history) deaths() string {
 	return lease.Deaths{At: seq(uint64(h.rng.IntN(1000))), Count: h.rng.IntN(3)}.String()
 }
 
-// report makes up a report: mostly right, sometimes of leases that are not the session's.
+// report returns a random report: usually valid, sometimes of leases of other sessions.
 func (h *history) report(session string) lease.Report {
 	r := lease.Report{Session: session, Name: pick(h, oddNames), Leaving: h.chance(10), Weight: float64(h.rng.IntN(4)) / 2,
 		MaxLeases: h.rng.IntN(3), Holds: h.rng.Uint64(),
@@ -361,7 +361,7 @@ func (h *history) report(session string) lease.Report {
 	return r
 }
 
-// actions makes up some actions, at most one for each lease, mostly at the right epoch.
+// actions returns random actions, at most one for each lease, usually at the right epoch.
 func (h *history) actions() []lease.Action {
 	var actions []lease.Action
 	ends := map[string]bool{}
@@ -401,7 +401,7 @@ func (h *history) actions() []lease.Action {
 		case lease.EndSession:
 			a = lease.Action{Kind: lease.EndSession, Session: session}
 			if h.chance(50) {
-				a.Beat-- // one beat too few
+				a.Beat-- // one less
 			}
 		case lease.Forget, lease.Tell:
 			a = lease.Action{Kind: a.Kind, Session: session}
@@ -411,7 +411,7 @@ func (h *history) actions() []lease.Action {
 			a = suspend(pick(h, []string{"", "orders", "clicks"}), h.chance(60))
 		}
 		if a.Kind == lease.EndSession || a.Kind == lease.Forget || a.Kind == lease.Drain {
-			// Forgetting and then ending would end and forget when it is done twice; draining comes
+			// A Forget followed by an EndSession would do both when it is done twice. A Drain comes
 			// before or after an end.
 			if ends[session] {
 				continue

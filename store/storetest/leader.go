@@ -8,14 +8,14 @@ import (
 )
 
 var leaderCases = []testCase{
-	{"nobody leads at first", func(e *env) {
+	{"there is no leader at first", func(e *env) {
 		e.start("a")
 		equal(e, "in orders", e.beat("a").Leader, lease.Leader{})
 		equal(e, "in a view", e.view().Leader, lease.Leader{})
 		equal(e, "wrong term", e.lead("a", 1), false)
 		equal(e, "leader", e.view().Leader, lease.Leader{})
 	}},
-	{"who names the term leads, and moves it", func(e *env) {
+	{"a candidate that names the term leads, and increases the term", func(e *env) {
 		e.start("a", "b")
 		equal(e, "a at 0", e.lead("a", 0), true)
 		equal(e, "b at 0", e.lead("b", 0), false)
@@ -53,7 +53,7 @@ var leaderCases = []testCase{
 		equal(e, "in the view of the session", w.Beat, after)
 		equal(e, "in the view of the leader", e.view().Leader.Beat, after)
 	}},
-	{"an ended leader is none, and its term counts on", func(e *env) {
+	{"an ended leader no longer leads, and the term continues", func(e *env) {
 		e.start("a", "b")
 		e.lead("a", 0)
 		e.end("a")
@@ -65,7 +65,7 @@ var leaderCases = []testCase{
 		e.must(forget("a"))
 		equal(e, "leader", e.view().Leader.Session, "b")
 	}},
-	{"a forgotten leader is none", func(e *env) {
+	{"a forgotten leader no longer leads", func(e *env) {
 		e.start("a", "b")
 		e.lead("a", 0)
 		e.end("a")

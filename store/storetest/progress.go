@@ -68,7 +68,7 @@ var progressCases = []testCase{
 		}
 	}},
 	{"checkpoints never go back", func(e *env) {
-		// In the order of positions; each is tried after each.
+		// In the order of positions. Each is tried after each.
 		var inOrder []shard.Position
 		for _, s := range []string{"1969-12-31T23:59:59.999Z", "2026-01-02T03:04:05.006Z", "2026-01-02T03:04:05.007Z", "oldest", "latest",
 			"0+0", "0", "9+1", "9+2", "9+10", "9", "10+0", "10", "99999999999999999999", "100000000000000000000+4294967294",
@@ -155,11 +155,11 @@ var progressCases = []testCase{
 			e.held(e.beat("a", at("1", 2, seq(9))))
 			e.held(e.beat("a", at("1", 3, seq(9))))
 			e.beat("a", at("1", 2, shard.End))
-			e.beat("b", release("1", 2), release("1", 3)) // not b's to acknowledge
+			e.beat("b", release("1", 2), release("1", 3)) // b must not acknowledge it
 		})
 		e.held(e.beat("a", lease.Progress{Key: k("1"), Epoch: 2, Position: seq(9), Release: true}))
 		l.Revoked = ""
-		e.want(l) // the epoch stays: nobody owned it
+		e.want(l) // the epoch stays: it had no owner
 		e.unchanged(func() { e.beat("a", release("1", 2)) })
 	}},
 	{"the late duplicate of an acknowledgement does not acknowledge a later revocation", func(e *env) {
@@ -292,5 +292,5 @@ func parse(e *env, s string) shard.Position {
 	return p
 }
 
-// instant is a position at a time.
+// instant returns the position at a time.
 func instant(ms int64) shard.Position { return shard.At(time.UnixMilli(ms)) }

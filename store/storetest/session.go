@@ -12,7 +12,7 @@ import (
 )
 
 var sessionCases = []testCase{
-	{"an application nobody used is empty", func(e *env) {
+	{"an unused application is empty", func(e *env) {
 		equal(e, "view", canon(e.view()), `leader "" term 0`)
 	}},
 	{"the first beat makes the row of the session", func(e *env) {
@@ -106,9 +106,9 @@ var sessionCases = []testCase{
 		e.report(lease.Report{Session: "c", First: true, Times: lease.Times{Beat: 1e9 + 999, Failover: 5e9, Handoff: 30e9}})
 		times("c", lease.DefaultTimes)
 	}},
-	{"a weight that is no number does no harm", func(e *env) {
+	{"a weight that is not a number does no harm", func(e *env) {
 		for _, weight := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
-			// Refusing it is as good as making something of it.
+			// An error is as good as a corrected value.
 			_, err := e.store.Beat(e.ctx, e.app, lease.Report{Session: "a", First: true, Weight: weight})
 			if errors.Is(err, lease.ErrSessionOver) {
 				e.Error(err)
@@ -119,8 +119,8 @@ var sessionCases = []testCase{
 		e.beat("a")
 	}},
 	{"the first beat may carry progress", func(e *env) {
-		// A worker whose first beat was answered with an error cannot know that it has leases by
-		// now.
+		// A worker whose first heartbeat was answered with an error cannot know that it already has
+		// leases.
 		e.start("a")
 		e.must(create("1"), assign("1", 1, "a"))
 		e.held(e.report(lease.Report{Session: "a", First: true, Progress: []lease.Progress{at("1", 2, seq(5))}}), k("1"))
@@ -149,7 +149,7 @@ var sessionCases = []testCase{
 		is, _ := e.worker("a")
 		equal(e, "beat count", is.Beat, was.Beat)
 	}},
-	{"a session that was forgotten may begin again with empty hands", func(e *env) {
+	{"a forgotten session may begin again without leases", func(e *env) {
 		e.start("a")
 		e.end("a")
 		e.must(forget("a"))
@@ -197,6 +197,6 @@ var sessionCases = []testCase{
 				e.Errorf("%s = %v, want context.Canceled", name, err)
 			}
 		}
-		e.beat("a") // and the store goes on working
+		e.beat("a") // and the store still works
 	}},
 }

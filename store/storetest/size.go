@@ -31,7 +31,7 @@ var sizeCases = []testCase{
 		e.must(assigns...)
 		e.refused(assigns...)
 
-		// Each worker holds its fifty, and reports on all of them.
+		// Each worker holds fifty leases and reports on all of them.
 		for w := range manyWorkers {
 			held := e.beat(session(w)).Held
 			var progress []lease.Progress
@@ -56,7 +56,7 @@ var sizeCases = []testCase{
 			}
 		}
 
-		// One takes all, ends some, is asked to hand the others on, and leaves.
+		// One worker takes all, ends some, is asked to hand the others on, and leaves.
 		for i := range assigns {
 			assigns[i].Epoch, assigns[i].Session = 2, session(0)
 		}

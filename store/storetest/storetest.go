@@ -1,16 +1,17 @@
-// Package storetest is the contract of [lease.Store] as a test suite. Whoever writes a store runs
-// it so:
+// Package storetest is the contract of [lease.Store] as a test suite. A test of a store runs it as
+// follows:
 //
 //	func TestContract(t *testing.T) {
 //		storetest.Run(t, storetest.Harness{Open: func(t testing.TB) lease.Store { ... }})
 //	}
 //
-// The suite holds a store to the words of the contract and to what memstore does, alone and with
-// many writers, through one client and through two, one of which may be a worker of the version
-// before, as in a rolling deployment. It grows with the contract: a store whose [lease.Abilities]
-// do not name a new field is not asked to honour it, but its calls have to work as before when the
-// field is set. [Wrapper] is the part for whatever wraps a store. [Faulty] makes a store's calls
-// fail, get lost, or happen twice, for tests of whatever uses a store.
+// The suite compares a store with the text of the contract and with memstore, with one writer and
+// with many, through one client and through two. One of the two may be a worker of the previous
+// version, as in a rolling deployment. The suite grows with the contract. If a store's
+// [lease.Abilities] do not contain a new field's ability, the store need not honour the field, but
+// its calls must work as before if the field is set. [Wrapper] is the part for wrappers of a store.
+// [Faulty] makes a store's calls fail, get lost, or happen twice, for tests of code that uses a
+// store.
 package storetest
 
 import (
@@ -29,17 +30,17 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// Harness says how the suite reaches the store under test.
+// Harness gives the suite access to the store under test.
 type Harness struct {
 	// Open returns a client of a store that is set up, and closes it with t.Cleanup. It is called
-	// once for each case, also by several at once; the stores may share their data, since each case
-	// makes an application name of its own.
+	// once for each case, also concurrently. The stores may share their data, because each case
+	// uses its own application name.
 	Open func(t testing.TB) lease.Store
 	// Again opens one more client of the data of s, which Open returned, as another process would.
-	// nil stands for s itself, for stores that live in one process.
+	// nil means s itself, for stores that live in one process.
 	Again func(t testing.TB, s lease.Store) lease.Store
-	// Steps is the length of the random histories, 0 for the default of 1,000. A slow store may
-	// take fewer.
+	// Steps is the length of the random histories, 0 for the default of 1,000. A slow store may use
+	// fewer.
 	Steps int
 }
 
@@ -54,7 +55,7 @@ func Run(t *testing.T, h Harness) {
 	groups := []struct {
 		name     string
 		cases    []testCase
-		previous bool // the other client is one of the version before
+		previous bool // the other client is of the previous version
 	}{
 		{"abilities", abilityCases, false},
 		{"session", sessionCases, false},
@@ -116,14 +117,14 @@ func newEnv(t testing.TB, h Harness) *env {
 	return e
 }
 
-// in is e in another application.
+// in returns e for another application.
 func (e *env) in(app string) *env {
 	c := *e
 	c.app = app
 	return &c
 }
 
-// beat sends an ordinary beat.
+// beat sends an ordinary heartbeat.
 func (e *env) beat(session string, progress ...lease.Progress) lease.Orders {
 	e.Helper()
 	return e.report(lease.Report{Session: session, Name: session, Progress: progress})
@@ -141,7 +142,7 @@ func (e *env) report(r lease.Report) lease.Orders {
 	return o
 }
 
-// over sends a beat that must be refused.
+// over sends a heartbeat that must be refused.
 func (e *env) over(r lease.Report) {
 	e.Helper()
 	o, err := e.store.Beat(e.ctx, e.app, r)
@@ -150,7 +151,7 @@ func (e *env) over(r lease.Report) {
 	}
 }
 
-// start sends first beats.
+// start sends first heartbeats.
 func (e *env) start(sessions ...string) {
 	e.Helper()
 	for _, s := range sessions {
@@ -170,7 +171,7 @@ func (e *env) apply(actions ...lease.Action) []bool {
 	return done
 }
 
-// must applies actions that all have to take effect, in one call.
+// must applies actions in one call, all of which must take effect.
 func (e *env) must(actions ...lease.Action) {
 	e.Helper()
 	if i := slices.Index(e.apply(actions...), false); i >= 0 {
@@ -178,7 +179,7 @@ func (e *env) must(actions ...lease.Action) {
 	}
 }
 
-// refused applies actions none of which may take effect, and makes sure that nothing changed.
+// refused applies actions, none of which may take effect, and checks that nothing changed.
 func (e *env) refused(actions ...lease.Action) {
 	e.Helper()
 	e.unchanged(func() {
@@ -191,7 +192,7 @@ func (e *env) refused(actions ...lease.Action) {
 	})
 }
 
-// unchanged makes sure that do changes nothing that a view shows but beat counts.
+// unchanged checks that do changes nothing in a view except heartbeat counts.
 func (e *env) unchanged(do func()) {
 	e.Helper()
 	before := canon(e.view())
@@ -217,7 +218,7 @@ func (e *env) leave(session string, progress ...lease.Progress) {
 	}
 }
 
-// view is a full view.
+// view returns a full view.
 func (e *env) view() lease.View {
 	e.Helper()
 	return e.since("")
@@ -235,7 +236,7 @@ func (e *env) since(revision string) lease.View {
 	return v
 }
 
-// find returns the lease k of a fresh view, false when there is none.
+// find returns the lease k of a fresh view, or false if there is none.
 func (e *env) find(k lease.Key) (lease.Lease, bool) {
 	e.Helper()
 	v := e.view()
@@ -246,7 +247,7 @@ func (e *env) find(k lease.Key) (lease.Lease, bool) {
 	return v.Leases[i], true
 }
 
-// want makes sure that the store has exactly the lease l.
+// want checks that the store has exactly the lease l.
 func (e *env) want(l lease.Lease) {
 	e.Helper()
 	got, ok := e.find(l.Key)
@@ -257,7 +258,7 @@ func (e *env) want(l lease.Lease) {
 	}
 }
 
-// worker returns the row of session in a fresh view, false when there is none.
+// worker returns the row of session in a fresh view, or false if there is none.
 func (e *env) worker(session string) (lease.Worker, bool) {
 	e.Helper()
 	v := e.view()
@@ -268,7 +269,7 @@ func (e *env) worker(session string) (lease.Worker, bool) {
 	return v.Workers[i], true
 }
 
-// held makes sure that orders give exactly these keys.
+// held checks that orders contain exactly these keys.
 func (e *env) held(o lease.Orders, keys ...lease.Key) {
 	e.Helper()
 	var got []lease.Key
@@ -281,7 +282,7 @@ func (e *env) held(o lease.Orders, keys ...lease.Key) {
 	}
 }
 
-// end marks a session as ended, whatever its beat count is.
+// end marks a session as ended, for any heartbeat count.
 func (e *env) end(session string) {
 	e.Helper()
 	w, ok := e.worker(session)
@@ -291,10 +292,10 @@ func (e *env) end(session string) {
 	e.must(lease.Action{Kind: lease.EndSession, Session: session, Beat: w.Beat})
 }
 
-// k is the key of a plain lease.
+// k returns the key of a plain lease.
 func k(id string) lease.Key { return lease.Key{Stream: "orders", Shard: id} }
 
-// seq is a position after record n.
+// seq returns the position after record n.
 func seq(n uint64) shard.Position {
 	p, err := shard.After(strconv.FormatUint(n, 10))
 	if err != nil {
@@ -305,7 +306,7 @@ func seq(n uint64) shard.Position {
 
 var upper = shard.HashRange{Start: shard.HashKey{Hi: 1 << 63}, End: shard.MaxHashKey}
 
-// create is the action that makes a plain lease, owned by nobody, at epoch 1.
+// create returns the action that makes a plain lease without an owner at epoch 1.
 func create(id string) lease.Action {
 	return lease.Action{Kind: lease.Create, Lease: fresh(id)}
 }
@@ -352,13 +353,13 @@ func release(id string, epoch uint64) lease.Progress {
 	return lease.Progress{Key: k(id), Epoch: epoch, Release: true}
 }
 
-// describe is a lease in full, as one line.
+// describe returns a complete lease as one line.
 func describe(l lease.Lease) string {
 	return fmt.Sprintf("%q/%q parents=%q range=%s epoch=%d owner=%q heir=%q revoked=%q last=%q shunned=%q at=%s load=%d born=%d deaths=%q",
 		l.Stream, l.Shard, l.Parents, l.Range, l.Epoch, l.Owner, l.Heir, l.Revoked, l.Last, l.Shunned, l.Position, l.Load, l.Born, l.Deaths)
 }
 
-// canon is everything a view says but beat counts and the revision, in an order of its own.
+// canon returns a view as text, except for heartbeat counts and the revision, in a fixed order.
 func canon(v lease.View) string {
 	var lines []string
 	for _, l := range v.Leases {
@@ -375,8 +376,7 @@ func canon(v lease.View) string {
 	return strings.Join(append(lines, fmt.Sprintf("leader %q term %d", v.Leader.Session, v.Leader.Term)), "\n")
 }
 
-// ownership is what View must not hide: which leases there are, with everything but checkpoints and
-// loads that moved.
+// ownership returns the part that View must not hide: the leases without checkpoints and loads.
 func ownership(leases []lease.Lease) string {
 	var lines []string
 	for _, l := range leases {

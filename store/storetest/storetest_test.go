@@ -20,7 +20,7 @@ import (
 // set in the process that runs the suite on a store with a defect
 const mutantEnv = "STORETEST_MUTANT"
 
-// mutant is a store with one defect, of the kind that only shows between calls or between writers.
+// mutant is a store with one defect that only shows between calls or between writers.
 type mutant struct {
 	lease.Store
 	mu    sync.Mutex
@@ -28,27 +28,27 @@ type mutant struct {
 	views map[string]lease.View
 }
 
-// mutants lists defects, how to have them, and the case that has to find them.
+// mutants lists defects with the case that must find them.
 var mutants = []struct {
 	name, caught string
 	wrap         func(*mutant) lease.Store
 }{
 	{"abilities come and go", "abilities/abilities_are_the_same_for_each_client,_at_any_time", func(m *mutant) lease.Store { return &moodyAbilities{mutant: m} }},
-	{"orders are those of the beat before", "action/assign_gives_a_free_lease", func(m *mutant) lease.Store { return staleOrders{m} }},
-	{"orders are kept now and then", "race/racing_workers_and_leaders_keep_one_owner_for_each_epoch_and_lose_no_checkpoint",
+	{"orders are those of the previous heartbeat", "action/assign_gives_a_free_lease", func(m *mutant) lease.Store { return staleOrders{m} }},
+	{"orders are sometimes cached", "race/racing_workers_and_leaders_keep_one_owner_for_each_epoch_and_lose_no_checkpoint",
 		func(m *mutant) lease.Store { return keptOrders{m} }},
 	{"views read the workers first", "race/a_view_never_misses_the_session_that_its_leases_name", func(m *mutant) lease.Store { return workersFirst{m} }},
 	{"views read the revision last", "race/views_that_build_on_earlier_ones_settle_on_the_truth", func(m *mutant) lease.Store { return revisionLast{m} }},
-	{"views are kept", "view/a_view_that_saves_the_leases_still_shows_sessions_and_leader_as_they_are", func(m *mutant) lease.Store { return keptViews{m} }},
-	{"views that save the leases keep what is paused", "wish/streams_are_paused_until_somebody_resumes_them", func(m *mutant) lease.Store { return keptPauses{m} }},
-	{"stalls are not told apart from releases", "wish/a_lease_that_stalled_shuns_the_session_until_it_is_owned_again",
+	{"views are cached", "view/a_view_that_saves_the_leases_still_shows_sessions_and_leader_as_they_are", func(m *mutant) lease.Store { return keptViews{m} }},
+	{"views that save the leases cache the paused streams", "wish/streams_are_paused_until_an_operator_resumes_them", func(m *mutant) lease.Store { return keptPauses{m} }},
+	{"stalls count as releases", "wish/a_lease_that_stalled_shuns_the_session_until_it_is_owned_again",
 		func(m *mutant) lease.Store { return mutedStalls{m} }},
-	{"beat counts of others are those of the beat before", "watch/who_asks_is_told_of_beats_of_before,_through_another_client_too",
+	{"heartbeat counts of others are those of the previous heartbeat", "watch/a_beat_that_asks_sees_earlier_beats,_also_through_another_client",
 		func(m *mutant) lease.Store { return staleOthers{m} }},
-	{"a session resigns of whatever term it leads at", "resign/a_resignation_that_comes_twice,_or_late,_deposes_nobody",
+	{"a session resigns any term at which it leads", "resign/a_resignation_that_comes_twice,_or_late,_deposes_nobody",
 		func(m *mutant) lease.Store { return anyTerm{m} }},
 	{"a candidate reads before it writes", "leader/of_racing_candidates_exactly_one_wins_each_term", func(m *mutant) lease.Store { return eagerLead{m} }},
-	{"a repeated apply takes effect again", "history/a_random_history_of_lost,_doubled_and_repeated_calls_ends_as_one_in_which_all_went_well",
+	{"a repeated apply takes effect again", "history/a_random_history_of_lost,_doubled_and_repeated_calls_ends_like_one_without_faults",
 		func(m *mutant) lease.Store { return repeatedApply{m} }},
 }
 
@@ -213,7 +213,7 @@ func (m eagerLead) Lead(ctx context.Context, app, session string, term uint64) (
 
 type repeatedApply struct{ *mutant }
 
-// Apply moves a lease whatever its epoch is.
+// Apply moves a lease at any epoch.
 func (m repeatedApply) Apply(ctx context.Context, app string, actions []lease.Action) ([]bool, error) {
 	done, err := m.Store.Apply(ctx, app, actions)
 	for i, a := range actions {
@@ -228,7 +228,7 @@ func (m repeatedApply) Apply(ctx context.Context, app string, actions []lease.Ac
 	return done, err
 }
 
-// TestOnMutant runs the suite in a process of its own, where it has to fail.
+// TestOnMutant runs the suite in a separate process, where it must fail.
 func TestOnMutant(t *testing.T) {
 	name := os.Getenv(mutantEnv)
 	for _, m := range mutants {
@@ -248,7 +248,7 @@ func TestTheSuiteFindsDefects(t *testing.T) {
 	for _, m := range mutants {
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()
-			// A race has to be lost to be seen, so there are a few tries.
+			// A race is only sometimes lost, so there are several attempts.
 			var out []byte
 			for range 5 {
 				cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestOnMutant$/"+strings.ReplaceAll(m.caught, "/", "$/^")+"$")

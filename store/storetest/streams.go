@@ -67,7 +67,7 @@ var streamCases = []testCase{
 	}}),
 }
 
-// streams makes sure that a view shows a session with these streams.
+// streams checks that a view shows a session with these streams.
 func (e *env) streams(session string, want lease.Streams) {
 	e.Helper()
 	w, _ := e.worker(session)

@@ -8,11 +8,11 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// versionCases run with another client, e.other, of the version before.
+// versionCases run with another client, e.other, of the previous version.
 var versionCases = []testCase{
-	{"each of two versions goes on from what the other wrote", func(e *env) {
+	{"each of two versions continues from the other's writes", func(e *env) {
 		now, before := e, e.through(e.other)
-		// One leads and hands out, the other works, first this way round, then the other.
+		// One leads and hands out leases, the other works, and then the other way round.
 		for i, side := range []struct{ leads, works *env }{{before, now}, {now, before}} {
 			session, heir := "worker-"+string(rune('a'+i)), "heir-"+string(rune('a'+i))
 			id, child := "shard-"+string(rune('a'+i)), "child-"+string(rune('a'+i))
@@ -48,7 +48,7 @@ var versionCases = []testCase{
 			side.leads.must(revoke(child, 2), drain(session, true), suspend("orders", true))
 			side.works.held(side.works.beat(session))
 			e.agree()
-			side.works.beat(session, release(child, 2)) // which acknowledges
+			side.works.beat(session, release(child, 2)) // this acknowledges
 			side.leads.must(move(child, 3, seq(3)), suspend("orders", false), assign(child, 4, session))
 			e.agree()
 			side.works.leave(session)
@@ -62,17 +62,17 @@ var versionCases = []testCase{
 	}},
 }
 
-// through is e on another client.
+// through returns e with another client.
 func (e *env) through(s lease.Store) *env {
 	c := *e
 	c.store, c.other = s, e.store
 	return &c
 }
 
-// agree makes sure that the client of the version before sees what the other sees, as far as it
-// knows it.
+// agree checks that the client of the previous version sees the same as the other, as far as it
+// knows the fields.
 func (e *env) agree() {
 	e.Helper()
 	old := e.through(e.other)
-	equal(e, "the view of the version before", canon(old.view()), canon(previous.View(e.view())))
+	equal(e, "the view of the previous version", canon(old.view()), canon(previous.View(e.view())))
 }

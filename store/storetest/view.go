@@ -94,8 +94,8 @@ var viewCases = []testCase{
 		}
 	}},
 	{"an idle application's views may be saved", func(e *env) {
-		// Not a promise, but a leader polls: a store that never says Same or says it wrongly would
-		// be found here.
+		// Not a promise, but a leader polls: this finds a store that never returns Same or returns
+		// it wrongly.
 		e.start("a")
 		e.owned("a", "1")
 		v := e.view()

@@ -9,18 +9,18 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// needs makes a case one for stores that name an ability.
+// needs restricts a case to stores with an ability.
 func needs(a lease.Abilities, c testCase) testCase {
 	return testCase{c.name, func(e *env) {
 		if missing := e.store.Abilities().Missing(a); missing != 0 {
-			e.Skip("the store does not name", missing)
+			e.Skip("the store lacks", missing)
 		}
 		c.run(e)
 	}}
 }
 
-// asks sends a beat that asks for the others, and makes sure that it is told of exactly these, with
-// the counts that a view shows.
+// asks sends a heartbeat that asks for the others, and checks that the answer has exactly these,
+// with the counts in a view.
 func (e *env) asks(r lease.Report, others ...string) {
 	e.Helper()
 	r.Others = true
@@ -35,13 +35,13 @@ func (e *env) asks(r lease.Report, others ...string) {
 		want = append(want, lease.SessionBeat{Session: s, Beat: counts[s]})
 	}
 	if !slices.Equal(o.Others, want) {
-		e.Errorf("%s is told of the others %v, want %v", r.Session, o.Others, want)
+		e.Errorf("%s gets the others %v, want %v", r.Session, o.Others, want)
 	}
 }
 
-// watchCases are about the beat counts of others.
+// watchCases are about the heartbeat counts of others.
 var watchCases = []testCase{
-	needs(lease.WatchBeats, testCase{"a beat that asks is told how far the others have counted", func(e *env) {
+	needs(lease.WatchBeats, testCase{"a beat that asks gets the counts of the others", func(e *env) {
 		e.start("b", "c", "a")
 		e.asks(lease.Report{Session: "b"}, "a", "c")
 		e.beat("c")
@@ -49,7 +49,7 @@ var watchCases = []testCase{
 		e.asks(lease.Report{Session: "b"}, "a", "c")
 		e.asks(lease.Report{Session: "c"}, "a", "b")
 		if o := e.beat("a"); len(o.Others) != 0 {
-			e.Errorf("a beat that does not ask is told of %v", o.Others)
+			e.Errorf("a beat that does not ask gets %v", o.Others)
 		}
 	}}),
 	needs(lease.WatchBeats, testCase{"a first beat may ask", func(e *env) {
@@ -57,7 +57,7 @@ var watchCases = []testCase{
 		e.asks(lease.Report{Session: "b", First: true}, "a")
 		e.asks(lease.Report{Session: "b", First: true}, "a")
 	}}),
-	needs(lease.WatchBeats, testCase{"who asks is told of beats of before, through another client too", func(e *env) {
+	needs(lease.WatchBeats, testCase{"a beat that asks sees earlier beats, also through another client", func(e *env) {
 		e.start("a", "b")
 		for range 5 {
 			if _, err := e.other.Beat(e.ctx, e.app, lease.Report{Session: "b"}); err != nil {
@@ -131,7 +131,7 @@ var watchCases = []testCase{
 	}}),
 }
 
-// resignCases are about a leader that gives the role up with a beat.
+// resignCases are about a leader that resigns with a heartbeat.
 var resignCases = []testCase{
 	needs(lease.ResignByBeat, testCase{"a leader resigns with a beat, and the term stays", func(e *env) {
 		e.start("a", "b")
@@ -172,7 +172,7 @@ var resignCases = []testCase{
 		e.unchanged(func() { e.report(resigns) })
 		equal(e, "of the present term", e.report(lease.Report{Session: "a", Resigns: 3}).Leader, lease.Leader{Term: 3})
 	}}),
-	needs(lease.ResignByBeat, testCase{"a leader may resign with whatever else a beat says", func(e *env) {
+	needs(lease.ResignByBeat, testCase{"a leader may resign with any other report", func(e *env) {
 		e.start("a", "b")
 		e.must(create("1"), assign("1", 1, "a"), create("2"), assign("2", 1, "a"))
 		e.lead("a", 0)
@@ -193,7 +193,7 @@ var resignCases = []testCase{
 		e.lead("b", 1)
 		e.unchanged(func() { e.over(lease.Report{Session: "a", Resigns: 2}) })
 	}}),
-	needs(lease.ResignByBeat, testCase{"what is paused stays when a leader resigns", func(e *env) {
+	needs(lease.ResignByBeat, testCase{"paused streams stay when a leader resigns", func(e *env) {
 		e.start("a")
 		e.lead("a", 0)
 		e.must(suspend("orders", true))

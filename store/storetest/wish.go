@@ -9,8 +9,8 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// wishCases are about what people and workers say beside ownership: loads, troubles, drained
-// workers, paused streams.
+// wishCases are about the reports of operators and workers apart from ownership: loads, troubles,
+// drained workers, paused streams.
 var wishCases = []testCase{
 	{"a load is kept with its lease and changes nothing else", func(e *env) {
 		e.start("a", "b")
@@ -50,7 +50,7 @@ var wishCases = []testCase{
 		e.unchanged(func() { e.beat("b", lease.Progress{Key: k("1"), Epoch: 4, Load: 5}) })
 		e.beat("b", lease.Progress{Key: k("1"), Epoch: 4, Load: 5, Release: true})
 		l.Epoch, l.Owner = 5, ""
-		e.want(l) // an acknowledgement says nothing else
+		e.want(l) // an acknowledgement changes nothing else
 	}},
 	{"a lease that stalled shuns the session until it is owned again", func(e *env) {
 		e.start("a", "b")
@@ -77,13 +77,13 @@ var wishCases = []testCase{
 		e.must(revoke("1", 5))
 		e.beat("b", stalled("1", 5))
 		l.Epoch, l.Owner = 6, ""
-		e.want(l) // nor does an acknowledgement shun anybody
+		e.want(l) // nor does an acknowledgement shun any session
 		e.leave("a", stalled("4", 2))
 		l = fresh("4")
 		l.Epoch, l.Last, l.Shunned, l.Position = 3, "a", "a", seq(5)
 		e.want(l)
 	}},
-	needs(lease.NoteFailures, testCase{"what a trouble says of a handler is kept, within bounds", func(e *env) {
+	needs(lease.NoteFailures, testCase{"a trouble of a handler is kept, within bounds", func(e *env) {
 		e.start("a")
 		say := func(t ...lease.Trouble) {
 			e.Helper()
@@ -152,7 +152,7 @@ var wishCases = []testCase{
 			e.Error("a beat of an ended session took its troubles away")
 		}
 	}},
-	{"a worker that is to be drained stays so until somebody takes that back", func(e *env) {
+	{"a worker stays drained until an operator takes that back", func(e *env) {
 		e.start("a", "b", "ended")
 		e.end("ended")
 		e.refused(drain("nobody", true), drain("nobody", false), drain("ended", true))
@@ -177,7 +177,7 @@ var wishCases = []testCase{
 		e.start("a")
 		equal(e, "a new session", drained("a"), false)
 	}},
-	{"streams are paused until somebody resumes them", func(e *env) {
+	{"streams are paused until an operator resumes them", func(e *env) {
 		other := e.in(e.app + "-other")
 		other.start("a")
 		paused := func() []string {
@@ -210,7 +210,7 @@ var wishCases = []testCase{
 		equal(e, "none", paused(), nil)
 		equal(e, "another application", other.view().Paused, nil)
 	}},
-	{"so many streams can be paused and no more", func(e *env) {
+	{"the number of paused streams is limited", func(e *env) {
 		var all []lease.Action
 		for i := range lease.MaxPaused {
 			all = append(all, suspend(fmt.Sprint("stream-", i), true))
@@ -221,7 +221,7 @@ var wishCases = []testCase{
 		e.must(suspend("none of them", false), suspend("stream-3", false), suspend("one more", true))
 		equal(e, "paused", len(e.view().Paused), lease.MaxPaused)
 	}},
-	{"an heir that is nobody gets nothing", func(e *env) {
+	{"the heir Nobody gets nothing", func(e *env) {
 		e.start("a", "b")
 		e.owned("a", "1", "2", "3")
 		e.must(handoff("1", 2, lease.Nobody), handoff("2", 2, lease.Nobody), handoff("3", 2, "b"), handoff("3", 2, lease.Nobody))
@@ -243,7 +243,7 @@ var wishCases = []testCase{
 			e.Errorf("a lease was assigned to nobody: %v", done)
 		}
 	}},
-	{"what is finished is not given out, and nobody is asked to hand over to himself", func(e *env) {
+	{"a finished lease is not given out, and no owner is asked to hand over to itself", func(e *env) {
 		e.start("a", "b")
 		e.owned("a", "1", "2")
 		e.beat("a", at("1", 2, shard.End))

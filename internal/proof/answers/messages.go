@@ -12,7 +12,7 @@ import (
 	"github.com/aws/smithy-go/eventstream"
 )
 
-// Message writes a message as the SDK would.
+// Message encodes a message like the SDK.
 func Message(tb testing.TB, payload string, headers ...string) []byte {
 	tb.Helper()
 	m := eventstream.Message{Payload: []byte(payload)}
@@ -32,12 +32,12 @@ func EncodeMessage(tb testing.TB, m eventstream.Message) []byte {
 	return b.Bytes()
 }
 
-// EventMessage is an event of a kind.
+// EventMessage encodes an event of a kind.
 func EventMessage(tb testing.TB, kind, contentType, payload string) []byte {
 	return Message(tb, payload, ":message-type", "event", ":event-type", kind, ":content-type", contentType)
 }
 
-// RawMessage frames headers and a payload, whatever they are, with good lengths and checksums.
+// RawMessage frames any headers and payload with correct lengths and checksums.
 func RawMessage(headers, payload []byte) []byte {
 	b := binary.BigEndian.AppendUint32(nil, uint32(16+len(headers)+len(payload)))
 	b = binary.BigEndian.AppendUint32(b, uint32(len(headers)))
@@ -46,14 +46,14 @@ func RawMessage(headers, payload []byte) []byte {
 	return binary.BigEndian.AppendUint32(b, crc32.ChecksumIEEE(b))
 }
 
-// Prelude is the beginning of a message that says how long it is.
+// Prelude returns the beginning of a message with its length.
 func Prelude(total, headers uint32) []byte {
 	b := binary.BigEndian.AppendUint32(nil, total)
 	b = binary.BigEndian.AppendUint32(b, headers)
 	return binary.BigEndian.AppendUint32(b, crc32.ChecksumIEEE(b))
 }
 
-// EveryType has a header of each type, and one that is overwritten.
+// EveryType returns a message with a header of each type, and a duplicate header.
 func EveryType(tb testing.TB) []byte {
 	return EncodeMessage(tb, eventstream.Message{Payload: []byte("{}"), Headers: eventstream.Headers{
 		{Name: ":event-type", Value: eventstream.StringValue("Other")},
@@ -65,7 +65,7 @@ func EveryType(tb testing.TB) []byte {
 	}})
 }
 
-// DecodeMessage is the SDK's decoder, which must not be the one that panics here.
+// DecodeMessage calls the SDK's decoder. A panic in it fails the test.
 func DecodeMessage(d *eventstream.Decoder, r io.Reader) (m eventstream.Message, err error) {
 	defer func() {
 		if p := recover(); p != nil {

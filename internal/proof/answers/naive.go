@@ -12,7 +12,7 @@ import (
 	"github.com/weir-go/weir/internal/wire/codec"
 )
 
-// A naive reader of CBOR: the whole answer becomes a tree first, then the tree a page.
+// A naive reader of CBOR: it decodes the whole answer to a tree, then the tree to a page.
 
 type pair struct{ key, value any }
 type cborList []any
@@ -35,7 +35,7 @@ func (n *naive) take(k uint64) ([]byte, error) {
 	return b, nil
 }
 
-// item reads one item, or a break where that may stand.
+// item reads one item, or a break if that is allowed.
 func (n *naive) item(depth, tags int) (v any, isBreak bool, err error) {
 	if tags > 16 {
 		return nil, false, errNaive
@@ -142,7 +142,7 @@ func (n *naive) item(depth, tags int) (v any, isBreak bool, err error) {
 	return cborSimple(arg), false, nil
 }
 
-// half is a number of 16 bits.
+// half decodes a number of 16 bits.
 func half(bits uint16) float64 {
 	sign, exp, frac := 1-2*float64(bits>>15), float64(bits>>10&31), float64(bits&1023)/1024
 	switch {
@@ -171,7 +171,7 @@ func (i int128) int64() (int64, error) {
 	return int64(i.arg), nil
 }
 
-// Tree is what CBOR says, as fmt prints it.
+// Tree returns decoded CBOR, formatted by fmt.
 func Tree(body []byte) (string, error) {
 	n := &naive{in: body}
 	v, end, err := n.item(0, 0)
@@ -181,7 +181,7 @@ func Tree(body []byte) (string, error) {
 	return fmt.Sprint(v), nil
 }
 
-// NaiveDecode reads a page from CBOR. It panics with errNaive inside, for brevity.
+// NaiveDecode decodes a page from CBOR. Internally it panics with errNaive, for brevity.
 func NaiveDecode(body []byte) (p *codec.Page, err error) {
 	n := &naive{in: body}
 	v, end, err := n.item(0, 0)

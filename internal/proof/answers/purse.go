@@ -1,6 +1,6 @@
 package answers
 
-// Purse is a Memory that can be empty.
+// Purse is a Memory with a limit.
 type Purse struct{ Left, Most, Used int }
 
 func (m *Purse) TryTake(least, most int) int {

@@ -1,5 +1,5 @@
-// Package answers writes answers to GetRecords and events of subscriptions in every style that a
-// server may have, and reads them with slow readers that stand for the truth.
+// Package answers encodes answers to GetRecords and events of subscriptions in every valid style,
+// and decodes them with slow reference readers.
 package answers
 
 import (
@@ -15,25 +15,25 @@ import (
 	"github.com/weir-go/weir/internal/wire/codec"
 )
 
-// CBOR is one of the ways to write the same answer.
+// CBOR is a style of encoding an answer.
 type CBOR struct {
-	Open       bool // maps and lists of unknown length
+	Open       bool // maps and lists of indefinite length
 	Chunks     bool // strings in chunks
 	Order      []string
-	Extra      bool // members that nobody knows
+	Extra      bool // unknown fields
 	TextData   bool // data as base64 text
 	Untagged   bool // times
 	Float      bool // times
 	Seconds    bool // times
-	NullKey    bool // of records that have none, instead of leaving it out
-	Encryption bool // NONE and KMS, instead of leaving it out when there is none
+	NullKey    bool // of records without a key, instead of omitting it
+	Encryption bool // NONE and KMS, instead of omitting NONE
 	Last       bool // records at the end of the answer
 }
 
-// UsualOrder of the members of a record.
+// UsualOrder is the usual order of a record's fields.
 var UsualOrder = []string{"SequenceNumber", "ApproximateArrivalTimestamp", "Data", "PartitionKey", "EncryptionType"}
 
-// Major types of RFC 8949, where they stand in the first byte of an item, and simple values.
+// Major types of RFC 8949, in place in the first byte of an item, and simple values.
 const (
 	cborUint    = 0 << 5
 	cborBytes   = 2 << 5
@@ -109,7 +109,7 @@ func (st CBOR) time(b []byte, ms int64) []byte {
 	return appendHead(b, cborUint, uint64(ms))
 }
 
-// Encode writes p as a CBOR answer.
+// Encode encodes p as a CBOR answer.
 func (st CBOR) Encode(p *codec.Page) []byte {
 	order := st.Order
 	if order == nil {
@@ -223,19 +223,19 @@ func (st CBOR) record(b []byte, r *codec.Record, order []string) []byte {
 	return st.end(b)
 }
 
-// JSON is one of the ways to write the same answer.
+// JSON is a style of encoding an answer.
 type JSON struct {
 	Order  []string
 	Time   string // "" for seconds with three digits, "e" with an exponent, "int" for whole seconds
 	Blanks bool
 	Extra  bool
 	Slash  bool // escape slashes
-	Escape bool // every character of strings that are not data
+	Escape bool // every character of strings except data
 }
 
 func (st JSON) text(s string) string {
 	if !st.Escape {
-		return strconv.Quote(s) // the same as JSON for what the tests write
+		return strconv.Quote(s) // equal to JSON for the tests' strings
 	}
 	var b strings.Builder
 	b.WriteByte('"')
@@ -251,7 +251,7 @@ func (st JSON) text(s string) string {
 	return b.String()
 }
 
-// Encode writes p as an answer in JSON.
+// Encode encodes p as a JSON answer.
 func (st JSON) Encode(p *codec.Page) []byte {
 	order := st.Order
 	if order == nil {
@@ -331,7 +331,7 @@ func (st JSON) record(r *codec.Record, order []string) string {
 	return "{" + strings.Join(members, ",") + "}"
 }
 
-// Sample is a page of n records with data of size bytes, the same for the same arguments.
+// Sample returns a page of n records with data of size bytes; the result is deterministic.
 func Sample(n, size int) *codec.Page {
 	rng := rand.New(rand.NewPCG(uint64(n), uint64(size)))
 	p := &codec.Page{Behind: 0, Next: strings.Repeat("AAAAAAAAAAE", 20) + "=="}
@@ -353,7 +353,7 @@ func Sample(n, size int) *codec.Page {
 	return p
 }
 
-// Decode reads body into p, which has to go well.
+// Decode decodes body into p; an error fails the test.
 func Decode(tb testing.TB, f codec.Format, body []byte, p *codec.Page) {
 	tb.Helper()
 	if err := codec.Decode(f, body, p); err != nil {

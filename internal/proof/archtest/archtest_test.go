@@ -18,7 +18,7 @@ import (
 	"testing"
 )
 
-// root is the top of the repository, as seen from this package.
+// root is the top of the repository, relative to this package.
 const root = "../../.."
 
 func TestImports(t *testing.T) {
@@ -37,8 +37,8 @@ func TestImports(t *testing.T) {
 	}
 }
 
-// TestRootRequiresTheSDKAlone: whoever uses the library gets what weir calls of the AWS SDK, what
-// that needs, and nothing else.
+// TestRootRequiresTheSDKAlone: users of the library get the parts of the AWS SDK that weir calls,
+// their dependencies, and nothing else.
 func TestRootRequiresTheSDKAlone(t *testing.T) {
 	t.Parallel()
 	cmd := exec.CommandContext(t.Context(), "go", "mod", "edit", "-json")
@@ -61,7 +61,7 @@ func TestRootRequiresTheSDKAlone(t *testing.T) {
 	if mod.Module.Path != module || len(mod.Require) == 0 {
 		t.Fatalf("%s requires %d modules", mod.Module.Path, len(mod.Require))
 	}
-	// Not its config, which brings the clients of the services that credentials come from.
+	// Not its config, which imports clients of the services that supply credentials.
 	used := []string{sdk, sdk + "/service/dynamodb", sdk + "/service/kinesis", "github.com/aws/smithy-go"}
 	for _, m := range mod.Require {
 		if !m.Indirect && !slices.Contains(used, m.Path) || !isSDK(m.Path) {
@@ -73,12 +73,12 @@ func TestRootRequiresTheSDKAlone(t *testing.T) {
 	}
 }
 
-// TestReleasesOfGo: go.mod, go.work, the Makefile and README.md agree which releases there are. The
-// library asks for the release before the one that all is developed with. That its code needs no
-// more is held by go vet, which knows since when each function of the standard library is there.
+// TestReleasesOfGo: go.mod, go.work, the Makefile and README.md state the same Go releases. The
+// library requires the release before the one used for development. go vet checks that its code
+// uses no newer functions of the standard library.
 func TestReleasesOfGo(t *testing.T) {
 	t.Parallel()
-	// minors are the numbers that a pattern finds in a file.
+	// minors returns the numbers that a pattern finds in a file.
 	minors := func(name, pattern string) (all []int) {
 		text, err := os.ReadFile(filepath.Join(root, name))
 		if err != nil {
@@ -112,12 +112,12 @@ func TestReleasesOfGo(t *testing.T) {
 	}
 }
 
-// TestPlantedViolations makes sure that the test above would see something.
+// TestPlantedViolations checks that the test above detects violations.
 func TestPlantedViolations(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name, path, source string
-		want               string // "" when there is nothing wrong
+		want               string // "" for no violation
 	}{
 		{"a lease may know shards", "lease/x.go", `import _ "` + module + `/shard"`, ""},
 		{"shards know no leases", "shard/x.go", `import _ "` + module + `/lease"`, "shard imports lease"},
@@ -134,6 +134,9 @@ func TestPlantedViolations(t *testing.T) {
 		{"the root module stays clean", "x_test.go", `import _ "example.com/assert"`, ". imports example.com/assert"},
 		{"a nested one may import anything", "cmd/weir/x.go", `import _ "example.com/cli"`, ""},
 		{"nobody imports the command", "internal/proof/integration/x.go", `import _ "` + module + `/cmd/weir/internal/put"`, "which nobody may"},
+		{"a command imports another", "cmd/weir/internal/tail/x.go", `import _ "` + module + `/cmd/weir/internal/consume"`, "cmd/weir/internal/tail imports cmd/weir/internal/consume"},
+		{"what commands share imports one", "cmd/weir/internal/cli/x.go", `import _ "` + module + `/cmd/weir/internal/group"`, "cmd/weir/internal/cli imports cmd/weir/internal/group"},
+		{"a test of a command", "cmd/weir/internal/tail/x_test.go", `import _ "` + module + `/cmd/weir/internal/put"`, ""},
 		{"but itself", "cmd/weir/x.go", `import _ "` + module + `/cmd/weir/internal/put"`, ""},
 		{"nobody imports the simulation", "examples/a/x.go", `import _ "` + module + `/internal/proof/sim"`, "which nobody may"},
 		{"a package without a row", "newcomer/x.go", ``, "newcomer has no row"},
@@ -173,19 +176,18 @@ func TestPlantedViolations(t *testing.T) {
 	}
 }
 
-// file is one Go file, as far as the rules go.
+// file is one Go file, as far as the rules need it.
 type file struct {
 	path    string // inside the repository
 	pkg     string // its directory, "." for the root
 	test    bool
 	imports []string
-	calls   []string // what it uses of package time
+	calls   []string // used functions of package time
 	spawns  bool     // it starts a goroutine
 	mutexes []string // of package sync
 }
 
-// readRepository parses all Go files, whatever their build constraints, and finds the nested
-// modules.
+// readRepository parses all Go files with any build constraints, and finds the nested modules.
 func readRepository(t *testing.T) (files []file, modules []string) {
 	t.Helper()
 	err := filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
@@ -279,7 +281,7 @@ func parse(name string, source []byte) (file, error) {
 	return f, nil
 }
 
-// problems holds files against the table.
+// problems compares files with the table.
 func problems(files []file) []string {
 	var found []string
 	seen := map[string]bool{}
@@ -321,22 +323,22 @@ func problems(files []file) []string {
 	return found
 }
 
-// engine are the packages whose mutexes have ranks; see internal/lock.
+// engine lists the packages whose mutexes have ranks; see internal/lock.
 var engine = []string{
-	".", "internal/delivery", "internal/failure", "internal/group", "internal/keyed", "internal/polling", "internal/fanout", "internal/follow", "internal/supervise", "internal/notify",
-	"internal/memory", "internal/history", "internal/wire/...",
+	".", "internal/delivery", "internal/failure", "internal/group", "internal/keyed", "internal/lineage", "internal/polling", "internal/fanout", "internal/follow",
+	"internal/supervise", "internal/notify", "internal/memory", "internal/history/...", "internal/wire/...",
 }
 
-// forbidden says why a file must not import a package, "" when it may.
+// forbidden returns why a file must not import a package, or "".
 func forbidden(f file, r row, imported string) string {
 	ours := local(imported)
 	switch {
 	case ours == f.pkg:
-		return "" // a test of its package from the outside
+		return "" // an external test of its own package
 	case ours == "internal/proof/pooled" && f.test:
-		return "" // tests of every package may check what it uses again
-	case (ours == "internal/proof/leaktest" || ours == "internal/proof/longform") && (f.test || f.pkg == crowd):
-		return "" // tests of every package may look for goroutines that outlive them
+		return "" // tests of every package may check reused objects
+	case (ours == "internal/proof/leaktest" || ours == "internal/proof/longform") && (f.test || runsTests(f.pkg)):
+		return "" // tests of every package may check for leaked goroutines
 	case ours != imported:
 		for _, n := range never {
 			if within(ours, n) && !within(f.pkg, n) {
@@ -366,7 +368,7 @@ func forbidden(f file, r row, imported string) string {
 	return ""
 }
 
-// local is the name of a package of ours in the table; any other import path stays what it is.
+// local returns the name of one of our packages in the table; other import paths are unchanged.
 func local(imported string) string {
 	if imported == module {
 		return "."
@@ -374,8 +376,8 @@ func local(imported string) string {
 	return strings.TrimPrefix(imported, module+"/")
 }
 
-// within reports whether a package is the one that the pattern names, or below it if that ends in
-// "/...".
+// within reports whether a package matches a pattern, which includes packages below it if it ends
+// in "/...".
 func within(pkg, pattern string) bool {
 	base, deep := strings.CutSuffix(pattern, "/...")
 	return pkg == base || deep && strings.HasPrefix(pkg, base+"/")

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestGoroutinesAreLookedFor: tests of a package that starts any, or works with one that does, fail
-// if goroutines outlive them.
+// TestGoroutinesAreLookedFor: tests of a package that starts goroutines, or uses one that does,
+// must fail if goroutines outlive them.
 func TestGoroutinesAreLookedFor(t *testing.T) {
 	t.Parallel()
 	files, _ := readRepository(t)
@@ -23,11 +23,11 @@ func TestPlantedGoroutines(t *testing.T) {
 		looks  = `import _ "` + module + `/internal/proof/leaktest"`
 		starts = `func f() { go f() }`
 	)
-	type planted map[string]string // paths, and what is in them
+	type planted map[string]string // file contents by path
 	for _, c := range []struct {
 		name  string
 		files planted
-		want  []string // what the packages that are found begin with
+		want  []string // prefixes of the reported packages
 	}{
 		{"nothing is started", planted{"a/x.go": ``, "a/x_test.go": ``}, nil},
 		{"tests that do not look", planted{"a/x.go": starts, "a/x_test.go": ``}, []string{"a "}},
@@ -67,11 +67,17 @@ func TestPlantedGoroutines(t *testing.T) {
 	}
 }
 
-// crowd has the TestMain of those that use it, with leaktest.Run.
-const crowd = "internal/proof/integration/crowd"
+// crowd and commandTests provide the TestMain for their users, with leaktest.Run.
+const (
+	crowd        = "internal/proof/integration/crowd"
+	commandTests = "cmd/weir/internal/clitest"
+)
 
-// unwatched are the packages that start goroutines, or work with one that does, and whose tests do
-// not look for those that outlive them.
+// runsTests reports whether a package provides the TestMain for its users.
+func runsTests(pkg string) bool { return pkg == crowd || pkg == commandTests }
+
+// unwatched returns the packages that start goroutines, or use one that does, without tests that
+// check for leaked goroutines.
 func unwatched(files []file) (found []string) {
 	type unit struct {
 		spawns, tests, watched, counted bool // spawns: outside its tests
@@ -98,9 +104,9 @@ func unwatched(files []file) (found []string) {
 		u.tests = true
 		u.testSpawns = u.testSpawns || f.spawns
 		u.testImports = append(u.testImports, ours...)
-		u.watched = u.watched || slices.Contains(ours, "internal/proof/leaktest") || slices.Contains(ours, crowd)
+		u.watched = u.watched || slices.Contains(ours, "internal/proof/leaktest") || slices.ContainsFunc(ours, runsTests)
 	}
-	// reach is a package and all of ours that it works with, its tests included.
+	// reach returns a package and all of our packages that it uses, including its tests.
 	reach := func(pkg string) map[string]bool {
 		all := map[string]bool{}
 		var add func(string)
@@ -122,7 +128,7 @@ func unwatched(files []file) (found []string) {
 	names := slices.Sorted(maps.Keys(units))
 	for _, pkg := range names {
 		u := units[pkg]
-		if !u.tests || pkg == "internal/proof/leaktest" { // which tests itself
+		if !u.tests || pkg == "internal/proof/leaktest" { // it tests itself
 			continue
 		}
 		starts := u.testSpawns

@@ -12,7 +12,7 @@ import (
 	"unicode"
 )
 
-// Each relative link of a page leads to a file or directory that is there, and each anchor to a
+// Each relative link of a page must lead to an existing file or directory, and each anchor to a
 // heading.
 func TestLinksLeadSomewhere(t *testing.T) {
 	t.Parallel()
@@ -56,7 +56,7 @@ var (
 	code    = regexp.MustCompile("`[^`\n]*`")
 )
 
-// targets are the links of a page that are not of the web. What is code has none.
+// targets returns the links of a page that are not URLs. Code has none.
 func targets(text string) (all []string) {
 	text = code.ReplaceAllString(fenced.ReplaceAllString(text, ""), "code")
 	for _, found := range link.FindAllStringSubmatch(text, -1) {
@@ -67,7 +67,7 @@ func targets(text string) (all []string) {
 	return all
 }
 
-// leads says why a link of a page leads nowhere, "" when it leads somewhere.
+// leads returns why a link of a page is broken, or "".
 func leads(page, target string) string {
 	file, anchor, anchored := strings.Cut(target, "#")
 	if file != "" {
@@ -89,7 +89,7 @@ func leads(page, target string) string {
 	return ""
 }
 
-// anchors are what the headings of a page are called in links.
+// anchors returns the anchors of the headings of a page.
 func anchors(text string) (all []string) {
 	seen := map[string]int{}
 	for _, found := range heading.FindAllStringSubmatch(fenced.ReplaceAllString(text, ""), -1) {
@@ -112,7 +112,7 @@ func anchors(text string) (all []string) {
 	return all
 }
 
-// TestPlantedLinks makes sure that the test above would see something.
+// TestPlantedLinks checks that the test above detects broken links.
 func TestPlantedLinks(t *testing.T) {
 	t.Parallel()
 	page := filepath.Join(t.TempDir(), "page.md")

@@ -1,32 +1,38 @@
-// Package archtest holds the directions in which the packages of this repository may import each
-// other. It has tests only.
+// Package archtest checks the allowed imports between the packages of this repository. It only has
+// tests.
 package archtest
 
-// module is the path of the root module, and the beginning of those of the nested ones.
+import "slices"
+
+// module is the path of the root module, and the prefix of the nested ones.
 const module = "github.com/weir-go/weir"
 
-// A row says why a package exists and what it may import beside the standard library. A name that
-// ends in "/..." stands for a package and all below it. Packages are named without the module's
-// path; the root package is ".".
+// A row states why a package exists and which packages it may import besides the standard library.
+// A name that ends in "/..." includes all packages below it. Packages are named without the
+// module's path; the root package is ".".
 type row struct {
 	pkg   string
 	why   string
 	ours  []string // packages of this repository
-	tests []string // those that its tests may import as well
+	tests []string // additional packages for its tests
 	sdk   bool     // the AWS SDK
-	pure  bool     // no goroutine, no clock, no logger, no I/O, no chance
+	pure  bool     // no goroutine, clock, logger, I/O or randomness
 }
 
-// rows is the architecture. A new package begins with a row, and a row with a sentence.
-var rows = []row{
+// rows is the architecture. A new package needs a row, and a row needs a sentence.
+var rows = slices.Concat(commandRows, []row{
 	{
 		pkg: ".", why: "the consumer: one held lease from source to checkpoint",
-		ours:  []string{"aggregate", "deadletter", "health", "lease", "shard", "internal/backlog", "internal/batch", "internal/delivery", "internal/failure", "internal/fanout", "internal/follow", "internal/group", "internal/guard", "internal/history", "internal/hostcheck", "internal/jitter", "internal/keyed", "internal/lock", "internal/memory", "internal/mono", "internal/notify", "internal/polling", "internal/retry", "internal/seqtime", "internal/source", "internal/streams", "internal/supervise", "internal/wire", "internal/wire/codec"},
+		ours:  []string{"aggregate", "deadletter", "health", "lease", "shard", "internal/backlog", "internal/batch", "internal/delivery", "internal/failure", "internal/fanout", "internal/follow", "internal/group", "internal/guard/...", "internal/history/...", "internal/hostcheck", "internal/jitter", "internal/keyed", "internal/lineage", "internal/lock", "internal/memory", "internal/mono", "internal/notify", "internal/polling", "internal/retry", "internal/seqtime", "internal/source", "internal/streams", "internal/supervise", "internal/wire", "internal/wire/codec"},
 		tests: []string{"filter", "kinesistest", "weirtest", "store/...", "internal/previous", "internal/proof/benchserver"}, sdk: true,
 	},
 	{
 		pkg: "dashboard", why: "the page: what state applications are in, and their shards over time",
 		ours: []string{"deadletter", "health", "lease", "shard", "internal/change", "internal/dump", "internal/guard", "internal/history", "internal/hostcheck", "internal/observe", "internal/operate", "internal/seqtime", "internal/streams"}, tests: []string{".", "kinesistest", "store/memstore"}, sdk: true,
+	},
+	{
+		pkg: "producer", why: "writes records to a stream, in order per key and close to the limits; it knows no lease",
+		ours: []string{"aggregate", "internal/guard", "internal/notify", "internal/retry", "internal/streams", "shard"}, tests: []string{"kinesistest", "internal/jitter"}, sdk: true,
 	},
 	{pkg: "health", why: "how shards and applications stand, judged from observations", ours: []string{"shard"}, pure: true},
 	{pkg: "window", why: "tumbling windows of the records of a shard", ours: []string{".", "shard"}, tests: []string{"aggregate", "lease", "kinesistest", "store/memstore"}},
@@ -38,7 +44,7 @@ var rows = []row{
 		ours: []string{".", "deadletter", "internal/retry"}, tests: []string{"kinesistest", "deadletter/boxtest", "internal/proof/oldletters"}, sdk: true,
 	},
 	{pkg: "internal/seen", why: "what listings of many items showed, for boxes of letters", pure: true},
-	{pkg: "internal/sqltable", why: "makes tables that several processes may make at once"},
+	{pkg: "internal/sqltable", why: "what stores, sinks and letters in SQL databases share: tables that several processes may make at once, parameters, codes of errors"},
 	{pkg: "deadletter/sqsletters", why: "letters in a queue", ours: []string{"deadletter", "internal/guard"}, tests: []string{"deadletter/boxtest", "internal/proof/oldletters"}, sdk: true},
 	{pkg: "deadletter/sqlletters", why: "letters in a table", ours: []string{"deadletter", "internal/seen", "internal/sqltable"}, tests: []string{"."}},
 	{pkg: "provision", why: "makes streams that do not exist; nothing that runs calls it", ours: []string{"internal/retry", "internal/streams"}, tests: []string{"kinesistest"}, sdk: true},
@@ -54,10 +60,15 @@ var rows = []row{
 		ours: []string{"lease"}, tests: []string{"shard", "store/memstore"}, pure: true,
 	},
 	{pkg: "internal/history", why: "the form in which workers report how their shards stood over time", ours: []string{"lease"}, pure: true},
+	{
+		pkg: "internal/history/sampling", why: "takes samples of how a worker's shards stand, and reports them",
+		ours: []string{"internal/group", "internal/history", "internal/lock", "internal/seqtime", "internal/supervise", "lease", "shard"},
+	},
 	{pkg: "internal/seqtime", why: "times that are in sequence numbers", tests: []string{"kinesistest"}, pure: true},
 	{pkg: "internal/observe", why: "what a store and the service say of an application, as package health takes it", ours: []string{"health", "lease"}, tests: []string{"shard"}, pure: true},
 	{pkg: "internal/backlog", why: "how old the oldest record is that is not handled, or not saved", ours: []string{"internal/source", "shard"}, pure: true},
-	{pkg: "internal/supervise", why: "decides whether a shard, a worker and its reading are well", ours: []string{"lease", "internal/mono"}, pure: true},
+	{pkg: "internal/supervise", why: "decides whether a shard, a worker and its reading are well", ours: []string{"health", "internal/lock", "internal/mono", "lease"}, pure: true},
+	{pkg: "internal/lineage", why: "decides where a shard of a sink begins, and what is read again before it", ours: []string{"internal/lock", "lease", "shard"}},
 	{pkg: "internal/keyed", why: "the partition keys of a shard handled in parallel: which records may be handled now, and before which all is done", ours: []string{"internal/delivery", "internal/lock", "internal/memory", "internal/mono", "internal/source", "internal/supervise", "lease", "shard"}, tests: []string{"internal/failure"}},
 	{pkg: "internal/batch", why: "pages become batches: unpacked, filtered, cut, and gathered while they are not full", ours: []string{"aggregate", "internal/source", "shard"}, pure: true},
 	{pkg: "internal/delivery", why: "one batch that is handed over: its records, what is done of it, and the calls that failed", ours: []string{"internal/failure", "internal/lock", "internal/source", "lease", "shard"}, tests: []string{"aggregate"}, pure: true},
@@ -68,6 +79,10 @@ var rows = []row{
 	{pkg: "internal/operate", why: "what operators do to an application, for the command and the page", ours: []string{"lease", "internal/change", "internal/streams"}, tests: []string{"shard", "kinesistest", "store/memstore"}, sdk: true},
 	{pkg: "internal/hostcheck", why: "which hosts may be asked for of what listens on this machine alone"},
 	{pkg: "internal/guard", why: "turns panics of user code into errors, on goroutines that weir starts"},
+	{
+		pkg: "internal/guard/guarded", why: "calls what users pass to weir so that its panics are errors, and says which features a store is not able to serve",
+		ours: []string{"internal/lock", "lease"}, tests: []string{"store/memstore"}, sdk: true,
+	},
 	{pkg: "internal/retry", why: "pauses between tries", ours: []string{"internal/jitter"}},
 	{pkg: "internal/jitter", why: "all that is left to chance, in one place, so that a simulation can decide it"},
 	{pkg: "internal/notify", why: "what happens is told to the user's code without waiting for it", ours: []string{"internal/lock"}},
@@ -163,9 +178,8 @@ var rows = []row{
 	},
 	{
 		pkg: "cmd/weir/...", why: "the command",
-		ours: []string{
-			".", "shard", "lease", "aggregate", "dashboard", "deadletter/...", "emfweir", "filter", "health", "lambda", "promweir", "provision", "store/...", "sink/...", "kinesistest", "internal/fanout", "internal/change", "internal/dump", "internal/hostcheck", "internal/observe", "internal/operate", "internal/streams", "internal/wire", "cmd/weir/...",
-		}, tests: []string{"internal/proof/wronginput", "internal/proof/fakes3", "weirtest"}, sdk: true,
+		ours:  slices.Concat(commandUses, []string{"cmd/weir/..."}),
+		tests: []string{"internal/proof/wronginput", "internal/proof/fakes3", "weirtest"}, sdk: true,
 	},
 	{
 		pkg: "internal/proof/integration/chaos/verdict", why: "judges what handlers wrote while things went wrong; it shares nothing with what it judges",
@@ -210,7 +224,7 @@ var rows = []row{
 	},
 	{
 		pkg: "docs/guide", why: "the code that the guide shows, as tests; it has no use but that",
-		tests: []string{".", "dashboard", "shard", "lease", "deadletter", "filter", "provision", "kinesistest", "weirtest", "window", "store/..."}, sdk: true,
+		tests: []string{".", "dashboard", "shard", "lease", "deadletter", "filter", "producer", "provision", "kinesistest", "weirtest", "window", "store/..."}, sdk: true,
 	},
 	{pkg: "internal/proof/wronginput", why: "runs the command with wrong inputs and judges what it says; two modules have such inputs"},
 	{pkg: "internal/proof/archtest", why: "this table"},
@@ -218,22 +232,22 @@ var rows = []row{
 	{pkg: "internal/lock", why: "the mutexes of the engine, and the order in which they may be taken"},
 	{pkg: "internal/proof/pooled", why: "compares objects that are used again with new ones; any test may import it"},
 	{pkg: "internal/proof/leaktest", why: "fails tests that leave goroutines behind; any test may import it"},
-}
+})
 
-// nested are the modules beside the root one. They may require anything; the root module requires
-// the AWS SDK alone.
+// nested are the other modules. They may require anything; the root module requires the AWS SDK
+// only.
 var nested = []string{"cmd/weir", "deadletter/sqsletters", "internal/proof/integration", "otelweir", "promweir", "sink/s3sink", "store/redisstore"}
 
-// never lists what nobody outside may import, whatever a row says.
+// never lists packages that must not be imported from outside, whatever a row says.
 var never = []string{"cmd/...", "internal/proof/sim/..."}
 
-// impure is what a pure package must not import.
+// impure lists packages that a pure package must not import.
 var impure = []string{
 	"crypto/rand", "log", "log/slog", "math/rand", "math/rand/v2", "net", "net/http", "os", "os/exec", "os/signal", "syscall",
 }
 
-// clocks are the functions of package time that ask a clock or wait for one; AfterFunc counts as
-// what starts a goroutine.
+// clocks are the functions of package time that read a clock or wait for one; AfterFunc counts as
+// starting a goroutine.
 var clocks = []string{
 	"After", "NewTicker", "NewTimer", "Now", "Since", "Sleep", "Tick", "Until",
 }

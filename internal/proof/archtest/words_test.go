@@ -16,7 +16,7 @@ import (
 	"unicode/utf8"
 )
 
-// gone are names that had to be looked up, and what took their place.
+// gone maps obscure names to their replacements.
 var gone = map[string]string{
 	"Hears": "Listener", "Hearing": "ListenerFuncs", "aloft": "underWay", "brisk": "bringing", "frugality": "shortageWait",
 	"Untold": "OutOfDate", "reborn": "recreated", "births": "Catalog", "errands": "waitQueue", "vigil": "watched",
@@ -24,10 +24,10 @@ var gone = map[string]string{
 	"vitals": "supervise.Shard", "naming": "streams.Set",
 }
 
-// longestComment is how many columns a comment may have, a tab counted as four.
+// longestComment is the maximum width of a comment in columns; a tab counts as four.
 const longestComment = 100
 
-// preformatted are comment lines that have to stay as they are: code, pictures, directives.
+// preformatted matches comment lines that must not be wrapped: code, pictures, directives.
 var preformatted = regexp.MustCompile(`^//(\t|    |go:|line |nolint)`)
 
 func TestNamesAndComments(t *testing.T) {
@@ -59,7 +59,7 @@ func TestWhatIsWrongWithNamesAndComments(t *testing.T) {
 	}
 }
 
-// goFiles are the Go files of the repository.
+// goFiles returns the Go files of the repository.
 func goFiles(t *testing.T) (all []string) {
 	t.Helper()
 	err := filepath.WalkDir(root, func(path string, d os.DirEntry, err error) error {
@@ -79,7 +79,7 @@ func goFiles(t *testing.T) (all []string) {
 	return all
 }
 
-// wideComments are the lines of comments that are too wide.
+// wideComments returns the comment lines that are too wide.
 func wideComments(src []byte) (all []string) {
 	lines := bufio.NewScanner(bytes.NewReader(src))
 	lines.Buffer(nil, 1<<20)
@@ -99,7 +99,7 @@ func wideComments(src []byte) (all []string) {
 	return all
 }
 
-// goneNames are the names in gone that a file declares.
+// goneNames returns the names in gone that a file declares.
 func goneNames(t *testing.T, name string, src []byte) (all []string) {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), name, src, parser.SkipObjectResolution)

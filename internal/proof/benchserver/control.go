@@ -11,13 +11,13 @@ import (
 	"time"
 )
 
-// position is where reading begins, of an iterator or a subscription.
+// position is the start of an iterator or a subscription.
 type position struct {
 	Type, ShardIteratorType                string
 	SequenceNumber, StartingSequenceNumber string
 }
 
-// index is that of the first record from a position on.
+// index returns the index of the first record at a position.
 func (s *Server) index(p position) (int, error) {
 	number := p.SequenceNumber + p.StartingSequenceNumber
 	switch p.Type + p.ShardIteratorType {
@@ -48,7 +48,7 @@ func (s *Server) shard(id string) (int, error) {
 
 type object = map[string]any
 
-// control answers everything but reading, in JSON alone.
+// control answers all operations except reads, in JSON only.
 func (s *Server) control(w http.ResponseWriter, action string, f format, body []byte) error {
 	var in struct {
 		ShardId, NextToken, ConsumerName string
@@ -107,7 +107,7 @@ func (s *Server) control(w http.ResponseWriter, action string, f format, body []
 	return nil
 }
 
-// list is a page of the shards, which divide the hash keys evenly.
+// list returns a page of the shards, which divide the hash keys evenly.
 func (s *Server) list(token string, most int) (object, error) {
 	from, err := 0, error(nil)
 	if token != "" {

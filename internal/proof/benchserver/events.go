@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// idleEvent is how often an empty event is sent at the tip.
+// idleEvent is the interval of empty events at the tip.
 const idleEvent = 5 * time.Second
 
-// subscribe sends all events from a position on, as fast as they are taken. A stream that had any
-// to send then ends, as if its time had come; one that began at the tip goes on.
+// subscribe sends all events from a position on, as fast as the client reads. Such a stream then
+// ends, as if its time was over; a stream that began at the tip stays open.
 func (s *Server) subscribe(w http.ResponseWriter, r *http.Request, f format, body []byte) error {
 	var in struct {
 		ShardId          string

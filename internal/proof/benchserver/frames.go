@@ -8,9 +8,9 @@ import (
 const eventStreamType = "application/vnd.amazon.eventstream"
 
 // A frame of an event stream is a head with two lengths and a checksum, headers, the payload, and a
-// checksum of it all. It is written around parts of the payload that are copied nowhere.
+// checksum of everything. It is written around the parts of the payload, without copying them.
 
-// appendFrameHead writes what comes before a payload of so many bytes.
+// appendFrameHead appends everything before a payload of the given size.
 func appendFrameHead(b []byte, event string, f format, payload int) []byte {
 	start := len(b)
 	b = append(b, make([]byte, 12)...)
@@ -26,7 +26,7 @@ func appendFrameHead(b []byte, event string, f format, payload int) []byte {
 	return b
 }
 
-// checksum is what a frame of these parts ends with.
+// checksum returns the end of a frame with these parts.
 func checksum(parts ...[]byte) []byte {
 	sum := uint32(0)
 	for _, p := range parts {

@@ -27,8 +27,8 @@ var errOnlyJSON = errors.New("asked for in JSON alone")
 
 const variable = "WEIR_BENCH_SERVER"
 
-// Main serves if this process was started for that by [Start], until its standard input ends, and
-// then exits. A program that calls Start calls Main first.
+// Main runs the server if [Start] started this process, until its standard input ends, and then
+// exits. A program that calls Start must call Main first.
 func Main() {
 	config := os.Getenv(variable)
 	if config == "" {
@@ -41,10 +41,10 @@ func Main() {
 	os.Exit(0)
 }
 
-// Address is where a server is.
+// Address is the address of a server.
 type Address struct {
 	URL         string
-	Certificate []byte // to trust, in PEM; none without TLS
+	Certificate []byte // the trusted certificate, in PEM; none without TLS
 }
 
 func serve(config string, in io.Reader, out io.Writer) error {
@@ -63,7 +63,7 @@ func serve(config string, in io.Reader, out io.Writer) error {
 	addr := Address{URL: "http://" + listener.Addr().String()}
 	srv := &http.Server{
 		Handler: s, ConnState: s.stats.connection, ReadHeaderTimeout: time.Minute,
-		// about clients that went away, by the thousand
+		// thousands of messages about disconnected clients
 		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError),
 	}
 	ended := make(chan error, 1)
@@ -91,7 +91,7 @@ func serve(config string, in io.Reader, out io.Writer) error {
 		}
 	}
 	_ = srv.Close()
-	<-ended //nolint:errcheck // it was closed, and says that
+	<-ended //nolint:errcheck // it returns ErrServerClosed
 	return nil
 }
 
@@ -113,7 +113,7 @@ func certificate() (pair tls.Certificate, inPEM []byte, err error) {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), nil
 }
 
-// Process is a server that runs in a process of its own. One goroutine at a time may use it.
+// Process is a server in a separate process. One goroutine at a time may use it.
 type Process struct {
 	Address
 	cmd *exec.Cmd
@@ -121,7 +121,7 @@ type Process struct {
 	out *json.Decoder
 }
 
-// Start runs this program once more, as a server.
+// Start runs this program again, as a server.
 func Start(cfg Config) (*Process, error) {
 	config, err := json.Marshal(cfg)
 	if err != nil {
@@ -152,10 +152,10 @@ func Start(cfg Config) (*Process, error) {
 	return p, nil
 }
 
-// Stats returns what has happened since the start or the last Reset.
+// Stats returns the statistics since the start or the last Reset.
 func (p *Process) Stats() (Stats, error) { return p.ask("stats") }
 
-// Reset makes the statistics begin anew.
+// Reset resets the statistics.
 func (p *Process) Reset() error {
 	_, err := p.ask("reset")
 	return err

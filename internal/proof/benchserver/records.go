@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// format is how requests and answers are written.
+// format is the encoding of requests and answers.
 type format int
 
 const (
@@ -26,15 +26,14 @@ func (f format) contentType() string {
 	return "application/x-amz-json-1.1"
 }
 
-// record is what a record is made of.
+// record contains the fields of a record.
 type record struct {
 	sequence, key string
 	arrival       int64 // in milliseconds
 	data          []byte
 }
 
-// A sequence number is 56 digits: what all have in common, the index of the record, and the same
-// end.
+// A sequence number has 56 digits: a common prefix, the index of the record, and a common suffix.
 const (
 	sequenceHead = "49668899999999999999"
 	sequenceTail = "0000000314159266"
@@ -56,14 +55,14 @@ func indexOf(sequence string) (int, error) {
 	return strconv.Atoi(digits)
 }
 
-// An iterator has as many characters as one of the service, and names the shard and the index of
-// the next record.
+// An iterator has the length of the service's, and contains the shard and the index of the next
+// record.
 const (
 	iteratorHead   = "AAAAAAAAAAG-"
 	iteratorLength = 224
 )
 
-// Iterator is an iterator for a shard, counted from 0, at a record, counted from 0.
+// Iterator returns an iterator for a shard and a record, both counted from 0.
 func Iterator(shard, index int) string {
 	b := fmt.Appendf(make([]byte, 0, iteratorLength), "%s%08x%016x", iteratorHead, shard, index)
 	for len(b) < iteratorLength {
@@ -86,7 +85,7 @@ func parseIterator(it string) (shard, index int, err error) {
 	return 0, 0, err
 }
 
-// stock is the records of a shard, each encoded in equally many bytes, so that any run of them can
+// stock contains the records of a shard, each encoded with equal size, so that any run of them can
 // be copied.
 type stock struct {
 	count, size int
@@ -100,7 +99,7 @@ type stock struct {
 	}
 }
 
-// encoded returns the records of [from, to) in a format, as they stand in a list.
+// encoded returns the records of [from, to) in a format, as in a list.
 func (s *stock) encoded(f format, from, to int) []byte {
 	e := &s.formats[f]
 	e.once.Do(func() {
@@ -120,7 +119,7 @@ func (s *stock) encoded(f format, from, to int) []byte {
 				binary.LittleEndian.PutUint64(b[:], random.Uint64())
 				copy(data[j:], b[:])
 			}
-			// One millisecond each: older ones first, and all with equally many digits.
+			// One per millisecond: older ones first, and all with equally many digits.
 			r := record{sequence(i), fmt.Sprintf("%036d", key(i)), s.began.UnixMilli() + int64(i), data}
 			before := len(e.bytes)
 			e.bytes = appendRecord(e.bytes, f, &r)
@@ -143,7 +142,7 @@ func (s *stock) encoded(f format, from, to int) []byte {
 	return b
 }
 
-// appendRecord writes a record, members in the order of kinesistest.
+// appendRecord appends a record, with fields in the order of kinesistest.
 func appendRecord(b []byte, f format, r *record) []byte {
 	if f == jsonFormat {
 		b = fmt.Appendf(b, `{"SequenceNumber":"%s","ApproximateArrivalTimestamp":%d.%03d,"Data":"`, r.sequence, r.arrival/1000, r.arrival%1000)
@@ -157,7 +156,7 @@ func appendRecord(b []byte, f format, r *record) []byte {
 	return appendText(appendText(b, "PartitionKey"), r.key)
 }
 
-// appendPageHead writes what comes before the records of a page; appendPageTail what comes after.
+// appendPageHead appends everything before the records of a page; appendPageTail everything after.
 func appendPageHead(b []byte, f format, behind int64, next string, records int) []byte {
 	if f == jsonFormat {
 		return fmt.Appendf(b, `{"MillisBehindLatest":%d,"NextShardIterator":"%s","Records":[`, behind, next)
@@ -174,7 +173,7 @@ func appendPageTail(b []byte, f format) []byte {
 	return b
 }
 
-// appendEventHead writes what comes before the records of an event; appendEventTail what comes
+// appendEventHead appends everything before the records of an event; appendEventTail everything
 // after.
 func appendEventHead(b []byte, f format, records int) []byte {
 	if f == jsonFormat {

@@ -19,7 +19,7 @@ type Server struct {
 	stats *counters
 }
 
-// NewServer returns a server, or says what is wrong with cfg.
+// NewServer returns a server, or an error for an invalid cfg.
 func NewServer(cfg Config) (*Server, error) {
 	if cfg.Page == 0 {
 		cfg.Page = maxPage
@@ -27,7 +27,7 @@ func NewServer(cfg Config) (*Server, error) {
 	if cfg.Shards < 1 || cfg.Records < 0 || cfg.Page < 1 || cfg.Page > maxPage || cfg.Bytes < 0 || (cfg.Bytes == 0 && cfg.Records > 0) {
 		return nil, fmt.Errorf("benchserver: %+v has too few or too many of something", cfg)
 	}
-	if cfg.Records > 0 { // the service has pages of 10 MiB at most
+	if cfg.Records > 0 { // the service's pages have at most 10 MiB
 		cfg.Page = max(1, min(cfg.Page, maxPageBytes/cfg.Bytes))
 	}
 	return &Server{
@@ -49,7 +49,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer bodies.Put(body)
 	body.Reset()
 	if _, err := io.Copy(body, http.MaxBytesReader(w, r.Body, maxRequest)); err != nil {
-		return // the client went away
+		return // the client disconnected
 	}
 	action, _ := strings.CutPrefix(r.Header.Get("X-Amz-Target"), "Kinesis_20131202.")
 	f := jsonFormat
@@ -81,7 +81,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// getRecords answers with records that were prepared, and a head and tail that were not.
+// getRecords answers with prepared records, and a new head and tail.
 func (s *Server) getRecords(w http.ResponseWriter, f format, body []byte) error {
 	at := bytes.Index(body, []byte(iteratorHead))
 	if at < 0 || len(body) < at+iteratorLength {
@@ -119,11 +119,11 @@ func (s *Server) getRecords(w http.ResponseWriter, f format, body []byte) error 
 
 func (s *Server) write(w io.Writer, p []byte) {
 	if len(p) > 0 {
-		_, _ = w.Write(p) // a client that went away is told nothing
+		_, _ = w.Write(p) // the client may have disconnected
 	}
 }
 
-// behind is how far a page that ends before record to is behind the tip.
+// behind returns how far a page that ends before record to is behind the tip.
 func (s *Server) behind(to int) int64 {
 	if s.cfg.Live {
 		return 0
@@ -131,7 +131,7 @@ func (s *Server) behind(to int) int64 {
 	return int64(s.cfg.Records - to)
 }
 
-// limitOf finds the Limit in a request, 10,000 by default.
+// limitOf returns the Limit of a request, 10,000 by default.
 func limitOf(f format, body []byte) (int, error) {
 	n, err := maxPage, error(nil)
 	if f == jsonFormat {

@@ -58,7 +58,7 @@ func getRecords(t *testing.T, url string, f format, iterator string) []byte {
 	return answer
 }
 
-// The answers are those of kinesistest byte by byte, given the same records.
+// The answers must be those of kinesistest byte by byte, given the same records.
 func TestAnswersAreThoseOfKinesistest(t *testing.T) {
 	real := kinesistest.NewServer(t, kinesistest.Config{NoLimits: true})
 	real.CreateStream("s", 1)
@@ -120,7 +120,7 @@ func TestAnswersAreThoseOfKinesistest(t *testing.T) {
 	}
 }
 
-// frame reads a frame and looks at its checksums.
+// frame reads a frame and checks its checksums.
 func frame(t *testing.T, r io.Reader) []byte {
 	t.Helper()
 	b := make([]byte, 12)
@@ -154,7 +154,8 @@ func start(t *testing.T, cfg Config) (*Server, string, *kinesis.Client) {
 	})
 }
 
-// Everybody reads the same: the SDK in JSON, weir in both formats, by polling and by fan-out.
+// All clients read the same records: the SDK in JSON, weir in both formats, by polling and by
+// fan-out.
 func TestEverybodyReadsTheSame(t *testing.T) {
 	_, _, client := start(t, Config{Shards: 2, Records: 25, Page: 10, Bytes: 333, Delay: time.Millisecond})
 	sums := map[string]uint32{}

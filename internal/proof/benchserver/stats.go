@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// counters gather [Stats].
+// counters collect [Stats].
 type counters struct {
 	mu       sync.Mutex
 	log      bool
@@ -33,7 +33,7 @@ func newCounters(cfg Config) *counters {
 	return c
 }
 
-// reset begins anew.
+// reset resets the counters.
 func (c *counters) reset() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -52,7 +52,7 @@ func (c *counters) called(action string) {
 	c.steps[i]++
 }
 
-// read counts a read of a shard, until what it returns is called.
+// read counts a read of a shard in progress, until done is called.
 func (c *counters) read(shard, from int) (done func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -81,7 +81,7 @@ func (c *counters) connection(conn net.Conn, state http.ConnState) {
 	}
 }
 
-// now returns what has been counted so far.
+// now returns the current statistics.
 func (c *counters) now() Stats {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -98,7 +98,7 @@ func (c *counters) now() Stats {
 	return s
 }
 
-// mostWithin is the largest sum of so many neighbours.
+// mostWithin returns the largest sum of consecutive counts.
 func mostWithin(counts []int, neighbours int) (most int) {
 	sum := 0
 	for i, n := range counts {

@@ -1,5 +1,5 @@
-// Package fakes3 is an S3 in memory for tests: objects, conditional writes, listings in pages, and
-// what can go wrong with a call. It imports nothing of ours, and knows no SDK.
+// Package fakes3 is an S3 in memory for tests: objects, conditional writes, paged listings, and
+// faults of calls. It imports none of our packages, and no SDK.
 package fakes3
 
 import (
@@ -21,14 +21,14 @@ import (
 	"time"
 )
 
-// Server is an S3 with one bucket, which answers to path-style requests for any name. It is an
+// Server is an S3 with one bucket, which accepts any name in path-style requests. It is an
 // [http.Handler], and an [http.RoundTripper] that needs no network, so it works in virtual time.
 type Server struct {
 	mu      sync.Mutex
 	objects map[string]*object
 	calls   map[string]int
 	control func(Call) Fault
-	// IgnoreConditions makes it a store that overwrites whatever a request forbids.
+	// IgnoreConditions makes writes ignore their conditions.
 	IgnoreConditions bool
 }
 
@@ -39,53 +39,53 @@ type object struct {
 	at     time.Time
 }
 
-// Call is a request, as a control function sees it.
+// Call is a request, as passed to a control function.
 type Call struct {
-	// Context ends when the client goes away.
+	// Context ends when the client disconnects.
 	Context context.Context
 	Method  string // PUT, GET, HEAD, DELETE or LIST
 	Key     string // of a LIST, the prefix
-	N       int    // how many calls of this method there were, this one included
+	N       int    // number of calls of this method, including this one
 }
 
-// Fault is what goes wrong with a call.
+// Fault is the fault of a call.
 type Fault uint8
 
 const (
 	None      Fault = iota
-	Refuse          // it is answered with 503, and not carried out
-	Deny            // it is answered with 403, and not carried out
+	Refuse          // answered with 503, and not carried out
+	Deny            // answered with 403, and not carried out
 	NoBucket        // … with 404
 	Elsewhere       // … with 301, as for a bucket of another region
 	Cut             // the connection ends, and it is not carried out
-	Lose            // it is carried out, and the answer is lost
+	Lose            // carried out, and the answer is lost
 )
 
-// New makes an empty server.
+// New returns an empty server.
 func New() *Server { return &Server{objects: map[string]*object{}, calls: map[string]int{}} }
 
-// Control has f asked about each call; f may wait. nil ends that.
+// Control registers f for each call; f may wait. nil removes it.
 func (s *Server) Control(f func(Call) Fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.control = f
 }
 
-// Calls is how many calls of a method there were.
+// Calls returns the number of calls of a method.
 func (s *Server) Calls(method string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.calls[method]
 }
 
-// Keys are those of all objects, sorted.
+// Keys returns the sorted keys of all objects.
 func (s *Server) Keys() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Sorted(maps.Keys(s.objects))
 }
 
-// Get is the content of an object, nil if there is none.
+// Get returns the content of an object, nil if it does not exist.
 func (s *Server) Get(key string) []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -95,7 +95,7 @@ func (s *Server) Get(key string) []byte {
 	return nil
 }
 
-// Put makes or overwrites an object.
+// Put creates or overwrites an object.
 func (s *Server) Put(key string, body []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -116,10 +116,10 @@ func (s *Server) put(key string, body []byte, h http.Header) *object {
 	return o
 }
 
-// ErrCut is the error of a call without a network whose connection ended.
+// ErrCut is the error of a call without a network whose connection was cut.
 var ErrCut = errors.New("fakes3: the connection ended")
 
-// Do makes a call without a network: the server is an HTTP client of an SDK.
+// Do makes a call without a network: the server is an HTTP client for an SDK.
 func (s *Server) Do(r *http.Request) (*http.Response, error) { return s.RoundTrip(r) }
 
 // RoundTrip is Do.
@@ -140,11 +140,11 @@ func (s *Server) RoundTrip(r *http.Request) (*http.Response, error) {
 // ServeHTTP serves over a network.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !s.serve(w, r) {
-		panic(http.ErrAbortHandler) //nolint:forbidigo // this is how net/http is told to end a connection
+		panic(http.ErrAbortHandler) //nolint:forbidigo // net/http then ends the connection
 	}
 }
 
-// serve reports false when the client is to get no answer.
+// serve returns false if the client gets no answer.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) bool {
 	var body []byte
 	if r.Body != nil {

@@ -1,4 +1,4 @@
-// Package leaktest fails the tests of a package when goroutines outlive them. For tests only:
+// Package leaktest fails the tests of a package if goroutines outlive them. For tests only:
 //
 //	func TestMain(m *testing.M) { os.Exit(leaktest.Run(m)) }
 package leaktest
@@ -14,19 +14,18 @@ import (
 	"time"
 )
 
-// patience is how long goroutines may take to end after the last test. It is only spent when one
-// does not.
+// patience is how long goroutines may take to end after the last test. It is only used up by a
+// leak.
 const patience = 10 * time.Second
 
-// Run runs the tests and returns the exit code, which is not 0 if they leave goroutines behind.
-// Those of benchmarks and of fuzzing are not looked at: servers that all rounds share end with the
-// process.
+// Run runs the tests and returns the exit code, which is not 0 if they leak goroutines. Benchmarks
+// and fuzz tests are not checked: their shared servers end with the process.
 func Run(m *testing.M) int {
 	code := m.Run()
 	if code != 0 || asked("test.bench") || asked("test.fuzz") || asked("test.fuzzworker") {
 		return code
 	}
-	http.DefaultClient.CloseIdleConnections() // nobody's own
+	http.DefaultClient.CloseIdleConnections() // a shared client
 	if left := Left(patience); left != "" {
 		fmt.Fprintf(os.Stderr, "goroutines were left behind:\n\n%s\n", left)
 		return 1
@@ -39,8 +38,8 @@ func asked(name string) bool {
 	return f != nil && f.Value.String() != "" && f.Value.String() != "false"
 }
 
-// Left returns the stacks of all goroutines but the caller's, once there are none or the time is
-// up. Those of the runtime and of signals, which end with the process, do not count.
+// Left returns the stacks of all other goroutines, as soon as there are none or at the end of the
+// time. Goroutines of the runtime and of signals, which end with the process, do not count.
 func Left(within time.Duration) string {
 	late := time.NewTimer(within)
 	defer late.Stop()

@@ -1,10 +1,10 @@
-// Package oldletters has a dead letter in the form in which versions wrote it whose IDs of letters
-// did not name the application, for tests of destinations. It has constants alone: the code that
-// wrote the form is gone.
+// Package oldletters has a dead letter in the format of versions whose letter IDs did not contain
+// the application, for tests of destinations. It only has constants: the code that wrote the format
+// is gone.
 package oldletters
 
 const (
-	// App is the application that gave the record up.
+	// App is the application that gave up on the record.
 	App = "billing"
 	// ID is the ID of the letter, and of its record.
 	ID = "orders/shardId-000000000007/49590338271490256608559692538361571095921575989136588898"
@@ -16,10 +16,10 @@ const (
 		`"given_up":"2026-11-23T01:02:05Z","reason":"attempts","attempts":3,` +
 		`"first_failure":"2026-11-23T01:02:04Z","last_failure":"2026-11-23T01:02:05Z",` +
 		`"error":"refused","error_type":"*errors.errorString","together":1}`
-	// Key is where it is in S3, below the prefix.
+	// Key is its key in S3, below the prefix.
 	Key = ID + ".json"
-	// Group is its message group in a FIFO queue, in which Hash is its deduplication ID.
+	// Group is its message group in a FIFO queue; Hash is its deduplication ID there.
 	Group = "f7cdbad0881ee9cc4c7e899c4152914b4bd7e60146e75b65bb752fa906e87be1"
-	// Hash is the SHA-256 of the ID, which is its column in a table.
+	// Hash is the SHA-256 of the ID, and its column in a table.
 	Hash = "687deab636eb7984de8e85142634e105e61c8787d292705b41865c23a4643b7e"
 )

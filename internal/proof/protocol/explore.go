@@ -1,17 +1,17 @@
 package protocol
 
-// Result is what an exhaustive search found.
+// Result is the result of an exhaustive search.
 type Result struct {
 	States, Transitions int
 	Depth               int
-	// Broken is the promise that was broken, "" if none was, and Trace the steps to it.
+	// Broken is the broken promise, or "", and Trace the steps to it.
 	Broken string
 	Trace  []string
-	// Stuck is how many states have no continuation without faults in which every lease is read.
+	// Stuck is the number of states without a fault-free continuation in which every lease is read.
 	Stuck int
 }
 
-// table finds the number of a state by its hash.
+// table maps the hash of a state to its number.
 type table struct {
 	slots []slot
 	count uint32
@@ -19,7 +19,7 @@ type table struct {
 
 type slot struct {
 	hash   hash
-	number uint32 // 1 + that of the state
+	number uint32 // the state's number + 1
 }
 
 func newTable() *table { return &table{slots: make([]slot, 1<<16)} }
@@ -38,7 +38,7 @@ func (t *table) add(p hash) (uint32, bool) {
 	return at.number - 1, false
 }
 
-// find returns the slot of a hash, or the free one where it belongs.
+// find returns the slot of a hash, or its free slot.
 func (t *table) find(p hash) *slot {
 	mask := uint64(len(t.slots) - 1)
 	for at := p.a & mask; ; at = (at + 1) & mask {
@@ -58,15 +58,14 @@ func (t *table) grow() {
 	}
 }
 
-// origin is how a state was first reached: by which of the steps of which state.
+// origin is how a state was first reached: by a step of another state.
 type origin struct {
 	from uint32
 	nth  uint16
 }
 
 // Explore visits every state, the nearest first, up to limit states (0: all), and stops at the
-// first that breaks a promise. With live it also looks for states from which there is no way back
-// to work.
+// first that breaks a promise. With live it also looks for states without a way back to work.
 func (m *Model) Explore(live bool, limit int) Result {
 	var (
 		r       Result
@@ -131,7 +130,7 @@ func (m *Model) Explore(live bool, limit int) Result {
 	return r
 }
 
-// edges are the steps without faults, by the number of the state that they begin in.
+// edges are the fault-free steps, by the number of their first state.
 type edges struct {
 	starts []uint32
 	ends   []uint32
@@ -145,7 +144,7 @@ func (e *edges) begin(on bool) {
 
 func (e *edges) add(to uint32) { e.ends = append(e.ends, to) }
 
-// stuck counts the states that cannot reach a good one, and tells how to get to the first of them.
+// stuck counts the states that cannot reach a good one, and returns the steps to the first of them.
 func (m *Model) stuck(e edges, good []bool, origins []origin) (int, []string) {
 	e.begin(true)
 	for changed := true; changed; {
@@ -177,7 +176,7 @@ func (m *Model) stuck(e edges, good []bool, origins []origin) (int, []string) {
 	return count, m.trace(origins[:firstBad+1])
 }
 
-// wrong is a promise that a step breaks by itself.
+// wrong returns the promise that a step itself breaks, or "".
 func (m *Model) wrong(before *state, st step, after *state) string {
 	resigns := st.resigns && (st.kind == stepBeat || st.kind == stepBeatTwice || st.kind == stepBeatLost)
 	who := st.who + 1

@@ -15,14 +15,14 @@ import (
 
 const app = "model"
 
-// pair carries out the same calls on the model's store and on the reference store.
+// pair makes the same calls on the model's store and on the reference store.
 type pair struct {
 	t     *testing.T
 	m     *Model
 	s     state
 	store *memstore.Store
-	saved int // grows with every checkpoint that is sent
-	// resigned is how often a leader gave the role up with its beat.
+	saved int // increases with every sent checkpoint
+	// resigned counts resignations of a leader with its beat.
 	resigned int
 }
 
@@ -44,8 +44,8 @@ func (p *pair) view() lease.View {
 	return v
 }
 
-// TestModelAgreesWithMemstore: what the model's store does, and when it refuses, is what the
-// reference store does.
+// TestModelAgreesWithMemstore checks that the model's store has the same effects and refusals as
+// the reference store.
 func TestModelAgreesWithMemstore(t *testing.T) {
 	runs := 400
 	if testing.Short() {
@@ -90,7 +90,7 @@ func TestModelAgreesWithMemstore(t *testing.T) {
 	}
 }
 
-// step does one thing at random to both, and returns whether each of them did it.
+// step makes a random call on both, and returns whether each of them applied it.
 func (p *pair) step(r *rand.Rand) (what string, model, store bool) {
 	who := uint8(1 + r.IntN(p.m.places))
 	at := uint8(r.IntN(p.m.Leases))
@@ -107,7 +107,7 @@ func (p *pair) step(r *rand.Rand) (what string, model, store bool) {
 	switch r.IntN(7) {
 	case 0:
 		if r.IntN(3) == 0 {
-			c.to, a.Session = nobody, "" // withdraws the wish
+			c.to, a.Session = nobody, "" // withdraws the request
 		}
 		c.kind = callHandoff
 	case 1:
@@ -118,14 +118,14 @@ func (p *pair) step(r *rand.Rand) (what string, model, store bool) {
 		c.kind, c.stale, c.moved = callEndSession, false, back > 0
 		for _, w := range v.Workers {
 			if w.Session == a.Session {
-				a.Beat = w.Beat + back // any other count will do
+				a.Beat = w.Beat + back // any other count works
 			}
 		}
 	case 4:
 		c.kind = callLead
 		model = p.m.apply(&p.s, c)
 		if v.Leader.Term < back {
-			// no term is that old: one that is yet to come is refused as well
+			// no term is that old: a future one is refused as well
 			back = v.Leader.Term + 1
 		}
 		store, err := p.store.Lead(context.Background(), app, a.Session, v.Leader.Term-back)
@@ -144,7 +144,7 @@ func (p *pair) step(r *rand.Rand) (what string, model, store bool) {
 	return a.Kind.String(), p.m.apply(&p.s, c), did[0]
 }
 
-// report is a beat or a farewell, which saves and gives back at any epochs.
+// report sends a beat or a leave that saves and releases at any epochs.
 func (p *pair) report(r *rand.Rand, who uint8, leaves bool) (what string, model, store bool) {
 	v := p.view()
 	b := call{kind: callBeat, from: who, first: r.IntN(2) == 0}
@@ -214,7 +214,7 @@ func position(t *testing.T, n int) shard.Position {
 	return at
 }
 
-// differ says in what the two stores are not the same.
+// differ returns the differences of the two stores.
 func (p *pair) differ() string {
 	v := p.view()
 	rows := map[string]rowState{}

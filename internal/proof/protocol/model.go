@@ -1,69 +1,68 @@
 package protocol
 
-// Model is one size of the protocol, with its constants and the faults that may happen.
+// Model is one size of the protocol, with its constants and its faults.
 type Model struct {
-	Workers  int // processes that run at a time
-	Sessions int // sessions that the store and the network know at a time, at least Workers
+	Workers  int // processes that run at once
+	Sessions int // sessions that the store and the network know at once, at least Workers
 	Leases   int
-	// Failover is after how many ticks on the watcher's clock a count that stood still proves a
-	// death. Trust is how old, on the worker's own clock, the last successful beat may be while it
-	// trusts. Trust and the drift together have to be less than Failover.
+	// Failover is the number of ticks on the watcher's clock after which an unchanged count proves
+	// a death. Trust is the maximum age, on the worker's own clock, of the last successful beat
+	// while it trusts. Trust plus the drift must be less than Failover.
 	Failover, Trust uint8
 	Faults          Faults
-	// OwnWatch gives each process a watch of its own, which begins with a read. Without it every
-	// process knows how long each count stood still since the store moved it. No watch knows more:
-	// what a worker may end by its own, the model may end too, and it has far fewer states.
+	// OwnWatch gives each process its own watch, which begins with a read. Without it every process
+	// knows how long each count has not changed since the store moved it. No watch knows more: any
+	// session that a worker may end by its own watch, the model may end too, with far fewer states.
 	OwnWatch bool
 	Bug      Bug
 
 	places int
 }
 
-// Bug is a fault that is planted into the protocol.
+// Bug is a bug planted into the protocol.
 type Bug uint8
 
 // The planted bugs.
 const (
 	NoBug Bug = iota
-	// TrustFromTheAnswer counts trust from when a beat's answer arrived, not from before it was
+	// TrustFromTheAnswer counts trust from the arrival of a beat's answer, not from before it was
 	// sent.
 	TrustFromTheAnswer
-	// EndOfAnyCount carries out EndSession whatever the beat count is.
+	// EndOfAnyCount applies EndSession with any beat count.
 	EndOfAnyCount
-	// WatchOutlivesTheCount carries an observation over although the count has moved.
+	// WatchOutlivesTheCount keeps an observation although the count has changed.
 	WatchOutlivesTheCount
-	// AssignmentOfRevoked gives a revoked lease out without waiting.
+	// AssignmentOfRevoked assigns a revoked lease without waiting.
 	AssignmentOfRevoked
 	// WaitWithoutTelling begins to wait when the leader sees the revocation, without a Tell.
 	WaitWithoutTelling
-	// AcknowledgementAtAnyEpoch takes a release by the session that Revoked names at any epoch.
+	// AcknowledgementAtAnyEpoch accepts a release by the session in Revoked at any epoch.
 	AcknowledgementAtAnyEpoch
-	// ReleaseAtAnyEpoch takes a release by the owner at any epoch.
+	// ReleaseAtAnyEpoch accepts a release by the owner at any epoch.
 	ReleaseAtAnyEpoch
-	// CheckpointAtAnyEpoch takes a checkpoint of the owner at any epoch.
+	// CheckpointAtAnyEpoch accepts a checkpoint of the owner at any epoch.
 	CheckpointAtAnyEpoch
-	// AssignmentAtAnyEpoch carries out actions on leases whatever the epoch is.
+	// AssignmentAtAnyEpoch applies actions on leases at any epoch.
 	AssignmentAtAnyEpoch
-	// ResignationOfAnybody clears the leader's role with a resignation of a session that does not
-	// have it.
+	// ResignationOfAnybody clears the leader's role with a resignation of another session.
 	ResignationOfAnybody
-	// ReleaseWhileReading says Release before the reader has returned.
+	// ReleaseWhileReading releases before the reader has returned.
 	ReleaseWhileReading
-	// NobodyTakesOver lets workers campaign only when nobody leads, and not when the leader is
-	// dead.
+	// NobodyTakesOver lets workers campaign only without a leader, and not after the leader's
+	// death.
 	NobodyTakesOver
-	// ForgetsEarly forgets a session that ended while calls that name it, or that it sent, are
-	// under way.
+	// ForgetsEarly removes an ended session while calls are in flight that name it, or that it
+	// sent.
 	ForgetsEarly
 )
 
-// New returns a model that is ready to be checked.
+// New returns a model that is ready for the search.
 func New(m Model) *Model {
 	m.places = max(m.Sessions, m.Workers)
 	return &m
 }
 
-// initial is an application whose workers have just begun: nobody owns anything.
+// initial returns an application whose workers have just begun: no lease has an owner.
 func (m *Model) initial() state {
 	s := state{left: m.Faults}
 	for l := range m.Leases {
@@ -76,8 +75,8 @@ func (m *Model) initial() state {
 	return s
 }
 
-// restart begins a session for each worker that has none, if there is a place for it. Nobody
-// notices that before its first beat, so it happens at once.
+// restart begins a session for each worker without one, if there is a free place. Its first beat is
+// the first visible effect, so restarting is immediate.
 func (m *Model) restart(s *state) {
 	now, free := 0, -1
 	for i := range m.places {
@@ -88,7 +87,7 @@ func (m *Model) restart(s *state) {
 		case p.life == unborn && p.row == absent:
 			free = i
 		case p.life == over && p.row == ended && !m.mentioned(s, i):
-			free = i // a leader has forgotten it in between
+			free = i // a leader has removed it in between
 		}
 	}
 	if now < m.Workers && free >= 0 {
@@ -101,7 +100,7 @@ func (m *Model) restart(s *state) {
 	}
 }
 
-// mentioned reports whether anything in the store or under way names a session.
+// mentioned reports whether the store or a call in flight names a session.
 func (m *Model) mentioned(s *state, i int) bool {
 	for l := range m.Leases {
 		if w := &s.leases[l]; w.owner == ref(i) || w.heir == ref(i) || w.revoked == ref(i) {
@@ -111,7 +110,7 @@ func (m *Model) mentioned(s *state, i int) bool {
 	return m.underWay(s, i)
 }
 
-// underWay reports whether a call is late that names a session or that it sent.
+// underWay reports whether a late call names a session or was sent by it.
 func (m *Model) underWay(s *state, i int) bool {
 	for j := range s.late {
 		if s.late[j].to == ref(i) || s.late[j].from == ref(i) {
@@ -121,19 +120,19 @@ func (m *Model) underWay(s *state, i int) bool {
 	return false
 }
 
-// begin is a start of a worker, with a session of its own.
+// begin starts a worker with a new session.
 func (m *Model) begin(s *state, i int) {
 	s.names++
 	s.sessions[i] = session{life: running, first: true, name: s.names}
 }
 
 // trusts reports whether a process may call handlers for a lease: its reader runs, and the last
-// successful beat was sent lately enough by its own clock (trust.extend, within).
+// successful beat is recent enough by its own clock (trust.extend, within).
 func (m *Model) trusts(p *session, l int) bool {
 	return p.life == running && !p.first && p.terms[l].hold == reading && p.trust != 0 && p.trust-1 <= m.Trust
 }
 
-// The promises, as they are told when they are broken.
+// The promises, in the words of a violation.
 const (
 	brokenTrust      = "two workers trust one lease"
 	brokenEpoch      = "an epoch has two owners"
@@ -142,14 +141,14 @@ const (
 	brokenRole       = "a leader lost its role by the resignation of another"
 )
 
-// broken is the promise that a state breaks, "" when there is none.
+// broken returns the promise that a state breaks, or "".
 func (m *Model) broken(s *state) string {
 	if s.spoiled {
 		return brokenCheckpoint
 	}
 	for l := range m.Leases {
 		w := &s.leases[l]
-		var at [oldest]uint8 // who believes to hold each epoch
+		var at [oldest]uint8 // the session that believes to hold each epoch
 		trusting := 0
 		for i := range m.places {
 			p := &s.sessions[i]
@@ -196,8 +195,8 @@ func (m *Model) served(s *state) bool {
 	return true
 }
 
-// settle brings states that can only do the same from here on into the same form: it clears what
-// cannot matter any more, and frees places of sessions that nobody can name again.
+// settle normalizes states with the same future: it clears irrelevant data, and frees places of
+// sessions that no later call can name.
 func (m *Model) settle(s *state) {
 	var named [maxSessions + 1]bool
 	for i := range s.late {
@@ -216,7 +215,7 @@ func (m *Model) settle(s *state) {
 		m.forgetTimes(s, i)
 	}
 	for l := range m.Leases {
-		// A session that is over acknowledges nothing and trusts nothing.
+		// An ended session acknowledges nothing and trusts nothing.
 		if w := &s.leases[l]; w.revoked != nobody && s.sessions[w.revoked-1].row != alive && !m.againFirst(s, int(w.revoked)-1) {
 			w.revoked = nobody
 		}
@@ -247,7 +246,7 @@ func (m *Model) settle(s *state) {
 	m.restart(s)
 }
 
-// less orders late calls by anything that tells them apart.
+// less orders late calls by all distinguishing data.
 func less(a, b *call) bool {
 	key := func(c *call) uint64 {
 		k := uint64(c.kind)<<16 | uint64(c.from)<<12 | uint64(c.to)<<8 | uint64(c.lease)<<4 | uint64(bit(c.first))<<1 | uint64(bit(c.moved))
@@ -259,7 +258,7 @@ func less(a, b *call) bool {
 	return key(a) < key(b)
 }
 
-// forgetTimes clears ages that nothing depends on.
+// forgetTimes clears ages without effect.
 func (m *Model) forgetTimes(s *state, i int) {
 	p := &s.sessions[i]
 	if p.answer == 0 {
@@ -285,7 +284,8 @@ func (m *Model) forgetTimes(s *state, i int) {
 	}
 }
 
-// againFirst reports whether a row of the session may yet be made, again or for the first time.
+// againFirst reports whether a row of the session may still be created, again or for the first
+// time.
 func (m *Model) againFirst(s *state, i int) bool {
 	if p := &s.sessions[i]; p.life == running && p.first {
 		return true

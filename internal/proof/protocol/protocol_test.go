@@ -11,15 +11,15 @@ import (
 
 var full = flag.Bool("full", false, "also the sizes that take minutes")
 
-// size is a model that is searched as a whole.
+// size is a completely searched model.
 type size struct {
 	name string
 	when when
-	live bool // also that every state has a way back to work
+	live bool // also check that every state has a way back to work
 	Model
 }
 
-// when says in which runs a size is searched.
+// when selects the runs in which a size is searched.
 type when uint8
 
 const (
@@ -43,7 +43,7 @@ func (w when) now() bool {
 	return true
 }
 
-// coarse has the fewest ticks that tell trust from death, fine one more of each.
+// coarse has the fewest ticks that distinguish trust from death, fine one more of each.
 func coarse(m Model) Model { m.Trust, m.Failover = 0, 2; return m }
 func fine(m Model) Model   { m.Trust, m.Failover = 1, 3; return m }
 

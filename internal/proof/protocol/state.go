@@ -6,30 +6,30 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// What a state has room for. The walks need the most.
+// The capacity of a state. The walks need the most.
 const (
 	maxSessions = 6
 	maxLeases   = 3
 	maxLate     = 2
 )
 
-// nobody is the ref that names no session. A session at place i of a state is named by the ref i+1.
+// nobody is the ref that names no session. The session at place i of a state has the ref i+1.
 const nobody = 0
 
-// oldest is the greatest distance of an epoch that is told apart. Nothing asks for more than the
-// epoch before the present one.
+// oldest is the greatest distinguished distance of an epoch. Nothing needs more than the epoch
+// before the current one.
 const oldest = 2
 
-// life is what has become of the process that uses a session.
+// life is the state of the process that uses a session.
 type life uint8
 
 const (
 	unborn  life = iota // the place is free
-	running             // beats, reads, and may lead
-	over                // crashed, or runs on under another session
+	running             // sends beats, reads, and may lead
+	over                // crashed, or continues with another session
 )
 
-// rowState is what the store keeps of a session.
+// rowState is the stored state of a session.
 type rowState uint8
 
 const (
@@ -38,39 +38,39 @@ const (
 	ended
 )
 
-// hold is what a process believes about one lease.
+// hold is a process's view of one lease.
 type hold uint8
 
 const (
 	nothing  hold = iota
-	reading       // a term whose reader runs, as long as the session is trusted
-	givingUp      // a term whose reader has returned: the next beat says Release
+	reading       // a term whose reader runs while the session is trusted
+	givingUp      // a term whose reader has returned: the next beat releases it
 )
 
-// term is a belief with its epoch, as the distance to the epoch of the row: 0 is the present one.
+// term is a view with its epoch, as the distance to the epoch of the row: 0 is the current one.
 type term struct {
 	hold hold
 	back uint8
 }
 
-// session is one start of a worker: its process, and its row in the store. Ages count the ticks of
+// session is one run of a worker: its process, and its row in the store. Ages count the ticks of
 // the process's own clock; 0 is "none", n+1 is an age of n.
 type session struct {
 	life  life
-	first bool // no beat of it has been answered
+	first bool // no beat was answered yet
 
 	row rowState
 
 	// trust is the age of the last successful beat, from before it was sent.
 	trust uint8
-	// answer is the age of a beat that the store carried out and whose answer is under way. It
+	// answer is the age of a beat that the store carried out and whose answer is in flight. It
 	// names the leases in held: 0 for none, else 1 + how far back their epoch is.
 	answer uint8
 	held   [maxLeases]uint8
 	terms  [maxLeases]term
 
-	// seen is this process's watch of the other sessions' beat counts: how long the present count
-	// has stood still. A count that moved is not watched any more until it is read again. Without
+	// seen is this process's watch of the other sessions' beat counts: how long the current count
+	// has not changed. A changed count is not watched until it is read again. Without
 	// Model.OwnWatch it is kept for the session itself, in still.
 	seen  [maxSessions]uint8
 	still uint8
@@ -78,20 +78,20 @@ type session struct {
 	name uint8 // for traces only
 }
 
-// row is a lease in the store. Its epoch is not kept: all others are distances to it.
+// row is a lease in the store. Its epoch is not stored: all other epochs are distances to it.
 type row struct {
 	owner, heir, revoked uint8 // refs
 	// noted means that every beat's answer shows the revocation. Until the Apply that wrote it has
 	// returned, or a Tell has, answers may still name the lease; in the model they do.
 	noted bool
-	// told is the watch of the session that leads: since when the old owner must have heard of the
-	// revocation, by the leader's clock.
+	// told is the leader's watch: since when the old owner must know of the revocation, by the
+	// leader's clock.
 	told uint8
 
 	name, epoch uint8 // for traces only
 }
 
-// callKind is what is on its way to the store.
+// callKind is the kind of a call in flight.
 type callKind uint8
 
 const (
@@ -102,33 +102,33 @@ const (
 	callRevoke
 	callForget
 	callLead
-	callBeat  // a beat whose sender has given it up
-	callLeave // a farewell whose sender is gone
+	callBeat  // an abandoned beat
+	callLeave // a leave whose sender is gone
 )
 
-// kindOf ties what leaders do to the kinds of action of package lease.
+// kindOf maps calls of leaders to the kinds of action of package lease.
 var kindOf = map[callKind]lease.Kind{
 	callEndSession: lease.EndSession, callAssign: lease.Assign, callHandoff: lease.Handoff,
 	callRevoke: lease.Revoke, callForget: lease.Forget,
 }
 
-// call is one conditional write whose sender does not wait for it any more. Its epochs, beat
-// counts and terms are kept as whether they are still the present ones; a call whose condition can
-// never hold again is forgotten.
+// call is one conditional write whose sender no longer waits for it. Its epochs, beat counts and
+// terms are kept as whether they are still current; a call whose condition can never hold again is
+// dropped.
 type call struct {
 	kind  callKind
-	from  uint8 // ref, of a beat or farewell
+	from  uint8 // ref, of a beat or leave
 	lease uint8
-	to    uint8 // ref: whom it is about
-	moved bool  // the count of an EndSession is not the present one any more
-	// stale means that the epoch or term is not the present one. Such calls matter only where a
-	// planted bug takes them.
+	to    uint8 // ref: the affected session
+	moved bool  // the count of an EndSession is no longer current
+	// stale means that the epoch or term is not current. Such calls matter only if a planted bug
+	// accepts them.
 	stale   bool
 	first   bool // of a beat
 	resigns bool // of a beat
-	// release is, of a beat or farewell, 0 or 1 + how far back the epoch of what is released is.
+	// release is, for a beat or leave, 0 or 1 + how far back the epoch of the released lease is.
 	release [maxLeases]uint8
-	save    [maxLeases]uint8 // the same of what is saved; not of late calls
+	save    [maxLeases]uint8 // the same for saved positions; not for late calls
 }
 
 // onLease reports whether the call is about one lease and depends on its epoch.
@@ -136,27 +136,27 @@ func (c *call) onLease() bool {
 	return c.kind == callAssign || c.kind == callHandoff || c.kind == callRevoke
 }
 
-// state is everything: the store, the processes, what is under way, and how many faults are left.
+// state is the complete state: the store, the processes, calls in flight, and the remaining faults.
 type state struct {
 	sessions [maxSessions]session
 	leases   [maxLeases]row
-	late     [maxLate]call // calls whose senders do not wait for them any more
+	late     [maxLate]call // calls whose senders no longer wait
 	leader   uint8
 	left     Faults
 
-	// a checkpoint was accepted that is not of the present epoch; the search ends there
+	// A checkpoint of another epoch was accepted; the search ends there.
 	spoiled bool
-	names   uint8 // how many sessions there ever were, for traces only
+	names   uint8 // the number of sessions so far, for traces only
 }
 
-// Faults bounds how often each thing may happen in one history.
+// Faults limits how often each fault may happen in one history.
 type Faults struct {
 	Crashes, Lost, Late, Drift uint8
 	Handoffs, Revokes, Resigns uint8
 	Leaves                     uint8
 }
 
-// pack puts a state into bytes, without what is for traces only. Equal bytes mean equal states.
+// pack encodes a state as bytes, without data for traces. Equal bytes mean equal states.
 func (m *Model) pack(buf []byte, s *state) []byte {
 	for i := range m.places {
 		p := &s.sessions[i]
@@ -204,7 +204,7 @@ func bit(b bool) uint8 {
 	return 0
 }
 
-// hash is a 128-bit hash of a packed state. Two of ten million states agree by chance once in
+// hash is a 128-bit hash of a packed state. Two of ten million states collide by chance once in
 // 10^24 runs.
 type hash struct{ a, b uint64 }
 
@@ -227,8 +227,8 @@ func hashOf(packed []byte) hash {
 	return p
 }
 
-// canonical puts sessions and leases into an order that does not depend on their places, so that
-// states which differ by names alone become one. Where the order leaves ties it may keep two.
+// canonical sorts sessions and leases independent of their places, so that states that differ only
+// by names become one. With ties in the order it may keep two.
 func (m *Model) canonical(s *state) {
 	m.sortLeases(s)
 	var rank [maxSessions]uint64
@@ -250,7 +250,7 @@ func (m *Model) canonical(s *state) {
 	}
 }
 
-// reorder moves every session to another place; order names the old place of each new one.
+// reorder moves every session to another place; order contains the old place of each new one.
 func (m *Model) reorder(s *state, order [maxSessions]uint8) {
 	var place [maxSessions + 1]uint8 // of refs
 	for to, from := range order[:m.places] {
@@ -274,7 +274,7 @@ func (m *Model) reorder(s *state, order [maxSessions]uint8) {
 	s.leader = place[s.leader]
 }
 
-// rankOf sums a session up without naming another one.
+// rankOf summarizes a session without naming another one.
 func (m *Model) rankOf(s *state, i int) uint64 {
 	p, ref := &s.sessions[i], uint8(i+1)
 	r := uint64(p.life) | uint64(p.row)<<2 | uint64(bit(p.first))<<4 | uint64(bit(s.leader == ref))<<5 |
@@ -295,8 +295,7 @@ func (m *Model) rankOf(s *state, i int) uint64 {
 	return r
 }
 
-// sortLeases orders the leases by what does not name sessions. With one lease there is nothing to
-// do.
+// sortLeases sorts the leases by data without session names. It does nothing with one lease.
 func (m *Model) sortLeases(s *state) {
 	if m.Leases < 2 {
 		return

@@ -1,6 +1,6 @@
 package protocol
 
-// stepKind is what can happen next.
+// stepKind is a kind of step.
 type stepKind uint8
 
 const (
@@ -24,7 +24,7 @@ const (
 	stepFast
 )
 
-// faults are the steps that a continuation without faults does without.
+// faults reports whether a fault-free continuation excludes the step.
 func (k stepKind) fault() bool {
 	switch k {
 	case stepBeatLost, stepBeatLate, stepBeatTwice, stepCrash, stepLeave, stepLeaveLate, stepCallUnanswered, stepCallLate, stepTickSlow, stepFast:
@@ -34,8 +34,7 @@ func (k stepKind) fault() bool {
 	}
 }
 
-// step is one of the things that can happen in a state. Its places are those of the state before
-// it.
+// step is a possible step of a state. Its places are those of the state before it.
 type step struct {
 	kind    stepKind
 	who     uint8
@@ -53,8 +52,8 @@ func use(left *uint8) {
 	}
 }
 
-// steps calls yield with every state that can come next. The state that yield is given is settled,
-// and not yet in its canonical order.
+// steps calls yield with every possible next state, which is settled, but not yet in canonical
+// order.
 func (m *Model) steps(s *state, yield func(step, *state)) {
 	emit := func(st step, t *state) {
 		m.settle(t)
@@ -80,7 +79,7 @@ func (m *Model) steps(s *state, yield func(step, *state)) {
 	m.timeSteps(s, emit)
 }
 
-// arrive carries out a call whose sender does not wait for it any more.
+// arrive carries out a call whose sender no longer waits.
 func (m *Model) arrive(s *state, c call) {
 	switch c.kind {
 	case callBeat:
@@ -92,14 +91,14 @@ func (m *Model) arrive(s *state, c call) {
 	}
 }
 
-// late is a beat or farewell as it comes late. Its checkpoints are left out: one of the present
-// epoch does no harm, and one of an older epoch the process itself may say as well.
+// late returns a beat or leave as a late call. Its checkpoints are omitted: one of the current
+// epoch is harmless, and one of an older epoch may also come from the process itself.
 func (c call) late() call {
 	c.save = [maxLeases]uint8{}
 	return c
 }
 
-// report is what the next beat of a process says.
+// report returns the content of a process's next beat.
 func (m *Model) report(s *state, i int) call {
 	p := &s.sessions[i]
 	b := call{kind: callBeat, from: ref(i), first: p.first}
@@ -151,7 +150,7 @@ func (m *Model) workerSteps(s *state, i int, emit func(step, *state)) {
 func (m *Model) beatSteps(s *state, i int, b call, emit func(step, *state)) {
 	who := uint8(i)
 	base := *s
-	// One that says nothing moves the count when it comes late, as one does whose answer is lost.
+	// A late beat without content changes the count, like one whose answer is lost.
 	late := s.left.Late > 0 && (b.first || b.resigns || b.release != [maxLeases]uint8{})
 	t := base
 	if !m.beat(&t, i, &b) {
@@ -166,7 +165,7 @@ func (m *Model) beatSteps(s *state, i int, b call, emit func(step, *state)) {
 			use(&lost.left.Lost)
 			emit(step{kind: stepBeatLost, who: who, resigns: b.resigns, call: b}, &lost)
 		}
-		if t := base; late && m.queue(&t, b.late()) { // before its epochs age by the beat itself
+		if t := base; late && m.queue(&t, b.late()) { // before the beat itself changes its epochs
 			use(&t.left.Late)
 			m.beat(&t, i, &b)
 			m.watch(&t, i)
@@ -180,7 +179,7 @@ func (m *Model) beatSteps(s *state, i int, b call, emit func(step, *state)) {
 	}
 }
 
-// queue puts a call among those that come late, if there is room.
+// queue adds a late call, if there is room.
 func (m *Model) queue(s *state, c call) bool {
 	for i := range s.late {
 		if s.late[i].kind == noCall {
@@ -200,7 +199,7 @@ func (m *Model) orders(s *state, i int) {
 		case w.owner == ref(i):
 			p.held[l] = 1
 		case w.revoked == ref(i) && !w.noted && p.terms[l].hold != nothing && p.terms[l].back == 1:
-			// the note of the revocation is missing: the orders are those of the beat before
+			// The note of the revocation is missing: the orders are those of the previous beat.
 			p.held[l] = 2
 		default:
 			p.held[l] = 0
@@ -208,8 +207,8 @@ func (m *Model) orders(s *state, i int) {
 	}
 }
 
-// watch begins to watch every count that the process does not watch yet. The code begins with the
-// end of the read, and not at all if the answer is lost; the model begins no later than that.
+// watch begins to watch every count that the process does not watch yet. The code begins at the end
+// of the read, and not at all if the answer is lost; the model never begins later.
 func (m *Model) watch(s *state, i int) {
 	for j := range m.places {
 		if m.OwnWatch && j != i && s.sessions[j].row == alive && s.sessions[i].seen[j] == 0 {
@@ -218,17 +217,17 @@ func (m *Model) watch(s *state, i int) {
 	}
 }
 
-// take is what a worker makes of an answer: worker.take, settle and startTerms, and Term.settle.
+// take processes an answer like worker.take, settle and startTerms, and Term.settle.
 func (m *Model) take(s *state, i int) {
 	p := &s.sessions[i]
 	for l := range m.Leases {
 		t := &p.terms[l]
-		same := p.held[l] == 1+t.back // the epoch that the term is of
+		same := p.held[l] == 1+t.back // the epoch of the term
 		switch {
 		case t.hold == reading && !same:
 			t.hold = givingUp // lost: the next beat acknowledges
 		case t.hold == givingUp && !same:
-			t.hold = nothing // the beat gave it back
+			t.hold = nothing // the beat returned it
 		}
 		if t.hold == nothing && p.held[l] != 0 {
 			*t = term{reading, p.held[l] - 1}
@@ -265,8 +264,8 @@ func (m *Model) leaveSteps(s *state, i int, emit func(step, *state)) {
 	}
 }
 
-// stoodStill reports whether a process may ask for the end of a session: its beat count has stood
-// still for the failover time.
+// stoodStill reports whether a process may end a session: its beat count has not changed for the
+// failover time.
 func (m *Model) stoodStill(s *state, i, j int) bool {
 	if m.OwnWatch {
 		return s.sessions[i].seen[j] > m.Failover
@@ -274,8 +273,8 @@ func (m *Model) stoodStill(s *state, i, j int) bool {
 	return s.sessions[j].still > m.Failover
 }
 
-// leaderSteps are what a leader may decide after a look: what lease.Watch proves and lease.Plan
-// makes of it, whatever shares and preferences say.
+// leaderSteps are the possible decisions of a leader after a view: the proofs of lease.Watch and
+// the results of lease.Plan, without shares and preferences.
 func (m *Model) leaderSteps(s *state, i int, emit func(step, *state)) {
 	for j := range m.places {
 		switch q := &s.sessions[j]; {
@@ -336,16 +335,16 @@ func (m *Model) named(s *state, j int) bool {
 	return false
 }
 
-// revocationIsOver reports whether a leader may take a lease as trusted by nobody: the revocation
-// is acknowledged, the old owner's session is over, or the failover time has passed since it was
-// told.
+// revocationIsOver reports whether a leader may assume that no session trusts a lease: the
+// revocation is acknowledged, the old owner's session is over, or the failover time has passed
+// since it was notified.
 func (m *Model) revocationIsOver(s *state, w *row) bool {
 	return w.revoked == nobody || s.sessions[w.revoked-1].row != alive || w.told > m.Failover || m.Bug == AssignmentOfRevoked
 }
 
-// campaignStep is followLeader. A worker campaigns when nobody leads, or when the leader's count
-// stood still for the failover time as far as it knows. Counts may be read stale, and Lead depends
-// on the term alone, so in the model any worker may take over at any time.
+// campaignStep is followLeader. A worker campaigns without a leader, or if the leader's count has
+// not changed for the failover time as far as it knows. It may read outdated counts, and Lead
+// depends on the term alone, so in the model any worker may take over at any time.
 func (m *Model) campaignStep(s *state, i int, emit func(step, *state)) {
 	l := s.leads()
 	if s.sessions[i].first || l == ref(i) || l != nobody && m.Bug == NobodyTakesOver {
@@ -354,8 +353,8 @@ func (m *Model) campaignStep(s *state, i int, emit func(step, *state)) {
 	m.send(s, i, call{kind: callLead, to: ref(i)}, emit)
 }
 
-// send is an Apply or Lead that was decided on what the store shows: it reaches the store before
-// anything else does, or it hangs and arrives after its sender has given it up.
+// send sends an Apply or Lead that was decided on the store's state: it reaches the store before
+// anything else does, or it hangs and arrives after its sender has abandoned it.
 func (m *Model) send(s *state, i int, c call, emit func(step, *state)) {
 	who := uint8(i)
 	t := *s
@@ -375,8 +374,8 @@ func (m *Model) send(s *state, i int, c call, emit func(step, *state)) {
 	}
 }
 
-// timeSteps let a tick pass on the clocks. A beat is answered, or has failed, before its answer
-// would be too old to be believed.
+// timeSteps advances the clocks by a tick. A beat is answered, or has failed, before its answer
+// would be too old.
 func (m *Model) timeSteps(s *state, emit func(step, *state)) {
 	none := true
 	for i := range m.places {
@@ -408,7 +407,7 @@ func (m *Model) timeSteps(s *state, emit func(step, *state)) {
 	}
 }
 
-// tick lets time pass on all clocks but that of one process.
+// tick advances all clocks except that of one process.
 func (m *Model) tick(s *state, but int) {
 	for i := range m.places {
 		if p := &s.sessions[i]; i != but && p.life == running {
@@ -419,7 +418,7 @@ func (m *Model) tick(s *state, but int) {
 	m.ageWatches(s)
 }
 
-// ageWatches lets a tick pass for everybody who watches others.
+// ageWatches advances all watches of other processes by a tick.
 func (m *Model) ageWatches(s *state) {
 	for i := range m.places {
 		p := &s.sessions[i]

@@ -1,9 +1,9 @@
 package protocol
 
-// This file is the store: what store/memstore does, as far as the model has it.
-// TestModelAgreesWithMemstore carries out the same calls on both.
+// This file is the store: the part of store/memstore that the model contains.
+// TestModelAgreesWithMemstore makes the same calls on both.
 
-// beat is Store.Beat. It reports whether the session lives.
+// beat is Store.Beat. It reports whether the session is alive.
 func (m *Model) beat(s *state, i int, b *call) bool {
 	p := &s.sessions[i]
 	switch {
@@ -16,7 +16,7 @@ func (m *Model) beat(s *state, i int, b *call) bool {
 		m.countMoved(s, i)
 	}
 	if b.resigns && (s.leader == ref(i) || m.Bug == ResignationOfAnybody) {
-		// the term stays, so a late call of Lead may still be of the present one
+		// The term stays, so a late call of Lead may still have the current one.
 		m.setLeader(s, nobody)
 	}
 	for l := range m.Leases {
@@ -26,14 +26,14 @@ func (m *Model) beat(s *state, i int, b *call) bool {
 	return true
 }
 
-// save is Progress with a Position, of one lease; save is 0 or 1 + how far back its epoch is.
+// save is Progress with a Position, for one lease; save is 0 or 1 + how far back its epoch is.
 func (m *Model) save(s *state, i, l int, save uint8) (accepted bool) {
 	accepted = save != 0 && s.leases[l].owner == ref(i) && (save == 1 || m.Bug == CheckpointAtAnyEpoch)
 	s.spoiled = s.spoiled || accepted && save > 1
 	return accepted
 }
 
-// progress is Progress with Release, of one lease; release is 0 or 1 + how far back its epoch is.
+// progress is Progress with Release, for one lease; release is 0 or 1 + how far back its epoch is.
 func (m *Model) progress(s *state, i, l int, release uint8) {
 	w := &s.leases[l]
 	switch {
@@ -45,7 +45,7 @@ func (m *Model) progress(s *state, i, l int, release uint8) {
 	}
 }
 
-// own gives a lease to a session, or to nobody, and moves the epoch.
+// own assigns a lease to a session, or frees it, and increases the epoch.
 func (m *Model) own(s *state, l int, to uint8) {
 	w := &s.leases[l]
 	w.owner, w.heir = to, nobody
@@ -72,7 +72,7 @@ func (m *Model) epochMoved(c *call, l int) {
 	}
 }
 
-// countMoved notes what a changed beat count means for those that saw the one before.
+// countMoved updates the observers of a changed beat count.
 func (m *Model) countMoved(s *state, i int) {
 	if m.Bug != WatchOutlivesTheCount {
 		for j := range m.places {
@@ -141,7 +141,7 @@ func (m *Model) applyToLease(s *state, c call) bool {
 	return true
 }
 
-// remove takes the row of a session away.
+// remove removes the row of a session.
 func (m *Model) remove(s *state, i int) {
 	s.sessions[i].row = absent
 	m.countMoved(s, i)
@@ -151,7 +151,7 @@ func (m *Model) remove(s *state, i int) {
 	s.sessions[i].still = 0
 }
 
-// lead is what Store.Lead does when the term is still the one that was seen.
+// lead is Store.Lead with the current term.
 func (m *Model) lead(s *state, to uint8) {
 	m.setLeader(s, to)
 	for i := range s.late {
@@ -161,11 +161,11 @@ func (m *Model) lead(s *state, to uint8) {
 	}
 }
 
-// setLeader puts another, or nobody, in the leader's place.
+// setLeader replaces the leader, perhaps with none.
 func (m *Model) setLeader(s *state, to uint8) {
 	s.leader = to
 	for l := range m.Leases {
-		// A new leader has a new watch of revocations; that of beat counts it brings along.
+		// A new leader has a new watch of revocations; it keeps its watch of beat counts.
 		s.leases[l].told = 0
 	}
 }
@@ -192,7 +192,7 @@ func (m *Model) leave(s *state, i int, b *call) {
 	m.remove(s, i)
 }
 
-// leads is the leader that the store names: nobody when that session does not live.
+// leads returns the stored leader, or nobody if that session is not alive.
 func (s *state) leads() uint8 {
 	if s.leader == nobody || s.sessions[s.leader-1].row != alive {
 		return nobody

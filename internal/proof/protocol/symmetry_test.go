@@ -8,12 +8,13 @@ import (
 	"testing"
 )
 
-// orders are all ways to put three sessions into places.
+// orders are all permutations of three sessions.
 var orders = [][maxSessions]uint8{
 	{0, 1, 2, 3, 4, 5}, {0, 2, 1, 3, 4, 5}, {1, 0, 2, 3, 4, 5}, {1, 2, 0, 3, 4, 5}, {2, 0, 1, 3, 4, 5}, {2, 1, 0, 3, 4, 5},
 }
 
-// least is the same for all states that differ by the places of sessions and leases alone.
+// least returns the same value for all states that differ only by the places of sessions and
+// leases.
 func (m *Model) least(s *state) string {
 	var least []byte
 	for _, order := range orders {
@@ -38,8 +39,8 @@ func (m *Model) nexts(s *state) []string {
 	return slices.Sorted(maps.Keys(found))
 }
 
-// TestPlacesMeanNothing: what can follow a state does not depend on where its sessions and leases
-// stand, so one of the states that differ by that alone is enough.
+// TestPlacesMeanNothing checks that the successors of a state do not depend on the places of its
+// sessions and leases, so one of such states is enough.
 func TestPlacesMeanNothing(t *testing.T) {
 	m := New(coarse(Model{Workers: 3, Sessions: 3, Leases: 2, OwnWatch: true, Faults: Faults{
 		Crashes: unlimited, Lost: unlimited, Late: unlimited, Drift: unlimited, Handoffs: unlimited, Revokes: unlimited,

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// trace replays the way to the last of the states and tells it, a line for each step.
+// trace replays the steps to the last of the states and describes them, one line each.
 func (m *Model) trace(origins []origin) []string {
 	var way []uint16
 	for n := len(origins) - 1; n > 0; n = int(origins[n].from) {
@@ -29,7 +29,7 @@ func (m *Model) trace(origins []origin) []string {
 	return lines
 }
 
-// nameOf is what traces call a session: the number of its start.
+// nameOf returns a session's name in traces: the number of its start.
 func (s *state) nameOf(ref uint8) string {
 	if ref == nobody {
 		return "-"
@@ -37,7 +37,7 @@ func (s *state) nameOf(ref uint8) string {
 	return fmt.Sprintf("s%d", s.sessions[ref-1].name)
 }
 
-// tell says what a step is.
+// tell describes a step.
 func (m *Model) tell(s *state, st step) string {
 	who := s.nameOf(st.who + 1)
 	says := ""
@@ -111,7 +111,7 @@ func (m *Model) tellCall(s *state, c *call) string {
 	return strings.TrimSuffix(fmt.Sprintf("%s%s to %s", kindOf[c.kind], l, s.nameOf(c.to)), " to -")
 }
 
-// describe is a state in a line: the store, then what each process believes.
+// describe describes a state in a line: the store, then the view of each process.
 func (m *Model) describe(s *state) string {
 	var b strings.Builder
 	for l := range m.Leases {

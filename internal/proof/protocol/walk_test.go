@@ -12,8 +12,8 @@ import (
 
 var seed = flag.Uint64("seed", 0, "of the first random walk; 0 takes another one each time, and prints it")
 
-// walked is larger than what can be searched as a whole. Its faults do not run out; its drift comes
-// back once so many ticks have passed that the rates still keep within their bounds.
+// walked is larger than a completely searched size. Its faults are unlimited; a drift returns after
+// enough ticks for the rates to stay within their limits.
 func walked(bug Bug) *Model {
 	return New(Model{
 		Workers: 4, Sessions: 6, Leases: 3, Failover: 4, Trust: 2, OwnWatch: true, Bug: bug,
@@ -24,13 +24,13 @@ func walked(bug Bug) *Model {
 	})
 }
 
-// sorts is how many sorts of steps a walk tells apart.
+// sorts is the number of sorts of steps that a walk distinguishes.
 const sorts = (int(stepFast) + 1) * (int(callLeave) + 1)
 
 func sortOf(st step) int { return int(st.kind)*(int(callLeave)+1) + int(st.call.kind) }
 
-// habits draws how often each sort of step is taken beside the others. They differ from walk to
-// walk, because what is rare in one mix is reached in another.
+// habits draws the relative frequency of each sort of step. It differs from walk to walk, because
+// rare states of one mix are reached in another.
 func habits(r *rand.Rand) (weights [sorts]int) {
 	for k := range weights {
 		weights[k] = 1 << (2 * r.IntN(3))
@@ -46,8 +46,8 @@ func habits(r *rand.Rand) (weights [sorts]int) {
 	return weights
 }
 
-// walk takes steps at random. It returns the promise that was broken and the last steps before
-// that, or in how many states all leases were read.
+// walk takes random steps. It returns the broken promise and the last steps before it, or the
+// number of states in which all leases were read.
 func (m *Model) walk(r *rand.Rand, steps int) (broken string, last []string, served int) {
 	s, weights := m.initial(), habits(r)
 	quiet := 0 // ticks since the last drift
@@ -70,7 +70,7 @@ func (m *Model) walk(r *rand.Rand, steps int) (broken string, last []string, ser
 			}
 		}
 		if total == 0 {
-			break // nothing is left to happen that this walk takes
+			break // this walk takes none of the remaining steps
 		}
 		k, left := 0, r.IntN(total)
 		for ; ; k++ {
@@ -136,7 +136,7 @@ func TestRandomWalksOfLargerSizes(t *testing.T) {
 	t.Logf("%d walks of 2000 steps in %v; in %d states all leases were read", walks, time.Since(began).Round(10*time.Millisecond), served)
 }
 
-// TestWalksFindPlantedBugs: a walk, too, sees what is wrong.
+// TestWalksFindPlantedBugs checks that a walk also finds planted bugs.
 func TestWalksFindPlantedBugs(t *testing.T) {
 	for bug, name := range map[Bug]string{
 		TrustFromTheAnswer: "trust from the answer", AssignmentOfRevoked: "assignment of revoked",

@@ -11,7 +11,7 @@ import (
 	"github.com/weir-go/weir/internal/proof/scenario"
 )
 
-// parents asks the server which shards a shard came from, by shard.
+// parents returns the parents of each shard, as the server lists them.
 func (f *fleet) parents(stream string) map[string][]string {
 	all := map[string][]string{}
 	in := &kinesis.ListShardsInput{StreamName: &stream}
@@ -34,9 +34,9 @@ func (f *fleet) parents(stream string) map[string][]string {
 	}
 }
 
-// follow returns, for each shard with parents, the time from when the last of them had been handled
-// to the end, until the shard's first record was handled. It fails for those that were handled too
-// early. stayed are those of shards whose first reader had read a parent, moved the others.
+// follow returns, for each shard with parents, the time from the end of its last parent until its
+// first record was handled. It fails for those that were handled too early. stayed are the times of
+// shards whose first reader had finished a parent, moved the others.
 func (f *fleet) follow() (stayed, moved []time.Duration) {
 	first := map[string]scenario.Handled{}
 	readers := map[string]map[string]bool{} // by shard
@@ -52,7 +52,7 @@ func (f *fleet) follow() (stayed, moved []time.Duration) {
 	for child, parents := range f.parents("s0") {
 		begun, read := first["s0/"+child]
 		if !read {
-			continue // nothing was put into it
+			continue // it has no records
 		}
 		var last int64
 		stays := false
@@ -76,8 +76,8 @@ func (f *fleet) follow() (stayed, moved []time.Duration) {
 	return stayed, moved
 }
 
-// Whenever a shard ends, its children are read within a second, by whoever read it to its end, and
-// the store is asked a few times more for it.
+// Whenever a shard ends, its children are read within a second, by the worker that finished it,
+// with a few additional calls to the store.
 func TestChildrenFollowTheirParents(t *testing.T) {
 	const shards, workers, changes = 8, 4, 7
 	var waits, lags []time.Duration
@@ -90,7 +90,7 @@ func TestChildrenFollowTheirParents(t *testing.T) {
 				time.Sleep(rand.N(2 * time.Second))
 			}
 			f.until("everybody has a share", time.Minute, func() bool { return f.even(shards, workers) })
-			// The ends come in any phase of anybody's beats and of the leader's looks.
+			// The ends come in any phase of the beats and of the leader's views.
 			pause := func() { time.Sleep(3*time.Second + rand.N(time.Second)) }
 			pause()
 			began, before := time.Now(), f.quick()
@@ -101,7 +101,7 @@ func TestChildrenFollowTheirParents(t *testing.T) {
 				halves = append(halves, [2]string{low, high})
 				pause()
 			}
-			// Neighbours that different workers may read.
+			// Adjacent shards may have different readers.
 			f.srv.Merge("s0", open[4], open[5])
 			pause()
 			f.srv.Merge("s0", open[6], open[7])
@@ -128,8 +128,7 @@ func TestChildrenFollowTheirParents(t *testing.T) {
 		t.Errorf("children wait for %v", slices.Max(waits))
 	}
 	table.Count("  children, of 11, that none of those who read its parents gets", elsewhere, -1)
-	// A change may make the shares others, and a lease that is handed on waits for a beat of its
-	// heir.
+	// A change may require other shares, and a handoff waits for a beat of the heir.
 	if !table.Add("  put to handled, of all records meanwhile", lags, 2*time.Second) {
 		t.Errorf("a record waited for %v", slices.Max(lags))
 	}
@@ -138,7 +137,7 @@ func TestChildrenFollowTheirParents(t *testing.T) {
 	}
 }
 
-// Children that make the shares uneven are handed on as soon as they have begun.
+// Children that make the shares uneven are handed off as soon as they have begun.
 func TestAChildIsHandedOnWhenItHasBegun(t *testing.T) {
 	var took []time.Duration
 	for range size(4, 20) {
@@ -164,7 +163,7 @@ func TestAChildIsHandedOnWhenItHasBegun(t *testing.T) {
 	}
 }
 
-// A stream that grows to a thousand shards while it is read.
+// A stream grows to a thousand shards while it is read.
 func TestAStreamDoublesAgainAndAgain(t *testing.T) {
 	const workers = 10
 	most := size(64, 1000)

@@ -44,7 +44,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// size is the first in an ordinary run of the tests, and the second with -full.
+// size returns short in an ordinary run of the tests, and long with -full.
 func size(short, long int) int {
 	if *full {
 		return long
@@ -52,13 +52,13 @@ func size(short, long int) int {
 	return short
 }
 
-// At defaults.
+// Default values.
 const (
 	beat     = time.Second
 	failover = 5 * time.Second
 )
 
-// A fleet is the workers of one application in a bubble, each with connections of its own to an
+// A fleet contains the workers of one application in a bubble, each with its own connections to an
 // embedded Kinesis and to a store. Calls to Kinesis take 5 to 15 ms, those to the store 1 to 10 ms.
 type fleet struct {
 	t       *testing.T
@@ -74,11 +74,11 @@ type fleet struct {
 	putAt   map[string][]int64 // Unix nanoseconds
 	ends    map[string]int64   // by shard, when its last batch had been handled
 	takes   atomic.Int64       // leases that workers began to read
-	calls   int                // to the store, beside regular beats and looks
+	calls   int                // to the store, except regular beats and views
 }
 
-// run makes a fleet of no worker yet, on streams "s0", "s1", … of some shards each, and ends what f
-// leaves.
+// run creates a fleet without workers, on streams "s0", "s1", … of some shards each, and cleans up
+// after f.
 func run(t *testing.T, streams, shards int, f func(*fleet)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -136,7 +136,7 @@ func (f *fleet) start() *worker {
 	return w
 }
 
-// handle writes down what it gets, unless its process is dead.
+// handle records its batch, unless its process is dead.
 func (w *worker) handle(ctx context.Context, b *weir.Batch) error {
 	if w.link.isDead() {
 		<-ctx.Done()
@@ -160,7 +160,7 @@ func (w *worker) handle(ctx context.Context, b *weir.Batch) error {
 	return nil
 }
 
-// stop ends the worker in order.
+// stop ends the worker gracefully.
 func (w *worker) stop() {
 	w.cancel()
 	w.wait()
@@ -174,7 +174,7 @@ func (w *worker) wait() {
 	})
 }
 
-// kill ends the worker as a crash does: from here on nothing that it does has an effect.
+// kill ends the worker like a crash: its later calls have no effect.
 func (w *worker) kill() {
 	w.link.mu.Lock()
 	w.link.dead = true
@@ -243,7 +243,7 @@ func (f *fleet) called() {
 	f.calls++
 }
 
-// quick is how many calls to the store were beats before their time, or writes of the leader.
+// quick returns the number of early beats and writes of the leader.
 func (f *fleet) quick() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -275,13 +275,13 @@ func (f *fleet) write(stream, key string) {
 	f.srv.Put(stream, key, strconv.AppendInt(nil, int64(n), 10))
 }
 
-// flow puts a record for each key into each stream, again and again, until the returned function is
-// called. The pauses of different keys are not in step.
+// flow puts records for each key into each stream, repeatedly, until the returned function is
+// called. The keys are not in step.
 func (f *fleet) flow(keys []string, every time.Duration) (stop func()) {
 	ctx, cancel := context.WithCancel(f.t.Context())
 	var flowing sync.WaitGroup
 	flowing.Go(func() {
-		parts := min(10, len(keys)) // so many at a time
+		parts := min(10, len(keys)) // this many at a time
 		timer := time.NewTicker(every / time.Duration(parts))
 		defer timer.Stop()
 		for part := 0; ; part = (part + 1) % parts {
@@ -303,7 +303,7 @@ func (f *fleet) flow(keys []string, every time.Duration) (stop func()) {
 	}
 }
 
-// until waits for something to become true.
+// until waits for a condition.
 func (f *fleet) until(what string, bound time.Duration, is func() bool) time.Duration {
 	f.t.Helper()
 	began := time.Now()
@@ -316,8 +316,8 @@ func (f *fleet) until(what string, bound time.Duration, is func() bool) time.Dur
 	return time.Since(began)
 }
 
-// holdings is how many unfinished leases each worker holds, "" those that nobody does, and how many
-// are on their way to somebody else.
+// holdings returns how many unfinished leases each worker holds, "" for those without an owner, and
+// how many are moving.
 func (f *fleet) holdings() (held map[string]int, moving int) {
 	v := f.view()
 	names := map[string]string{}
@@ -344,7 +344,7 @@ func (f *fleet) view() lease.View {
 	return v
 }
 
-// even reports whether so many workers hold all leases, none more than one more than another.
+// even reports whether this many workers hold all leases, with counts that differ by at most one.
 func (f *fleet) even(leases, workers int) bool {
 	held, moving := f.holdings()
 	low := leases / workers
@@ -360,7 +360,7 @@ func (f *fleet) even(leases, workers int) bool {
 	return moving == 0 && held[""] == 0 && len(held) == workers && total == leases
 }
 
-// leader is the worker that leads.
+// leader returns the leading worker.
 func (f *fleet) leader() *worker {
 	v := f.view()
 	for _, s := range v.Workers {
@@ -374,14 +374,14 @@ func (f *fleet) leader() *worker {
 	return nil
 }
 
-// notes returns what was handled up to now.
+// notes returns the handled records so far.
 func (f *fleet) notes() []scenario.Handled {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return append([]scenario.Handled(nil), f.handled...)
 }
 
-// caughtUp reports whether as much was handled as was put.
+// caughtUp reports whether as many records were handled as put.
 func (f *fleet) caughtUp() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -392,8 +392,8 @@ func (f *fleet) caughtUp() bool {
 	return len(f.handled) >= total
 }
 
-// judge waits until as much was handled as was put, and some time for repetitions, stops everybody,
-// and returns the verdict, which must be a clean one.
+// judge waits until as many records were handled as put, and some time for duplicates, stops all
+// workers, and returns the verdict, which must be clean.
 func (f *fleet) judge() scenario.Verdict {
 	f.t.Helper()
 	f.until("everything handled", time.Minute, f.caughtUp)

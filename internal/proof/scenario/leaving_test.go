@@ -8,11 +8,11 @@ import (
 	"github.com/weir-go/weir/internal/proof/scenario"
 )
 
-// usual is how far apart handlings are when all is well: records come every 100 ms and shards are
-// polled every 200 ms.
+// usual is the normal time between handled records: records come every 100 ms and shards are polled
+// every 200 ms.
 const usual = 500 * time.Millisecond
 
-// team starts workers at odd times, with records flowing into every shard, and waits until all have
+// team starts workers at irregular times, with records in every shard, and waits until all have
 // their share.
 func (f *fleet) team(workers, shards int) (stop func()) {
 	stop = f.flow(keys(shards), 100*time.Millisecond)
@@ -25,7 +25,7 @@ func (f *fleet) team(workers, shards int) (stop func()) {
 	return stop
 }
 
-// pick is the leader if it is to be among them, and so many others.
+// pick returns the leader if requested, and this many others.
 func (f *fleet) pick(leads bool, others int) (some []*worker) {
 	l := f.leader()
 	if leads {
@@ -43,7 +43,7 @@ func (f *fleet) pick(leads bool, others int) (some []*worker) {
 	return some
 }
 
-// longest is the longest silence of any shard since a moment.
+// longest returns the longest silence of any shard since a time.
 func (f *fleet) longest(since time.Time) (d time.Duration) {
 	for _, s := range scenario.Silences(f.notes(), since, time.Now(), usual) {
 		d = max(d, s.Longest)
@@ -51,8 +51,8 @@ func (f *fleet) longest(since time.Time) (d time.Duration) {
 	return d
 }
 
-// Deaths of one worker, of several at once, with the leader among them or not: nothing is silent
-// for longer than after one.
+// One or several workers die at once, with or without the leader: no silence is longer than after a
+// single death.
 func TestKilledWorkers(t *testing.T) {
 	const workers, shards = 4, 20
 	for _, c := range []struct {
@@ -81,8 +81,8 @@ func TestKilledWorkers(t *testing.T) {
 				again = append(again, f.judge().Duplicates)
 			})
 		}
-		// 50 records a second flow through each victim's five shards, and a beat saves what was
-		// done.
+		// 50 records a second flow through each victim's five shards, and a beat saves the
+		// progress.
 		if !table.Add("death of "+c.who+", of 4: longest silence of a shard", silent, failover+2*beat) {
 			t.Errorf("death of %s: silent for %v", c.who, silent)
 		}
@@ -121,8 +121,8 @@ func TestACleanStop(t *testing.T) {
 	}
 }
 
-// Ten workers are replaced one after another, as a deployment does it: one stops, then its
-// successor starts, then the next one's turn comes.
+// Ten workers are replaced one after another, as in a deployment: one stops, then its successor
+// starts, then the next one follows.
 func TestARollingRestart(t *testing.T) {
 	const workers = 10
 	shards := size(30, 100)

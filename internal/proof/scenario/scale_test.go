@@ -18,7 +18,7 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// counted is a store that counts what it is told, and takes its time.
+// counted is a store that counts calls and delays them.
 type counted struct {
 	lease.Store
 	beats, views, fullViews, applies, actions atomic.Int64
@@ -47,8 +47,8 @@ func (c *counted) Apply(ctx context.Context, app string, a []lease.Action) ([]bo
 	return c.Store.Apply(ctx, app, a)
 }
 
-// TestTenThousandLeases has a hundred workers share ten thousand leases, without records: what is
-// measured is coordination alone.
+// TestTenThousandLeases runs a hundred workers on ten thousand leases, without records: it only
+// measures coordination.
 func TestTenThousandLeases(t *testing.T) {
 	leases, workers := size(500, 10_000), size(10, 100)
 	store := &counted{Store: memstore.New()}
@@ -162,12 +162,12 @@ func TestTenThousandLeases(t *testing.T) {
 			}
 		}
 	})
-	most := (leases + workers - 2) / (workers - 1) // what the one that stopped held, at most
+	most := (leases + workers - 2) / (workers - 1) // maximum of the stopped worker
 	if !table.Count("  leases that changed hands by the stop, and by the join", taken, most) {
 		t.Errorf("%v leases changed hands, want at most %d", taken, most)
 	}
 	table.Count("  leases of a worker", spread, leases/workers+min(leases%workers, 1))
-	// Each worker beats 1 to 1.11 times a second, and the leader looks twice.
+	// Each worker sends 1 to 1.11 beats a second, and the leader reads twice.
 	if !table.Count("  messages to the store per second, idle", idleMessages, workers*10/9+4) {
 		t.Errorf("%v messages per second", idleMessages)
 	}
@@ -193,8 +193,8 @@ func heap() uint64 {
 	return m.HeapAlloc + m.StackInuse
 }
 
-// planTimes measures what one plan takes, on the clock of the machine, for a group in balance,
-// without a worker, and at the start.
+// planTimes measures the duration of one plan, on the machine's clock, for a balanced group, with a
+// missing worker, and at the start.
 func planTimes(t *testing.T, v lease.View, workers int) {
 	fresh := v
 	fresh.Leases = append([]lease.Lease(nil), v.Leases...)
@@ -207,7 +207,7 @@ func planTimes(t *testing.T, v lease.View, workers int) {
 	for _, c := range []struct {
 		what string
 		view lease.View
-		some bool // there is something to do
+		some bool // the plan has actions
 	}{{"nothing to do", v, false}, {"a worker has died", ended, true}, {"all leases are free", fresh, true}} {
 		var each []time.Duration
 		for range 11 {
@@ -218,7 +218,7 @@ func planTimes(t *testing.T, v lease.View, workers int) {
 				t.Errorf("%s: %d actions", c.what, len(actions))
 			}
 		}
-		// The bound is for the table: no test asserts a time of this machine's.
+		// The limit is for the table: no test depends on this machine's speed.
 		table.Add("  one plan of all leases, "+c.what+", on the machine's clock", each, beat/4)
 	}
 }

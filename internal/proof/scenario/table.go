@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Table collects numbers and prints them beside what they should be. The zero Table is empty; it
-// may be used concurrently.
+// Table collects numbers and prints them next to their targets. The zero Table is empty; it is safe
+// for concurrent use.
 type Table struct {
 	mu   sync.Mutex
 	rows []row
@@ -21,8 +21,8 @@ type row struct {
 	missed                      bool
 }
 
-// Add takes in what was measured, a value for each run or shard. bound is what none of them should
-// exceed; below zero there is no such promise. It reports whether the bound holds.
+// Add adds measured values, one for each run or shard. bound is their maximum; a negative value
+// means that there is none. It reports whether the bound holds.
 func (t *Table) Add(what string, each []time.Duration, bound time.Duration) bool {
 	return add(t, what, each, bound, func(d time.Duration) string {
 		if d < 10*time.Millisecond {
@@ -32,7 +32,7 @@ func (t *Table) Add(what string, each []time.Duration, bound time.Duration) bool
 	})
 }
 
-// Count is Add for numbers of something.
+// Count is Add for counts.
 func (t *Table) Count(what string, each []int, bound int) bool {
 	return add(t, what, each, bound, func(n int) string { return fmt.Sprint(n) })
 }
@@ -55,7 +55,7 @@ func add[T int | time.Duration](t *Table, what string, each []T, bound T, text f
 	return !r.missed
 }
 
-// Write prints the table, if there is anything in it.
+// Write prints the table, unless it is empty.
 func (t *Table) Write(w io.Writer) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

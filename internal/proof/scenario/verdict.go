@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Handled is one record as a handler wrote it down. The records of a key are numbered 1, 2, 3, … in
-// the order in which they were put.
+// Handled is one handled record. The records of a key are numbered 1, 2, 3, … in the order in which
+// they were put.
 type Handled struct {
 	At     int64 // Unix nanoseconds, on one clock for all workers
 	Worker string
@@ -19,23 +19,23 @@ type Handled struct {
 	N      int
 }
 
-// Verdict is what the handlers' notes say about what was put.
+// Verdict is the comparison of handled and put records.
 type Verdict struct {
 	Put        int
 	Handled    int // repetitions included
 	Lost       int // put and never handled
 	Duplicates int // handled although handled before
-	// handled before an earlier record of the same key, or by an owner that had a successor already
+	// handled before an earlier record of the same key, or by an owner with a successor
 	Disorder int
 
-	// Complaints are the first few losses and disorders, a sentence each.
+	// Complaints are the first few losses and disorders, one sentence each.
 	Complaints []string
 }
 
-// Clean reports whether nothing was lost and no order broken.
+// Clean reports whether no record was lost and no order was broken.
 func (v Verdict) Clean() bool { return v.Lost == 0 && v.Disorder == 0 }
 
-// String is one line.
+// String returns the verdict in one line.
 func (v Verdict) String() string {
 	return fmt.Sprintf("put %d, handled %d, lost %d, handled again %d, out of order %d", v.Put, v.Handled, v.Lost, v.Duplicates, v.Disorder)
 }
@@ -46,10 +46,10 @@ func (v *Verdict) complain(format string, args ...any) {
 	}
 }
 
-// Judge compares how many records of each key were put with what was handled, which it sorts by
-// time. Whoever begins anew may repeat what was handled, from any record on but leaving none out;
-// an epoch that comes after a higher one of its shard is an owner that should have stopped. Notes
-// about a record that nobody put are an error: there is no verdict on such.
+// Judge compares the number of put records of each key with the handled ones, which it sorts by
+// time. A new owner may repeat handled records, from any record on but without gaps. An epoch that
+// follows a higher one of its shard is an owner that should have stopped. An unknown record is an
+// error: there is no verdict then.
 func Judge(put map[string]int, handled []Handled) (Verdict, error) {
 	var v Verdict
 	for _, n := range put {
@@ -100,16 +100,15 @@ func Judge(put map[string]int, handled []Handled) (Verdict, error) {
 	return v, nil
 }
 
-// Silence is how a shard fared in a stretch of time.
+// Silence describes the silence of a shard in a time range.
 type Silence struct {
-	Longest time.Duration // between two records in a row
-	Total   time.Duration // all such times longer than usual, added up
-	Breaks  int           // how many those are
+	Longest time.Duration // between two consecutive records
+	Total   time.Duration // the sum of all times longer than usual
+	Breaks  int           // their number
 }
 
-// Silences measures, by shard, the times between one handling and the next, of those that end at or
-// after from. Times of up to usual are how records come anyway. A shard in which nothing was
-// handled any more until the end counts as silent from its last record to the end.
+// Silences measures, by shard, the times between consecutive records that end at or after from.
+// Times up to usual are normal. A shard counts as silent from its last record to the end.
 func Silences(handled []Handled, from, end time.Time, usual time.Duration) map[string]Silence {
 	slices.SortStableFunc(handled, func(a, b Handled) int { return cmp.Compare(a.At, b.At) })
 	last := map[string]int64{}

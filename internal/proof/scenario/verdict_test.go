@@ -53,7 +53,7 @@ func TestJudge(t *testing.T) {
 func TestSilences(t *testing.T) {
 	at := func(seconds float64) int64 { return int64(seconds * 1e9) }
 	handled := []Handled{
-		{Shard: "a", At: at(0)}, {Shard: "a", At: at(5)}, // before the time in question
+		{Shard: "a", At: at(0)}, {Shard: "a", At: at(5)}, // before the measured time
 		{Shard: "a", At: at(12)}, {Shard: "a", At: at(12.5)}, {Shard: "a", At: at(15)},
 		{Shard: "b", At: at(11)},
 	}

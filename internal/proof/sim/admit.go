@@ -6,9 +6,9 @@ import (
 	"github.com/weir-go/weir/internal/proof/sim/model"
 )
 
-// How the world takes in calls and decides about their answers.
+// Admission of calls, and decisions about their answers.
 
-// admit takes in what has arrived at the gate.
+// admit processes a call that arrived at the gate.
 func (w *world) admit(c *call) {
 	l := c.life
 	if c.op == "returned" {
@@ -57,7 +57,7 @@ func (w *world) admit(c *call) {
 	}
 }
 
-// answer lets a call go on, unless nobody waits, or the one who does is paused.
+// answer answers a call, unless it has been abandoned or its worker is paused.
 func (w *world) answer(c *call, r reply) {
 	l := c.life
 	if l.dead.Load() {
@@ -68,7 +68,7 @@ func (w *world) answer(c *call, r reply) {
 		return
 	}
 	if h, ok := c.body.(*handling); ok {
-		changed := r // of few calls, so that the answers to all others need no memory of their own
+		changed := r // few calls need this, so the answers to all others allocate nothing
 		w.handled(c, h, &changed)
 		r = changed
 	}
@@ -104,7 +104,7 @@ func (w *world) answer(c *call, r reply) {
 	w.stirred = true
 }
 
-// postpone answers a call when the pause is over, which may come to last for less than it was to.
+// postpone answers a call when the pause is over. A pause may be shortened.
 func (w *world) postpone(c *call, r reply) {
 	w.listens(c)
 	d := w.dice(c, "after the pause")

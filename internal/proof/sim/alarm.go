@@ -2,9 +2,9 @@ package sim
 
 import "time"
 
-// alarms wake the driver. Those that are set are for times of the calendar, each earlier than the
-// one before. One that something else came before stays set until its time has come: to set it
-// again would cost a pass over all timers of the simulation.
+// alarms wake the driver. They are set for times of the calendar, each earlier than the previous
+// one. An alarm stays set if an earlier event comes first: setting it again would cost a pass over
+// all timers of the simulation.
 type alarms struct {
 	all []alarm
 	set int
@@ -15,10 +15,9 @@ type alarm struct {
 	at    int64
 }
 
-// next returns what fires at a time after now, which is no later than that of any alarm that is
-// set.
+// next returns a channel that fires at a time after now, no later than any alarm that is set.
 func (a *alarms) next(at, now int64) <-chan time.Time {
-	for a.set > 0 && a.all[a.set-1].at <= now { // it came to be at the time of something else
+	for a.set > 0 && a.all[a.set-1].at <= now { // another event came at its time
 		a.set--
 	}
 	if a.set == 0 || a.all[a.set-1].at != at {
@@ -33,7 +32,7 @@ func (a *alarms) next(at, now int64) <-chan time.Time {
 	return a.all[a.set-1].timer.C
 }
 
-// over takes in that the next has fired.
+// over records that the next alarm has fired.
 func (a *alarms) over() { a.set-- }
 
 func (a *alarms) stop() {

@@ -9,7 +9,7 @@ import (
 )
 
 // reads reports whether a life reads a stream, if that is named. The first worker reads all
-// streams, and so does a life of the version before, because it would handle shards of any.
+// streams. So does a life of the previous version, because it would handle shards of any stream.
 func (l *life) reads(name string) bool {
 	if !l.w.profile.Apart || name == firstStream || l.older || l.of == l.w.workers[0] {
 		return true
@@ -18,8 +18,8 @@ func (l *life) reads(name string) bool {
 	return d.chance(.5)
 }
 
-// loose reports whether no bound holds for when a stream is read: a leader of the version before
-// gives its shards to workers that do not read it, and they give them back.
+// loose reports whether the time of the first read has no limit: a leader of the previous version
+// assigns shards to workers that do not read the stream, and they return them.
 func (w *world) loose(st *stream) bool {
 	return w.profile.Apart && w.profile.Older > 0 && st != w.streams[0]
 }
@@ -29,8 +29,8 @@ func (w *world) apart(st *stream) bool {
 	return slices.ContainsFunc(w.workers, func(of *worker) bool { return of.life != nil && !of.life.reads(st.name) })
 }
 
-// overdueApart looks for overdue duties about a stream that some workers do not read: the workers
-// that read it are given its shards in time under any leader. Only a leader of the version before
+// overdueApart looks for overdue duties about a stream that some workers do not read. The workers
+// that read it get its shards in time under any leader, except one of the previous version, which
 // does not know the readers.
 func (w *world) overdueApart(st *stream, leader *life, led int64) {
 	if leader == nil || leader.older {
@@ -43,8 +43,8 @@ func (w *world) overdueApart(st *stream, leader *life, led int64) {
 	w.overdueOf(st, led, w.readyOf(false, func(l *life) bool { return w.getsOf(l, leader, st) }))
 }
 
-// getsOf reports whether a leader gives shards of a stream to a life. One of the version before
-// does not say what it reads: it gets what the leader reads.
+// getsOf reports whether a leader assigns shards of a stream to a life. A life of the previous
+// version does not report its streams: it gets the leader's.
 func (w *world) getsOf(l, leader *life, st *stream) bool {
 	return l.reads(st.name) && (!l.older || leader.reads(st.name))
 }
@@ -60,12 +60,12 @@ func (w *world) lists(st *stream) int64 {
 	return since
 }
 
-// listedWithin is how long it may take until the leader has listed shards that no parent's end
-// announced.
+// listedWithin returns how long the leader may take to list shards that no parent's end announced.
 func (s *settings) listedWithin() time.Duration {
 	return s.list + min(32*s.beat, s.list) + 4*s.beat
 }
 
-// listedApart is the same for a stream that the leader does not read. The worker that lists it does
-// so at once when it begins, and then looks every third of a listing's time whether one is due.
+// listedApart returns the same for a stream that the leader does not read. Its worker lists it
+// immediately when it begins, and then checks every third of a listing interval whether a listing
+// is due.
 func (s *settings) listedApart() time.Duration { return s.list*4/3 + 4*s.beat }

@@ -7,13 +7,13 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// clock is what the service's clock shows, which is minutes off.
+// clock returns the service's clock, which is minutes off.
 func (w *world) clock() time.Time { return w.wall().Add(w.skew) }
 
-// pins takes in that an application that starts at the tip has its first lease in the stream: what
-// was put since whoever made that had learned which shards are open, when it sent the call, has to
-// be handled, whatever becomes of the other leases; what was put before must not be, unless leases
-// that an earlier leader wanted come late: theirs may be. The service's clock shows seconds.
+// pins records the first lease of an application that starts at the tip. Records that were put
+// after the lease's creator learned which shards are open must be handled, whatever happens to the
+// other leases. Earlier records must not be handled, unless leases of an earlier leader arrive
+// late. The service's clock has a resolution of seconds.
 func (w *world) pins(by map[string]int64, made *lease.Lease) {
 	st := w.streamNamed(made.Stream).now
 	if st == nil || w.starts.Kind() != shard.Tip {
@@ -41,7 +41,8 @@ func (w *world) pins(by map[string]int64, made *lease.Lease) {
 	}
 }
 
-// begin decides where the application begins, and returns how long after the stream its workers do.
+// begin decides where the application begins, and returns how long after the stream its workers
+// start.
 func (w *world) begin() (late time.Duration) {
 	w.starts = w.profile.Start
 	if w.profile.Since {

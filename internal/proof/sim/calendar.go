@@ -1,11 +1,11 @@
 package sim
 
-// calendar is what will happen, in nanoseconds since the beginning.
+// calendar contains future events, in nanoseconds since the beginning.
 type calendar struct {
 	entries entries
-	// unseen is what nobody in weir can notice, and what wakes nobody: it happens as soon as the
-	// driver is awake at its time or after, before what is later. So the driver need not be woken
-	// for it.
+	// unseen entries are invisible to weir and wake no goroutine. They happen as soon as the driver
+	// is awake at their time or later, before later entries. So the driver need not wake up for
+	// them.
 	unseen entries
 	count  uint64
 }
@@ -18,7 +18,7 @@ type entry struct {
 
 func (e *entry) before(o *entry) bool { return e.at < o.at || e.at == o.at && e.order < o.order }
 
-// next is when the driver has to be awake. There always is an entry for that: of the script, or the
+// next returns when the driver must wake up. There is always such an entry: of the script, or the
 // end of a stage.
 func (c *calendar) next() int64 { return c.entries[0].at }
 
@@ -29,14 +29,13 @@ func (c *calendar) add(at int64, do func()) {
 
 func (c *calendar) pop() func() { return c.entries.pop() }
 
-// addUnseen adds what nobody in weir can notice, and what adds nothing itself.
+// addUnseen adds an entry that is invisible to weir and adds no further entries.
 func (c *calendar) addUnseen(at int64, do func()) {
 	c.count++
 	c.unseen.push(entry{at, c.count, do})
 }
 
-// late reports whether something unseen should have happened by now, and is first; and when it
-// should have.
+// late reports whether an unseen entry is overdue and first, with its time.
 func (c *calendar) late(now int64) (at int64, is bool) {
 	if len(c.unseen) == 0 {
 		return 0, false
@@ -45,7 +44,7 @@ func (c *calendar) late(now int64) (at int64, is bool) {
 	return e.at, e.at <= now && e.before(&c.entries[0])
 }
 
-// entries are a heap; one is added and taken at each step, so it boxes nothing.
+// entries are a heap. One is added and taken at each step, so the code avoids boxing.
 type entries []entry
 
 func (all *entries) push(one entry) {

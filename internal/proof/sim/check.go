@@ -13,22 +13,23 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// books are what the checks after each step compare with.
+// books contain the previous state for the checks after each step.
 type books struct {
-	home    map[judge.ID]string       // where each record was put
-	kept    map[string][]container    // the containers put into each shard, in order
-	passed  map[string]int            // how many of these the checkpoint has passed
-	at      map[epochOf]string        // the shard of a lease, by epoch
-	last    map[lease.Key]lease.Lease // as of the last look
-	view    leases                    // the same, in order
-	of      map[string]*life          // the life of each session
-	ghosts  map[string]bool           // sessions with a beat that came after their workers had gone
-	expired map[judge.ID]bool         // they have left the stream
-	early   map[judge.ID]bool         // put before the application's start
-	pinned  map[int64]bool            // the lives of streams in which it has started
+	home   map[judge.ID]string       // the shard of each record
+	kept   map[string][]container    // the containers put into each shard, in order
+	passed map[string]int            // how many of these are before the checkpoint
+	at     map[epochOf]string        // the shard of a lease, by epoch
+	last   map[lease.Key]lease.Lease // at the last check
+	view   leases                    // the same, sorted
+	of     map[string]*life          // the life of each session
+	// sessions whose workers had ended when a heartbeat arrived, or when all else was well
+	ghosts  map[string]bool
+	expired map[judge.ID]bool // expired records
+	early   map[judge.ID]bool // put before the application's start
+	pinned  map[int64]bool    // lives of streams in which it has started
 }
 
-// container is one record of the stream, which may hold many.
+// container is one record of the stream, which may contain many.
 type container struct {
 	number string
 	ids    []judge.ID
@@ -47,20 +48,21 @@ func newBooks() books {
 	}
 }
 
-// nameOf tells shards of streams apart that had one name after the other.
+// nameOf returns a name that distinguishes shards of streams with the same name.
 func nameOf(st *model.Stream, id string) string { return model.NameOf(st.Life, id) }
 
 func (b *books) shardAt(id string, epoch uint64) string { return b.at[epochOf{id, epoch}] }
 
-// trusted is what a worker may believe, by the promise alone: what the last answer named, from when
-// the beat was sent for nine tenths of the failover time of its own clock, less what it gave back.
+// trusted is what a worker may believe by the promise alone: the leases in the last answer, from
+// the sending of the heartbeat for nine tenths of the failover time of its own clock, minus the
+// leases that it returned.
 type trusted struct {
 	until int64
 	held  map[lease.Key]uint64
 	spare map[lease.Key]uint64 // for the next answer
 }
 
-// is reports whether leases are those that are trusted already.
+// is reports whether the given leases are already the trusted ones.
 func (t *trusted) is(held []lease.Lease) bool {
 	if len(held) != len(t.held) {
 		return false
@@ -73,8 +75,8 @@ func (t *trusted) is(held []lease.Lease) bool {
 	return true
 }
 
-// gives notes what a beat gives back: from when it is sent on the worker does not trust that any
-// more.
+// gives records the leases that a heartbeat returns: from its sending on the worker does not trust
+// them.
 func (w *world) gives(l *life, r lease.Report) {
 	for _, p := range r.Progress {
 		if p.Release || p.Position.IsEnd() {
@@ -83,7 +85,7 @@ func (w *world) gives(l *life, r lease.Report) {
 	}
 }
 
-// trusts notes the answer to a beat, and checks that nobody else trusts what it names.
+// trusts records the answer to a heartbeat, and checks that no other worker trusts the same leases.
 func (w *world) trusts(l *life, sent int64, r *lease.Report, o lease.Orders) {
 	l.heard = true
 	if l.session != r.Session {
@@ -129,7 +131,7 @@ func (l *life) trusts(b *weir.Batch, now int64) bool {
 	return held && epoch == b.Epoch && l.trusted.until > now
 }
 
-// look compares the store with how it was.
+// look compares the store with its previous state.
 func (w *world) look(changed bool) {
 	if !changed {
 		return
@@ -149,10 +151,10 @@ func (w *world) look(changed bool) {
 	for i := range v.Leases {
 		now := &v.Leases[i]
 		for len(were) > 0 && were[0].Key.Compare(now.Key) < 0 {
-			were = were[1:] // it is there no more
+			were = were[1:] // it was removed
 		}
 		if len(were) > 0 && were[0].Key == now.Key && same(&were[0], now) {
-			continue // as most are
+			continue // most are unchanged
 		}
 		before, known := w.books.last[now.Key]
 		if !known {
@@ -189,10 +191,10 @@ func (w *world) unchangedBy(other *world) {
 	}
 }
 
-// leases are those of a view, which come in the order of their keys.
+// leases are the leases of a view, sorted by key.
 type leases []lease.Lease
 
-// of is the lease of a key, nil if there is none.
+// of returns the lease of a key, nil if it is missing.
 func (all leases) of(key lease.Key) *lease.Lease {
 	i, found := slices.BinarySearchFunc(all, key, func(l lease.Lease, key lease.Key) int { return l.Key.Compare(key) })
 	if !found {
@@ -205,7 +207,7 @@ func same(a, b *lease.Lease) bool {
 	return a.Epoch == b.Epoch && a.Position == b.Position && a.Owner == b.Owner && a.Revoked == b.Revoked && a.Heir == b.Heir && a.Born == b.Born
 }
 
-// streamOf is the stream that a lease is of, nil when it is gone.
+// streamOf returns the stream of a lease, nil if it was deleted.
 func (w *world) streamOf(l *lease.Lease) *model.Stream {
 	if st := w.streamNamed(l.Stream); st != nil && st.now != nil && (l.Born == 0 || st.now.Born.UnixMilli() == l.Born) {
 		return st.now
@@ -213,8 +215,8 @@ func (w *world) streamOf(l *lease.Lease) *model.Stream {
 	return nil
 }
 
-// nameOfLease is that of the shard that a lease is of, which may be one of a stream that is gone;
-// "" if there never was one.
+// nameOfLease returns the name of a lease's shard, also for a deleted stream; "" if it never
+// existed.
 func (w *world) nameOfLease(l *lease.Lease) string {
 	if st := w.streamOf(l); st != nil {
 		return nameOf(st, l.Shard)
@@ -229,8 +231,8 @@ func (w *world) nameOfLease(l *lease.Lease) string {
 	return ""
 }
 
-// overran tells the judge that a handler took longer than a hand-off may: what it is at work on is
-// handled again. Whether the wish itself was followed in time is a duty of its own.
+// overran tells the judge that a handler exceeded the handoff timeout: its current records are
+// handled again. Whether the handoff was in time is a separate duty.
 func (w *world) overran(l *life, about string) {
 	if l == nil {
 		return
@@ -243,8 +245,8 @@ func (w *world) overran(l *life, about string) {
 	}
 }
 
-// notTheirs are the leases that a report names and that its session did not have at the epochs it
-// says: they are not to change by it.
+// notTheirs returns the leases in a report that its session did not have at the given epochs: they
+// must not change because of it.
 func (w *world) notTheirs(r lease.Report) (others []lease.Lease) {
 	for _, p := range r.Progress {
 		if l, ok := w.books.last[p.Key]; ok && (l.Owner != r.Session || l.Epoch != p.Epoch) {
@@ -254,7 +256,7 @@ func (w *world) notTheirs(r lease.Report) (others []lease.Lease) {
 	return others
 }
 
-// untouched checks that leases are as they were before the report that did not concern them.
+// untouched checks that a report has not changed the leases of other sessions.
 func (w *world) untouched(others []lease.Lease) {
 	for _, l := range others {
 		if now := w.books.last[l.Key]; now.Epoch != l.Epoch || now.Owner != l.Owner || now.Position != l.Position {
@@ -263,7 +265,7 @@ func (w *world) untouched(others []lease.Lease) {
 	}
 }
 
-// compare checks what may become of a lease from one step to the next.
+// compare checks the changes of a lease from one step to the next.
 func (w *world) compare(before, now *lease.Lease, here leases) {
 	switch {
 	case now.Epoch < before.Epoch:
@@ -271,7 +273,7 @@ func (w *world) compare(before, now *lease.Lease, here leases) {
 	case now.Owner != before.Owner && now.Epoch == before.Epoch:
 		w.breaks("%s changes its owner from %q to %q at the same epoch %d", now.Key, before.Owner, now.Owner, now.Epoch)
 	}
-	if now.Heir != before.Heir { // also one that was withdrawn and made again at once
+	if now.Heir != before.Heir { // includes a wish that was withdrawn and made again
 		delete(w.duties.leases, now.Key)
 	}
 	anew := now.Born != before.Born
@@ -302,17 +304,17 @@ func (w *world) compare(before, now *lease.Lease, here leases) {
 			}
 		}
 	}
-	if w.amid() { // it may be before its turn
+	if w.amid() { // it may be early
 		return
 	}
 	for _, sh := range st.Shards {
 		if sh.ID != now.Shard {
 			continue
 		}
-		for _, p := range sh.Parents { // as the service knows them, not as the lease does
+		for _, p := range sh.Parents { // as the service knows them, not the lease
 			parent := here.of(lease.Key{Stream: now.Stream, Shard: p.ID})
 			if parent != nil && w.sink != nil && w.sink.reopened[parent.Key] {
-				continue // whoever has it asks the sink, and gives it back
+				continue // the owner asks the sink, and returns the lease
 			}
 			if parent == nil && p.GoneAt.IsZero() || parent != nil && !parent.Finished() {
 				w.breaks("%s is given out before its parent %s is finished", now.Key, p.ID)
@@ -321,7 +323,7 @@ func (w *world) compare(before, now *lease.Lease, here leases) {
 	}
 }
 
-// passes checks that a checkpoint passes no record that was not handled.
+// passes checks that a checkpoint passes no unhandled record.
 func (w *world) passes(name string, p shard.Position) {
 	kept, n := w.books.kept[name], w.books.passed[name]
 	for ; n < len(kept); n++ {
@@ -358,7 +360,7 @@ func (w *world) removed(l lease.Lease) {
 	}
 }
 
-// well says what is not as it should be once nothing goes wrong any more, "" when all is.
+// well returns what is still wrong after the faults, "" if nothing.
 func (w *world) well() string {
 	if n := w.judge.Missing(); n > 0 {
 		return fmt.Sprintf("%d records are not handled, such as %s", n, w.judge.Lost())
@@ -380,8 +382,8 @@ func (w *world) well() string {
 		}
 		shares[wk.life] = 0
 	}
-	// A leader of the version before gives shards to workers that do not read them, and they give
-	// them back, again and again. But the dead have none.
+	// A leader of the previous version repeatedly assigns shards to workers that do not read them
+	// and return them. But dead workers have none.
 	back := w.profile.Apart && w.profile.Older > 0
 	have := map[lease.Key]bool{}
 	for i := range v.Leases {
@@ -427,7 +429,8 @@ func (w *world) well() string {
 	for _, n := range shares {
 		least, most = min(least, n), max(most, n)
 	}
-	if most-least > 1 && !w.profile.Apart && w.counts[ReaderStuck] == 0 && !w.opensLess() { // such a one is given less
+	// a cut-off worker gets fewer
+	if most-least > 1 && !w.profile.Apart && w.counts[ReaderStuck] == 0 && !w.opensLess() {
 		return fmt.Sprintf("one worker has %d leases and another %d", most, least)
 	}
 	for _, s := range v.Workers {
@@ -435,30 +438,30 @@ func (w *world) well() string {
 		if lives := l != nil && l.of.life == l; !lives && !s.Ended {
 			return "nobody has found out that " + s.Name + " is dead"
 		}
-		// The row of one that was ended stays for ten failover times, which is longer than anybody
+		// The row of an ended session stays for ten failover times, longer than the simulation
 		// waits here.
 	}
 	return ""
 }
 
-// isOver reports whether a session is one of a worker that has crashed or stopped.
+// isOver reports whether a session belongs to a crashed or stopped worker.
 func (w *world) isOver(session string) bool {
 	l := w.books.of[session]
 	return l != nil && l.of.life != l
 }
 
 // said reports whether a running worker reports that it reads a stream. If none does and the leader
-// does not read the stream, no worker gets its leases, and the dead keep theirs.
+// does not read the stream, no worker gets its leases, and dead workers keep theirs.
 func (w *world) said(name string) bool {
 	if leader, leads := w.runs(w.leader); !leads || leader.older {
-		return true // such a leader gives them to any worker
+		return true // such a leader assigns them to any worker
 	}
 	return slices.ContainsFunc(w.workers, func(of *worker) bool {
 		return of.life != nil && !of.life.older && of.life.reads(name)
 	})
 }
 
-// isEnded reports whether the store says that a session has ended, or has no row of it.
+// isEnded reports whether the store has marked a session as ended, or has no row of it.
 func (w *world) isEnded(v lease.View, session string) bool {
 	return !slices.ContainsFunc(v.Workers, func(s lease.Worker) bool { return s.Session == session && !s.Ended })
 }

@@ -8,17 +8,17 @@ import (
 	"github.com/weir-go/weir/internal/proof/sim/judge"
 )
 
-// crossing is the set of features that an application has in a profile that crosses features, and
-// the settings drawn for them.
+// crossing is the set of features of an application in a profile that crosses features, with the
+// settings drawn for them.
 type crossing struct {
 	on         featureSet
 	batchWait  time.Duration
 	batchBytes int
 	idle       time.Duration
-	ways       []int // in which handlers fail at a record, of those in letters.go
+	ways       []int // in which handlers fail at a record; see letters.go
 }
 
-// Crossed says which features an application had, and for how long its workers lived.
+// Crossed lists the features of an application, and how long its workers lived.
 type Crossed struct {
 	On    featureSet
 	Lived time.Duration
@@ -27,16 +27,16 @@ type Crossed struct {
 // has reports whether a feature is on.
 func (c *crossing) has(f feature) bool { return c != nil && c.on.has(f) }
 
-// crossingFaults can happen with any features.
+// crossingFaults can occur with any features.
 var crossingFaults = map[Fault]float64{
 	HandlerSlow: .01, HandlerFails: .05, HandlerPanics: .02, HandlerIgnores: .005, CrashInHandler: .004, HandlerStops: .002,
 	CrashBefore: .0005, CrashAfter: .0005, StoreFails: .01, AnswerLost: .01, StoreSlow: .005, TornApply: .05,
 	Throttled: .02, ServerError: .01, ShortPage: .05, Split: 40, Merge: 25, Crash: 15,
 }
 
-// makeCrossing draws the features of an application. The seed alone chooses the set of the covering
-// list: consecutive seeds, as many as the list is long, use each set once. More features that go
-// with the set are added at random.
+// makeCrossing draws the features of an application. The seed alone selects the set of the covering
+// list: as many consecutive seeds as the list is long use each set once. Further compatible
+// features are added at random.
 func (w *world) makeCrossing(seed uint64) {
 	if !w.profile.Crosses {
 		return
@@ -53,7 +53,7 @@ func (w *world) makeCrossing(seed uint64) {
 			s = next.whole()
 		}
 	}
-	if !w.isFirst() { // features of the streams are the same for all
+	if !w.isFirst() { // features of the streams are the same for all applications
 		ofStreams := setOf(featExpiring, featAggregated)
 		s = s.without(ofStreams) | w.apps[0].crosses.on&ofStreams
 	}
@@ -76,7 +76,8 @@ func (w *world) makeCrossing(seed uint64) {
 	p.Parallel, p.Letters, p.Filters, p.Killers, p.Windows = c.has(featParallel), s.hasAny(givesUp), c.has(featFiltered), c.has(featSuspects), c.has(featWindowed)
 	p.Sinks = c.has(featPosition) && !c.has(featWindowed)
 	p.Pushed, p.Reuses = share(c.has(featFannedOut)), share(c.has(featReused))
-	if !p.Letters && c.has(featRejected) && !s.hasAny(setOf(featPullForm, featLoopForm)) { // a rejected record is given up if its letter has a place
+	// a rejected record is given up if there is a letter destination
+	if !p.Letters && c.has(featRejected) && !s.hasAny(setOf(featPullForm, featLoopForm)) {
 		p.Letters = d.chance(.5)
 	}
 	for f, rates := range faultsOf {
@@ -91,15 +92,16 @@ func (w *world) makeCrossing(seed uint64) {
 			delete(p.Rates, fault)
 		}
 	}
-	if c.has(featSuspects) { // the version before notes no deaths
+	if c.has(featSuspects) { // the previous version does not record deaths
 		p.Older = 0
 	}
 	if w.isFirst() {
-		w.skew = d.span(-2*time.Second, 2*time.Second) // or records would be too old for minutes
+		// otherwise records would be too old for minutes
+		w.skew = d.span(-2*time.Second, 2*time.Second)
 	}
 }
 
-// faultsOf are the faults that happen only with a feature.
+// faultsOf are the faults that require a feature.
 var faultsOf = map[feature]map[Fault]float64{
 	featFannedOut: {EventTwice: .02, EventCut: .01, EventEnds: .02, EventError: .01, EventSlow: .01, InUse: .03},
 	featExpiring:  {Trim: 60},
@@ -112,7 +114,7 @@ var faultsOf = map[feature]map[Fault]float64{
 	featPosition: {SinkFails: .05, SinkHangs: .01, SinkPanics: .02},
 }
 
-// allCrossingFaults are all faults that can happen in a profile that crosses features.
+// allCrossingFaults are all faults that can occur in a profile that crosses features.
 var allCrossingFaults = func() map[Fault]float64 {
 	rates := all(crossingFaults, letterFaults)
 	for _, of := range faultsOf {
@@ -121,7 +123,7 @@ var allCrossingFaults = func() map[Fault]float64 {
 	return rates
 }()
 
-// share returns 1, the share of all simulations, for a feature that is on, and otherwise 0.
+// share returns 1, the share of all simulations, for an enabled feature, and otherwise 0.
 func share(on bool) float64 {
 	if on {
 		return 1
@@ -129,7 +131,7 @@ func share(on bool) float64 {
 	return 0
 }
 
-// packed is the share of the records that are aggregates.
+// packed returns the share of the records that are aggregates.
 func (w *world) packed() float64 {
 	for _, x := range w.apps {
 		if x.crosses.has(featAggregated) || x.crosses.has(featKeepPacked) {
@@ -139,7 +141,7 @@ func (w *world) packed() float64 {
 	return .15
 }
 
-// options sets the options of the features that no other part of the simulation sets.
+// options sets the options of features that no other part of the simulation sets.
 func (c *crossing) options(o *weir.Options, by func(time.Duration) time.Duration) {
 	if c == nil {
 		return
@@ -166,8 +168,8 @@ func (c *crossing) waits() time.Duration {
 // isLoop reports whether the worker's handler is a loop over single records of all shards.
 func (w *world) isLoop() bool { return w.crosses.has(featLoopForm) }
 
-// loosely reports whether windows may have other records when their results are made again, because
-// records leave the stream or checkpoints move into the middle of windows.
+// loosely reports whether a window may have other records when its result is computed again,
+// because records expire or checkpoints move into windows.
 func (w *world) loosely() bool { return w.crosses.has(featExpiring) || w.crosses.has(featResetting) }
 
 // checkSize describes a wrong size of a batch, "" if the size is right.

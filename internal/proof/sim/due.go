@@ -12,13 +12,12 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// Something is always due of somebody: of the leader to give a free lease out, of an owner to
-// answer a wish, to read, or to leave when it stops. A duty is overdue when it has stood for longer
-// than its bound and nothing has hindered whoever it is of meanwhile. What hinders a worker is
-// noted where its fate is decided: a call to the store that failed, a read that did, a handler at
-// work.
+// Workers always have duties: the leader must assign free leases, an owner must answer a handoff
+// request, read, or leave when it stops. A duty is overdue if it has lasted longer than its limit
+// while nothing hindered its worker. Hindrances are recorded where a worker's fate is decided: a
+// failed call to the store, a failed read, a running handler.
 
-// duty is what is due of a shard, or of a worker.
+// duty is a duty about a shard or a worker.
 type duty struct {
 	what  string
 	epoch uint64
@@ -26,51 +25,51 @@ type duty struct {
 	by    *life
 	since int64
 
-	reading reading // the answers that its owner got since then
+	reading reading // the answers to its owner since then
 	read    int64   // when they last were progress
 }
 
-// duties are what is due, and since when.
+// duties are the current duties, with their start times.
 type duties struct {
 	leases      map[lease.Key]*duty
 	leader      string
 	leaderSince int64
-	leaderless  int64 // since when, 0 while somebody leads
-	followed    int64 // until when somebody led before the present leader
+	leaderless  int64 // since when, 0 while there is a leader
+	followed    int64 // until when the previous leader led
 	missing     map[*model.Shard]int64
-	former      map[*model.Shard]bool // another had its name, in a stream that was deleted
-	settle      int64                 // when the last fault had happened
-	// when last something of before was still under way, or was got done
+	former      map[*model.Shard]bool // another shard had its name, in a deleted stream
+	settle      int64                 // time of the last fault
+	// when something from before was last in flight, or was completed
 	late   int64
-	places uint64             // a hash of the checkpoints, where records are dropped
-	done   int                // records less those that are missing, and shards
-	worst  map[string]float64 // how much of its bound a duty has taken, at most
+	places uint64             // a hash of the checkpoints, if records are dropped
+	done   int                // records minus missing ones, and shards
+	worst  map[string]float64 // the largest used part of each limit
 }
 
 func newDuties() duties {
 	return duties{leases: map[lease.Key]*duty{}, missing: map[*model.Shard]int64{}, former: map[*model.Shard]bool{}, worst: map[string]float64{}}
 }
 
-// hindered is what has lately kept a life from its duties, as times until when it explains that
-// nothing happens.
+// hindered contains recent hindrances of a life, as times until which they explain that nothing
+// happens.
 type hindered struct {
 	store int64
-	beat  int64 // when a beat last had its effect, perhaps long after a crash
-	begun int64 // when its first beat had its effect
-	// as store, of its beats alone: with the next that succeeds a leader's own watchdog begins anew
+	beat  int64 // when a heartbeat last took effect, perhaps long after a crash
+	begun int64 // when its first heartbeat took effect
+	// like store, for its heartbeats alone: the next success restarts a leader's own watchdog
 	unbeaten int64
 	resigned int64
 	stopping int64 // since when it stops
-	sink     int64 // it asks the sink, or waits until it asks again
+	sink     int64 // it queries the sink, or waits before the next query
 	reads    map[string]int64
-	handles  map[string]int64 // when a handler was last at work
+	handles  map[string]int64 // when a handler was last running
 }
 
 func newHindered() hindered { return hindered{reads: map[string]int64{}, handles: map[string]int64{}} }
 
-// keeps notes that a call to the store goes wrong, and is waited for so long.
+// keepsFromStore records that a call to the store fails, and takes this long.
 func (w *world) keepsFromStore(c *call, d time.Duration) {
-	if c.op == "leave" { // which is tried for so long
+	if c.op == "leave" { // the worker retries it for this long
 		d = max(d, w.settings.failover)
 	}
 	h, until := &c.life.hindered, w.now()+int64(d+w.settings.beat)
@@ -80,32 +79,32 @@ func (w *world) keepsFromStore(c *call, d time.Duration) {
 	}
 }
 
-// keepsFromReading notes that a call about a shard or a stream goes wrong.
+// keepsFromReading records that a call about a shard or a stream fails.
 func (w *world) keepsFromReading(l *life, about string, d time.Duration) {
 	l.hindered.reads[about] = max(l.hindered.reads[about], w.now()+int64(d))
-	if w.sink != nil { // for which ancestors are read, too
+	if w.sink != nil { // ancestors are read for it, too
 		l.hindered.sink = max(l.hindered.sink, w.now()+int64(d))
 	}
 }
 
-// callWithin is how long a call to Kinesis may hang.
+// callWithin limits how long a call to Kinesis may hang.
 const callWithin = 20 * time.Second
 
-// fromStore is until when a life is explained not to do what needs the store.
+// fromStore returns until when a life is excused from duties that need the store.
 func (l *life) fromStore() int64 { return max(l.hindered.store, l.paused, l.cutOff) }
 
-// runs reports whether a session is that of a worker which runs.
+// runs reports whether a session belongs to a running worker.
 func (w *world) runs(session string) (*life, bool) {
 	l := w.books.of[session]
 	return l, l != nil && l.of.life == l && !l.dead.Load() && l.session == session
 }
 
-// ready is since when somebody could take what is given out, or the lead; none when nobody can.
+// ready returns since when a worker could take assigned leases, or the lead; none if no worker can.
 func (w *world) ready(lead bool) int64 {
 	return w.readyOf(lead, func(*life) bool { return true })
 }
 
-// readyOf is ready, of the lives for which may returns true.
+// readyOf is ready for the lives for which may returns true.
 func (w *world) readyOf(lead bool, may func(*life) bool) int64 {
 	since := int64(math.MaxInt64)
 	for _, wk := range w.workers {
@@ -122,7 +121,7 @@ func (w *world) readyOf(lead bool, may func(*life) bool) int64 {
 	return since
 }
 
-// tick looks now and again for what is overdue.
+// tick checks for overdue duties from time to time.
 func (w *world) tick() {
 	if w.stage == over {
 		return
@@ -131,10 +130,11 @@ func (w *world) tick() {
 	w.after(w.settings.beat/2, w.tick)
 }
 
-// bound is a time by the slowest clock, with a little for calls.
+// bound returns a duration by the slowest clock, with a margin for calls.
 func bound(d time.Duration) int64 { return int64(d)*21/20 + int64(500*time.Millisecond) }
 
-// judges breaks when a duty has stood for too long, and else remembers how near that was.
+// within reports a violation if a duty has lasted too long, and otherwise records how near that
+// was.
 func (w *world) within(since int64, d time.Duration, kind string, say func() string) {
 	now := w.now()
 	if since >= now {
@@ -175,7 +175,7 @@ func (w *world) overdue() {
 		if d.leaderless == 0 {
 			d.leaderless = now
 		}
-		if leader != nil { // also when it resigns later
+		if leader != nil { // also if it resigns later
 			d.leaderless = max(d.leaderless, leader.hindered.beat, leader.hindered.unbeaten)
 		}
 		w.within(max(d.leaderless, w.ready(true)), s.failover+3*s.beat, "leader", func() string { return "nobody leads" })
@@ -196,8 +196,8 @@ func (w *world) overdue() {
 	}
 }
 
-// bars notes that what a leader asks of the store fails from now on, or from when the call ends
-// that is under way.
+// bars records that the leader's calls to the store fail from now on, or from the end of its
+// current call.
 func (w *world) bars(l *life) {
 	l.barred = w.now()
 	if slices.ContainsFunc(l.parked, func(c *call) bool { return c.op == "view" || c.op == "apply" }) {
@@ -205,7 +205,7 @@ func (w *world) bars(l *life) {
 	}
 }
 
-// stepsDown: a leader that can beat and do nothing else that leaders do leads no more, soon.
+// stepsDown checks that a leader resigns soon if only its heartbeats succeed.
 func (w *world) stepsDown() {
 	l, runs := w.runs(w.leader)
 	if !runs || l.leads <= w.now() || l.stopping {
@@ -217,25 +217,25 @@ func (w *world) stepsDown() {
 	}
 }
 
-// watched is since when the present leader must have seen how long everybody has beaten no more: it
-// brings that along from when it followed, so what counts is when the leader before it was gone,
-// not when it came itself. What hindered it then hindered its watch too.
+// watched returns since when the present leader must know how long each session has been silent. It
+// has watched as a follower, so the end of the previous leader counts, not its own beginning.
+// Hindrances at that time also hindered its watch.
 func (w *world) watched() int64 {
 	leader, leads := w.runs(w.leader)
 	if !leads || leader.leads == math.MaxInt64 {
 		return math.MaxInt64
 	}
 	since := w.duties.followed
-	if leader.older { // which begins to watch when it leads
+	if leader.older { // it begins to watch when it leads
 		since = w.duties.leaderSince
 	}
-	if until := leader.hindered.resigned; until > since { // it may not lead again so soon
+	if until := leader.hindered.resigned; until > since { // it may not lead again until then
 		since = max(since, min(until, w.duties.leaderSince))
 	}
 	return max(since, leader.hindered.begun, leader.fromStore(), leader.leads, w.outage)
 }
 
-// overdueOf looks for what is overdue of a stream.
+// overdueOf checks the duties about a stream.
 func (w *world) overdueOf(st *stream, led, takers int64) {
 	d := &w.duties
 	for sh := range st.shards() {
@@ -245,7 +245,7 @@ func (w *world) overdueOf(st *stream, led, takers int64) {
 		case !known:
 			delete(d.leases, key)
 			w.unborn(st, sh, led)
-		case w.streamOf(&l) == nil: // a lease of a stream that was deleted is in the way
+		case w.streamOf(&l) == nil: // a lease of a deleted stream blocks
 			delete(d.leases, key)
 			delete(d.missing, sh)
 			d.former[sh] = true
@@ -258,8 +258,8 @@ func (w *world) overdueOf(st *stream, led, takers int64) {
 	}
 }
 
-// noteHandlers notes which shards have a handler at work, and whether something of before the
-// faults ended is still under way in the user's code.
+// noteHandlers records which shards have a running handler, and whether user code from before the
+// end of the faults is still running.
 func (w *world) noteHandlers(l *life) {
 	for _, c := range l.parked {
 		if c.op == "position" || c.op == "open" {
@@ -282,7 +282,8 @@ func (w *world) noteHandlers(l *life) {
 	}
 }
 
-// leavesInTime: who is to stop is gone when its handlers have returned and it has said goodbye.
+// leavesInTime checks that a stopped worker has ended after its handlers have returned and it has
+// left.
 func (w *world) leavesInTime(l *life) {
 	s := w.settings
 	if l.hindered.stopping == 0 {
@@ -297,22 +298,24 @@ func (w *world) leavesInTime(l *life) {
 	w.within(since, 4*s.beat, "stop, idle", func() string { return l.String() + " stops, and no handler is at work," })
 }
 
-// unborn: a shard without a lease gets one when its parents end, or with the next listing.
+// unborn checks that a shard without a lease gets one when its parents end, or with the next
+// listing.
 func (w *world) unborn(st *stream, sh *model.Shard, led int64) {
 	d, s := &w.duties, w.settings
-	if w.amid() { // whoever ended its parents is about to make it
+	if w.amid() { // the session that ended its parents is about to create it
 		delete(d.missing, sh)
 		return
 	}
-	named := false // by who finished a parent: at its end, or when that had left the stream
+	// by the worker that finished a parent: at its end, or when that had left the stream
+	named := false
 	for _, p := range sh.Parents {
 		l, known := w.books.last[lease.Key{Stream: st.name, Shard: p.ID}]
 		switch {
 		case !known && p.GoneAt.IsZero(), known && !l.Finished():
-			delete(d.missing, sh) // it waits for that
+			delete(d.missing, sh) // the shard waits for that
 			return
 		case known && w.streamOf(&l) != nil && l.Epoch > 1:
-			// a tombstone of before the start was finished by nobody
+			// No worker finished a tombstone from before the start.
 			named = true
 		}
 	}
@@ -334,7 +337,7 @@ func (w *world) unborn(st *stream, sh *model.Shard, led int64) {
 	w.within(max(d.missing[sh], led, w.lists(st)), s.listedApart(), "listing, apart", say)
 }
 
-// owed is what is due of a lease that is not finished, of a shard that there is.
+// owed checks the duties of an unfinished lease of an existing shard.
 func (w *world) owed(l *lease.Lease, sh *model.Shard, led, takers int64) {
 	s, now := w.settings, w.now()
 	owner, runs := w.runs(l.Owner)
@@ -343,7 +346,7 @@ func (w *world) owed(l *lease.Lease, sh *model.Shard, led, takers int64) {
 	case l.Owner == "" && l.Revoked != "":
 		what = "revoked"
 	case l.Owner == "":
-	case !runs, owner.goodbye: // who has said goodbye in vain gives nothing back any more
+	case !runs, owner.goodbye: // a worker that has left without success returns nothing any more
 		what, owner = "dead", nil
 	case l.Heir != "":
 		what = "wished"
@@ -355,19 +358,20 @@ func (w *world) owed(l *lease.Lease, sh *model.Shard, led, takers int64) {
 		d = &duty{what: what, epoch: l.Epoch, heir: l.Heir, by: owner, since: now}
 		w.duties.leases[l.Key] = d
 	}
-	// a copy, so that l stays where it is
+	// A copy, so that l stays on the stack.
 	say := func() string { return fmt.Sprintf("%s (%s)", *l, what) }
 	ordered := max(d.since, led, takers)
 	switch what {
 	case "free":
-		// nothing is given out before a leader has listed
+		// No lease is assigned before a leader has listed the stream.
 		if leader := w.books.of[w.leader]; leader != nil && (w.starts.Kind() == shard.Tip || w.starts.Kind() == shard.Time) {
 			ordered = max(ordered, leader.unread, leader.hindered.reads[l.Stream])
 		}
 		switch leader := w.books.of[w.leader]; {
 		case !w.readable(l, sh):
 			d.since = now
-		case leader != nil && !leader.reads(l.Stream): // nothing is given out before a reader has listed
+		// no lease is assigned before a reader has listed the stream
+		case leader != nil && !leader.reads(l.Stream):
 			w.within(max(ordered, w.lists(w.streamNamed(l.Stream))), s.listedApart()+3*s.beat, "free, apart", say)
 		default:
 			w.within(ordered, 3*s.beat, what, say)
@@ -379,7 +383,8 @@ func (w *world) owed(l *lease.Lease, sh *model.Shard, led, takers int64) {
 			d.since = now
 		}
 	case "dead":
-		if !w.readable(l, sh) && (w.sink != nil || w.profile.Rates[Resets] > 0) { // its parent was set back since it was given out
+		// its parent was set back after it was assigned
+		if !w.readable(l, sh) && (w.sink != nil || w.profile.Rates[Resets] > 0) {
 			d.since = now
 			return
 		}
@@ -404,7 +409,8 @@ func (w *world) owed(l *lease.Lease, sh *model.Shard, led, takers int64) {
 		}
 		at := max(d.since, d.read, since.Sub(w.began).Nanoseconds(), owner.fromStore(), w.outage, owner.unread, owner.hindered.reads[about(l.Stream, l.Shard)], owner.hindered.reads[l.Stream], owner.hindered.sink, owner.hindered.handles[about(l.Stream, l.Shard)])
 		may := 2*s.beat + s.idle + retryMax + 2*time.Second + w.crosses.waits()
-		if w.killers != nil || w.isLoop() { // it may wait for records that others of the process try, or that kill every worker
+		// it may wait for records that others of the process try, or that kill every worker
+		if w.killers != nil || w.isLoop() {
 			for _, worked := range owner.hindered.handles {
 				at = max(at, worked)
 			}
@@ -417,7 +423,7 @@ func (w *world) owed(l *lease.Lease, sh *model.Shard, led, takers int64) {
 			at = max(at, owner.hindered.othersKeep(about(l.Stream, l.Shard)))
 			may += w.inLine(owner)
 		}
-		// a consumer to find, a subscription that another has, and one that is refused for a while
+		// A consumer may have to be found, a subscription may be taken, or refused for a while.
 		if w.reading == weir.FanOut {
 			may += 20 * time.Second
 		}
@@ -425,14 +431,16 @@ func (w *world) owed(l *lease.Lease, sh *model.Shard, led, takers int64) {
 	}
 }
 
-// unsettled: when nothing goes wrong any more, and handlers that began before have returned, and
-// all workers that crashed have started again, there is progress until all is well.
+// unsettled checks for progress until all is well, after the faults have ended, earlier handlers
+// have returned, and all crashed workers have restarted.
 func (w *world) unsettled(wrong string) {
 	d, s := &w.duties, w.settings
 	done := -w.judge.Missing()
 	places := uint64(0)
 	for key, l := range w.books.last {
-		if w.filters != nil { // no handler gets what is dropped, but the checkpoint passes it
+		// Dropped records, and expired ones that were read before, are not missing any more, but
+		// the checkpoint passes them.
+		if w.filters != nil || w.counts[Trim] > 0 {
 			places += stirred(stirred(0, key.String()), l.Position.String())
 		}
 		if l.Finished() {
@@ -457,7 +465,8 @@ func (w *world) unsettled(wrong string) {
 		}
 	}
 	may := callWithin + retryMax + s.failover + 4*s.beat + s.idle + w.patience() + w.held() + w.crosses.waits()
-	if w.killers != nil && w.letters == nil { // a record that has killed its worker is handled again after a pause
+	// a record that has killed its worker is handled again after a pause
+	if w.killers != nil && w.letters == nil {
 		may += killerPause
 	}
 	if w.profile.Huge > 0 {
@@ -473,11 +482,10 @@ func (w *world) unsettled(wrong string) {
 	w.within(since, may, "well", func() string { return wrong })
 }
 
-// killerPause is longer than the pause after a record has killed two workers that handled it by
-// itself.
+// killerPause is longer than the pause after a record has killed two workers that handled it alone.
 const killerPause = 5 * time.Minute
 
-// readable reports whether a shard's parents are done, as far as the leases show.
+// readable reports whether a shard's parents are done according to the leases.
 func (w *world) readable(l *lease.Lease, sh *model.Shard) bool {
 	for _, p := range sh.Parents {
 		parent, known := w.books.last[lease.Key{Stream: l.Stream, Shard: p.ID}]

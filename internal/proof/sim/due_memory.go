@@ -2,10 +2,11 @@ package sim
 
 import "time"
 
-// How long shards may wait for memory in profiles with large records.
+// Limits for waiting for memory, in profiles with large records.
 
-// othersKeep is until when the handlers of other shards may have kept all memory for large records:
-// when two or more of them were last at work. One that keeps a page for long delays no other shard.
+// othersKeep returns until when the handlers of other shards may have held all memory for large
+// records: when two or more of them were last running. A single one that holds a page for long
+// delays no other shard.
 func (h *hindered) othersKeep(shard string) int64 {
 	last, before := int64(0), int64(0)
 	for of, at := range h.handles {
@@ -21,9 +22,9 @@ func (h *hindered) othersKeep(shard string) int64 {
 }
 
 // inLine returns how long a shard of a worker waits for memory at most, while fewer than two
-// handlers keep any: for 10 s before it gets in line, for two reads that are thrown away, and for
-// each shard before it in line. Each read may need 5 s because of the service's limit, and a page
-// is kept for 5 s at most before the next shard is served.
+// handlers hold any. It waits 10 s before it joins the queue, for two discarded reads, and for each
+// shard before it in the queue. Each read may need 5 s because of the service's limit, and a page
+// is held for at most 5 s before the next shard is served.
 func (w *world) inLine(l *life) time.Duration {
 	shards := 0
 	for _, of := range w.books.last {

@@ -2,7 +2,7 @@ package sim
 
 import "time"
 
-// stretch is one of virtual time.
+// stretch is an interval of virtual time.
 type stretch struct{ from, to int64 }
 
 // outageEnds ends the last outage, if it has not ended before.
@@ -12,8 +12,8 @@ func (w *world) outageEnds(at int64) {
 	}
 }
 
-// outagesSince is for how long since then the store has answered nobody, in outages in which
-// everybody must have noticed it.
+// outagesSince returns the total duration of outages since then, as far as every worker must have
+// noticed them.
 func (w *world) outagesSince(then int64) (sum int64) {
 	for _, o := range w.outages {
 		if o.to-o.from >= int64(2*w.settings.beat) {
@@ -23,9 +23,9 @@ func (w *world) outagesSince(then int64) (sum int64) {
 	return sum
 }
 
-// mayEnd checks that the session of a worker that runs is ended only when its count has stood still
-// for the failover time, by the fastest clock, while the store could be asked: who cannot beat for
-// an outage is not dead.
+// mayEnd checks that the session of a running worker is ended only if its count did not change for
+// the failover time, by the fastest clock, while the store was available: a worker that cannot send
+// heartbeats during an outage is not dead.
 func (w *world) mayEnd(session string) {
 	l, runs := w.runs(session)
 	if !runs {

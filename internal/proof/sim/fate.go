@@ -15,7 +15,7 @@ var (
 	errSink  = errors.New("sim: the sink failed")
 )
 
-// pick returns the fault that strikes a call, "" for none. Only one does.
+// pick returns the fault of a call, or "". A call has at most one fault.
 func (w *world) pick(c *call, d *dice, kinds ...Fault) Fault {
 	if w.calm.Load() {
 		return ""
@@ -25,7 +25,7 @@ func (w *world) pick(c *call, d *dice, kinds ...Fault) Fault {
 	if b, ok := c.body.(*beatCall); ok {
 		releases = slices.ContainsFunc(b.report.Progress, func(p lease.Progress) bool { return p.Release })
 	}
-	if c.op == "apply" || c.op == "lead" || releases { // few calls, and all of them matter
+	if c.op == "apply" || c.op == "lead" || releases { // few calls, and each of them matters
 		often = 8
 	}
 	all := w.oddsOf(c.op, kinds)
@@ -39,15 +39,15 @@ func (w *world) pick(c *call, d *dice, kinds ...Fault) Fault {
 	return ""
 }
 
-// odds are how likely a fault strikes a call.
+// odds are the probability of a fault for a call.
 type odds struct {
 	fault  Fault
 	chance float64
-	due    float64 // how often that should have been
+	due    float64 // the expected count
 }
 
-// oddsOf returns those of kinds that there are in the profile. It remembers them by what is called
-// and how many kinds it may be struck by.
+// oddsOf returns the odds of the kinds that the profile contains. It caches them by operation and
+// number of kinds.
 func (w *world) oddsOf(op string, kinds []Fault) []odds {
 	key := oddsKey{op, len(kinds)}
 	known, ok := w.odds[key]
@@ -67,8 +67,8 @@ type oddsKey struct {
 	kinds int
 }
 
-// admitStore decides what becomes of a call to the store: when it has its effect, if it has, and
-// when and how it is answered.
+// admitStore decides the fate of a call to the store: whether and when it takes effect, and when
+// and how it is answered.
 func (w *world) admitStore(c *call) {
 	l, d := c.life, w.dice(c, "")
 	there := d.often(time.Millisecond, 25*time.Millisecond)
@@ -80,16 +80,16 @@ func (w *world) admitStore(c *call) {
 		w.beats++
 		w.gives(l, b.report)
 	}
-	if _, ok := c.body.(leaveCall); ok { // who says goodbye has given everything back
+	if _, ok := c.body.(leaveCall); ok { // a leaving worker has returned everything
 		l.trusted, l.goodbye = trusted{}, true
 	}
 	now := w.now()
-	if l.paused > now { // it was frozen right before it sent
+	if l.paused > now { // it was frozen right before it sent the call
 		there += time.Duration(l.paused - now)
 		w.keepsFromStore(c, there) // also if all pauses end before
 		w.listens(c)
 	}
-	leads := c.op == "view" || c.op == "apply" || c.op == "lead" && !l.older // which resigns by it
+	leads := c.op == "view" || c.op == "apply" || c.op == "lead" && !l.older // it resigns by it
 	if l.cutOff > now || w.outage > now || leads && l.leads > now {
 		w.judge.Fault(l.who, w.wall())
 		w.keepsFromStore(c, w.settings.failover/2)
@@ -97,7 +97,7 @@ func (w *world) admitStore(c *call) {
 		if d.chance(.5) {
 			w.after(there, func() { w.answer(c, reply{err: errStore}) })
 		}
-		return // or it hangs until its caller gives up
+		return // or it hangs until its caller abandons it
 	}
 	kinds := ofStore
 	if c.op == "view" {
@@ -147,8 +147,8 @@ func (w *world) admitStore(c *call) {
 	w.strikesStore(c, d, f, there, back)
 }
 
-// listens ends a beat when it has waited for as long as its worker would. Most are answered long
-// before, so nobody listens for that, and only those need it with which something goes wrong.
+// listens ends a heartbeat when it has waited for as long as its worker would. Most are answered
+// long before, so only those with a fault are watched.
 func (w *world) listens(c *call) {
 	b, ok := c.body.(*beatCall)
 	if !ok || b.watched {
@@ -165,14 +165,14 @@ func (w *world) listens(c *call) {
 	})
 }
 
-// What may strike a call to the store, and which only some.
+// The faults of calls to the store, and those that only strike some calls.
 var (
 	ofStore = []Fault{StoreFails, StorePanics, AnswerLost, StoreSilent, StoreSlow, StoreTwice, CrashBefore, CrashAfter}
 	ofView  = append(slices.Clone(ofStore), TornView)
 	ofApply = append(slices.Clone(ofStore), TornApply, ApplyBreaks)
 )
 
-// answerStore sends the answer of a call to the store on its way.
+// answerStore schedules the answer of a call to the store.
 func (w *world) answerStore(c *call, r reply, back time.Duration) {
 	if back == 0 {
 		w.answer(c, r)
@@ -181,7 +181,7 @@ func (w *world) answerStore(c *call, r reply, back time.Duration) {
 	w.after(back, func() { w.answerBack(c, r) })
 }
 
-// answerBack is an answer that arrives, unless its way was cut off meanwhile.
+// answerBack delivers an answer, unless the connection was cut meanwhile.
 func (w *world) answerBack(c *call, r reply) {
 	if c.life.cutOff > w.now() {
 		r = reply{err: errStore}
@@ -189,18 +189,18 @@ func (w *world) answerBack(c *call, r reply) {
 	w.answer(c, r)
 }
 
-// lastWord cuts a worker off from the store as soon as its beat has had its effect there. The
-// answer still arrives, late: whoever trusted its leases from then on would do so for longer than
-// the store's silence about it lasts.
+// lastWord cuts a worker off from the store as soon as its heartbeat has taken effect there. The
+// answer still arrives, late: a worker that counted its trust from the arrival would trust its
+// leases for longer than the store waits.
 func (w *world) lastWord(c *call, there, back time.Duration) {
 	l := c.life
 	span := l.lastWord
 	l.lastWord = 0
-	// a leader whose trust had run out leads again only with this answer
+	// A leader whose trust had run out leads again only with this answer.
 	w.keepsFromStore(c, there+back)
 	w.after(there, func() {
 		r := w.effect(c)
-		if w.stage < settling { // the beat of a worker that was paused may get there later
+		if w.stage < settling { // the heartbeat of a paused worker may arrive later
 			l.cutOff = max(l.cutOff, w.now()+int64(span))
 			w.faults(l.who, span)
 		}
@@ -208,8 +208,7 @@ func (w *world) lastWord(c *call, there, back time.Duration) {
 	})
 }
 
-// strikesStore lets a fault strike a call to the store, which would take that long to get there and
-// back.
+// strikesStore applies a fault to a call to the store, given the times for its two directions.
 func (w *world) strikesStore(c *call, d dice, f Fault, there, back time.Duration) {
 	l := c.life
 	effect := func() reply { return w.effect(c) }
@@ -245,7 +244,8 @@ func (w *world) strikesStore(c *call, d dice, f Fault, there, back time.Duration
 	}
 }
 
-// effect carries a call to the store out. The report of a crash that is under way still arrives.
+// effect applies a call to the store. The report of a crashed worker still arrives if it was in
+// flight.
 func (w *world) effect(c *call) (r reply) {
 	ctx := context.Background()
 	switch b := c.body.(type) {
@@ -307,8 +307,7 @@ func (w *world) effect(c *call) (r reply) {
 		}
 		if won {
 			w.leader = b.session
-			// a call that took its time made one lead that nobody is behind: the others have to
-			// find that out
+			// A delayed call made a dead worker the leader: the others must detect that.
 			if c.life.dead.Load() {
 				w.duties.leaderless = w.now()
 			}
@@ -321,7 +320,7 @@ func (w *world) effect(c *call) (r reply) {
 	return r
 }
 
-// resigns notes that a life gave the leader's role up with its beat, or says so again.
+// resigns records that a life has resigned as leader with its heartbeat, or repeats that.
 func (w *world) resigns(l *life, said *lease.Report, o *lease.Orders) {
 	if said.Resigns == 0 {
 		return
@@ -332,7 +331,7 @@ func (w *world) resigns(l *life, said *lease.Report, o *lease.Orders) {
 	}
 }
 
-// tornView reads the leases, and the workers later, as a store may that has no snapshots.
+// tornView reads the leases, and the workers later, as a store without snapshots may.
 func (w *world) tornView(c *call, there, later time.Duration, answer func(reply)) {
 	w.after(there, func() {
 		first := w.effect(c)
@@ -347,7 +346,7 @@ func (w *world) tornView(c *call, there, later time.Duration, answer func(reply)
 	})
 }
 
-// tornApply carries actions out in two parts, or only the first.
+// tornApply applies actions in two parts, or only the first part.
 func (w *world) tornApply(c *call, there time.Duration, d dice, f Fault, answer func(reply)) {
 	all := c.body.(applyCall).actions
 	n := 1 + d.below(len(all)-1)
@@ -370,7 +369,7 @@ func (w *world) tornApply(c *call, there time.Duration, d dice, f Fault, answer 
 	})
 }
 
-// also is pick for one more fault, which others do not keep from happening.
+// also is pick for one more fault, independent of the others.
 func (w *world) also(c *call, d *dice, f Fault) bool {
 	p := w.profile.Rates[f]
 	if p == 0 || w.calm.Load() {
@@ -380,8 +379,8 @@ func (w *world) also(c *call, d *dice, f Fault) bool {
 	return d.chance(p) && w.strikes(f, c.id(f))
 }
 
-// crashes has a worker crash that waits for something else than the store: before that has an
-// effect, or right after.
+// crashes crashes a worker that waits for something other than the store: before that takes effect,
+// or right after.
 func (w *world) crashes(c *call) (before, after bool) {
 	d := w.dice(c, "crash")
 	if !w.also(c, &d, CrashWaits) {

@@ -8,13 +8,13 @@ import (
 	"github.com/weir-go/weir/internal/proof/sim/judge"
 )
 
-// leftover is what a handler's call that failed has left: it has to come again, and nothing else
-// before it.
+// leftover is what a handler's failed call has left: it must be handled again, before anything
+// else.
 type leftover struct {
 	epoch     uint64
 	ids       []judge.ID // of the call
-	low, high int        // of these were certainly done, and may have been
-	attempt   int        // that failed, at the first that was not done
+	low, high int        // bounds for how many of these were done
+	attempt   int        // the failed attempt at the first remaining record
 	end, idle bool
 }
 
@@ -22,7 +22,7 @@ type leftover struct {
 func (w *world) habitOf(c *call, b *weir.Batch, ids []judge.ID) *habit {
 	n := len(ids)
 	if bad := w.badAt(ids); bad != nil {
-		n = bad.index // later records are not done before it is
+		n = bad.index // later records are not done before it
 	}
 	if n == 0 {
 		return nil
@@ -47,7 +47,8 @@ func (w *world) habitOf(c *call, b *weir.Batch, ids []judge.ID) *habit {
 	if strikes(HandlerNotes) {
 		v.done, v.how = upTo, how
 	}
-	if strikes(HandlerLeaves) && !w.reuses && w.letters == nil && w.sink == nil { // with reused buffers a record ends with the call
+	// with reused buffers a record is only valid during the call
+	if strikes(HandlerLeaves) && !w.reuses && w.letters == nil && w.sink == nil {
 		v.leaves = upTo
 	}
 	if strikes(HandlerConfuses) {
@@ -62,10 +63,10 @@ func (w *world) habitOf(c *call, b *weir.Batch, ids []judge.ID) *habit {
 	return &v
 }
 
-// ofHabits is what may strike a handler after its habits.
+// ofHabits are the faults of a handler after its habits.
 var ofHabits = []Fault{HandlerSlow, HandlerFails, HandlerPanics, CrashInHandler, HandlerStops, HandlerCancels, HandlerExits}
 
-// goesOn decides how a handler goes on when it has followed its habits.
+// goesOn decides how a handler continues after its habits.
 func (w *world) goesOn(c *call, h *handling) {
 	l, d := c.life, w.dice(c, "goes on")
 	if h.upTo > 0 && h.saved == nil {
@@ -75,7 +76,7 @@ func (w *world) goesOn(c *call, h *handling) {
 	if f == "" && !w.calm.Load() && d.chance(.4) {
 		f = []Fault{HandlerFails, HandlerPanics, HandlerCancels}[d.below(3)]
 	}
-	if h.saved != nil && f == "" { // as whoever hands it on does
+	if h.saved != nil && f == "" { // a handler that passes the error on fails
 		f = HandlerFails
 	}
 	if f == "" && w.badAt(h.judge.IDs) != nil {
@@ -85,7 +86,7 @@ func (w *world) goesOn(c *call, h *handling) {
 		f = HandlerPanics
 	}
 	if w.crosses.has(featRecordForm) && h.done() > 0 && (f == HandlerFails || f == HandlerPanics || f == HandlerCancels) {
-		f = "" // or the failure would be one of the next record, which was not handed over
+		f = "" // otherwise the failure would count for the next record, which it did not get
 	}
 	bad := (*badly)(nil)
 	if f == HandlerFails && w.crosses != nil {
@@ -113,8 +114,8 @@ func (w *world) goesOn(c *call, h *handling) {
 	})
 }
 
-// leaves notes the records that a failed call leaves undone. named is how many records come before
-// the one that its error names.
+// leaves records the records that a failed call leaves undone. named is the number of records
+// before the one that its error names.
 func (w *world) leaves(c *call, h *handling, named int) {
 	left := &leftover{epoch: h.judge.Epoch, ids: h.judge.IDs, attempt: h.attempt, end: h.judge.End, idle: h.batch.Idle}
 	if left.high = h.upTo; h.saved == nil {
@@ -123,14 +124,14 @@ func (w *world) leaves(c *call, h *handling, named int) {
 	left.low = max(left.low, named, left.noted(c.life.noted))
 	left.high = max(left.high, left.low)
 	if left.low > 0 {
-		left.attempt = 1 // that failed at what is at the head now
+		left.attempt = 1 // at the new first record
 	}
 	if left.low < len(left.ids) || left.end || left.idle {
 		c.life.left[c.about] = left
 	}
 }
 
-// noted is how many of what is left are done by what goroutines said later.
+// noted returns how many of the remaining records goroutines have marked as done later.
 func (left *leftover) noted(done map[judge.ID]uint64) int {
 	for i, id := range slices.Backward(left.ids) {
 		if done[id] == left.epoch {
@@ -140,8 +141,8 @@ func (left *leftover) noted(done map[judge.ID]uint64) int {
 	return 0
 }
 
-// follows checks that what a handler is given is what the call before has left, from the first
-// record on that is not done, and says how often that failed.
+// follows checks that a handler gets what the previous call has left, from the first undone record
+// on, and the number of its failures.
 func (w *world) follows(c *call, h *handling) {
 	l, b, ids := c.life, h.batch, h.judge.IDs
 	left := l.left[c.about]
@@ -172,14 +173,14 @@ func (w *world) follows(c *call, h *handling) {
 	}
 }
 
-// admitLate lets a goroutine that a handler has left behind go on at a time of its own.
+// admitLate continues a goroutine that a handler has left behind, at a separate time.
 func (w *world) admitLate(c *call, _ *late) {
 	d := w.dice(c, "")
 	w.after(d.often(time.Millisecond, 8*time.Second), func() { w.answer(c, reply{}) })
 }
 
-// notesLate reports whether such a goroutine may still say what is done: once the term is over
-// others may have done it, too.
+// notesLate reports whether such a goroutine may still mark records as done: after the end of the
+// term others may have done them, too.
 func (w *world) notesLate(c *call, g *late) bool {
 	if g.ctx.Err() != nil {
 		return false

@@ -8,7 +8,7 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// deaf decides whether a handler will ignore its context. It is called by the handler.
+// deaf decides whether a handler will ignore its context. The handler calls it.
 func (w *world) deaf(l *life, b *weir.Batch) bool {
 	p := w.profile.Rates[HandlerIgnores]
 	if p == 0 || w.calm.Load() {
@@ -26,10 +26,10 @@ func (w *world) countsDeaf() {
 	}
 }
 
-// ofHandler is what may strike a handler; the last only one that has several records.
+// ofHandler are the faults of a handler; the last one needs several records.
 var ofHandler = []Fault{HandlerSlow, HandlerFails, HandlerPanics, CrashInHandler, HandlerStops, Checkpoints}
 
-// admitHandling judges what a handler is given, and decides how long it takes and what comes of it.
+// admitHandling checks a handler's batch, and decides how long the call takes and how it ends.
 func (w *world) admitHandling(c *call, h *handling) {
 	l, d := c.life, w.dice(c, "")
 	l.hindered.handles[c.about] = w.now()
@@ -139,7 +139,7 @@ func (w *world) admitHandling(c *call, h *handling) {
 	}
 	if f == "" || f == HandlerSlow || f == HandlerIgnores {
 		v.bad = w.badAt(h.judge.IDs)
-		if v.habit != nil && w.crosses != nil { // the end of the habit is to fail at it
+		if v.habit != nil && w.crosses != nil { // the end of the habit is a failure at it
 			v.bad = nil
 		}
 	}
@@ -167,7 +167,7 @@ func (w *world) admitHandling(c *call, h *handling) {
 	})
 }
 
-// handled takes in what a handler is about to say.
+// handled processes the result that a handler is about to return.
 func (w *world) handled(c *call, h *handling, r *reply) {
 	v := r.value.(verdict)
 	n := len(h.judge.IDs)
@@ -177,14 +177,14 @@ func (w *world) handled(c *call, h *handling, r *reply) {
 	case v.checkpoint > 0:
 		w.judge.Noted(h.judge, v.checkpoint, w.wall())
 		w.takes(h, v.checkpoint)
-		return // it goes on
+		return // it continues
 	case v.habit != nil:
 		if v.habit.done > 0 {
 			w.judge.Noted(h.judge, v.habit.done, w.wall())
 			w.takes(h, v.habit.done)
 		}
-		return // it goes on
-	case v.bad != nil && c.life.pulls: // weir ignores the record that it names
+		return // it continues
+	case v.bad != nil && c.life.pulls: // weir ignores the record in its error
 	case v.bad != nil:
 		named := 0
 		if v.bad.named() {
@@ -201,12 +201,12 @@ func (w *world) handled(c *call, h *handling, r *reply) {
 	case v.kind == "":
 		w.judge.Done(h.judge, n, w.wall())
 		w.takes(h, n)
-		// A function that pulls reports later what is done. A loop does not learn that its term is
-		// over, and has started again since.
+		// A function that pulls reports done records later. A loop does not learn that its term is
+		// over, and has restarted since.
 		if !c.life.pulls && (!w.isLoop() || h.judge.Alive() && c.life.fromStore() < c.sent) {
 			w.judge.Acked(h.judge, n)
 		}
-	case c.life.pulls: // it asks the sink again
+	case c.life.pulls: // it queries the sink again
 	default:
 		w.fails(h, nil)
 		if w.judge.Span == 0 {
@@ -217,7 +217,7 @@ func (w *world) handled(c *call, h *handling, r *reply) {
 	w.hasInHand(c.life, h.hand(c.about), nil)
 }
 
-// hand returns the key by which a call differs from others of its shard that run at the same time.
+// hand returns the key that distinguishes a call from concurrent ones of its shard.
 func (h *handling) hand(about string) hand {
 	of := hand{about: about}
 	if len(h.judge.IDs) > 0 {
@@ -226,9 +226,9 @@ func (h *handling) hand(about string) hand {
 	return of
 }
 
-// isFollowed reports whether each call of a handler is checked against the records that the call
-// before it has left. That is not possible if records are given up, or handed over in parts or one
-// by one.
+// isFollowed reports whether each call of a handler is checked against the records that the
+// previous call has left. That is not possible if records are given up, or delivered in parts or
+// one by one.
 func (w *world) isFollowed() bool {
 	return w.letters == nil && w.judge.Span == 0 && !w.crosses.has(featRecordForm) && !w.isLoop() && !w.crosses.has(featSuspects)
 }

@@ -8,10 +8,10 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// ofEmit is what may strike a call with results.
+// ofEmit are the faults of a call with results.
 var ofEmit = []Fault{HandlerSlow, HandlerFails, HandlerPanics, CrashInHandler, HandlerStops, ResultsLost}
 
-// admitEmission judges results, and decides how long it takes to keep them and what comes of it.
+// admitEmission checks results, and decides how long storing them takes and how the call ends.
 func (w *world) admitEmission(c *call, e *emission) {
 	l, d, r := c.life, w.dice(c, ""), &e.results
 	l.hindered.handles[c.about] = w.now()
@@ -82,8 +82,8 @@ func (w *world) admitEmission(c *call, e *emission) {
 
 var errFenced = errors.New("sim: another owner was here")
 
-// keepResults has results be kept, and the position with them where there is a sink. Who waits no
-// more has rolled that back.
+// keepResults stores results, with the position if there is a sink. A call that was abandoned has
+// rolled that back.
 func (w *world) keepResults(c *call, e *emission) error {
 	r := &e.results
 	if c.life.dead.Load() || c.gone.Load() {
@@ -94,11 +94,11 @@ func (w *world) keepResults(c *call, e *emission) error {
 		case s.epochs[c.about] > r.Term.Epoch:
 			return errFenced
 		case at.IsEnd(), at.Compare(r.UpTo) >= 0 && at.Compare(r.From) > 0 && !r.End:
-			return nil // it is there already
+			return nil // it is already stored
 		case !at.IsZero() && at.Compare(r.From) < 0 && !w.loosely():
 			w.breaks("%s moves the sink from %s on, which has %s up to %s only", e.judge.Worker, r.From, c.about, at)
 			return errSink
-		case at.Compare(r.From) > 0: // an earlier owner ended in the middle after this one had asked
+		case at.Compare(r.From) > 0: // an earlier owner finished a part after this one had asked
 			return errFenced
 		}
 		s.at[c.about], s.epochs[c.about] = r.UpTo, r.Term.Epoch
@@ -106,7 +106,7 @@ func (w *world) keepResults(c *call, e *emission) error {
 			s.at[c.about] = shard.End
 		}
 		for _, id := range e.judge.IDs {
-			if s.has[id] {
+			if s.has[id] && !s.torn[c.about] {
 				w.breaks("%s puts a result with %s into the sink, which has one", e.judge.Worker, id)
 			}
 			s.has[id], s.effects = true, append(s.effects, id)
@@ -117,7 +117,7 @@ func (w *world) keepResults(c *call, e *emission) error {
 	return nil
 }
 
-// emitted takes in what a call with results is about to say.
+// emitted processes the result that a call with results is about to return.
 func (w *world) emitted(c *call, e *emission, r reply) {
 	v, _ := r.value.(verdict)
 	c.life.hindered.handles[c.about] = w.now()

@@ -7,7 +7,7 @@ import (
 	"github.com/weir-go/weir/internal/proof/sim/model"
 )
 
-// What may strike a call to Kinesis.
+// The faults of calls to Kinesis.
 var (
 	ofEach         = []Fault{Throttled, ServerError, ServiceSlow, Silent}
 	ofRecords      = append(slices.Clone(ofEach), BrokenBody, BrokenAnswer, Expired, EmptyPage, ShortPage, NoChildren)
@@ -16,7 +16,7 @@ var (
 	ofService      = append(slices.Clone(ofEach), BrokenBody)
 )
 
-// admitRead decides what becomes of a call to Kinesis.
+// admitRead decides the fate of a call to Kinesis.
 func (w *world) admitRead(c *call, asked *model.Call) {
 	l, d := c.life, w.dice(c, "")
 	second := repeatable(asked.Op) && l.tries.arrives(c, w.now())
@@ -109,7 +109,7 @@ func (w *world) admitRead(c *call, asked *model.Call) {
 		}
 	}
 	serve := func() (a httpAnswer) {
-		asked := c.body.(*model.Call) // so that the one outside needs no memory of its own
+		asked := c.body.(*model.Call) // a copy, so that the outer one stays on the stack
 		if asked.Tip() && !broken {
 			l.pins[asked.Stream] = w.now()
 		}
@@ -131,7 +131,7 @@ func (w *world) admitRead(c *call, asked *model.Call) {
 	w.serves(c, there, back, serve)
 }
 
-// serves has a call to Kinesis be served, and answered after that; at once if that is soon.
+// serves schedules a call to Kinesis and its answer; immediately if that is soon.
 func (w *world) serves(c *call, there, back time.Duration, serve func() httpAnswer) {
 	if back < 10*time.Millisecond {
 		w.after(there, func() { w.answer(c, reply{value: serve()}) })

@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// feature is an option or a way of returning that changes how a shard is handled.
+// feature is an option or a kind of result that changes how a shard is handled.
 type feature int
 
 const (
@@ -39,7 +39,7 @@ const (
 	featPausing
 	featDraining
 	featResetting
-	features // how many there are
+	features // the number of features
 )
 
 // featureNames are the names of the features, and two letters for the columns of a matrix.
@@ -85,7 +85,7 @@ var (
 	forms    = setOf(featOpenForm, featPullForm, featRecordForm, featLoopForm, featWindowed)
 )
 
-// pairRule says why pairs of features do not go together.
+// pairRule gives the reason why pairs of features cannot be combined.
 type pairRule struct {
 	a, b featureSet
 	why  string
@@ -108,8 +108,7 @@ var unsaidPairs = []pairRule{
 	{setOf(featLoopForm, featWindowed), setOf(featProgressed), "there is no batch to note progress in"},
 }
 
-// apart returns why two features do not go together, and whether weir refuses them. The reason is
-// empty if they do.
+// apart returns why two features cannot be combined, or "", and whether weir refuses them.
 func apart(a, b feature) (why string, refused bool) {
 	find := func(rules []pairRule) string {
 		for _, r := range rules {
@@ -125,8 +124,7 @@ func apart(a, b feature) (why string, refused bool) {
 	return find(unsaidPairs), false
 }
 
-// implied adds the features that others of the set include: windows pull, idle and hold by
-// themselves.
+// implied adds the features that others of the set include: windows include pull, idle and hold.
 func (s featureSet) implied() featureSet {
 	if s.has(featWindowed) {
 		s |= setOf(featPullForm, featIdleCalls, featHolds)
@@ -137,7 +135,7 @@ func (s featureSet) implied() featureSet {
 	return s
 }
 
-// legal reports whether all features of a set go together.
+// legal reports whether all features of a set can be combined.
 func (s featureSet) legal() bool {
 	all := s.implied().all()
 	for i, a := range all {
@@ -183,7 +181,7 @@ func (s featureSet) pairs() (ps []pair) {
 	return ps
 }
 
-// legalPairs returns the pairs of features that go together.
+// legalPairs returns the pairs of features that can be combined.
 func legalPairs() (ps []pair) {
 	for a := range features {
 		for b := a + 1; b < features; b++ {
@@ -197,11 +195,11 @@ func legalPairs() (ps []pair) {
 
 const (
 	mostFeatures = 7  // of a set of the covering list, before it is completed
-	candidates   = 60 // that are compared for each
+	candidates   = 60 // compared for each set
 )
 
-// covering returns the covering list: sets of features that hold every legal pair between them. The
-// list is the same in every process. Each further set is chosen from some random legal sets: it has
+// covering returns the covering list: sets of features that together contain every legal pair. The
+// list is the same in every process. Each further set is the best of some random legal sets: it has
 // the most pairs that no earlier set has.
 var covering = sync.OnceValue(func() (list []featureSet) {
 	left := map[pair]bool{}
@@ -246,7 +244,7 @@ var covering = sync.OnceValue(func() (list []featureSet) {
 	return list
 })
 
-// order returns the numbers below n in an order that the dice decide.
+// order returns a random permutation of the numbers below n.
 func (d *dice) order(n int) []int {
 	order := make([]int, n)
 	for i := range order {

@@ -7,11 +7,12 @@ import (
 	"github.com/weir-go/weir/internal/proof/sim/judge"
 )
 
-// filters say which records are dropped.
+// filters decide which records are dropped.
 type filters struct {
-	w       *world
-	part    float64 // of all
-	stretch int     // records of a key that share their fate, so that whole pages are dropped too
+	w    *world
+	part float64 // of all
+	// consecutive records of a key with one fate, so that whole pages are dropped too
+	stretch int
 	notJSON weir.NotJSON
 	dropped int
 }
@@ -28,7 +29,7 @@ func (w *world) makeFilters() {
 	}
 }
 
-// unreadable decides whether a filter cannot tell whether a record matches.
+// unreadable decides whether a filter fails to read a record.
 func (f *filters) unreadable(id judge.ID) bool {
 	d := roll(f.w.seed, "unreadable "+id.String())
 	return d.chance(.02)
@@ -46,7 +47,7 @@ func (f *filters) drops(id judge.ID) bool {
 	return d.chance(f.part)
 }
 
-// filter is every worker's.
+// filter returns the filter of every worker.
 func (w *world) filter() weir.Filter {
 	if w.filters == nil {
 		return weir.Filter{}
@@ -63,7 +64,7 @@ func (f *filters) Match(data []byte, _ string, _ time.Time) (matches, isJSON boo
 	return !f.drops(id), true
 }
 
-// putFiltered has the judge know of a record that is put.
+// putFiltered tells the judge about a record that is put.
 func (w *world) putFiltered(id judge.ID, shard string) {
 	if !w.filters.drops(id) {
 		w.judge.Put(id, shard, w.wall())
@@ -73,7 +74,7 @@ func (w *world) putFiltered(id judge.ID, shard string) {
 	w.judge.PutDropped(id, shard)
 }
 
-// droppedRecords is how many were put that are dropped.
+// droppedRecords returns the number of put records that are dropped.
 func (w *world) droppedRecords() int {
 	if w.filters == nil {
 		return 0
@@ -81,10 +82,11 @@ func (w *world) droppedRecords() int {
 	return w.filters.dropped
 }
 
-// unpassed names a shard whose checkpoint is not after its last record although all that was to be
-// handled was; "" if there is none, and where nothing is filtered or sinks say where to begin.
+// unpassed names a shard whose checkpoint is not after its last record although all wanted records
+// were handled; "" if there is no such shard, without filters, and if sinks decide where to begin.
 func (w *world) unpassed() string {
-	if w.filters == nil || w.sink != nil || w.crosses.has(featPullForm) || w.crosses.has(featExpiring) { // handlers that pull do not always report done records
+	// handlers that pull do not always report done records
+	if w.filters == nil || w.sink != nil || w.crosses.has(featPullForm) || w.crosses.has(featExpiring) {
 		return ""
 	}
 	for _, st := range w.streams {

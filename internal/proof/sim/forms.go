@@ -27,9 +27,9 @@ func (l *life) eachRecord(ctx context.Context, b *weir.Batch) error {
 	return l.handle(ctx, &none)
 }
 
-// loop is a worker that ranges over its records. A body that fails tries again. If it was held up
-// for as long as trust may last, it leaves the loop: another worker may have the record by then,
-// and the body has no way to know.
+// loop is a worker that ranges over its records. Its body retries after a failure. If it was
+// delayed for as long as trust may last, it leaves the loop: another worker may own the record by
+// then, and the body cannot know that.
 func (l *life) loop(c *weir.Consumer) error {
 	for r, err := range c.Records(l.ctx) {
 		if err != nil {

@@ -15,7 +15,7 @@ type gate struct {
 	arrived []*call
 	taken   []*call
 	free    []chan struct{} // of calls that have been answered
-	beats   []*beatCall     // that nobody needs any more
+	beats   []*beatCall     // for reuse
 	poke    chan struct{}
 }
 
@@ -24,20 +24,20 @@ type call struct {
 	life  *life
 	op    string
 	about string // the shard or stream
-	n     int    // of that life, op and about, from 1; given when it is admitted
+	n     int    // of that life, op and about, from 1; set at admission
 	ctx   context.Context
-	deaf  bool // does not hear that ctx has ended; of a beat the driver does, see [world.listens]
-	body  any  // for whoever decides its fate
+	deaf  bool // ignores the end of ctx; for a heartbeat the driver watches it, see [world.listens]
+	body  any  // for the code that decides its fate
 	sent  int64
-	pins  map[string]int64 // of a call that makes leases: the life's, as of then
+	pins  map[string]int64 // of a call that creates leases: the life's, at that time
 	slot  int              // among the parked
 	reply reply            // once
 	done  chan struct{}    // says so
-	over  bool             // it has been answered; the driver's
-	gone  atomic.Bool      // nobody waits any more
+	over  bool             // it has been answered; only the driver uses it
+	gone  atomic.Bool      // no goroutine waits any more
 }
 
-// isUsers reports whether it is what a user does with a shard's records.
+// isUsers reports whether it is user code about a shard's records.
 func (c *call) isUsers() bool {
 	return c.op == "handle" || c.op == "letters" || c.op == "emit" || c.op == "stray"
 }
@@ -76,7 +76,7 @@ func (g *gate) wait(c *call) reply {
 	return c.reply
 }
 
-// newBeat returns room for a call that there are more of than of all others.
+// newBeat returns an object for the most frequent kind of call.
 func (g *gate) newBeat() *beatCall {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -96,7 +96,7 @@ func (g *gate) freeBeat(b *beatCall) {
 	g.beats = append(g.beats, b)
 }
 
-// arrives puts a call before the driver.
+// arrives passes a call to the driver.
 func (g *gate) arrives(c *call, waits bool) {
 	g.mu.Lock()
 	if last := len(g.free) - 1; !waits {
@@ -113,7 +113,7 @@ func (g *gate) arrives(c *call, waits bool) {
 	}
 }
 
-// answer lets a call go on. Only its first answer counts.
+// answer answers a call. Only the first answer counts.
 func (c *call) answer(r reply) {
 	if !c.over {
 		c.over, c.reply = true, r
@@ -121,7 +121,7 @@ func (c *call) answer(r reply) {
 	}
 }
 
-// tell has the driver know of something that nobody waits for.
+// tell tells the driver about an event without a waiting goroutine.
 func (g *gate) tell(c *call) { g.arrives(c, false) }
 
 // empty reports whether nothing has arrived since the last take.
@@ -131,8 +131,8 @@ func (g *gate) empty() bool {
 	return len(g.arrived) == 0
 }
 
-// first tells calls of one worker apart that come at one time: those that change leases, and those
-// of handlers of several keys of a shard.
+// first distinguishes simultaneous calls of one worker: those that change leases, and those of
+// handlers of several keys of a shard.
 func (c *call) first() string {
 	switch body := c.body.(type) {
 	case applyCall:
@@ -149,16 +149,16 @@ func (c *call) first() string {
 	return ""
 }
 
-// take returns what has arrived, in an order that does not depend on which goroutine was first.
+// take returns the arrived calls, in an order independent of which goroutine was first.
 func (g *gate) take() []*call {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	select { // what pokes for is taken now
+	select { // removes a pending poke
 	case <-g.poke:
 	default:
 	}
 	all := g.arrived
-	g.arrived, g.taken = g.taken[:0], all // what take returned is used until the next take
+	g.arrived, g.taken = g.taken[:0], all // the result of take is valid until the next take
 	if len(all) > 1 {
 		slices.SortStableFunc(all, func(a, b *call) int {
 			if a.life.index != b.life.index {

@@ -13,22 +13,22 @@ import (
 	"github.com/weir-go/weir/internal/proof/sim/judge"
 )
 
-// habit is what a handler does before it succeeds or fails, as people write handlers.
+// habit is what a realistic handler does before it succeeds or fails.
 type habit struct {
-	done     int  // records to note as done, 0 for none
+	done     int  // records to mark as done, 0 for none
 	how      int  // of noters
-	change   int  // of changers, what becomes of Batch.Records; 0 for nothing
-	early    bool // … before progress is noted, not after
-	confuses bool // with records that are not of the batch
+	change   int  // of changers, the modification of Batch.Records; 0 for nothing
+	early    bool // … before progress is marked, not after
+	confuses bool // with records from outside of the batch
 	keeps    bool
-	leaves   int  // records that a goroutine notes as done, at a time of its own
-	dice     dice // for whatever else is to be chosen
+	leaves   int  // records that a goroutine marks as done later
+	dice     dice // for all further choices
 }
 
-// changers change what a handler was given. The first changes nothing.
+// changers modify a handler's arguments. The first changes nothing.
 var changers = []func(d *dice, b *weir.Batch){
 	func(*dice, *weir.Batch) {},
-	// as from a queue
+	// like a queue
 	func(d *dice, b *weir.Batch) { b.Records = b.Records[d.below(len(b.Records)+1):] },
 	func(d *dice, b *weir.Batch) {
 		b.Records = slices.DeleteFunc(b.Records, func(weir.Record) bool { return d.chance(.5) })
@@ -53,8 +53,8 @@ var changers = []func(d *dice, b *weir.Batch){
 
 var errNotAll = errors.New("sim: the rest is for later")
 
-// noters note that the first n records of a batch are done, whatever has become of its own. A copy
-// of the batch serves as well.
+// noters mark the first n records of a batch as done, independent of changes to the batch. They
+// also work with a copy of the batch.
 var noters = []func(ctx context.Context, d *dice, b *weir.Batch, records []weir.Record) error{
 	func(_ context.Context, _ *dice, b *weir.Batch, records []weir.Record) error {
 		return b.Done(records[len(records)-1])
@@ -65,7 +65,7 @@ var noters = []func(ctx context.Context, d *dice, b *weir.Batch, records []weir.
 		}
 		return err
 	},
-	// in any order, and again
+	// in any order, and repeatedly
 	func(_ context.Context, d *dice, b *weir.Batch, records []weir.Record) (err error) {
 		for i := range records {
 			err = errors.Join(err, b.Done(records[d.below(len(records))]), b.Done(records[len(records)-1-i]))
@@ -86,7 +86,7 @@ var noters = []func(ctx context.Context, d *dice, b *weir.Batch, records []weir.
 		records = records[len(records)-last:]
 		return inTurn(d, last, func(i int) error { return b.Checkpoint(ctx, records[i]) })
 	},
-	func(ctx context.Context, _ *dice, b *weir.Batch, records []weir.Record) error { // at one time
+	func(ctx context.Context, _ *dice, b *weir.Batch, records []weir.Record) error { // concurrently
 		errs := make([]error, len(records))
 		var all sync.WaitGroup
 		for i, r := range records {
@@ -95,7 +95,7 @@ var noters = []func(ctx context.Context, d *dice, b *weir.Batch, records []weir.
 		all.Wait()
 		return errors.Join(errs...)
 	},
-	// as a function for each record does
+	// like a function for each record
 	func(ctx context.Context, _ *dice, b *weir.Batch, records []weir.Record) error {
 		some := *b
 		some.Records = append(slices.Clone(records), weir.Record{})
@@ -112,8 +112,7 @@ var noters = []func(ctx context.Context, d *dice, b *weir.Batch, records []weir.
 	},
 }
 
-// inTurn calls f with 0 to n-1 in goroutines that wait for one another in an order that the dice
-// decide.
+// inTurn calls f with 0 to n-1 in goroutines that wait for one another in a random order.
 func inTurn(d *dice, n int, f func(i int) error) error {
 	order := make([]int, n)
 	for i := range order {
@@ -139,10 +138,10 @@ func inTurn(d *dice, n int, f func(i int) error) error {
 	return errors.Join(errs...)
 }
 
-// follow does what a habit says, and then what the driver says.
+// follow carries out a habit, and then the driver's decision.
 func (l *life) follow(ctx context.Context, b *weir.Batch, h *handling, v *habit) error {
 	where := about(b.Stream, b.Shard)
-	records, d := slices.Clone(b.Records), v.dice // what the handler works with
+	records, d := slices.Clone(b.Records), v.dice // the handler's own data
 	second := &handling{batch: b, judge: h.judge, habit: v, upTo: v.done, attempt: h.attempt, positions: h.positions, about: h.about}
 	if v.confuses {
 		second.wrong = l.kept.confuse(b, l.w.letters != nil || l.w.crosses.has(featSuspects) || l.w.crosses.has(featRecordForm))
@@ -182,7 +181,7 @@ func (l *life) follow(ctx context.Context, b *weir.Batch, h *handling, v *habit)
 type late struct {
 	of  *judge.Batch
 	ctx context.Context // of the handler's call
-	n   int             // records that it says are done
+	n   int             // number of records that it marks as done
 }
 
 func (l *life) notesLate(c *call, b *weir.Batch, r weir.Record) {
@@ -191,12 +190,12 @@ func (l *life) notesLate(c *call, b *weir.Batch, r weir.Record) {
 	}
 }
 
-// kept is what the handlers of a life keep of what they were given.
+// kept is the data that the handlers of a life keep.
 type kept struct {
 	mu     sync.Mutex
 	all    []keptRecords
-	others []weir.Record // the last that each shard had, in the order of when they were first kept
-	over   []*weir.Batch // whose they were
+	others []weir.Record // the last batch of each shard, in the order of the shards' first batches
+	over   []*weir.Batch // their batches
 }
 
 type keptRecords struct {
@@ -204,7 +203,7 @@ type keptRecords struct {
 	sum     uint64
 }
 
-// mostKept is how many batches a life keeps.
+// mostKept limits the batches that a life keeps.
 const mostKept = 4
 
 var sumSeed = maphash.MakeSeed()
@@ -239,7 +238,7 @@ func (k *kept) keep(b *weir.Batch, records []weir.Record) {
 	k.others[i], k.over[i] = last, &before
 }
 
-// changed says what is wrong with what was kept, if anything is.
+// changed describes changes of the kept data, "" if there are none.
 func (k *kept) changed() string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -251,8 +250,8 @@ func (k *kept) changed() string {
 	return ""
 }
 
-// confuse notes progress with records that are not of the batch, and says which were accepted.
-// inParts says that an earlier batch may be another part of the same records.
+// confuse marks progress with records from outside of the batch, and returns which were accepted.
+// inParts means that an earlier batch may be another part of the same records.
 func (k *kept) confuse(b *weir.Batch, inParts bool) string {
 	k.mu.Lock()
 	defer k.mu.Unlock()

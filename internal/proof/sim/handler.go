@@ -17,16 +17,16 @@ type handling struct {
 	batch   *weir.Batch
 	judge   *judge.Batch
 	saved   error  // of the checkpoint in its middle
-	upTo    int    // records that it was to save; 0 in the first half
+	upTo    int    // records to save; 0 in the first half
 	habit   *habit // nil in the first half
-	wrong   string // what the handler has found to be wrong
-	attempt int    // that the batch said, before the handler changed it
+	wrong   string // the problem that the handler found
+	attempt int    // from the batch, before the handler changed it
 	// of the records, before the handler changed them; only with a sink
 	positions []weir.Position
-	about     string // which shard
+	about     string // the shard
 }
 
-// done returns how many records the handler has certainly reported as done.
+// done returns how many records the handler has certainly marked as done.
 func (h *handling) done() int {
 	if h.saved != nil {
 		return 0
@@ -34,9 +34,9 @@ func (h *handling) done() int {
 	return h.upTo
 }
 
-// verdict is what a handler is to do.
+// verdict is the decision about a handler's call.
 type verdict struct {
-	kind       Fault  // "" to succeed
+	kind       Fault  // "" for success
 	checkpoint int    // records to save before that, 0 for none
 	habit      *habit // what to do before that, nil for nothing
 	bad        *badly // fail at one of the records
@@ -44,7 +44,7 @@ type verdict struct {
 
 var errHandler = errors.New("sim: the handler failed")
 
-// handle is every worker's handler. It does what the driver says.
+// handle is every worker's handler. It carries out the driver's decision.
 func (l *life) handle(ctx context.Context, b *weir.Batch) error {
 	if !l.reads(b.Stream) {
 		l.w.gate.tell(&call{life: l, op: "strays", ctx: l.ctx, body: b.Stream})
@@ -83,8 +83,8 @@ func (l *life) handle(ctx context.Context, b *weir.Batch) error {
 	return v.end()
 }
 
-// contents is a hash of the records of a batch, which are a handler's until it returns. Nothing
-// writes over them but where buffers are used again.
+// contents returns a hash of the records of a batch. They belong to a handler until it returns, and
+// are not overwritten unless buffers are reused.
 func (l *life) contents(b *weir.Batch) (hash uint64) {
 	if !l.w.reuses {
 		return 0
@@ -95,7 +95,7 @@ func (l *life) contents(b *weir.Batch) (hash uint64) {
 	return hash
 }
 
-// end is how a handler's call ends.
+// end ends a handler's call.
 func (v verdict) end() error {
 	switch v.kind {
 	case HandlerFails, Checkpoints:
@@ -120,7 +120,7 @@ func positionsOf(records []weir.Record) []weir.Position {
 	return all
 }
 
-// idOf reads the ID that Put wrote; for an aggregate, that of its first record.
+// idOf parses the ID that Put wrote; for an aggregate, that of its first record.
 func idOf(data []byte) (judge.ID, bool) {
 	if len(data) > 0 && data[0] == 0xf3 {
 		var all aggregate.Aggregate
@@ -137,14 +137,13 @@ func idOf(data []byte) (judge.ID, bool) {
 	return judge.ID{Key: key, N: count}, ok && err == nil
 }
 
-// payload is the data of a record, n-th of its key: its name, and what all records consist of
-// beside that.
+// payload returns the data of a record: its name, and a common filling.
 func payload(id judge.ID, size int) (name, rest []byte) {
 	name = append(strconv.AppendInt(append(append(make([]byte, 0, len(id.Key)+12), id.Key...), ' '), int64(id.N), 10), '|')
 	return name, filling[min(len(name), size):size]
 }
 
-// filling is what records consist of.
+// filling is the common content of records.
 var filling = func() []byte {
 	b := make([]byte, hugeRecord)
 	for i := range b {

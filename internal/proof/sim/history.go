@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// history is what happened: a running hash of all of it, and the last part in full.
+// history records all events: a running hash of all, and the last part in full.
 type history struct {
 	hash   uint64
 	count  int
@@ -21,7 +21,7 @@ type moment struct {
 	who   string
 	life  int
 	op    string
-	how   string // how far a call has come
+	how   string // the progress of a call
 	about string
 	n     int
 	what  string
@@ -29,7 +29,7 @@ type moment struct {
 
 const keptMoments = 6000
 
-// add takes in what happened; [history.seal] has to follow.
+// add adds an event; [history.seal] must follow.
 func (h *history) add(m moment) *moment {
 	if h.recent == nil {
 		h.recent = slices.Grow(room, 2*keptMoments)
@@ -42,13 +42,14 @@ func (h *history) add(m moment) *moment {
 	return &h.recent[len(h.recent)-1]
 }
 
-// room is that of the last history, for the next one: it is large, and most simulations are short.
+// room is the memory of the last history, for the next one: it is large, and most simulations are
+// short.
 var room []moment
 
-// end lets go of a history that nobody needs any more.
+// end releases a history.
 func (h *history) end() { room, h.recent = h.recent[:0], nil }
 
-// seal makes what was added last part of the hash.
+// seal adds the last event to the hash.
 func (h *history) seal(m *moment) {
 	h.count++
 	s := uint64(m.at)*golden ^ uint64(m.life)<<32 ^ uint64(m.n)
@@ -56,7 +57,7 @@ func (h *history) seal(m *moment) {
 	h.hash = mix(h.hash ^ s)
 }
 
-// stirred is a hash and a string in one.
+// stirred hashes a string into a hash.
 func stirred(s uint64, part string) uint64 {
 	s ^= uint64(len(part)) << 56
 	for ; len(part) >= 8; part = part[8:] {

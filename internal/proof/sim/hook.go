@@ -8,13 +8,13 @@ import (
 	"github.com/weir-go/weir"
 )
 
-// hookCall is a function of Options.Events, or the logger, that is to go wrong.
+// hookCall is a call of Options.Events, or of the logger, with a fault.
 type hookCall struct{ fault Fault }
 
-// longestHook is how long such a function takes at most.
+// longestHook limits the duration of such a call.
 const longestHook = 3 * time.Minute
 
-// hooks are a worker's: most calls do nothing, some block or panic.
+// hooks returns a worker's Events: most calls do nothing, some block or panic.
 func (l *life) hooks() weir.Events {
 	if l.w.profile.Rates[HookBlocks] == 0 {
 		return weir.Events{LeaseTaken: func(context.Context, weir.LeaseTaken) {}}
@@ -40,7 +40,7 @@ func (l *life) hook(what, about string, epoch uint64) {
 	case d.chance(w.profile.Rates[HookBlocks]):
 		f = HookBlocks
 	case what != "log" && d.chance(w.profile.Rates[HookPanics]):
-		// weir says on stderr when a logger does
+		// weir prints a logger's panic on stderr
 		f = HookPanics
 	default:
 		return
@@ -66,7 +66,7 @@ func (w *world) admitHook(c *call, h hookCall) {
 	w.after(took, func() { w.answer(c, reply{value: h.fault}) })
 }
 
-// logger is a worker's.
+// logger returns a worker's logger.
 func (l *life) logger() *slog.Logger {
 	if l.w.profile.Rates[HookBlocks] == 0 {
 		return quiet
@@ -74,7 +74,7 @@ func (l *life) logger() *slog.Logger {
 	return slog.New(logs{l})
 }
 
-// logs is a handler of log records that goes wrong as hooks do.
+// logs is a handler of log records with the faults of hooks.
 type logs struct{ l *life }
 
 func (logs) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelWarn }
@@ -82,6 +82,6 @@ func (h logs) WithAttrs([]slog.Attr) slog.Handler             { return h }
 func (h logs) WithGroup(string) slog.Handler                  { return h }
 
 func (h logs) Handle(_ context.Context, r slog.Record) error {
-	h.l.hook("log", "", uint64(r.Level)) // not by the message, which may have a stack in it
+	h.l.hook("log", "", uint64(r.Level)) // not by the message, which may contain a stack
 	return nil
 }

@@ -11,19 +11,22 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// killers are what is known of records that end the process that handles them.
+// killers contains the data about records that end their process.
 type killers struct {
 	after  int                 // Options.SuspectAfter
-	inHand map[hand][]judge.ID // what handlers are at work with
-	alone  map[judge.ID]int    // workers that crashed with it alone in hand, of its shard
-	only   judge.ID            // the one record that kills; only with a sink
-	killed map[judge.ID]int    // workers, by the first record of those in hand that kills
-	ended  map[string]bool     // sessions
-	// what workers said that they would try, a record by itself
+	inHand map[hand][]judge.ID // records in running handlers
+	// workers that crashed while it was the only one in hand, of its shard
+	alone  map[judge.ID]int
+	only   judge.ID                    // the only record that kills; only with a sink
+	killed map[judge.ID]int            // killed workers, by the first killing record in hand
+	ended  map[string]bool             // sessions
+	at     map[judge.ID]shard.Position // the checkpoint when a record last killed
+	moved  map[judge.ID]int            // deaths of a record before which the checkpoint had moved
+	// records that workers announced to try alone
 	tried map[trial]bool
 }
 
-// trial is a record that a life has said it would try.
+// trial is a record that a life announced to try alone.
 type trial struct {
 	life    *life
 	session string
@@ -43,11 +46,11 @@ func (w *world) makeKillers() {
 		return
 	}
 	d := roll(w.seed, "killers")
-	w.killers = &killers{after: 1 + d.below(3), inHand: map[hand][]judge.ID{}, alone: map[judge.ID]int{}, tried: map[trial]bool{}, ended: map[string]bool{}, killed: map[judge.ID]int{}}
+	w.killers = &killers{after: 1 + d.below(3), inHand: map[hand][]judge.ID{}, alone: map[judge.ID]int{}, tried: map[trial]bool{}, ended: map[string]bool{}, killed: map[judge.ID]int{}, at: map[judge.ID]shard.Position{}, moved: map[judge.ID]int{}}
 }
 
-// suspectAfter is Options.SuspectAfter: elsewhere nothing is handled one by one, which takes its
-// time.
+// suspectAfter returns Options.SuspectAfter: in other profiles nothing is handled one by one,
+// because that is slow.
 func (w *world) suspectAfter() int {
 	if w.killers == nil {
 		return -1
@@ -60,14 +63,15 @@ func (w *world) kills(id judge.ID) bool {
 	if w.killers == nil {
 		return false
 	}
-	if w.letters == nil && w.killers.killed[id] >= w.killers.after { // or it would kill for ever
+	// otherwise it would kill forever
+	if w.letters == nil && w.killers.killed[id] >= w.killers.after {
 		return false
 	}
 	d := roll(w.seed, "kills "+id.String())
 	if !d.chance(.01) {
 		return false
 	}
-	// With a sink, records that were given up are read again, and two of them in a row are not
+	// With a sink, dead-lettered records are read again, and two of them in a row are not
 	// remembered for long enough. Without GiveUp, the pauses grow with each record that kills.
 	if w.sink == nil && w.letters != nil {
 		return true
@@ -78,8 +82,8 @@ func (w *world) kills(id judge.ID) bool {
 	return w.killers.only == id
 }
 
-// hasInHand notes what a handler has in hand, nil when it returns, and reports whether one of these
-// records is to end it.
+// hasInHand records a handler's current records, nil when it returns, and reports whether one of
+// them ends it.
 func (w *world) hasInHand(l *life, of hand, ids []judge.ID) (kills bool) {
 	if w.killers == nil {
 		return false
@@ -95,7 +99,7 @@ func (w *world) hasInHand(l *life, of hand, ids []judge.ID) (kills bool) {
 	return kills
 }
 
-// killsOneMore notes that a worker dies of a record, and that it must not be one too many.
+// killsOneMore records that a worker dies of a record, and checks the maximum.
 func (w *world) killsOneMore(h *handling) {
 	ids := h.judge.IDs
 	i := slices.IndexFunc(ids, w.kills)
@@ -103,18 +107,23 @@ func (w *world) killsOneMore(h *handling) {
 		return
 	}
 	k := w.killers
-	// Beside those that are to die: each time that the position had not been saved when they did,
-	// others were tried in the same process, or what was noted did not come through.
-	if k.killed[ids[i]]++; k.killed[ids[i]] > k.after+1+mostMore {
-		l := w.books.last[lease.Key{Stream: h.batch.Stream, Shard: h.batch.Shard}]
+	// More workers than intended may die: if the position had not been saved when they died, others
+	// were tried in the same process, or the announcement was lost. With keys in parallel, records
+	// of other keys may move the checkpoint between two deaths, and deaths count at one position.
+	l := w.books.last[lease.Key{Stream: h.batch.Stream, Shard: h.batch.Shard}]
+	if at, some := k.at[ids[i]]; some && at != l.Position {
+		k.moved[ids[i]]++
+	}
+	k.at[ids[i]] = l.Position
+	if k.killed[ids[i]]++; k.killed[ids[i]]-k.moved[ids[i]] > k.after+1+mostMore {
 		w.breaks("%s has killed %d workers, and is handed over still (%d in a batch): %s is noted of %s", ids[i], k.killed[ids[i]], len(ids), l.Deaths, &l)
 	}
 }
 
-// mostMore is how many workers more than without faults a record may kill.
+// mostMore is how many more workers than without faults a record may kill.
 const mostMore = 8
 
-// mourn notes what a life had when it crashed.
+// mourn records what a life had in hand when it crashed.
 func (w *world) mourn(l *life) {
 	k := w.killers
 	if k == nil {
@@ -136,14 +145,14 @@ func (w *world) mourn(l *life) {
 	}
 }
 
-// countsAsDead notes that a session was ended.
+// countsAsDead records that a session was ended.
 func (w *world) countsAsDead(session string) {
 	if w.killers != nil {
-		w.killers.ended[session] = true // once, whoever ends it again
+		w.killers.ended[session] = true // once, for any later end
 	}
 }
 
-// trials notes which records a worker says that it is about to try. It may crash before it does.
+// trials records which records a worker announces to try. It may crash before it does.
 func (w *world) trials(l *life, session string, progress []lease.Progress) {
 	if w.killers == nil {
 		return
@@ -155,8 +164,8 @@ func (w *world) trials(l *life, session string, progress []lease.Progress) {
 	}
 }
 
-// diedTrying reports whether a worker crashed that was about to try a record, or was taken for dead
-// because its beats did not come through.
+// diedTrying reports whether a worker crashed that was about to try a record, or was declared dead
+// because its heartbeats were lost.
 func (w *world) diedTrying(shardOf, position string) bool {
 	v, err := w.store.View(context.Background(), w.app, "")
 	if err != nil {
@@ -176,7 +185,7 @@ func sameRecord(after shard.Position, letter string) bool {
 	return after.String() == letter || after.SequenceNumber() == letter
 }
 
-// checkKilled holds the letter of a record that killed its workers to what was seen of them.
+// checkKilled compares the letter of a record that killed its workers with the observations.
 func (w *world) checkKilled(letter deadletter.Letter, id judge.ID, together int) string {
 	k := w.killers
 	switch {

@@ -11,13 +11,13 @@ import (
 	"github.com/weir-go/weir/internal/proof/sim/judge"
 )
 
-// letters are what is known of records that handlers fail at, and of those that were given up.
+// letters contains the data about failing and dead-lettered records.
 type letters struct {
 	policy weir.GiveUp // without its destination
-	// by owner: calls that failed with a record at their head, and those that were about it alone
+	// by owner: failed calls with a record as their first, and those that were about it alone
 	failed map[owned]*failures
-	ids    map[judge.ID]string // of the first letter of each
-	again  map[owned]bool      // a letter that may be put again, because its worker heard of no success
+	ids    map[judge.ID]string // the first letter of each record
+	again  map[owned]bool      // a letter that may be put again, because its worker got no success
 	kept   int
 }
 
@@ -30,15 +30,15 @@ type owned struct {
 
 type failures struct{ head, alone, rejected, all, untried int }
 
-// badly is how a handler fails at a record, and names it or not.
+// badly is a way in which a handler fails at a record, with or without naming it.
 type badly struct {
 	index int // in the batch
 	how   int
-	n     int // records from index on that are left out because of their age
+	n     int // records from index on that are skipped because of their age
 	wraps int // how the error is wrapped
 }
 
-// The ways in which a handler fails at a record.
+// Ways in which a handler fails at a record.
 const (
 	saysNothing = iota
 	names
@@ -48,7 +48,7 @@ const (
 	leavesOut
 )
 
-// The ways in which a handler's error is wrapped.
+// Ways of wrapping a handler's error.
 const (
 	bare = iota
 	withText
@@ -72,10 +72,10 @@ func (f *badly) String() string {
 	return fmt.Sprintf(" at %d, %s (%d, %d)", f.index, how, f.n, f.wraps)
 }
 
-// rejects reports whether the handler says that the record can never succeed.
+// rejects reports whether the handler rejects the record.
 func (f *badly) rejects() bool { return f.how == rejects || f.how == rejectsByName }
 
-// fail ends a handler's call at one of the records that it got.
+// fail ends a handler's call at one of its records.
 func (f *badly) fail(records []weir.Record) error {
 	err := f.err(records)
 	switch f.wraps {
@@ -97,7 +97,7 @@ func (f *badly) fail(records []weir.Record) error {
 	return err
 }
 
-// err is what the handler returns, for the records that it got.
+// err returns the handler's error for its records.
 func (f *badly) err(records []weir.Record) error {
 	switch r := records[f.index]; f.how {
 	case names:
@@ -135,12 +135,12 @@ func (w *world) makeLetters() {
 	if d.chance(.5) {
 		p.Patience = d.span(100*time.Millisecond, 10*time.Second)
 	}
-	if p.Bisect && d.chance(.5) { // or batches of many wait for as many minutes
+	if p.Bisect && d.chance(.5) { // otherwise large batches wait for as many minutes
 		p.PerMinute = 60 + d.below(200)
 	}
 }
 
-// patience is how much longer than otherwise a record may wait that nobody can handle.
+// patience returns how much longer a record that can never be handled may wait.
 func (w *world) patience() time.Duration {
 	if w.letters == nil {
 		return 0
@@ -153,7 +153,7 @@ func (w *world) patience() time.Duration {
 	return d
 }
 
-// lastingWays returns the ways of failing at a record that lead to a letter if they repeat.
+// lastingWays returns the ways of failing that lead to a letter if they repeat.
 func (w *world) lastingWays() []int {
 	p := &w.letters.policy
 	var ways []int
@@ -170,7 +170,7 @@ func (w *world) lastingWays() []int {
 	return ways
 }
 
-// badAt decides whether one of the records is one that handlers always fail at, and how.
+// badAt decides whether handlers always fail at one of the records, and how.
 func (w *world) badAt(ids []judge.ID) *badly {
 	if w.letters == nil {
 		return nil
@@ -191,7 +191,7 @@ func (w *world) badAt(ids []judge.ID) *badly {
 	return nil
 }
 
-// fails notes that a handler's call failed; bad is nil if the handler's error is about no record.
+// fails records that a handler's call failed; bad is nil if the handler's error is about no record.
 func (w *world) fails(h *handling, bad *badly) {
 	s := w.letters
 	if s == nil || h.judge.Stale {
@@ -238,7 +238,7 @@ func (s *letters) of(by judge.Worker, epoch uint64, id judge.ID) *failures {
 	return s.failed[key]
 }
 
-// lettersCall asks the destination to keep letters.
+// lettersCall asks the destination to store letters.
 type lettersCall struct{ letters []deadletter.Letter }
 
 // put is every worker's destination.
@@ -253,7 +253,7 @@ func (l *life) put(ctx context.Context, all []deadletter.Letter) error {
 
 var ofLetters = []Fault{LettersFail, LettersLost, LettersPanic, LettersSlow}
 
-// admitLetters decides what becomes of letters.
+// admitLetters decides the fate of letters.
 func (w *world) admitLetters(c *call, body lettersCall) {
 	l, d := c.life, w.dice(c, "")
 	l.hindered.handles[c.about] = w.now()
@@ -293,7 +293,7 @@ func (w *world) admitLetters(c *call, body lettersCall) {
 	})
 }
 
-// checkLetters holds letters to the policy, and to what was seen of their records.
+// checkLetters compares letters with the policy, and with the observations of their records.
 func (w *world) checkLetters(l *life, all []deadletter.Letter) {
 	s, p := w.letters, &w.letters.policy
 	var head *failures
@@ -324,7 +324,7 @@ func (w *world) checkLetters(l *life, all []deadletter.Letter) {
 			w.breaks("the letters of %s have the IDs %s and %s", id, was, letter.ID)
 		case letter.Together != len(all):
 			w.breaks("a letter of %s says that %d were given up together, of %d", id, letter.Together, len(all))
-		case letter.Reason == deadletter.Age && f.untried > 0: // the handler has said so
+		case letter.Reason == deadletter.Age && f.untried > 0: // the handler requested it
 		case letter.Attempts > calls || letter.Attempts < 1:
 			w.breaks("the letter of %s says %d attempts, of %d calls that failed at it", id, letter.Attempts, calls)
 		case letter.Reason == deadletter.Attempts && letter.Attempts < p.Attempts:
@@ -341,10 +341,10 @@ func (w *world) checkLetters(l *life, all []deadletter.Letter) {
 	}
 }
 
-// skewed is how much older than it is a record may seem: the dates of the service are by its clock.
+// skewed returns how much too old a record may seem: the service's times use its clock.
 func (w *world) skewed() time.Duration { return w.skew.Abs() + time.Second }
 
-// keepLetters notes that letters are durable, of which their worker has not heard yet.
+// keepLetters records that letters are durable, before their worker gets the answer.
 func (w *world) keepLetters(l *life, all []deadletter.Letter) {
 	s := w.letters
 	w.judge.Moving = w.amid()
@@ -358,7 +358,7 @@ func (w *world) keepLetters(l *life, all []deadletter.Letter) {
 	}
 }
 
-// heardLetters notes that a worker hears that letters are durable.
+// heardLetters records that a worker gets the answer that letters are durable.
 func (w *world) heardLetters(l *life, all []deadletter.Letter) {
 	for _, letter := range all {
 		id, _ := idOf(letter.Data)
@@ -369,7 +369,7 @@ func (w *world) heardLetters(l *life, all []deadletter.Letter) {
 	}
 }
 
-// sawLetters says what is wrong with what was given up in the end.
+// sawLetters checks the dead letters at the end.
 func (w *world) sawLetters() {
 	if w.letters == nil {
 		return

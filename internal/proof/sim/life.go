@@ -21,70 +21,70 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// worker is one of the application; its lives come one after another.
+// worker is a worker of the application; its lives follow one another.
 type worker struct {
 	name  string
 	rate  float64 // of its clock
-	life  *life   // the present one, nil between two
+	life  *life   // the current one, nil between two
 	lifes int
 }
 
-// life is one start of a worker, until Run returns or it crashes.
+// life is one run of a worker, until Run returns or it crashes.
 type life struct {
 	w        *world
 	of       *worker
-	index    int // of all lives, in order
+	index    int // among all lives, in order
 	who      judge.Worker
 	began    int64
 	ctx      context.Context
 	cancel   context.CancelFunc
 	dead     atomic.Bool
 	consumer *weir.Consumer
-	counted  weir.Counts          // as of the last step
+	counted  weir.Counts          // at the last step
 	counts   map[string][]counted // calls, by subject
-	parked   []*call              // in no order
+	parked   []*call              // in no particular order
 
 	stopping bool
-	goodbye  bool          // it says goodbye, or has: it beats no more
+	goodbye  bool          // it is leaving, or has left: it sends no more heartbeats
 	done     chan struct{} // Run has returned
-	paused   int64         // until then
-	cutOff   int64         // from the store, until then
-	lastWord time.Duration // how long, from the effect of the next beat on
-	leads    int64         // what a leader asks of the store fails until then
-	barred   int64         // since when it does
-	older    bool          // it is of the version before
-	pulls    bool          // its handlers ask for batches
-	unread   int64         // and what anybody asks of Kinesis
+	paused   int64         // until this time
+	cutOff   int64         // from the store, until this time
+	lastWord time.Duration // duration of a cut that begins with the effect of the next heartbeat
+	leads    int64         // a leader's calls to the store fail until this time
+	barred   int64         // since when they fail
+	older    bool          // it runs the previous version
+	pulls    bool          // its handlers pull batches
+	unread   int64         // and all calls to Kinesis
 	trusted  trusted
-	session  string // as the store knows it
+	session  string // as in the store
 	farewell bool   // the last call of Leave succeeded
 	unheard  bool   // the last call of Leave failed
-	walksOut bool   // the body has left its loop, and hears of no error
-	heard    bool   // a beat of it was answered
+	walksOut bool   // the body has left its loop, and gets no error
+	heard    bool   // a heartbeat was answered
 	hindered hindered
-	left     map[string]*leftover // what failed calls of handlers have left, by shard
-	// records up to which a goroutine noted progress after its call, and at which epoch
+	left     map[string]*leftover // records left by failed calls of handlers, by shard
+	// records up to which a goroutine marked progress after its call, with the epoch
 	noted  map[judge.ID]uint64
 	kept   kept
 	tries  tries
-	epochs map[lease.Key]uint64 // of the leases that it last held; only where it is a loop
+	epochs map[lease.Key]uint64 // of the leases that it last held; only with a loop
 	pins   map[string]int64     // when it last learned which shards are open, by stream
-	// how far it has read since the faults have ended, where records are dropped
+	// how far it has read since the end of the faults, if records are dropped
 	settling map[lease.Key]reading
 }
 
-// retryMax bounds the pause after a failure.
+// retryMax limits the backoff after a failure.
 const retryMax = 5 * time.Second
 
 var quiet = slog.New(slog.NewTextHandler(io.Discard, &slog.HandlerOptions{Level: slog.LevelError + 100}))
 
-// counted is how many calls of an op there were; there are few.
+// counted is the number of calls of an op; there are few ops.
 type counted struct {
 	op string
 	n  int
 }
 
-// number is the next one of a call like c.
+// number returns the next number for a call like c.
 func (l *life) number(c *call) int {
 	all := l.counts[c.about]
 	for i := range all {
@@ -97,13 +97,13 @@ func (l *life) number(c *call) int {
 	return 1
 }
 
-// park has a call wait for its answer.
+// park makes a call wait for its answer.
 func (l *life) park(c *call) {
 	c.slot = len(l.parked)
 	l.parked = append(l.parked, c)
 }
 
-// unpark forgets a call, if that has not been done.
+// unpark removes a call, if that has not been done.
 func (l *life) unpark(c *call) {
 	if c.slot >= len(l.parked) || l.parked[c.slot] != c {
 		return // one of its answers came before
@@ -115,7 +115,7 @@ func (l *life) unpark(c *call) {
 	l.parked = l.parked[:last]
 }
 
-// unparkAll tells everybody who waits that it is over.
+// unparkAll answers all waiting calls: the life is over.
 func (l *life) unparkAll() {
 	for _, c := range l.parked {
 		c.answer(reply{err: errDead})
@@ -179,7 +179,7 @@ func (w *world) start(of *worker) {
 	}()
 }
 
-// options are a worker's: all durations by its own clock.
+// options returns a worker's options: all durations by its own clock.
 func (w *world) options(of *worker, l *life) weir.Options {
 	by := func(d time.Duration) time.Duration { return time.Duration(float64(d) / of.rate) }
 	o := w.settings
@@ -188,7 +188,7 @@ func (w *world) options(of *worker, l *life) weir.Options {
 		names = l.named
 	}
 	if w.reading == weir.FanOut {
-		o.stall = max(o.stall, 130*time.Second) // 2 min is the least, by the fastest clock
+		o.stall = max(o.stall, 130*time.Second) // the minimum is 2 min, by the fastest clock
 	}
 	var give weir.GiveUp
 	if w.letters != nil {
@@ -207,12 +207,15 @@ func (w *world) options(of *worker, l *life) weir.Options {
 	return opts
 }
 
-// crash ends a life at once: nothing of it reaches anything any more.
+// crash ends a life immediately: its calls have no effect any more.
 func (w *world) crash(l *life, why string) {
 	if l.dead.Load() {
 		return
 	}
 	w.note(l, "crashes", "", 0, why)
+	if w.stage >= settling && l.session != "" { // all may stop before anybody sees that it is dead
+		w.books.ghosts[l.session] = true
+	}
 	w.judge.Fault(l.who, w.wall())
 	w.mourn(l)
 	l.dead.Store(true)
@@ -223,7 +226,7 @@ func (w *world) crash(l *life, why string) {
 	w.ends(l)
 }
 
-// ends notes that a life is over, and has the next one begin later.
+// ends records that a life is over, and schedules the next one.
 func (w *world) ends(l *life) {
 	if l.of.life != l {
 		return
@@ -237,7 +240,7 @@ func (w *world) ends(l *life) {
 	w.startSoon(l.of, d.often(500*time.Millisecond, 40*time.Second))
 }
 
-// returned takes in that Run has returned.
+// returned processes the return of Run.
 func (w *world) returned(l *life, err error) {
 	if l.dead.Load() {
 		return
@@ -253,8 +256,8 @@ func (w *world) returned(l *life, err error) {
 		}
 	}
 	l.trusted = trusted{}
-	// A worker whose beats were not answered cannot know that one of them began its session, and
-	// which leases the leader gave it. Its error says that the store did not answer.
+	// A worker without answers to its heartbeats cannot know that one of them began its session,
+	// and which leases it got. Its error says that the store did not answer.
 	unanswered := err != nil && !l.heard &&
 		strings.Contains(err.Error(), "stopped before the store had answered")
 	names := errors.Is(err, weir.ErrNotReleased) || errors.Is(err, weir.ErrNotSaved)
@@ -263,7 +266,8 @@ func (w *world) returned(l *life, err error) {
 	}
 	switch {
 	case unanswered:
-	case errors.Is(err, weir.ErrNotSaved), errors.Is(err, weir.ErrNotReleased): // the store did not answer its last call
+	// the store did not answer its last call
+	case errors.Is(err, weir.ErrNotSaved), errors.Is(err, weir.ErrNotReleased):
 		if l.farewell && errors.Is(err, weir.ErrNotReleased) {
 			w.breaks("Run of %s has returned %v although the store took in its farewell", l.who, err)
 		}
@@ -275,14 +279,15 @@ func (w *world) returned(l *life, err error) {
 }
 
 // holdsNothing reports a violation if Run returned no error about its leases although the store
-// still counts some as this worker's.
+// still lists some as this worker's.
 func (w *world) holdsNothing(l *life, err error) {
 	v, failed := w.store.View(context.Background(), "app", "")
 	if failed != nil {
 		w.breaks("looking at the store: %v", failed)
 		return
 	}
-	if w.profile.Apart && w.isEnded(v, l.session) { // its leases may stay until a worker reads the stream
+	// its leases may stay until a worker reads the stream
+	if w.profile.Apart && w.isEnded(v, l.session) {
 		return
 	}
 	for _, lease := range v.Leases {
@@ -299,16 +304,16 @@ var errStop = errors.New("sim: a handler asked to stop")
 type store struct{ l *life }
 
 type beatCall struct {
-	call   call // so that there is one thing on the heap for both
+	call   call // both in one allocation
 	report lease.Report
-	// nothing goes wrong with it: it has its effect and then its answer, once each
+	// without a fault: it takes effect and is then answered, once each
 	plain   bool
-	orders  lease.Orders // the answer to one that is plain
-	watched bool         // the driver looks whether it was answered in time
-	spent   bool         // it was answered, and nobody needs this any more
+	orders  lease.Orders // the answer without a fault
+	watched bool         // the driver checks whether it was answered in time
+	spent   bool         // it was answered, and can be reused
 }
 
-// answered are the orders of a reply.
+// answered returns the orders of a reply.
 func (b *beatCall) answered(r reply) lease.Orders {
 	if b.plain {
 		return b.orders
@@ -335,7 +340,7 @@ func asked[T any](c *call) (T, error) {
 	return v, r.err
 }
 
-// names notes an application that the life names to the store, if it is not its own.
+// names records an application that the life names to the store, if it is not its own.
 func (l *life) names(app string) {
 	if app != l.w.app {
 		l.w.foreign.Store(&app)
@@ -344,7 +349,7 @@ func (l *life) names(app string) {
 
 var errPanics = errors.New("sim: the store panics")
 
-// unlessPanics returns err, unless that says that the store panics.
+// unlessPanics returns err, unless it reports a panic of the store.
 func unlessPanics(err error) error {
 	if errors.Is(err, errPanics) {
 		panic(err)
@@ -352,8 +357,7 @@ func unlessPanics(err error) error {
 	return err
 }
 
-// The methods of [lease.Store]. A store that is asked by somebody who has crashed says that all is
-// over.
+// The methods of [lease.Store]. For a crashed worker, the store answers that the session is over.
 
 func (s store) Abilities() lease.Abilities { return s.l.w.store.Abilities() }
 

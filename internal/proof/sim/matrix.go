@@ -16,7 +16,7 @@ type matrix struct {
 
 func newMatrix() *matrix { return &matrix{hours: map[pair]time.Duration{}, seeds: map[pair]int{}} }
 
-// add adds what was on in one application.
+// add adds the features of one application.
 func (m *matrix) add(c Crossed) {
 	for _, p := range c.On.pairs() {
 		m.hours[p] += c.Lived
@@ -34,7 +34,7 @@ func (m *matrix) missing() (ps []pair) {
 	return ps
 }
 
-// print writes how many pairs there are, and the ones with the least hours. whole writes all of
+// print writes the number of pairs, and those with the least hours. With whole it writes all of
 // them, in whole worker hours: "-" is a pair that weir refuses, and "." one that the API cannot
 // express.
 func (m *matrix) print(to io.Writer, whole bool) {
@@ -79,8 +79,8 @@ func (m *matrix) print(to io.Writer, whole bool) {
 	}
 }
 
-// legality returns "" for a pair that goes together, "-" for one that weir refuses, and "." for one
-// that the API cannot express.
+// legality returns "" for a pair that can be combined, "-" for one that weir refuses, and "." for
+// one that the API cannot express.
 func legality(a, b feature) string {
 	if setOf(a, b).legal() {
 		return ""

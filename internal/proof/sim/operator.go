@@ -12,23 +12,23 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// operator is somebody who moves the checkpoints of the application, as "weir group reset" does:
-// looks at the leases, lists the stream, confirms what that comes to, has it carried out, and does
-// all of it again for what changed meanwhile. What is to change is decided by the code of the
-// command (package change). What became of it is told to the judge as it happens.
+// operator moves the checkpoints of the application, as "weir group reset" does: it reads the
+// leases, lists the stream, confirms the plan, applies it, and repeats all of it for leases that
+// changed meanwhile. The command's own code (package change) computes the plan. The judge learns
+// the results as they happen.
 type operator struct {
 	w       *world
 	st      *stream
 	wish    change.Wish
 	dice    dice
-	stopped bool // all workers are stopped for it, else they lose their leases
-	moving  bool // the first shard may have been moved, and not yet all
-	failed  int  // calls to the store that failed, which is not without end
-	// leases that are moved by the call that is carried out
+	stopped bool // all workers are stopped for it, otherwise they lose their leases
+	moving  bool // the first shard may have been moved, but not all
+	failed  int  // failed calls to the store, of which there is a limit
+	// leases that the current call moves
 	moved map[lease.Key]bool
 }
 
-// resets has an operator begin, unless one is at work.
+// resets starts an operator, unless one is running.
 func (w *world) resets(id string, d *dice) {
 	if w.operator != nil || !w.strikes(Resets, id) {
 		return
@@ -52,7 +52,7 @@ func (w *world) resets(id string, d *dice) {
 	o.await()
 }
 
-// await waits until no worker runs, and until those that died count as dead.
+// await waits until no worker runs, and until dead ones count as dead.
 func (o *operator) await() {
 	if slices.ContainsFunc(o.w.workers, func(wk *worker) bool { return wk.life != nil }) {
 		o.w.after(500*time.Millisecond, o.await)
@@ -64,7 +64,7 @@ func (o *operator) await() {
 // closed reports whether an operator keeps workers from starting.
 func (w *world) closed() bool { return w.operator != nil && w.operator.stopped }
 
-// startSoon starts a worker, if it does not run, when no operator keeps it from that.
+// startSoon starts a stopped worker as soon as no operator prevents it.
 func (w *world) startSoon(of *worker, d time.Duration) {
 	w.after(d, func() {
 		switch {
@@ -78,7 +78,7 @@ func (w *world) startSoon(of *worker, d time.Duration) {
 }
 
 // look begins a run of the command: leases first, then the stream, so that no child has a lease
-// that its parents' leases do not show to be ended.
+// before its parents' leases show their ends.
 func (o *operator) look() {
 	w := o.w
 	view, err := w.store.View(context.Background(), w.app, "")
@@ -87,7 +87,7 @@ func (o *operator) look() {
 		return
 	}
 	view.Leases = slices.DeleteFunc(view.Leases, func(l lease.Lease) bool { return l.Stream != o.st.name })
-	if len(view.Leases) == 0 { // the command says so, and ends
+	if len(view.Leases) == 0 { // the command reports that, and ends
 		w.operator = nil
 		return
 	}
@@ -120,7 +120,7 @@ func (o *operator) look() {
 	})
 }
 
-// listing is what the service says of the shards of a stream.
+// listing returns the service's listing of a stream's shards.
 func listing(st *stream) (all []shard.Shard, err error) {
 	for sh := range st.shards() {
 		s := shard.Shard{ID: sh.ID, Closed: !sh.Closed.IsZero()}
@@ -135,8 +135,8 @@ func listing(st *stream) (all []shard.Shard, err error) {
 	return all, nil
 }
 
-// choose draws where reading is to resume: in all of the stream, or in a shard and those that
-// descend from it, often exactly where it stands.
+// choose draws where reading resumes: in all of the stream, or in a shard and its descendants,
+// often exactly at the current position.
 func (o *operator) choose(leases []lease.Lease, now time.Time) {
 	d := &o.dice
 	one := &leases[d.below(len(leases))]
@@ -155,7 +155,7 @@ func (o *operator) choose(leases []lease.Lease, now time.Time) {
 	o.w.note(nil, "reset", o.wish.Shard, 0, "to "+o.wish.To.String())
 }
 
-// place is before or after a record of a shard, or before one of its aggregate.
+// place returns a position before or after a record of a shard, or before one inside its aggregate.
 func (o *operator) place(l *lease.Lease) shard.Position {
 	kept := o.w.books.kept[nameOf(o.st.now, l.Shard)]
 	if len(kept) == 0 {
@@ -173,8 +173,8 @@ func (o *operator) place(l *lease.Lease) shard.Position {
 	return at
 }
 
-// unchanged tells the judge of leases that stay, because they were where they are to go and nobody
-// had them, nor has since: there, too, all that follows is handled from now on.
+// unchanged tells the judge about leases that stay because they were already at their destination
+// and had no owner, then or since: there, too, all later records are handled from now on.
 func (o *operator) unchanged(steps []change.Step, seen leases) {
 	for i := range steps {
 		s := &steps[i]
@@ -184,8 +184,8 @@ func (o *operator) unchanged(steps []change.Step, seen leases) {
 	}
 }
 
-// carryOut moves leases, all at once or in two calls that others come between, as the command does
-// for many leases and as some stores do for any.
+// carryOut moves leases, all at once or in two calls with others in between. The command does that
+// for many leases, and some stores do it for any number.
 func (o *operator) carryOut(steps []change.Step) {
 	o.moving = true
 	part := len(steps)
@@ -205,7 +205,7 @@ func (o *operator) carryOut(steps []change.Step) {
 	})
 }
 
-// apply carries steps out, and says how many are left.
+// apply applies steps, and returns how many are left.
 func (o *operator) apply(steps []change.Step) (left int) {
 	w := o.w
 	var actions []lease.Action
@@ -245,7 +245,7 @@ func (o *operator) apply(steps []change.Step) (left int) {
 	return left
 }
 
-// wanted tells the judge from where on the records of a shard are handled, whatever was done with
+// wanted tells the judge from where the records of a shard are handled again, whatever happened to
 // them before the lease had this epoch.
 func (o *operator) wanted(s *change.Step, epoch uint64) {
 	b := &o.w.books
@@ -261,7 +261,7 @@ func (o *operator) wanted(s *change.Step, epoch uint64) {
 		case shard.First:
 			before = 0
 		case shard.Time:
-			// a record may be dated before the one ahead of it
+			// A record may be dated before the previous one.
 			if reached = reached || !sh.Records[n].Arrival.Before(to.Time()); reached {
 				before = 0
 			}
@@ -299,6 +299,6 @@ func (o *operator) wanted(s *change.Step, epoch uint64) {
 	}
 }
 
-// amid reports whether an operator's reset may have come to an ancestor of a shard, and not to the
+// amid reports whether an operator's reset may have reached an ancestor of a shard, and not the
 // shard itself.
 func (w *world) amid() bool { return w.operator != nil && w.operator.moving }

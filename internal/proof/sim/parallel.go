@@ -4,7 +4,7 @@ import (
 	"time"
 )
 
-// makeParallel draws how keys are handled side by side.
+// makeParallel draws the options for parallel keys.
 func (w *world) makeParallel() {
 	if !w.profile.Parallel {
 		return

@@ -8,26 +8,26 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// Where a filter drops records, an owner may read for long before it finds a record for its
-// handler. Kinesis allows 5 reads/s of a shard, and a read has at most Options.Batch records: with
-// a batch of 3, a backlog of 1,200 dropped records takes 80 s. The checkpoint does not show this
-// work when the records lie before it, which happens after a sink was restored from a backup. So
-// the time that a shard waits begins again with each answer that brings only dropped or handled
-// records, and brings the reader farther than any answer before it.
+// If a filter drops records, an owner may read for long before it finds a record for its handler.
+// Kinesis allows 5 reads/s of a shard, and a read has at most Options.Batch records: with a batch
+// of 3, a backlog of 1,200 dropped records takes 80 s. The checkpoint does not show this work if
+// the records lie before it, which happens after a sink was restored from a backup. So the waiting
+// time of a shard restarts with each answer that has only dropped or handled records, and takes the
+// reader farther than any answer before it.
 //
-// Three rules keep that strict. A record that its handler should get ends it: the records after it
-// do not count until it is handled. An answer that brings nothing new does not count. And a lease
-// that moves after the faults have ended counts once for each life of a worker, so that leases that
-// move forever do not hide behind the records that each owner reads again.
+// Three rules keep that strict. A record that its handler should get ends it: later records do not
+// count until it is handled. An answer without new records does not count. And a lease that moves
+// after the faults have ended counts once for each life of a worker, so that leases that move
+// forever do not hide behind the records that each owner reads again.
 
-// reading is how far the answers about a shard have brought a reader.
+// reading is how far a shard's answers have taken a reader.
 type reading struct {
 	reached uint64 // the sequence number of the last record
-	passed  int    // the containers at the beginning that hold no record that is to be handled
+	passed  int    // the number of leading containers without a record to handle
 }
 
-// reached returns the sequence number of the last record that an answer of Kinesis has, 0 if it has
-// none.
+// reached returns the sequence number of the last record in an answer of Kinesis, 0 if there is no
+// record.
 func (r reply) reached() uint64 {
 	switch got := r.value.(type) {
 	case httpAnswer:
@@ -40,7 +40,7 @@ func (r reply) reached() uint64 {
 	return 0
 }
 
-// noteRead notes an answer that arrives about a shard whose records are filtered.
+// noteRead records an answer about a shard whose records are filtered.
 func (w *world) noteRead(c *call, r reply) {
 	reached := r.reached()
 	if w.filters == nil || reached == 0 {
@@ -68,7 +68,7 @@ func (w *world) noteRead(c *call, r reply) {
 	c.life.settling[key] = of
 }
 
-// advances takes in that an answer ends with a record, and reports whether that is progress: the
+// advances records that an answer ends with a record, and reports whether that is progress: the
 // answer ends farther than any before, and no record up to there is wanted by a handler.
 func (r *reading) advances(kept []container, reached uint64, wants func(judge.ID) bool) bool {
 	if reached <= r.reached {
@@ -86,7 +86,7 @@ func (r *reading) advances(kept []container, reached uint64, wants func(judge.ID
 	return true
 }
 
-// leaseAbout returns the key of the lease that a call is about.
+// leaseAbout returns the key of the lease in a call's subject.
 func leaseAbout(about string) lease.Key {
 	if stream, shard, other := strings.Cut(about, "/"); other {
 		return lease.Key{Stream: stream, Shard: shard}

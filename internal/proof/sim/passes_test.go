@@ -7,7 +7,7 @@ import (
 	"github.com/weir-go/weir/internal/proof/sim/model"
 )
 
-// TestReadingDroppedRecordsIsProgress asks of one reading after another whether it is progress.
+// TestReadingDroppedRecordsIsProgress checks for a series of answers whether each is progress.
 // Record 4 of 5 should get to a handler.
 func TestReadingDroppedRecordsIsProgress(t *testing.T) {
 	var kept []container

@@ -14,25 +14,26 @@ import (
 	"github.com/weir-go/weir/window"
 )
 
-// payloadTime is what is known of results of windows of a time in the payload. Which records are
-// late follows from the records before them alone, back to where all that was open ended early: see
+// payloadTime contains the data about results of windows by a time in the payload. Which records
+// are late follows from the earlier records alone, back to the last early end of all windows: see
 // [payloadTime.late].
 type payloadTime struct {
 	lateness, ahead, maxAge time.Duration
-	// whether a function of the user's takes what is late and what has no time
+	// whether user code receives late records and those without a time
 	strays bool
-	told   map[judge.ID]window.Why // by that function
-	counts map[string]strayCounts  // of results, by shard and where they end
-	cuts   map[string]map[int]bool // places at which all began afresh, by shard; true when it is certain
+	told   map[judge.ID]window.Why // passed to that code
+	counts map[string]strayCounts  // of results, by shard and end
+	cuts   map[string]map[int]bool // places with a fresh start, by shard; true if certain
 }
 
-// strayCounts are what results say of records that belong to no window.
+// strayCounts are the counts of strays in results.
 type strayCounts struct{ late, noTime int }
 
-// makePayload draws what counts as late, for half of the windows.
+// makePayload draws the lateness, for half of the window profiles.
 func (v *windows) makePayload() {
 	d := roll(v.w.seed, "payload")
-	if !d.chance(.5) || v.w.crosses.has(featResetting) { // a checkpoint may move into windows that have ended
+	// a checkpoint may move into windows that have ended
+	if !d.chance(.5) || v.w.crosses.has(featResetting) {
 		return
 	}
 	v.payload = &payloadTime{
@@ -41,8 +42,8 @@ func (v *windows) makePayload() {
 	}
 }
 
-// timeOf is the time in a record that arrived at another: mostly a little earlier, at times much,
-// and now and then one that cannot be right.
+// timeOf returns the time in a record with an arrival time: mostly a little earlier, sometimes
+// much, and rarely an impossible one.
 func (v *windows) timeOf(id judge.ID, arrived time.Time) (at time.Time, timed bool) {
 	p := v.payload
 	d := roll(v.w.seed, "time "+id.String())
@@ -59,7 +60,7 @@ func (v *windows) timeOf(id judge.ID, arrived time.Time) (at time.Time, timed bo
 	return arrived.Add(-d.span(0, 2*(p.lateness+v.size))), true
 }
 
-// configure has a worker's windows be of the times in payloads, if they are to be.
+// configure makes a worker's windows use the times in payloads, if selected.
 func (v *windows) configure(l *life, c *window.Config[[]judge.ID]) {
 	p := v.payload
 	if p == nil {
@@ -79,7 +80,7 @@ func (v *windows) configure(l *life, c *window.Config[[]judge.ID]) {
 	}
 }
 
-// strayCall tells of a record that is in no window.
+// strayCall reports a record that is in no window.
 type strayCall struct {
 	id  judge.ID
 	key lease.Key
@@ -97,7 +98,7 @@ func (l *life) stray(ctx context.Context, s window.Stray) error {
 	return r.value.(verdict).end()
 }
 
-// admitStray decides what becomes of a call about a stray.
+// admitStray decides the fate of a call about a stray.
 func (w *world) admitStray(c *call, s strayCall) {
 	l, d := c.life, w.dice(c, "")
 	l.hindered.handles[c.about] = w.now()
@@ -114,7 +115,7 @@ func (w *world) admitStray(c *call, s strayCall) {
 		case f != "":
 			w.answer(c, reply{value: verdict{kind: f}})
 		default:
-			// Who has lost the lease tells in vain: the next owner tells again.
+			// A call of a former owner has no effect: the next owner repeats it.
 			if held, of := w.books.last[s.key], l.session; held.Owner == of && !l.dead.Load() && !c.gone.Load() {
 				b := &judge.Batch{Worker: l.who, Shard: w.nameOfLease(&held), Epoch: held.Epoch, IDs: []judge.ID{s.id}}
 				w.judge.Noted(b, 1, w.wall())
@@ -124,7 +125,7 @@ func (w *world) admitStray(c *call, s strayCall) {
 	})
 }
 
-// strayed notes that a record is said to be in no window.
+// strayed records that a record is reported to be in no window.
 func (v *windows) strayed(s strayCall) string {
 	if _, known := v.places[s.id]; !known {
 		return fmt.Sprintf("%s is told as %s, and nobody put it", s.id, s.why)
@@ -143,7 +144,7 @@ func (v *windows) strayed(s strayCall) string {
 	return ""
 }
 
-// check says what is wrong with results that have ended together, as far as that shows by then.
+// check returns what is wrong with results that ended together, as far as it can be known yet.
 func (p *payloadTime) check(v *windows, of string, r *window.Results[[]judge.ID]) string {
 	all := v.shards[of]
 	var counts strayCounts
@@ -173,7 +174,7 @@ func (p *payloadTime) check(v *windows, of string, r *window.Results[[]judge.ID]
 	if !p.strays && said != counts {
 		return fmt.Sprintf("results up to %s say that %v are late and without a time, and have %v", r.UpTo, said, counts)
 	}
-	if r.From == r.UpTo { // the end of the shard, of which all was in results before
+	if r.From == r.UpTo { // the end of a shard whose windows all had results before
 		return ""
 	}
 	where := of + " " + r.UpTo.String()
@@ -187,13 +188,14 @@ func (p *payloadTime) check(v *windows, of string, r *window.Results[[]judge.ID]
 	}
 	if n := v.upTo(of, r.UpTo); early {
 		p.cuts[of][n] = true
-	} else if len(r.Windows) == 0 && !p.cuts[of][n] { // whether all ended there does not show
+		// it is unknown whether all windows ended there
+	} else if len(r.Windows) == 0 && !p.cuts[of][n] {
 		p.cuts[of][n] = false
 	}
 	return ""
 }
 
-// upTo is how many records of a shard lie before a position.
+// upTo returns the number of a shard's records before a position.
 func (v *windows) upTo(of string, p weir.Position) int {
 	n, _ := slices.BinarySearchFunc(v.shards[of], p, func(a arrived, p weir.Position) int {
 		if p.Kind() != shard.Sequence {
@@ -208,8 +210,8 @@ func (v *windows) upTo(of string, p weir.Position) int {
 	return n
 }
 
-// tallied says what is wrong with all results of a shard together: each record is in one, or was
-// told, as late exactly when it is; and no more was counted than there is.
+// tallied checks all results of a shard together: each record is in one, or was reported as a
+// stray, as late exactly if it is; and the counts match.
 func (p *payloadTime) tallied(v *windows, of string) string {
 	var counts, said strayCounts
 	for i, a := range v.shards[of] {
@@ -245,8 +247,8 @@ func (p *payloadTime) tallied(v *windows, of string) string {
 	return ""
 }
 
-// late reports whether a record before the i-th of a shard has a time that is Lateness past the end
-// of its window, with nothing between the two at which all began afresh: certainly not, or perhaps.
+// late reports whether a record before the i-th of a shard has a time at least Lateness after the
+// end of its window, without a fresh start in between: certainly, or perhaps.
 func (p *payloadTime) late(v *windows, of string, i int) (certain, perhaps bool) {
 	all := v.shards[of]
 	past := v.begins(all[i].of).Add(v.size + p.lateness)
@@ -264,7 +266,7 @@ func (p *payloadTime) late(v *windows, of string, i int) (certain, perhaps bool)
 	return false, false
 }
 
-// talliedPayload is [payloadTime.tallied] of every shard.
+// talliedPayload calls [payloadTime.tallied] for every shard.
 func (w *world) talliedPayload() {
 	v := w.windows
 	for _, of := range slices.Sorted(maps.Keys(v.shards)) {
@@ -275,7 +277,8 @@ func (w *world) talliedPayload() {
 	}
 }
 
-// straysTold is how many records are in no result, because a function was told of them.
+// straysTold returns the number of records that are in no result because they were passed to user
+// code.
 func (w *world) straysTold() int {
 	if w.windows == nil || w.windows.payload == nil {
 		return 0

@@ -7,8 +7,8 @@ import (
 	"github.com/weir-go/weir"
 )
 
-// Profile says how often what goes wrong: for calls the part of all, for what comes at its own time
-// how often an hour, and for what stays in what part of the simulations.
+// Profile contains the frequency of faults: for calls a fraction, for scheduled events a number per
+// hour, and for permanent ones a fraction of the simulations.
 type Profile struct {
 	Name    string
 	Workers [2]int
@@ -16,27 +16,27 @@ type Profile struct {
 	Lasts   [2]time.Duration // of the part with faults
 	Rates   map[Fault]float64
 	Repeats bool // records may be handled again
-	Large   bool // records of 160 KiB, so that answers come in parts
-	// with Large, the part of the records that are larger than any shard's share of the memory
+	Large   bool // records of 160 KiB, so that answers are split
+	// with Large, the fraction of records that are larger than any shard's share of the memory
 	Huge  float64
 	Start weir.Position
-	// Options.Start is a time of the stream's first half minute, after which the workers begin
+	// Options.Start is a time in the stream's first half minute, after which the workers begin
 	Since  bool
-	Pushed float64 // the part of the simulations that read by fan-out
-	Reuses float64 // the part of them with Options.ReuseBuffers
-	Older  float64 // the part of the starts of workers that are of the version before
-	Sinks  bool    // handlers write to a sink that says where reading begins
-	// handlers fail at some records each time, and Options.GiveUp says what becomes of those
+	Pushed float64 // fraction of the simulations that read by fan-out
+	Reuses float64 // fraction with Options.ReuseBuffers
+	Older  float64 // fraction of workers' starts with the previous version
+	Sinks  bool    // handlers write to a sink that decides where reading begins
+	// handlers always fail at some records, and Options.GiveUp decides about them
 	Letters bool
 	Killers bool // … and end the process at others
-	// the keys of a shard are handled side by side
+	// the keys of a shard are handled in parallel
 	Parallel bool
 	Filters  bool // Options.Filter drops records
 	Windows  bool // handlers are those of package window; in some seeds Options.Filter drops records
 	// the seed draws the features from the covering list; see [covering]
 	Crosses bool
-	Apps    int // how many applications there are, one if 0
-	// how many there are; with a second number Options.StreamsFunc names all but the first
+	Apps    int // number of applications, one if 0
+	// number of streams; with a second number Options.StreamsFunc names all but the first
 	Streams [2]int
 	Apart   bool // some workers read only some of them
 	Records time.Duration
@@ -84,7 +84,7 @@ func all(of ...map[Fault]float64) map[Fault]float64 {
 	return sum
 }
 
-// Profiles are all there are.
+// Profiles are all profiles.
 var Profiles = append(long, briefs("latest", "since", "streams", "recreate", "fanout", "retention", "habits", "sinks", "letters", "killers", "keys", "keys-letters", "filter", "filter-keys", "windows", "reset", "reset-keys")...)
 
 var long = []Profile{
@@ -211,9 +211,8 @@ var long = []Profile{
 	{Name: "crowd", Rates: all(workerFaults, storeFaults, map[Fault]float64{Split: 20}), Repeats: true, Workers: [2]int{20, 50}, Shards: [2]int{20, 60}, Idle: [2]time.Duration{4 * time.Second, 30 * time.Second}},
 }
 
-// briefs are others again, for less than a minute and a half, with all that can go wrong with
-// fan-out, and three times as much that comes at its own time. Most goes wrong where something
-// begins.
+// briefs returns variants with less than a minute and a half of faults, with all faults of fan-out,
+// and three times as many scheduled faults. Most faults occur at the beginning of an activity.
 func briefs(names ...string) (them []Profile) {
 	for _, name := range names {
 		p := long[slices.IndexFunc(long, func(p Profile) bool { return p.Name == name })]

@@ -2,6 +2,6 @@
 
 package sim
 
-// raced is whether the race detector looks on: it makes everything ten times slower, and the order
-// of goroutines random.
+// raced reports whether the race detector is on: it makes everything ten times slower, and the
+// order of goroutines random.
 const raced = true

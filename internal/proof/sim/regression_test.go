@@ -18,8 +18,8 @@ type regression struct {
 	showed  string
 }
 
-// TestRegressionSeeds runs the seeds that have shown something. What they may be relied on for says
-// the head of the file.
+// TestRegressionSeeds runs the seeds that have found a bug. The head of the file states their
+// guarantees.
 func TestRegressionSeeds(t *testing.T) {
 	if raced {
 		t.Skip("a Go program that looks for races has a scheduler that is random on purpose: nothing replays")

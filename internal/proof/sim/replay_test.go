@@ -11,7 +11,7 @@ import (
 	"github.com/weir-go/weir/internal/proof/longform"
 )
 
-// print has the test of another process print what it gets.
+// print makes the test in another process print its result.
 const print = "WEIR_SIM_PRINT"
 
 // mostRuns is how often a seed runs until two runs agree.
@@ -44,8 +44,8 @@ func told(t *testing.T, seed uint64, p Profile, lasts time.Duration) string {
 	return fmt.Sprintf("seed %d of %s: %d steps, %x\n", r.Seed, p.Name, r.Steps, r.Hash)
 }
 
-// comesTo reports whether a seed has a history here, too, that another process agreed on: of two
-// that a busy machine makes of one seed, that one may agree on the one and this on the other.
+// comesTo reports whether a seed also has a history here that another process found. A busy machine
+// may produce two histories of one seed, and two processes may find different ones.
 func comesTo(t *testing.T, history string, seed uint64, p Profile, lasts time.Duration) bool {
 	t.Helper()
 	t.Logf("more runs have to show whether this happens here, too: %s", history)

@@ -12,43 +12,43 @@ import (
 	"github.com/weir-go/weir/window"
 )
 
-// windows are what is known of the results of an application that gathers records by the time at
-// which they arrived, or by one in their payload. Which there have to be follows from the records
-// of each shard alone: see [windows.cut] and [payloadTime.late].
+// windows contains the data about the results of an application with windows, by arrival time or by
+// a time in the payload. The expected results follow from the records of each shard alone: see
+// [windows.cut] and [payloadTime.late].
 type windows struct {
 	w      *world
 	size   time.Duration
 	byKey  bool
 	most   int  // records of a cut
-	once   bool // results go into the sink, with the position up to which they reach
+	once   bool // results go into the sink, with their position
 	made   map[string]madeResult
-	of     map[judge.ID]string    // the result that a record is in
+	of     map[judge.ID]string    // the result of each record
 	cuts   map[string]map[int]cut // of a shard, by their first record
 	places map[judge.ID]int       // in the shard, among those that are not dropped
 	shards map[string][]arrived
-	// nil where the time of arrival counts
+	// nil for windows by arrival time
 	payload *payloadTime
 }
 
-// arrived is a record of a shard, as the service dates it.
+// arrived is a record of a shard with the service's arrival time.
 type arrived struct {
 	id   judge.ID
 	at   time.Time
 	last bool // of its aggregate
-	// its place in the stream, and the time in its payload, if that can be right
+	// its place in the stream, and the time in its payload, if valid
 	number string
 	index  uint32
 	of     time.Time
 	timed  bool
 }
 
-// cut is a run of a shard's records, of which the results have ended together.
+// cut is a run of a shard's records whose results ended together.
 type cut struct {
 	next int // the first record after it
 	full bool
 }
 
-// madeResult is what a result was when it was first made.
+// madeResult is the first version of a result.
 type madeResult struct {
 	ids   []judge.ID
 	start time.Time
@@ -56,14 +56,14 @@ type madeResult struct {
 	why   window.Why
 }
 
-// windowAllowance is Config.Allowance, and more than the clocks may differ here.
+// windowAllowance is Config.Allowance, larger than the difference of the clocks.
 const windowAllowance = 5 * time.Second
 
-// mostAggregated is how many records an aggregate has at most.
+// mostAggregated limits the records of an aggregate.
 const mostAggregated = 6
 
-// makeWindows draws what windows there are. The service's clock differs by less than what windows
-// wait for.
+// makeWindows draws the configuration of windows. The service's clock differs by less than the
+// allowance.
 func (w *world) makeWindows() {
 	if !w.profile.Windows {
 		return
@@ -82,8 +82,8 @@ func (w *world) makeWindows() {
 	w.windows.makePayload()
 }
 
-// arrives is the time by which the service dates a record that is put now: of two records that come
-// shortly after each other the second may be dated before the first.
+// arrives returns the service's arrival time of a record that is put now: the second of two records
+// in quick succession may be dated before the first.
 func (w *world) arrives(d *dice) time.Time {
 	if w.windows == nil || !d.chance(.3) {
 		return w.clock()
@@ -91,7 +91,7 @@ func (w *world) arrives(d *dice) time.Time {
 	return w.clock().Add(-d.span(0, 400*time.Millisecond))
 }
 
-// putInWindow notes a record that is put, and the one of an aggregate that is its last.
+// putInWindow records a put record, or the last record of an aggregate.
 func (w *world) putInWindow(ids []judge.ID, shard, number string, at time.Time) {
 	v := w.windows
 	if v == nil {
@@ -113,7 +113,7 @@ func (w *world) putInWindow(ids []judge.ID, shard, number string, at time.Time) 
 	}
 }
 
-// held is how much longer than by itself a record may wait, for its window to end.
+// held returns how much longer a record may wait for the end of its window.
 func (w *world) held() time.Duration {
 	if w.windows == nil {
 		return 0
@@ -125,7 +125,7 @@ func (w *world) held() time.Duration {
 	return longest + windowAllowance + 3*time.Second + 2*w.settings.idle + 15*time.Second
 }
 
-// windowHandlers are a worker's that makes windows.
+// windowHandlers returns the handlers of a worker with windows.
 func (l *life) windowHandlers() (weir.ShardHandlers, error) {
 	v := l.w.windows
 	c := window.Config[[]judge.ID]{
@@ -152,7 +152,7 @@ type emission struct {
 	judge   *judge.Batch
 }
 
-// emit is Config.Emit of every worker. It does what the driver says.
+// emit is Config.Emit of every worker. It carries out the driver's decision.
 func (l *life) emit(ctx context.Context, r window.Results[[]judge.ID]) error {
 	of := about(r.Term.Stream, r.Term.Shard)
 	c := &call{life: l, op: "emit", about: of, ctx: ctx, body: &emission{results: r}}
@@ -167,13 +167,13 @@ func (l *life) emit(ctx context.Context, r window.Results[[]judge.ID]) error {
 	return answer.value.(verdict).end()
 }
 
-// begins is the start of the window of a time: windows are counted from 1970 on.
+// begins returns the start of the window of a time: windows are counted from 1970 on.
 func (v *windows) begins(t time.Time) time.Time {
 	at := t.UnixMilli()
 	return time.UnixMilli(at - at%v.size.Milliseconds()).UTC()
 }
 
-// check holds results to the records that they are of.
+// check compares results with their records.
 func (v *windows) check(shard string, r *window.Results[[]judge.ID]) (ids []judge.ID, wrong string) {
 	for i := range r.Windows {
 		w := &r.Windows[i]
@@ -207,8 +207,8 @@ func (v *windows) check(shard string, r *window.Results[[]judge.ID]) (ids []judg
 	return ids, v.cut(shard, r, ids)
 }
 
-// cut says what is wrong with records whose results have ended together. They follow each other in
-// their shard, and none is of a later window than the first.
+// cut checks records whose results ended together. They must be consecutive in their shard, and
+// none may belong to a later window than the first.
 func (v *windows) cut(shard string, r *window.Results[[]judge.ID], ids []judge.ID) string {
 	if len(ids) == 0 {
 		return ""
@@ -250,9 +250,9 @@ func (v *windows) cut(shard string, r *window.Results[[]judge.ID], ids []judge.I
 	return ""
 }
 
-// tallied says what is wrong with all results together, once there are no more: the cuts of each
-// shard follow each other from its first record to its last, and each ends because the next record
-// is of a later window, because there was room for no more, or with the shard.
+// tallied checks all results together at the end. The cuts of each shard must be consecutive from
+// its first record to its last. Each must end because the next record belongs to a later window,
+// because of a size limit, or with the shard.
 func (w *world) tallied() {
 	v := w.windows
 	if v == nil || w.loosely() {

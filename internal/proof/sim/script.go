@@ -11,10 +11,10 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// scripted are the faults that come at times of their own, in a fixed order.
+// scripted are the scheduled faults, in a fixed order.
 var scripted = []Fault{Crash, AllButOne, ShortPause, LongPause, Isolated, LeaderCutOff, Outage, NoService, Leaves, Split, Merge, Doubles, Trim, Recreate, Renames, SetBack, Resets}
 
-// ofStreams are the faults that happen to streams, which applications share.
+// ofStreams are the faults of streams, which applications share.
 var ofStreams = []Fault{Split, Merge, Doubles, Trim, Recreate, Renames}
 
 // script puts them on the calendar.
@@ -44,7 +44,7 @@ func (w *world) script() {
 	}
 }
 
-// happens lets a scripted fault happen, if there is somebody or something for it.
+// happens carries out a scheduled fault, if it applies to anything.
 func (w *world) happens(f Fault, id string) {
 	d := roll(w.seed, id)
 	var living []*life
@@ -109,7 +109,7 @@ func (w *world) happens(f Fault, id string) {
 	}
 }
 
-// faults tells the judge of one that lasts.
+// faults tells the judge about a lasting fault.
 func (w *world) faults(who judge.Worker, span time.Duration) { w.judge.Fault(who, w.wall().Add(span)) }
 
 func (w *world) befalls(f Fault, l *life, d dice) {
@@ -121,7 +121,7 @@ func (w *world) befalls(f Fault, l *life, d dice) {
 		span := d.span(100*time.Millisecond, failover*9/10)
 		if f == LongPause {
 			span = d.span(failover*9/10, 8*failover)
-			if d.chance(.5) { // when it may just have been found dead
+			if d.chance(.5) { // when it may just have been declared dead
 				span = d.span(failover*9/10, failover*3/2)
 			}
 		}
@@ -129,7 +129,7 @@ func (w *world) befalls(f Fault, l *life, d dice) {
 		w.faults(l.who, span)
 	case Isolated:
 		span := d.span(time.Second, 12*failover)
-		// right after a beat that reached the store, and whose answer takes its time
+		// right after a heartbeat that reached the store, and whose answer is slow
 		if d.chance(.4) {
 			l.lastWord = span
 			return
@@ -145,7 +145,7 @@ func (w *world) befalls(f Fault, l *life, d dice) {
 	}
 }
 
-// stillPutting is how long after the last fault records are still put.
+// stillPutting is how long records are put after the last fault.
 const stillPutting = 15 * time.Second
 
 // settle begins the part without faults, for all applications.
@@ -199,7 +199,7 @@ func (w *world) settle() {
 // cut off.
 func (w *world) calms(leader, reader *life) {
 	w.settleStreams()
-	now := w.now() // when what hinders ends, which counts for what is due afterwards
+	now := w.now() // end of the hindrances, for later duties
 	w.outage = min(w.outage, now)
 	w.outageEnds(now)
 	for _, l := range w.lives {
@@ -215,8 +215,8 @@ func (w *world) calms(leader, reader *life) {
 	}
 }
 
-// diedLate reports whether a worker is gone: of a fault of before, such as a crash with a call that
-// a pause held back.
+// diedLate reports whether a worker died of an earlier fault, such as a crash with a call that a
+// pause delayed.
 func (w *world) diedLate() bool {
 	return slices.ContainsFunc(w.allWorkers(), func(wk *worker) bool { return wk.life == nil })
 }
@@ -229,8 +229,8 @@ func (s *shared) allWorkers() (all []*worker) {
 	return all
 }
 
-// stays chooses a leader and a reader that remain as good as cut off, if the seed says so and there
-// are others.
+// stays selects a leader and a reader that remain cut off, if the seed says so and there are
+// others.
 func (w *world) stays() (leader, reader *life) {
 	d := roll(w.seed, "stays")
 	living := 0
@@ -307,7 +307,7 @@ func (w *world) leave() {
 	w.after(500*time.Millisecond, again)
 }
 
-// emptied checks what is left in the store.
+// emptied checks the final content of the store.
 func (w *world) emptied() {
 	if n := w.judge.Missing(); n > 0 {
 		w.breaks("everybody has stopped, and %d records are not handled, such as %s", n, w.judge.Lost())
@@ -316,12 +316,13 @@ func (w *world) emptied() {
 	if err != nil {
 		w.breaks("%v", err)
 	}
-	// a lease that was handed to somebody who has left is free: that session has no row
+	// A lease that was handed to a worker that has left is free: that session has no row.
 	for _, l := range v.Leases {
-		if !w.streamNamed(l.Stream).named { // what the dead had is left to them
+		if !w.streamNamed(l.Stream).named { // leases of dead workers stay
 			continue
 		}
-		if l.Finished() && l.Owner == "" { // by an operator, perhaps while one had it who has died since
+		// by an operator, perhaps while a worker held it that has died since
+		if l.Finished() && l.Owner == "" {
 			continue
 		}
 		if slices.ContainsFunc(v.Workers, func(s lease.Worker) bool {
@@ -332,7 +333,7 @@ func (w *world) emptied() {
 		}
 	}
 	for _, s := range v.Workers {
-		// rows of those that were ended stay for a while
+		// rows of ended sessions stay for a while
 		if !s.Ended && !w.books.ghosts[s.Session] {
 			w.breaks("everybody has stopped, and a session is left: %+v", s)
 		}

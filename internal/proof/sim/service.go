@@ -10,10 +10,10 @@ import (
 	"github.com/weir-go/weir/internal/proof/sim/model"
 )
 
-// service is Kinesis as a life sees it: an HTTP transport without a network.
+// service is Kinesis for a life: an HTTP transport without a network.
 type service struct{ l *life }
 
-// httpAnswer is what comes back, perhaps not all of it.
+// httpAnswer is an answer, perhaps incomplete.
 type httpAnswer struct {
 	model.Answer
 	broken bool
@@ -21,7 +21,7 @@ type httpAnswer struct {
 	date   string // as in its header
 }
 
-// date is what the service's clock shows, as answers say it: the same for a second.
+// date returns the service's clock as in its answers: the same for a second.
 func (w *world) date() string {
 	now := w.clock()
 	if second := now.Unix(); second != w.dated.second {
@@ -30,7 +30,7 @@ func (w *world) date() string {
 	return w.dated.text
 }
 
-// exchange is a request and its answer, with nearly all that they consist of.
+// exchange is a request and its answer, with most of their data.
 type exchange struct {
 	call   call
 	asked  model.Call

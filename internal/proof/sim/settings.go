@@ -6,8 +6,8 @@ import (
 	"github.com/weir-go/weir"
 )
 
-// settings are what a seed decides besides faults: the times that users choose, by true time (see
-// [world.options] for a worker's), and what is put into the stream.
+// settings are a seed's choices besides faults: the times that users configure, in true time (see
+// [world.options] for a worker's), and the content of the stream.
 type settings struct {
 	beat, failover, handoff, stop, stall, handler, list, idle time.Duration
 	expired                                                   weir.ExpiredPolicy
@@ -16,9 +16,9 @@ type settings struct {
 	keys                                                      int
 }
 
-// choose draws the settings. Three seeds of ten have weir's own beat and failover time, all others
-// any that users may choose; every other time is drawn apart from these, and from one another, so
-// that they come in ratios that nobody thought of.
+// choose draws the settings. Three seeds of ten have weir's default heartbeat interval and failover
+// time, all others any valid values. Every other time is drawn independently, so that unexpected
+// ratios occur.
 func choose(d *dice, p Profile) settings {
 	s := settings{
 		beat: time.Second, failover: 5 * time.Second, handoff: 30 * time.Second, stop: 30 * time.Second, stall: 2 * time.Minute,
@@ -27,7 +27,7 @@ func choose(d *dice, p Profile) settings {
 	if !d.chance(.3) {
 		s.beat = d.span(500*time.Millisecond, 5*time.Second)
 		beats := d.span(5*s.beat, 10*s.beat)
-		if d.chance(.25) { // as few as there may be
+		if d.chance(.25) { // the minimum
 			beats = d.span(3*s.beat, 5*s.beat)
 		}
 		s.failover = min(beats, max(30*time.Second, 5*s.beat))
@@ -60,28 +60,27 @@ func choose(d *dice, p Profile) settings {
 	return s
 }
 
-// scaled is a time that was chosen for a failover time of 5 s, for the one of this seed.
+// scaled scales a time for a failover time of 5 s to this seed's.
 func (s *settings) scaled(d time.Duration) time.Duration {
 	return time.Duration(float64(d) * s.failover.Seconds() / 5)
 }
 
-// Bounds that follow from the settings; clocks may be slow by 4.5 %.
+// Limits that follow from the settings; clocks may be slow by 4.5 %.
 
-// stopsWithin is how long it may take until everybody who was told to stop has.
+// stopsWithin returns how long all workers may take to stop.
 func (s *settings) stopsWithin() time.Duration {
 	return (longestHandler + s.stop + 4*s.failover) * 21 / 20
 }
 
-// explains is how long after a fault its consequences may show: a worker that was cut off goes on
-// handling what it has read for as long as it trusts its leases.
+// explains returns how long after a fault its consequences may show: a worker that was cut off
+// keeps handling its records for as long as it trusts its leases.
 func (s *settings) explains() time.Duration { return 5*time.Second + 2*s.failover }
 
-// learnsOfStream is how long a stream that was made anew may be taken for the old one: until a
-// listing shows that it is another.
+// learnsOfStream returns how long a recreated stream may be mistaken for the old one: until a
+// listing shows the difference.
 func (s *settings) learnsOfStream() time.Duration {
 	return s.list*5/4 + max(10*time.Second, 2*s.failover)
 }
 
-// longestHandler is how long a handler takes at most, also one that ignores that its context has
-// ended.
+// longestHandler limits a handler's duration, including one that ignores its context.
 const longestHandler = 70 * time.Second

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Shrink looks for few faults of a broken simulation with which it still breaks a promise, in so
-// many runs at most. It returns the last such result, with all of its history.
+// Shrink searches for few faults with which a broken simulation still breaks a promise, in at most
+// runs runs. It returns the last such result, with its complete history.
 func Shrink(t *testing.T, r Result, p Profile, o Options, runs int) Result {
 	try := func(faults []string) (Result, bool) {
 		runs--
@@ -22,8 +22,8 @@ func Shrink(t *testing.T, r Result, p Profile, o Options, runs int) Result {
 	if !ok {
 		return r
 	}
-	// Delta debugging: leave ever smaller parts out. What struck is less than what was allowed,
-	// because a history ends where it breaks.
+	// Delta debugging: omit ever smaller parts. The faults that struck are fewer than those
+	// allowed, because a history ends where it breaks.
 	for parts := 2; runs > 0 && len(best.Struck) > 0; {
 		faults := best.Struck
 		size := (len(faults) + parts - 1) / parts
@@ -47,15 +47,15 @@ func Shrink(t *testing.T, r Result, p Profile, o Options, runs int) Result {
 	return best
 }
 
-// kind is what is wrong without names and numbers.
+// kind returns a violation without names and numbers.
 func kind(wrong string) string {
 	words := strings.FieldsFunc(wrong, func(r rune) bool { return r < 'a' || r > 'z' })
 	words = slices.DeleteFunc(words, func(w string) bool { return len(w) < 4 })
 	return strings.Join(words[:min(len(words), 4)], " ")
 }
 
-// Story is the end of a history that concerns what is wrong: what is said of other shards and the
-// reads that went well are left out.
+// Story returns the end of a history that concerns the violation, without other shards and
+// successful reads.
 func (r Result) Story(most int) []string {
 	var told []string
 	for _, line := range r.History {

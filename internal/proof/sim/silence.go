@@ -2,15 +2,15 @@ package sim
 
 import "time"
 
-// A read that is not answered is made a second time, for one in twenty that are answered and ten
-// at first. How many a life has made is counted here from what arrives, so that a shard is excused
-// for as long as a call may hang only where none was left, or the second hangs too.
+// A read without an answer is sent a second time, for one in twenty answered reads plus ten at the
+// start. The second tries of a life are counted here from its calls, so that a shard is excused for
+// the whole time of a hanging call only if no try was left, or the second one hangs too.
 
-// silentWithin is how long a read may take whose first try is not answered: the longest that
-// silence is borne, and an answer.
+// silentWithin is the maximum duration of a read whose first try gets no answer: the longest
+// tolerated silence, plus an answer.
 const silentWithin = 5 * time.Second
 
-// tries are a life's.
+// tries are the second tries of a life.
 type tries struct {
 	answers int
 	second  int
@@ -19,10 +19,10 @@ type tries struct {
 
 type tryKey struct{ op, about string }
 
-// repeatable reports whether a call is one of those that are made a second time.
+// repeatable reports whether a call can get a second try.
 func repeatable(op string) bool { return op == "GetRecords" || op == "GetShardIterator" }
 
-// notes a call that arrives, and reports whether it is a second try.
+// arrives records a call, and reports whether it is a second try.
 func (t *tries) arrives(c *call, now int64) (second bool) {
 	key := tryKey{c.op, c.about}
 	if last := t.last[key]; last != nil && last.gone.Load() && !last.over && now-last.sent < int64(silentWithin) {
@@ -36,10 +36,10 @@ func (t *tries) arrives(c *call, now int64) (second bool) {
 	return second
 }
 
-// left reports whether there is certainly a second try for each of so many calls.
+// left reports whether there is certainly a second try for each of this many calls.
 func (t *tries) left(calls int) bool { return 20*(t.second+calls) <= 200+t.answers }
 
-// hangs notes that a call to Kinesis is answered late, or not at all.
+// hangs records that a call to Kinesis is answered late, or not at all.
 func (w *world) hangs(c *call, second bool) {
 	l, d := c.life, callWithin+retryMax
 	if repeatable(c.op) && !second {

@@ -36,11 +36,11 @@ func TestMain(m *testing.M) {
 	if f := flag.Lookup("test.memprofile"); f == nil || f.Value.String() == "" {
 		runtime.MemProfileRate = 0
 	}
-	debug.SetGCPercent(400) // there is little to keep, and much that is soon over
+	debug.SetGCPercent(400) // little live memory, and much garbage
 	os.Exit(leaktest.Run(m))
 }
 
-// tally is what the simulations of a profile came to.
+// tally is the sum of the simulations of a profile.
 type tally struct {
 	seeds, steps, handled, again, broken int
 	beats                                int
@@ -48,11 +48,11 @@ type tally struct {
 	faults                               map[Fault]int
 	due                                  map[Fault]float64
 	worst                                map[string]float64
-	pairs                                *matrix // nil where no features are crossed
+	pairs                                *matrix // nil if no features are crossed
 }
 
-// TestSimulations runs seeds of each profile, by default few and the same each time; `make sim`
-// runs others.
+// TestSimulations runs seeds of each profile, by default few and always the same; `make sim` runs
+// others.
 func TestSimulations(t *testing.T) {
 	seed, seeds := *flagSeed, *flagSeeds
 	if seeds == 0 && *flagTime == 0 {
@@ -140,7 +140,7 @@ func (a *tally) add(r Result, cpu time.Duration) {
 	}
 }
 
-// report tells of a broken promise, as shortly as that can be shown.
+// report reports a violation, with a history that is as short as possible.
 func report(t *testing.T, r Result, p Profile, o Options) {
 	t.Errorf("profile %s, seed %d: %s\nAgain: go test ./internal/proof/sim -run TestSimulations -sim.profile=%s -sim.seed=%d -sim.seeds=1 -sim.quick",
 		p.Name, r.Seed, r.Wrong, p.Name, r.Seed)

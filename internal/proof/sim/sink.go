@@ -14,30 +14,35 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// sink is a database that all workers write to: the effect of a record and its position go in with
-// one transaction, and the workers ask it where reading begins. It can be set back to a backup.
+// sink is a database that all workers write to. The effect of a record and its position are written
+// in one transaction, and the workers ask it where reading begins. It can be restored from a
+// backup.
 type sink struct {
 	at       map[string]weir.Position // by shard
 	effects  []judge.ID               // in order
 	has      map[judge.ID]bool        // the same
-	lost     map[judge.ID]bool        // records that it had before it was set back, and has not again
-	epochs   map[string]uint64        // of who was last at work on a shard, for windows
+	lost     map[judge.ID]bool        // records that a restore removed, and that are still missing
+	epochs   map[string]uint64        // the last owner's epoch of a shard, for windows
 	backups  []backup
-	complete bool // of a shard that it does not know it says that it has none of its records
-	ends     bool // it keeps the ends of shards, too
+	complete bool // it reports an unknown shard as empty
+	ends     bool // it also stores the ends of shards
+	// shards whose position was at a record that has expired: it is unknown which windows of
+	// payload time had ended there
+	torn map[string]bool
 
-	doubts   bool               // it was set back, or has lied: a lease may be set back
-	moved    map[lease.Key]bool // leases that were, by the call that is carried out
-	reopened map[lease.Key]bool // leases that ever were
+	// it was restored, or has returned a wrong position: a lease may be set back
+	doubts   bool
+	moved    map[lease.Key]bool // leases that the current call set back
+	reopened map[lease.Key]bool // leases that were ever set back
 }
 
-// backup is what a sink was at some time: so many effects, and the positions.
+// backup is an earlier state of a sink: the number of effects, and the positions.
 type backup struct {
 	effects int
 	at      map[string]weir.Position
 }
 
-// makeSink makes the sink of an application that has one, and has it backed up now and then.
+// makeSink creates the sink of an application that has one, and schedules its backups.
 func (w *world) makeSink() {
 	if !w.profile.Sinks && (w.windows == nil || !w.windows.once) {
 		return
@@ -45,9 +50,10 @@ func (w *world) makeSink() {
 	d := roll(w.seed, "sink")
 	w.sink = &sink{
 		at: map[string]weir.Position{}, has: map[judge.ID]bool{}, lost: map[judge.ID]bool{}, epochs: map[string]uint64{}, complete: d.chance(.5), ends: d.chance(.5),
-		moved: map[lease.Key]bool{}, reopened: map[lease.Key]bool{},
+		moved: map[lease.Key]bool{}, reopened: map[lease.Key]bool{}, torn: map[string]bool{},
 	}
-	if w.profile.Letters { // or a record that was given up at the end of a shard is read again and again
+	// otherwise a dead-lettered record at the end of a shard is read repeatedly
+	if w.profile.Letters {
 		w.sink.ends = true
 	}
 	var again func()
@@ -60,7 +66,7 @@ func (w *world) makeSink() {
 	again()
 }
 
-// takes has the sink take over the first n records of a batch, less those that it has.
+// takes applies the first n records of a batch to the sink, except those that it has.
 func (w *world) takes(h *handling, n int) {
 	s := w.sink
 	if s == nil {
@@ -73,7 +79,7 @@ func (w *world) takes(h *handling, n int) {
 		switch {
 		case behind && s.has[id]:
 			w.breaks("%s of %s is beyond what the sink has of that shard, and yet in it", id, of)
-		case !behind && !s.has[id] && !w.gaveUp(id) && w.operator == nil:
+		case !behind && !s.has[id] && !w.gaveUp(id) && w.operator == nil && !w.judge.Exempted(id):
 			w.breaks("the sink has %s up to %s, but not %s, which comes before", of, s.at[of], id)
 		case behind:
 			s.at[of], s.has[id], s.effects = at, true, append(s.effects, id)
@@ -85,8 +91,13 @@ func (w *world) takes(h *handling, n int) {
 	}
 }
 
-// setsBack restores a backup of the sink. Nobody may be at work on it meanwhile, so all workers
-// crash.
+// expires notes that a record has expired at which reading of a shard would begin.
+func (s *sink) expires(of, number string) {
+	at := s.at[of]
+	s.torn[of] = s.torn[of] || at.SequenceNumber() == number && at.Done() != shard.Whole
+}
+
+// setsBack restores a backup of the sink. No worker may use it meanwhile, so all workers crash.
 func (w *world) setsBack(id string, d *dice) {
 	s := w.sink
 	usable := slices.DeleteFunc(slices.Clone(s.backups), func(b backup) bool { return !s.complete && !w.tellsLost(b) })
@@ -108,9 +119,9 @@ func (w *world) setsBack(id string, d *dice) {
 	w.faults(judge.Worker{}, 0)
 }
 
-// tellsLost reports whether a backup of a sink that says nothing of shards it does not know can
-// tell what it has lost: it does when it knows each such shard, or one that this descends from.
-// Records that were lost before and have not come again count too: checkpoints have passed them.
+// tellsLost reports whether a restored sink that does not report unknown shards can report its lost
+// records. It can if it knows each affected shard, or an ancestor. Records that were lost earlier
+// and are still missing count too, because checkpoints have passed them.
 func (w *world) tellsLost(b backup) bool {
 	st := w.streams[0]
 	known := map[string]bool{} // by name
@@ -130,16 +141,16 @@ func (w *world) tellsLost(b backup) bool {
 	return !slices.ContainsFunc(w.sink.effects[b.effects:], unknown)
 }
 
-// sinkCall asks the sink for its position in a shard, or for a handler of one.
+// sinkCall asks the sink for its position in a shard, or for a handler.
 type sinkCall struct{ opens bool }
 
-// sinkReply is what the sink says.
+// sinkReply is the answer of the sink.
 type sinkReply struct {
 	at     weir.Position
 	panics bool
 }
 
-// shardHandlers are a worker's that asks the sink.
+// shardHandlers returns the handlers of a worker with a sink.
 func (l *life) shardHandlers() weir.ShardHandlers {
 	h := weir.ShardHandlers{Position: l.position}
 	if c := l.w.crosses; c != nil {
@@ -168,7 +179,7 @@ func (l *life) askSink(ctx context.Context, c *call) (weir.Position, error) {
 	c.life, c.ctx = l, ctx
 	r := l.w.gate.wait(c)
 	if ctx.Err() != nil {
-		return weir.Position{}, nil // which is no answer either
+		return weir.Position{}, nil // not an answer either
 	}
 	said, _ := r.value.(sinkReply)
 	if said.panics {
@@ -210,7 +221,8 @@ func (l *life) pull(ctx context.Context, s *weir.Shard) error {
 		if err := l.handle(ctx, b); err != nil {
 			return err
 		}
-		notes := n > 0 && (d.chance(.7) || l.w.reuses && l.w.crosses != nil) // else with a later one
+		// otherwise with a later one
+		notes := n > 0 && (d.chance(.7) || l.w.reuses && l.w.crosses != nil)
 		if l.w.crosses.has(featHolds) {
 			why := ""
 			if !notes {
@@ -230,7 +242,7 @@ func (l *life) pull(ctx context.Context, s *weir.Shard) error {
 // positionTimeout is how long weir waits for a position.
 const positionTimeout = 30 * time.Second
 
-// admitSink decides what the sink says, and when.
+// admitSink decides the sink's answer, and its time.
 func (w *world) admitSink(c *call, asked sinkCall) {
 	l, d := c.life, w.dice(c, "")
 	there := d.often(time.Millisecond, 25*time.Millisecond)
@@ -252,7 +264,7 @@ func (w *world) admitSink(c *call, asked sinkCall) {
 	}
 	switch f {
 	case SinkHangs:
-		if asked.opens { // which has no time limit of weir's
+		if asked.opens { // weir has no time limit for this call
 			w.after(there+d.span(time.Second, positionTimeout), func() { w.answer(c, reply{value: sinkReply{}}) })
 		}
 	case SinkFails:
@@ -262,7 +274,9 @@ func (w *world) admitSink(c *call, asked sinkCall) {
 	default:
 		w.after(there, func() {
 			at := w.sink.says(c.about)
-			if at.IsEnd() && l.pulls { // no place to begin at: what was pulled and not noted comes again, from the checkpoint on
+			// not a place to begin at: pulled records without a mark are delivered again, from the
+			// checkpoint on
+			if at.IsEnd() && l.pulls {
 				w.judge.Doubted(w.shardAbout(c.about))
 			}
 			if f == SinkLies {
@@ -273,7 +287,7 @@ func (w *world) admitSink(c *call, asked sinkCall) {
 	}
 }
 
-// says is the sink's position in a shard.
+// says returns the sink's position in a shard.
 func (s *sink) says(of string) weir.Position {
 	if at := s.at[of]; !at.IsZero() || !s.complete {
 		return at
@@ -281,8 +295,8 @@ func (s *sink) says(of string) weir.Position {
 	return weir.Oldest
 }
 
-// lies is a position that the sink does not have: one that it cannot have, one of an earlier
-// stream, or that it has nothing, which costs no more than that records are handled again.
+// lies returns a wrong position: an impossible one, one of an earlier stream, or an unknown one.
+// None causes more than repeated records.
 func (w *world) lies(c *call, d *dice) weir.Position {
 	switch d.below(3) {
 	case 0:
@@ -300,7 +314,7 @@ func (w *world) lies(c *call, d *dice) weir.Position {
 	return at
 }
 
-// moves notes that a lease was set back.
+// moves records that a lease was set back.
 func (w *world) moves(key lease.Key) {
 	switch {
 	case w.sink == nil || !w.sink.doubts && w.crosses == nil:
@@ -310,7 +324,7 @@ func (w *world) moves(key lease.Key) {
 	}
 }
 
-// sunk says what is wrong with what the sink has in the end.
+// sunk checks the final content of the sink.
 func (w *world) sunk() {
 	s := w.sink
 	if s != nil && w.crosses != nil {
@@ -326,7 +340,7 @@ func (w *world) sunk() {
 	}
 }
 
-// gaveUp reports whether there is a letter of a record.
+// gaveUp reports whether a record has a letter.
 func (w *world) gaveUp(id judge.ID) bool { return w.letters != nil && w.letters.ids[id] != "" }
 
 // isStray reports whether the window's function for strays got a record.
@@ -338,7 +352,7 @@ func (w *world) isStray(id judge.ID) bool {
 	return told
 }
 
-// shardAbout names the shard that a call is about.
+// shardAbout returns the shard in a call's subject.
 func (w *world) shardAbout(about string) string {
 	if stream, shard, other := strings.Cut(about, "/"); other {
 		return nameOf(w.streamNamed(stream).now, shard)
@@ -346,6 +360,6 @@ func (w *world) shardAbout(about string) string {
 	return nameOf(w.streams[0].now, about)
 }
 
-// opensLess reports whether a worker cannot look at the leases for good, which sinks' shards need
-// to begin.
+// opensLess reports whether a worker can never read the leases, which shards of sinks need to
+// begin.
 func (w *world) opensLess() bool { return w.sink != nil && w.counts[LeaderStuck] > 0 }

@@ -16,19 +16,19 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// stream is one that the application reads, or may come to read.
+// stream is a stream that the application reads, or may read later.
 type stream struct {
 	name    string
 	now     *model.Stream   // nil while it is deleted
 	deleted bool            // it has been
 	named   bool            // Options.StreamsFunc names it, or Options.Stream does
-	since   int64           // when that was last changed; no time before the first change
-	anew    int64           // when it was last made again, 0 if it never was
-	lives   []*model.Stream // all that had the name
+	since   int64           // time of the last change; zero before the first
+	anew    int64           // time of the last recreation, 0 if there was none
+	lives   []*model.Stream // all streams that had the name
 }
 
-// makeStreams makes what the application reads. The first stream is named by Options.Stream, the
-// others by Options.StreamsFunc.
+// makeStreams creates the application's streams. Options.Stream names the first one,
+// Options.StreamsFunc the others.
 func (w *world) makeStreams(shards int) {
 	d := roll(w.seed, "streams")
 	n := max(w.profile.Streams[0], 1)
@@ -45,7 +45,7 @@ func (w *world) makeStreams(shards int) {
 			st.name = fmt.Sprintf("%s%d", firstStream, i)
 			st.named = d.chance(.7)
 		}
-		if i > 0 && len(w.apps) > 1 { // the application's own, which it names throughout
+		if i > 0 && len(w.apps) > 1 { // the application's own stream, which is always named
 			st.name, st.named = firstStream+w.app, true
 		}
 		w.streams = append(w.streams, st)
@@ -86,7 +86,7 @@ func (l *life) named(ctx context.Context) ([]string, error) {
 
 type namesCall struct{}
 
-// admitNames decides what becomes of a call of Options.StreamsFunc.
+// admitNames decides the fate of a call of Options.StreamsFunc.
 func (w *world) admitNames(c *call) {
 	d := w.dice(c, "")
 	there := d.often(time.Millisecond, 25*time.Millisecond)
@@ -111,7 +111,7 @@ func (w *world) admitNames(c *call) {
 	}
 }
 
-// about names a shard where it need not be told from those of deleted streams.
+// about names a shard without distinguishing deleted streams.
 func about(stream, shard string) string {
 	if stream == firstStream {
 		return shard
@@ -119,7 +119,7 @@ func about(stream, shard string) string {
 	return stream + "/" + shard
 }
 
-// streamNamed returns the stream of a name, nil if there is none.
+// streamNamed returns the stream with a name, or nil.
 func (w *world) streamNamed(name string) *stream {
 	for _, st := range w.streams {
 		if st.name == name {
@@ -129,7 +129,7 @@ func (w *world) streamNamed(name string) *stream {
 	return nil
 }
 
-// learned is since when every worker knows which streams are named.
+// learned returns since when every worker knows which streams are named.
 func (w *world) learned(st *stream) int64 {
 	if st.since == math.MinInt64 {
 		return st.since
@@ -196,10 +196,13 @@ func (w *world) reshapes(f Fault, id string, d *dice) {
 	}
 }
 
-// expires has the judge know that a record has left the stream.
+// expires tells the judge that a record has left the stream.
 func (w *world) expires(st *stream, sh *model.Shard, r model.Record) {
 	number := model.Number(r.Seq)
 	for _, x := range w.reads(st) {
+		if x.sink != nil {
+			x.sink.expires(about(st.name, sh.ID), number)
+		}
 		for _, c := range x.books.kept[sh.Name] {
 			if c.number == number {
 				for _, id := range c.ids {
@@ -211,22 +214,22 @@ func (w *world) expires(st *stream, sh *model.Shard, r model.Record) {
 	}
 }
 
-// create makes a stream, or makes it anew.
+// create creates a stream, or creates it again.
 func (w *world) create(st *stream, shards int) {
 	st.now = w.service.Create(st.name, shards, w.clock())
 	st.lives = append(st.lives, st.now)
 	if st.deleted {
-		// until a listing shows that it is another one, its shards are taken for those of the old
-		// one that have not been begun
+		// Until a listing shows the difference, its shards are taken for unread ones of the old
+		// stream.
 		st.anew = w.now()
-		// what was owed of the old one's shards is not of those that get their names
+		// Duties about the old stream's shards do not apply to new shards with the same names.
 		maps.DeleteFunc(w.duties.leases, func(of lease.Key, _ *duty) bool { return of.Stream == st.name })
 	}
 	st.deleted = false
 	w.born(st)
 }
 
-// remove deletes a stream, with all that nobody has handled.
+// remove deletes a stream, with all unhandled records.
 func (w *world) remove(st *stream) {
 	w.forgets(st)
 	w.service.Delete(st.name)
@@ -234,7 +237,7 @@ func (w *world) remove(st *stream) {
 	w.judge.Fault(judge.Worker{}, w.wall())
 }
 
-// forgets has nobody expect that a stream's records be handled.
+// forgets tells the judge not to expect that a stream's records are handled.
 func (w *world) forgets(st *stream) {
 	if st.now == nil {
 		return
@@ -246,14 +249,14 @@ func (w *world) forgets(st *stream) {
 	}
 }
 
-// born notes the shards of a stream for the applications that read it.
+// born records the shards of a stream for the applications that read it.
 func (w *world) born(st *stream) {
 	for _, x := range w.reads(st) {
 		x.birth(st)
 	}
 }
 
-// birth notes the shards of a stream for the judge.
+// birth records the shards of a stream for the judge.
 func (w *world) birth(st *stream) {
 	if st.now == nil {
 		return
@@ -267,7 +270,7 @@ func (w *world) birth(st *stream) {
 	}
 }
 
-// put writes some records, now and again.
+// put writes some records, from time to time.
 func (w *world) put() {
 	d := roll(w.seed, "put", uint64(w.now()))
 	if w.stage < settling || w.stage == settling && time.Duration(w.now()) < w.settings.lasts+stillPutting {
@@ -325,10 +328,10 @@ func (w *world) write(st *stream, d *dice) {
 	w.note(nil, "put", sh.Name, 0, ids[0].String()+" "+model.Number(r.Seq))
 }
 
-// noteContainer notes a record of a stream that the application reads.
+// noteContainer records a record of a stream that the application reads.
 func (w *world) noteContainer(name string, c container, arrival, at time.Time) {
 	rest := c.ids[len(c.ids):]
-	if w.crosses.has(featKeepPacked) { // the first one stands for all, which come as one
+	if w.crosses.has(featKeepPacked) { // the first one represents all, which are delivered as one
 		c.ids, rest = c.ids[:1], c.ids[1:]
 	}
 	w.books.kept[name] = append(w.books.kept[name], c)
@@ -346,7 +349,7 @@ func (w *world) noteContainer(name string, c container, arrival, at time.Time) {
 	w.putInWindow(c.ids, name, c.number, at)
 }
 
-// settleStreams has every stream be there, and nobody expect anything of those that are not named.
+// settleStreams creates every missing stream, and expects nothing of streams that are not named.
 func (w *world) settleStreams() {
 	for _, st := range w.streams {
 		if st.now == nil {
@@ -358,7 +361,7 @@ func (w *world) settleStreams() {
 	}
 }
 
-// unnamed: nobody holds the leases of a stream that is not named, once everybody can know.
+// unnamed checks that no worker holds leases of a stream that is not named, once all can know.
 func (w *world) unnamed(st *stream, led int64) {
 	s := w.settings
 	for key, l := range w.books.last {
@@ -376,7 +379,7 @@ func (w *world) unnamed(st *stream, led int64) {
 	}
 }
 
-// shards are those of a stream in the order of their making; those that have left are left out.
+// shards returns the shards of a stream in the order of their creation, without expired ones.
 func (st *stream) shards() iter.Seq[*model.Shard] {
 	return func(yield func(*model.Shard) bool) {
 		if st.now == nil {

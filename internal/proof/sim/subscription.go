@@ -9,8 +9,8 @@ import (
 	"github.com/weir-go/weir/internal/proof/sim/model"
 )
 
-// events is the body of an answer to SubscribeToShard: each read that finds nothing waits for the
-// next event at the gate.
+// events is the body of an answer to SubscribeToShard: each read without data waits for the next
+// event at the gate.
 type events struct {
 	l      *life
 	about  string
@@ -19,7 +19,7 @@ type events struct {
 	got    bytes.Reader
 	err    error
 
-	sub *model.Subscription // the driver's
+	sub *model.Subscription // only the driver uses it
 }
 
 func newEvents(l *life, about string, ctx context.Context, first []byte, sub *model.Subscription) *events {
@@ -52,7 +52,7 @@ func (e *events) Close() error {
 	return nil
 }
 
-// sent is what comes over a connection, and what becomes of that then, if anything does.
+// sent is data on a connection, with its fault if any.
 type sent struct {
 	bytes   []byte
 	then    error
@@ -60,11 +60,11 @@ type sent struct {
 }
 
 const (
-	quietEvent = 3 * time.Second // the service sends something so often though there is nothing
+	quietEvent = 3 * time.Second // the service sends something this often
 	quietLook  = 250 * time.Millisecond
 )
 
-// admitEvent decides what comes next over a subscription, and when.
+// admitEvent decides the next event of a subscription, and its time.
 func (w *world) admitEvent(c *call, e *events) {
 	l, d := c.life, w.dice(c, "")
 	if l.unread > w.now() {
@@ -104,7 +104,7 @@ func (w *world) admitEvent(c *call, e *events) {
 		if c.gone.Load() {
 			return
 		}
-		if l.unread > w.now() { // what would have come does not arrive
+		if l.unread > w.now() { // the event does not arrive
 			w.keepsFromReading(l, c.about, silence)
 			return
 		}
@@ -143,6 +143,6 @@ func (w *world) event(e *events, f Fault, now time.Time) sent {
 	return sent{bytes: b, reached: e.sub.Reached()}
 }
 
-// silence is how long a shard that is pushed may bring nothing because of what happened to its
-// connection: until that is noticed, and another subscription is allowed.
+// silence limits how long a pushed shard may be silent because of its connection: until that is
+// detected, and another subscription is allowed.
 const silence = 60 * time.Second

@@ -15,14 +15,14 @@ import (
 
 // Stages of a simulation.
 const (
-	faulty   = iota // things go wrong
-	settling        // nothing does any more: all has to be read, and to be shared evenly
-	stopping        // everybody stops in an orderly way
+	faulty   = iota // with faults
+	settling        // without faults: all must be read, and distributed evenly
+	stopping        // all workers stop gracefully
 	over
 )
 
-// shared is the state that all applications of a simulation share. Only the driver touches it,
-// except for fields that say otherwise.
+// shared is the state that all applications of a simulation share. Only the driver uses it, except
+// for marked fields.
 type shared struct {
 	allowed map[string]bool // faults that may happen; nil for all
 	planted func([]string) string
@@ -31,13 +31,13 @@ type shared struct {
 	calendar calendar
 	history  history
 	began    time.Time
-	instant  int64       // as of the last time that the driver waited
-	stirred  bool        // somebody in weir may have something to do since all was quiet
-	calm     atomic.Bool // nothing goes wrong any more; read by handlers too
+	instant  int64       // at the driver's last wait
+	stirred  bool        // a goroutine of weir may have work since all was quiet
+	calm     atomic.Bool // there are no more faults; read by handlers too
 	stage    int
 	steps    int
 	skew     time.Duration // of the service's clock
-	dated    struct {      // the last of its dates that was asked for
+	dated    struct {      // its last requested date
 		second int64
 		text   string
 	}
@@ -45,26 +45,26 @@ type shared struct {
 	service *model.Service
 	written map[string]int // records by key
 	counts  map[Fault]int
-	due     map[Fault]float64 // how often each should have happened, except for those in odds
+	due     map[Fault]float64 // expected count of each fault, except for those in odds
 	struck  []string          // the faults that happened
 	wrong   string
 	settled int64    // when all was well again
-	late    []string // what was still wrong until then
-	begun   int      // lives
+	late    []string // what was wrong until then
+	begun   int      // number of lives
 	apps    []*world
 	foreign atomic.Pointer[string] // the name of an application that a worker of another one named
 }
 
-// world is one application of a simulation, and what it shares with the others.
+// world is one application of a simulation, with the state that it shares with the others.
 type world struct {
 	*shared
 	app      string
-	seed     uint64 // decides its draws
+	seed     uint64 // determines its random choices
 	profile  Profile
 	settings settings
 	crosses  *crossing // nil if the profile alone decides the features
 
-	odds    map[oddsKey][]odds // of calls, as far as known
+	odds    map[oddsKey][]odds // cached odds of calls
 	reading weir.Reading
 	reuses  bool // Options.ReuseBuffers
 	starts  weir.Position
@@ -72,45 +72,45 @@ type world struct {
 
 	workers []*worker
 	lives   []*life
-	sink    *sink    // nil where handlers have none
-	letters *letters // nil where nothing is given up
-	killers *killers // nil where no record ends a process
-	// how the keys of a shard are handled side by side; the zero value where they are not
+	sink    *sink    // nil if handlers have none
+	letters *letters // nil if no record is given up
+	killers *killers // nil if no record ends a process
+	// options for parallel keys; zero without them
 	parallel weir.Parallel
-	filters  *filters // nil where nothing is dropped
-	windows  *windows // nil where no windows are made
+	filters  *filters // nil if no record is dropped
+	windows  *windows // nil without windows
 	streams  []*stream
-	operator *operator // nil while none is at work
+	operator *operator // nil while none is running
 	judge    *judge.Judge
-	unsaid   map[string]bool // streams that no worker reported when all began to stop
+	unsaid   map[string]bool // streams that no worker reported at the beginning of the stop
 	books    books
 	duties   duties
-	firstPut time.Duration // when records are first put
-	leader   string        // the session, by the last look at the store
+	firstPut time.Duration // time of the first put
+	leader   string        // the session, by the last read of the store
 
-	outage  int64 // of the store for everybody, until then
+	outage  int64 // end of the store's outage for all workers
 	outages []stretch
 	lived   int64 // by workers that have ended
 }
 
-// Result is what came of a simulation.
+// Result is the result of a simulation.
 type Result struct {
 	Seed          uint64
 	Profile       string
-	Wrong         string // "" when every promise was kept
-	Hash          uint64 // of the whole history
+	Wrong         string // "" if every promise was kept
+	Hash          uint64 // of the complete history
 	Steps, Events int
 	Beats         int
-	Lived         time.Duration // by all workers together
-	Settled       time.Duration // how long after the last fault all was well
-	Late          []string      // why not before
+	Lived         time.Duration // sum over all workers
+	Settled       time.Duration // time from the last fault until all was well
+	Late          []string      // why it took until then
 	Handled       int
 	Again         int
 	Faults        map[Fault]int
-	// how often each should have happened, by what could have been struck
+	// expected count of each fault
 	Due     map[Fault]float64
 	Struck  []string
-	Worst   map[string]float64 // how much of its bound each kind of duty has taken, at most
+	Worst   map[string]float64 // the largest used part of the limit of each kind of duty
 	Crossed []Crossed          // the features of each application, in a profile that crosses them
 	History []string
 }
@@ -118,15 +118,15 @@ type Result struct {
 // Options of a simulation.
 type Options struct {
 	Allowed map[string]bool // the faults that may happen, by name; nil for all
-	Workers int             // 0 for what the profile says
-	Lasts   time.Duration   // of the part with faults; 0 for what the profile says
-	Whole   bool            // keep all of the history
-	// Breaks, if set, says of the faults that have happened that a promise is broken now: to try
-	// how histories are shrunk.
+	Workers int             // 0 for the profile's number
+	Lasts   time.Duration   // of the part with faults; 0 for the profile's
+	Whole   bool            // keep the complete history
+	// Breaks, if set, decides from the faults so far whether a promise is broken: it tests how
+	// histories are shrunk.
 	Breaks func(struck []string) string
 }
 
-// simulate runs one simulation. It must be called inside of a bubble.
+// simulate runs one simulation. It must be called inside a bubble.
 func simulate(seed uint64, p Profile, o Options) Result {
 	all := &shared{
 		allowed: o.Allowed, planted: o.Breaks, began: time.Now(), store: memstore.New(), service: model.New(),
@@ -142,7 +142,7 @@ func simulate(seed uint64, p Profile, o Options) Result {
 	for _, w := range all.apps {
 		w.prepare(o)
 	}
-	lock.Violations() // those of the seeds before
+	lock.Violations() // those of earlier seeds
 	w := all.apps[0]
 	w.after(w.firstPut, w.put)
 	for _, w := range all.apps {
@@ -219,7 +219,7 @@ func (w *world) adds(r *Result) {
 	}
 }
 
-// prepare makes the streams and the workers.
+// prepare creates the streams and the workers.
 func (w *world) prepare(o Options) {
 	d := roll(w.seed, "settings "+w.profile.Name)
 	p := w.profile
@@ -259,17 +259,17 @@ func (w *world) prepare(o Options) {
 	w.firstPut = d.span(0, time.Second)
 }
 
-// now is nanoseconds since the beginning. Time only passes while the driver waits for it.
+// now returns nanoseconds since the beginning. Time only passes while the driver waits.
 func (w *world) now() int64 { return w.instant }
 
 func (w *world) passed() { w.instant = int64(time.Since(w.began)) }
 
-// wall is now on a clock that is right.
+// wall returns now on a correct clock.
 func (w *world) wall() time.Time { return w.began.Add(time.Duration(w.instant)) }
 
 func (w *world) after(d time.Duration, do func()) { w.calendar.add(w.now()+int64(d), do) }
 
-// unseen is after, for what nobody in weir can notice and what adds nothing to the calendar.
+// unseen is after, for events that are invisible to weir and add nothing to the calendar.
 func (w *world) unseen(d time.Duration, do func()) { w.calendar.addUnseen(w.now()+int64(d), do) }
 
 func (w *world) breaks(format string, args ...any) {
@@ -286,14 +286,14 @@ func (w *world) note(l *life, op, about string, n int, what string) {
 	w.history.seal(m)
 }
 
-// noteOf notes how far a call has come.
+// noteOf records the progress of a call.
 func (w *world) noteOf(c *call, how, what string) {
 	w.history.seal(w.history.add(moment{
 		at: w.now(), who: c.life.who.Name, life: c.life.who.Life, op: c.op, how: how, about: c.about, n: c.n, what: what,
 	}))
 }
 
-// strikes reports whether a fault happens that could.
+// strikes decides whether a possible fault happens.
 func (w *world) strikes(f Fault, id string) bool {
 	if w.calm.Load() || w.allowed != nil && !w.allowed[id] {
 		return false
@@ -303,7 +303,7 @@ func (w *world) strikes(f Fault, id string) bool {
 	return true
 }
 
-// drive lets things happen, one after another.
+// drive lets events happen, one after another.
 func (w *world) drive() {
 	var alarms alarms
 	defer alarms.stop()
@@ -357,7 +357,7 @@ func (w *world) drive() {
 	}
 }
 
-// isWrong returns the first broken promise of any application, "" while there is none.
+// isWrong returns the first broken promise of any application, or "".
 func (w *world) isWrong() string {
 	if app := w.foreign.Load(); app != nil {
 		w.breaks("a worker of another application names the application %q to the store", *app)
@@ -371,10 +371,10 @@ func (w *world) isWrong() string {
 	return w.wrong
 }
 
-// mostSteps is many times what the largest simulation needs.
+// mostSteps is many times the largest simulation's number of steps.
 const mostSteps = 20_000_000
 
-// end has whoever is left crash, and waits for their goroutines.
+// end crashes all remaining workers, and waits for their goroutines.
 func (w *world) end() {
 	w.calm.Store(true)
 	w.stage = over
@@ -411,7 +411,7 @@ func (w *world) end() {
 	w.breaks("a worker that was told to stop has not returned after ten minutes")
 }
 
-// dice are those of a call.
+// dice returns the dice of a call.
 func (w *world) dice(c *call, more string) dice {
 	return rolled(w.seed, named(named(named(unnamed, c.op), c.about), more), uint64(c.n), uint64(c.life.who.Life), mix(uint64(len(c.life.who.Name))<<32+uint64(hashName(c.life.who.Name))))
 }

@@ -1,6 +1,6 @@
-// Package wronginput runs the command with inputs that are wrong, each in a process of its own, and
-// judges how it says so: by its exit code, and by one sentence that comes soon. For tests only; the
-// table that it prints is for people.
+// Package wronginput runs the command with invalid inputs, each in a separate process, and judges
+// its response: the exit code, and one sentence that comes soon. For tests only; the table that it
+// prints is for people.
 package wronginput
 
 import (
@@ -11,16 +11,15 @@ import (
 	"time"
 )
 
-// Command is the program under test and what it finds around it.
+// Command is the program under test and its environment.
 type Command struct {
 	Path string               // the program
-	Env  []string             // its whole environment; that of an Input comes on top
+	Env  []string             // its complete environment, before that of an Input
 	Dir  string               // where it runs
-	Attr *syscall.SysProcAttr // as whom it runs, nil for this user
+	Attr *syscall.SysProcAttr // its user, nil for this user
 }
 
-// Settings is an environment in which nothing is wrong, with a directory for what a command leaves
-// behind.
+// Settings returns a valid environment, with a directory for the files of a command.
 func Settings(dir string) []string {
 	env := []string{
 		"HOME=" + dir, "TMPDIR=" + dir, "PATH=" + os.Getenv("PATH"), "AWS_REGION=us-east-1", "AWS_ACCESS_KEY_ID=test",
@@ -33,42 +32,41 @@ func Settings(dir string) []string {
 	return env
 }
 
-// Input is one wrong input and what has to come of it.
+// Input is one invalid input and the expected response.
 type Input struct {
-	Subject string   // its heading in the table; names no more than a word or two
-	Name    string   // what is wrong, as a sentence without a full stop
-	Args    string   // the command line, in words that blanks separate
-	More    []string // further arguments, which may hold blanks or nothing
-	Env     []string // in addition to the command's own; a name that is there already is replaced
+	Subject string   // its heading in the table; a word or two
+	Name    string   // the problem, as a sentence without a full stop
+	Args    string   // the command line, separated by blanks
+	More    []string // further arguments, which may contain blanks or be empty
+	Env     []string // in addition to the command's; replaces existing names
 	Stdin   io.Reader
 	Stdout  *os.File // nil is a pipe that is read to its end
 
-	Code int      // the exit code that it must have
-	Says []string // all of this must be on standard error
-	Not  []string // and none of this: advice that would lead astray
-	// Lines is how many lines standard error may have, beside words about a wait. 0 is one, and two
-	// where the exit code is 2, which points to the help.
+	Code int      // the expected exit code
+	Says []string // required on standard error
+	Not  []string // forbidden there: misleading advice
+	// Lines is the number of lines on standard error, besides messages about a wait. 0 means one,
+	// or two for exit code 2, which refers to the help.
 	Lines int
-	// Until is how long it may take until it ends, which is for inputs that make it wait. 0 is ten
+	// Until limits the time until the command ends, for inputs that make it wait. 0 means ten
 	// seconds.
 	Until time.Duration
-	// During, if there is one, is called when the process runs, and has to see to it that it ends.
+	// During, if set, is called while the process runs, and must make it end.
 	During func(t *testing.T, p *Process)
 }
 
 const (
-	// wordWithin is when a person has to know what the command waits for, if not why it ended.
+	// wordWithin is the time until the command must print what it waits for, or why it ended.
 	wordWithin = 10 * time.Second
-	// slack is what a machine that is busy with other things may add to any time. The table has
-	// what it took.
+	// slack is added to all limits for a busy machine. The table has the measured times.
 	slack = 50 * time.Second
 )
 
-// result is what came of an input.
+// result is the result of an input.
 type result struct {
 	input Input
 	code  int
-	// until the first byte on standard error, or until the end if there was none
+	// until the first byte on standard error, or until the end without output
 	word   time.Duration
 	took   time.Duration
 	stdout string

@@ -7,16 +7,16 @@ import (
 	"unicode"
 )
 
-// Secret is the password that inputs may hold. It must never be shown.
+// Secret is a password in inputs. It must never be printed.
 const Secret = "hunter2"
 
-// insides are words by which a text gives away that it was not written for a person.
+// insides are words that show that a text was not written for people.
 var insides = []string{
 	"goroutine ", "panic", "%!", "<nil>", "operation error", "https response error", "RequestID", "Options.", ": weir: ", "0xc0", "context deadline",
 	"exceeded maximum number of attempts", Secret,
 }
 
-// problems says what is wrong with what came of an input, in sentences.
+// problems returns the problems of a result, in sentences.
 func problems(r result) []string {
 	var found []string
 	complain := func(format string, args ...any) { found = append(found, fmt.Sprintf(format, args...)) }
@@ -52,8 +52,7 @@ func problems(r result) []string {
 	return found
 }
 
-// aboutWaiting reports whether a line tells a person to wait, as any may have to where the machine
-// is busy.
+// aboutWaiting reports whether a line announces a wait, which any command may do on a busy machine.
 func aboutWaiting(line string) bool {
 	return strings.HasPrefix(line, "weir: waiting for ") || strings.Contains(line, " answers, after ")
 }

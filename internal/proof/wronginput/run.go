@@ -20,12 +20,12 @@ import (
 
 var table = flag.Bool("table", false, "print what came of each wrong input")
 
-// atOnce is how many processes run at the same time. Most wait for nothing but the processor, some
-// for a time that has to pass.
+// atOnce is the number of concurrent processes. Most wait only for the processor, some for a fixed
+// time.
 const atOnce = 12
 
-// Run runs the command with each input, as a test of its own, several at a time. With -table it
-// prints what came of them.
+// Run runs the command with each input, as separate tests, several at a time. With -table it prints
+// the results.
 func Run(t *testing.T, command Command, inputs []Input) {
 	t.Helper()
 	results := make([]*result, len(inputs))
@@ -61,7 +61,7 @@ func Run(t *testing.T, command Command, inputs []Input) {
 	}
 }
 
-// longestFirst has what has to wait begin early.
+// longestFirst sorts the inputs so that long waits begin early.
 func longestFirst(inputs []Input) []int {
 	order := make([]int, len(inputs))
 	for i := range order {
@@ -78,13 +78,13 @@ func (in Input) limit() time.Duration {
 	return in.Until + slack
 }
 
-// Process is a command that runs.
+// Process is a running command.
 type Process struct {
 	Out, Err *Stream
 	cmd      *exec.Cmd
 }
 
-// Signal sends it a signal. One that has ended gets none.
+// Signal sends it a signal, unless it has ended.
 func (p *Process) Signal(t *testing.T, s os.Signal) {
 	t.Helper()
 	if err := p.cmd.Process.Signal(s); err != nil && !errors.Is(err, os.ErrProcessDone) {
@@ -112,7 +112,7 @@ func run(t *testing.T, command Command, in Input) result {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_ = cmd.Wait() // the exit code says it
+		_ = cmd.Wait() // the exit code has the result
 		p.Out.end()
 		p.Err.end()
 	}()
@@ -129,7 +129,7 @@ func run(t *testing.T, command Command, in Input) result {
 	return r
 }
 
-// environment is one without names that are there twice: of those the later counts.
+// environment removes duplicate names: the last one counts.
 func environment(lists ...[]string) []string {
 	values := map[string]string{}
 	for _, setting := range slices.Concat(lists...) {
@@ -143,7 +143,7 @@ func environment(lists ...[]string) []string {
 	return env
 }
 
-// Stream is what a process writes, which tests may watch.
+// Stream is the output of a process, which tests may watch.
 type Stream struct {
 	began time.Time
 
@@ -187,7 +187,7 @@ func (s *Stream) String() string {
 	return s.text.String()
 }
 
-// Await waits until a text was written, or the process has ended.
+// Await waits for a text, or for the end of the process.
 func (s *Stream) Await(text string) {
 	for {
 		s.mu.Lock()
@@ -200,14 +200,14 @@ func (s *Stream) Await(text string) {
 	}
 }
 
-// printTable prints what came of the inputs that were run, in their order.
+// printTable prints the results of the inputs, in their order.
 func printTable(to io.Writer, results []*result) error {
 	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "SUBJECT\tINPUT\tEXIT\tWORD\tSENTENCE")
 	n := 0
 	for _, r := range results {
 		if r == nil {
-			continue // not asked for
+			continue // not selected
 		}
 		n++
 		said, _, _ := strings.Cut(r.stderr, "\nSee: ")

@@ -2,9 +2,8 @@ package codec
 
 import "encoding/binary"
 
-// Four tables, one for each place in a group of four characters, hold the six bits where they
-// belong in the three bytes that the group stands for. A character that is none of base64 sets the
-// highest bit.
+// Four tables, one for each place in a group of four characters, hold the six bits at their place
+// in the three bytes of the group. A character outside the alphabet sets the highest bit.
 var base64Tables = func() (t [4][256]uint32) {
 	const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 	for place := range t {
@@ -12,7 +11,7 @@ var base64Tables = func() (t [4][256]uint32) {
 			t[place][c] = 1 << 31
 		}
 		for bits, c := range []byte(alphabet) {
-			// The three bytes stand in the upper part of a word below the flag, so that they can be
+			// The three bytes are in the upper part of a word below the flag, so that they can be
 			// stored big-endian.
 			t[place][c] = uint32(bits) << (18 - 6*place)
 		}
@@ -22,13 +21,13 @@ var base64Tables = func() (t [4][256]uint32) {
 
 const base64Bad = 1 << 31
 
-// base64Groups decodes whole groups of four characters of b from src on to b[dst:], until one has a
-// character that is not of the alphabet or the rest is short. dst is at most src, so that what is
-// written was read. It returns how far it came.
+// base64Groups decodes whole groups of four characters from b[src:] to b[dst:], until a group has a
+// character outside the alphabet or the rest is short. dst must be at most src, so that only bytes
+// that were read are overwritten. It returns the new positions.
 func base64Groups(b []byte, dst, src int) (int, int) {
 	t := &base64Tables
-	// Eight characters make six bytes; they are stored as eight, of which two are overwritten by
-	// the next. That is behind what was read as long as dst is at most src.
+	// Eight characters make six bytes. They are stored as eight bytes, of which the next store
+	// overwrites two. That stays behind the read position as long as dst is at most src.
 	for src+8 <= len(b) {
 		in := b[src : src+8 : src+8]
 		hi := t[0][in[0]] | t[1][in[1]] | t[2][in[2]] | t[3][in[3]]
@@ -50,16 +49,16 @@ func base64Groups(b []byte, dst, src int) (int, int) {
 	return dst, src
 }
 
-// base64Tail decodes character by character what base64Groups leaves: the group with the padding,
-// line breaks, and whatever is wrong. The zero value is ready.
+// base64Tail decodes the rest after base64Groups character by character: the group with the
+// padding, line breaks, and invalid characters. The zero value is ready to use.
 type base64Tail struct {
 	acc    uint32
-	chars  int // of the group so far, padding included
+	chars  int // in the present group, including padding
 	padded bool
 }
 
-// add takes the next character, writes a byte to out for each that is complete, and reports whether
-// it may stand here.
+// add consumes the next character, appends each complete byte to out, and reports whether the
+// character is allowed here.
 func (t *base64Tail) add(c byte, out []byte) ([]byte, bool) {
 	if c == '\n' || c == '\r' {
 		return out, true
@@ -93,7 +92,7 @@ func (t *base64Tail) add(c byte, out []byte) ([]byte, bool) {
 // done reports whether the text may end here.
 func (t *base64Tail) done() bool { return t.chars == 0 || t.chars == 4 }
 
-// decodeBase64 decodes b in place and returns how many bytes that makes.
+// decodeBase64 decodes b in place and returns the number of decoded bytes.
 func decodeBase64(b []byte) (n int, ok bool) {
 	dst, src := base64Groups(b, 0, 0)
 	var tail base64Tail

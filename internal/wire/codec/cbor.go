@@ -6,8 +6,8 @@ import (
 	"unsafe"
 )
 
-// Major types of RFC 8949, where they stand in the first byte of an item, and the simple values
-// that matter.
+// Major types of RFC 8949 at their place in the first byte of an item, and the relevant simple
+// values.
 const (
 	cborUint  = 0 << 5
 	cborNeg   = 1 << 5
@@ -18,7 +18,7 @@ const (
 	cborTag   = 6 << 5
 	cborOther = 7 << 5
 
-	cborOpen      = 31 // the length that a string, array or map of unknown length gives
+	cborOpen      = 31 // the length of a string, array or map of unknown length
 	cborFalse     = cborOther | 20
 	cborTrue      = cborOther | 21
 	cborNull      = cborOther | 22
@@ -33,8 +33,8 @@ const maxTags = 16 // on one value
 
 const shortAnswer = "the answer ends too early"
 
-// cborReader reads CBOR with definite and indefinite lengths, keys in any order, and any tags,
-// which say nothing here that the name of the member does not.
+// cborReader reads CBOR with definite and indefinite lengths, keys in any order, and any tags. It
+// ignores tags, because the name of a member determines its type.
 type cborReader struct {
 	b      []byte
 	i      int
@@ -84,11 +84,11 @@ func (d *cborReader) head() (first byte, arg uint64, err error) {
 		d.i++
 		return first, 0, nil
 	}
-	return 0, 0, d.malformed("a first byte that no item has")
+	return 0, 0, d.malformed("an invalid first byte")
 }
 
-// reach returns where the first string ends that is longer than the bytes read so far; 0 if there
-// is no such string, or if it is longer than any answer.
+// reach returns where the first string ends that is longer than the bytes read so far. It returns 0
+// if there is no such string, or if the string is longer than any answer.
 func (d *cborReader) reach() int {
 	probe := cborReader{b: d.b, i: d.i}
 	for {
@@ -109,7 +109,7 @@ func (d *cborReader) reach() int {
 	}
 }
 
-// peek steps over tags and returns the first byte of the value behind them.
+// peek skips tags and returns the first byte of the value after them.
 func (d *cborReader) peek() (byte, error) {
 	if d.i < len(d.b) && d.b[d.i]&0xe0 != cborTag {
 		return d.b[d.i], nil
@@ -142,8 +142,8 @@ func (d *cborReader) null() (bool, error) {
 	return true, nil
 }
 
-// begin consumes the head of an array or a map, and returns how many items follow, -1 for "until a
-// break".
+// begin consumes the head of an array or a map, and returns the number of items, or -1 if a break
+// ends it.
 func (d *cborReader) begin(major byte, items int, what string) (int, error) {
 	c, err := d.peek()
 	if err != nil {
@@ -207,7 +207,7 @@ func (d *cborReader) object(member func(name []byte) error) error {
 	}
 }
 
-// name is the key of a map's next entry. Keys that are not text are names that nobody knows.
+// name returns the key of a map's next entry. A key that is not text counts as an unknown name.
 func (d *cborReader) name() ([]byte, error) {
 	c, err := d.peek()
 	if err != nil {
@@ -241,7 +241,7 @@ func (d *cborReader) array(element func(null bool) error) error {
 
 func (d *cborReader) text() ([]byte, error) { return d.str(cborText, "text") }
 
-// str is a text or byte string. One that comes in chunks is moved together in place.
+// str returns a text or byte string. Chunks are joined in place.
 func (d *cborReader) str(major byte, what string) ([]byte, error) {
 	c, err := d.peek()
 	if err != nil {
@@ -265,17 +265,17 @@ func (d *cborReader) str(major byte, what string) ([]byte, error) {
 			return whole[:len(whole):len(whole)], nil
 		}
 		if c&0xe0 != major || c&31 == cborOpen {
-			return nil, d.malformed("a chunk of a string is no such string")
+			return nil, d.malformed("a chunk of a string has the wrong type")
 		}
 		chunk, err := d.chunk()
 		if err != nil {
 			return nil, err
 		}
-		whole = append(whole, chunk...) // to the left of the chunk: its head alone makes room
+		whole = append(whole, chunk...) // to the left of the chunk: its head makes enough room
 	}
 }
 
-// chunk is a string of definite length.
+// chunk returns a string of definite length.
 func (d *cborReader) chunk() ([]byte, error) {
 	_, n, err := d.head()
 	if err != nil {
@@ -289,7 +289,7 @@ func (d *cborReader) chunk() ([]byte, error) {
 	return d.b[from:d.i:d.i], nil
 }
 
-// number is an integer or a float; whole says which of the two values counts.
+// number returns an integer or a float. whole says which of the two values counts.
 func (d *cborReader) number() (i int64, f float64, whole bool, err error) {
 	c, err := d.peek()
 	if err != nil {
@@ -344,15 +344,15 @@ func (d *cborReader) integer() (int64, error) {
 	if err != nil || whole {
 		return i, err
 	}
-	if !(math.Abs(f) <= 1<<53) { // also NaN
+	if !(math.Abs(f) <= 1<<53) { // also rejects NaN
 		return 0, d.malformed("a number out of range")
 	}
 	return int64(f), nil
 }
 
-// arrival is a time. The service writes milliseconds; some servers write seconds, as they do in
-// JSON. No record arrived before March 1973, where the milliseconds have the size of the seconds of
-// the year 5138, so size tells them apart.
+// arrival returns a time in milliseconds. The service writes milliseconds. Some servers write
+// seconds, as in JSON. The size distinguishes them: no record arrived before March 1973, when the
+// milliseconds were as large as the seconds of the year 5138.
 func (d *cborReader) arrival() (int64, error) {
 	i, f, whole, err := d.number()
 	if err != nil {
@@ -426,7 +426,7 @@ func (d *cborReader) skipAt(depth int) error {
 				return nil
 			}
 			if d.b[d.i]&0xe0 != major || d.b[d.i]&31 == cborOpen {
-				return d.malformed("a chunk of a string is no such string")
+				return d.malformed("a chunk of a string has the wrong type")
 			}
 			if _, err := d.chunk(); err != nil {
 				return err
@@ -453,7 +453,7 @@ func (d *cborReader) end() error {
 	return nil
 }
 
-// text shares the memory of b.
+// text returns b as a string that shares its memory.
 func text(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
 func be16(b []byte) int    { return int(binary.BigEndian.Uint16(b)) }

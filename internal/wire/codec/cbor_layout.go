@@ -6,18 +6,18 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// cborLayout is how the records of an answer are laid out: the first byte of each, and its members
-// in order. Servers lay all of them out alike, so a record that looks like one before it is read
-// without looking anything up.
+// cborLayout is the layout of the records in an answer: the first byte of each, and its members in
+// order. Servers lay out all records alike. A record with the same layout as the previous one is
+// read without any lookup.
 type cborLayout struct {
 	head    byte
-	n       int // of members; 0 for a layout that no record has
+	n       int // number of members; 0 for no layout
 	members [5]field
 	odd     bool
 }
 
-// add notes the next member. A record with members that are unknown, null or there twice is not
-// worth predicting.
+// add appends the next member. Records with unknown, null or repeated members are not worth
+// predicting.
 func (l *cborLayout) add(f field) {
 	if l.odd || f == fieldUnknown || slices.Contains(l.members[:l.n], f) {
 		l.odd = true
@@ -27,7 +27,7 @@ func (l *cborLayout) add(f field) {
 	l.n++
 }
 
-// usable is l, or the zero layout if records like this cannot be predicted.
+// usable returns l, or the zero layout if such records cannot be predicted.
 func (l cborLayout) usable() cborLayout {
 	if l.odd || (l.head != cborMap|cborOpen && l.head != cborMap|byte(l.n)) {
 		return cborLayout{}
@@ -35,31 +35,32 @@ func (l cborLayout) usable() cborLayout {
 	return l
 }
 
-// The names of the members as they stand in an answer.
+// The encoded names of the members.
 const (
 	cborDataName       = "\x64Data"
 	cborKeyName        = "\x6cPartitionKey"
 	cborSequenceName   = "\x6eSequenceNumber"
 	cborEncryptionName = "\x6eEncryptionType"
-	cborNone           = "\x64NONE" // what follows EncryptionType
+	cborNone           = "\x64NONE" // the value of EncryptionType
 	cborArrivalHalf    = "\x78\x1bApproximateArr"
 	cborArrivalRest    = "ivalTimestamp"
 )
 
-// cborRoom is what has to follow a name for its value to be looked at without asking again: the
-// longest head that is looked for, or a time with its tag. Only the last record of an answer may
-// end sooner, and is read the long way then.
+// cborRoom is how many bytes must follow a name so that its value can be read without further
+// checks: the longest expected head, or a time with its tag. Only the last record of an answer may
+// end sooner, and is then read in the general way.
 const cborRoom = 10
 
 // usualDigits is the length of the service's sequence numbers.
 const usualDigits = 56
 
-// read reads the record at b[i:] into r and returns where it ends, 0 if it is not laid out so, or
-// less if it may be but b ends before it does. What r holds then is to be overwritten.
+// read reads the record at b[i:] into r and returns where it ends. It returns 0 if the record has
+// another layout, and a negative number if b ends before that is known. The contents of r are then
+// to be overwritten.
 //
-// Names are compared in steps of two words at most, which the compiler does in place because they
-// are constants. Values that nearly always have the same length are asked for that first: the
-// processor then goes on before it has seen the length.
+// Names are compared in at most two words, which the compiler does in place because they are
+// constants. Usual lengths of values are checked first: the processor then continues before it has
+// read the length.
 func (l *cborLayout) read(b []byte, i int, r *Record) int {
 	if l.n == 0 {
 		return 0
@@ -149,7 +150,7 @@ func (l *cborLayout) read(b []byte, i int, r *Record) int {
 			i += end
 			continue
 		}
-		// A string of a length that stands in front.
+		// A string with its length in front.
 		var n int
 		switch head := b[i] ^ major; {
 		case head == 24:
@@ -191,7 +192,7 @@ func (l *cborLayout) read(b []byte, i int, r *Record) int {
 		}
 		i++
 	}
-	// Not as a whole: while garbage is collected that takes a detour for the pointers.
+	// Not as one assignment: during garbage collection that is slower because of the pointers.
 	r.Data, r.Key, r.SequenceNumber = data, key, sequence
 	r.Arrival, r.Done, r.Encrypted = int64(arrival), shard.Whole, encrypted
 	return i

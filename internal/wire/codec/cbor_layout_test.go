@@ -9,8 +9,8 @@ import (
 	"github.com/weir-go/weir/internal/wire/codec"
 )
 
-// Each byte of a record that looks like the one before it is looked at: whatever is changed, the
-// record is read as a naive reader does, and not as what its place would make it.
+// Each byte of a record that looks like the previous one is checked: after any change the record is
+// read as a naive reader does, and not according to its place.
 func TestPredictedRecordsAreLookedAt(t *testing.T) {
 	page := answers.Sample(2, 9)
 	page.Records[1].Encrypted = true

@@ -2,7 +2,7 @@ package codec
 
 import "github.com/weir-go/weir/shard"
 
-// records appends the records of the list that comes next.
+// records appends the records of the next list.
 func (d *cborReader) records(p *Page) error {
 	n, err := d.begin(cborArray, 1, "an array")
 	if err != nil {
@@ -30,8 +30,7 @@ func (d *cborReader) records(p *Page) error {
 	}
 }
 
-// record reads one record in any form, and learns how it is laid out: servers write all of them
-// alike.
+// record reads one record in any form, and learns its layout: servers lay out all records alike.
 func (d *cborReader) record(r *Record, p *Page) error {
 	*r = Record{Done: shard.Whole}
 	null, err := d.null()
@@ -94,7 +93,7 @@ func (d *cborReader) member(f field, r *Record, p *Page) error {
 	return err
 }
 
-// data is a byte string, or in the answers of some servers a text in base64.
+// data returns a byte string, or, in answers of some servers, the contents of a base64 text.
 func (d *cborReader) data(r *Record, p *Page) error {
 	c, err := d.peek()
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/weir-go/weir/internal/wire/codec"
 )
 
-// pages are answers of all kinds.
+// pages returns answers of all kinds.
 func pages() map[string]*codec.Page {
 	odd := answers.Sample(5, 33)
 	odd.Records[0].Data = []byte{}
@@ -139,7 +139,7 @@ func TestPredictionNeverChangesTheResult(t *testing.T) {
 		want.Bytes -= len(r.Data)
 		r.Data = r.Data[:i*7]
 		want.Bytes += len(r.Data)
-		switch i % 7 { // break what was predicted, in several ways
+		switch i % 7 { // break the prediction in several ways
 		case 3:
 			want.Bytes -= len(r.Key)
 			r.Key = ""
@@ -167,13 +167,13 @@ func TestMalformedAnswersAreRefused(t *testing.T) {
 	}{
 		"empty CBOR":                         {codec.CBOR, "", codec.ShortAnswer},
 		"empty JSON":                         {codec.JSON, " \n", codec.ShortAnswer},
-		"CBOR that is no map":                {codec.CBOR, "\x81\xf6", "expected a map"},
-		"JSON that is no object":             {codec.JSON, "[]", "expected an object"},
+		"CBOR that is not a map":             {codec.CBOR, "\x81\xf6", "expected a map"},
+		"JSON that is not an object":         {codec.JSON, "[]", "expected an object"},
 		"null":                               {codec.JSON, "null", "expected an object"},
 		"CBOR with more behind it":           {codec.CBOR, "\xa0\xa0", "more after"},
 		"JSON with more behind it":           {codec.JSON, "{} x", "more after"},
-		"a reserved first byte":              {codec.CBOR, "\xa1\x61a\x1c", "first byte"},
-		"an integer of unknown length":       {codec.CBOR, "\xa1\x61a\x1f", "first byte"},
+		"a reserved first byte":              {codec.CBOR, "\xa1\x61a\x1c", "invalid first byte"},
+		"an integer of unknown length":       {codec.CBOR, "\xa1\x61a\x1f", "invalid first byte"},
 		"a break for a value":                {codec.CBOR, "\xbf\x61a\xff", "break"},
 		"a short simple value":               {codec.CBOR, "\xa1\x61a\xf8\x10", "simple value"},
 		"a list longer than the answer":      {codec.CBOR, list("\x9b\xff\xff\xff\xff\xff\xff\xff\xff"), codec.ShortAnswer},
@@ -213,12 +213,12 @@ func TestMalformedAnswersAreRefused(t *testing.T) {
 		"a comma at the end of a list":       {codec.JSON, `{"a":[1,]}`, "expected a number"},
 		"no comma":                           {codec.JSON, `{"a":1 "b":2}`, "comma"},
 		"no colon":                           {codec.JSON, `{"a" 1}`, "colon"},
-		"a word that is none":                {codec.JSON, `{"a":nul0}`, "expected null"},
+		"a misspelt null":                    {codec.JSON, `{"a":nul0}`, "expected null"},
 		"a control character":                {codec.JSON, "{\"a\":\"x\ty\"}", "control"},
 		"a control character after escapes":  {codec.JSON, "{\"a\":\"\\n\x01\"}", "control"},
 		"a control character in data":        {codec.JSON, "{\"Records\":[{\"Data\":\"AAAA\n\"}]}", "control"},
-		"an escape that is none":             {codec.JSON, `{"a":"\q"}`, "escape"},
-		"hex digits that are none":           {codec.JSON, `{"a":"\u12g4"}`, "escape"},
+		"an unknown escape":                  {codec.JSON, `{"a":"\q"}`, "escape"},
+		"invalid hex digits":                 {codec.JSON, `{"a":"\u12g4"}`, "escape"},
 		"base64 that ends in a group":        {codec.JSON, `{"Records":[{"Data":"AAAAA"}]}`, "not base64"},
 		"base64 with padding alone":          {codec.JSON, `{"Records":[{"Data":"="}]}`, "not base64"},
 		"base64 with padding in the middle":  {codec.JSON, `{"Records":[{"Data":"AA==AAAA"}]}`, "not base64"},
@@ -337,8 +337,8 @@ func TestReusedPagesKeepNothing(t *testing.T) {
 	}
 }
 
-// The memory for a page is allocated once, or a few times where the answer does not say how many
-// records it has.
+// The memory for a page is allocated once, or a few times if the answer does not state the number
+// of records.
 func TestAllocationsOfAPage(t *testing.T) {
 	for _, c := range []struct {
 		name string

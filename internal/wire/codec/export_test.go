@@ -1,6 +1,6 @@
 package codec
 
-// What tests from outside look at.
+// Internals for external tests.
 var (
 	Ascending    = ascending
 	DecodeBase64 = decodeBase64
@@ -13,14 +13,14 @@ const (
 	KeptHeaders = keptHeaders
 )
 
-// Short reports whether the answer ended where more was to come.
+// Short reports whether the answer ended too early.
 func (e *MalformedError) Short() bool { return e.short }
 
-// Room is how many bytes of headers are kept.
+// Room returns the capacity of the kept buffer for headers.
 func (fr *FrameReader) Room() int { return cap(fr.head) }
 
-// BodyOf is how many bytes the memory has that a page is in.
+// BodyOf returns the size of the memory that a page uses.
 func BodyOf(p *Page) int { return len(p.memory.body) }
 
-// Carried is how many bytes there is room for between two parts.
+// Carried returns the capacity for bytes carried over between two parts.
 func (pr *Parts) Carried() int { return cap(pr.carry) }

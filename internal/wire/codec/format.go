@@ -5,21 +5,21 @@ import (
 	"mime"
 )
 
-// Format is how requests and answers are written.
+// Format is the encoding of requests and answers.
 type Format uint8
 
 const (
-	// Auto is CBOR where the endpoint speaks it, else JSON.
+	// Auto is CBOR if the endpoint supports it, otherwise JSON.
 	Auto Format = iota
 	// CBOR is application/x-amz-cbor-1.1: record data are byte strings, times are milliseconds.
-	// Both can be used where they lie.
+	// Both can be used in place.
 	CBOR
 	// JSON is application/x-amz-json-1.1: record data are base64, times are seconds with a
 	// fraction.
 	JSON
 )
 
-// String is "auto", "cbor" or "json".
+// String returns "auto", "cbor" or "json".
 func (f Format) String() string {
 	switch f {
 	case CBOR:
@@ -37,7 +37,7 @@ const (
 	JSONType = "application/x-amz-json-1.1"
 )
 
-// ContentType is what a body in the format is called.
+// ContentType returns the content type of a body in the format.
 func (f Format) ContentType() string {
 	if f == JSON {
 		return JSONType
@@ -45,7 +45,7 @@ func (f Format) ContentType() string {
 	return CBORType
 }
 
-// FormatOf reads a Content-Type. An answer without one is judged by its first byte: only JSON
+// FormatOf determines the format from a Content-Type. Without one the first byte decides: only JSON
 // starts with '{' or a blank.
 func FormatOf(contentType string, body []byte) (Format, bool) {
 	switch contentType {
@@ -78,27 +78,27 @@ type MalformedError struct {
 	Offset int // of the byte that was not understood
 	What   string
 
-	short bool // the answer ends where more was to come
+	short bool // the answer ends too early
 }
 
-// Error names the format, the place and what is wrong there.
+// Error names the format, the offset and the problem.
 func (e *MalformedError) Error() string {
 	return fmt.Sprintf("malformed %s answer at byte %d: %s", e.Format, e.Offset, e.What)
 }
 
-// Bounds of an answer. The service returns at most 10,000 records and 10 MiB, and names at most two
-// children; other servers are known to exceed some of that.
+// Limits of an answer. The service returns at most 10,000 records and 10 MiB, and names at most two
+// children. Some other servers exceed that.
 const (
 	maxRecords  = 1 << 16
 	maxChildren = 1 << 10
 	maxParents  = 1 << 6
-	maxDepth    = 64 // of values that are stepped over
+	maxDepth    = 64 // of skipped values
 
-	// MaxIterator is how many bytes an iterator may have.
+	// MaxIterator is the maximum size of an iterator in bytes.
 	MaxIterator = 1 << 16
 )
 
-// Milliseconds of the years 0 and 10,000, beyond which nothing arrives.
+// Milliseconds of the years 0 and 10,000. No valid arrival time is outside them.
 const (
 	minArrival = -62_167_219_200_000
 	maxArrival = 253_402_300_800_000

@@ -11,32 +11,32 @@ import (
 
 // Messages of application/vnd.amazon.eventstream, big-endian:
 //
-//	4 bytes  length of all of it
+//	4 bytes  length of the whole message
 //	4        length of the headers
 //	4        CRC-32 of these eight bytes
 //	n        headers: length of the name (1), name, type (1), value
 //	m        payload
-//	4        CRC-32 of all before
+//	4        CRC-32 of everything before
 
-// ErrFrame is wrapped by errors about an event stream that is not in the form of one.
+// ErrFrame is wrapped by errors about a malformed event stream.
 var ErrFrame = errors.New("the event stream is broken")
 
 const (
 	preludeLength = 12
 	frameOverhead = preludeLength + ChecksumLength
-	// ChecksumLength is what follows a payload, which is read together with it.
+	// ChecksumLength is the length of the checksum after a payload, which is read together with it.
 	ChecksumLength = 4
-	// mostHeaders bounds the headers of a message. The service sends some 120 bytes; the format
-	// allows for 128 KiB.
+	// mostHeaders limits the headers of a message. The service sends about 120 bytes. The format
+	// allows 128 KiB.
 	mostHeaders = 128 << 10
-	// keptHeaders is how large a buffer for headers is kept from one message to the next.
+	// keptHeaders is the maximum size of the headers buffer that is kept between messages.
 	keptHeaders = 4 << 10
-	// frameBuffer is for the small parts of messages. Payloads that are larger are read past it.
+	// frameBuffer is the size of the buffer for small parts of messages. Larger payloads bypass it.
 	frameBuffer = 1 << 10
 )
 
-// Frame is the head of a message, as far as it matters. It is valid until the next one is read;
-// what has no value is nil.
+// Frame is the head of a message with its relevant headers. It is valid until the next one is read.
+// Absent headers are nil.
 type Frame struct {
 	Kind      []byte // :message-type
 	Event     []byte // :event-type
@@ -44,24 +44,24 @@ type Frame struct {
 	Code      []byte // :error-code
 	Message   []byte // :error-message
 	Content   []byte // :content-type
-	Payload   int    // bytes
+	Payload   int    // length in bytes
 }
 
-// FrameReader takes an event stream apart. A head is followed by its payload, which has to be read
-// or skipped before the next head. After an error it must not be used any more.
+// FrameReader splits an event stream into messages. After a head, its payload must be read or
+// skipped before the next head. After an error the reader must not be used any more.
 type FrameReader struct {
 	r    *bufio.Reader
-	most int // bytes of a payload
+	most int // maximum size of a payload
 	sum  uint32
-	head []byte // what a frame refers to
+	head []byte // memory of a frame's fields
 }
 
-// NewFrameReader makes a reader of the stream r, whose payloads have at most so many bytes.
+// NewFrameReader makes a reader of the stream r, whose payloads have at most most bytes.
 func NewFrameReader(r io.Reader, most int) *FrameReader {
 	return &FrameReader{r: bufio.NewReaderSize(r, frameBuffer), most: most, head: make([]byte, 0, 256)}
 }
 
-// Next reads the head of a message into f. It returns io.EOF where the stream ends between two
+// Next reads the head of a message into f. It returns io.EOF if the stream ends between two
 // messages.
 func (fr *FrameReader) Next(f *Frame) error {
 	*f = Frame{}
@@ -74,7 +74,7 @@ func (fr *FrameReader) Next(f *Frame) error {
 	}
 	total, headers := binary.BigEndian.Uint32(prelude), binary.BigEndian.Uint32(prelude[4:])
 	if crc32.ChecksumIEEE(prelude[:8]) != binary.BigEndian.Uint32(prelude[8:]) {
-		return fmt.Errorf("%w: %q is no beginning of a message", ErrFrame, prelude)
+		return fmt.Errorf("%w: %q is not the beginning of a message", ErrFrame, prelude)
 	}
 	switch {
 	case headers > mostHeaders:
@@ -100,8 +100,7 @@ func (fr *FrameReader) Next(f *Frame) error {
 	return f.parse(fr.head)
 }
 
-// Payload reads what follows the head of f into b, which has room for the payload and
-// ChecksumLength bytes more.
+// Payload reads the payload of f into b, which must have room for ChecksumLength more bytes.
 func (fr *FrameReader) Payload(f *Frame, b []byte) ([]byte, error) {
 	b = b[:f.Payload+ChecksumLength]
 	if _, err := io.ReadFull(fr.r, b); err != nil {
@@ -114,7 +113,7 @@ func (fr *FrameReader) Payload(f *Frame, b []byte) ([]byte, error) {
 	return b, nil
 }
 
-// Skip reads the payload of f and drops it.
+// Skip reads and drops the payload of f.
 func (fr *FrameReader) Skip(f *Frame) error {
 	for left := f.Payload; left > 0; {
 		b, err := fr.r.Peek(min(left, frameBuffer))
@@ -140,7 +139,7 @@ func (fr *FrameReader) Skip(f *Frame) error {
 
 var errChecksum = fmt.Errorf("%w: the checksum of a message is wrong", ErrFrame)
 
-// brokeOff is the error about a stream that ends in the middle of a message.
+// brokeOff returns the error for a stream that ends in the middle of a message.
 func brokeOff(err error) error {
 	if errors.Is(err, io.EOF) {
 		err = io.ErrUnexpectedEOF
@@ -151,13 +150,12 @@ func brokeOff(err error) error {
 // headerString is the type of headers that are strings.
 const headerString = 7
 
-// headerSizes are those of values whose size depends on their type alone; -1 for those that say how
-// long they are.
-// true, false, integers, bytes, string, time, UUID
+// headerSizes are the sizes of header values by type, or -1 if the length precedes the value. The
+// types are true, false, four integers, bytes, string, time and UUID.
 var headerSizes = [...]int{0, 0, 1, 2, 4, 8, -1, -1, 8, 16}
 
-// parse reads a block of headers. Values that are no strings count as absent; of two headers of one
-// name the last counts.
+// parse reads a block of headers. Values that are not strings count as absent. If a name is
+// repeated, the last header counts.
 func (f *Frame) parse(b []byte) error {
 	for len(b) > 0 {
 		n := int(b[0])

@@ -119,7 +119,7 @@ func TestFramesThatAreBroken(t *testing.T) {
 	}
 }
 
-// A length that is a lie costs nothing.
+// A wrong length allocates nothing.
 func TestFrameLengthsAllocateNothing(t *testing.T) {
 	for _, in := range [][]byte{answers.Prelude(1<<32-1, 0), answers.Prelude(1<<32-1, 1<<32-1), answers.Prelude(1<<31, 1<<30)} {
 		var before, after runtime.MemStats
@@ -136,8 +136,9 @@ func TestFrameLengthsAllocateNothing(t *testing.T) {
 	}
 }
 
-// FuzzFrames: what this package reads out of a stream is what the SDK's decoder reads; and what it
-// refuses the SDK refuses, or it is over a bound, or the headers are such that the SDK looks away.
+// FuzzFrames compares with the SDK's decoder. This package reads the same from a stream. If it
+// refuses a stream, the SDK refuses it too, or a limit is exceeded, or the SDK ignores the
+// malformed headers.
 func FuzzFrames(f *testing.F) {
 	good := answers.EventMessage(f, "SubscribeToShardEvent", codec.JSONType, `{"Records":[],"ContinuationSequenceNumber":"1"}`)
 	f.Add(append(answers.EveryType(f), good...), []byte(nil), []byte(nil))

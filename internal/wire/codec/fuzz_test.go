@@ -13,7 +13,7 @@ import (
 	"github.com/weir-go/weir/internal/wire/codec"
 )
 
-// smallPages are seeds that a fuzzer can still take apart.
+// smallPages are seeds that are small enough for a fuzzer.
 func smallPages() []*codec.Page {
 	all := pages()
 	small := []*codec.Page{answers.Sample(3, 20)}
@@ -23,8 +23,8 @@ func smallPages() []*codec.Page {
 	return small
 }
 
-// FuzzCBOR: the reader accepts what a naive reader of all of CBOR accepts, and reads the same out
-// of it; and what the SDK accepts too, it reads like the SDK.
+// FuzzCBOR checks that the reader accepts what a naive reader of all of CBOR accepts, with the same
+// result. If the SDK accepts it too, its result is also the same.
 func FuzzCBOR(f *testing.F) {
 	for _, p := range smallPages() {
 		for _, st := range []answers.CBOR{{}, {Open: true, Chunks: true}, {Extra: true}, {TextData: true, Float: true}, {NullKey: true, Encryption: true, Seconds: true}} {
@@ -55,7 +55,7 @@ func FuzzCBOR(f *testing.F) {
 		}
 		out, err := answers.SDKDecode(codec.CBOR, body)
 		if err != nil {
-			return // it does not know times without a tag, strings in chunks, and more
+			return // the SDK does not support times without a tag, strings in chunks, and more
 		}
 		if d := answers.Differ(&p, answers.FromSDK(codec.CBOR, out), likeSDKTime); d != "" {
 			t.Fatal("unlike the SDK: ", d)
@@ -63,8 +63,8 @@ func FuzzCBOR(f *testing.F) {
 	})
 }
 
-// likeSDKTime compares a time with what the SDK makes of it: for its CBOR an integer counts
-// seconds, where Kinesis has milliseconds. What the SDK could not represent is not compared.
+// likeSDKTime compares a time with the SDK's. In the SDK's CBOR an integer means seconds, and in
+// Kinesis milliseconds. Times that the SDK cannot represent are not compared.
 func likeSDKTime(got, sdk int64) bool {
 	if sdk <= answers.MinArrival || sdk >= answers.MaxArrival*1000 {
 		return true
@@ -72,9 +72,9 @@ func likeSDKTime(got, sdk int64) bool {
 	return got == sdk || got*1000 == sdk || got == sdk-1 || got == sdk+1 || (got*1000 <= sdk+1000 && got*1000 >= sdk-1000)
 }
 
-// FuzzJSON: the reader and the SDK read the same out of an answer, or both refuse it. It also
-// refuses some that the SDK lets pass: empty ones, ones with something behind them, times that no
-// record has, and what exceeds a bound.
+// FuzzJSON checks that the reader and the SDK read the same from an answer, or both refuse it. The
+// reader also refuses some answers that the SDK accepts: empty ones, ones with trailing data,
+// invalid times, and ones that exceed a limit.
 func FuzzJSON(f *testing.F) {
 	for _, p := range smallPages() {
 		for _, st := range []answers.JSON{{}, {Blanks: true, Time: "e"}, {Extra: true, Time: "int"}, {Escape: true, Slash: true}} {
@@ -97,7 +97,7 @@ func FuzzJSON(f *testing.F) {
 			t.Fatalf("the error is a %T", err)
 		}
 		if err != nil && strings.Contains(err.Error(), "more after") {
-			// The SDK does not look there. What stands before has to be the same.
+			// The SDK ignores that part. What precedes it must be the same.
 			body = body[:malformed.Offset]
 			if err := codec.Decode(codec.JSON, bytes.Clone(body), &p); err != nil {
 				t.Fatalf("without what follows: %v", err)
@@ -123,8 +123,8 @@ func FuzzJSON(f *testing.F) {
 			return
 		}
 		if d := answers.Differ(&p, answers.FromSDK(codec.JSON, out), func(got, sdk int64) bool {
-			// It rounds what is finer than a millisecond, and counts nanoseconds, which do not
-			// reach beyond the year 2262.
+			// The SDK rounds below a millisecond, and counts nanoseconds, which end in the year
+			// 2262.
 			const most = math.MaxInt64 / int64(time.Millisecond)
 			return sdk == answers.OddTime || got == sdk || got == sdk-1 || got == sdk+1 || got > most || got < -most
 		}); d != "" {
@@ -138,8 +138,8 @@ func oddNumber(body []byte, err *codec.MalformedError) bool {
 	return err.What == "expected a number" && err.Offset < len(body) && body[err.Offset] == '"'
 }
 
-// FuzzPages: a page written in any style comes back as it was. This reaches what is predicted,
-// which raw bytes seldom do.
+// FuzzPages checks that a page written in any style is read back unchanged. This covers predicted
+// layouts, which random bytes rarely do.
 func FuzzPages(f *testing.F) {
 	for i := range uint16(12) {
 		f.Add(uint64(i), i<<i, "key \u00e9")
@@ -174,7 +174,7 @@ func FuzzPages(f *testing.F) {
 		}
 		js := answers.JSON{Order: order, Extra: flag(), Slash: flag(), Escape: flag()}
 		if strings.ContainsFunc(key, func(r rune) bool { return r < ' ' || r == 0x7f || r > 0x7e }) {
-			js.Escape = true // strconv.Quote has escapes for these that JSON has not
+			js.Escape = true // strconv.Quote uses escapes for these that JSON does not have
 		}
 		if flag() {
 			js.Time = "e"
@@ -186,8 +186,8 @@ func FuzzPages(f *testing.F) {
 	})
 }
 
-// FuzzErrorBody: whatever stands in the body of an error, its code and message come out as text or
-// not at all.
+// FuzzErrorBody checks that for any body of an error the code and the message are valid text or
+// absent.
 func FuzzErrorBody(f *testing.F) {
 	for _, s := range []string{
 		`{"__type":"com.amazonaws.kinesis.v20131202#ExpiredIteratorException","message":"old"}`, `{"code":"X","Message":"y"}`, "", "<html>",

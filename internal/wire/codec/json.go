@@ -23,7 +23,7 @@ func (d *jsonReader) short() error {
 
 func jsonBlank(c byte) bool { return c == ' ' || c == '\n' || c == '\t' || c == '\r' }
 
-// peek steps over blanks and returns the byte that the next token begins with.
+// peek skips blanks and returns the first byte of the next token.
 func (d *jsonReader) peek() (byte, error) {
 	for d.i < len(d.b) {
 		if c := d.b[d.i]; !jsonBlank(c) {
@@ -66,9 +66,8 @@ func (d *jsonReader) null() (bool, error) {
 	return true, d.literal("null")
 }
 
-// more consumes what stands between the elements of a list or an object: nothing before the first,
-// then commas. It reports whether another element follows, and consumes the closing bracket if none
-// does.
+// more consumes the separator between elements of a list or an object: nothing before the first,
+// then commas. It reports whether another element follows, and consumes the closing bracket if not.
 func (d *jsonReader) more(first *bool, closing byte) (bool, error) {
 	c, err := d.peek()
 	if err != nil {
@@ -114,7 +113,7 @@ func (d *jsonReader) object(member func(name []byte) error) error {
 	}
 }
 
-// name is the name of a member, with the colon behind it.
+// name returns the name of a member and consumes the colon after it.
 func (d *jsonReader) name() ([]byte, error) {
 	name, err := d.text()
 	if err != nil {
@@ -159,15 +158,14 @@ func (d *jsonReader) text() ([]byte, error) {
 	return d.unquote(from)
 }
 
-// jsonPlain returns where b[i:] has the first byte that means something in a string: a quote, a
-// backslash or a control character; len(b) if it has none.
+// jsonPlain returns the index of the first special byte of a string in b[i:]: a quote, a backslash
+// or a control character. It returns len(b) if there is none.
 func jsonPlain(b []byte, i int) int {
 	const ones, highs = 0x0101010101010101, 0x8080808080808080
 	for ; i+8 <= len(b); i += 8 {
 		v := binary.LittleEndian.Uint64(b[i:])
 		quote, slash := v^(ones*'"'), v^(ones*'\\')
-		// The lowest of the marked bytes is one that is meant; bytes above it may be marked by its
-		// carry.
+		// The lowest marked byte is a special one. Bytes above it may be marked because of a carry.
 		if marks := ((quote - ones) &^ quote & highs) | ((slash - ones) &^ slash & highs) | ((v - ones*0x20) &^ v & highs); marks != 0 {
 			return i + bits.TrailingZeros64(marks)/8
 		}
@@ -180,7 +178,7 @@ func jsonPlain(b []byte, i int) int {
 	return i
 }
 
-// unquote is the string that begins at from and is plain up to d.i. Bytes that are no UTF-8 become
+// unquote returns the string that begins at from and is plain up to d.i. Invalid UTF-8 becomes
 // U+FFFD.
 func (d *jsonReader) unquote(from int) ([]byte, error) {
 	out := fixUTF8(d.b[from:d.i])
@@ -208,8 +206,8 @@ func (d *jsonReader) unquote(from int) ([]byte, error) {
 			d.i += size
 			n = utf8.EncodeRune(char[:], r)
 		}
-		// What was read makes room for what is written, but for bytes that are no UTF-8, which
-		// grow.
+		// The bytes read leave enough room for the bytes written, except for invalid UTF-8, which
+		// grows.
 		if inPlace && from+len(out)+n > d.i {
 			d.i = at
 			out, inPlace = append(make([]byte, 0, 2*len(out)+64), out...), false
@@ -219,8 +217,7 @@ func (d *jsonReader) unquote(from int) ([]byte, error) {
 	}
 }
 
-// fixUTF8 is b with U+FFFD for what is no UTF-8, each byte of it. It is b itself if there is
-// nothing to fix.
+// fixUTF8 replaces each invalid byte of UTF-8 by U+FFFD. It returns b itself if b is valid.
 func fixUTF8(b []byte) []byte {
 	if utf8.Valid(b) {
 		return b
@@ -234,7 +231,7 @@ func fixUTF8(b []byte) []byte {
 	return fixed
 }
 
-// escape consumes an escape sequence, or two that make one character. Half of such a pair is
+// escape consumes an escape sequence, or two that make one character. Half of such a pair becomes
 // U+FFFD.
 func (d *jsonReader) escape() (rune, error) {
 	if d.i+1 >= len(d.b) {
@@ -270,7 +267,7 @@ func (d *jsonReader) escape() (rune, error) {
 			if pair := utf16.DecodeRune(r, low); pair != utf8.RuneError {
 				return pair, nil
 			}
-			d.i = at // not of this pair
+			d.i = at // not part of this pair
 		}
 		return utf8.RuneError, nil
 	}
@@ -324,7 +321,7 @@ func (d *jsonReader) skipAt(depth int) error {
 		d.i++
 		first := true
 		for {
-			// both closing brackets stand two behind the opening ones
+			// each closing bracket is the opening one plus two
 			more, err := d.more(&first, c+2)
 			if err != nil || !more {
 				return err
@@ -344,7 +341,7 @@ func (d *jsonReader) skipAt(depth int) error {
 	}
 }
 
-// end wants nothing but blanks to follow.
+// end checks that only blanks follow.
 func (d *jsonReader) end() error {
 	if _, err := d.peek(); err != nil {
 		return nil

@@ -2,12 +2,12 @@ package codec
 
 import "math"
 
-// decimal is the number ±digits·10^exp. Of more than 18 digits the rest is dropped.
+// decimal is the number ±digits·10^exp. Digits after the 18th are dropped.
 type decimal struct {
 	digits   int64
 	exp      int
 	negative bool
-	integral bool // neither fraction nor exponent
+	integral bool // without fraction or exponent
 	dropped  bool
 }
 
@@ -55,13 +55,13 @@ func (d *jsonReader) number() (decimal, error) {
 		n.exp += exp
 	}
 	if i == len(b) {
-		return n, d.short() // there is always something behind a number, and it may go on
+		return n, d.short() // a number is always followed by another byte, and may continue
 	}
 	d.i = i
 	return n, nil
 }
 
-// noNumber is the error about a number that is none as of b[i].
+// noNumber returns the error about an invalid number at b[i].
 func (d *jsonReader) noNumber(i int) error {
 	if i == len(d.b) {
 		return d.short()
@@ -105,7 +105,7 @@ func (d *jsonReader) integer() (int64, error) {
 	return n.digits, nil
 }
 
-// exactInteger is for whole numbers of 19 digits, which may just fit.
+// exactInteger reads whole numbers of 19 digits, which may fit.
 func exactInteger(d *jsonReader, n decimal) (int64, error) {
 	end, from := d.i, d.i
 	for from > 0 && '0' <= d.b[from-1] && d.b[from-1] <= '9' {
@@ -128,7 +128,7 @@ func exactInteger(d *jsonReader, n decimal) (int64, error) {
 	return int64(v), nil
 }
 
-// arrival is a time in seconds, with a fraction, in any form of a number.
+// arrival returns a time in milliseconds from seconds with a fraction, in any form of a number.
 func (d *jsonReader) arrival() (int64, error) {
 	n, err := d.number()
 	if err != nil {

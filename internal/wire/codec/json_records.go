@@ -6,7 +6,7 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// records appends the records of the list that comes next.
+// records appends the records of the next list.
 func (d *jsonReader) records(p *Page) error {
 	if err := d.want('[', "a list"); err != nil {
 		return err
@@ -82,8 +82,8 @@ func (d *jsonReader) member(f field, r *Record) error {
 	return err
 }
 
-// data is a string in base64, decoded in place. Nearly all of it goes the fast way, which stops by
-// itself at the closing quote, at padding, and at the escapes that some servers write for slashes.
+// data returns a string in base64, decoded in place. Most of it is decoded by base64Groups, which
+// stops at the closing quote, at padding, and at the escapes that some servers write for slashes.
 func (d *jsonReader) data() ([]byte, error) {
 	if err := d.want('"', "a string"); err != nil {
 		return nil, err
@@ -94,7 +94,7 @@ func (d *jsonReader) data() ([]byte, error) {
 		dst, d.i = base64Groups(b, dst, d.i)
 		var tail base64Tail
 		out := b[from:dst]
-		// One group the long way, and on from where the next one begins.
+		// Decode one group byte by byte, and continue at the next group.
 		for taken := 0; ; taken++ {
 			if d.i >= len(b) {
 				return nil, d.short()

@@ -10,26 +10,26 @@ import (
 	"sync/atomic"
 )
 
-// memory is what a page lives in when it is reused.
+// memory is the reused memory of a page.
 type memory struct {
 	body    []byte
 	records []Record
 	poison  bool
-	lent    atomic.Uint64 // grows when it is lent to a page and when it is given back
+	lent    atomic.Uint64 // increases when it is lent to a page and when it is returned
 }
 
-// memories are pools by the size of the body, four for each doubling, so that a small answer does
-// not hold the memory of a large one and at most a fifth is spare.
+// memories are pools by body size, four for each doubling. A small answer does not use the memory
+// of a large one, and at most a fifth is unused.
 var memories [56]sync.Pool
 
-// Bytes of the smallest and of the largest body that there is memory for.
+// Sizes of the smallest and of the largest pooled body in bytes.
 const (
 	LeastBody = 4 << 10
 	MostBody  = 32 << 20
 )
 
-// memoryClass returns the pool for bodies of n bytes, at most MostBody, and how many bytes those
-// in it have room for.
+// memoryClass returns the pool for bodies of n bytes, at most MostBody, and the size of the bodies
+// in that pool.
 func memoryClass(n int) (class, size int) {
 	n = max(n, LeastBody)
 	low := bits.Len(uint(n-1)) - 3 // all but the three highest bits
@@ -49,16 +49,17 @@ func newMemory(n int, poison bool) *memory {
 	return m
 }
 
-// release gives memory back that was lent as number lent, with the records of the page, whose
-// slice may have grown. It does so once, also if the page was copied and both are released.
+// release returns memory that was lent as number lent, together with the page's slice of records,
+// which may have grown. It does so only once, even if the page was copied and both copies are
+// released.
 func (m *memory) release(lent uint64, records []Record) {
 	if !m.lent.CompareAndSwap(lent, lent+1) {
 		return
 	}
 	m.records = records[:0]
 	if m.poison {
-		// Never used again, so that whoever still looks at it sees nonsense and not the data of
-		// another page.
+		// Never reused: a reader that keeps it too long sees nonsense and not the data of another
+		// page.
 		for i := range m.body {
 			m.body[i] = Poisoned
 		}
@@ -68,18 +69,17 @@ func (m *memory) release(lent uint64, records []Record) {
 	memories[class].Put(m)
 }
 
-// Poisoned fills the bodies of released pages in the test mode: no text, and as a number large
-// and negative.
+// Poisoned is the byte that overwrites the bodies of released pages in test mode. It is not text,
+// and as a number it is large and negative.
 const Poisoned = 0xdb
 
-// Memory bounds the bytes of answers. Pages take bytes before they make room for an answer, and
-// give them back when they no longer need the room. It may be used concurrently by pages that share
-// it.
+// Memory limits the bytes of answers. Pages take bytes before they make room for an answer, and
+// give them back when they no longer need the room. Pages that share it may use it concurrently.
 type Memory interface {
-	// TryTake takes between least and most bytes, without waiting, and returns how many; 0 if there
-	// are not as many as least.
+	// TryTake takes between least and most bytes, without waiting, and returns how many. It returns
+	// 0 if fewer than least are available.
 	TryTake(least, most int) int
-	// TakeExcess takes n bytes for what is there already.
+	// TakeExcess takes n bytes that are in use already.
 	TakeExcess(n int)
 	// Give gives n bytes back.
 	Give(n int)
@@ -92,22 +92,22 @@ type WaitingMemory interface {
 	Take(ctx context.Context, n int) error
 }
 
-// NoMemoryError says that [Page.Memory] did not give what an answer needs. The answer was given
-// up.
+// NoMemoryError says that [Page.Memory] did not provide the memory for an answer. The answer was
+// dropped.
 type NoMemoryError struct {
-	Bytes int  // that were needed at least
-	One   bool // a single record needs them, so asking for fewer records does not help
+	Bytes int  // minimum that was needed
+	One   bool // a single record needs them, so requesting fewer records does not help
 }
 
-// Error says how many bytes.
+// Error states the number of bytes.
 func (e *NoMemoryError) Error() string {
 	return fmt.Sprintf("no memory is free for %d bytes of an answer", e.Bytes)
 }
 
-// Release gives the page's memory back when pages are reused ([Bodies.Reuse]): from then on its
-// records, and all copies of them, must not be touched. Otherwise the page only drops its records,
-// and copies of them stay valid. The page is ready for the next call either way. Releasing twice is
-// harmless, and a page that is never released is left to the garbage collector.
+// Release returns the page's memory if pages are reused ([Bodies.Reuse]). From then on its records
+// and all copies of them must not be used. Without reuse the page only drops its records, and
+// copies stay valid. In both cases the page is ready for the next call. Releasing twice is
+// harmless. A page that is never released is left to the garbage collector.
 func (p *Page) Release() {
 	if p.memory != nil {
 		p.memory.release(p.lent, p.Records)
@@ -116,7 +116,7 @@ func (p *Page) Release() {
 	*p = Page{Memory: p.Memory}
 }
 
-// Reset is Release, but keeps the slice of the records for the next call.
+// Reset is like Release, but keeps the slice of the records for the next call.
 func (p *Page) Reset() {
 	if p.memory != nil {
 		p.Release()
@@ -134,22 +134,22 @@ func (p *Page) settle() {
 	}
 }
 
-// ErrTooLarge is wrapped by the error about an answer that is larger than [Bodies.Most]. Asking
-// for fewer records helps.
+// ErrTooLarge is wrapped by the error about an answer that is larger than [Bodies.Most]. Requesting
+// fewer records helps.
 var ErrTooLarge = errors.New("the answer is too large")
 
-// unknownBody is what is read at first of an answer that does not say how long it is.
+// unknownBody is how much is read first of an answer of unknown length.
 const unknownBody = 64 << 10
 
-// Bodies says how bodies are read.
+// Bodies configures how bodies are read.
 type Bodies struct {
-	Reuse  bool // memory is used again once a page is released
-	Poison bool // released memory is filled with nonsense and never used again
-	Most   int  // bytes that a body may have
+	Reuse  bool // memory is reused once a page is released
+	Poison bool // released memory is overwritten and never reused
+	Most   int  // maximum size of a body in bytes
 }
 
-// Read reads an answer of length bytes, -1 for unknown, into memory for the page p, which owns it
-// from then on.
+// Read reads an answer of length bytes (-1 for unknown) into memory that belongs to the page p from
+// then on.
 func (rd *Bodies) Read(r io.Reader, length int64, p *Page) ([]byte, error) {
 	if length > int64(rd.Most) {
 		return nil, fmt.Errorf("%w: %d bytes, at most %d are read", ErrTooLarge, length, rd.Most)
@@ -192,8 +192,8 @@ func (rd *Bodies) Read(r io.Reader, length int64, p *Page) ([]byte, error) {
 	}
 }
 
-// larger returns room for n bytes in place of what the page has. The new room begins with a copy of
-// needed.
+// larger returns room for n bytes and replaces the page's memory. The new room begins with a copy
+// of needed.
 func (rd *Bodies) larger(n int, needed []byte, p *Page) ([]byte, error) {
 	had, lent, held := p.memory, p.lent, p.held
 	n = min(n, rd.Most)
@@ -222,7 +222,7 @@ func (rd *Bodies) Room(least, most int, p *Page) ([]byte, error) {
 		p.held += got
 		if got < rd.size(most) {
 			most = got
-			if rd.Reuse { // the largest class that it is enough for
+			if rd.Reuse { // the largest class for which it is enough
 				low := bits.Len(uint(got)) - 3
 				most = got >> low << low
 			}
@@ -231,7 +231,7 @@ func (rd *Bodies) Room(least, most int, p *Page) ([]byte, error) {
 	return rd.make(most, p), nil
 }
 
-// Wait makes room for n bytes of p, whose Memory is a [WaitingMemory] and is waited for.
+// Wait makes room for n bytes of p. It waits for p.Memory, which is a [WaitingMemory].
 func (rd *Bodies) Wait(ctx context.Context, n int, p *Page) ([]byte, error) {
 	size := rd.size(n)
 	if err := p.Memory.(WaitingMemory).Take(ctx, size); err != nil {
@@ -241,7 +241,7 @@ func (rd *Bodies) Wait(ctx context.Context, n int, p *Page) ([]byte, error) {
 	return rd.make(n, p), nil
 }
 
-// size is how much memory room for n bytes needs.
+// size returns how much memory room for n bytes needs.
 func (rd *Bodies) size(n int) int {
 	if rd.Reuse {
 		_, n = memoryClass(n)
@@ -259,7 +259,7 @@ func (rd *Bodies) make(n int, p *Page) []byte {
 	return m.body[:n]
 }
 
-// Incomplete is the error about a body that ended with err after n bytes.
+// Incomplete returns the error about a body that ended with err after n bytes.
 func Incomplete(n int, err error) error {
 	return fmt.Errorf("the answer broke off after %d bytes: %w", n, err)
 }

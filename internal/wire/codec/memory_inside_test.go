@@ -4,8 +4,8 @@ import (
 	"testing"
 )
 
-// Copies of a page that are released one after the other give their memory back once, and not when
-// it is another page's.
+// If copies of a page are released one after the other, the memory is returned once, and not while
+// it belongs to another page.
 func TestMemoryIsGivenBackOnce(t *testing.T) {
 	rd := &Bodies{Reuse: true, Most: MostBody}
 	var first Page
@@ -25,7 +25,7 @@ func TestMemoryIsGivenBackOnce(t *testing.T) {
 	}
 }
 
-// Memory comes in sizes that hold what is asked for, with little to spare.
+// Memory comes in sizes that hold the requested size with little to spare.
 func TestMemoryClasses(t *testing.T) {
 	last := 0
 	for n := 1; n <= MostBody; n += 1 + n/7 {

@@ -10,16 +10,16 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// Record is one record of a page. Data, Key and SequenceNumber lie in the page's body: they are
-// valid for as long as the page is. Data has no spare capacity, so appending to it copies.
+// Record is one record of a page. Data, Key and SequenceNumber refer to the page's body and are
+// valid as long as the page is. Data has no spare capacity, so appending to it copies.
 type Record struct {
 	Data           []byte
-	Key            string // the partition key; empty when the producer gave none
+	Key            string // the partition key; may be empty
 	SequenceNumber string
-	Arrival        int64  // Unix milliseconds; 0 when the service did not say
-	Done           uint32 // shard.Whole; who takes records apart counts here
+	Arrival        int64  // Unix milliseconds; 0 if unknown
+	Done           uint32 // shard.Whole; code that unpacks records counts here
 	Encrypted      bool   // by the service, with a KMS key
-	Failed         bool   // it is handed to nobody; who filters records says so of a copy
+	Failed         bool   // it is not handed to a handler; set by filters in a copy
 	From           *Origin
 }
 
@@ -33,22 +33,22 @@ func (r *Record) After() shard.Position {
 	return p
 }
 
-// Origin is the shard that a record was read from. Whoever hands records on fills it in. All of a
-// shard share one, except those that were packed with tags, which have one each.
+// Origin is the shard that a record was read from. The code that delivers records sets it. All
+// records of a shard share one, except those with tags, which have their own.
 type Origin struct {
 	Stream, Shard string
 
-	// With Tags, which lie in memory of their own: the place of the record that they belong to.
+	// The place of the record that Tags belong to. Tags have their own memory.
 	Tags   aggregate.Tags
 	Number string
 	Done   uint32
 }
 
-// Same reports whether both are of one shard.
+// Same reports whether both are of the same shard.
 func (o *Origin) Same(as *Origin) bool { return o.Stream == as.Stream && o.Shard == as.Shard }
 
-// TagsOf returns the tags of the record at a place. It has none if the origin is another record's:
-// memory of records is used again, and a handler may have written into it.
+// TagsOf returns the tags of the record at a place. It returns none if the origin belongs to
+// another record: records are reused, and a handler may have modified one.
 func (o *Origin) TagsOf(number string, done uint32) aggregate.Tags {
 	if o.Done != done || o.Number != number {
 		return aggregate.Tags{}
@@ -56,45 +56,45 @@ func (o *Origin) TagsOf(number string, done uint32) aggregate.Tags {
 	return o.Tags
 }
 
-// Page is one answer to GetRecords, or one event of a subscription. The zero Page is ready for use.
-// A page may be used again for the next call, which overwrites the slice Records; Release it before
-// if that is still needed. Not for concurrent use.
+// Page is one answer to GetRecords, or one event of a subscription. The zero Page is ready to use.
+// A page may be reused for the next call, which overwrites the slice Records. Release it before
+// that if its memory should be returned. It is not safe for concurrent use.
 type Page struct {
-	// Records in the order of the shard. Without [Bodies.Reuse] what they refer to stays valid for
-	// as long as something refers to it; with it, until Release.
+	// Records in the order of the shard. Without [Bodies.Reuse] their contents stay valid as long
+	// as they are referenced, and with it until Release.
 	Records []Record
 	// Bytes of data and keys of all records.
 	Bytes int
-	// Misplaced is the index of the first record whose number is not higher than that of the one
-	// before; 0 when there is none.
+	// Misplaced is the index of the first record whose number is not higher than that of the
+	// previous one; 0 if there is none.
 	Misplaced int
-	// Marked says that a record begins as an aggregate does, so that one of them may be one.
+	// Marked says that some record begins like an aggregate.
 	Marked bool
-	// Last says that the page is all of the answer, or the last part of it ([Parts]). Next,
-	// Behind and Children of other parts mean nothing yet.
+	// Last says that the page is the whole answer, or its last part ([Parts]). Next, Behind and
+	// Children are only valid then.
 	Last bool
-	// Next is the iterator to read on with, or the continuation of a subscription; empty when the
-	// answer had none, which together with Children means that the shard has ended. It is a copy.
+	// Next is the next iterator, or the continuation of a subscription. It is empty if the answer
+	// had none, which together with Children means that the shard has ended. It is a copy.
 	Next string
-	// Behind is how far the answer was behind the tip; negative when the service did not say.
+	// Behind is how far the answer was behind the tip; negative if the service did not say.
 	Behind time.Duration
-	// Children of a shard that has ended. They are copies.
+	// Children are those of a shard that has ended. They are copies.
 	Children []types.ChildShard
-	// Text says that data came as base64 text where bytes were expected.
+	// Text says that data came as base64 text instead of bytes.
 	Text bool
-	// RequestID that the service gave the call; empty when it gave none.
+	// RequestID is the service's ID of the call; may be empty.
 	RequestID string
-	// Memory, if not nil, is asked before the page makes room for an answer, and gets it back with
-	// Release, Reset or the next call. A call for which it gives nothing fails with a
-	// [*NoMemoryError]. Calls leave it in place.
+	// Memory, if not nil, provides the bytes for an answer before the page makes room for it, and
+	// gets them back with Release, Reset or the next call. If it does not provide them, the call
+	// fails with a [*NoMemoryError]. Calls do not change this field.
 	Memory Memory
 
-	memory *memory // what Release gives back; nil when that is the garbage collector's business
-	lent   uint64  // to this page, and to no other with the same number
-	held   int     // bytes that Memory gave
+	memory *memory // returned by Release; nil if the garbage collector frees it
+	lent   uint64  // the number with which memory was lent to this page
+	held   int     // bytes taken from Memory
 }
 
-// begin empties the page for the next answer and keeps the memory of Records. What it returns goes
+// begin empties the page for the next answer and keeps the slice Records. Its result must be passed
 // to finish.
 func (p *Page) begin() (stale []Record) {
 	stale = p.Records
@@ -102,24 +102,24 @@ func (p *Page) begin() (stale []Record) {
 	return stale
 }
 
-// finish clears the slots that this answer did not use, so that they do not keep the body of
-// another one alive.
+// finish clears the records that this answer did not use, so that they do not keep another body
+// alive.
 func (p *Page) finish(stale []Record) {
 	if n := len(p.Records); n < len(stale) {
 		clear(stale[n:])
 	}
 }
 
-// usualRecords is the most that the service returns, and what is made room for at first at most.
+// usualRecords is the maximum of the service, and of the initial capacity.
 const usualRecords = 10_000
 
-// slot appends a record to fill, which may hold what was there before; added has to follow. left is
+// slot appends a record that the caller fills. It may hold old values. added must follow. left is
 // how many bytes of the answer follow.
 func (p *Page) slot(left int) *Record {
 	n := len(p.Records)
 	if n == cap(p.Records) {
-		// As many more as there may be if they are like those before, whose numbers, times and
-		// names of members are not in Bytes.
+		// As many more as there may be if they are like the earlier ones, whose numbers, times and
+		// member names are not in Bytes.
 		more := 1
 		if n > 0 {
 			per := p.Bytes/n + 128
@@ -131,7 +131,7 @@ func (p *Page) slot(left int) *Record {
 	return &p.Records[n]
 }
 
-// added counts the record that was appended last, and looks at it while it is in the processor's
+// added counts the record that was appended last, and checks it while it is in the processor's
 // cache.
 func (p *Page) added(r *Record) {
 	p.Bytes += len(r.Data) + len(r.Key)
@@ -144,7 +144,7 @@ func (p *Page) added(r *Record) {
 }
 
 // ascending reports whether b is higher than a, as [shard.CompareSequence] does, but faster for
-// numbers that begin alike.
+// numbers with a common beginning.
 func ascending(a, b string) bool {
 	if len(a) != len(b) {
 		return len(a) < len(b)
@@ -158,7 +158,7 @@ func ascending(a, b string) bool {
 	return a[i:] < b[i:]
 }
 
-// word is eight bytes of s, which compare as they do.
+// word returns eight bytes of s as a number with the same order.
 func word(s string, i int) uint64 {
 	return uint64(s[i+7]) | uint64(s[i+6])<<8 | uint64(s[i+5])<<16 | uint64(s[i+4])<<24 |
 		uint64(s[i+3])<<32 | uint64(s[i+2])<<40 | uint64(s[i+1])<<48 | uint64(s[i])<<56
@@ -177,5 +177,5 @@ func (p *Page) reserve(n int) {
 	}
 }
 
-// Held is how many bytes Memory gave for the page.
+// Held returns how many bytes the page has taken from Memory.
 func (p *Page) Held() int { return p.held }

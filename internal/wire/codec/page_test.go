@@ -27,21 +27,21 @@ func FuzzAscending(f *testing.F) {
 	})
 }
 
-// Where the first record stands that is not after the one before, and whether one may be an
-// aggregate, is noted however an answer is read.
+// Both the first misplaced record and the mark of aggregates are recorded in every way of reading
+// an answer.
 func TestWhatIsNotedOfRecords(t *testing.T) {
 	const marked = "\xf3\x89\x9a\xc2 and more"
 	for _, c := range []struct {
 		name    string
 		numbers []string
-		data    string // of the last
+		data    string // of the last record
 		want    int
 	}{
 		{"in order", []string{"8", "9", "10", "11"}, "plain", 0},
 		{"one twice", []string{"8", "9", "9", "10"}, "plain", 2},
 		{"the second before the first", []string{"10", "9", "11", "12"}, "plain", 1},
 		{"two of them", []string{"7", "6", "5", "4"}, "plain", 1},
-		{"the last has none", []string{"1", "2", "3", ""}, "plain", 3},
+		{"the last has no number", []string{"1", "2", "3", ""}, "plain", 3},
 		{"an aggregate", []string{"8", "9", "10", "11"}, marked, 0},
 		{"too short for one", []string{"8", "9", "10", "11"}, marked[:3], 0},
 		{"all", []string{"1", "2", "3", "3"}, marked, 3},
@@ -76,7 +76,7 @@ func TestWhatIsNotedOfRecords(t *testing.T) {
 	}
 }
 
-// What a server writes that repeats a member counts once.
+// If a server repeats a member, only the last one counts.
 func TestNothingIsNotedOfRecordsThatAreReplaced(t *testing.T) {
 	var p codec.Page
 	body := "\xa2\x67Records\x82\xa2\x6eSequenceNumber\x612\x64Data\x44\xf3\x89\x9a\xc2\xa1\x6eSequenceNumber\x611\x67Records\x81\xa1\x6eSequenceNumber\x611"

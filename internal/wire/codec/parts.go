@@ -8,31 +8,31 @@ import (
 	"slices"
 )
 
-// Parts reads a CBOR answer part by part: as many whole records as a window of the answer holds,
-// then the next window. So an answer of 10 MiB needs no more memory than one of half a MiB. A
-// record of which a window holds only the beginning is carried over to the next one. A window is
-// filled piece by piece, and each piece decoded while it is in the processor's cache. Not for
-// concurrent use.
+// Parts reads a CBOR answer in parts: as many whole records as a window of the answer holds, then
+// the next window. An answer of 10 MiB then needs no more memory than one of half a MiB. If a
+// window holds only the beginning of a record, that is carried over to the next window. A window is
+// filled in pieces, and each piece is decoded while it is in the processor's cache. Parts is not
+// safe for concurrent use.
 type Parts struct {
 	Body   io.Reader
-	Left   int64 // bytes of the answer that were not read; -1 when its length is not known
+	Left   int64 // unread bytes of the answer; -1 if its length is unknown
 	Window int   // bytes
-	Piece  int   // bytes that are read before they are looked at; 64 KiB when 0
+	Piece  int   // bytes that are read before they are decoded; 64 KiB if 0
 	Bodies *Bodies
 
-	read   int    // bytes of the answer so far
-	carry  []byte // read, but not understood yet
-	memory Memory // … and what was taken for it
+	read   int    // bytes of the answer that were read
+	carry  []byte // read, but not decoded yet
+	memory Memory // the source of carry's memory
 	held   int
-	failed error      // of what comes next
-	cbor   cborReader // of the window
-	ahead  int        // bytes of it that are still to be read, 0 when that is not known
+	failed error      // the error for the next part
+	cbor   cborReader // for the window
+	ahead  int        // bytes of the window that are still to be read, 0 if unknown
 	at     partsPlace
-	open   int // members of the answer still to come; -1 until a break
-	list   int // records still to come; -1 until a break
-	count  int // records so far
+	open   int // remaining members of the answer; -1 if a break ends them
+	list   int // remaining records; -1 if a break ends them
+	count  int // records that were read
 	had    bool
-	rest   Page // Next, Behind and Children so far
+	rest   Page // Next, Behind and Children
 }
 
 // usualPiece is a few records of TLS.
@@ -48,7 +48,7 @@ const (
 	afterAnswer
 )
 
-// Next reads the next part into p, and sets Last if that was the end.
+// Next reads the next part into p, and sets Last for the last one.
 func (pr *Parts) Next(p *Page) error {
 	stale := p.begin()
 	err := pr.part(p)
@@ -102,7 +102,7 @@ func (pr *Parts) part(p *Page) error {
 			pr.keep(b[d.i:n], p)
 			return nil
 		}
-		// Not one record in all of the window. What has been understood is done with.
+		// The window does not hold a single whole record. Its decoded part is not needed any more.
 		rest := b[d.i:n]
 		d.i = 0
 		if len(rest) == len(b) {
@@ -123,7 +123,7 @@ func (pr *Parts) part(p *Page) error {
 }
 
 // larger returns the size of the next window, which starts with a record that did not fit into this
-// one of n bytes: the size that the record states, or else twice n.
+// window of n bytes. It is the size that the record states, or else twice n.
 func (pr *Parts) larger(d *cborReader, n int) int {
 	size := 2 * n
 	if end := d.reach(); end > 0 {
@@ -138,8 +138,8 @@ func (pr *Parts) larger(d *cborReader, n int) int {
 // recordRest is room for the members of a record that may follow its data.
 const recordRest = 2 << 10
 
-// keep carries b over to the next part. Without memory for that, this part is good and the next
-// one fails.
+// keep carries b over to the next part. If there is no memory for that, this part succeeds and the
+// next one fails.
 func (pr *Parts) keep(b []byte, p *Page) {
 	if more := len(b) - cap(pr.carry); more > 0 && p.Memory != nil {
 		if p.Memory.TryTake(more, more) == 0 {
@@ -151,7 +151,7 @@ func (pr *Parts) keep(b []byte, p *Page) {
 	pr.carry = append(slices.Grow(pr.carry, len(b)), b...)
 }
 
-// Close gives back what was taken for what is carried over.
+// Close gives back the memory for carried-over bytes.
 func (pr *Parts) Close() {
 	if pr.held > 0 {
 		pr.memory.Give(pr.held)
@@ -159,7 +159,7 @@ func (pr *Parts) Close() {
 	}
 }
 
-// fill reads on until b is full or the answer has ended, which sets left to 0.
+// fill reads until b is full or the answer has ended, which sets Left to 0.
 func (pr *Parts) fill(b []byte, n int) (int, error) {
 	for n < len(b) && pr.Left != 0 {
 		more, err := pr.Body.Read(b[n:])
@@ -180,7 +180,7 @@ func (pr *Parts) fill(b []byte, n int) (int, error) {
 	return n, nil
 }
 
-// wantEnd makes sure that nothing follows the answer.
+// wantEnd checks that nothing follows the answer.
 func (pr *Parts) wantEnd(d *cborReader) error {
 	if pr.Left == 0 {
 		return nil
@@ -196,11 +196,11 @@ func (pr *Parts) wantEnd(d *cborReader) error {
 	return nil
 }
 
-// errMore is what is wrong with a record that goes on after what was read. It is made once: there
-// is one for each piece.
+// errMore is the error for a record that continues after the bytes read. It is allocated once,
+// because it occurs for each piece.
 var errMore error = &MalformedError{Format: CBOR, What: shortAnswer, short: true}
 
-// parse reads what is whole of the window. d.i is where it stopped.
+// parse reads the whole records of the window. It stops at d.i.
 func (pr *Parts) parse(d *cborReader, p *Page) error {
 	for pr.at != afterAnswer {
 		from, open, list := d.i, pr.open, pr.list
@@ -228,7 +228,7 @@ func (pr *Parts) parse(d *cborReader, p *Page) error {
 	return nil
 }
 
-// isShort reports whether err may only mean that more has to be read.
+// isShort reports whether err may only mean that more must be read.
 func isShort(err error) bool {
 	if err == errMore { //nolint:errorlint // the usual case, without an allocation
 		return true
@@ -237,7 +237,7 @@ func isShort(err error) bool {
 	return errors.As(err, &malformed) && malformed.short
 }
 
-// begin is that of the reader, but what a window does not hold may follow.
+// begin is like that of the reader, but what the window does not hold may follow.
 func (pr *Parts) begin(d *cborReader, major byte, items int, what string) (int, error) {
 	c, err := d.peek()
 	if err != nil {
@@ -259,13 +259,13 @@ func (pr *Parts) begin(d *cborReader, major byte, items int, what string) (int, 
 	return int(n), nil
 }
 
-// whole makes sure that the next item is in the window, without changing it.
+// whole checks that the next item is in the window, without changing it.
 func (d *cborReader) whole() error {
 	probe := cborReader{b: d.b, i: d.i}
 	return probe.skip()
 }
 
-// member reads the next member of the answer, or of its records the beginning.
+// member reads the next member of the answer. For the records it reads only their beginning.
 func (pr *Parts) member(d *cborReader) error {
 	more, err := d.more(&pr.open)
 	if err != nil {
@@ -280,7 +280,8 @@ func (pr *Parts) member(d *cborReader) error {
 		return err
 	}
 	if string(d.b[d.i:probe.i]) != "\x67Records" {
-		if err := probe.skip(); err != nil { // only now may anything be moved together
+		// strings may only be joined in place if the value is complete
+		if err := probe.skip(); err != nil {
 			return err
 		}
 	}

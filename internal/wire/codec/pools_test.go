@@ -6,7 +6,7 @@ import (
 	"github.com/weir-go/weir/internal/proof/pooled"
 )
 
-// Reused objects are as good as new ones.
+// A reused object equals a new one.
 func TestWhatIsUsedAgainIsAsGoodAsNew(t *testing.T) {
 	d := decodings.New().(*decoding)
 	pooled.Fill(d, "member")
@@ -20,7 +20,7 @@ func TestWhatIsUsedAgainIsAsGoodAsNew(t *testing.T) {
 	for _, diff := range pooled.Differences(p, &Page{Behind: -1}) {
 		t.Errorf("%s of a page is not reset", diff)
 	}
-	// A page's memory keeps the bytes and records; the page knows how many are valid.
+	// A page's memory keeps the bytes and records. The page knows how many are valid.
 	m := &memory{body: make([]byte, LeastBody), records: make([]Record, 3)}
 	m.lent.Store(1)
 	if m.release(1, m.records); len(m.records) != 0 || m.lent.Load() != 2 {

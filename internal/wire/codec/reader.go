@@ -8,12 +8,12 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 )
 
-// Decode reads the body of a GetRecords answer into p. It works in place: body is changed, belongs
-// to the page from then on, and must not be decoded twice. On error the page is empty; the error is
-// a [*MalformedError].
+// Decode reads the body of a GetRecords answer into p. It works in place: body is modified, belongs
+// to the page from then on, and must not be decoded twice. After an error the page is empty. The
+// error is a [*MalformedError].
 func Decode(f Format, body []byte, p *Page) error { return decode(f, body, p, "NextShardIterator") }
 
-// DecodeEvent is Decode for the payload of a SubscribeToShardEvent.
+// DecodeEvent is like Decode, for the payload of a SubscribeToShardEvent.
 func DecodeEvent(f Format, body []byte, p *Page) error {
 	return decode(f, body, p, "ContinuationSequenceNumber")
 }
@@ -32,24 +32,23 @@ func decode(f Format, body []byte, p *Page, next string) error {
 	return err
 }
 
-// reader walks an answer in either format. What it is asked for decides what it accepts. A member
-// whose value is null counts as absent.
+// reader walks an answer in either format. Its calls determine what it accepts. A member whose
+// value is null counts as absent.
 type reader interface {
-	// object calls member for each member, which has to consume the value: with skip, if nothing
-	// else.
+	// object calls member for each member. The function must consume the value, if only with skip.
 	object(member func(name []byte) error) error
-	// array calls element for each element, which has to consume it unless it is null.
+	// array calls element for each element. The function must consume it unless it is null.
 	array(element func(null bool) error) error
-	// text is a string, in place.
+	// text returns a string, in place.
 	text() ([]byte, error)
-	// integer is a whole number.
+	// integer returns a whole number.
 	integer() (int64, error)
 	skip() error
 	// records appends the list of records to the page.
 	records(p *Page) error
-	// end wants nothing but blanks to follow.
+	// end checks that only blanks follow.
 	end() error
-	// malformed is an error about the place where the reader stands.
+	// malformed returns an error about the present position.
 	malformed(what string) error
 }
 
@@ -60,12 +59,11 @@ func newReader(f Format, body []byte) reader {
 	return &cborReader{b: body}
 }
 
-// decoding is the reading of one body. It is kept for the next one, so that reading makes nothing
-// on the heap.
+// decoding is the state for reading one body. It is reused, so that reading allocates nothing.
 type decoding struct {
 	cbor   cborReader
 	json   jsonReader
-	r      reader // either
+	r      reader // one of the two
 	p      *Page
 	next   string             // the name of the member for Page.Next
 	member func([]byte) error // readMember, made once
@@ -92,7 +90,7 @@ func (d *decoding) page(f Format, body []byte, p *Page, next string) error {
 	return d.r.end()
 }
 
-// end lets go of what was read and gives d back.
+// end drops what was read and returns d to the pool.
 func (d *decoding) end() {
 	*d = decoding{member: d.member}
 	decodings.Put(d)
@@ -106,7 +104,7 @@ func (d *decoding) readMember(name []byte) error {
 	return readMember(d.r, d.p, name, d.next)
 }
 
-// readMember reads any member of an answer but its records.
+// readMember reads any member of an answer except its records.
 func readMember(r reader, p *Page, name []byte, next string) error {
 	switch string(name) {
 	case "MillisBehindLatest":
@@ -127,7 +125,7 @@ func readMember(r reader, p *Page, name []byte, next string) error {
 	}
 }
 
-// millis is a distance to the tip, which is never negative and may be absurd.
+// millis converts a distance to the tip. It is never negative and is limited to what fits.
 func millis(ms int64) time.Duration {
 	const most = int64(1<<63-1) / int64(time.Millisecond)
 	return time.Duration(min(max(ms, 0), most)) * time.Millisecond

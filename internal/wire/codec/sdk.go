@@ -8,7 +8,7 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// FromSDK makes the page what the SDK read.
+// FromSDK fills the page from an output of the SDK.
 func (p *Page) FromSDK(out *kinesis.GetRecordsOutput) {
 	stale := p.begin()
 	p.Next, p.Children = aws.ToString(out.NextShardIterator), out.ChildShards
@@ -29,13 +29,13 @@ func (p *Page) FromSDK(out *kinesis.GetRecordsOutput) {
 	}
 	p.Last = true
 	if p.Memory != nil && p.Bytes > 0 {
-		p.Memory.TakeExcess(p.Bytes) // the SDK did not ask
+		p.Memory.TakeExcess(p.Bytes) // the SDK has allocated it already
 		p.held += p.Bytes
 	}
 	p.finish(stale)
 }
 
-// EventFromSDK makes the page the event that the SDK read.
+// EventFromSDK fills the page from an event of the SDK.
 func (p *Page) EventFromSDK(ev *types.SubscribeToShardEvent) {
 	p.FromSDK(&kinesis.GetRecordsOutput{
 		Records: ev.Records, ChildShards: ev.ChildShards, MillisBehindLatest: ev.MillisBehindLatest,

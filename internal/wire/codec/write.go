@@ -5,21 +5,21 @@ import (
 	"encoding/json"
 )
 
-// AppendMap writes the head of a map with n members in CBOR.
+// AppendMap appends the head of a map with n members in CBOR.
 func AppendMap(b []byte, n int) []byte { return appendHead(b, cborMap, uint64(n)) }
 
-// AppendOpenMap writes the head of a map in CBOR that [AppendEnd] ends.
+// AppendOpenMap appends the head of a map in CBOR that [AppendEnd] ends.
 func AppendOpenMap(b []byte) []byte { return append(b, cborMap|cborOpen) }
 
-// AppendEnd ends what [AppendOpenMap] began.
+// AppendEnd ends a map of [AppendOpenMap].
 func AppendEnd(b []byte) []byte { return append(b, cborBreak) }
 
-// AppendText writes a text in CBOR.
+// AppendText appends a text in CBOR.
 func AppendText(b []byte, s string) []byte {
 	return append(appendHead(b, cborText, uint64(len(s))), s...)
 }
 
-// AppendInt writes a whole number in CBOR.
+// AppendInt appends a whole number in CBOR.
 func AppendInt(b []byte, n int64) []byte {
 	if n < 0 {
 		return appendHead(b, cborNeg, uint64(-1-n))
@@ -27,7 +27,7 @@ func AppendInt(b []byte, n int64) []byte {
 	return appendHead(b, cborUint, uint64(n))
 }
 
-// AppendBool writes a truth value in CBOR.
+// AppendBool appends a boolean in CBOR.
 func AppendBool(b []byte, v bool) []byte {
 	if v {
 		return append(b, cborTrue)
@@ -35,10 +35,11 @@ func AppendBool(b []byte, v bool) []byte {
 	return append(b, cborFalse)
 }
 
-// AppendMillis writes a time in CBOR, as the service expects it: milliseconds since 1970.
+// AppendMillis appends a time in CBOR in the form that the service expects: milliseconds since
+// 1970.
 func AppendMillis(b []byte, ms int64) []byte { return AppendInt(append(b, cborTag|1), ms) }
 
-// appendHead writes the first bytes of an item: its major type and its argument.
+// appendHead appends the first bytes of an item: its major type and its argument.
 func appendHead(b []byte, major byte, n uint64) []byte {
 	switch {
 	case n < 24:
@@ -54,13 +55,13 @@ func appendHead(b []byte, major byte, n uint64) []byte {
 	}
 }
 
-// AppendQuoted writes s as a JSON string.
+// AppendQuoted appends s as a JSON string.
 func AppendQuoted(b []byte, s string) []byte {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
 			quoted, err := json.Marshal(s)
 			if err != nil {
-				return append(b, `""`...) // a string can always be written
+				return append(b, `""`...) // a string can always be encoded
 			}
 			return append(b, quoted...)
 		}

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// Major types of RFC 8949, shifted to where they stand in the first byte.
+// Major types of RFC 8949, shifted to their place in the first byte.
 const (
 	cborUint   = 0 << 5
 	cborNegInt = 1 << 5
@@ -29,19 +29,17 @@ const (
 	cborBreak      = cborOther | 31
 )
 
-// cborDecoder reads CBOR as RFC 8949 has it, with definite and indefinite
-// lengths and any tags. Blobs are byte strings and timestamps are milliseconds
-// since the epoch.
+// cborDecoder decodes CBOR as in RFC 8949, with definite and indefinite lengths and any tags. Blobs
+// are byte strings and timestamps are milliseconds since the epoch.
 type cborDecoder struct {
 	in    []byte
 	pos   int
 	depth int
-	tower bool // of tags, which ends the reading
+	tower bool // the body is only tags, which ends reading
 	blobs blobs
 }
 
-// untag steps over the tags in front of the next value. Their meaning is known
-// from the member, so they say nothing new.
+// untag skips the tags before the next value. The field already determines their meaning.
 func (d *cborDecoder) untag() error {
 	for range maxDepth {
 		if d.tower {
@@ -138,7 +136,7 @@ func (d *cborDecoder) Bool() (bool, error) {
 	return d.in[d.pos-1] == cborTrue, nil
 }
 
-// number consumes a number; whole tells whether it was written as an integer.
+// number consumes a number; whole is true if it was written as an integer.
 func (d *cborDecoder) number() (i int64, f float64, whole bool, err error) {
 	if err := d.want(Number); err != nil {
 		return 0, 0, false, err
@@ -219,8 +217,8 @@ func (d *cborDecoder) chunk(n uint64) ([]byte, error) {
 	return b, nil
 }
 
-// stringBytes consumes a text or byte string. The result aliases the input
-// when the string came in one piece, which is the only way SDKs write it.
+// stringBytes consumes a text or byte string. The result aliases the input if the string is in one
+// piece, as SDKs always write it.
 func (d *cborDecoder) stringBytes(k Kind) ([]byte, error) {
 	if err := d.want(k); err != nil {
 		return nil, err
@@ -273,7 +271,7 @@ func (d *cborDecoder) Blob() ([]byte, error) {
 	return append(d.blobs.take(len(b), len(d.in)), b...), nil
 }
 
-// each runs item for every item of an array or map whose head is next.
+// each calls item for every item of an array or map whose head is next.
 func (d *cborDecoder) each(k Kind, item func() error) error {
 	if err := d.want(k); err != nil {
 		return err
@@ -286,7 +284,7 @@ func (d *cborDecoder) each(k Kind, item func() error) error {
 		return err
 	}
 	if first&31 != cborIndefinite {
-		// Each item takes at least one byte, so a false count ends soon.
+		// Each item takes at least one byte, so a wrong count fails soon.
 		for ; n > 0; n-- {
 			if err := item(); err != nil {
 				return err
@@ -325,7 +323,7 @@ func (d *cborDecoder) Array(element func() error) error { return d.each(Array, e
 func (d *cborDecoder) Skip() error {
 	switch d.Peek() {
 	case Map:
-		// Keys of any kind: only the members that are known must be text.
+		// Keys may be of any kind: only the known fields must be text.
 		return d.each(Map, func() error {
 			if err := d.Skip(); err != nil {
 				return err
@@ -348,13 +346,13 @@ func (d *cborDecoder) Skip() error {
 	}
 }
 
-// skipOther consumes a value of no kind: a simple value without a meaning here.
+// skipOther consumes a simple value without a meaning here.
 func (d *cborDecoder) skipOther() error {
 	if err := d.want(Null); d.tower || d.pos >= len(d.in) || d.in[d.pos]&0xe0 != cborOther {
 		return err
 	}
 	first, _, err := d.head()
-	if err == nil && first == cborBreak { // out of place
+	if err == nil && first == cborBreak { // unexpected break
 		err = malformed("unexpected break at offset %d", d.pos-1)
 	}
 	return err

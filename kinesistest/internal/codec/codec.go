@@ -1,11 +1,10 @@
-// Package codec reads and writes the two body formats of the Kinesis API, JSON
-// 1.1 and CBOR 1.1, behind one pair of types: a [Decoder] that pulls values out
-// of a request and an [Encoder] that appends an answer to a buffer.
+// Package codec reads and writes the two body formats of the Kinesis API, JSON 1.1 and CBOR 1.1,
+// with one pair of types: a [Decoder] that pulls values from a request and an [Encoder] that
+// appends an answer to a buffer.
 //
-// Nothing here uses reflection: a page of ten thousand records is encoded
-// straight into the buffer that is sent. Input is hostile until proven
-// otherwise, so every length is checked against the bytes that are there and
-// nesting is bounded.
+// It uses no reflection: a page of ten thousand records is encoded directly into the buffer that is
+// sent. Input is untrusted, so every length is checked against the available bytes and nesting is
+// limited.
 package codec
 
 import (
@@ -17,7 +16,7 @@ import (
 // Format is a body format.
 type Format uint8
 
-// The formats, and the content types they go by.
+// The formats, with their content types.
 const (
 	JSON Format = iota
 	CBOR
@@ -38,12 +37,11 @@ func (f Format) String() string {
 	return "json"
 }
 
-// maxDepth bounds the nesting of a body. The deepest request of the API needs
-// five levels.
+// maxDepth limits the nesting of a body. The deepest request of the API needs five levels.
 const maxDepth = 32
 
-// ErrFormat is wrapped by every error a Decoder returns for a body that is
-// malformed or holds a value of another type than the member has.
+// ErrFormat is wrapped by every error of a Decoder for a malformed body or a value of the wrong
+// type.
 var ErrFormat = errors.New("malformed body")
 
 func malformed(format string, args ...any) error {
@@ -69,17 +67,17 @@ func (k Kind) String() string {
 	return [...]string{"invalid", "null", "boolean", "number", "string", "bytes", "list", "structure"}[k]
 }
 
-// A Decoder pulls the values of one body, in order. Each method but Peek
-// consumes one whole value.
+// A Decoder pulls the values of one body, in order. Each method except Peek consumes one whole
+// value.
 type Decoder interface {
-	// Peek tells the kind of the next value without consuming it.
+	// Peek returns the kind of the next value without consuming it.
 	Peek() Kind
 	// Skip consumes a value of any kind.
 	Skip() error
 	Bool() (bool, error)
-	// Int drops what stands behind a decimal point.
+	// Int drops digits after the decimal point.
 	Int() (int64, error)
-	// Float tells also whether the number was written as an integer.
+	// Float also reports whether the number was written as an integer.
 	Float() (f float64, whole bool, err error)
 	// Text returns a copy, so it outlives the body.
 	Text() (string, error)
@@ -90,9 +88,9 @@ type Decoder interface {
 	// Map calls member for each key; member consumes the value. The key is
 	// valid until member returns.
 	Map(member func(key []byte) error) error
-	// Array calls element for each element; element consumes it.
+	// Array calls element for each element; element must consume it.
 	Array(element func() error) error
-	// End reports an error if anything follows the value that was read.
+	// End returns an error if anything follows the value.
 	End() error
 }
 
@@ -104,12 +102,11 @@ func NewDecoder(f Format, body []byte) Decoder {
 	return &jsonDecoder{in: body}
 }
 
-// blobs hands out memory for the blobs of one body from a single allocation,
-// so that a request of five hundred records costs one and not five hundred.
+// blobs allocates memory for the blobs of one body at once, so that a request of five hundred
+// records needs one allocation.
 type blobs struct{ free []byte }
 
-// take returns an empty slice with room for n bytes. total is how much the
-// whole body can hold at most.
+// take returns an empty slice with room for n bytes. total is the maximum for the whole body.
 func (b *blobs) take(n, total int) []byte {
 	if b.free == nil || cap(b.free) < n {
 		b.free = make([]byte, 0, max(n, total))
@@ -119,29 +116,27 @@ func (b *blobs) take(n, total int) []byte {
 	return out
 }
 
-// Opt is a member that may be absent.
+// Opt is a field that may be absent.
 type Opt[T any] struct {
 	V   T
 	Set bool
 }
 
-// Some returns a member that is present.
+// Some returns a present value.
 func Some[T any](v T) Opt[T] { return Opt[T]{V: v, Set: true} }
 
-// Field binds a member's name to where its value goes: a pointer to an Opt of
-// string, int64, bool, []byte or time.Time, to a []string, to a
-// map[string]string, nested Fields, or a func(Decoder) error.
+// Field binds a field's name to its destination: a pointer to an Opt of string, int64, bool, []byte
+// or time.Time, to a []string, to a map[string]string, nested Fields, or a func(Decoder) error.
 type Field struct {
 	Name string
 	Into any
 }
 
-// Fields are the members of one structure.
+// Fields are the fields of one structure.
 type Fields []Field
 
-// Decode reads one structure. Members without a field are skipped, null counts
-// as absent, and a member given twice has its last value. A value of another
-// type than its member has is a [*TypeError].
+// Decode reads one structure. It skips unknown fields, treats null as absent, and uses the last of
+// duplicate fields. A value of the wrong type causes a [*TypeError].
 func (fs Fields) Decode(d Decoder) error {
 	if err := Expect(d, TypeStructure); err != nil {
 		return err
@@ -205,7 +200,7 @@ func decodeInto(d Decoder, into any) (err error) {
 	return err
 }
 
-// one reads a value of a type, and tells whether it could.
+// one reads a value of a type; ok is false if there is none.
 func one[T any](d Decoder, t Type, read func(Decoder) (T, error)) (v T, ok bool, err error) {
 	if err = Expect(d, t); err == nil {
 		v, err = read(d)
@@ -213,7 +208,7 @@ func one[T any](d Decoder, t Type, read func(Decoder) (T, error)) (v T, ok bool,
 	return v, err == nil, err
 }
 
-// timeOfMillis guards against times that other code could not format.
+// timeOfMillis rejects times that other code could not format.
 func timeOfMillis(ms float64) (time.Time, error) {
 	const limit = 253402300800000 // the year 10000
 	if !(ms > -limit && ms < limit) {

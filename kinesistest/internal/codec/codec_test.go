@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// tree reads any value into plain Go values, so that tests can compare.
+// tree decodes any value to plain Go values for comparison.
 func tree(d Decoder) (any, error) {
 	switch k := d.Peek(); k {
 	case Map:
@@ -64,8 +64,7 @@ func unhex(t *testing.T, s string) []byte {
 	return b
 }
 
-// The examples are those of RFC 8949, appendix A, as far as the API has a use
-// for their types.
+// The examples are those of RFC 8949, appendix A, as far as the API uses their types.
 func TestCBORExamplesOfTheRFC(t *testing.T) {
 	for in, want := range map[string]any{
 		"00":                               int64(0),
@@ -248,7 +247,7 @@ func TestBlobsDoNotShareMemory(t *testing.T) {
 		}
 		clear(in)
 		for i := range got {
-			got[i] = append(got[i], 0xee) // must not reach into the next one
+			got[i] = append(got[i], 0xee) // must not overwrite the next one
 		}
 		if want := [][]byte{{1, 2, 3, 0xee}, {0xee}, {4, 5, 6, 0xee}}; !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: got %v", f, got)
@@ -256,7 +255,7 @@ func TestBlobsDoNotShareMemory(t *testing.T) {
 	}
 }
 
-// encodeTree writes what tree reads.
+// encodeTree encodes the result of tree.
 func encodeTree(e *Encoder, v any) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -308,7 +307,7 @@ func TestEncodersAreReadBack(t *testing.T) {
 			e.Grow(10)
 			e.Map()
 			rest := map[string]any{}
-			for k, v := range value { // in halves, because of that limit
+			for k, v := range value { // in halves, because of this limit
 				rest[k] = v
 			}
 			e.Key("value").Array(len(rest))
@@ -403,7 +402,7 @@ func FuzzDecode(f *testing.F) {
 			if wide(got) {
 				continue
 			}
-			// What was read is written and read again in both formats.
+			// The decoded value is encoded and decoded again in both formats.
 			for _, indefinite := range []bool{false, true} {
 				e := NewEncoder(CBOR, nil, indefinite)
 				encodeTree(e, got)
@@ -412,7 +411,7 @@ func FuzzDecode(f *testing.F) {
 					t.Fatalf("%#v was written as %x and read as %#v, %v", got, e.Bytes(), again, err)
 				}
 			}
-			// Typed reads of whatever it is end in a value or an error.
+			// Typed reads of any input end in a value or an error.
 			for _, read := range []func(Decoder) error{
 				func(d Decoder) error { _, err := d.Blob(); return err },
 				func(d Decoder) error { _, err := d.Time(); return err },
@@ -428,7 +427,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// wide reports whether a structure has more members than an Encoder takes.
+// wide reports whether a structure has more fields than an Encoder supports.
 func wide(v any) bool {
 	switch v := v.(type) {
 	case map[string]any:

@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// An Encoder appends one value to a buffer in either format. A structure is
+// An Encoder appends one value to a buffer in either format. It writes a structure with
 //
 //	e.Map()
 //	e.Key("Name").Text("value")
 //	e.End()
 //
-// and a list of n elements is e.Array(n), then e.Elem() before each element,
-// then e.End(). Errors cannot happen; calls out of order are bugs.
+// and a list of n elements with e.Array(n), then e.Elem() before each element, then e.End(). It
+// returns no errors; calls in the wrong order are bugs.
 type Encoder struct {
 	format     Format
 	indefinite bool
@@ -21,24 +21,23 @@ type Encoder struct {
 	open       []container
 }
 
-// container is a structure or list that was begun and not ended.
+// container is an open structure or list.
 type container struct {
 	head  int // offset of its first byte
 	count int
 	list  bool
 }
 
-// NewEncoder returns an encoder that appends to buf. With indefinite, CBOR
-// structures and lists have no length in front but a break at their end, as
-// streaming writers make them.
+// NewEncoder returns an encoder that appends to buf. With indefinite, CBOR structures and lists
+// have no length at the beginning but a break at their end, as streaming writers produce them.
 func NewEncoder(f Format, buf []byte, indefinite bool) *Encoder {
 	return &Encoder{format: f, indefinite: indefinite, buf: buf, open: make([]container, 0, 8)}
 }
 
-// Bytes returns what was encoded, with the buffer given to NewEncoder in front.
+// Bytes returns the encoded value, after the original content of the buffer.
 func (e *Encoder) Bytes() []byte { return e.buf }
 
-// Format returns the format that is written.
+// Format returns the output format.
 func (e *Encoder) Format() Format { return e.format }
 
 // Grow makes room for n more bytes.
@@ -48,7 +47,7 @@ func (e *Encoder) Grow(n int) {
 	}
 }
 
-// Map begins a structure of at most 23 members.
+// Map begins a structure of at most 23 fields.
 func (e *Encoder) Map() {
 	e.open = append(e.open, container{head: len(e.buf)})
 	switch {
@@ -74,7 +73,7 @@ func (e *Encoder) Array(n int) {
 	}
 }
 
-// End ends the structure or list that was begun last.
+// End ends the innermost open structure or list.
 func (e *Encoder) End() {
 	c := e.open[len(e.open)-1]
 	e.open = e.open[:len(e.open)-1]
@@ -90,7 +89,7 @@ func (e *Encoder) End() {
 	}
 }
 
-// Key begins a member; a value has to follow.
+// Key begins a field; a value must follow.
 func (e *Encoder) Key(name string) *Encoder {
 	c := &e.open[len(e.open)-1]
 	c.count++
@@ -108,7 +107,7 @@ func (e *Encoder) Key(name string) *Encoder {
 	return e
 }
 
-// Elem begins an element of a list; a value has to follow.
+// Elem begins an element of a list; a value must follow.
 func (e *Encoder) Elem() *Encoder {
 	c := &e.open[len(e.open)-1]
 	if c.count++; e.format == JSON && c.count > 1 {

@@ -11,8 +11,8 @@ import (
 	"unicode/utf8"
 )
 
-// jsonDecoder reads JSON as RFC 8259 has it. Blobs are base64 strings and
-// timestamps are seconds since the epoch.
+// jsonDecoder decodes JSON as in RFC 8259. Blobs are base64 strings and timestamps are seconds
+// since the epoch.
 type jsonDecoder struct {
 	in      []byte
 	pos     int
@@ -86,7 +86,7 @@ func (d *jsonDecoder) Bool() (bool, error) {
 	return false, d.literal("false")
 }
 
-// number returns the text of a number of JSON's grammar.
+// number returns the text of a number in JSON's grammar.
 func (d *jsonDecoder) number() (string, error) {
 	if err := d.want(Number); err != nil {
 		return "", err
@@ -161,8 +161,8 @@ func (d *jsonDecoder) Time() (time.Time, error) {
 	return timeOfMillis(math.Round(f * 1000))
 }
 
-// quoted consumes a string. The result aliases the input or the scratch
-// buffer and is valid until the next string is read.
+// quoted consumes a string. The result aliases the input or the scratch buffer and is valid until
+// the next string is read.
 func (d *jsonDecoder) quoted() ([]byte, error) {
 	if err := d.want(String); err != nil {
 		return nil, err
@@ -188,7 +188,7 @@ func (d *jsonDecoder) quoted() ([]byte, error) {
 	return nil, malformed("the string at offset %d does not end", start-1)
 }
 
-// unescape goes on with a string from its first backslash.
+// unescape continues a string at its first backslash.
 func (d *jsonDecoder) unescape(start, p int) ([]byte, error) {
 	in := d.in
 	out := append(d.scratch[:0], in[start:p]...)
@@ -274,8 +274,8 @@ func (d *jsonDecoder) Text() (string, error) {
 	return string(b), err
 }
 
-// base64Text is quoted for a string of base64, which is long and plain: what is
-// no base64 is found by decoding it.
+// base64Text is quoted for a string of base64, which is long and plain: decoding detects invalid
+// characters.
 func (d *jsonDecoder) base64Text() ([]byte, error) {
 	if err := d.want(String); err != nil {
 		return nil, err
@@ -297,7 +297,7 @@ func (d *jsonDecoder) Blob() ([]byte, error) {
 	n := base64.StdEncoding.DecodedLen(len(b))
 	out := d.blobs.take(n, len(d.in)/4*3+3)
 	out, err = base64.StdEncoding.Strict().AppendDecode(out, b)
-	// which package base64 skips
+	// Package base64 skips these.
 	if err != nil || bytes.IndexByte(b, '\n') >= 0 || bytes.IndexByte(b, '\r') >= 0 {
 		return nil, badBase64(b)
 	}
@@ -312,8 +312,7 @@ func (d *jsonDecoder) enter() error {
 	return nil
 }
 
-// next consumes what stands between two elements and tells whether there is
-// another one.
+// next consumes the separator between two elements and reports whether another one follows.
 func (d *jsonDecoder) next(first bool, end byte) (bool, error) {
 	d.space()
 	if d.pos >= len(d.in) {

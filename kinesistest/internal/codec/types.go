@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// Type is the type that the API gives a member.
+// Type is the API's type of a field.
 type Type uint8
 
-// The types of members.
+// The types of fields.
 const (
 	TypeBoolean Type = iota
 	TypeInteger
@@ -20,14 +20,14 @@ const (
 	TypeStructure
 )
 
-// A TypeError is a value that cannot be converted to the type of its member. Its text is what the
-// service says in a SerializationException. It wraps [ErrFormat].
+// A TypeError is a value that cannot be converted to the type of its field. Its text is the
+// service's text in a SerializationException. It wraps [ErrFormat].
 type TypeError struct{ Text string }
 
 func (e *TypeError) Error() string { return e.Text }
 func (e *TypeError) Unwrap() error { return ErrFormat }
 
-// javaClasses are what the service calls values of a kind.
+// javaClasses are the service's names for values of a kind.
 var javaClasses = map[Kind]string{
 	Bool:   "class java.lang.Boolean",
 	Number: "class com.amazon.coral.value.json.numbers.TruncatingBigNumber",
@@ -35,20 +35,20 @@ var javaClasses = map[Kind]string{
 	Bytes:  "class java.nio.HeapByteBuffer",
 }
 
-// targets are what the service calls the types that single values convert to.
+// targets are the service's names for the types of single values.
 var targets = [...]string{
 	TypeBoolean: "an Boolean", TypeInteger: "an Integer", TypeString: "an String", TypeBlob: "a Blob",
 	TypeTimestamp: "milliseconds since epoch",
 }
 
-// kinds are the kinds of values that convert to a type.
+// kinds are the kinds of values that can be converted to a type.
 var kinds = [...][]Kind{
 	TypeBoolean: {Bool, Number, String}, TypeInteger: {Number}, TypeString: {String}, TypeBlob: {String, Bytes},
 	TypeTimestamp: {Number}, TypeList: {Array}, TypeMap: {Map}, TypeStructure: {Map},
 }
 
-// Expect returns a [*TypeError] if the next value is of no kind that converts to t. What is no
-// value at all is left to the method that reads it.
+// Expect returns a [*TypeError] if the kind of the next value cannot be converted to t. The read
+// method reports a missing value.
 func Expect(d Decoder, t Type) error {
 	got := d.Peek()
 	if got == Invalid || got == Null {
@@ -78,8 +78,7 @@ func mismatch(got Kind, t Type) string {
 	return javaClasses[got] + " can not be converted to " + targets[t]
 }
 
-// boolean reads a Boolean as the service does, which takes some words and, for whatever reason,
-// fractions for one.
+// boolean decodes a Boolean like the service, which accepts some words and also fractions.
 func boolean(d Decoder) (bool, error) {
 	switch d.Peek() {
 	case String:
@@ -104,7 +103,7 @@ func boolean(d Decoder) (bool, error) {
 	return d.Bool()
 }
 
-// badBase64 is the service's text for a string that is not base64, or no base64 of the strict kind.
+// badBase64 returns the service's text for a string that is not strict base64.
 func badBase64(s []byte) *TypeError {
 	why := "Invalid last non-pad Base64 character dectected" // sic
 	if len(s)%4 != 0 {
@@ -115,7 +114,7 @@ func badBase64(s []byte) *TypeError {
 	return &TypeError{fmt.Sprintf("'%s' can not be converted to a Blob: %s", s, why)}
 }
 
-// notBase64 finds the first character that base64 does not have, or padding before the end.
+// notBase64 returns the first invalid character, or padding before the end.
 func notBase64(s string) (rune, bool) {
 	for i, c := range s {
 		switch {

@@ -1,11 +1,8 @@
-// Package engine is the state of the embedded Kinesis: streams, shards,
-// records, consumers, tags and the limits on using them. It knows nothing of
-// HTTP, starts no goroutine and no timer: what time brings about (a stream
-// becomes ACTIVE, a record leaves the retention period, a limit recovers) is
-// worked out when somebody looks.
+// Package engine holds the state of the embedded Kinesis: streams, shards, records, consumers, tags
+// and limits. It has no HTTP, no goroutines and no timers. Changes over time (a stream becomes
+// ACTIVE, a record expires, a limit recovers) are computed when the state is read.
 //
-// A call goes through three steps. [Request.Fields] decodes it, [Engine.Target]
-// tells what it is about, and [Engine.Do] carries it out. A [Subscription] that a
-// call made is driven by whoever made the call: [Engine.Next] tells what is to
-// be sent or how long to wait, and [Subscription.Woken] when not to wait longer.
+// A call has three steps. [Request.Fields] decodes it, [Engine.Target] returns its subject, and
+// [Engine.Do] carries it out. The caller drives a [Subscription] that a call created: [Engine.Next]
+// returns the next event or how long to wait, and [Subscription.Woken] ends the wait early.
 package engine

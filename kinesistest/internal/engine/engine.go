@@ -10,23 +10,23 @@ import (
 	"github.com/weir-go/weir/kinesistest/internal/codec"
 )
 
-// Config is what an Engine can be told. All fields must be set.
+// Config configures an Engine. All fields must be set.
 type Config struct {
 	Region, Account string
-	NoLimits        bool          // no limit of a rate
+	NoLimits        bool          // no rate limits
 	StateDelay      time.Duration // how long a stream or consumer is CREATING, UPDATING or DELETING
 	ShardLimit      int           // open shards of the account
-	MaxBytes        int64         // of records; 0 is no bound
-	EndOnEmptyPage  bool          // the end of a shard comes on a page or event of its own
+	MaxBytes        int64         // of records; 0 means no limit
+	EndOnEmptyPage  bool          // the end of a shard is on a separate page or event
 	RefuseTrimmed   bool          // a position before the trim horizon is an error
 
-	SubscriptionLife    time.Duration // of a subscription, at most
-	IdleEvents          time.Duration // after so long without an event there is an empty one
-	HoldSubscriptions   bool          // an ended one is in the way of the next one as well
-	TakeoverEndsCleanly bool          // without an exception in the old one
+	SubscriptionLife    time.Duration // maximum duration of a subscription
+	IdleEvents          time.Duration // time without an event before an empty one
+	HoldSubscriptions   bool          // an ended one also blocks the next one
+	TakeoverEndsCleanly bool          // the old one ends without an exception
 }
 
-// Engine is one account in one region. Its methods may be called concurrently.
+// Engine is one account in one region. It is safe for concurrent use.
 type Engine struct {
 	cfg    Config
 	sealer *sealer
@@ -36,7 +36,7 @@ type Engine struct {
 	streams    map[string]*stream
 	bySerial   map[uint64]*stream
 	lastSerial uint64
-	bytes      int64 // of all records that are kept
+	bytes      int64 // of all stored records
 	calls      map[string]*bucket
 	policies   map[string]string // resource policies by ARN
 	commitment commitment
@@ -55,7 +55,7 @@ func New(cfg Config) (*Engine, error) {
 	}, nil
 }
 
-// SetStateDelay changes how long states last that begin from now on.
+// SetStateDelay changes how long later states last.
 func (e *Engine) SetStateDelay(d time.Duration) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -64,25 +64,25 @@ func (e *Engine) SetStateDelay(d time.Duration) {
 
 // Request is a call of one operation, decoded by its Fields.
 type Request interface {
-	// Fields binds the members of the request.
+	// Fields binds the fields of the request.
 	Fields() codec.Fields
-	// target says what the request is about, as far as it says so itself.
+	// target returns the subject of the request, as far as the request contains it.
 	target(e *Engine) Target
 	// do checks the request, carries it out and writes the answer.
 	do(c *call) error
 }
 
-// Target is what a request is about. Unknown parts are empty.
+// Target is the subject of a request. Unknown parts are empty.
 type Target struct {
 	Stream, Shard, Consumer string
 	Records                 int // to be put
 }
 
-// Inject are faults that only the engine can act out.
+// Inject contains faults that only the engine can apply.
 type Inject struct {
 	// EntryFaults are error codes for the entries of PutRecords by index.
 	EntryFaults []string
-	// EmptyPage makes GetRecords answer without records and without moving on.
+	// EmptyPage makes GetRecords return no records and the same position.
 	EmptyPage bool
 }
 
@@ -91,7 +91,7 @@ type call struct {
 	*Engine
 	action    string
 	now       time.Time
-	unlimited bool // by rates
+	unlimited bool // no rate limits
 	inject    Inject
 	out       *codec.Encoder
 }
@@ -106,7 +106,7 @@ func NewRequest(action string) (Request, bool) {
 	return make(), true
 }
 
-// Operations are the names of the operations that are served, in order.
+// Operations returns the names of the supported operations, in order.
 func Operations() []string {
 	names := make([]string, 0, len(operations))
 	for name := range operations {
@@ -116,11 +116,11 @@ func Operations() []string {
 	return names
 }
 
-// Target tells what r is about.
+// Target returns the subject of r.
 func (e *Engine) Target(r Request) Target { return r.target(e) }
 
-// Do carries out a call at the instant now and writes the answer to out. After
-// an error, which is always an *Error, what was written to out is worthless.
+// Do carries out a call at the time now and writes the answer to out. After an error, which is
+// always an *Error, the content of out is invalid.
 func (e *Engine) Do(now time.Time, action string, r Request, inject Inject, out *codec.Encoder) error {
 	if err := e.admit(now, action, r); err != nil {
 		return err
@@ -128,14 +128,14 @@ func (e *Engine) Do(now time.Time, action string, r Request, inject Inject, out 
 	return r.do(&call{Engine: e, action: action, now: now, unlimited: e.cfg.NoLimits, inject: inject, out: out})
 }
 
-// streamRef is how requests name a stream: by name, by ARN, or by both.
+// streamRef is a request's reference to a stream: by name, by ARN, or by both.
 type streamRef struct{ name, arn optText }
 
 func (r *streamRef) fields(more ...codec.Field) codec.Fields {
 	return append(codec.Fields{{Name: "StreamName", Into: &r.name}, {Name: "StreamARN", Into: &r.arn}}, more...)
 }
 
-// validate checks a reference that has to be there. Without one the service misses the name.
+// validate checks a required reference. If it is missing, the service reports the name as missing.
 func (r *streamRef) validate(v *validator) {
 	v.required(r.name.Set || r.arn.Set, "streamName")
 	v.name(r.name, "streamName")
@@ -149,7 +149,7 @@ func (r *streamRef) validateARN(v *validator) {
 	}
 }
 
-// stream is the name that the reference holds, checked or not.
+// stream returns the name in the reference, checked or not.
 func (r *streamRef) stream() string {
 	if r.name.Set {
 		return r.name.V
@@ -179,7 +179,7 @@ func (e *Engine) arnPrefix() string {
 	return "arn:" + partition + ":kinesis:" + e.cfg.Region + ":" + e.cfg.Account + ":stream/"
 }
 
-// lookup finds the stream a request means, as it is now. e.mu is held.
+// lookup returns the current state of a request's stream. The caller holds e.mu.
 func (c *call) lookup(r *streamRef) (*stream, error) {
 	name := r.stream()
 	if r.arn.Set {
@@ -193,7 +193,7 @@ func (c *call) lookup(r *streamRef) (*stream, error) {
 	return c.find(name)
 }
 
-// find returns the stream of a name as it is now. e.mu is held.
+// find returns the current state of a stream. The caller holds e.mu.
 func (c *call) find(name string) (*stream, error) {
 	if s := c.streams[name]; s != nil && c.settle(s, c.now) {
 		return s, nil
@@ -201,7 +201,7 @@ func (c *call) find(name string) (*stream, error) {
 	return nil, notFound("Stream %s under account %s not found.", name, c.cfg.Account)
 }
 
-// writable is lookup for puts, which streams that come or go do not take.
+// writable is lookup for puts, which fail while a stream is created or deleted.
 func (c *call) writable(r *streamRef) (*stream, error) {
 	s, err := c.lookup(r)
 	if err == nil && s.status != active && s.status != updating {
@@ -210,7 +210,7 @@ func (c *call) writable(r *streamRef) (*stream, error) {
 	return s, err
 }
 
-// active is lookup for changes, which need a stream that is not changing.
+// active is lookup for changes, which require a stream in no other change.
 func (c *call) active(r *streamRef) (*stream, error) {
 	s, err := c.lookup(r)
 	if err == nil && s.status != active {
@@ -219,5 +219,5 @@ func (c *call) active(r *streamRef) (*stream, error) {
 	return s, err
 }
 
-// StreamARN is the ARN of a stream of this name.
+// StreamARN returns the ARN of a stream with this name.
 func (e *Engine) StreamARN(name string) string { return e.arnPrefix() + name }

@@ -12,7 +12,7 @@ import (
 	"github.com/weir-go/weir/kinesistest/internal/codec"
 )
 
-// Numbers of AWS's own documentation, which tells shard and arrival beside them.
+// Numbers from AWS's documentation, which also states their shard and arrival.
 func TestSequenceNumbersOfTheRealService(t *testing.T) {
 	for text, want := range map[string]struct {
 		shard   uint32
@@ -183,13 +183,13 @@ func TestBuckets(t *testing.T) {
 		t.Error("a large use is not paid back")
 	}
 	b.use(now, 100, 100)
-	if b.level(now.Add(-time.Hour), 100) > 100 { // a clock that goes back gives nothing
+	if b.level(now.Add(-time.Hour), 100) > 100 { // a clock that goes back adds nothing
 		t.Error("overfull")
 	}
 }
 
-// TestMemoryOfExpiredRecordsIsGivenBack reads a shard whose records expire one
-// by one, and checks that their array shrinks.
+// TestMemoryOfExpiredRecordsIsGivenBack reads a shard whose records expire one by one, and checks
+// that their array shrinks.
 func TestMemoryOfExpiredRecordsIsGivenBack(t *testing.T) {
 	sh := &shard{number: 1, id: shardID(1), nextIndex: 1, base: 1}
 	now := time.UnixMilli(0)

@@ -2,7 +2,7 @@ package engine
 
 import "fmt"
 
-// Error is an answer of the service that is not a result.
+// Error is an error answer of the service.
 type Error struct {
 	Code    string // for example "ResourceNotFoundException"
 	Message string
@@ -39,7 +39,7 @@ func throttled(format string, args ...any) error {
 	return fail("ProvisionedThroughputExceededException", format, args...)
 }
 
-// dryRun is how the service says that a call would have worked.
+// dryRun returns the service's answer for a call that would have worked.
 func dryRun() error {
 	return fail("DryRunOperationException", "Request would have succeeded, but DryRun is set to true.")
 }

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// FuzzOpen opens iterators and tokens that a client made up or changed: only what this sealer made,
-// for this use, is taken.
+// FuzzOpen opens forged or changed iterators and tokens: a sealer only accepts its own, for the
+// right use.
 func FuzzOpen(f *testing.F) {
 	s, err := newSealer()
 	if err != nil {
@@ -49,7 +49,7 @@ func FuzzOpen(f *testing.F) {
 	})
 }
 
-// FuzzSequence reads sequence numbers that a client made up.
+// FuzzSequence parses arbitrary sequence numbers.
 func FuzzSequence(f *testing.F) {
 	f.Add("49590338271490256608559692538361571095921575989136588898")
 	f.Add("0")

@@ -7,14 +7,13 @@ import (
 	"math/big"
 )
 
-// hashKey is a point of the space partition keys are hashed into: an unsigned
-// number of 128 bits.
+// hashKey is a point in the space of partition key hashes: an unsigned number of 128 bits.
 type hashKey struct{ hi, lo uint64 }
 
 // maxHashKey is 2^128-1.
 var maxHashKey = hashKey{^uint64(0), ^uint64(0)}
 
-// hashOf is where a partition key belongs: the MD5 of its UTF-8 bytes.
+// hashOf returns the hash of a partition key: the MD5 of its UTF-8 bytes.
 func hashOf(partitionKey string) hashKey {
 	var room [4 * maxKeyLength]byte // so that the key's bytes need no allocation
 	sum := md5.Sum(append(room[:0], partitionKey...))
@@ -28,7 +27,7 @@ func (h hashKey) compare(o hashKey) int {
 	return cmp.Compare(h.lo, o.lo)
 }
 
-// prev is the number below; zero has none.
+// prev returns h-1; zero has no predecessor.
 func (h hashKey) prev() hashKey {
 	if h.lo == 0 {
 		h.hi--
@@ -37,7 +36,7 @@ func (h hashKey) prev() hashKey {
 	return h
 }
 
-// next is the number above; the largest has none.
+// next returns h+1; the largest key has no successor.
 func (h hashKey) next() hashKey {
 	if h.lo++; h.lo == 0 {
 		h.hi++
@@ -60,8 +59,8 @@ func hashKeyOfBig(n *big.Int) hashKey {
 
 func (h hashKey) String() string { return h.big().String() }
 
-// parseHashKey reads a decimal number and reports false if it has more than
-// 128 bits. The caller has checked that there are only digits.
+// parseHashKey parses a decimal number and returns false if it has more than 128 bits. The caller
+// has checked that there are only digits.
 func parseHashKey(s string) (hashKey, bool) {
 	n, ok := new(big.Int).SetString(s, 10)
 	if !ok || n.Sign() < 0 || n.BitLen() > 128 {
@@ -70,15 +69,15 @@ func parseHashKey(s string) (hashKey, bool) {
 	return hashKeyOfBig(n), true
 }
 
-// hashRange is a shard's part of the space, both ends included.
+// hashRange is a shard's part of the space, including both ends.
 type hashRange struct{ start, end hashKey }
 
 func (r hashRange) contains(h hashKey) bool {
 	return r.start.compare(h) <= 0 && h.compare(r.end) <= 0
 }
 
-// uniformStarts are the starts of n ranges of floor(2^128/n) each, the last of
-// which takes the rest.
+// uniformStarts returns the starts of n ranges of floor(2^128/n) each; the last range also gets the
+// rest.
 func uniformStarts(n int) []hashKey {
 	width := new(big.Int).Lsh(big.NewInt(1), 128)
 	width.Div(width, big.NewInt(int64(n)))

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Limits of the data plane, for one shard.
+// Limits of the data plane, per shard.
 const (
 	readCallsPerSecond     = 5
 	readBytesPerSecond     = 2 << 20
@@ -18,7 +18,7 @@ const (
 	fanOutBytesPerSecond    = 2 << 20
 )
 
-// Limits on the size of a request or an answer. They hold with NoLimits too.
+// Limits on the size of a request or an answer. They apply with NoLimits too.
 const (
 	maxPageBytes     = 10 << 20
 	maxPageRecords   = 10_000
@@ -31,8 +31,8 @@ const (
 	maxShardCount    = 10_000
 )
 
-// bucket is a token bucket: it refills at rate a second up to one second's
-// worth, and may be overdrawn by a single large use.
+// bucket is a token bucket: it refills at rate per second up to one second's worth. A single large
+// use may overdraw it.
 type bucket struct {
 	tokens float64
 	at     time.Time // when tokens was right; zero means full
@@ -45,8 +45,8 @@ func (b *bucket) level(now time.Time, rate float64) float64 {
 	return min(rate, b.tokens+rate*max(0, now.Sub(b.at).Seconds()))
 }
 
-// has reports whether n can be used now. More than a second's worth can be
-// used when the bucket is full. The tolerance is for rounding.
+// has reports whether n can be used now. More than a second's worth can be used if the bucket is
+// full. The tolerance is for rounding.
 func (b *bucket) has(now time.Time, rate, n float64) bool {
 	return b.level(now, rate) >= min(n, rate)-1e-6
 }
@@ -55,8 +55,8 @@ func (b *bucket) use(now time.Time, rate, n float64) {
 	b.tokens, b.at = b.level(now, rate)-n, now
 }
 
-// useRead is use for bytes that were read. A page beyond a second's worth
-// blocks the shard for as long as the page is worth: five seconds for 10 MiB.
+// useRead is use for read bytes. A page above a second's worth blocks the shard for as long as it
+// is worth: five seconds for 10 MiB.
 func (b *bucket) useRead(now time.Time, rate, n float64) {
 	b.use(now, rate, n)
 	if n > rate {
@@ -64,13 +64,12 @@ func (b *bucket) useRead(now time.Time, rate, n float64) {
 	}
 }
 
-// hasAny reports whether the bucket is not overdrawn, for uses whose size is
-// not known beforehand.
+// hasAny reports whether the bucket is not overdrawn, for uses of unknown size.
 func (b *bucket) hasAny(now time.Time, rate float64) bool {
 	return b.level(now, rate) >= -1e-6
 }
 
-// until is how long it takes until n can be used.
+// until returns how long it takes until n can be used.
 func (b *bucket) until(now time.Time, rate, n float64) time.Duration {
 	return time.Duration(math.Ceil((min(n, rate) - b.level(now, rate)) / rate * float64(time.Second)))
 }
@@ -133,7 +132,7 @@ func (e *Engine) admit(now time.Time, action string, r Request) error {
 	key := action
 	if limit.perStream {
 		if e.streams[stream] == nil {
-			return nil // and no bucket for whatever name somebody thinks of
+			return nil // no bucket for unknown names
 		}
 		key += "/" + stream
 	}

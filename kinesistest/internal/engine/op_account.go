@@ -6,19 +6,19 @@ import (
 	"github.com/weir-go/weir/kinesistest/internal/codec"
 )
 
-// maxConsumersAdvantage is how many consumers an on-demand stream can have in
-// an account with the billing commitment.
+// maxConsumersAdvantage limits the consumers of an on-demand stream in an account with the billing
+// commitment.
 const maxConsumersAdvantage = 50
 
 // commitment is the account's minimum throughput billing commitment.
 type commitment struct {
-	started, ended time.Time // ended may lie ahead
+	started, ended time.Time // ended may be in the future
 }
 
-// commitmentTerm is how long a commitment lasts at least.
+// commitmentTerm is the minimum duration of a commitment.
 const commitmentTerm = 24 * time.Hour
 
-// enabled reports whether the commitment was made and not given up.
+// enabled reports whether the commitment was made and not ended.
 func (m *commitment) enabled() bool { return !m.started.IsZero() && m.ended.IsZero() }
 
 func (m *commitment) write(out *codec.Encoder, now time.Time) {
@@ -44,7 +44,7 @@ func (m *commitment) write(out *codec.Encoder, now time.Time) {
 	out.End()
 }
 
-// DescribeAccountSettings tells the account's settings.
+// DescribeAccountSettings returns the account's settings.
 type DescribeAccountSettings struct{}
 
 func (*DescribeAccountSettings) Fields() codec.Fields  { return nil }
@@ -85,7 +85,7 @@ func (r *UpdateAccountSettings) do(c *call) error {
 	m := &c.commitment
 	switch {
 	case r.status.V == "ENABLED" && !m.enabled():
-		// One that still runs goes on, an ended one begins anew.
+		// A running one continues; an ended one starts again.
 		if m.ended.After(c.now) {
 			m.ended = time.Time{}
 		} else {

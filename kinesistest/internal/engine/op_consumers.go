@@ -13,15 +13,14 @@ import (
 // consumer is a registered consumer of enhanced fan-out.
 type consumer struct {
 	name, arn string
-	created   time.Time // second precision, as its ARN has it
+	created   time.Time // second precision, as in its ARN
 	status    status
-	until     time.Time // when a status that passes does so
+	until     time.Time // end of a temporary status
 	tags      map[string]string
-	holds     map[uint32]*hold // by the shard's number
+	holds     map[uint32]*hold // by shard number
 }
 
-// settle lets a status pass that was due and reports false if the consumer is
-// gone with it.
+// settle applies a due change of the status. It returns false if that removes the consumer.
 func (c *consumer) settle(now time.Time) bool {
 	if c.status == active || c.until.After(now) {
 		return true
@@ -33,7 +32,7 @@ func (c *consumer) settle(now time.Time) bool {
 	return true
 }
 
-// forget drops what is kept elsewhere under the consumer's ARN.
+// forget removes data stored elsewhere under the consumer's ARN.
 func (c *consumer) forget(e *Engine) { delete(e.policies, c.arn) }
 
 func (c *consumer) write(out *codec.Encoder, stream string) {
@@ -48,7 +47,7 @@ func (c *consumer) write(out *codec.Encoder, stream string) {
 	out.End()
 }
 
-// RegisterStreamConsumer makes a consumer.
+// RegisterStreamConsumer registers a consumer.
 type RegisterStreamConsumer struct {
 	streamRef
 	Name optText
@@ -119,8 +118,8 @@ func (c *call) creatingConsumers() (n int) {
 	return n
 }
 
-// consumerRef is how requests name a consumer: by ARN, by the stream's ARN and
-// its name, or by all three.
+// consumerRef is a request's reference to a consumer: by ARN, by the stream's ARN and its name, or
+// by all three.
 type consumerRef struct {
 	streamRef
 	name, consumer optText
@@ -161,7 +160,7 @@ func (r *consumerRef) check() error {
 	return nil
 }
 
-// consumerOf finds the consumer a request means. e.mu is held.
+// consumerOf returns a request's consumer. The caller holds e.mu.
 func (c *call) consumerOf(r *consumerRef) (*stream, *consumer, error) {
 	t := r.target(c.Engine)
 	ref := streamRef{arn: r.arn}

@@ -49,7 +49,7 @@ func (r *DescribeStreamSummary) do(c *call) error {
 	return nil
 }
 
-// writeStream writes what both descriptions of a stream have.
+// writeStream writes the common fields of both descriptions of a stream.
 func writeStream(out *codec.Encoder, s *stream) {
 	out.Key("StreamName").Text(s.name)
 	out.Key("StreamARN").Text(s.arn)
@@ -117,7 +117,7 @@ func (r *DescribeStream) do(c *call) error {
 	return nil
 }
 
-// shardsAfter are the shards of s that are still there, from behind a shard on.
+// shardsAfter returns the existing shards of s, after a given one.
 func (c *call) shardsAfter(s *stream, start optText) ([]*shard, error) {
 	c.expireAll(s, c.now)
 	if !start.Set {

@@ -58,7 +58,7 @@ func (r *ListShards) target(e *Engine) Target {
 	return r.streamRef.target(e)
 }
 
-// nameOf is the name of the stream with a serial number, or empty.
+// nameOf returns the name of the stream with a serial number, or "".
 func (e *Engine) nameOf(serial uint64) string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -68,9 +68,8 @@ func (e *Engine) nameOf(serial uint64) string {
 	return ""
 }
 
-// shardsPage is what the token of a listing carries from page to page. The
-// instants of the first page hold for all, or else a listing that goes on while
-// time passes would not be one listing.
+// shardsPage is the state in the token of a listing. The times of the first page apply to all
+// pages. Otherwise a listing that continues while time passes would be inconsistent.
 type shardsPage struct {
 	After string // shard ID
 	Type  string `json:",omitempty"`
@@ -193,7 +192,7 @@ func (r *ListShards) do(c *call) error {
 	return nil
 }
 
-// firstPage works out the filter of a listing.
+// firstPage computes the filter of a listing.
 func (r *ListShards) firstPage(now time.Time, s *stream) (shardsPage, optText, error) {
 	p := shardsPage{Type: r.filter.Type.V}
 	start := r.start
@@ -217,7 +216,7 @@ func (r *ListShards) firstPage(now time.Time, s *stream) (shardsPage, optText, e
 	return p, start, nil
 }
 
-// wants decides whether a listing has a shard.
+// wants reports whether a listing includes a shard.
 func (p *shardsPage) wants(sh *shard) bool {
 	switch p.Type {
 	case atLatest:

@@ -6,7 +6,7 @@ import (
 	"github.com/weir-go/weir/kinesistest/internal/codec"
 )
 
-// modeChangesPerDay is how often the mode of a stream can change in 24 hours.
+// modeChangesPerDay limits the changes of a stream's mode in 24 hours.
 const modeChangesPerDay = 2
 
 // UpdateStreamMode switches between provisioned and on-demand.
@@ -111,7 +111,7 @@ func (r *UpdateStreamWarmThroughput) do(c *call) error {
 	return nil
 }
 
-// UpdateStreamRecordDistributionStrategy says who decides on a record's shard.
+// UpdateStreamRecordDistributionStrategy sets how records are assigned to shards.
 type UpdateStreamRecordDistributionStrategy struct {
 	streamRef
 	spread optText

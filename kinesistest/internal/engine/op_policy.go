@@ -6,8 +6,8 @@ import (
 	"github.com/weir-go/weir/kinesistest/internal/codec"
 )
 
-// Policy puts, gets or deletes the resource policy of a stream or consumer.
-// Policies are kept and given back, and have no effect: there is one account.
+// Policy puts, gets or deletes the resource policy of a stream or consumer. Policies are stored and
+// returned, and have no effect: there is one account.
 type Policy struct {
 	resourceRef
 	policy optText

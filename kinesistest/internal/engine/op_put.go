@@ -13,18 +13,18 @@ type entry struct {
 	Key, Hash optText
 	Data      codec.Opt[[]byte]
 
-	at hashKey // where it goes, unless the stream spreads records itself
+	at hashKey // its hash, unless the stream spreads records itself
 }
 
 func (p *entry) size() int64 { return int64(len(p.Data.V) + len(p.Key.V)) }
 
-// putRules are what the service checks entries against that depends on their stream.
+// putRules are the stream's rules for entries.
 type putRules struct {
 	most  int64 // bytes of data
-	keyed bool  // entries need a key
+	keyed bool  // entries must have a key
 }
 
-// putRules are those of the stream that ref names, or of a new one if there is none.
+// putRules returns the rules of the stream in ref, or of a new one if it does not exist.
 func (c *call) putRules(ref *streamRef) putRules {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -34,7 +34,7 @@ func (c *call) putRules(ref *streamRef) putRules {
 	return putRules{1 << 20, true}
 }
 
-// wrong reports whether validate would find a fault.
+// wrong reports whether validate would report a fault.
 func (p *entry) wrong(rules putRules) bool {
 	var v validator
 	p.validate(&v, "", rules)
@@ -57,7 +57,7 @@ func (p *entry) validate(v *validator, prefix string, rules putRules) {
 	}
 }
 
-// locate works out where the entry goes.
+// locate computes the hash of the entry.
 func (p *entry) locate() error {
 	if !p.Hash.Set {
 		p.at = hashOf(p.Key.V)
@@ -78,7 +78,7 @@ type PutRecord struct {
 	after  optText
 	dryRun optBool
 
-	Shard, Sequence string // where the record is, once it is put
+	Shard, Sequence string // the location of the stored record
 }
 
 func (r *PutRecord) Fields() codec.Fields {
@@ -103,7 +103,7 @@ func (r *PutRecord) do(c *call) error {
 	if err := v.err(); err != nil {
 		return err
 	}
-	located := r.locate() // in front of the lock
+	located := r.locate() // before taking the lock
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s, err := c.writable(&r.streamRef)
@@ -135,9 +135,9 @@ func (r *PutRecord) do(c *call) error {
 	return nil
 }
 
-// orders reports whether a sequence number may be one to put an entry after: of any layout there
-// was, of a time that has come, and not that of an open shard that the entry does not go to. A
-// number of a closed shard is that of a record before a split or merge.
+// orders reports whether an entry may be ordered after a sequence number: it may have any known
+// format, its time must have passed, and it must not belong to an open shard other than the
+// entry's. A number of a closed shard belongs to a record before a split or merge.
 func (c *call) orders(s *stream, p *entry, text string) bool {
 	n, ok := parseSequence(text)
 	if !ok {
@@ -151,7 +151,7 @@ func (c *call) orders(s *stream, p *entry, text string) bool {
 	return of == nil || !of.isOpen() || s.auto || of == s.route(p.at)
 }
 
-// PutRecords puts up to five hundred records, each with its own success.
+// PutRecords puts up to five hundred records, each with a separate result.
 type PutRecords struct {
 	streamRef
 	entries []entry
@@ -213,7 +213,7 @@ func (r *PutRecords) target(*Engine) Target {
 	return Target{Stream: r.stream(), Records: len(r.entries)}
 }
 
-// outcome is what became of one entry.
+// outcome is the result of one entry.
 type outcome struct{ shard, sequence, code, message string }
 
 func (r *PutRecords) check(rules putRules) error {
@@ -225,7 +225,7 @@ func (r *PutRecords) check(rules putRules) error {
 		if v.full() {
 			break
 		}
-		if r.entries[i].wrong(rules) { // only now is the place worth a string
+		if r.entries[i].wrong(rules) { // avoids building the location of valid entries
 			r.entries[i].validate(&v, "records."+strconv.Itoa(i+1)+".member.", rules)
 		}
 	}
@@ -233,7 +233,7 @@ func (r *PutRecords) check(rules putRules) error {
 	return v.err()
 }
 
-// shown is what the service shows of a list of entries: their class and a hash of Java's.
+// shown returns the service's text for a list of entries: their class and a Java hash.
 func (r *PutRecords) shown() string {
 	return listed(slices.Repeat([]string{"com.amazonaws.kinesis.v20131202.PutRecordsRequestEntry@c965e310"}, len(r.entries)))
 }
@@ -276,7 +276,7 @@ func (r *PutRecords) do(c *call) error {
 	return nil
 }
 
-// locate works out where the entries go, in front of the lock.
+// locate computes the hashes of the entries, before taking the lock.
 func (r *PutRecords) locate() error {
 	for i := range r.entries {
 		if err := r.entries[i].locate(); err != nil {
@@ -286,7 +286,7 @@ func (r *PutRecords) locate() error {
 	return nil
 }
 
-// store appends what can be appended.
+// store appends all entries that can be appended.
 func (r *PutRecords) store(c *call, results []outcome) (kms bool, err error) {
 	located := r.locate()
 	c.mu.Lock()
@@ -324,7 +324,7 @@ func (r *PutRecords) store(c *call, results []outcome) (kms bool, err error) {
 		}
 		sh, sequence, err := c.put(s, &r.entries[i])
 		if err != nil {
-			e := err.(*Error) //nolint:errorlint // put makes no other
+			e := err.(*Error) //nolint:errorlint // put returns no other type
 			o.code, o.message = e.Code, e.Message
 			continue
 		}
@@ -333,8 +333,7 @@ func (r *PutRecords) store(c *call, results []outcome) (kms bool, err error) {
 	return s.kms, nil
 }
 
-// acceptable checks an entry against its stream, and the memory that total
-// more bytes would need.
+// acceptable checks an entry against its stream, and the memory for total more bytes.
 func (c *call) acceptable(s *stream, total int64, p *entry) error {
 	if !p.Key.Set && !s.auto {
 		var v validator
@@ -362,7 +361,7 @@ func (c *call) routeEntry(s *stream, p *entry) *shard {
 	return s.route(p.at)
 }
 
-// put appends an entry to its shard, if the shard's budget allows.
+// put appends an entry to its shard, if the shard's budget allows it.
 func (c *call) put(s *stream, p *entry) (*shard, string, error) {
 	sh := c.routeEntry(s, p)
 	s.rotation++

@@ -15,11 +15,11 @@ const (
 	spreadAuto  = "AUTO"
 	spreadByKey = "USER_PARTITION_KEY"
 
-	onDemandShards      = 4 // that a new on-demand stream has
+	onDemandShards      = 4 // of a new on-demand stream
 	onDemandStreamLimit = 50
 )
 
-// CreateStream makes a stream.
+// CreateStream creates a stream.
 type CreateStream struct {
 	Name    optText
 	Shards  optInt
@@ -127,8 +127,8 @@ func (r *CreateStream) do(c *call) error {
 		s.tags = map[string]string{}
 	}
 	c.streams[s.name], c.bySerial[s.serial] = s, s
-	// Numbers of a re-created stream are larger than those of its predecessor
-	// whatever its age, because the shards are born at another second.
+	// Numbers of a re-created stream are larger than those of its predecessor, because its shards
+	// are created in a later second.
 	c.change(s, c.now, creating, func(time.Time) {
 		for _, r := range uniformRanges(int(count)) {
 			s.newShard(r, s.created, 0)
@@ -143,10 +143,10 @@ func (c *call) tooManyShards(have int, more int64) error {
 		c.cfg.Account, c.cfg.Region, have, c.cfg.ShardLimit, more)
 }
 
-// usage is what the account uses of its limits.
+// usage is the account's usage of its limits.
 type usage struct{ creating, onDemand, shards int }
 
-// usage counts, after letting happen what was due. e.mu is held.
+// usage counts, after applying due changes. The caller holds e.mu.
 func (e *Engine) usage(now time.Time) (u usage) {
 	for _, s := range slices.Collect(maps.Values(e.streams)) {
 		if !e.settle(s, now) {
@@ -182,7 +182,7 @@ func (r *DeleteStream) do(c *call) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s, err := c.lookup(&r.streamRef)
-	if err == nil && s.status != creating { // which the service deletes as well
+	if err == nil && s.status != creating { // the service can also delete these
 		s, err = c.active(&r.streamRef)
 	}
 	if err != nil {
@@ -191,7 +191,7 @@ func (r *DeleteStream) do(c *call) error {
 	if len(s.consumers) > 0 && !r.enforce.V {
 		return inUse("Stream %s under account %s has registered consumers. Deregister them, or set EnforceConsumerDeletion.", s.name, c.cfg.Account)
 	}
-	s.steps = nil // one that was CREATING is not going to be ACTIVE
+	s.steps = nil // cancels the change to ACTIVE
 	c.change(s, c.now, deleting)
 	return nil
 }
@@ -221,7 +221,7 @@ func (r *ListStreams) do(c *call) error {
 	}
 	after := r.start.V
 	if r.token.Set {
-		// It goes before a start, which a client that pages may give on each page.
+		// The token precedes a start name, which a paging client may send on each page.
 		t, err := c.openPage(c.now, streamsTicket, r.token.V)
 		if err != nil {
 			return err
@@ -232,7 +232,7 @@ func (r *ListStreams) do(c *call) error {
 
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.usage(c.now) // lets deleted streams go
+	c.usage(c.now) // removes deleted streams
 	names := slices.Sorted(maps.Keys(c.streams))
 	if i, found := slices.BinarySearch(names, after); found {
 		names = names[i+1:]
@@ -269,7 +269,7 @@ func (r *ListStreams) do(c *call) error {
 	return nil
 }
 
-// pageSize is what a client asked for, cut to what the service gives.
+// pageSize returns the requested size, limited to the service's maximum.
 func pageSize(asked optInt, most int) int {
 	if asked.Set {
 		return int(min(asked.V, int64(most)))
@@ -287,7 +287,7 @@ func writeMode(out *codec.Encoder, s *stream) {
 	out.End()
 }
 
-// DescribeLimits tells what the account uses.
+// DescribeLimits returns the account's usage.
 type DescribeLimits struct{}
 
 func (*DescribeLimits) Fields() codec.Fields  { return nil }

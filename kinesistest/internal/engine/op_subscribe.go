@@ -6,12 +6,12 @@ import (
 	"github.com/weir-go/weir/kinesistest/internal/codec"
 )
 
-// takeoverAfter is how old a subscription has to be for another call to take it
-// over instead of being refused.
+// takeoverAfter is the age from which on another call takes over a subscription instead of being
+// refused.
 const takeoverAfter = 5 * time.Second
 
-// SubscribeToShard begins a subscription. What it writes is the payload of the
-// stream's initial-response; the events come from [Engine.Next].
+// SubscribeToShard creates a subscription. It writes the payload of the stream's initial-response;
+// the events come from [Engine.Next].
 type SubscribeToShard struct {
 	consumerRef
 	shard, kind, sequence optText
@@ -19,11 +19,11 @@ type SubscribeToShard struct {
 	positioned            bool
 	dryRun                optBool
 
-	// Subscription was made by the call, or is nil. It belongs to whoever made
-	// the call and has to be given to [Engine.Unsubscribe].
+	// Subscription is the created one, or nil. It belongs to the caller, who must pass it to
+	// [Engine.Unsubscribe].
 	Subscription *Subscription
-	// Busy is closed when the subscription ends because of which the call was
-	// refused. It is nil if the call was not refused for that.
+	// Busy is closed when the subscription ends that blocked the call. It is nil if the call was
+	// not blocked.
 	Busy <-chan struct{}
 }
 

@@ -9,9 +9,8 @@ import (
 	"github.com/weir-go/weir/kinesistest/internal/codec"
 )
 
-// ChangeTags sets or removes tags of a stream or consumer. AddTagsToStream and
-// RemoveTagsFromStream name a stream; TagResource and UntagResource name either
-// by ARN.
+// ChangeTags sets or removes tags of a stream or consumer. AddTagsToStream and RemoveTagsFromStream
+// name a stream; TagResource and UntagResource use the ARN of either.
 type ChangeTags struct {
 	resourceRef
 	add    map[string]string
@@ -19,8 +18,7 @@ type ChangeTags struct {
 	remove bool
 }
 
-// resourceRef names a stream in the ways of streamRef, or with byARN a stream
-// or consumer by its ARN only.
+// resourceRef names a stream like streamRef, or with byARN a stream or consumer by its ARN only.
 type resourceRef struct {
 	streamRef
 	resource optText
@@ -49,7 +47,7 @@ func (r *resourceRef) validate(v *validator) {
 	}
 }
 
-// resolve finds the stream, and the consumer if the reference names one.
+// resolve returns the stream, and the consumer if the reference names one.
 func (c *call) resolve(r *resourceRef) (*stream, *consumer, error) {
 	switch {
 	case !r.byARN:
@@ -100,7 +98,7 @@ func (r *ChangeTags) do(c *call) error {
 	}
 	if r.remove {
 		for _, k := range r.keys {
-			delete(tags, k) // one that is not there is no error
+			delete(tags, k) // a missing one is not an error
 		}
 		return nil
 	}
@@ -113,8 +111,8 @@ func (r *ChangeTags) do(c *call) error {
 	return nil
 }
 
-// What tags may be made of, and what the service says of others. A percent sign passes its first
-// look and not the second. The reserved prefix is a rule of all of AWS; its text is not recorded.
+// Allowed characters of tags, and the service's texts for others. A percent sign passes its first
+// check and not the second. The reserved prefix is a rule of all of AWS; its text is not recorded.
 var tagCharacters = regexp.MustCompile(`^[\x{00C0}-\x{1FFF}\x{2C00}-\x{D7FF}\w./\-=+ @%:]*$`)
 
 const reservedTags = "aws:"
@@ -148,8 +146,7 @@ func (c *call) checkTags(stream string, add map[string]string, remove []string) 
 	return nil
 }
 
-// ListTags is ListTagsForStream, which pages, or ListTagsForResource, which
-// does not.
+// ListTags is ListTagsForStream, which has pages, or ListTagsForResource, which has none.
 type ListTags struct {
 	resourceRef
 	start optText

@@ -1,6 +1,6 @@
 package engine
 
-// operations has an empty request of each operation that is served.
+// operations has an empty request of each supported operation.
 var operations = map[string]func() Request{
 	"AddTagsToStream":               func() Request { return new(ChangeTags) },
 	"CreateStream":                  func() Request { return new(CreateStream) },

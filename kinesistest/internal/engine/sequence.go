@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// sequence is a sequence number taken apart. As a number of 47 hexadecimal
-// digits, from the left: 2, nine digits of the second the shard was created, the
-// low digit of the shard's number, sixteen digits of a running index, 00, nine
-// digits of the second of arrival, eight digits of the shard's number, 2.
+// sequence is a parsed sequence number. A sequence number is a number of 47 hexadecimal digits.
+// From the left: 2, nine digits of the second in which the shard was created, the low digit of the
+// shard's number, sixteen digits of a running index, 00, nine digits of the second of arrival,
+// eight digits of the shard's number, 2.
 type sequence struct {
 	created uint64 // seconds since the epoch, 36 bits
 	index   uint64 // 0 begins a shard, records count from 1
@@ -17,12 +17,12 @@ type sequence struct {
 	shard   uint32
 }
 
-// closingIndex is the index in the number that ends a closed shard.
+// closingIndex is the index of the number that ends a closed shard.
 const closingIndex = 1<<63 - 1
 
 const bits36 = 1<<36 - 1
 
-// words puts the number together: 188 bits in three words, the highest first.
+// words returns the number: 188 bits in three words, the highest first.
 func (s sequence) words() [3]uint64 {
 	var w [3]uint64
 	push := func(v uint64, n int) {
@@ -65,8 +65,7 @@ func (s sequence) String() string {
 	return string(digits[first:])
 }
 
-// parseSequence takes a decimal number apart and reports false for one that
-// this layout cannot have made.
+// parseSequence parses a decimal number and returns false if it does not have this format.
 func parseSequence(text string) (sequence, bool) {
 	if len(text) == 0 || len(text) > 57 || text[0] == '0' {
 		return sequence{}, false
@@ -108,13 +107,13 @@ func parseSequence(text string) (sequence, bool) {
 	return s, s.words() == orig
 }
 
-// plausible reports whether the parts are such as the service makes: an index of 63 bits, and a
-// shard created before the year 2478, which is what it checks.
+// plausible reports whether the service could create these parts: an index of 63 bits, and a shard
+// created before the year 2478, which the service checks.
 func (s sequence) plausible() bool { return s.index <= closingIndex && s.created < 16_025_175_000 }
 
-// parseOldSequence takes apart what is no number of the present layout but may be one of the two
-// before it, which the service still knows: one of 32 hexadecimal digits, and one of 47 that ends
-// in 1. Of their parts only the shard and, of the shorter one, the creation matter.
+// parseOldSequence parses a number in one of the two earlier formats, which the service still
+// knows: one of 32 hexadecimal digits, and one of 47 that ends in 1. Only the shard and, for the
+// shorter one, the creation time matter.
 func parseOldSequence(text string) (sequence, bool) {
 	n, ok := new(big.Int).SetString(text, 10)
 	if !ok || n.Sign() < 0 {

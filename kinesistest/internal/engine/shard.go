@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// record is one record, never changed after it was appended.
+// record is one record. It is immutable after it was appended.
 type record struct {
 	sequence string
 	data     []byte
@@ -20,8 +20,7 @@ type record struct {
 
 func (r *record) size() int64 { return int64(len(r.data) + len(r.key.V)) }
 
-// child is what a closed shard remembers of those that follow it, which may
-// outlive neither.
+// child is a closed shard's data about one of its children, which may expire before it or after it.
 type child struct {
 	id      string
 	parents []string
@@ -35,27 +34,27 @@ type shard struct {
 	hashes  hashRange
 	parents []string // none, one after a split, two after a merge
 	created time.Time
-	closed  time.Time // zero while the shard is open
-	second  uint64    // of creation, as its sequence numbers tell it
+	closed  time.Time // zero for an open shard
+	second  uint64    // of creation, as in its sequence numbers
 
 	first, last string // sequence numbers; last is empty while the shard is open
 	children    []child
 
 	records   []record
-	dead      int // records in front of the slice that its array still holds
+	dead      int // dropped records that the slice's array still holds
 	base      uint64
 	nextIndex uint64
 	bytes     int64
-	latest    int64  // no record arrives before this millisecond
+	latest    int64  // later records arrive at this millisecond or later
 	trimmed   uint64 // second of arrival of the record before base, if there was one
 	limits    shardLimits
-	subs      []*Subscription // that have not ended
+	subs      []*Subscription // live ones
 }
 
 func shardID(number uint32) string { return fmt.Sprintf("shardId-%012d", number) }
 
-// parseShardID accepts the form that shardID makes, and as the service does also a number alone,
-// with any word and a hyphen before it, and without its zeros.
+// parseShardID accepts the result of shardID. Like the service it also accepts a number alone, with
+// any word and a hyphen before it, and without leading zeros.
 func parseShardID(id string) (uint32, bool) {
 	digits := id
 	if parts := strings.Split(id, "-"); len(parts) > 1 && parts[1] != "" {
@@ -73,7 +72,7 @@ func (sh *shard) close(at time.Time) {
 	sh.wake()
 }
 
-// append adds a record and returns its sequence number. data is kept.
+// append adds a record and returns its sequence number. It keeps data.
 func (sh *shard) append(now time.Time, data []byte, key optText, kms bool) string {
 	sh.latest = max(sh.latest, now.UnixMilli())
 	r := record{
@@ -87,11 +86,11 @@ func (sh *shard) append(now time.Time, data []byte, key optText, kms bool) strin
 	return r.sequence
 }
 
-// arrivalSecond is what a sequence number tells of an arrival.
+// arrivalSecond returns the arrival in a sequence number.
 func arrivalSecond(ms int64) uint64 { return uint64(max(0, ms/1000)) }
 
-// trim drops the records that arrived at or before a time and returns their
-// size. Pages that were handed out keep theirs.
+// trim drops the records that arrived at or before a time and returns their size. Existing pages
+// keep theirs.
 func (sh *shard) trim(horizon int64) int64 {
 	if len(sh.records) == 0 || sh.records[0].arrival > horizon {
 		return 0
@@ -102,8 +101,8 @@ func (sh *shard) trim(horizon int64) int64 {
 		size += sh.records[i].size()
 	}
 	sh.trimmed = arrivalSecond(sh.records[n-1].arrival)
-	// A copy lets go of the dropped ones. Half of the records being dead is
-	// waited for, or else a busy shard would copy itself at each look.
+	// A copy releases the dropped records. It waits until half of the records are dropped;
+	// otherwise a busy shard would copy on each read.
 	sh.records = sh.records[n:]
 	if sh.dead += n; sh.dead > len(sh.records) {
 		sh.records, sh.dead = slices.Clone(sh.records), 0
@@ -113,19 +112,19 @@ func (sh *shard) trim(horizon int64) int64 {
 	return size
 }
 
-// after is the place of the first record that arrived at or after a time.
+// after returns the index of the first record that arrived at or after a time.
 func (sh *shard) after(ms int64) int {
 	i, _ := slices.BinarySearchFunc(sh.records, ms, func(r record, ms int64) int { return cmp.Compare(r.arrival, ms) })
 	return i
 }
 
-// page is a run of records and what follows it.
+// page is a run of records and its end.
 type page struct {
 	records []record
 	bytes   int64
 	next    uint64 // index of the record after the page
 	behind  int64  // milliseconds behind the tip
-	end     bool   // the shard is closed and has no more
+	end     bool   // the shard is closed and has no more records
 }
 
 // read returns the records from an index on, at most limit of them and at most

@@ -8,51 +8,49 @@ import (
 	"github.com/weir-go/weir/kinesistest/internal/codec"
 )
 
-// NewCreate is a request to make a provisioned stream.
+// NewCreate returns a request to create a provisioned stream.
 func NewCreate(name string, shards int) *CreateStream {
 	return &CreateStream{Name: codec.Some(name), Shards: codec.Some(int64(shards))}
 }
 
-// NewDelete is a request to remove a stream with its consumers.
+// NewDelete returns a request to remove a stream with its consumers.
 func NewDelete(name string) *DeleteStream {
 	return &DeleteStream{streamRef: named(name), enforce: codec.Some(true)}
 }
 
-// NewPut is a request to put one record. It keeps data.
+// NewPut returns a request to put one record. It keeps data.
 func NewPut(stream, key string, data []byte) *PutRecord {
 	return &PutRecord{streamRef: named(stream), entry: entry{Key: codec.Some(key), Data: codec.Some(data)}}
 }
 
-// NewSplit is a request to split a shard.
+// NewSplit returns a request to split a shard.
 func NewSplit(stream, shard, start string) *SplitShard {
 	return &SplitShard{streamRef: named(stream), Shard: codec.Some(shard), Start: codec.Some(start)}
 }
 
-// NewMerge is a request to merge two shards.
+// NewMerge returns a request to merge two shards.
 func NewMerge(stream, shard, adjacent string) *MergeShards {
 	return &MergeShards{streamRef: named(stream), Shard: codec.Some(shard), Adjacent: codec.Some(adjacent)}
 }
 
-// NewScale is a request to change the number of shards.
+// NewScale returns a request to change the number of shards.
 func NewScale(stream string, shards int) *UpdateShardCount {
 	return &UpdateShardCount{streamRef: named(stream), Count: codec.Some(int64(shards)), Scaling: codec.Some("UNIFORM_SCALING")}
 }
 
-// NewRegister is a request to register a consumer.
+// NewRegister returns a request to register a consumer.
 func (e *Engine) NewRegister(stream, consumer string) *RegisterStreamConsumer {
 	return &RegisterStreamConsumer{streamRef: streamRef{arn: codec.Some(e.StreamARN(stream))}, Name: codec.Some(consumer)}
 }
 
 func named(stream string) streamRef { return streamRef{name: codec.Some(stream)} }
 
-// Run is Do for the process itself: it counts against no limit and writes no
-// answer.
+// Run is Do for the process itself: it counts against no limit and writes no answer.
 func (e *Engine) Run(now time.Time, r Request) error {
 	return r.do(&call{Engine: e, now: now, unlimited: true, out: codec.NewEncoder(codec.JSON, nil, false)})
 }
 
-// FinishConsumer makes a consumer ACTIVE that was to become so, and returns its
-// ARN.
+// FinishConsumer makes a consumer ACTIVE immediately, and returns its ARN.
 func (e *Engine) FinishConsumer(now time.Time, of, name string) (arn string, err error) {
 	err = e.view(now, of, func(_ *call, s *stream) error {
 		c := s.consumers[name]
@@ -68,8 +66,7 @@ func (e *Engine) FinishConsumer(now time.Time, of, name string) (arn string, err
 	return arn, err
 }
 
-// Finish lets everything happen now that is to happen to a stream. One that is
-// not there is finished.
+// Finish applies all pending changes of a stream now. A missing stream is finished.
 func (e *Engine) Finish(now time.Time, stream string) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -84,7 +81,7 @@ func (e *Engine) Finish(now time.Time, stream string) error {
 	return nil
 }
 
-// view calls f with a stream as it is now, under the lock.
+// view calls f with the current state of a stream, under the lock.
 func (e *Engine) view(now time.Time, name string, f func(*call, *stream) error) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -97,7 +94,7 @@ func (e *Engine) view(now time.Time, name string, f func(*call, *stream) error) 
 	return f(c, s)
 }
 
-// Middle is the start of the upper half of an open shard's range.
+// Middle returns the start of the upper half of an open shard's range.
 func (e *Engine) Middle(now time.Time, name, shard string) (middle string, err error) {
 	err = e.view(now, name, func(c *call, s *stream) error {
 		sh, err := c.openShard(s, shard)
@@ -105,14 +102,14 @@ func (e *Engine) Middle(now time.Time, name, shard string) (middle string, err e
 			return err
 		}
 		sum := new(big.Int).Add(sh.hashes.start.big(), sh.hashes.end.big())
-		sum.Add(sum, big.NewInt(1)) // of two keys in the middle the upper one
+		sum.Add(sum, big.NewInt(1)) // with two keys in the middle the upper one
 		middle = sum.Rsh(sum, 1).String()
 		return nil
 	})
 	return middle, err
 }
 
-// Children are the IDs of the shards that follow a closed one.
+// Children returns the IDs of the children of a closed shard.
 func (e *Engine) Children(now time.Time, name, shard string) (ids []string, err error) {
 	err = e.view(now, name, func(_ *call, s *stream) error {
 		number, ok := parseShardID(shard)
@@ -128,7 +125,7 @@ func (e *Engine) Children(now time.Time, name, shard string) (ids []string, err 
 	return ids, err
 }
 
-// OpenShards are the IDs of the open shards by hash range.
+// OpenShards returns the IDs of the open shards by hash range.
 func (e *Engine) OpenShards(now time.Time, name string) (ids []string, err error) {
 	err = e.view(now, name, func(_ *call, s *stream) error {
 		for _, sh := range s.open {
@@ -139,7 +136,7 @@ func (e *Engine) OpenShards(now time.Time, name string) (ids []string, err error
 	return ids, err
 }
 
-// Status is a stream's status, such as "ACTIVE".
+// Status returns a stream's status, such as "ACTIVE".
 func (e *Engine) Status(now time.Time, name string) (status string, err error) {
 	err = e.view(now, name, func(_ *call, s *stream) error {
 		status = string(s.status)

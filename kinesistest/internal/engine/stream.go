@@ -15,29 +15,29 @@ const (
 	deleting status = "DELETING"
 )
 
-// stream is one stream of one lifetime: a re-created one is another value with
-// another serial number.
+// stream is one stream during one lifetime: a re-created one is another value with another serial
+// number.
 type stream struct {
 	name, arn string
 	serial    uint64
 	created   time.Time // millisecond precision
 
 	status status
-	steps  []step // what is still to happen, in order; the last one ends the status
+	steps  []step // pending changes, in order; the last one ends the status
 
-	shards    []*shard          // by number; expired ones are gone
+	shards    []*shard          // by number, without expired ones
 	byNumber  map[uint32]*shard // the same
 	open      []*shard          // by hash range
 	nextShard uint32
 
 	onDemand      bool
-	auto          bool   // records are spread, partition keys are ignored
+	auto          bool   // records are spread, and partition keys are ignored
 	rotation      uint64 // of auto
 	retention     time.Duration
 	maxRecordKiB  int64
 	kms           bool
 	keyID         string
-	warm          int64 // MiB/s, 0 for none
+	warm          int64 // MiB/s, 0 if not set
 	metrics       []string
 	tags          map[string]string
 	consumers     map[string]*consumer
@@ -47,14 +47,14 @@ type stream struct {
 	encryptStops  rolling
 }
 
-// step is a change that happens at a time to come.
+// step is a pending change.
 type step struct {
 	at time.Time
 	do func(at time.Time)
 }
 
-// settle lets everything happen to s that was due by now. It reports false if
-// the stream is gone. e.mu is held.
+// settle applies all due changes of s. It returns false if the stream is gone. The caller holds
+// e.mu.
 func (e *Engine) settle(s *stream, now time.Time) bool {
 	for len(s.steps) > 0 && !s.steps[0].at.After(now) {
 		next := s.steps[0]
@@ -77,9 +77,8 @@ func (e *Engine) settle(s *stream, now time.Time) bool {
 	return true
 }
 
-// change puts s into a status and carries out the changes, spread evenly over
-// the delay of states, the last one at its end. Without a delay it is done on
-// return. e.mu is held.
+// change sets the status of s and applies the changes, spread evenly over the delay of states, the
+// last one at its end. Without a delay all are applied on return. The caller holds e.mu.
 func (e *Engine) change(s *stream, now time.Time, to status, changes ...func(at time.Time)) {
 	s.status = to
 	if len(changes) == 0 {
@@ -89,11 +88,11 @@ func (e *Engine) change(s *stream, now time.Time, to status, changes ...func(at 
 		at := now.Add(e.stateDelay * time.Duration(i+1) / time.Duration(len(changes)))
 		s.steps = append(s.steps, step{at, f})
 	}
-	s.wake() // to look when the first step is due
+	s.wake() // to check when the first step is due
 	e.settle(s, now)
 }
 
-// remove forgets a stream and what hangs on it. e.mu is held.
+// remove removes a stream and its dependent data. The caller holds e.mu.
 func (e *Engine) remove(s *stream) {
 	for _, sh := range s.shards {
 		e.bytes -= sh.bytes
@@ -112,7 +111,7 @@ func (e *Engine) remove(s *stream) {
 	}
 }
 
-// horizon is the oldest instant that records are kept from.
+// horizon returns the arrival time of the oldest records that are kept.
 func (s *stream) horizon(now time.Time) time.Time {
 	h := now.Add(-s.retention)
 	if h.Before(s.created) {
@@ -121,8 +120,8 @@ func (s *stream) horizon(now time.Time) time.Time {
 	return h
 }
 
-// shard returns a shard by number, without the records that have left the
-// retention period, or nil if the shard itself has. e.mu is held.
+// shard returns a shard by number, without expired records, or nil if the shard itself has expired.
+// The caller holds e.mu.
 func (e *Engine) shard(s *stream, number uint32, now time.Time) *shard {
 	sh := s.byNumber[number]
 	if sh == nil || e.expire(s, sh, now) {
@@ -131,8 +130,8 @@ func (e *Engine) shard(s *stream, number uint32, now time.Time) *shard {
 	return sh
 }
 
-// expire drops the records of sh that are older than the retention period and
-// reports whether the shard itself is gone with them. e.mu is held.
+// expire drops the expired records of sh and reports whether the shard itself has expired. The
+// caller holds e.mu.
 func (e *Engine) expire(s *stream, sh *shard, now time.Time) bool {
 	e.bytes -= sh.trim(now.Add(-s.retention).UnixMilli())
 	if sh.isOpen() || now.Sub(sh.closed) <= s.retention {
@@ -158,8 +157,8 @@ func (e *Engine) expireAll(s *stream, now time.Time) {
 	}
 }
 
-// newShard adds an open shard. Number and first sequence number are larger
-// than all before; after is the youngest of its parents' creation seconds.
+// newShard adds an open shard. Its number and first sequence number are larger than all before;
+// after is the latest of its parents' creation seconds.
 func (s *stream) newShard(r hashRange, created time.Time, after uint64) *shard {
 	sh := &shard{
 		number: s.nextShard, id: shardID(s.nextShard), hashes: r,
@@ -175,7 +174,7 @@ func (s *stream) newShard(r hashRange, created time.Time, after uint64) *shard {
 	return sh
 }
 
-// route is the open shard whose range a hash falls into.
+// route returns the open shard whose range contains a hash.
 func (s *stream) route(h hashKey) *shard {
 	i, exact := slices.BinarySearchFunc(s.open, h, func(o *shard, at hashKey) int { return o.hashes.start.compare(at) })
 	if !exact {
@@ -190,8 +189,8 @@ func (s *stream) split(sh *shard, at time.Time, start hashKey) {
 	sh.children = opened
 }
 
-// merge closes two neighbours and opens one shard in their place. The first
-// one given becomes the child's parent, the other the adjacent parent.
+// merge closes two adjacent shards and opens one in their place. The first argument becomes the
+// child's parent, the second the adjacent parent.
 func (s *stream) merge(a, b *shard, at time.Time) {
 	r := hashRange{a.hashes.start, b.hashes.end}
 	if a.hashes.start.compare(b.hashes.start) > 0 {
@@ -201,9 +200,9 @@ func (s *stream) merge(a, b *shard, at time.Time) {
 	b.children = a.children
 }
 
-// reshard closes shards that are open and opens others in their place.
+// reshard closes open shards and opens others in their place.
 func (s *stream) reshard(at time.Time, parents []*shard, ranges ...hashRange) []child {
-	// Not before a record that already has a later time, and all at once.
+	// Not before a record with a later time, and all at once.
 	at = at.Truncate(time.Millisecond)
 	for _, p := range parents {
 		if latest := time.UnixMilli(p.latest); latest.After(at) {
@@ -216,8 +215,8 @@ func (s *stream) reshard(at time.Time, parents []*shard, ranges ...hashRange) []
 		p.close(at)
 		s.open = slices.DeleteFunc(s.open, func(o *shard) bool { return o == p })
 		ids[i] = p.id
-		// A child is born a second later by the clock of sequence numbers, so
-		// that its first number is beyond the last of its parents.
+		// A child is created a second later by the clock of sequence numbers, so that its first
+		// number is larger than the last of its parents.
 		after = max(after, p.second+1, seconds(at)+1)
 	}
 	opened := make([]child, len(ranges))

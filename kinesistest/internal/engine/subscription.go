@@ -9,28 +9,28 @@ import (
 	"github.com/weir-go/weir/kinesistest/internal/codec"
 )
 
-// An event has at most so much, unless a single record is larger.
+// The size limit of an event, unless a single record is larger.
 const (
 	maxEventRecords = 10_000
 	maxEventBytes   = 1 << 20
 )
 
-// hold is what a consumer has with a shard: at most one subscription at a time,
-// and budgets that outlive it.
+// hold is the state of a consumer and a shard: at most one subscription at a time, and budgets that
+// outlive it.
 type hold struct {
 	sub          *Subscription // nil if there is none
 	last         time.Time     // when the last one began
 	calls, bytes bucket
 }
 
-// refuses reports whether it is too early for another subscription. With strict
-// it does not matter whether the last one has ended.
+// refuses reports whether it is too early for another subscription. With strict the last one blocks
+// it even if it has ended.
 func (h *hold) refuses(now time.Time, strict bool) bool {
 	return (h.sub != nil || strict && !h.last.IsZero()) && now.Sub(h.last) < takeoverAfter
 }
 
-// Subscription is a consumer's subscription to a shard. The engine's lock guards
-// it. Whoever made it calls [Engine.Next] in a loop, and [Engine.Unsubscribe].
+// Subscription is a consumer's subscription to a shard. The engine's lock guards it. Its creator
+// calls [Engine.Next] in a loop, and [Engine.Unsubscribe].
 type Subscription struct {
 	stream    *stream
 	consumer  *consumer
@@ -38,17 +38,16 @@ type Subscription struct {
 	hold      *hold
 	index     uint64 // of the next record
 	began     time.Time
-	sent      time.Time // when the last event was, at first when it began
-	resume    time.Time // until then the budget has no room
+	sent      time.Time // time of the last event, or of the beginning
+	resume    time.Time // the budget has no room until then
 	taken     bool      // by another call
 	unlimited bool
 
-	woken chan struct{} // has one element when somebody should look
+	woken chan struct{} // has one element if Next should be called
 	ended chan struct{} // closed by Unsubscribe
 }
 
-// Woken tells that something happened that Next should look at. It may do so in
-// vain.
+// Woken returns a channel that signals when Next may have a result. The signal may be spurious.
 func (sub *Subscription) Woken() <-chan struct{} { return sub.woken }
 
 func (sub *Subscription) wake() {
@@ -58,21 +57,21 @@ func (sub *Subscription) wake() {
 	}
 }
 
-// wake has all subscriptions to the shard look at it.
+// wake wakes all subscriptions to the shard.
 func (sh *shard) wake() {
 	for _, sub := range sh.subs {
 		sub.wake()
 	}
 }
 
-// wake has all subscriptions to the stream look at it.
+// wake wakes all subscriptions to the stream.
 func (s *stream) wake() {
 	for _, sh := range s.shards {
 		sh.wake()
 	}
 }
 
-// wake has all subscriptions of the consumer look at it.
+// wake wakes all subscriptions of the consumer.
 func (c *consumer) wake() {
 	for _, h := range c.holds {
 		if h.sub != nil {
@@ -81,8 +80,8 @@ func (c *consumer) wake() {
 	}
 }
 
-// subscribe makes a subscription that begins with a record, and takes over the
-// one that is there. e.mu is held.
+// subscribe creates a subscription that begins with a record, and takes over an existing one. The
+// caller holds e.mu.
 func (c *call) subscribe(s *stream, con *consumer, sh *shard, h *hold, index uint64) *Subscription {
 	if old := h.sub; old != nil {
 		old.taken = true
@@ -113,27 +112,26 @@ func (e *Engine) Unsubscribe(sub *Subscription) {
 	}
 }
 
-// Step is what is to happen with a subscription.
+// Step is the next action of a subscription.
 type Step struct {
 	Event *Event // to be sent, if not nil
 	End   bool   // the stream ends, after the event if there is one
 	Err   error  // with this *Error as an exception, if not nil
-	// without any of these: until there may be something, unless Woken tells so before
+	// without any of these: the time until there may be something, unless Woken signals before
 	Wait time.Duration
 }
 
-// Event is one event of a subscription. What it refers to never changes.
+// Event is one event of a subscription. Its data never changes.
 type Event struct {
 	records      []record
 	bytes        int64
 	behind       int64 // milliseconds behind the tip
 	continuation string
 	end          bool    // of the shard
-	children     []child // then
+	children     []child // of the ended shard
 }
 
-// Next works out what a subscription does now. An event that it returns counts
-// as sent.
+// Next returns the current action of a subscription. A returned event counts as sent.
 func (e *Engine) Next(now time.Time, sub *Subscription) Step {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -170,9 +168,9 @@ func earliest(a, b time.Time) time.Time {
 	return a
 }
 
-// isOver reports whether a subscription has ended, and with which exception if
-// with any. Whoever deregisters a consumer or deletes a stream ends it whatever
-// else happens to it. e.mu is held.
+// isOver reports whether a subscription has ended, with the exception if there is one.
+// Deregistering a consumer or deleting a stream takes precedence over other reasons. The caller
+// holds e.mu.
 func (e *Engine) isOver(now time.Time, sub *Subscription) (bool, error) {
 	s, con, sh := sub.stream, sub.consumer, sub.shard
 	switch {
@@ -192,8 +190,8 @@ func (e *Engine) isOver(now time.Time, sub *Subscription) (bool, error) {
 	return false, nil
 }
 
-// affords reports whether the budget has room for an event. If not, resume is
-// when it will.
+// affords reports whether the budget has room for an event. If not, it sets resume to the time when
+// it will.
 func (sub *Subscription) affords(now time.Time, bytes int64) bool {
 	b := &sub.hold.bytes
 	if sub.unlimited || bytes == 0 || b.has(now, fanOutBytesPerSecond, float64(bytes)) {
@@ -203,7 +201,7 @@ func (sub *Subscription) affords(now time.Time, bytes int64) bool {
 	return false
 }
 
-// send makes an event of a page.
+// send converts a page to an event.
 func (sub *Subscription) send(now time.Time, p page, endOnEmptyPage bool) *Event {
 	ev := &Event{records: p.records, bytes: p.bytes, behind: p.behind, end: p.end}
 	n := len(p.records)
@@ -242,13 +240,13 @@ func (ev *Event) Write(out *codec.Encoder) {
 	out.End()
 }
 
-// SubscriptionInfo tells of a subscription that has not ended.
+// SubscriptionInfo describes a live subscription.
 type SubscriptionInfo struct {
 	Consumer, Shard string
 	Began           time.Time
 }
 
-// Subscriptions are those to the shards of a stream, by consumer and shard.
+// Subscriptions returns those to the shards of a stream, by consumer and shard.
 func (e *Engine) Subscriptions(now time.Time, name string) (found []SubscriptionInfo, err error) {
 	err = e.view(now, name, func(_ *call, s *stream) error {
 		for _, con := range slices.SortedFunc(maps.Values(s.consumers), func(a, b *consumer) int { return strings.Compare(a.name, b.name) }) {

@@ -9,8 +9,8 @@ import (
 	"github.com/weir-go/weir/kinesistest/internal/codec"
 )
 
-// bench is an engine with a stream s of one shard and an active consumer c, and
-// a clock of its own: nothing here waits.
+// bench is an engine with a stream s of one shard and an active consumer c, and its own clock: no
+// test waits.
 type bench struct {
 	t   *testing.T
 	e   *Engine
@@ -68,7 +68,7 @@ func (b *bench) put(size int) string {
 	return put.Sequence
 }
 
-// step says in words what Next returns.
+// step describes the result of Next in words.
 func (b *bench) step(sub *Subscription) string {
 	step := b.e.Next(b.now, sub)
 	var said string
@@ -107,7 +107,7 @@ func TestNext(t *testing.T) {
 	limits, none := func(*Config) {}, func(cfg *Config) { cfg.NoLimits = true }
 	type line struct {
 		do   action
-		want string // of Next after it
+		want string // of the following Next
 	}
 	for _, tc := range []struct {
 		name  string
@@ -218,8 +218,7 @@ func TestNext(t *testing.T) {
 	}
 }
 
-// TestSubscriptionsAreWoken has everything that makes Next say something else
-// than before wake who waits for it.
+// TestSubscriptionsAreWoken checks that each change of Next's result wakes the subscription.
 func TestSubscriptionsAreWoken(t *testing.T) {
 	for name, do := range map[string]func(b *bench){
 		"by a record": func(b *bench) { b.put(1) },
@@ -267,7 +266,7 @@ func TestAnEndedSubscriptionLeavesNothing(t *testing.T) {
 	if len(sh.subs) != 3 || h.sub != subs[2] {
 		t.Errorf("%d subscriptions, hold %v", len(sh.subs), h.sub)
 	}
-	for i, sub := range []*Subscription{subs[1], subs[1], nil, subs[0]} { // twice does no harm
+	for i, sub := range []*Subscription{subs[1], subs[1], nil, subs[0]} { // twice is harmless
 		if b.e.Unsubscribe(sub); h.sub != subs[2] {
 			t.Errorf("after end %d the youngest is gone", i)
 		}
@@ -276,7 +275,7 @@ func TestAnEndedSubscriptionLeavesNothing(t *testing.T) {
 	if len(sh.subs) != 0 || h.sub != nil {
 		t.Errorf("%d subscriptions, hold %v", len(sh.subs), h.sub)
 	}
-	// With its shard the hold goes, too.
+	// The hold is removed with its shard.
 	b.must(b.e.Run(b.now, NewSplit("s", shardID(0), "1000")))
 	b.now = b.now.Add(25 * time.Hour)
 	if _, err := b.try(latest, ""); err == nil || len(b.e.streams["s"].consumers["c"].holds) != 0 {
@@ -284,8 +283,8 @@ func TestAnEndedSubscriptionLeavesNothing(t *testing.T) {
 	}
 }
 
-// TestContinuationNumbers has each event's number lead to the next record,
-// whether read at or after, and grow.
+// TestContinuationNumbers checks that each event's number leads to the next record, with AT and
+// AFTER, and increases.
 func TestContinuationNumbers(t *testing.T) {
 	b := newBench(t, func(cfg *Config) { cfg.NoLimits, cfg.RefuseTrimmed, cfg.IdleEvents = true, true, time.Millisecond })
 	last := sequence{}
@@ -317,7 +316,7 @@ func TestContinuationNumbers(t *testing.T) {
 	}
 	check("nothing yet", 5*time.Second, 0, 0)
 	check("still nothing", 5*time.Second, 0, 0)
-	check("records", 0, 3, 1) // the number is the last one's: read at it, that comes again
+	check("records", 0, 3, 1) // the number of the last record: reading at it repeats it
 	check("silence after records", 5*time.Second, 0, 0)
 	check("one more", 0, 1, 1)
 	check("silence in the same second as a record", time.Millisecond, 0, 0)

@@ -11,15 +11,15 @@ import (
 	"time"
 )
 
-// Lives of the opaque strings a client is given.
+// Lifetimes of opaque strings.
 const (
 	iteratorLife = 5 * time.Minute
 	tokenLife    = 300 * time.Second
 )
 
-// sealer makes the opaque strings: shard iterators and page tokens. They are
-// encrypted and authenticated with a key of this engine, so a client can
-// neither read nor change one, nor use it against another server.
+// sealer creates the opaque strings: shard iterators and page tokens. They are encrypted and
+// authenticated with a key of this engine, so a client can neither read nor change one, nor use it
+// with another server.
 type sealer struct {
 	aead  cipher.AEAD
 	nonce atomic.Uint64
@@ -42,10 +42,10 @@ func newSealer() (*sealer, error) {
 type ticket struct {
 	kind   ticketKind
 	issued time.Time // millisecond precision
-	stream uint64    // the stream's serial number, so a re-created stream is another one
+	stream uint64    // the stream's serial number, which changes when it is re-created
 	shard  uint32
 	index  uint64 // of the next record
-	text   string // where a listing goes on, or its filter; of an iterator the stream's name
+	text   string // where a listing continues, or its filter; for an iterator the stream's name
 }
 
 type ticketKind byte
@@ -59,11 +59,11 @@ const (
 
 const ticketHead = 1 + 8 + 8 + 4 + 8 + 4
 
-// iteratorPrefix is what the iterators of the service begin with, in base64.
+// iteratorPrefix is the beginning of the service's iterators, in base64.
 const iteratorPrefix = "\x00\x00\x00\x00\x00\x00\x00\x01"
 
-// iteratorSize is how many bytes an iterator of the service has, which grows with the stream's
-// name.
+// iteratorSize returns the size of a service's iterator, which grows with the length of the
+// stream's name.
 func iteratorSize(name string) int { return 152 + (len(name)+2)/16*16 }
 
 var padding [152]byte
@@ -90,8 +90,7 @@ func (s *sealer) seal(t ticket) string {
 	return base64.StdEncoding.EncodeToString(s.aead.Seal(append([]byte(prefix), nonce[:]...), nonce[:], plain, nil))
 }
 
-// open reports false for anything this sealer did not make, or made for
-// another use.
+// open returns false for anything that this sealer did not create, or created for another use.
 func (s *sealer) open(kind ticketKind, sealed string) (ticket, bool) {
 	raw, err := base64.StdEncoding.Strict().DecodeString(sealed)
 	if kind == iteratorTicket {
@@ -115,7 +114,7 @@ func (s *sealer) open(kind ticketKind, sealed string) (ticket, bool) {
 	}, true
 }
 
-// openPage opens the token of a listing and tells a bad one from an old one.
+// openPage opens the token of a listing and distinguishes invalid and expired tokens.
 func (e *Engine) openPage(now time.Time, kind ticketKind, token string) (ticket, error) {
 	t, ok := e.sealer.open(kind, token)
 	if !ok {

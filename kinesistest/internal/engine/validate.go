@@ -18,16 +18,16 @@ type (
 	optBool = codec.Opt[bool]
 )
 
-// validator gathers what is wrong with the members of a request, so that one
-// answer names it all, in the words of the service.
+// validator collects the faults of a request's fields, so that one answer lists them all, with the
+// texts of the service.
 type validator struct{ faults []string }
 
-// maxFaults is how many the service names at most.
+// maxFaults is the number of faults that the service lists at most.
 const maxFaults = 10
 
 func (v *validator) full() bool { return len(v.faults) >= maxFaults }
 
-// fault notes that a value, as Java shows it, breaks a constraint.
+// fault adds a fault: a value, as Java prints it, violates a constraint.
 func (v *validator) fault(value, member, constraint string) {
 	v.note("'"+value+"'", member, constraint)
 }
@@ -61,7 +61,7 @@ func (v *validator) length(s, member string, least, most int) {
 	v.lengthOf(utf8.RuneCountInString(s), func() string { return s }, member, least, most)
 }
 
-// lengthOf is length for anything that has one.
+// lengthOf is length for other values with a length.
 func (v *validator) lengthOf(n int, shown func() string, member string, least, most int) {
 	switch {
 	case n < least:
@@ -71,7 +71,7 @@ func (v *validator) lengthOf(n int, shown func() string, member string, least, m
 	}
 }
 
-// pattern is a regular expression for the whole of a string, and how the service writes it.
+// pattern is a regular expression for a whole string, with the service's form of it.
 type pattern struct {
 	*regexp.Regexp
 	text string
@@ -112,8 +112,8 @@ func (v *validator) enum(s optText, member string, values ...string) {
 	}
 }
 
-// name checks the name of a stream, shard or consumer, where there is one. The service names both
-// what an empty one lacks, and of a long one only the length if its characters are good.
+// name checks the name of a stream, shard or consumer, if present. For an empty name the service
+// reports all faults; for a long name it reports only the length if its characters are valid.
 func (v *validator) name(s optText, member string) { v.text(s, member, namePattern, 128) }
 
 func (v *validator) text(s optText, member string, p pattern, most int) {
@@ -132,7 +132,7 @@ func (v *validator) requiredName(s optText, member string) {
 func (v *validator) streamARN(s optText, member string)   { v.text(s, member, streamARN, 2048) }
 func (v *validator) consumerARN(s optText, member string) { v.text(s, member, consumerARN, 2048) }
 
-// Bounds of tags in one request. A resource has maxTags at most.
+// Limits of tags in one request. A resource has at most maxTags.
 const (
 	maxTagMap = 200
 	maxTagKey = 128
@@ -143,7 +143,7 @@ func sizes(most, least int) string {
 	return fmt.Sprintf("constraint: [Member must have length less than or equal to %d, Member must have length greater than or equal to %d]", most, least)
 }
 
-// tags checks tags that are to be set.
+// tags checks tags to set.
 func (v *validator) tags(tags map[string]string, least int) {
 	shown := func() string {
 		var pairs []string
@@ -166,7 +166,7 @@ func (v *validator) tags(tags map[string]string, least int) {
 	}
 }
 
-// tagKeys checks the keys of tags that are to be removed.
+// tagKeys checks the keys of tags to remove.
 func (v *validator) tagKeys(keys []string) {
 	v.lengthOf(len(keys), func() string { return listed(keys) }, "tagKeys", 1, maxTags)
 	for _, k := range keys {
@@ -177,5 +177,5 @@ func (v *validator) tagKeys(keys []string) {
 	}
 }
 
-// listed is a list as the service shows it.
+// listed formats a list like the service.
 func listed(list []string) string { return "[" + strings.Join(list, ", ") + "]" }

@@ -1,6 +1,6 @@
-// Package eventstream writes the frames of an event stream of AWS, content type
-// application/vnd.amazon.eventstream: a prelude with two lengths and a checksum,
-// headers, a payload, and a checksum over it all.
+// Package eventstream writes the frames of AWS event streams, content type
+// application/vnd.amazon.eventstream: a prelude with two lengths and a checksum, headers, a
+// payload, and a checksum of everything.
 package eventstream
 
 import (
@@ -18,13 +18,12 @@ const (
 	typeString  = 7 // of a header's value
 )
 
-// Header is a header of a frame. All that the service sends are strings.
+// Header is a header of a frame. All of the service's headers are strings.
 type Header struct{ Name, Value string }
 
-// Open appends to buf what goes before the payload of a frame. The payload is
-// to be appended next, and then [Close] called with the length that buf had.
-// Headers are written in the order given; what is too long for the format is
-// cut.
+// Open appends the beginning of a frame to buf. Append the payload next, and then call [Close] with
+// the previous length of buf. Headers are written in the given order; values that are too long for
+// the format are truncated.
 func Open(buf []byte, headers ...Header) []byte {
 	start := len(buf)
 	buf = append(buf, make([]byte, preludeLen)...)
@@ -40,8 +39,8 @@ func Open(buf []byte, headers ...Header) []byte {
 	return buf
 }
 
-// Close completes the frame that begins at start and reaches to the end of buf
-// with its lengths and checksums, and returns the longer buf.
+// Close completes the frame from start to the end of buf with its lengths and checksums, and
+// returns the longer buf.
 func Close(buf []byte, start int) []byte {
 	binary.BigEndian.PutUint32(buf[start:], uint32(len(buf)-start+checksumLen))
 	binary.BigEndian.PutUint32(buf[start+8:], crc32.ChecksumIEEE(buf[start:start+8]))

@@ -1,7 +1,6 @@
-// Package memnet is a network in memory: a listener, and connections between
-// it and whoever dials it. Unlike net.Pipe, writes are buffered, as a socket
-// buffers them, so that two sides may both write before either reads; and
-// goroutines that wait are blocked durably in the sense of testing/synctest.
+// Package memnet is a network in memory: a listener, and connections to it. Unlike net.Pipe it
+// buffers writes like a socket, so that both sides may write before either reads. Waiting
+// goroutines are durably blocked in the sense of testing/synctest.
 package memnet
 
 import (
@@ -14,8 +13,7 @@ import (
 	"time"
 )
 
-// bufferSize is how much one direction of a connection holds before a writer
-// has to wait.
+// bufferSize is the capacity of one direction of a connection; a writer waits beyond it.
 const bufferSize = 256 << 10
 
 // Listener is a net.Listener whose connections come from Dial.
@@ -26,7 +24,7 @@ type Listener struct {
 	once    sync.Once
 }
 
-// Listen returns a listener that goes by a name.
+// Listen returns a listener with a name.
 func Listen(name string) *Listener {
 	return &Listener{name: name, pending: make(chan net.Conn), closed: make(chan struct{})}
 }
@@ -60,7 +58,7 @@ func (l *Listener) Dial(ctx context.Context) (net.Conn, error) {
 	}
 }
 
-// Close ends Accept. Connections that were made stay.
+// Close ends Accept. Existing connections stay.
 func (l *Listener) Close() error {
 	l.once.Do(func() { close(l.closed) })
 	return nil
@@ -92,8 +90,7 @@ type conn struct {
 func (c *conn) Read(p []byte) (int, error)  { return c.in.read(p) }
 func (c *conn) Write(p []byte) (int, error) { return c.out.write(p) }
 
-// Close lets the other end read what was sent and then the end, and fails
-// its writes.
+// Close lets the other end read the sent data and then EOF, and fails its writes.
 func (c *conn) Close() error {
 	c.out.closeWriter()
 	c.in.closeReader()
@@ -123,7 +120,7 @@ func (c *conn) SetWriteDeadline(t time.Time) error {
 type stream struct {
 	mu       sync.Mutex
 	changed  sync.Cond
-	buf      []byte // what was written and not read
+	buf      []byte // written and not yet read
 	from     int    // of buf
 	noWriter bool
 	noReader bool
@@ -213,7 +210,7 @@ func (s *stream) closeReader() {
 type deadline struct {
 	of     *stream
 	timer  *time.Timer
-	round  int // of set, so that a timer that fires late is told from the current one
+	round  int // of set; identifies the current timer when an old one fires late
 	passed bool
 }
 

@@ -11,15 +11,17 @@ const trialKey = "_weir/letters"
 
 var trial = []byte("weir looks here whether letters can be written.\n")
 
-// Readable returns why letters cannot be listed, so that it is known before they are needed.
+// Readable returns why dead letters cannot be listed, so that the problem is found before they are
+// needed.
 func (b *Box) Readable(ctx context.Context) error {
 	_, err := b.bucket.List(ctx, b.prefix, "", 1)
 	return err
 }
 
-// Writable returns why letters cannot be put, listed or marked, so that it is known before a record
-// is at stake. It leaves a small object, PREFIX/_weir/letters. A server that does not keep the
-// condition of a write is refused, because two could handle one letter again there.
+// Writable returns why dead letters cannot be written, listed or marked, so that the problem is
+// found before a record is at stake. It leaves a small object, PREFIX/_weir/letters. It returns an
+// error for a server that does not honour the condition of a write, because two processes could
+// handle one letter again there.
 func (b *Box) Writable(ctx context.Context) error {
 	if err := b.Readable(ctx); err != nil {
 		return err
@@ -31,7 +33,7 @@ func (b *Box) Writable(ctx context.Context) error {
 	_, held, err := b.bucket.Put(ctx, key, trial, nil, bucket.Condition{ETag: `"of-another"`})
 	if err == nil && held {
 		err = fmt.Errorf("s3letters: bucket %s overwrites an object although the request forbids it (If-Match): "+
-			"two could handle one letter again; use S3, or a store that keeps this condition", b.bucket.Name)
+			"two processes could handle one letter again; use S3, or a store that keeps this condition", b.bucket.Name)
 	}
 	return err
 }

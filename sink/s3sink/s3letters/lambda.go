@@ -10,16 +10,16 @@ import (
 	"github.com/weir-go/weir/sink/s3sink/internal/bucket"
 )
 
-// Lambda is a [deadletter.Destination] in a bucket for programs that read what AWS Lambda's event
-// source puts there: an object in its form about letters that were put together, with their
-// records. They are no letters: a [Box] does not see them.
+// Lambda is a [deadletter.Destination] in a bucket for programs that read the objects of AWS
+// Lambda's event source mappings: one object in Lambda's form for letters that were put together,
+// with their records. These objects are not letters: a [Box] ignores them.
 //
-// Keys are those of Lambda behind the prefix, the time in UTC:
+// Keys are those of Lambda after the prefix, with the time in UTC:
 //
 //	PREFIX/aws/lambda/MAPPING/shardId-000000000007/2026/11/23/2026-11-23T01.02.03-REQUEST
 //
-// MAPPING stands for the function and the stream and REQUEST for the letters, both in the form of a
-// UUID. The same letters have the same key when they are put again; a worker that takes the shard
+// MAPPING identifies the function and the stream, and REQUEST the letters, both in the form of a
+// UUID. The same letters have the same key when they are put again. A worker that takes the shard
 // over and gives the same records up again makes another object.
 //
 // Its methods may be called concurrently.
@@ -29,8 +29,8 @@ type Lambda struct {
 	form   deadletter.Lambda
 }
 
-// NewLambda is [New] for objects of Lambda's form. It makes no call. They always have the records,
-// whatever form.Payload says, as they do with Lambda.
+// NewLambda is like [New], for objects in Lambda's form. It makes no call. The objects always
+// contain the records, as they do with Lambda, regardless of form.Payload.
 func NewLambda(client *s3.Client, bucketName, prefix string, form deadletter.Lambda) (*Lambda, error) {
 	b, err := New(client, bucketName, prefix)
 	if err != nil {
@@ -40,8 +40,8 @@ func NewLambda(client *s3.Client, bucketName, prefix string, form deadletter.Lam
 	return &Lambda{b.bucket, b.prefix, form}, form.Check()
 }
 
-// Writable returns why objects cannot be put, so that it is known before a record is at stake. It
-// leaves a small object, PREFIX/_weir/letters.
+// Writable returns why objects cannot be written, so that the problem is found before a record is
+// at stake. It leaves a small object, PREFIX/_weir/letters.
 func (l *Lambda) Writable(ctx context.Context) error {
 	_, _, err := l.bucket.Put(ctx, l.prefix+trialKey, trial, nil, bucket.Condition{})
 	return err
@@ -62,7 +62,7 @@ func (l *Lambda) Put(ctx context.Context, letters []deadletter.Letter) error {
 	})
 }
 
-// key is where Lambda puts a message.
+// key returns the key that Lambda uses for a message.
 func (l *Lambda) key(m *deadletter.LambdaMessage) string {
 	last := &m.Letters[len(m.Letters)-1]
 	at := last.GivenUp.UTC()

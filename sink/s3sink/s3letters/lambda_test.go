@@ -28,7 +28,7 @@ func lambda(t *testing.T, bucket *fakes3.Server) *s3letters.Lambda {
 	return l
 }
 
-// Programs find what Lambda writes by its keys.
+// Programs find Lambda's objects by their keys.
 func TestObjectsOfLambdasForm(t *testing.T) {
 	bucket := fakes3.New()
 	l := lambda(t, bucket)

@@ -1,4 +1,4 @@
-// Package s3letters keeps the letters of records that were given up in S3, an object for each.
+// Package s3letters keeps dead letters in S3, one object for each.
 package s3letters
 
 import (
@@ -25,35 +25,35 @@ import (
 	"github.com/weir-go/weir/sink/s3sink/internal/bucket"
 )
 
-// Box is a [deadletter.Box] in a bucket. Applications may share a prefix, also when they read one
-// stream: the ID of a letter, which begins with the application, is its key,
+// Box is a [deadletter.Box] in a bucket. Applications may share a prefix, even if they read the
+// same stream: the ID of a letter, which begins with the application, is its key,
 //
 //	PREFIX/billing/orders/shardId-000000000007/4959….json
 //
-// (letters of earlier versions have no application in their key, and are read as well). If that is
-// longer than a key of S3 may be, the key is PREFIX/%HASH.json with the SHA-256 of the ID. A letter
-// takes the place of one with the same ID. An object is the letter's JSON, with its state in the
-// members "state", "since" and "marked_by". A worker waits until its letters are written, so there
-// are only whole letters. A letter that is put again is Kept again, also if it was handled or
-// dropped before.
+// (Letters of earlier versions have no application in their key, and are read as well.) If the key
+// would be longer than S3 allows, it is PREFIX/%HASH.json with the SHA-256 of the ID. A letter
+// replaces one with the same ID. An object is the letter's JSON, with its state in the members
+// "state", "since" and "marked_by". A worker waits until its letters are written, so there are no
+// partial letters. A letter that is put again becomes Kept again, even if it was handled or dropped
+// before.
 //
-// Two people do not get one letter unawares: what a Box has yielded it marks only if nobody has
-// changed it since. Of two that list the same letters and hand them out, the one whose mark comes
-// second fails with [deadletter.ErrChanged].
+// Two processes cannot take one letter unknowingly. A Box marks a letter that it has yielded only
+// if the letter was not changed since. If two processes list the same letters and hand them out,
+// the second mark of a letter fails with [deadletter.ErrChanged].
 //
-// The box remembers the letters of the bucket that it has yielded, in some 80 bytes each, and
-// forgets those that the next whole listing does not find. It remembers nothing about letters that
-// it only puts. Its methods may be called concurrently.
+// The box remembers the letters of the bucket that it has yielded, in about 80 bytes each, and
+// forgets those that the next complete listing does not find. It remembers nothing about letters
+// that it only puts. Its methods may be called concurrently.
 type Box struct {
 	bucket bucket.Bucket
 	prefix string
-	by     string // tells the marks of this Box from those of others
+	by     string // distinguishes the marks of this Box from those of others
 
 	mu   sync.Mutex
 	seen versions // guarded by mu
 }
 
-// New makes a box; it makes no call. A slash is put after a prefix that has none; "" is the whole
+// New makes a box. It makes no call. A slash is appended to a prefix without one. "" is the whole
 // bucket. Only keys that end in .json are letters.
 func New(client *s3.Client, bucketName, prefix string) (*Box, error) {
 	prefix, ok := bucket.CheckPrefix(prefix)
@@ -76,17 +76,18 @@ const (
 	atOnce  = 8
 	mostKey = 1024
 	mostID  = 2048 // bytes of an ID: an application of 255 bytes has at most 765 in it
-	// mostLetter bounds a letter: a record of 10 MiB in base64, and what is said about it.
+	// mostLetter is the maximum size of a letter: a record of 10 MiB in base64, and its
+	// description.
 	mostLetter = 16 << 20
 )
 
-// content is what an object holds.
+// content is the content of an object.
 type content struct {
 	deadletter.Item
 	By string `json:"marked_by,omitempty"`
 }
 
-// key is where a letter is. Positions of a shard sort as keys.
+// key returns the key of a letter. The keys of a shard sort like its positions.
 func (b *Box) key(id string) (string, error) {
 	parts := strings.Split(id, "/")
 	last := &parts[len(parts)-1]
@@ -110,13 +111,13 @@ func (b *Box) key(id string) (string, error) {
 		key = b.prefix + "%" + hex.EncodeToString(sum[:]) + ending
 	}
 	if id == "" || len(id) > mostID {
-		return "", fmt.Errorf("s3letters: the letter's ID %.300q makes no key of S3", id)
+		return "", fmt.Errorf("s3letters: the letter's ID %.300q cannot be part of a key in S3", id)
 	}
 	return key, nil
 }
 
-// escape has letters, digits, - _ and . stand for themselves, the last not at the beginning, and
-// every other byte as % and two digits.
+// escape encodes bytes as % and two digits, except letters, digits, -, _ and, unless it is the
+// first byte, the dot.
 func escape(s string) string {
 	var e strings.Builder
 	for i := range len(s) {
@@ -152,13 +153,13 @@ func (b *Box) Put(ctx context.Context, letters []deadletter.Letter) error {
 	})
 }
 
-// Mark notes what became of letters. It fails with [deadletter.ErrChanged] for those that this box
-// has yielded and somebody else has changed since; the others are marked. See [deadletter.Box].
+// Mark records the state of letters. It returns [deadletter.ErrChanged] for those that this box has
+// yielded and that were changed since. The others are marked. See [deadletter.Box].
 func (b *Box) Mark(ctx context.Context, to deadletter.State, ids ...string) error {
 	switch to {
 	case deadletter.Kept, deadletter.Begun, deadletter.Done, deadletter.Dropped:
 	default:
-		return fmt.Errorf("s3letters: %q is no state of a letter", to)
+		return fmt.Errorf("s3letters: %q is not a valid state of a letter", to)
 	}
 	return inParallel(len(ids), func(i int) error { return b.mark(ctx, to, ids[i]) })
 }
@@ -201,7 +202,7 @@ func (b *Box) mark(ctx context.Context, to deadletter.State, id string) error {
 	}
 }
 
-// read reads a letter that has to be there.
+// read reads a letter, which must exist.
 func (b *Box) read(ctx context.Context, key string) (content, string, error) {
 	text, etag, err := b.bucket.Get(ctx, key, mostLetter)
 	if err == nil && text == nil {
@@ -214,7 +215,7 @@ func (b *Box) read(ctx context.Context, key string) (content, string, error) {
 	return c, etag, err
 }
 
-// parse reads a letter, and holds its ID against the key.
+// parse reads a letter, and checks its ID against the key.
 func (b *Box) parse(key string, text []byte) (content, error) {
 	l, err := deadletter.Parse(text)
 	var c content
@@ -239,7 +240,7 @@ func (b *Box) parse(key string, text []byte) (content, error) {
 }
 
 // Items yields letters: those of a shard in the order of its records, one shard after the other. It
-// asks for a thousand keys at a time, and reads each letter. See [deadletter.Box].
+// requests a thousand keys at a time, and reads each letter. See [deadletter.Box].
 func (b *Box) Items(ctx context.Context) iter.Seq2[deadletter.Item, error] {
 	return func(yield func(deadletter.Item, error) bool) {
 		after := ""
@@ -269,7 +270,7 @@ func (b *Box) Items(ctx context.Context) iter.Seq2[deadletter.Item, error] {
 	}
 }
 
-// yield reads some letters at a time, and yields them in order.
+// yield reads several letters at a time, and yields them in order.
 func (b *Box) yield(ctx context.Context, keys []string, yield func(deadletter.Item, error) bool) bool {
 	items, etags, errs := make([]content, len(keys)), make([]string, len(keys)), make([]error, len(keys))
 	_ = inParallel(len(keys), func(i int) error {
@@ -281,7 +282,7 @@ func (b *Box) yield(ctx context.Context, keys []string, yield func(deadletter.It
 			yield(deadletter.Item{}, context.Cause(ctx))
 			return false
 		}
-		b.know(key, etags[i]) // or that it is still there, if it could not be read
+		b.know(key, etags[i]) // or that it still exists, if it could not be read
 		if !yield(items[i].Item, errs[i]) {
 			return false
 		}
@@ -289,7 +290,7 @@ func (b *Box) yield(ctx context.Context, keys []string, yield func(deadletter.It
 	return true
 }
 
-// know notes which version of a letter the box has seen.
+// know records which version of a letter the box has seen.
 func (b *Box) know(key, etag string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -303,9 +304,9 @@ func (b *Box) changed(key, etag string) bool {
 	return b.seen.other(key, etag)
 }
 
-// inParallel calls f with 0 to n-1, a few at a time, and joins the first errors.
+// inParallel calls f with 0 to n-1, several at a time, and joins the first errors.
 func inParallel(n int, f func(int) error) error {
-	const most = 3 // an outage says the same of every letter
+	const most = 3 // an outage causes the same error for every letter
 	var mu sync.Mutex
 	var errs []error
 	failed := 0

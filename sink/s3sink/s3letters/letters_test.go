@@ -21,7 +21,7 @@ import (
 	"github.com/weir-go/weir/sink/s3sink/s3letters"
 )
 
-// clientOf is a client of a bucket in memory.
+// clientOf returns a client of a bucket in memory.
 func clientOf(bucket *fakes3.Server) *s3.Client {
 	return s3.New(s3.Options{
 		Region: "us-east-1", BaseEndpoint: aws.String("http://s3.test"), UsePathStyle: true, HTTPClient: bucket,
@@ -58,7 +58,7 @@ func put(t *testing.T, b deadletter.Box, positions ...string) {
 	}
 }
 
-// items are those of a box, each as its position and state, and what could not be read.
+// items returns the letters of a box, each as its position and state, and the errors.
 func items(t *testing.T, b deadletter.Box) (all, failed []string) {
 	t.Helper()
 	for i, err := range b.Items(t.Context()) {
@@ -111,7 +111,7 @@ func TestABucketKeepsLettersAndWhatBecameOfThem(t *testing.T) {
 	if n := len(bucket.Keys()); n != 7 {
 		t.Errorf("%q", bucket.Keys())
 	}
-	if err := b.Mark(t.Context(), "lost", letter("10").ID); err == nil || !strings.Contains(err.Error(), "no state") {
+	if err := b.Mark(t.Context(), "lost", letter("10").ID); err == nil || !strings.Contains(err.Error(), "not a valid state") {
 		t.Errorf("%v", err)
 	}
 	if err := b.Mark(t.Context(), deadletter.Done, letter("99").ID); err == nil || !strings.Contains(err.Error(), "there is no letter dead/s/shardId-000000000000/99.json") {
@@ -123,7 +123,7 @@ func TestABucketKeepsLettersAndWhatBecameOfThem(t *testing.T) {
 	}
 }
 
-// Whatever an ID is, its letter is found by it, and no other is.
+// For any ID, its letter is found by it, and no other.
 func TestKeysOfLetters(t *testing.T) {
 	bucket := fakes3.New()
 	b := box(t, bucket)
@@ -149,13 +149,13 @@ func TestKeysOfLetters(t *testing.T) {
 		}
 	}
 	for _, id := range []string{"", strings.Repeat("x", 2049)} {
-		if err := b.Put(t.Context(), []deadletter.Letter{{Version: 1, ID: id}}); err == nil || !strings.Contains(err.Error(), "makes no key") {
+		if err := b.Put(t.Context(), []deadletter.Letter{{Version: 1, ID: id}}); err == nil || !strings.Contains(err.Error(), "cannot be part of a key") {
 			t.Errorf("%.20q: %v", id, err)
 		}
 	}
 }
 
-// A worker gives a record up again while a person handles its letter: it stays.
+// A worker gives a record up again while its letter is being handled: the letter stays.
 func TestALetterThatComesAgainMeanwhileStays(t *testing.T) {
 	bucket := fakes3.New()
 	put(t, box(t, bucket), "1")
@@ -176,7 +176,7 @@ func TestALetterThatComesAgainMeanwhileStays(t *testing.T) {
 	want(t, b, "1 kept")
 }
 
-// A mark whose answer is lost holds, and is no other's.
+// A mark whose answer is lost is valid, and belongs to its box.
 func TestALostAnswerToAMark(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		bucket := fakes3.New()
@@ -223,7 +223,7 @@ func TestDamagedLettersSpoilNoOthers(t *testing.T) {
 	}
 }
 
-// A box of many letters is read page by page, and may be left.
+// A box of many letters is read page by page, and reading may stop early.
 func TestManyLetters(t *testing.T) {
 	bucket := fakes3.New()
 	b := box(t, bucket)
@@ -254,7 +254,7 @@ func TestManyLetters(t *testing.T) {
 	}
 }
 
-// An outage is told in few words, and leaves letters that can be put again.
+// The error about an outage is short, and the letters can be put again.
 func TestAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		bucket := fakes3.New()
@@ -293,7 +293,7 @@ func TestNew(t *testing.T) {
 
 func second(_ *s3letters.Box, err error) error { return err }
 
-// Whatever an object holds, reading it ends without a panic, and the letter beside it is there.
+// For any content of an object, reading ends without a panic, and the other letter is found.
 func FuzzLetters(f *testing.F) {
 	whole, err := json.Marshal(letter("2"))
 	if err != nil {
@@ -318,7 +318,7 @@ func FuzzLetters(f *testing.F) {
 	})
 }
 
-// A change between a box's look at a letter and its write is seen by the write itself.
+// A change between a box's read of a letter and its write is detected by the write itself.
 func TestAChangeAtTheLastMoment(t *testing.T) {
 	bucket := fakes3.New()
 	put(t, box(t, bucket), "1")
@@ -342,7 +342,7 @@ func TestAChangeAtTheLastMoment(t *testing.T) {
 	}
 }
 
-// A box that lives for months does not remember each letter that was ever there.
+// A long-lived box does not remember every letter that ever existed.
 func TestABoxForgetsLettersThatAreGone(t *testing.T) {
 	bucket := fakes3.New()
 	b := box(t, bucket)

@@ -9,7 +9,7 @@ import (
 	"github.com/weir-go/weir/internal/proof/oldletters"
 )
 
-// A worker and a command of an earlier version write to the bucket while this version does.
+// A worker and a command of an earlier version write to the bucket together with this version.
 func TestABucketThatAnEarlierVersionWritesToAsWell(t *testing.T) {
 	bucket := fakes3.New()
 	b := box(t, bucket)
@@ -46,7 +46,7 @@ func TestABucketThatAnEarlierVersionWritesToAsWell(t *testing.T) {
 		t.Error(err)
 	}
 	states(now.ID+" done", oldletters.ID+" kept")
-	// The command of the earlier version marks a letter of the new form, whose key it makes alike.
+	// The command of the earlier version marks a letter of the new form, and uses the same key.
 	bucket.Put("dead/"+now.ID+".json", []byte(strings.TrimSuffix(strings.Replace(oldletters.Text, oldletters.ID, now.ID, 1), "}")+
 		`,"state":"dropped","since":"2026-11-23T01:02:06Z","marked_by":"old"}`))
 	states(now.ID+" dropped", oldletters.ID+" kept")

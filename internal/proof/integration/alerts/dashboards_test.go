@@ -25,10 +25,10 @@ import (
 	"github.com/weir-go/weir/kinesistest"
 )
 
-// onlyAfterAFailure are the panels that have nothing to show while all is well.
+// onlyAfterAFailure are the panels without data while all is well.
 var onlyAfterAFailure = []string{"weir-group: Alerts that fire", "weir-group: annotation", "weir-stream: annotation"}
 
-// shown are Grafana's variables while these tests look at the dashboards.
+// shown replaces Grafana's variables in these tests.
 var shown = strings.NewReplacer("$__rate_interval", "20s", "$__range", "2m", "$app", "billing", "$stream", "orders", "$shard", ".*")
 
 func boards(t *testing.T) map[string][]byte {
@@ -46,10 +46,10 @@ func boards(t *testing.T) map[string][]byte {
 	return all
 }
 
-// classic is the schema that every Grafana imports.
-type classic = dashboard.Dashboard //nolint:staticcheck // the newer one is for Grafana 12 and later alone
+// classic is the schema that every Grafana version imports.
+type classic = dashboard.Dashboard //nolint:staticcheck // the newer one needs Grafana 12
 
-// A field that Grafana does not know, or of another type, is a mistake in a file.
+// Unknown fields, or fields of another type, are mistakes in a file.
 func TestDashboardsKeepGrafanasSchema(t *testing.T) {
 	plugins.RegisterDefaultPlugins()
 	for file, text := range boards(t) {
@@ -70,8 +70,8 @@ func TestDashboardsKeepGrafanasSchema(t *testing.T) {
 	}
 }
 
-// strictly reads a dashboard and returns what is wrong with it. What decodes it returns an error of
-// no mistakes when there are none.
+// strictly decodes a dashboard and returns the mistakes. The decoder returns a non-nil error
+// without mistakes, which is ignored.
 func strictly(d *classic, text []byte) string {
 	if err := d.UnmarshalJSONStrict(text); err != nil {
 		return err.Error()
@@ -83,12 +83,12 @@ func strictly(d *classic, text []byte) string {
 type question struct {
 	where   string // the dashboard and the panel
 	expr    string
-	labelOf string // for a variable, the label whose values it takes
+	labelOf string // for a variable, its label
 }
 
 var variableQuery = regexp.MustCompile(`^label_values\((.+), ([a-z]+)\)$`)
 
-// questions are all queries of the dashboards, with the variables replaced.
+// questions returns all queries of the dashboards, with variables replaced.
 func questions(t *testing.T) (all []question) {
 	t.Helper()
 	for file, text := range boards(t) {
@@ -136,7 +136,7 @@ func questions(t *testing.T) (all []question) {
 	return all
 }
 
-// answers reports whether Prometheus has data for a question, NaN being none.
+// answers reports whether Prometheus has data for a query; NaN does not count.
 func (w watcher) answers(ctx context.Context, q question) (bool, error) {
 	path, values := "/api/v1/query", url.Values{"query": {q.expr}}
 	if q.labelOf != "" {
@@ -175,7 +175,7 @@ func (w watcher) answers(ctx context.Context, q question) (bool, error) {
 	return slices.ContainsFunc(vector.Result, func(r struct{ Value [2]any }) bool { return r.Value[1] != "NaN" }), nil
 }
 
-// untilAnswered waits until each question has had data once.
+// untilAnswered waits until each query has had data once.
 func (w watcher) untilAnswered(within time.Duration, all []question) {
 	w.t.Helper()
 	began := time.Now()
@@ -212,7 +212,7 @@ func (w watcher) untilAnswered(within time.Duration, all []question) {
 	}
 }
 
-// What the dashboards ask is there while a group runs, and an exporter watches it.
+// The dashboards' queries return data while a group and an exporter run.
 func TestEachQueryOfTheDashboardsReturnsData(t *testing.T) {
 	t.Parallel()
 	all := questions(t)
@@ -267,7 +267,7 @@ func TestEachQueryOfTheDashboardsReturnsData(t *testing.T) {
 	alerts.untilAnswered(time.Minute, failing)
 }
 
-// A shard that a worker and the exporter see differently is shown as the worse of both.
+// If a worker and the exporter report different states of a shard, the worse one is shown.
 func TestTheWorstStateOfAShardIsShown(t *testing.T) {
 	t.Parallel()
 	all := questions(t)

@@ -1,4 +1,4 @@
-// Package alerts_test tests the alerts that are shipped, with Prometheus' own programs.
+// Package alerts_test tests the shipped alerts with Prometheus' own programs.
 package alerts_test
 
 import (
@@ -13,7 +13,7 @@ import (
 
 var shipped = filepath.Join("..", "..", "..", "..", "deploy", "prometheus")
 
-// rules is the file of alerts.
+// rules returns the file of alerts.
 func rules(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(shipped, "weir.rules.yaml"))
@@ -23,7 +23,7 @@ func rules(t *testing.T) string {
 	return string(text)
 }
 
-// Each alert fires within its time and ends after.
+// Each alert must fire within its time and end afterwards.
 func TestAlertsInVirtualTime(t *testing.T) {
 	for _, args := range [][]string{{"check", "rules", "weir.rules.yaml"}, {"test", "rules", "weir.rules.test.yaml"}} {
 		cmd := servers.Promtool(t, args...)
@@ -34,7 +34,7 @@ func TestAlertsInVirtualTime(t *testing.T) {
 	}
 }
 
-// An alert that never fires is found by these tests.
+// These tests detect an alert that never fires.
 func TestAnAlertThatNeverFiresIsFound(t *testing.T) {
 	text := rules(t)
 	all := regexp.MustCompile(`(?s)- alert: (\w+)\n.*?\n        labels:`).FindAllStringSubmatchIndex(text, -1)
@@ -65,7 +65,7 @@ func TestAnAlertThatNeverFiresIsFound(t *testing.T) {
 	}
 }
 
-// Who is called at night finds what to do.
+// Each alert must link to a section of the runbook.
 func TestEachAlertLeadsToTheRunbook(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "docs", "runbook.md"))
 	if err != nil {

@@ -32,9 +32,10 @@ var (
 	storeUp = regexp.MustCompile(`(weir_store_up_timestamp_seconds\) > )(\d+)`)
 )
 
-// faster are the rules with their times divided. What judges stalls takes its two minutes.
+// faster returns the rules with their times divided. Detecting a stall still takes its two minutes.
 func faster(text string) string {
-	text = storeUp.ReplaceAllString(text, "${1}6") // a worker beats each second, and is scraped as often
+	// a worker sends a heartbeat each second, and is scraped as often
+	text = storeUp.ReplaceAllString(text, "${1}6")
 	return spans.ReplaceAllStringFunc(text, func(s string) string {
 		m := spans.FindStringSubmatch(s)
 		n, _ := strconv.Atoi(m[2])
@@ -52,13 +53,13 @@ type workers struct {
 	running map[int]*exec.Cmd
 }
 
-// start starts the worker that tells on a port.
+// start starts a worker with metrics on a port.
 func (w *workers) start(port int, more ...string) {
 	w.t.Helper()
 	w.run(port, append(append(slices.Clone(w.args), "--metrics", strconv.Itoa(port), "--worker", strconv.Itoa(port)), more...)...)
 }
 
-// run starts a process that tells on a port.
+// run starts a process with metrics on a port.
 func (w *workers) run(port int, args ...string) {
 	w.t.Helper()
 	cmd := exec.Command(w.program, args...)
@@ -94,7 +95,7 @@ func (w *workers) killAll() {
 	}
 }
 
-// watcher asks Prometheus which alerts fire.
+// watcher queries Prometheus for firing alerts.
 type watcher struct {
 	t   *testing.T
 	url string
@@ -130,7 +131,7 @@ func (w watcher) firing(ctx context.Context) (names []string, err error) {
 	return slices.Compact(names), nil
 }
 
-// until waits until all of the alerts fire, or none of them does.
+// until waits until all of the alerts fire, or until none does.
 func (w watcher) until(fire bool, within time.Duration, alerts ...string) {
 	w.t.Helper()
 	began := time.Now()
@@ -158,10 +159,10 @@ func (w watcher) until(fire bool, within time.Duration, alerts ...string) {
 	}
 }
 
-// A shard has to stand still for two minutes before it counts as stalled.
+// A shard counts as stalled after two minutes without progress.
 var full = flag.Bool("full", false, "also show the alert of a shard that has stalled, which takes some three minutes")
 
-// Six alerts fire and end by what real workers tell while things go wrong; without -full five.
+// Six alerts fire and end with the metrics of real workers during faults; without -full five.
 func TestAlertsOfRealWorkers(t *testing.T) {
 	t.Parallel()
 	ports := []int{freePort(t), freePort(t)}
@@ -229,7 +230,7 @@ func TestAlertsOfRealWorkers(t *testing.T) {
 	alerts.until(false, 2*time.Minute, "WeirShardStalled")
 }
 
-// scraping starts a Prometheus that scrapes ports each second, with the rules made faster.
+// scraping starts a Prometheus that scrapes ports each second, with faster rules.
 func scraping(t *testing.T, ports ...int) *servers.Server {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "rules.yaml")
@@ -248,7 +249,7 @@ scrape_configs:
 `, file, strings.Join(targets, ", ")))
 }
 
-// built is the command.
+// built returns the path of the command.
 func built(t *testing.T) string {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "weir")
@@ -260,7 +261,7 @@ func built(t *testing.T) string {
 	return program
 }
 
-// freePort is a port that nobody listens on.
+// freePort returns an unused port.
 func freePort(t *testing.T) int {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -1,4 +1,4 @@
-// Package capacity counts what the requests of a DynamoDB client cost, by what the server says.
+// Package capacity measures the cost of a DynamoDB client's requests, as the server reports it.
 package capacity
 
 import (
@@ -21,13 +21,13 @@ type Cost struct {
 	Writes, Reads float64
 }
 
-// Meter adds up what the requests of clients cost, as the server says.
+// Meter adds up the cost of clients' requests, as the server reports it.
 type Meter struct {
 	mu  sync.Mutex
 	sum Cost
 }
 
-// Options has a client counted.
+// Options makes a client's requests count.
 func (m *Meter) Options(o *dynamodb.Options) {
 	o.APIOptions = append(o.APIOptions, func(stack *middleware.Stack) error {
 		return stack.Initialize.Add(middleware.InitializeMiddlewareFunc("capacity", m.handle), middleware.Before)
@@ -37,7 +37,7 @@ func (m *Meter) Options(o *dynamodb.Options) {
 func (m *Meter) handle(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (
 	out middleware.InitializeOutput, metadata middleware.Metadata, err error,
 ) {
-	// Every operation that has a price has this field.
+	// Every operation with a price has this field.
 	if field := reflect.ValueOf(in.Parameters).Elem().FieldByName("ReturnConsumedCapacity"); field.IsValid() {
 		field.Set(reflect.ValueOf(types.ReturnConsumedCapacityTotal))
 	}
@@ -53,7 +53,7 @@ func (m *Meter) handle(ctx context.Context, in middleware.InitializeInput, next 
 	if err != nil {
 		var refused *types.ConditionalCheckFailedException
 		if errors.As(err, &refused) {
-			m.sum.Writes++ // it costs what it would have cost; rows here are below 1 KB
+			m.sum.Writes++ // same cost as a successful one; rows here are below 1 KB
 		}
 		return out, metadata, err
 	}
@@ -76,7 +76,7 @@ func (m *Meter) handle(ctx context.Context, in middleware.InitializeInput, next 
 	return out, metadata, err
 }
 
-// Take returns what was added up, and begins anew.
+// Take returns the sum and resets it.
 func (m *Meter) Take() Cost {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -85,7 +85,7 @@ func (m *Meter) Take() Cost {
 	return sum
 }
 
-// Of is what do costs.
+// Of returns the cost of do.
 func (m *Meter) Of(do func()) Cost {
 	m.Take()
 	do()

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -14,18 +15,19 @@ import (
 	"github.com/weir-go/weir/internal/proof/integration/servers"
 )
 
-// backing is the store's server, or its file.
+// backing is the store: its server, or its file.
 type backing interface {
-	place(addr string) string // for workers that reach it there; addr "" is itself
-	address() string          // host and port, "" for a file
+	// the store's address for workers, or addr for workers that use a proxy; "" is the store itself
+	place(addr string) string
+	address() string // host and port, "" for a file
 
-	// For servers.
+	// Only for servers.
 	kill()
 	start() error
 
-	// For files.
+	// Only for files.
 	lock() (unlock func() error, err error)
-	held() (bool, error) // whether somebody has it locked, and does not let go
+	held() (bool, error) // whether another process holds its lock
 	endless() error      // why its disk cannot be filled, nil if it can
 	fill() error
 	free() error
@@ -38,7 +40,9 @@ func newBacking(t testing.TB, kind, dir string) (backing, error) {
 	}
 	switch kind {
 	case servers.PostgresStore:
-		return &postgres{d: servers.Postgres(t)}, nil
+		return &postgres{database{d: servers.Postgres(t)}}, nil
+	case servers.RedisStore:
+		return &redis{database{d: servers.Redis(t)}}, nil
 	case servers.DynamoDBStore:
 		return &dynamo{t: t, dir: dir, s: servers.DynamoDBLocalOn(t, dir)}, nil
 	case servers.SQLiteStore:
@@ -58,7 +62,7 @@ func newBacking(t testing.TB, kind, dir string) (backing, error) {
 	return nil, fmt.Errorf("no store is called %q", kind)
 }
 
-// noFile is what only files can do.
+// noFile has the methods of files.
 type noFile struct{}
 
 var errNotThere = errors.New("this store cannot do that")
@@ -69,33 +73,37 @@ func (noFile) endless() error              { return errNotThere }
 func (noFile) fill() error                 { return errNotThere }
 func (noFile) free() error                 { return errNotThere }
 
-type postgres struct {
+// database has the methods of a server that keeps its data in a directory.
+type database struct {
 	noFile
 	d *servers.Database
 }
 
-func (p *postgres) address() string { return p.d.Addr }
+func (d *database) address() string { return d.d.Addr }
 
-func (p *postgres) place(addr string) string {
-	if addr == "" {
-		addr = p.d.Addr
-	}
-	return (&servers.Database{Addr: addr}).PostgresURL("weir")
-}
+func (d *database) kill() { d.d.Kill() }
 
-func (p *postgres) kill() { p.d.Kill() }
-
-// start tries again for a while: the processes of the server that was killed need a moment to
-// notice.
-func (p *postgres) start() error {
+// start retries for a while: the processes of a killed server need a moment to notice.
+func (d *database) start() error {
 	for try := 1; ; try++ {
-		err := p.d.TryStart()
+		err := d.d.TryStart()
 		if err == nil || try == 20 {
 			return err
 		}
 		<-time.After(200 * time.Millisecond)
 	}
 }
+
+type postgres struct{ database }
+
+func (p *postgres) place(addr string) string {
+	return (&servers.Database{Addr: cmp.Or(addr, p.d.Addr)}).PostgresURL("weir")
+}
+
+// redis writes each change to its disk before it answers, so that a kill loses none.
+type redis struct{ database }
+
+func (r *redis) place(addr string) string { return cmp.Or(addr, r.d.Addr) }
 
 type dynamo struct {
 	noFile
@@ -120,10 +128,10 @@ func (d *dynamo) start() error {
 	return nil
 }
 
-// sqlite is a file, on a small disk of its own where this user may have one.
+// sqlite is a file, on a small separate disk if this user may mount one.
 type sqlite struct {
 	dir       string
-	unlimited error // why it has no disk of its own
+	unlimited error // why it has no separate disk
 }
 
 func (f *sqlite) address() string     { return "" }
@@ -131,10 +139,10 @@ func (f *sqlite) place(string) string { return filepath.Join(f.dir, "leases.db")
 func (f *sqlite) kill()               {}
 func (f *sqlite) start() error        { return errNotThere }
 
-// lock has somebody else write to the file for as long as it likes.
+// lock simulates another writer that keeps the file locked.
 func (f *sqlite) lock() (func() error, error) { return f.lockWithin(5 * time.Second) }
 
-// held asks for longer than any write takes, and for less than the shortest freeze.
+// held tries for longer than any write takes, and for less than the shortest freeze.
 func (f *sqlite) held() (bool, error) {
 	unlock, err := f.lockWithin(250 * time.Millisecond)
 	if err != nil {
@@ -172,8 +180,8 @@ func (f *sqlite) endless() error { return f.unlimited }
 
 func (f *sqlite) ballast() string { return filepath.Join(f.dir, "ballast") }
 
-// fill leaves no byte free. The write-ahead log would go on in the space that it has, so it is cut
-// off, and what becomes free is taken too.
+// fill leaves no byte free. The write-ahead log would continue in its existing space, so it is
+// truncated, and the freed space is filled too.
 func (f *sqlite) fill() error {
 	db, err := sql.Open("sqlite", f.place(""))
 	if err != nil {

@@ -22,13 +22,13 @@ import (
 
 const objects = "out"
 
-// bucketSink is the sink on a server at an address. Objects are small, so that faults find many
-// links being written.
+// bucketSink is the sink on a server at an address. Objects are small, so that faults often occur
+// while links are written.
 func bucketSink(client *s3.Client) (*s3sink.Sink, error) {
 	return s3sink.New(client, servers.Bucket, s3sink.Options{Prefix: objects, Lines: s3sink.Envelopes, MaxAge: time.Second})
 }
 
-// write is a worker whose records become lines of objects.
+// write runs a worker whose records become lines of objects.
 func (w worker) write(ctx context.Context, c *weir.Consumer) error {
 	sink, err := bucketSink(servers.S3Client(w.Bucket))
 	if err != nil {
@@ -37,7 +37,7 @@ func (w worker) write(ctx context.Context, c *weir.Consumer) error {
 	return c.RunShards(ctx, sink.Handlers())
 }
 
-// bucket is the server of objects, and what was read from it so far.
+// bucket is the object server, with the data read so far.
 type bucket struct {
 	server *servers.Database
 	client *s3.Client
@@ -61,7 +61,7 @@ func (s *stage) prepareBucket(t testing.TB) (err error) {
 	return err
 }
 
-// follow reads what was written since it was called last.
+// follow reads the data written since its last call.
 func (b *bucket) follow(ctx context.Context) error {
 	b.shards = b.shards[:0]
 	for id, err := range b.sink.Shards(ctx, stream) {
@@ -86,7 +86,7 @@ func (b *bucket) follow(ctx context.Context) error {
 	return nil
 }
 
-// read takes in the lines of an object.
+// read adds the lines of an object.
 func (b *bucket) read(ctx context.Context, f *followed, o s3sink.Object) error {
 	content, err := b.sink.Open(ctx, o)
 	if err != nil {
@@ -111,8 +111,8 @@ func (b *bucket) read(ctx context.Context, f *followed, o s3sink.Object) error {
 	return errors.Join(lines.Err(), content.Close())
 }
 
-// rows are the lines of all chains. A shard's name is behind those of its ancestors, so those of a
-// key are in order.
+// rows returns the lines of all chains. A shard's name sorts after those of its ancestors, so those
+// of a key are in order.
 func (b *bucket) rows() (all []verdict.Put) {
 	for _, id := range b.shards {
 		all = append(all, b.chains[id].rows...)
@@ -120,7 +120,7 @@ func (b *bucket) rows() (all []verdict.Put) {
 	return all
 }
 
-// allLines are those of all objects, of which none may be beside the chains.
+// allLines returns the lines of all objects, and checks that each object is in a chain.
 func (s *stage) allLines(ctx context.Context) ([]verdict.Put, error) {
 	if err := s.bucket.follow(ctx); err != nil {
 		return nil, err

@@ -17,7 +17,7 @@ import (
 	"github.com/weir-go/weir/internal/proof/leaktest"
 )
 
-// TestMain makes the test binary a worker when it was started as one.
+// TestMain runs the test binary as a worker if it was started as one.
 func TestMain(m *testing.M) {
 	if told := os.Getenv(workerVariable); told != "" {
 		os.Exit(runWorker(told))
@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 	os.Exit(leaktest.Run(m))
 }
 
-// TestAShortStorm is the command itself, on a file, with short times.
+// TestAShortStorm runs the command itself, on a file, with short times.
 func TestAShortStorm(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes half a minute")
@@ -52,7 +52,7 @@ func TestAShortStorm(t *testing.T) {
 		t.Errorf("too little happened: %s", &out)
 	}
 
-	// The same files, with a line less than there should be.
+	// The same files with one line removed.
 	dir := filepath.Join(keep, servers.SQLiteStore)
 	journals, err := filepath.Glob(filepath.Join(dir, "*"+journalSuffix))
 	if err != nil || len(journals) < 4 {
@@ -79,12 +79,12 @@ func TestAShortStorm(t *testing.T) {
 	}
 }
 
-// TestAStormThatIsWatched has Prometheus say the same as the files.
+// TestAStormThatIsWatched compares Prometheus with the files.
 func TestAStormThatIsWatched(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes half a minute")
 	}
-	servers.Promtool(t) // skips, or fails, where there is no Prometheus
+	servers.Promtool(t) // skips, or fails, without Prometheus
 	var out bytes.Buffer
 	args := []string{
 		"-watched", "-store", "sqlite", "-for", "12s", "-beat", "300ms", "-failover", "1500ms", "-workers", "3", "-rate", "200", "-seed", "7", "-o", "json", "-allowance", "6s",
@@ -125,7 +125,7 @@ func TestTheScriptIsTheSeeds(t *testing.T) {
 		}
 		return b.String()
 	}
-	for _, store := range []string{servers.SQLiteStore, servers.PostgresStore, servers.DynamoDBStore} {
+	for _, store := range []string{servers.SQLiteStore, servers.PostgresStore, servers.DynamoDBStore, servers.RedisStore} {
 		one := text(1, store)
 		if one != text(1, store) {
 			t.Errorf("%s: not the same twice", store)
@@ -156,7 +156,7 @@ func TestWrongEffectsAreNoticed(t *testing.T) {
 	}
 	puts := put(1, 2, 3)
 	for i := range puts {
-		puts[i].At = 7 // which a row does not have
+		puts[i].At = 7 // a row does not have it
 	}
 	for _, c := range []struct {
 		rows []verdict.Put

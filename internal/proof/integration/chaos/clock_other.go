@@ -4,5 +4,5 @@ package main
 
 import "time"
 
-// now is the wall clock, for want of a better one that processes share.
+// now returns the wall clock, because there is no better shared clock.
 func now() int64 { return time.Now().UnixNano() }

@@ -9,17 +9,17 @@ import (
 	"github.com/weir-go/weir/internal/proof/integration/chaos/cut"
 )
 
-// slot is a worker, whatever its process is at the moment, and its connections.
+// slot is a worker with its connections, independent of its current process.
 type slot struct {
 	name    string
 	reading weir.Reading
-	n       int // of its lives
+	n       int // number of its lives
 	life    *life
-	// store is nil where that is a file, bucket without one
+	// store is nil for a file, bucket without one
 	store, kinesis, bucket *cut.Proxy
 }
 
-// hire makes a worker with its connections and starts its first process.
+// hire creates a worker with its connections and starts its first process.
 func (s *stage) hire(n int) (err error) {
 	w := &slot{name: fmt.Sprintf("w%d", n), reading: readingOf(s.Reading, n)}
 	s.slots = append(s.slots, w)
@@ -39,7 +39,7 @@ func (s *stage) hire(n int) (err error) {
 	return s.start(w)
 }
 
-// start gives a worker its next process.
+// start starts a worker's next process.
 func (s *stage) start(w *slot) (err error) {
 	w.n++
 	told := worker{
@@ -64,7 +64,7 @@ func (s *stage) start(w *slot) (err error) {
 	return err
 }
 
-// restart starts the worker again whose process this was.
+// restart restarts the worker of a process.
 func (s *stage) restart(l *life) error { return s.start(s.slot(l)) }
 
 func (s *stage) slot(l *life) *slot {
@@ -72,7 +72,7 @@ func (s *stage) slot(l *life) *slot {
 	return s.slots[i]
 }
 
-// killEverything leaves nothing behind, whatever happened.
+// killEverything kills all processes in any case.
 func (s *stage) killEverything() {
 	for _, l := range s.lives {
 		if l.alive() {
@@ -98,7 +98,7 @@ func (s *stage) living() []*life {
 	return all
 }
 
-// allAlive fails when a worker has ended that nobody asked to.
+// allAlive returns an error if a worker has ended unexpectedly.
 func (s *stage) allAlive() error {
 	for _, w := range s.slots {
 		if !w.life.alive() && !w.life.asked.Load() {
@@ -108,7 +108,7 @@ func (s *stage) allAlive() error {
 	return nil
 }
 
-// victims are some of the living.
+// victims selects live processes.
 func (s *stage) victims(r round, n int, leader bool) []*life {
 	all := s.living()
 	first := int(r.pick % uint64(len(all)))

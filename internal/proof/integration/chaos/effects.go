@@ -13,15 +13,15 @@ import (
 	"github.com/weir-go/weir/sink/sqlsink"
 )
 
-// With -sink what is judged is what the sink has: a row of the store's database for each record, by
-// sqlsink, or a line of an object in S3, by s3sink. Journals could not say which of the calls that
-// they tell of were rolled back.
+// With -sink the sink's content is judged: a row of the store's database for each record, by
+// sqlsink, or a line of an object in S3, by s3sink. Journals could not show which of their calls
+// were rolled back.
 const (
 	sqlSink = "sqlsink"
 	s3Sink  = "s3sink"
 )
 
-// prepareSink makes what a sink needs.
+// prepareSink sets up a sink.
 func (s *stage) prepareSink(t testing.TB) error {
 	switch s.Sink {
 	case sqlSink:
@@ -32,7 +32,7 @@ func (s *stage) prepareSink(t testing.TB) error {
 	return nil
 }
 
-// countDone counts the records that somebody has handled, or given up.
+// countDone counts the handled or dead-lettered records.
 func (s *stage) countDone() (int64, error) {
 	switch s.Sink {
 	case sqlSink:
@@ -48,7 +48,7 @@ func sinkOn(db *sql.DB) (*sqlsink.Sink, error) {
 	return sqlsink.New(db, sqlsink.Options{Dialect: sqlsink.Postgres, App: app, MaxIdle: 5 * time.Second})
 }
 
-// prepareEffects makes the tables.
+// prepareEffects creates the tables.
 func (s *stage) prepareEffects() error {
 	db, err := sql.Open("pgx", s.backing.place(""))
 	if err != nil {
@@ -66,7 +66,7 @@ func (s *stage) prepareEffects() error {
 	return err
 }
 
-// apply is a worker whose handler makes rows, slowly now and then, as that with a journal is.
+// apply runs a worker whose handler inserts rows, sometimes slowly, like the one with a journal.
 func (w worker) apply(ctx context.Context, c *weir.Consumer) error {
 	db, err := sql.Open("pgx", w.Place)
 	if err != nil {
@@ -106,7 +106,7 @@ func (w worker) apply(ctx context.Context, c *weir.Consumer) error {
 	}))
 }
 
-// countEffects is how many rows there are.
+// countEffects returns the number of rows.
 func (s *stage) countEffects() (n int64, err error) {
 	db, err := sql.Open("pgx", s.backing.place(""))
 	if err != nil {
@@ -117,7 +117,7 @@ func (s *stage) countEffects() (n int64, err error) {
 	return n, err
 }
 
-// judgeEffects holds each record that was put to be there once, in the order of its key.
+// judgeEffects checks that each put record is there once, in the order of its key.
 func (s *stage) judgeEffects(puts []verdict.Put) error {
 	rows, err := s.allEffects()
 	if err != nil {
@@ -130,7 +130,7 @@ func (s *stage) judgeEffects(puts []verdict.Put) error {
 	return nil
 }
 
-// allEffects are all that there are, those of a key in the order in which they were made.
+// allEffects returns all effects, those of a key in the order of insertion.
 func (s *stage) allEffects() ([]verdict.Put, error) {
 	if s.Sink == s3Sink {
 		return s.allLines(context.Background())
@@ -156,7 +156,7 @@ func (s *stage) allEffects() ([]verdict.Put, error) {
 	return rows, found.Err()
 }
 
-// wrongEffects says what is wrong with the rows of what was put, "" for nothing.
+// wrongEffects describes what is wrong with the rows, "" for nothing.
 func wrongEffects(puts, rows []verdict.Put) string {
 	last, seen := map[string]int{}, map[verdict.Put]bool{}
 	lost, doubled, disorder, strange := 0, 0, 0, len(rows)

@@ -10,11 +10,12 @@ import (
 	"github.com/weir-go/weir/internal/proof/integration/chaos/verdict"
 )
 
-// finish lets everything be handled, stops the workers, and looks at what is left.
+// finish waits until all is handled, stops the workers, and checks the final state.
 func (s *stage) finish(puts int64) error {
 	bound := s.times.takenOver() + s.Allowance
 	if s.Failing {
-		bound += 2 * patience // a record that is given up while nothing else is handled, and what is behind it
+		// a record that is given up while no other succeeds, and the records after it
+		bound += 2 * patience
 	}
 	s.say("no more faults, %d records; waiting for the last ones", puts)
 	for deadline := time.Now().Add(bound); ; <-time.After(200 * time.Millisecond) {

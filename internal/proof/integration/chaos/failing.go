@@ -17,19 +17,19 @@ import (
 	"github.com/weir-go/weir/internal/proof/integration/chaos/verdict"
 )
 
-// With -failing handlers fail, in every way that a policy tells apart, and what they always fail at
-// is given up.
+// With -failing handlers fail, in every way that a policy distinguishes, and records that always
+// fail are given up.
 const (
 	lettersPrefix = "letters."
 	awayFile      = "downstream-is-away"
-	// poisonOne of so many records is failed at for ever.
+	// One of poisonOne records always fails.
 	poisonOne = 1500
-	// luckOne of so many records fails the first time that somebody gets to it.
+	// One of luckOne records fails the first time that a process gets it.
 	luckOne = 500
-	// patience is longer than the downstream is ever away.
+	// patience is longer than any outage of the downstream service.
 	patience = 30 * time.Second
 	attempts = 3
-	// retryMax bounds the pauses, so that what waits for patience is not waited for much longer.
+	// retryMax limits the backoff, so that a record is given up soon after its patience.
 	retryMax = 5 * time.Second
 )
 
@@ -40,27 +40,27 @@ var (
 	errBatch  = errors.New("a record of the batch failed")
 )
 
-// hash of a record is the same for everybody.
+// hash returns the same value for a record in every process.
 func hash(key string, number int, salt int64) uint64 {
 	h := fnv.New64a()
 	fmt.Fprint(h, key, " ", number, " ", salt)
 	return h.Sum64()
 }
 
-// poison reports whether a record is failed at for ever.
+// poison reports whether a record always fails.
 func poison(p verdict.Put) bool { return hash(p.Key, p.Number, 0)%poisonOne == 0 }
 
 // failingHandler is a handler that fails.
 type failingHandler struct {
 	*journal
-	away string // a file that is there while the downstream is away
-	luck int64  // which records this process fails at once
+	away string // a file that exists during an outage of the downstream service
+	luck int64  // selects the records that this process fails at once
 
 	mu     sync.Mutex
 	failed map[verdict.Put]bool
 }
 
-// once reports whether bad luck strikes: at a record, and never again.
+// once reports whether a record fails once in this process.
 func (f *failingHandler) once(p verdict.Put) bool {
 	if hash(p.Key, p.Number, f.luck)%luckOne != 0 {
 		return false
@@ -75,7 +75,7 @@ func (f *failingHandler) once(p verdict.Put) bool {
 	return !before
 }
 
-// Handle says at which record it failed, or does nothing and says that it failed, in turn by shard.
+// Handle fails, and names the record, or does nothing and does not name it, alternating by shard.
 func (f *failingHandler) Handle(ctx context.Context, b *weir.Batch) error {
 	if _, err := os.Stat(f.away); err == nil {
 		start := now()
@@ -107,14 +107,14 @@ func (f *failingHandler) Handle(ctx context.Context, b *weir.Batch) error {
 	return f.journal.Handle(ctx, b)
 }
 
-// ended notes a call that did nothing.
+// ended writes a failed call without effects to the journal.
 func (f *failingHandler) ended(b *weir.Batch, start int64, err error) error {
 	call := verdict.Call{Shard: b.Shard, Epoch: b.Epoch, Start: start, End: now(), Failed: err != nil}
 	return f.note(func(line []byte) []byte { return verdict.AppendCall(line, call) })
 }
 
-// giveUp is the policy. Its destination fails now and then, before letters are there or, as a
-// destination does whose answer is lost, after that.
+// giveUp returns the policy. Its destination sometimes fails, before letters are stored or, like a
+// lost answer, after that.
 func giveUp(j *journal, path, life string) weir.GiveUp {
 	put := func(_ context.Context, letters []deadletter.Letter) error {
 		var text []byte
@@ -144,7 +144,7 @@ func giveUp(j *journal, path, life string) weir.GiveUp {
 	return weir.GiveUp{To: deadletter.Func(put), Attempts: attempts, Bisect: true, Patience: patience, PerMinute: -1}
 }
 
-// takeDownstream has every handler fail at everything for a while.
+// takeDownstream makes every handler fail for a while.
 func (s *stage) takeDownstream(r round) error {
 	d := r.between(time.Second, 4, 12)
 	f := s.begin(r, verdict.Fault{}, "for %v", d.Round(10*time.Millisecond))
@@ -154,11 +154,11 @@ func (s *stage) takeDownstream(r round) error {
 		err = errors.Join(s.pause(d), os.Remove(path))
 	}
 	f.To = now()
-	until(f, f.To, s.times.kinesisBack()) // the longest pause between two tries is as long
+	until(f, f.To, s.times.kinesisBack()) // the longest backoff is equally long
 	return err
 }
 
-// readLetters reads all that were put, by whomever.
+// readLetters reads all letters of all processes.
 func readLetters(dir string) (all []verdict.Letter, err error) {
 	paths, err := filepath.Glob(filepath.Join(dir, lettersPrefix+"*"))
 	for _, path := range paths {

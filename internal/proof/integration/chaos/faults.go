@@ -12,10 +12,10 @@ import (
 	"github.com/weir-go/weir/internal/proof/integration/chaos/verdict"
 )
 
-// Each method here inflicts one fault, takes it back, also when the context ends meanwhile, and
-// notes what it did.
+// Each method in this file causes one fault, ends it, also if the context ends meanwhile, and
+// records what it did.
 
-// until sets when everything has to be well again.
+// until sets when all must be well again.
 func until(f *verdict.Fault, from int64, bound time.Duration) { f.Until = from + int64(bound) }
 
 // kill kills one or several; of several, the first one leads, or none does.
@@ -27,7 +27,7 @@ func (s *stage) kill(r round, n int, leader bool) error {
 		victims = victims[:min(n, len(victims))]
 	}
 	if len(victims) == 0 {
-		return nil // a run with one worker, or nobody but the leader
+		return nil // a run with one worker, or only the leader
 	}
 	f := s.begin(r, verdict.Fault{Lives: names(victims), Repeats: true}, "")
 	var errs []error
@@ -58,8 +58,8 @@ func (s *stage) killAll(r round) error {
 	return errors.Join(append(errs, waiting)...)
 }
 
-// freeze stops a process in its tracks for a while. One that was writing to a file keeps that
-// locked, and then everybody does without the store.
+// freeze suspends a process for a while. A process that was writing to a file keeps that locked,
+// and then no worker can use the store.
 func (s *stage) freeze(f *verdict.Fault, l *life, d time.Duration, meanwhile func() error) error {
 	held := false
 	err := l.signal(syscall.SIGSTOP)
@@ -70,7 +70,7 @@ func (s *stage) freeze(f *verdict.Fault, l *life, d time.Duration, meanwhile fun
 		err = meanwhile()
 	}
 	err = errors.Join(err, s.pause(time.Duration(f.From+int64(d)-now())))
-	f.To = now() // before it goes on
+	f.To = now() // before it resumes
 	if held {
 		s.say("%s keeps the store's file locked", l.name)
 		until(s.part(f, verdict.Fault{Repeats: true}), f.To, s.times.takenOver())
@@ -121,7 +121,7 @@ func (s *stage) freezeDuringHandOff(r round) error {
 	f.From = now()
 	bound := s.times.fromFrozen(s.pushed(nil))
 	until(f, f.From, bound)
-	// What the one gives to the other waits for that one's end.
+	// A handoff between the two waits for that end.
 	until(g, f.From, bound+s.times.moved())
 	err := s.freeze(f, frozen, d, nil)
 	err = errors.Join(err, leaving.wait(stopWithin))
@@ -149,7 +149,7 @@ func (s *stage) cutOff(f *verdict.Fault, mode cut.Mode, d time.Duration, proxies
 	return err
 }
 
-// struck are the proxies and lives of one worker, or of all (nil lives).
+// struck returns the proxies and lives of one worker, or of all (nil lives).
 func (s *stage) struck(r round, all bool, of func(*slot) *cut.Proxy) (proxies []*cut.Proxy, lives []string) {
 	if !all {
 		v := s.victims(r, 1, false)[0]
@@ -210,11 +210,11 @@ func (s *stage) failKinesis(r round) error {
 	return err
 }
 
-// endSubscriptions ends those of a part of the shards.
+// endSubscriptions ends the subscriptions of a part of the shards.
 func (s *stage) endSubscriptions(r round) error {
 	shards := s.subscribedTo(r.mode)
 	if len(shards) == 0 {
-		return nil // these are polled at the moment
+		return nil // these are polled now
 	}
 	f := s.begin(r, verdict.Fault{Shards: shards}, "%s, of %d shards", r.mode, len(shards))
 	s.kinesis.end(r.mode)
@@ -239,8 +239,7 @@ func (s *stage) killStore(r round) error {
 	return err
 }
 
-// outage makes the store useless to everybody for a while: by the network, or by a lock where there
-// is none.
+// outage makes the store unavailable for all for a while: by the network, or by a lock for a file.
 func (s *stage) outage(f *verdict.Fault, r round, d time.Duration, meanwhile func() error) error {
 	if s.backing.address() == "" {
 		return s.lock(f, d, meanwhile)
@@ -249,7 +248,7 @@ func (s *stage) outage(f *verdict.Fault, r round, d time.Duration, meanwhile fun
 	return s.cutOff(f, cut.Mode(r.mode), d, proxies, meanwhile)
 }
 
-// how says what an outage is like.
+// how describes an outage.
 func (s *stage) how(r round) string {
 	if s.backing.address() == "" {
 		return "lock"
@@ -310,8 +309,7 @@ func (s *stage) stopDuringOutage(r round) error {
 	err := s.outage(f, r, d, func() error {
 		return errors.Join(s.pause(time.Duration(r.late*float64(d))), v.stop())
 	})
-	// Its farewell may have failed: then it is like one that was killed, at the latest when its
-	// patience ends.
+	// Leaving may have failed: then it counts as killed, at the latest when its timeout ends.
 	err = errors.Join(err, v.wait(stopWithin))
 	until(f, max(f.To, now()), s.times.takenOver())
 	return errors.Join(err, s.restart(v))
@@ -323,12 +321,12 @@ func (s *stage) reshard(r round) error {
 	return nil
 }
 
-// splitFrozen splits a shard whose owner cannot read it to its end.
+// splitFrozen splits a shard whose owner cannot finish it.
 func (s *stage) splitFrozen(r round) error {
 	v := s.victims(r, 1, false)[0]
 	shard := s.shardOf(v)
 	if shard == "" {
-		return nil // it has none that is open
+		return nil // it has no open shard
 	}
 	d := r.between(s.times.failover, 1.3, 2.5)
 	f := s.begin(r, verdict.Fault{Lives: []string{v.name}, Froze: true, Repeats: true}, "%s, for %v", shard, d.Round(10*time.Millisecond))
@@ -339,7 +337,7 @@ func (s *stage) splitFrozen(r round) error {
 	})
 }
 
-// pause waits, unless everything is over.
+// pause waits, unless the run is over.
 func (s *stage) pause(d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

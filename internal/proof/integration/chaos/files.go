@@ -12,8 +12,7 @@ import (
 	"github.com/weir-go/weir/internal/proof/integration/chaos/verdict"
 )
 
-// What a run leaves in its directory, beside what each process logs: everything that the verdict is
-// made of.
+// The files of a run besides the logs: the complete input of the verdict.
 const (
 	putsFile      = "puts"
 	faultsFile    = "faults"
@@ -30,7 +29,7 @@ func appendFault(w io.Writer, f *verdict.Fault) error {
 	return err
 }
 
-// readHistory reads what a run left.
+// readHistory reads the files of a run.
 func readHistory(dir string, allowance time.Duration) (h verdict.History, err error) {
 	h.Allowance = allowance
 	text, err := os.ReadFile(filepath.Join(dir, putsFile))
@@ -78,7 +77,7 @@ func readJournals(dir string) (journals []verdict.Journal, err error) {
 	return journals, nil
 }
 
-// countDistinct counts the records that somebody has handled or given up.
+// countDistinct counts the handled or dead-lettered records.
 func countDistinct(dir string) (int64, error) {
 	journals, err := readJournals(dir)
 	if err != nil {

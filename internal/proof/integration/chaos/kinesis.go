@@ -10,7 +10,7 @@ import (
 	"github.com/weir-go/weir/kinesistest"
 )
 
-// How calls fail.
+// Ways in which calls fail.
 const (
 	throttled = "throttled"
 	failing   = "internal failures"
@@ -18,7 +18,7 @@ const (
 	torn      = "torn answers"
 )
 
-// How subscriptions end that were well until then.
+// Ways in which healthy subscriptions end.
 const (
 	cutShort  = "cut in the middle of an event"
 	exception = "an exception"
@@ -26,8 +26,8 @@ const (
 	silence   = "silence"
 )
 
-// ends are the modes of a fault of subscriptions. A shard's own is that of its number, so each
-// strikes a part of the shards.
+// ends are the modes of a fault of subscriptions. A shard's number determines its mode, so each
+// mode affects a part of the shards.
 var ends = []string{cutShort, exception, endEarly, silence}
 
 func endOf(shard string) (how string, known bool) {
@@ -39,16 +39,16 @@ func endOf(shard string) (how string, known bool) {
 	return ends[n%len(ends)], true
 }
 
-// unwell is what goes wrong with calls to Kinesis at the moment. Calls and the stage use it at the
-// same time.
+// unwell contains the current faults of calls to Kinesis. It is used by calls and by the stage
+// concurrently.
 type unwell struct {
 	mu     sync.Mutex
 	how    string // "" for nothing
 	some   float64
-	strike map[string]chan struct{} // by end; closed when the subscriptions that are to end so do
+	strike map[string]chan struct{} // by end; closed to end the subscriptions of this kind
 
 	subscribed int // calls of SubscribeToShard over HTTP/2
-	outdated   int // … over anything else
+	outdated   int // … over another protocol
 }
 
 func newUnwell() *unwell {
@@ -59,14 +59,14 @@ func newUnwell() *unwell {
 	return u
 }
 
-// fail has some of the calls fail from now on, or none for "".
+// fail makes some of the calls fail from now on, or none for "".
 func (u *unwell) fail(how string, some float64) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.how, u.some = how, some
 }
 
-// end ends the subscriptions whose end is to be this one.
+// end ends the subscriptions of this kind.
 func (u *unwell) end(how string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -74,14 +74,14 @@ func (u *unwell) end(how string) {
 	u.strike[how] = make(chan struct{})
 }
 
-// counted is how many calls of SubscribeToShard there were, over HTTP/2 and over anything else.
+// counted returns the number of SubscribeToShard calls, over HTTP/2 and over other protocols.
 func (u *unwell) counted() (subscribed, outdated int) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.subscribed, u.outdated
 }
 
-// call decides what happens to a call.
+// call decides about a call.
 func (u *unwell) call(c *kinesistest.Call) kinesistest.Fault {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -129,7 +129,7 @@ func failure(how string, subscribes bool) kinesistest.Fault {
 	return kinesistest.Fault{CutAfter: 1 + rand.IntN(200)}
 }
 
-// subscribedTo are the shards whose subscriptions are to end so.
+// subscribedTo returns the shards whose subscriptions end in this way.
 func (s *stage) subscribedTo(how string) (shards []string) {
 	for _, sub := range s.server.Subscriptions(stream) {
 		if end, _ := endOf(sub.Shard); end == how {

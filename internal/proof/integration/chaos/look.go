@@ -10,7 +10,7 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// view is what the store says, asked directly.
+// view returns the store's state, read directly.
 func (s *stage) view() (lease.View, error) {
 	store, closer, err := servers.OpenStore(s.Store, s.backing.place(""))
 	if err != nil {
@@ -22,7 +22,7 @@ func (s *stage) view() (lease.View, error) {
 	return store.View(ctx, app, "")
 }
 
-// leader is the name of the process that leads, "" if nobody knows.
+// leader returns the name of the leading process, "" if it is unknown.
 func (s *stage) leader() string {
 	v, err := s.view()
 	if err != nil {
@@ -36,8 +36,8 @@ func (s *stage) leader() string {
 	return ""
 }
 
-// shardOf is an open shard that a process holds, "" if there is none or splitting has led to too
-// many.
+// shardOf returns an open shard of a process, "" if it has none or there are already too many
+// shards.
 func (s *stage) shardOf(l *life) string {
 	v, err := s.view()
 	open := s.server.OpenShards(stream)

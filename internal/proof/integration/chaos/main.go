@@ -1,10 +1,9 @@
 // Command chaos runs an application of real worker processes on a real store, and makes processes,
-// connections, disks, the store and Kinesis fail for minutes. Then it says whether weir kept its
-// promises, from what the handlers wrote.
+// connections, disks, the store and Kinesis fail for minutes. Then it reports whether weir kept its
+// promises, from the handlers' output.
 //
-// A seed decides which faults there are, in which order, of which kind and for how long. When what
-// else happens between real processes cannot be repeated, so the same seed is the same storm, and
-// not the same run.
+// A seed determines the faults, their order, kinds and durations. The timing of real processes is
+// not reproducible, so the same seed is the same storm, but not the same run.
 package main
 
 import (
@@ -26,7 +25,7 @@ import (
 	"github.com/weir-go/weir/internal/proof/integration/servers"
 )
 
-// settings are what a run is like.
+// settings are the settings of a run.
 type settings struct {
 	Store     string        `json:"store"`
 	Reading   string        `json:"reading"`
@@ -45,13 +44,13 @@ type settings struct {
 }
 
 var stores = map[string][]string{
-	"sqlite": {servers.SQLiteStore}, "postgres": {servers.PostgresStore}, "dynamodb": {servers.DynamoDBStore},
-	"all": {servers.SQLiteStore, servers.PostgresStore, servers.DynamoDBStore},
+	"sqlite": {servers.SQLiteStore}, "postgres": {servers.PostgresStore}, "dynamodb": {servers.DynamoDBStore}, "redis": {servers.RedisStore},
+	"all": {servers.SQLiteStore, servers.PostgresStore, servers.DynamoDBStore, servers.RedisStore},
 }
 
 const (
-	broken  = 1 // exit code: a promise was
-	failed  = 1 // … or the run could not be made
+	broken  = 1 // exit code: a promise was broken
+	failed  = 1 // … or the run failed
 	misused = 2 // … or the command line is wrong
 )
 
@@ -62,7 +61,7 @@ func main() {
 	os.Exit(command(os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// runWorker is the whole of a worker process.
+// runWorker is the main function of a worker process.
 func runWorker(told string) int {
 	var w worker
 	err := json.Unmarshal([]byte(told), &w)
@@ -80,7 +79,7 @@ func command(args []string, out, log io.Writer) int {
 	flags := flag.NewFlagSet("chaos", flag.ContinueOnError)
 	flags.SetOutput(log)
 	var s settings
-	store := flags.String("store", "sqlite", "sqlite, postgres, dynamodb, or all, one after the other")
+	store := flags.String("store", "sqlite", "sqlite, postgres, dynamodb, redis, or all, one after the other")
 	flags.StringVar(&s.Reading, "reading", byBoth, "how workers read: polling, fanout, or both, every other one by fan-out")
 	flags.DurationVar(&s.For, "for", 2*time.Minute, "how long faults are inflicted on each store; the last one is played to its end")
 	flags.IntVar(&s.Workers, "workers", 5, "worker processes")
@@ -161,7 +160,7 @@ func show(r *report, err error, format string, out, log io.Writer) int {
 	return 0
 }
 
-// sinkMisused says what does not go together, "" for nothing.
+// sinkMisused returns which settings cannot be combined, "" if all can.
 func (s *settings) sinkMisused(store string) string {
 	switch {
 	case s.Sink != "" && s.Sink != sqlSink && s.Sink != s3Sink:
@@ -176,7 +175,7 @@ func (s *settings) sinkMisused(store string) string {
 	return ""
 }
 
-// judge decides what a history is worth.
+// judge judges a history.
 func (r *report) judge(h verdict.History, dir string) (err error) {
 	switch {
 	case r.Sink != "":
@@ -232,7 +231,7 @@ func run(ctx context.Context, s settings, keep string, log io.Writer) (*report, 
 	return r, nil
 }
 
-// directory makes the one for a run's files.
+// directory creates the directory for a run's files.
 func directory(keep, store string) (string, error) {
 	if keep == "" {
 		return os.MkdirTemp("", "weir-chaos-")
@@ -247,7 +246,7 @@ func directory(keep, store string) (string, error) {
 	return dir, os.Mkdir(dir, 0o700)
 }
 
-// judgeAgain judges what an earlier run left.
+// judgeAgain judges the files of an earlier run.
 func judgeAgain(dir string) (*report, error) {
 	text, err := os.ReadFile(filepath.Join(dir, settingsFile))
 	if err != nil {

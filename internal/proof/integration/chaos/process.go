@@ -15,14 +15,14 @@ import (
 	"time"
 )
 
-// life is one process of a worker: w2.3 is the third that worker w2 has had.
+// life is one process of a worker: w2.3 is the third process of worker w2.
 type life struct {
 	name     string
 	cmd      *exec.Cmd
-	lifeline io.Closer // its standard input, which the system closes when this process dies
-	logged   string    // path of what it logs
+	lifeline io.Closer // its standard input, which closes when this process dies
+	logged   string    // path of its log
 	ended    chan struct{}
-	err      error // how it ended; set before ended is closed
+	err      error // its result; set before ended is closed
 	asked    atomic.Bool
 }
 
@@ -37,7 +37,7 @@ func startLife(told worker, dir string) (*life, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = log.Close() }() // the process has its own
+	defer func() { _ = log.Close() }() // the process has its own descriptor
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
@@ -75,7 +75,7 @@ func (l *life) signal(s syscall.Signal) error {
 	return nil
 }
 
-// kill ends it as a crash does.
+// kill ends it like a crash.
 func (l *life) kill() error {
 	l.asked.Store(true)
 	if err := l.signal(syscall.SIGKILL); err != nil && !errors.Is(err, os.ErrProcessDone) {
@@ -85,14 +85,13 @@ func (l *life) kill() error {
 	return nil
 }
 
-// stop asks it to stop, as a deployment does.
+// stop stops it like a deployment.
 func (l *life) stop() error {
 	l.asked.Store(true)
 	return l.signal(syscall.SIGTERM)
 }
 
-// wait waits until it has ended, and kills it when that takes too long. The error says that it did
-// not end in order.
+// wait waits until it has ended, and kills it after a timeout. The error reports an unexpected end.
 func (l *life) wait(bound time.Duration) error {
 	timer := time.NewTimer(bound)
 	defer timer.Stop()
@@ -107,7 +106,7 @@ func (l *life) wait(bound time.Duration) error {
 	}
 }
 
-// lastWords are the end of its log.
+// lastWords returns the end of its log.
 func (l *life) lastWords() string {
 	text, err := os.ReadFile(l.logged)
 	if err != nil {

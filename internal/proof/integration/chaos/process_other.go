@@ -4,6 +4,5 @@ package main
 
 import "syscall"
 
-// attributes put a worker into a process group of its own, which a terminal's Ctrl-C does not
-// reach.
+// attributes puts a worker into a separate process group, which a terminal's Ctrl-C does not reach.
 func attributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }

@@ -12,16 +12,16 @@ import (
 	"github.com/weir-go/weir/kinesistest"
 )
 
-// keys is how many partition keys there are.
+// keys is the number of partition keys.
 const keys = 200
 
-// producer puts numbered records, key by key, and writes down what the stream took.
+// producer puts numbered records, key by key, and records those that the stream accepted.
 type producer struct {
 	server *kinesistest.Server
 	path   string
 	rate   int // records a second
 	put    atomic.Int64
-	// nanoseconds: the most by which this process was late, which tells of the machine
+	// nanoseconds: the largest delay of this process, as a measure of the machine's load
 	late atomic.Int64
 }
 

@@ -15,18 +15,18 @@ import (
 	"github.com/weir-go/weir/internal/proof/integration/servers"
 )
 
-// How the workers of a run read.
+// Ways of reading in a run.
 const (
 	byPolling = "polling"
 	byFanOut  = "fanout"
-	// byBoth has every other worker subscribe, so that a shard that moves may change how it is
-	// read: as while Options.Reading is rolled out.
+	// With byBoth every other worker subscribes, so that a shard that moves may change how it is
+	// read, as during a rollout of Options.Reading.
 	byBoth = "both"
 )
 
 var readings = []string{byPolling, byFanOut, byBoth}
 
-// readingOf is how worker number n reads, from 1 on.
+// readingOf returns how worker number n reads, from 1 on.
 func readingOf(wish string, n int) weir.Reading {
 	if wish == byFanOut || wish == byBoth && n%2 == 1 {
 		return weir.FanOut
@@ -34,15 +34,15 @@ func readingOf(wish string, n int) weir.Reading {
 	return weir.Polling
 }
 
-// pushed reports whether one of these lives reads by fan-out; nil is everybody.
+// pushed reports whether one of these lives reads by fan-out; nil means all.
 func (s *stage) pushed(lives []string) bool {
 	return slices.ContainsFunc(s.slots, func(w *slot) bool {
 		return w.reading == weir.FanOut && (lives == nil || slices.Contains(lives, w.life.name))
 	})
 }
 
-// client trusts the certificate in a file, and speaks HTTP/2 where it is asked to: weir asks for
-// that for subscriptions alone.
+// client trusts the certificate in a file, and speaks HTTP/2 if requested: weir requests it for
+// subscriptions only.
 func client(url, caFile string) (*kinesis.Client, error) {
 	pem, err := os.ReadFile(caFile)
 	if err != nil {

@@ -10,22 +10,21 @@ import (
 	"github.com/weir-go/weir/internal/proof/integration/chaos/watch"
 )
 
-// report is what one run came to.
+// report is the result of one run.
 type report struct {
 	settings
 	Took time.Duration `json:"took_ns"`
 	verdict.Verdict
 	// Calls that reached Kinesis.
 	Effects    int      `json:"effects,omitempty"` // rows or lines, with -sink
-	Letters    int      `json:"letters,omitempty"` // with -failing, repetitions included
+	Letters    int      `json:"letters,omitempty"` // with -failing, including duplicates
 	Subscribed int      `json:"subscribe_calls"`
 	Polled     int      `json:"get_records_calls"`
-	Wrong      []string `json:"wrong"` // promises that were broken outside of the journals
-	// Machine is the most by which the process that puts records was late: the machine's own share
-	// of what is waited for.
+	Wrong      []string `json:"wrong"` // broken promises outside of the journals
+	// Machine is the largest delay of the producer: the machine's own share of the waiting times.
 	Machine time.Duration `json:"machine_late_ns"`
 	Metrics *watch.Report `json:"metrics,omitempty"`
-	Dir     string        `json:"dir,omitempty"` // where the files are, if they were kept
+	Dir     string        `json:"dir,omitempty"` // the directory of the files, if they were kept
 
 	faults int // with -sink, where the verdict does not count them
 }
@@ -66,7 +65,7 @@ func (r *report) write(w io.Writer) {
 	}
 	fmt.Fprintf(w, "%d records waited for longer than allowed, which is a fault's bound and %v for the machine; the machine held this process up for %v at most\n",
 		r.Silences, r.Allowance, brief(r.Machine))
-	if r.Subscribed+r.Polled > 0 { // else it is not known any more
+	if r.Subscribed+r.Polled > 0 { // otherwise they are not known any more
 		fmt.Fprintf(w, "Kinesis had %d calls of SubscribeToShard, all over TLS and HTTP/2, and %d of GetRecords\n", r.Subscribed, r.Polled)
 	}
 	if r.Metrics != nil {
@@ -75,7 +74,7 @@ func (r *report) write(w io.Writer) {
 	r.end(w)
 }
 
-// writeMetrics says how far what Prometheus has seen agrees with the files.
+// writeMetrics reports how far Prometheus' samples agree with the files.
 func (r *report) writeMetrics(w io.Writer) {
 	m := r.Metrics
 	counted, written := m.Again(r.Put)

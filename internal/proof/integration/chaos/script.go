@@ -12,30 +12,30 @@ import (
 	"github.com/weir-go/weir/internal/proof/integration/servers"
 )
 
-// kind is a sort of fault.
+// kind is a kind of fault.
 type kind struct {
 	name    string
-	profile string   // that it belongs to
+	profile string   // its profile
 	modes   []string // in turn; nil for one
 	stores  []string // nil for all
-	// subscribed says that it is for runs in which somebody reads by fan-out.
+	// subscribed marks kinds for runs in which a worker reads by fan-out.
 	subscribed bool
-	// failing is for runs with -failing, bucket for those with -sink s3sink.
+	// failing marks kinds for runs with -failing, bucket for those with -sink s3sink.
 	failing, bucket bool
 	play            func(*stage, round) error
 }
 
-// round is one fault as the script has it. What is left to chance is in it already: the processes
-// are not, they are picked among those that live.
+// round is one fault of the script, including its random choices, except for the processes, which
+// are selected among the live ones.
 type round struct {
 	kind *kind
 	mode string
-	pick uint64  // of a worker or shard
-	long float64 // 0 to 1: how long it lasts, within what the kind wants
-	late float64 // 0 to 1: when the second thing happens
+	pick uint64  // selects a worker or shard
+	long float64 // 0 to 1: its duration, within the kind's range
+	late float64 // 0 to 1: when the second event happens
 }
 
-// between is a time between a part of unit and a larger one.
+// between returns a duration between a fraction of unit and a larger one.
 func (r round) between(unit time.Duration, low, high float64) time.Duration {
 	return time.Duration(float64(unit) * (low + r.long*(high-low)))
 }
@@ -43,11 +43,11 @@ func (r round) between(unit time.Duration, low, high float64) time.Duration {
 var (
 	cuts    = []string{string(cut.Refuse), string(cut.Reset), string(cut.Blackhole), string(cut.HalfOpen), string(cut.Trickle), string(cut.Delay)}
 	outages = []string{string(cut.Refuse), string(cut.Reset), string(cut.Blackhole)}
-	network = []string{servers.PostgresStore, servers.DynamoDBStore}
+	network = []string{servers.PostgresStore, servers.DynamoDBStore, servers.RedisStore}
 	file    = []string{servers.SQLiteStore}
 )
 
-// kinds are all there are, in the order of the documentation.
+// kinds are all kinds, in the order of the documentation.
 var kinds = []*kind{
 	{name: "kill", profile: "workers", play: func(s *stage, r round) error { return s.kill(r, 1, false) }},
 	{name: "kill the leader", profile: "workers", play: func(s *stage, r round) error { return s.kill(r, 1, true) }},
@@ -92,8 +92,8 @@ const (
 	merge = "merge"
 )
 
-// script is the order of faults that a seed decides: every kind once, in some order, then again in
-// another, each time with its next mode.
+// script is the order of faults for a seed: every kind once, in random order, then again in another
+// order, each time with its next mode.
 type script struct {
 	rand  *rand.Rand
 	kinds []*kind
@@ -101,8 +101,8 @@ type script struct {
 	turn  map[*kind]int
 }
 
-// newScript makes the script of a profile: "all", or names of profiles and kinds with commas
-// between them.
+// newScript creates the script of a profile: "all", or names of profiles and kinds separated by
+// commas.
 func newScript(of settings) (*script, error) {
 	s := &script{rand: rand.New(rand.NewPCG(of.Seed, 1)), turn: map[*kind]int{}}
 	wanted := map[string]bool{}

@@ -18,17 +18,17 @@ import (
 )
 
 const (
-	stopWithin  = 40 * time.Second // a worker's farewell is over long before
+	stopWithin  = 40 * time.Second // a worker leaves much sooner
 	readyWithin = time.Minute
-	// calm is between two faults, beyond the bound of the first one: a shard that is still silent
-	// then has no excuse.
+	// calm is the time between two faults, beyond the limit of the first one: a shard that is still
+	// silent then has no excuse.
 	calm = time.Second
-	// subscriptionLife is shorter than the service's five minutes, so that renewals meet with
-	// faults, and faults with subscriptions that are so young that nobody may take them over.
+	// subscriptionLife is shorter than the service's five minutes, so that renewals coincide with
+	// faults, and faults with subscriptions that are too young for a takeover.
 	subscriptionLife = 25 * time.Second
 )
 
-// stage is a running application that things happen to. It belongs to one goroutine.
+// stage is a running application with faults. It belongs to one goroutine.
 type stage struct {
 	settings
 	ctx        context.Context // of the faults
@@ -38,25 +38,25 @@ type stage struct {
 	backing    backing
 	server     *kinesistest.Server
 	kinesis    *unwell
-	prometheus *prometheus // nil for a run that nobody watches
+	prometheus *prometheus // nil without -watched
 	slots      []*slot
-	lives      []*life // all that there ever were
+	lives      []*life // all so far
 	started    time.Time
 	faults     []*verdict.Fault
-	logged     int // faults that are in the log
+	logged     int // number of logged faults
 	skipped    map[string]bool
 	wrong      []string
 
 	bucket             *bucket // with -sink s3sink
 	effects            int     // rows or lines, with -sink
-	subscribed, polled int     // calls of SubscribeToShard and GetRecords, in the end
+	subscribed, polled int     // final counts of SubscribeToShard and GetRecords calls
 }
 
-// caFile has the certificate of Kinesis.
+// caFile returns the path of Kinesis' certificate.
 func (s *stage) caFile() string { return filepath.Join(s.dir, "ca.pem") }
 
-// play runs the application, its faults, and its end. Problems that are no error of this program
-// are in wrong.
+// play runs the application, its faults, and its end. It adds problems that are not errors of this
+// program to wrong.
 func (s *stage) play(t testing.TB) (puts int64, late time.Duration, err error) {
 	if s.backing, err = newBacking(t, s.Store, s.dir); err != nil {
 		return 0, 0, err
@@ -144,7 +144,7 @@ func (r round) play(s *stage) error {
 	return nil
 }
 
-// begin notes a fault that is about to be inflicted, and shows it.
+// begin records and prints a fault that is about to begin.
 func (s *stage) begin(r round, f verdict.Fault, format string, args ...any) *verdict.Fault {
 	f.Kind, f.From = r.kind.name, now()
 	f.To = f.From
@@ -154,7 +154,7 @@ func (s *stage) begin(r round, f verdict.Fault, format string, args ...any) *ver
 	return &f
 }
 
-// part notes a fault that comes with another one.
+// part records a fault that belongs to another one.
 func (s *stage) part(of *verdict.Fault, f verdict.Fault) *verdict.Fault {
 	f.Kind, f.From, f.To, f.Until, f.Part = of.Kind, of.From, of.To, of.Until, true
 	s.faults = append(s.faults, &f)
@@ -166,7 +166,7 @@ func (s *stage) say(format string, args ...any) {
 	fmt.Fprintf(s.log, "%s %6.1fs  %s\n", s.Store, time.Since(s.started).Seconds(), line)
 }
 
-// skip says once that a fault cannot be had.
+// skip reports once that a fault is not possible.
 func (s *stage) skip(what string, why error) {
 	if !s.skipped[what] {
 		s.skipped[what] = true
@@ -174,13 +174,13 @@ func (s *stage) skip(what string, why error) {
 	}
 }
 
-// blame notes a broken promise that the verdict cannot see.
+// blame records a broken promise that the verdict cannot detect.
 func (s *stage) blame(format string, args ...any) {
 	s.wrong = append(s.wrong, fmt.Sprintf(format, args...))
 	s.say("%s", s.wrong[len(s.wrong)-1])
 }
 
-// writeFaults brings the log of faults up to date.
+// writeFaults updates the log of faults.
 func (s *stage) writeFaults() error {
 	f, err := os.OpenFile(filepath.Join(s.dir, faultsFile), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {

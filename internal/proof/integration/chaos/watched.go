@@ -33,10 +33,10 @@ const (
 type prometheus struct {
 	url     string
 	targets []string // by slot
-	offset  int64    // of the wall clock to that of the files
+	offset  int64    // from the wall clock to the files' clock
 }
 
-// watch starts a Prometheus before there are workers.
+// watch starts a Prometheus before the workers.
 func (s *stage) watch(t testing.TB) error {
 	if !s.Watched {
 		return nil
@@ -48,7 +48,7 @@ func (s *stage) watch(t testing.TB) error {
 		if err != nil {
 			return err
 		}
-		defer l.Close() // when all ports are chosen
+		defer l.Close() // after all ports are selected
 		p.targets = append(p.targets, l.Addr().String())
 		quoted[i] = strconv.Quote(p.targets[i])
 	}
@@ -61,7 +61,7 @@ scrape_configs:
 	return nil
 }
 
-// collect writes down what was scraped, when the last records have been.
+// collect writes the scraped samples, after the last records.
 func (s *stage) collect() error {
 	if s.prometheus == nil {
 		return nil
@@ -86,7 +86,7 @@ func (s *stage) collect() error {
 	return os.WriteFile(filepath.Join(s.dir, metricsFile), text, 0o600)
 }
 
-// all are all samples of a metric.
+// all returns all samples of a metric.
 func (p *prometheus) all(metric string, back time.Duration) ([]watch.Series, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -132,8 +132,7 @@ func (p *prometheus) all(metric string, back time.Duration) ([]watch.Series, err
 	return all, nil
 }
 
-// compare says how what was scraped agrees with what handlers wrote; nil for a run that nobody
-// watched.
+// compare compares the scraped samples with the handlers' output; nil without -watched.
 func compare(h verdict.History, dir string, bounds watch.Bounds) (*watch.Report, error) {
 	text, err := os.ReadFile(filepath.Join(dir, metricsFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -149,8 +148,8 @@ func compare(h verdict.History, dir string, bounds watch.Bounds) (*watch.Report,
 	return watch.Compare(h, seen, bounds), nil
 }
 
-// tell has a worker's metrics scraped at an address from when the consumer is made, which watch is
-// called with, until stop is.
+// tell serves a worker's metrics at an address, from the call of watch with the consumer until stop
+// is called.
 func tell(addr string, o *weir.Options) (watch func(*weir.Consumer) error, stop func()) {
 	if addr == "" {
 		return func(*weir.Consumer) error { return nil }, func() {}
@@ -177,9 +176,9 @@ func tell(addr string, o *weir.Options) (watch func(*weir.Consumer) error, stop 
 	}
 }
 
-// watchedBounds are what metrics may be off.
+// watchedBounds returns the allowed deviations of metrics.
 func watchedBounds(s settings) watch.Bounds {
 	off := s.Allowance / 2
-	// A read is no failure, and its shard not known to wait, until it has been silent for so long.
+	// A silent read fails, and its shard counts as waiting, only after this time.
 	return watch.Bounds{Delay: off, Over: off, Under: readEnds + off, Silence: readEnds + off + scrapeEvery, Thawed: s.Failover + off}
 }

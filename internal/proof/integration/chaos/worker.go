@@ -27,17 +27,17 @@ const (
 	app            = "chaos"
 	idle           = 250 * time.Millisecond
 
-	// work is what a record takes: little, so that what has piled up during a fault is soon done,
-	// also in a shard that has most of the keys. One of slowOne calls takes slow longer in its
-	// middle, at most: so that faults strike, and beats are sent, in the middle of calls.
+	// work is the duration of a record: short, so that a backlog after a fault is soon handled,
+	// even in a shard with most of the keys. One of slowOne calls takes up to slow longer in its
+	// middle, so that faults strike, and beats are sent, in the middle of calls.
 	work    = time.Millisecond
 	slowOne = 3
 	slow    = 600 * time.Millisecond
-	// saveOne of so many calls asks for a checkpoint and waits for it.
+	// One of saveOne calls requests a checkpoint and waits for it.
 	saveOne = 6
 )
 
-// worker is what a worker process is told.
+// worker is the configuration of a worker process.
 type worker struct {
 	Life, Kinesis, CA, Kind, Place, Journal string
 	Reading                                 weir.Reading
@@ -47,12 +47,12 @@ type worker struct {
 	Metrics                                 string // an address
 }
 
-// run is a worker process: it takes part in the application until it is told to stop, or its parent
-// is gone.
+// run is a worker process: it takes part in the application until it is stopped, or its parent is
+// gone.
 func (w worker) run() error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
-	go func() { // ends with the process: nothing interrupts a read from standard input
+	go func() { // ends with the process: a read from standard input cannot be interrupted
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		stop()
 	}()
@@ -99,17 +99,17 @@ func (w worker) run() error {
 	return c.Run(ctx, j)
 }
 
-// journal is the handler: it writes a line for each record, at once, and one for each call.
+// journal is the handler: it writes a line for each record, immediately, and one for each call.
 type journal struct {
 	mu   sync.Mutex
 	file io.Writer
 	line []byte
-	// when calls for a shard last were slow, or asked for a checkpoint
+	// when calls for a shard last were slow, or requested a checkpoint
 	slowed, saved map[string]time.Time
 }
 
-// sometimes is once in so many calls, and not more often than that with a call every idle: with
-// fan-out there are as many calls as records.
+// sometimes returns true once in this many calls, and at most once per idle interval per such
+// number: with fan-out there are as many calls as records.
 func (j *journal) sometimes(last map[string]time.Time, shard string, one int) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -120,7 +120,7 @@ func (j *journal) sometimes(last map[string]time.Time, shard string, one int) bo
 	return true
 }
 
-// note appends a line in one write, so that a kill tears at most its end.
+// note appends a line in one write, so that a kill can only damage its end.
 func (j *journal) note(line func([]byte) []byte) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -180,7 +180,7 @@ func (j *journal) records(ctx context.Context, b *weir.Batch, start int64) error
 	})
 }
 
-// A record's data is its number among those of its key, and when it was put.
+// The data of a record is its number among those of its key, and the time of its put.
 func recordData(p verdict.Put) []byte { return fmt.Appendf(nil, "%d %d", p.Number, p.At) }
 
 func parseRecord(key string, data []byte) (verdict.Put, error) {

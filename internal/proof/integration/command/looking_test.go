@@ -11,8 +11,7 @@ import (
 	"github.com/weir-go/weir/store/sqlstore"
 )
 
-// An operator who may only look, by the documented grants, can use every command that only looks,
-// and none that changes.
+// An operator with the documented read-only grants can use every read-only command, and no other.
 func TestWhoMayOnlyLook(t *testing.T) {
 	weir := built(t)
 	server := kinesistest.NewServer(t)
@@ -42,12 +41,12 @@ func TestWhoMayOnlyLook(t *testing.T) {
 			words = append(words, "--endpoint="+server.URL())
 		}
 		cmd := exec.CommandContext(t.Context(), weir, words...)
-		cmd.Dir = t.TempDir() // for what is written before a change
+		cmd.Dir = t.TempDir() // for the backup before a change
 		cmd.Env = append(cmd.Environ(), "WEIR_STORE="+strings.Replace(url, "weir@", "weir_look@", 1))
 		out, err := cmd.CombinedOutput()
 		refused := strings.Contains(string(out), "the user may not do this")
 		if strings.Contains(args, "lag") || strings.Contains(args, "doctor") {
-			err = nil // its lease is of a shard that the stream does not have
+			err = nil // its lease has a shard that the stream does not have
 		}
 		if refused == may || (err == nil) != may {
 			t.Errorf("%s: %v, %s", args, err, out)

@@ -9,7 +9,7 @@ import (
 	"github.com/weir-go/weir/internal/proof/integration/servers"
 )
 
-// A URL may name sentinels; the command then uses the server that they take for the primary.
+// A URL may name sentinels; the command then uses their primary.
 func TestSentinelsAsTheStore(t *testing.T) {
 	weir := built(t)
 	s := servers.NewRedisSentinels(t, servers.Redis, 2*time.Second)

@@ -1,4 +1,4 @@
-// Package command_test runs the command against servers of others, as a person would.
+// Package command_test runs the command against real servers, like a user.
 package command_test
 
 import (
@@ -11,7 +11,7 @@ import (
 	"github.com/weir-go/weir/internal/proof/integration/servers"
 )
 
-// built is the command.
+// built returns the path of the command.
 func built(t *testing.T) string {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "weir")

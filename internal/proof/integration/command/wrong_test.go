@@ -22,7 +22,7 @@ import (
 	"github.com/weir-go/weir/store/sqlstore"
 )
 
-// Names, passwords and rights that a database does not take get the right exit code and one
+// Names, passwords and permissions that a database refuses get the right exit code and one
 // sentence.
 func TestWrongInputsToDatabases(t *testing.T) {
 	weir := built(t)
@@ -40,12 +40,12 @@ func TestWrongInputsToDatabases(t *testing.T) {
 	}
 }
 
-// wrongDatabases are databases and what is wrong with them.
+// wrongDatabases creates inputs with unusable databases.
 type wrongDatabases struct {
-	endpoint string // the flag that leads to a Kinesis with the stream s
+	endpoint string // the flag for a Kinesis with the stream s
 }
 
-// fails is an input with a store that lets a command fail.
+// fails returns an input whose store makes a command fail.
 func (w wrongDatabases) fails(subject, name, args, store string, says ...string) wronginput.Input {
 	in := wronginput.Input{Subject: subject, Name: name, Args: args + " --store " + store, Code: 1, Says: says}
 	if strings.HasPrefix(args, "consume") {
@@ -54,7 +54,7 @@ func (w wrongDatabases) fails(subject, name, args, store string, says ...string)
 	return in
 }
 
-// behind is an input whose URL is of another kind than the server. Some of these wait for each
+// behind returns an input whose URL is for another kind of server. Some of these wait for each
 // other.
 func (w wrongDatabases) behind(server, name, url string) wronginput.Input {
 	in := w.fails(server, name+" for it", "group list --connect-timeout 7s", url, server, " answers at ", "should be: check --store")
@@ -62,27 +62,27 @@ func (w wrongDatabases) behind(server, name, url string) wronginput.Input {
 	return in
 }
 
-// imported is an input with progress to import on standard input.
+// imported adds progress to import on standard input to an input.
 func imported(in wronginput.Input) wronginput.Input {
 	in.Stdin = strings.NewReader(`{"weir":"progress","version":1,"app":"a","leases":0,"paused":["s"]}`)
 	return in
 }
 
-// misused is an input for which the command line is wrong.
+// misused marks an input as an invalid command line.
 func misused(in wronginput.Input) wronginput.Input {
 	in.Code = 2
 	return in
 }
 
-// tables are inputs that are wrong with every SQL database. url is of one with tables, for a user
-// that may do all. Whoever may do nothing is told so in these words. The users clerk, who may do
-// nothing, and reader, who may only look, have the password "right".
+// tables returns inputs that are wrong with every SQL database. url is for one with tables, for a
+// user with all permissions. nothing is the text for a user without permissions. The users clerk,
+// without permissions, and reader, with read permissions, have the password "right".
 func (w wrongDatabases) tables(subject, url, nothing string) []wronginput.Input {
 	fails := func(name, args, store string, says ...string) wronginput.Input {
 		return w.fails(subject, name, args, store, says...)
 	}
 	as := func(user string) string { return strings.Replace(url, "weir@", user+"@", 1) }
-	in := func(database string) string { // the user has that name, too
+	in := func(database string) string { // the user has the same name
 		return regexp.MustCompile(`/weir\b([^@]|$)`).ReplaceAllString(url, "/"+database+"$1")
 	}
 	and := "?"
@@ -107,7 +107,7 @@ func (w wrongDatabases) tables(subject, url, nothing string) []wronginput.Input 
 	}
 }
 
-// databases makes what is wrong with tables.
+// databases creates the databases for tables.
 func (w wrongDatabases) databases(t *testing.T, kind sqltest.Kind, dsn func(database string) string) *sql.DB {
 	t.Helper()
 	store, db := kind.Migrated(t, dsn("weir"))
@@ -155,7 +155,7 @@ func (w wrongDatabases) mariadb(t *testing.T) []wronginput.Input {
 	d := servers.MariaDB(t)
 	kind := sqltest.Kind{Driver: "mysql", Dialect: sqlstore.MySQL}
 	db := w.databases(t, kind, d.MySQLDSN)
-	db.SetMaxOpenConns(1) // whoever was let in before users counted may make them
+	db.SetMaxOpenConns(1) // a connection opened before users existed may create them
 	for _, statement := range []string{"FLUSH PRIVILEGES", "CREATE USER IF NOT EXISTS weir@'127.0.0.1'", "GRANT ALL ON *.* TO weir@'127.0.0.1' WITH GRANT OPTION"} {
 		sqltest.Exec(t, db, statement)
 	}

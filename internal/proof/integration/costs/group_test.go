@@ -1,5 +1,5 @@
-// Package costs measures what coordination costs on servers, by what the servers count: for idle
-// groups of some sizes, for what happens in them, and for twenty real workers.
+// Package costs measures the cost of coordination by the servers' counters: for idle groups of some
+// sizes, for events, and for twenty real workers.
 package costs_test
 
 import (
@@ -14,15 +14,15 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// cost is what the server and the client counted.
+// cost contains the counts of the server and the client.
 type cost struct {
 	requests int            // round trips
-	kinds    map[string]int // requests, by what they ask for
+	kinds    map[string]int // requests by kind
 	writes   float64        // write units, or rows written
 	reads    float64        // read units, or rows read
 }
 
-// said is the kinds of requests, in the order of their names.
+// said returns the kinds of requests, sorted by name.
 func (c cost) said() string {
 	var all []string
 	for _, k := range slices.Sorted(maps.Keys(c.kinds)) {
@@ -31,7 +31,7 @@ func (c cost) said() string {
 	return strings.Join(all, ", ")
 }
 
-// measured is a store and its meter, which says what do costs.
+// measured is a store with a meter, which returns the cost of do.
 type measured struct {
 	t testing.TB
 	lease.Store
@@ -40,7 +40,7 @@ type measured struct {
 
 const app = "billing"
 
-// members is a group in balance, as the store has it: session 0 leads, and the others know it.
+// members is a balanced group in the store: session 0 leads, and the others know it.
 type members struct {
 	measured
 	leases, sessions int
@@ -61,13 +61,13 @@ func at(t testing.TB, i int) shard.Position {
 	return p
 }
 
-// assemble makes a group.
+// assemble creates a group.
 func assemble(m measured, leases, sessions int) *members {
 	m.t.Helper()
 	return assembleAt(m, leases, sessions, func(i int) shard.Position { return at(m.t, i) })
 }
 
-// assembleAt makes one whose leases are at some positions.
+// assembleAt creates a group whose leases have positions.
 func assembleAt(m measured, leases, sessions int, position func(i int) shard.Position) *members {
 	m.t.Helper()
 	g := &members{measured: m, leases: leases, sessions: sessions}
@@ -117,7 +117,7 @@ func (g *members) beat(i int, change ...func(*lease.Report)) lease.Orders {
 
 func (g *members) apply(actions ...lease.Action) {
 	g.t.Helper()
-	// servers for tests are slow, and a call has its time
+	// test servers are slow, and a call has a time limit
 	for some := range slices.Chunk(actions, 500) {
 		done, err := g.Apply(context.Background(), app, some)
 		if err != nil {
@@ -129,7 +129,7 @@ func (g *members) apply(actions ...lease.Action) {
 	}
 }
 
-// look is the leader's.
+// look reads the leader's view.
 func (g *members) look() {
 	g.t.Helper()
 	before := g.view.Leases
@@ -145,12 +145,12 @@ func (g *members) look() {
 	}
 }
 
-// idle is what a group costs while nothing happens.
+// idle is the cost of a group without events.
 type idle struct {
 	beat, leads, look, full cost
 }
 
-// idling measures, beats as the mean of all workers.
+// idling measures it, for beats as the mean of all workers.
 func (g *members) idling() (c idle) {
 	g.t.Helper()
 	all := g.meter(func() {
@@ -173,9 +173,9 @@ func (g *members) idling() (c idle) {
 	return c
 }
 
-// perHour is what a group costs in an hour of nothing, by the second of the beat interval. Workers
-// beat up to a tenth early, 19/20 of the interval on average; the leader looks twice in each, and
-// reads everything each half a minute.
+// perHour returns the cost of a group in an hour without events, by the beat interval in seconds.
+// Beats are up to a tenth early, after 19/20 of the interval on average; the leader reads twice in
+// each, and reads everything each half a minute.
 func (c idle) perHour(workers int, interval float64) (requests, writes, reads float64) {
 	beats, looks, fulls := 3600/interval*20/19, 7200/interval, 120.0
 	others := beats * float64(workers-1)
@@ -186,7 +186,7 @@ func (c idle) perHour(workers int, interval float64) (requests, writes, reads fl
 		sum(func(c cost) float64 { return c.reads })
 }
 
-// event is something that happens in a group, and what it costs beside idle beats and looks.
+// event is an event in a group, with its cost in addition to idle beats and views.
 type event struct {
 	name string
 	do   func()
@@ -243,7 +243,7 @@ func show(t testing.TB, what string, c cost, writes, reads string) {
 	t.Logf("%-44s %4d requests %8.1f %s %8.1f %s   %s", what, c.requests, c.writes, writes, c.reads, reads, c.said())
 }
 
-// grows fails for what has more in it than a part for leases and a part for workers: a cost that
+// grows fails for a cost that is larger than a part for leases plus a part for workers: a cost that
 // grows with their product.
 func grows(t testing.TB, what string, of func(leases, workers int) float64) {
 	t.Helper()

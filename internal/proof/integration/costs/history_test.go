@@ -10,8 +10,8 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// TestHistoryOnDynamoDB prints what it costs to keep how shards stood, as the server counts it, and
-// to remove what has expired, and holds it to what is promised.
+// TestHistoryOnDynamoDB prints the cost of storing the history and of deleting expired parts, as
+// the server counts it, and checks the documented cost.
 func TestHistoryOnDynamoDB(t *testing.T) {
 	s := servers.DynamoDBLocal(t)
 	const minutes = 12
@@ -24,7 +24,7 @@ func TestHistoryOnDynamoDB(t *testing.T) {
 				writer := history.NewWriter(history.Room(app, session(w)), session(w))
 				for minute := from; minute < from+minutes; minute++ {
 					samples := make([]history.Sample, shards/workers)
-					for i := range samples { // every byte changes, each minute
+					for i := range samples { // every byte changes each minute
 						samples[i] = history.Sample{
 							Key: lease.Key{Stream: "orders", Shard: fmt.Sprintf("shardId-%012d", i*workers+w)}, Minute: minute,
 							Lag: time.Duration(minute-from+1) * time.Minute, Age: time.Duration(minute-from+2) * time.Minute, Load: lease.Load(minute % 80),

@@ -19,15 +19,14 @@ import (
 	"github.com/weir-go/weir/store/dynamostore"
 )
 
-// TestTwentyWorkersOnAThousandLeases runs whole consumers for a while, in which nothing is put, and
-// counts.
+// TestTwentyWorkersOnAThousandLeases runs whole consumers for a while without records, and counts.
 func TestTwentyWorkersOnAThousandLeases(t *testing.T) {
 	const leases, workers = 1000, 20
-	const promised = 80_000 // write units an hour
-	// of them history may take so many, which is counted by itself: see TestHistoryOnDynamoDB
+	const promised = 80_000 // write units per hour
+	// the part for history, which is measured separately: see TestHistoryOnDynamoDB
 	const history = 2000
-	// A worker that beats once a second may do so 21 times in a window of 20 s. In a shorter one
-	// that alone could exceed what is promised.
+	// A worker that sends a beat once a second may send 21 in a window of 20 s. In a shorter one
+	// that alone could exceed the limit.
 	length := 20 * time.Second
 	if *full {
 		length = time.Minute
@@ -38,14 +37,14 @@ func TestTwentyWorkersOnAThousandLeases(t *testing.T) {
 	_, meter := dynamo(t, s, "live")
 
 	ctx, cancel := context.WithCancel(t.Context())
-	// of calls to the store: such a worker asks again, and reads its leases anew
+	// failed calls to the store: such a worker retries, and reads its leases again
 	var failures atomic.Int32
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer cancel()
 	start := func(i int) (stop context.CancelFunc) {
 		ctx, stop := context.WithCancel(ctx)
-		// Each is a process of its own to the store.
+		// Each worker has its own store, like a separate process.
 		store := dynamostore.New(s.DynamoDB(meter.Options), dynamostore.Options{Table: "live"})
 		c, err := weir.New(srv.Client(), store, weir.Options{
 			App: app, Stream: "orders", Worker: session(i)[:28], IdleInterval: time.Minute, NoHistory: true,
@@ -66,7 +65,7 @@ func TestTwentyWorkersOnAThousandLeases(t *testing.T) {
 		})
 		return stop
 	}
-	looking := dynamostore.New(s.DynamoDB(), dynamostore.Options{Table: "live"}) // not metered
+	looking := dynamostore.New(s.DynamoDB(), dynamostore.Options{Table: "live"}) // without a meter
 	shared := func(workers int) time.Duration {
 		t.Helper()
 		began := time.Now()
@@ -89,16 +88,15 @@ func TestTwentyWorkersOnAThousandLeases(t *testing.T) {
 		start(i)
 	}
 	shared(workers)
-	settled := time.NewTimer(5 * time.Second) // every worker knows, and hurries no more
+	settled := time.NewTimer(5 * time.Second) // every worker knows, and sends no more early beats
 	<-settled.C
 
 	var took time.Duration
 	var c cost
 	perHour := func(n float64) float64 { return n * float64(time.Hour) / float64(took) }
 	for range 6 {
-		// What is promised is what idling costs; on a machine that stood still for seconds calls
-		// fail, and are made again, and leases may move late. Such a window shows nothing; the last
-		// one counts.
+		// The limit is for idle workers. If the machine stalls for seconds, calls fail and are
+		// repeated, and leases may move late. Such a window proves nothing; the last one counts.
 		failures.Store(0)
 		before := holders(t, looking)
 		meter.Take()
@@ -125,8 +123,8 @@ func TestTwentyWorkersOnAThousandLeases(t *testing.T) {
 		t.Errorf("only %.0f writes in %v: these workers do not beat", c.writes, took)
 	}
 
-	// What a change costs is what was consumed until all is quiet again, less what idling would
-	// have cost meanwhile.
+	// The cost of a change is the consumption until all is quiet again, minus the idle cost in that
+	// time.
 	idle := c
 	change := func(what string, workers int, do func()) {
 		t.Helper()
@@ -161,7 +159,7 @@ func even(v lease.View, leases, workers int) bool {
 	return len(v.Leases) == leases && len(held) == workers
 }
 
-// held is who has which lease, and which sessions there are.
+// held maps leases to owners, and lists sessions.
 type held map[string]string
 
 func holders(t *testing.T, store lease.Store) held {
@@ -180,7 +178,7 @@ func holders(t *testing.T, store lease.Store) held {
 	return h
 }
 
-// moved says what is different.
+// moved returns the differences.
 func (h held) moved(now held) (all []string) {
 	for _, key := range slices.Sorted(maps.Keys(now)) {
 		if h[key] != now[key] {

@@ -13,8 +13,8 @@ import (
 	"github.com/weir-go/weir/store/redisstore"
 )
 
-// redisMeter counts commands as the server does. Scripts are what the client sends, a round trip
-// each; what runs inside them is counted by name too.
+// redisMeter counts commands with the server's counters. Scripts are the client's requests, one
+// round trip each; commands inside them are counted by name too.
 func redisMeter(t testing.TB, c *redis.Client) func(do func()) cost {
 	calls := func() map[string]int {
 		info, err := c.Info(context.Background(), "commandstats").Result()
@@ -56,7 +56,7 @@ func redisMeter(t testing.TB, c *redis.Client) func(do func()) cost {
 	}
 }
 
-// TestRedis prints scripts and the commands in them, and holds idle beats to one script whose work
+// TestRedis prints scripts and their commands, and checks that idle beats are one script whose work
 // does not grow.
 func TestRedis(t *testing.T) {
 	d := servers.Redis(t, "--appendfsync", "no")
@@ -85,8 +85,8 @@ func TestRedis(t *testing.T) {
 			}
 		}
 		for kind := range i.beat.kinds {
-			// HGETALL is of the application's own few fields, and of the sessions, of which beats
-			// tell.
+			// HGETALL reads the few fields of the application, and those of the sessions, for the
+			// beat counts.
 			if kind == "scan" || kind == "keys" || kind == "hscan" || kind == "hvals" || kind == "smembers" ||
 				kind == "hgetall" && i.beat.kinds[kind] > 2*(workers-1) {
 				t.Errorf("idle beats are %s", i.beat.said())

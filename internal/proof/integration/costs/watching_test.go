@@ -21,7 +21,7 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// weighing is a DynamoDB in front of another one, which says to it what each request has cost.
+// weighing is a proxy for a DynamoDB that records the cost of each request.
 type weighing struct {
 	to string
 
@@ -68,7 +68,7 @@ func (w *weighing) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	var out struct {
 		ConsumedCapacity struct{ CapacityUnits float64 }
 	}
-	_ = json.Unmarshal(text, &out) // of a kind that has no price, or several
+	_ = json.Unmarshal(text, &out) // requests without a price, or batches
 	w.mu.Lock()
 	w.sum.requests++
 	w.sum.kinds[kind]++
@@ -76,7 +76,7 @@ func (w *weighing) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	case "GetItem", "Query", "Scan":
 		w.sum.reads += out.ConsumedCapacity.CapacityUnits
 	case "DescribeTable", "DescribeTimeToLive": // free
-	default: // who only looks has no business with it
+	default: // unexpected for a read-only program
 		w.sum.writes++
 	}
 	w.mu.Unlock()
@@ -88,7 +88,7 @@ func (w *weighing) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	_, _ = rw.Write(text)
 }
 
-// take returns what was added up, and begins anew.
+// take returns the sum and resets it.
 func (w *weighing) take() cost {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -103,7 +103,7 @@ func (w *weighing) looks() int {
 	return w.sum.kinds["Query"]
 }
 
-// watching is a process of the command that looks at the application.
+// watching is a process of the command that watches the application.
 type watching struct {
 	t    *testing.T
 	link string
@@ -148,7 +148,7 @@ func startWatching(t *testing.T, program string, args ...string) watching {
 	return w
 }
 
-// get asks for a page, and expects one.
+// get requests a page, and expects one.
 func (w watching) get(path string) {
 	w.t.Helper()
 	resp, err := http.Get(w.link + path)
@@ -161,7 +161,7 @@ func (w watching) get(path string) {
 	}
 }
 
-// TestWatchingAThousandLeases prints what the exporter and the page read in an hour.
+// TestWatchingAThousandLeases prints the reads of the exporter and the page in an hour.
 func TestWatchingAThousandLeases(t *testing.T) {
 	const leases, workers = 1000, 20
 	s := servers.DynamoDBLocal(t)
@@ -181,16 +181,16 @@ func TestWatchingAThousandLeases(t *testing.T) {
 	at := []string{"--store", "dynamodb:watched", "--dynamodb-endpoint", front.URL, "--endpoint", kinesis.URL(), "--addr", "0"}
 	calls := func() int { return kinesis.Requests("GetRecords") + kinesis.Requests("GetShardIterator") }
 
-	// measured runs a watcher from one look to a later one, and says what an hour of that is.
+	// measured runs a watcher from one read to a later one, and extrapolates to an hour.
 	measured := func(what string, looks int, path string, args ...string) cost {
 		t.Helper()
 		x := startWatching(t, program, append(args, at...)...)
 		defer x.stop()
 		often := time.NewTicker(100 * time.Millisecond)
 		defer often.Stop()
-		ask := time.NewTicker(time.Second) // as the page does
+		ask := time.NewTicker(time.Second) // like the page
 		defer ask.Stop()
-		next := func() (began time.Time) { // when the next look has begun; it waits for its end
+		next := func() (began time.Time) { // waits for the end of the next read
 			before, end := w.looks(), time.Now().Add(time.Minute)
 			var last int
 			var changed time.Time
@@ -230,7 +230,7 @@ func TestWatchingAThousandLeases(t *testing.T) {
 		}
 		return c
 	}
-	// nothing, apart from what opening the store takes
+	// subtract the cost of opening the store
 	page := startWatching(t, program, append([]string{"dashboard"}, at...)...)
 	page.get("page.css")
 	quiet := time.NewTimer(3 * time.Second)
@@ -242,7 +242,7 @@ func TestWatchingAThousandLeases(t *testing.T) {
 		t.Errorf("a page that nobody has open makes %s, and %d calls of Kinesis", c.said(), calls())
 	}
 	page.stop()
-	if !*full { // what one look costs
+	if !*full { // the cost of one read
 		measured("the exporter, with a look each 4 s", 1, "", "exporter", "--app", app, "--every", "4s")
 		measured("the page, while somebody has the application open", 1, "app?app="+app+"&part=1", "dashboard")
 		return

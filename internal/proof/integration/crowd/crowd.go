@@ -1,6 +1,6 @@
-// Package crowd lets many processes race on one store, kills them at any instant, disturbs the
-// store's server meanwhile, and judges what they saw: no lease at one epoch had two owners, nothing
-// that was confirmed was lost, and nothing went back.
+// Package crowd runs many processes that race on one store, kills them at random times, disturbs
+// the store's server meanwhile, and judges their observations: no lease at one epoch had two
+// owners, no confirmed data was lost, and nothing went back.
 package crowd
 
 import (
@@ -27,19 +27,19 @@ import (
 const (
 	workers = 4
 	kills   = 40
-	bound   = 6 * time.Second // after which a few kills will do
-	jump    = 1 << 20         // of epochs, with which a store tells that it may have lost something
+	bound   = 6 * time.Second // a few kills are enough after it
+	jump    = 1 << 20         // of epochs; a store signals possible data loss with it
 )
 
-// Run is a test of a store, which has to be empty and set up. place is what the processes open it
-// by. What disturb does to the server happens while the crowd is at work, one after the other;
-// without it no call of the crowd may fail.
+// Run tests a store, which must be empty and set up. place is the processes' address of it. The
+// disturb functions run one after the other while the crowd works; without them no call of the
+// crowd may fail.
 func Run(t *testing.T, s lease.Store, place string, disturb ...func()) {
 	run(t, s, place, []string{os.Args[0]}, disturb...)
 }
 
-// Mixed is Run with a crowd of which half are processes of another program: the same test as it was
-// in an older version.
+// Mixed is Run with a crowd in which half of the processes run another program: the same test from
+// an older version.
 func Mixed(t *testing.T, s lease.Store, place, older string) {
 	run(t, s, place, []string{os.Args[0], older})
 }
@@ -86,7 +86,7 @@ func run(t *testing.T, s lease.Store, place string, programs []string, disturb .
 	done := make(chan struct{})
 	go func() { all.Wait(); close(done) }()
 
-	// Meanwhile nothing that the store shows ever goes back.
+	// Meanwhile no value in the store may go back.
 	seen := &sights{confirmations: c, epochs: map[string]uint64{}, positions: map[string]uint64{}}
 	for running := true; running; {
 		select {
@@ -107,22 +107,22 @@ func run(t *testing.T, s lease.Store, place string, programs []string, disturb .
 	}
 }
 
-// confirmations are what all workers said, and what the store showed.
+// confirmations are the reports of all workers, and the observed store.
 type confirmations struct {
 	*testing.T
 	mu    sync.Mutex
 	owner map[string]string // of a shard and epoch
 	at    map[string]uint64 // the furthest confirmed position of a shard
 	beats int
-	beat  chan struct{} // there was one lately
+	beat  chan struct{} // a recent beat
 
 	programs []string // of the processes, in turn
-	steady   bool     // nobody disturbs the server
+	steady   bool     // the server is not disturbed
 }
 
-// own notes who owned a shard at an epoch, which can only be one. After a failover of Redis nobody
-// owns a lease for a while, under a name that each server makes up: the one that was replaced and
-// the new one do not make the same.
+// own records a shard's owner at an epoch, which must be unique. After a failover of Redis a lease
+// has no owner for a while, under a placeholder name of each server: the replaced one and the new
+// one use different names.
 func (c *confirmations) own(shard string, epoch uint64, session string) {
 	k := fmt.Sprintf("%s at epoch %d", shard, epoch)
 	nobody := strings.HasPrefix(c.owner[k], "lost:") && strings.HasPrefix(session, "lost:")
@@ -132,7 +132,7 @@ func (c *confirmations) own(shard string, epoch uint64, session string) {
 	c.owner[k] = session
 }
 
-// sights are what the store showed.
+// sights are the observed values in the store.
 type sights struct {
 	*confirmations
 	epochs, positions map[string]uint64
@@ -160,8 +160,7 @@ func (s *sights) look(store lease.Store) {
 				s.Error(err)
 			}
 		}
-		// A view may show what is about to get lost in a failover; what was confirmed does not get
-		// lost.
+		// A view may show data that a failover then loses; confirmed data is not lost.
 		failedOver := l.Epoch >= s.epochs[l.Shard]+jump
 		if l.Epoch < s.epochs[l.Shard] || at < s.positions[l.Shard] && !failedOver {
 			s.Errorf("%s went back from epoch %d, position %d", l, s.epochs[l.Shard], s.positions[l.Shard])
@@ -182,7 +181,7 @@ func (s *sights) look(store lease.Store) {
 	}
 }
 
-// life runs one worker process and kills it at a random instant after a random number of beats.
+// life runs one worker process and kills it at a random time after a random number of beats.
 func (c *confirmations) life(ctx context.Context, place string, number int) {
 	cmd := exec.CommandContext(ctx, c.programs[number%len(c.programs)])
 	cmd.Env = append(os.Environ(), placeVariable+"="+place, numberVariable+"="+strconv.Itoa(number))
@@ -197,7 +196,7 @@ func (c *confirmations) life(ctx context.Context, place string, number int) {
 		return
 	}
 	if err := cmd.Start(); err != nil {
-		if ctx.Err() == nil { // else another one saw that it is enough
+		if ctx.Err() == nil { // otherwise another one has ended the test
 			c.Error(err)
 		}
 		return
@@ -207,7 +206,7 @@ func (c *confirmations) life(ctx context.Context, place string, number int) {
 	for {
 		line, err := lines.ReadString('\n')
 		if err != nil {
-			break // a line without an end was cut off
+			break // an incomplete line was cut off
 		}
 		fields := strings.Fields(line)
 		if len(fields) == 1 && fields[0] == "beat" {

@@ -12,25 +12,24 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// Fault is a way in which one step of a call can go wrong, a statement or the answer to it.
+// Fault is a fault of one step of a call, a statement or its answer.
 type Fault struct {
-	Store lease.Store // reached where that can happen
-	// At makes it happen at the nth step from then on, 0 for never. cancel ends the context of the
-	// call that follows.
+	Store lease.Store // the store with the fault
+	// At makes the nth step from then on fail, 0 for never. cancel ends the context of the
+	// following call.
 	At       func(n int, cancel context.CancelFunc)
 	Happened func() bool // since the last At
-	Panics   bool        // it is a panic, which comes back to the caller
-	Mended   bool        // the store gets over it by itself
+	Panics   bool        // it is a panic, which reaches the caller
+	Mended   bool        // the store recovers from it
 	Check    func(t *testing.T)
 }
 
-// patient bounds the calls of Faults, which must not hang because of what was left locked by an
-// earlier one.
+// patient limits the calls of Faults, which must not hang because of locks of an earlier call.
 const patient = 20 * time.Second
 
-// Faults is a test of a store that clean reaches without the fault. Whichever step of a call goes
-// wrong, the application is either as before or as after the call, and repeating it leaves it as
-// after it. Check, which may be nil, looks at what is left after each call.
+// Faults tests a store that clean reaches without the fault. Whichever step of a call fails, the
+// application is in the state before or after the call, and a repeated call leads to the state
+// after it. Check, which may be nil, is called after each call.
 func Faults(t *testing.T, clean lease.Store, f Fault) {
 	apps := 0
 	fresh := func(t *testing.T) string {
@@ -92,7 +91,7 @@ func Faults(t *testing.T, clean lease.Store, f Fault) {
 	}
 }
 
-// strike makes a call whose nth step goes wrong.
+// strike makes a call whose nth step fails.
 func (f Fault) strike(t *testing.T, n int, op operation, app string) (err error) {
 	ctx, cancel := context.WithTimeout(t.Context(), patient)
 	defer cancel()
@@ -107,14 +106,14 @@ func (f Fault) strike(t *testing.T, n int, op operation, app string) (err error)
 	return op.do(ctx, f.Store, app)
 }
 
-// LostAnswers is a test of a store, reached through a connection on which answers can be lost after
-// the server did what it was told: lose n makes the nth answer from then on get lost (0: none), and
-// lost reports whether that has happened.
+// LostAnswers tests a store through a connection that can lose answers after the server carried out
+// the request: lose n loses the nth answer from then on (0: none), and lost reports whether that
+// has happened.
 func LostAnswers(t *testing.T, clean, faulty lease.Store, lose func(n int), lost func() bool) {
 	Faults(t, clean, Fault{Store: faulty, At: func(n int, _ context.CancelFunc) { lose(n) }, Happened: lost})
 }
 
-// Losing counts what a client sends through a proxy, to lose the answer of just one.
+// Losing counts a client's requests through a proxy, to lose the answer of one of them.
 func Losing(p *servers.Proxy) (lose func(n int), lost func() bool) {
 	var mu sync.Mutex
 	wanted, sent, hit := 0, 0, false

@@ -10,7 +10,7 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// operation is a call that changes many rows, on what prepare made.
+// operation is a call that changes many rows, on the data of prepare.
 type operation struct {
 	name string
 	do   func(ctx context.Context, s lease.Store, app string) error
@@ -63,8 +63,7 @@ func operations(t testing.TB) []operation {
 	}
 }
 
-// prepare makes sessions a and b; a leads, and owns the leases 1 to 3, of which 2 has an heir; 4 is
-// free.
+// prepare creates sessions a and b; a leads, and owns the leases 1 to 3; 2 has an heir; 4 is free.
 func prepare(t testing.TB, s lease.Store, app string) {
 	t.Helper()
 	for _, session := range []string{"a", "b"} {
@@ -85,7 +84,7 @@ func prepare(t testing.TB, s lease.Store, app string) {
 	}
 }
 
-// state is what an application looks like but for beat counts.
+// state formats an application without beat counts.
 func state(t testing.TB, s lease.Store, app string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patient)

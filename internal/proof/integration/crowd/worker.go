@@ -17,18 +17,18 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// Processes of an older version are told the same and have to say the same; see [Mixed].
+// Processes of an older version use the same variables and output; see [Mixed].
 const (
 	placeVariable  = "WEIR_TEST_CROWD_PLACE" // set in worker processes
 	numberVariable = "WEIR_TEST_CROWD_NUMBER"
-	steadyVariable = "WEIR_TEST_CROWD_STEADY" // set if nobody disturbs the server
+	steadyVariable = "WEIR_TEST_CROWD_STEADY" // set if the server is not disturbed
 	app            = "crowd"
 	leases         = 8
-	patience       = 30 * time.Second // of a worker with a server that is being restarted
+	patience       = 30 * time.Second // of a worker during a restart of the server
 )
 
-// Main is to be called by TestMain: it runs the tests, or in a worker process the worker. open
-// opens a store of which place is all that a process knows.
+// Main must be called by TestMain: it runs the tests, or in a worker process the worker. open opens
+// a store from a place alone.
 func Main(m *testing.M, open func(place string) (lease.Store, error)) {
 	place := os.Getenv(placeVariable)
 	if place == "" {
@@ -45,9 +45,9 @@ func Main(m *testing.M, open func(place string) (lease.Store, error)) {
 // insist makes a call.
 type insist func(what string, call func(context.Context) error) error
 
-// insisting returns what repeats a call whose outcome is open until an answer comes. With a steady
-// server there is nothing to repeat: any error but that the session is over is one too many.
-// Waiting is a worker's business here, in a process of its own.
+// insisting returns a function that repeats a call until it has an answer. With a steady server it
+// does not repeat: any error except that the session is over fails. Sleeping is allowed here, in a
+// separate process.
 func insisting(steady bool) insist {
 	return func(what string, call func(context.Context) error) error {
 		begun := time.Now()
@@ -69,8 +69,8 @@ func insisting(steady bool) insist {
 	}
 }
 
-// work beats, with progress on what is held, and plays the leader a little, until the process is
-// killed. After each beat that was answered it says on standard output what the store confirmed.
+// work sends beats, with progress on held leases, and sometimes acts as the leader, until the
+// process is killed. After each answered beat it prints what the store confirmed.
 func work(s lease.Store, do insist) error {
 	worker, err := strconv.ParseUint(os.Getenv(numberVariable), 10, 32)
 	if err != nil {
@@ -122,10 +122,10 @@ func work(s lease.Store, do insist) error {
 	}
 }
 
-// position tells by whom and at which epoch it was reported. Epochs may have jumped, so they lead.
+// position encodes the worker and the epoch. Epochs may jump, so they come first.
 func position(epoch, n, worker uint64) uint64 { return (epoch*100_000+n%100_000)*1000 + worker }
 
-// direct does what a leader does, without much sense.
+// direct makes random actions of a leader.
 func direct(s lease.Store, do insist) error {
 	var v lease.View
 	err := do("View", func(ctx context.Context) (err error) { v, err = s.View(ctx, app, ""); return err })
@@ -146,7 +146,7 @@ func direct(s lease.Store, do insist) error {
 		if w.Ended && !slices.ContainsFunc(v.Leases, func(l lease.Lease) bool { return l.Owner == w.Session }) {
 			actions = append(actions, lease.Action{Kind: lease.Forget, Session: w.Session})
 		} else if !w.Ended && rand.IntN(20*max(len(live), 1)) == 0 {
-			// also now and then one that lives
+			// sometimes also a live one
 			actions = append(actions, lease.Action{Kind: lease.EndSession, Session: w.Session, Beat: w.Beat})
 		}
 	}

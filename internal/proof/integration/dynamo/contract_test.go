@@ -1,5 +1,5 @@
-// Package dynamo_test holds dynamostore to the store contract on DynamoDB servers of others, and
-// measures what it costs.
+// Package dynamo_test runs the store contract for dynamostore on other DynamoDB servers, and
+// measures its cost.
 package dynamo_test
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/weir-go/weir/store/storetest"
 )
 
-// kinds are the servers that every test here runs against.
+// kinds are the servers for every test here.
 var kinds = []struct {
 	name  string
 	start func(testing.TB) *servers.Server
@@ -22,7 +22,7 @@ var kinds = []struct {
 	{"dynalite", servers.Dynalite},
 }
 
-// open returns a store on s whose table is there.
+// open returns a store on s with an existing table.
 func open(t testing.TB, s *servers.Server, table string) *dynamostore.Store {
 	t.Helper()
 	store := dynamostore.New(s.DynamoDB(), dynamostore.Options{Table: table})

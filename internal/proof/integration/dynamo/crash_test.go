@@ -20,12 +20,12 @@ import (
 	"github.com/weir-go/weir/store/dynamostore"
 )
 
-// mortal lets requests through until one that writes a lease has been answered; after it nothing
-// gets through any more, as if the process had died there. alive brings it back.
+// mortal forwards requests until one that writes a lease has been answered; then it blocks all, as
+// if the process had died there. alive restores it.
 type mortal struct {
 	to   aws.HTTPClient
 	dead atomic.Bool
-	calm atomic.Bool // nothing kills it
+	calm atomic.Bool // never blocks
 }
 
 func (m *mortal) Do(r *http.Request) (*http.Response, error) {
@@ -45,7 +45,8 @@ func (m *mortal) Do(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// dying returns a store on s whose process dies when it has changed a lease, before it can say so.
+// dying returns a store on s whose process dies after it has changed a lease, before the
+// announcement.
 func dying(s *servers.Server, table string) (*dynamostore.Store, *mortal) {
 	m := &mortal{to: s.Config().HTTPClient}
 	return dynamostore.New(s.DynamoDB(func(o *dynamodb.Options) { o.HTTPClient = m }), dynamostore.Options{Table: table}), m
@@ -87,8 +88,8 @@ func TestAProcessThatDiesBeforeItAnnouncesAChange(t *testing.T) {
 				t.Fatalf("a holds %v", o.Held)
 			}
 
-			// A leader dies after it revoked the lease. The next one sees that, tells the session,
-			// and only then waits.
+			// A leader dies after it revoked the lease. The next one sees that, notifies the
+			// session, and only then waits.
 			first, _ := dying(s, "crash")
 			revoke := lease.Action{Kind: lease.Revoke, Key: k, Epoch: 2}
 			if _, err := first.Apply(short(), "app", []lease.Action{revoke}); err == nil {
@@ -103,7 +104,7 @@ func TestAProcessThatDiesBeforeItAnnouncesAChange(t *testing.T) {
 				t.Errorf("a was told and still holds %v", o.Held)
 			}
 
-			// A leader that lives, but whose announcement failed, repeats the call.
+			// A live leader whose announcement failed repeats the call.
 			apply(lease.Action{Kind: lease.Assign, Key: k, Epoch: 3, Session: "a"})
 			beat("a", false)
 			second, wire := dying(s, "crash")
@@ -127,7 +128,7 @@ func TestAProcessThatDiesBeforeItAnnouncesAChange(t *testing.T) {
 				t.Errorf("after the repeated call a still holds %v", o.Held)
 			}
 
-			// A worker dies after it released the lease. Every leader finds that out at once.
+			// A worker dies after it released the lease. Every leader detects that at once.
 			apply(lease.Action{Kind: lease.Assign, Key: k, Epoch: 5, Session: "b"})
 			before, err := leader.View(ctx, "app", "")
 			if err != nil {
@@ -145,7 +146,7 @@ func TestAProcessThatDiesBeforeItAnnouncesAChange(t *testing.T) {
 			if err != nil || after.Same || after.Leases[0].Owner != "" {
 				t.Errorf("the leader does not see what the dead worker released: %+v, %v", after, err)
 			}
-			// Were it alive after all, its next beat settles that.
+			// If it is still alive, its next beat settles that.
 			beat("b", false)
 			settled, err := leader.View(ctx, "app", "")
 			if err != nil {

@@ -21,8 +21,8 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// lossy loses the answer to every request when it is made for the first time: the server carried it
-// out, and the client has to make it again.
+// lossy loses the first answer to every request: the server carried it out, and the client must
+// repeat it.
 type lossy struct {
 	to   aws.HTTPClient
 	mu   sync.Mutex
@@ -40,7 +40,7 @@ func (l *lossy) Do(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	var sorted any // the SDK writes the same request in another order each time
+	var sorted any // the SDK orders fields differently each time
 	if err := json.Unmarshal(body, &sorted); err != nil {
 		return nil, err
 	}
@@ -51,7 +51,7 @@ func (l *lossy) Do(r *http.Request) (*http.Response, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.seen[key] {
-		// A later request may look the same; it loses its first answer too.
+		// A later request may be equal; it loses its first answer too.
 		delete(l.seen, key)
 		return resp, nil
 	}
@@ -62,8 +62,8 @@ func (l *lossy) Do(r *http.Request) (*http.Response, error) {
 }
 
 // TestWritesWhoseAnswersAreLost runs a story on a connection that loses each answer once, and on
-// memory. All that the calls return and leave behind has to be the same: each write that happened
-// is known to have happened, and only once.
+// memory. Results and final states must be the same: each write that happened is known, and
+// happened once.
 func TestWritesWhoseAnswersAreLost(t *testing.T) {
 	k := func(id string) lease.Key { return lease.Key{Stream: "orders", Shard: id} }
 	create := func(id string) lease.Action {

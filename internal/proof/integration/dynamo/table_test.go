@@ -86,7 +86,7 @@ func TestTableOfAnotherShapeIsRefused(t *testing.T) {
 	}
 }
 
-// TestMoreThanAPage has leases beyond the megabyte that one answer holds.
+// TestMoreThanAPage tests leases beyond the megabyte of one answer.
 func TestMoreThanAPage(t *testing.T) {
 	for _, kind := range kinds {
 		t.Run(kind.name, func(t *testing.T) {
@@ -135,8 +135,8 @@ func TestMoreThanAPage(t *testing.T) {
 	}
 }
 
-// DynamoDB Local knows capacity and protection. It ignores keys and classes, takes tags and does
-// not say them, and serves no recovery.
+// DynamoDB Local supports capacity and protection. It ignores keys and classes, accepts tags
+// without returning them, and has no recovery.
 func TestATableIsMadeWithItsSettings(t *testing.T) {
 	s := kinds[0].start(t)
 	open := func(settings dynamostore.Settings) *dynamostore.Store {

@@ -1,5 +1,5 @@
-// Package foreign_test runs worker processes against Kinesis servers that nobody here wrote, with
-// the leases in DynamoDB servers that nobody here wrote either, and judges what the handlers wrote.
+// Package foreign_test runs worker processes against Kinesis servers by others, with the leases in
+// DynamoDB servers by others, and judges the handlers' output.
 package foreign_test
 
 import (
@@ -26,7 +26,7 @@ import (
 
 const stream = "flights"
 
-// patience bounds each wait; machines are shared.
+// patience limits each wait; machines are shared.
 const patience = 3 * time.Minute
 
 func TestMain(m *testing.M) {
@@ -84,7 +84,7 @@ func run(t *testing.T, k, d *servers.Server) {
 	put(t, client, flights, 2*quarter, 3*quarter)
 	waitFor(t, "the first flight of the children", func() bool { return len(shardsOf(t, workers)) >= 7 })
 
-	// The victim dies while it has flights of the last quarter in its hands.
+	// The victim dies while it handles flights of the last quarter.
 	victim := -1
 	killed := make(chan struct{})
 	go func() {
@@ -103,9 +103,9 @@ func run(t *testing.T, k, d *servers.Server) {
 	judge(t, workers, flights)
 }
 
-// judge is the verdict: nothing lost, each airport in order. Whoever takes a shard over may begin
-// with flights that were handled before, but leaves none out; within one epoch of a shard nothing
-// is repeated.
+// judge checks that no flight is lost and each airport is in order. A new owner of a shard may
+// begin with flights that were handled before, but without gaps; within one epoch of a shard
+// nothing is repeated.
 func judge(t *testing.T, workers []*journalled, flights []flight) {
 	t.Helper()
 	var all []scenario.Handled
@@ -113,7 +113,7 @@ func judge(t *testing.T, workers []*journalled, flights []flight) {
 		all = append(all, w.read(t)...)
 	}
 	slices.SortStableFunc(all, func(a, b scenario.Handled) int { return cmp.Compare(a.At, b.At) })
-	nth := make([]int, len(flights)) // which flight of its airport
+	nth := make([]int, len(flights)) // index of a flight within its airport
 	count := map[string]int{}
 	for i, f := range flights {
 		count[f.origin]++
@@ -124,7 +124,7 @@ func judge(t *testing.T, workers []*journalled, flights []flight) {
 		epoch uint64
 		key   string
 	}
-	high := map[string]int{}      // by airport: how far it was handled without a gap
+	high := map[string]int{}      // by airport: the end of the gapless part
 	within := map[term]int{}      // the same within one term
 	epochs := map[string]uint64{} // by shard
 	violations, again := 0, 0
@@ -219,7 +219,7 @@ func put(t *testing.T, client *kinesis.Client, flights []flight, from, to int) {
 			})
 			from++
 		}
-		// No retries: one that repeats what took effect would be judged as our fault.
+		// No retries: a repetition of a successful call would be counted as our fault.
 		out, err := client.PutRecords(t.Context(), in, func(o *kinesis.Options) { o.Retryer = aws.NopRetryer{} })
 		if err != nil {
 			t.Fatal(err)
@@ -279,7 +279,7 @@ func waitFor(t *testing.T, what string, f func() bool) {
 	}
 }
 
-// journalled is a worker with all of its journal that was read.
+// journalled is a worker with its journal so far.
 type journalled struct {
 	*worker.Worker
 	all []scenario.Handled

@@ -1,4 +1,4 @@
-// Package java_test lets the Java KCL and the KPL use one embedded Kinesis, over TLS.
+// Package java_test tests the Java KCL and the KPL with one embedded Kinesis, over TLS.
 package java_test
 
 import (
@@ -24,12 +24,11 @@ import (
 	"github.com/weir-go/weir/kinesistest"
 )
 
-// within bounds what the KCL takes to find its leases, a split and a merge on a machine that is
-// shared.
+// within limits the KCL's time to find its leases, a split and a merge on a shared machine.
 const within = 6 * time.Minute
 
-// heard is what a KCL said: the records of each shard, and when shards began and ended, counted in
-// lines.
+// heard is the output of a KCL: the records of each shard, and when shards began and ended, counted
+// in lines.
 type heard struct {
 	mu           sync.Mutex
 	shards       map[string][]record
@@ -64,7 +63,7 @@ func (h *heard) line(text string) {
 	}
 }
 
-// await waits until something is so of what was heard.
+// await waits for a condition on the output.
 func (h *heard) await(t *testing.T, what string, so func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(within); ; time.Sleep(100 * time.Millisecond) {
@@ -82,8 +81,8 @@ func (h *heard) await(t *testing.T, what string, so func() bool) {
 	}
 }
 
-// startKCL lets a KCL read the stream orders until stop is called, which has to be before the
-// test's context ends.
+// startKCL runs a KCL on the stream orders until stop is called, which must be before the test's
+// context ends.
 func startKCL(t *testing.T, srv *kinesistest.Server, way string) (h *heard, stop func()) {
 	t.Helper()
 	dynamo := servers.DynamoDBLocal(t)
@@ -192,7 +191,7 @@ func TestTheKCLReadsThroughASplitAndAMerge(t *testing.T) {
 	}
 }
 
-// judge wants all records of the server in the order of each shard, and no others.
+// judge requires all records of the server in the order of each shard, and no others.
 func judge(t *testing.T, h *heard, kept []kinesistest.Record, want int) {
 	t.Helper()
 	shards := map[string][]record{}
@@ -225,7 +224,7 @@ func compare(t *testing.T, h *heard, shards map[string][]record, want int) {
 	}
 }
 
-// sts answers as STS does who is asking, which the KPL wants to know before its first record.
+// sts answers STS requests for the caller's identity, which the KPL makes before its first record.
 func sts(t *testing.T, account string) (port string) {
 	t.Helper()
 	srv := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -242,11 +241,12 @@ func sts(t *testing.T, account string) (port string) {
 	return port
 }
 
-// putTagged puts what no KPL does: records with tags, packed by weir, with numbers from the given
-// one on. It returns how many, and notes in said where they are.
+// putTagged puts records with tags, packed by weir, with numbers from the given one on; the KPL
+// does not do that. It returns their number, and adds their locations to said.
 func putTagged(t *testing.T, srv *kinesistest.Server, number int, said map[string]string) (n int) {
 	t.Helper()
-	for _, packed := range [][]int{{number, number + 97, number + 2*97}, {number + 1}} { // of one key each; one alone is packed for its tags
+	// of one key each; a single one is packed because of its tags
+	for _, packed := range [][]int{{number, number + 97, number + 2*97}, {number + 1}} {
 		var b aggregate.Builder
 		key := "key-" + strconv.Itoa(packed[0]%97)
 		for _, number := range packed {
@@ -281,7 +281,7 @@ func TestTheKPLWritesWhatTheKCLReads(t *testing.T) {
 	if err := cmd.Run(); err != nil {
 		t.Fatalf("%v: %.3000s", err, problems.String())
 	}
-	// What the KPL says of each record, and what the server has.
+	// Compare the KPL's result for each record with the server.
 	said := map[string]string{}
 	for line := range strings.Lines(out.String()) {
 		var number int
@@ -293,11 +293,11 @@ func TestTheKPLWritesWhatTheKCLReads(t *testing.T) {
 	records := ofKPL + putTagged(t, srv, ofKPL, said)
 	var found, containers int
 	var agg aggregate.Aggregate
-	// in the order of the server: a KPL keeps none among its requests
+	// in the server's order: a KPL does not order its requests
 	stored := map[string][]record{}
 	for _, r := range srv.Records("orders") {
 		containers++
-		users := [][2]string{{r.PartitionKey, string(r.Data)}} // if it is no aggregate
+		users := [][2]string{{r.PartitionKey, string(r.Data)}} // if it is not an aggregate
 		if is, err := agg.Parse(r.Data); err != nil {
 			t.Errorf("%s: %v", r.SequenceNumber, err)
 		} else if is {

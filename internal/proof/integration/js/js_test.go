@@ -1,4 +1,4 @@
-// Package js_test lets an unmodified AWS SDK of another language use the embedded Kinesis.
+// Package js_test tests an unmodified AWS SDK of another language with the embedded Kinesis.
 package js_test
 
 import (
@@ -20,7 +20,7 @@ func TestTheJavaScriptSDKReadsAndReshards(t *testing.T) {
 	for http, proto := range map[string]string{"h1": "HTTP/1.1", "default": "HTTP/2.0"} {
 		t.Run(http, func(t *testing.T) {
 			srv := kinesistest.NewServer(t)
-			var other atomic.Value // a call that came as something else
+			var other atomic.Value // a call in an unexpected form
 			srv.Control("", func(c *kinesistest.Call) kinesistest.Fault {
 				if c.Proto != proto || c.Format != "json" {
 					other.Store(c.Action + " over " + c.Proto + " in " + c.Format)

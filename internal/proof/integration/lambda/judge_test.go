@@ -8,21 +8,20 @@ import (
 	"testing"
 )
 
-// put is a flight in the stream. Its place in a list is its number, and those of one key were put
+// put is a flight in the stream. Its index in a list is its number, and those of one key were put
 // in that order.
 type put struct{ key, sequence string }
 
-// effect is what a function wrote down of a flight that it has handled.
+// effect is a function's record of a handled flight.
 type effect struct {
 	flight        int
 	key, sequence string
 }
 
-// judge says what is wrong with what functions did with the flights that were put, in the order in
-// which they did it. Each has to be handled, but for those that have a letter. What was handled
-// once may be handled again, with all that is behind it: the last time of each flight has to be
-// after the last of those before it, of its key. A function that stops at the first flight that
-// fails keeps the order of first times as well.
+// judge returns problems of the handled flights, given in the order of handling. Each flight must
+// be handled, except those with a letter. A handled flight may be handled again, with all later
+// ones: the last time of each flight must be after the last time of the earlier flights of its key.
+// A function that stops at the first failing flight also keeps the order of first times.
 func judge(flights []put, effects []effect, letters []int, stops bool) (problems []string) {
 	problem := func(format string, args ...any) {
 		if len(problems) < 10 {
@@ -48,7 +47,7 @@ func judge(flights []put, effects []effect, letters []int, stops bool) (problems
 			problem("flight %d has two letters", flight)
 		}
 	}
-	before := map[string]int{} // the flight before, by key
+	before := map[string]int{} // the previous flight, by key
 	for i, p := range flights {
 		_, handled := last[i]
 		if letter := slices.Contains(letters, i); letter == handled {

@@ -23,7 +23,7 @@ import (
 	"github.com/weir-go/weir/kinesistest"
 )
 
-// commandFolder is that of the command weir.
+// commandFolder is the folder of the command weir.
 var commandFolder = filepath.Join("..", "..", "..", "..", "cmd", "weir")
 
 // built builds the command weir.
@@ -38,16 +38,16 @@ func built(t *testing.T) string {
 	return program
 }
 
-// stage is a stream of flights, and what functions do with them.
+// stage is a stream of flights, with the functions' results.
 type stage struct {
 	server  *kinesistest.Server
 	flights []put
 	fails   map[int]string // how flights fail
-	folder  string         // with what functions wrote
+	folder  string         // with the functions' output
 }
 
-// newStage puts the first n flights into a stream, where fails says how a flight fails ("" if it
-// does not).
+// newStage puts the first n flights into a stream; fails returns how a flight fails ("" if it does
+// not).
 func newStage(t *testing.T, n, shards int, fails func(flight int) string) *stage {
 	t.Helper()
 	s := &stage{server: kinesistest.NewServer(t, kinesistest.Config{Region: servers.Region, NoLimits: true}), fails: map[int]string{}, folder: t.TempDir()}
@@ -87,7 +87,7 @@ func newStage(t *testing.T, n, shards int, fails func(flight int) string) *stage
 
 func (s *stage) path(name string) string { return filepath.Join(s.folder, name) }
 
-// effects are what functions have done until now.
+// effects returns the functions' results so far.
 func (s *stage) effects(t *testing.T) (effects []effect) {
 	t.Helper()
 	text, err := os.ReadFile(s.path("handled"))
@@ -96,7 +96,7 @@ func (s *stage) effects(t *testing.T) (effects []effect) {
 	}
 	for line := range bytes.Lines(text) {
 		if !bytes.HasSuffix(line, []byte("\n")) {
-			break // it is being written
+			break // incomplete line
 		}
 		var e effect
 		if _, err := fmt.Sscanf(string(line), "%d %s %s\n", &e.flight, &e.key, &e.sequence); err != nil {
@@ -107,7 +107,7 @@ func (s *stage) effects(t *testing.T) (effects []effect) {
 	return effects
 }
 
-// letters are those of the flights that were given up until now.
+// letters returns the letters of flights so far.
 func (s *stage) letters(t *testing.T) map[int][]deadletter.Letter {
 	t.Helper()
 	text, err := os.ReadFile(s.path("dead.ndjson"))
@@ -117,7 +117,7 @@ func (s *stage) letters(t *testing.T) map[int][]deadletter.Letter {
 	letters := map[int][]deadletter.Letter{}
 	for line := range bytes.Lines(text) {
 		if !bytes.HasSuffix(line, []byte("\n")) {
-			break // it is being written
+			break // incomplete line
 		}
 		var letter deadletter.Letter
 		var flight struct{ Flight int }
@@ -136,8 +136,8 @@ type worker struct {
 	exited chan error // of one
 }
 
-// start starts weir in a folder, and functions with it. There is no patience: when a flight fails
-// always, all others may be handled already.
+// start starts weir in a folder, with functions. It sets no patience: if a flight always fails, all
+// others may be handled already.
 func (s *stage) start(t *testing.T, weir, folder string, flags ...string) worker {
 	t.Helper()
 	log, err := os.OpenFile(s.path("said"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
@@ -159,7 +159,7 @@ func (s *stage) start(t *testing.T, weir, folder string, flags ...string) worker
 	return w
 }
 
-// end has a worker end by a signal, and returns how it did.
+// end ends a worker with a signal, and returns its result.
 func (w worker) end(t *testing.T, by os.Signal) error {
 	t.Helper()
 	defer w.log.Close()
@@ -197,7 +197,8 @@ func (s *stage) await(t *testing.T, w worker, n int) {
 	}
 }
 
-// run has functions handle all flights, and returns what weir and they said and how long it took.
+// run runs functions on all flights, and returns the output of weir and the functions, and the
+// duration.
 func (s *stage) run(t *testing.T, weir, folder string, flags ...string) (said string, took time.Duration) {
 	t.Helper()
 	began := time.Now()
@@ -214,14 +215,14 @@ func (s *stage) run(t *testing.T, weir, folder string, flags ...string) (said st
 	return string(text), took
 }
 
-// end is the end of what weir and its functions said.
+// end returns the end of the output of weir and its functions.
 func (s *stage) end() string {
 	text, _ := os.ReadFile(s.path("said")) // for people
 	lines := strings.Split(string(text), "\n")
 	return strings.Join(lines[max(0, len(lines)-30):], "\n")
 }
 
-// check fails the test unless each flight is handled in order, or in a letter if it fails always,
+// check fails the test unless each flight is handled in order, or in a letter if it always fails,
 // and each that fails once has done so.
 func (s *stage) check(t *testing.T, stops bool) map[int][]deadletter.Letter {
 	t.Helper()

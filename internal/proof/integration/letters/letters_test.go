@@ -1,4 +1,4 @@
-// Package letters_test holds places for letters to their contracts on real servers.
+// Package letters_test runs the contracts of letter destinations on real servers.
 package letters_test
 
 import (
@@ -20,7 +20,7 @@ import (
 	"github.com/weir-go/weir/internal/proof/integration/servers"
 )
 
-// contract runs the suite, each test with a table of its own, and each box with its own handle.
+// contract runs the suite, each test with a new table, and each box with its own handle.
 func contract(t *testing.T, driver, dsn string, d sqlletters.Dialect) {
 	open := func(t *testing.T, table string) (*sqlletters.Box, *sql.DB) {
 		t.Helper()
@@ -69,7 +69,7 @@ func contract(t *testing.T, driver, dsn string, d sqlletters.Dialect) {
 	})
 	t.Run("no more is remembered than the marks in the table", func(t *testing.T) {
 		b, db := open(t, "remembered")
-		remembered := func() int { return reflect.ValueOf(b).Elem().FieldByName("marks").FieldByName("by").Len() }
+		remembered := func() int { return reflect.ValueOf(b).Elem().FieldByName("marks").FieldByName("of").Len() }
 		for round := range 2 {
 			for _, id := range []string{"a", "b", "c"} {
 				if err := b.Put(t.Context(), []deadletter.Letter{{Version: deadletter.Version, ID: fmt.Sprint(id, round)}}); err != nil {

@@ -12,8 +12,7 @@ import (
 	"github.com/weir-go/weir/internal/proof/oldletters"
 )
 
-// These are the statements of versions whose IDs of letters did not name the application, as they
-// sent them.
+// These are the exact statements of versions whose letter IDs did not contain the application.
 const (
 	oldPut     = "INSERT INTO shared (id, state, since, marked_by, letter) VALUES (?, 'kept', 0, '', ?) "
 	oldUpsert  = "ON CONFLICT (id) DO UPDATE SET state = excluded.state, since = 0, marked_by = '', letter = excluded.letter"
@@ -26,7 +25,7 @@ const (
 	oldInstant = 1795395726000000
 )
 
-// oldWorker has the statements in the form of a database.
+// oldWorker has the statements in the dialect of a database.
 type oldWorker struct {
 	db *sql.DB
 	d  sqlletters.Dialect
@@ -59,7 +58,7 @@ func (w *oldWorker) do(t *testing.T, rows int64, statement string, args ...any) 
 	}
 }
 
-// page returns how many letters an old command lists.
+// page returns the number of letters that an old command lists.
 func (w *oldWorker) page(t *testing.T) (n int) {
 	t.Helper()
 	rows, err := w.db.QueryContext(t.Context(), w.statement(oldPage), 0)
@@ -82,7 +81,7 @@ func (w *oldWorker) page(t *testing.T) (n int) {
 	return n
 }
 
-// earlierVersion has a worker and a command of an earlier version use the table of a box.
+// earlierVersion uses the table of a box like a worker and a command of an earlier version.
 func earlierVersion(t *testing.T, b *sqlletters.Box, db *sql.DB, d sqlletters.Dialect) {
 	w := oldWorker{db, d}
 	now, err := deadletter.Parse([]byte(oldletters.Text))

@@ -10,7 +10,7 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// The statements of a beat are transactions of their own, so anything may happen between them.
+// The statements of a beat are separate transactions, so other transactions may come in between.
 func TestABeatWhoseSessionIsEndedInItsMidstHoldsNothing(t *testing.T) {
 	both(t, func(t *testing.T, server sqltest.Server, _ string) {
 		dsn := server.Weir(server.Start(t))
@@ -78,7 +78,7 @@ func TestBeatsReadTheSessionsLeasesOnly(t *testing.T) {
 		r := sqltest.Saving(t, "5", "000007")
 		r.Session = "7"
 		before, own := read(), 0
-		own = read() - before // what asking costs
+		own = read() - before // the cost of the query itself
 		before = read()
 		for range beats {
 			o, err := s.Beat(t.Context(), "app", r)
@@ -86,7 +86,7 @@ func TestBeatsReadTheSessionsLeasesOnly(t *testing.T) {
 				t.Fatalf("%d held, %v", len(o.Held), err)
 			}
 		}
-		// Each of its own up to three times, on its way through the index to the row.
+		// Each own row is read up to three times, through the index.
 		if each := (read() - before - own) / beats; each > 4*leases/sessions {
 			t.Errorf("a beat reads %d rows, and holds %d", each, leases/sessions)
 		}

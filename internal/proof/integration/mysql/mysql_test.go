@@ -1,4 +1,4 @@
-// Package mysql_test holds sqlstore to the store contract on a real MariaDB and a real MySQL.
+// Package mysql_test runs the store contract for sqlstore on a real MariaDB and a real MySQL.
 package mysql_test
 
 import (
@@ -21,7 +21,7 @@ var mariadb = sqltest.Server{
 		"FROM information_schema.columns WHERE table_schema = database()",
 
 	Hold: []string{"SELECT * FROM weir_applications FOR UPDATE", "SELECT * FROM weir_sessions FOR UPDATE", "SELECT * FROM weir_leases FOR UPDATE"},
-	// The server refreshes that table only when nobody has read it for a tenth of a second.
+	// The server only refreshes that table after a tenth of a second without reads.
 	Waiting: "SELECT count(*) FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT'", Look: 250 * time.Millisecond,
 	Deadlock: "1213",
 
@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 	crowd.Main(m, mariadb.Place)
 }
 
-// both runs a test on both servers. status is the table of what a server counts.
+// both runs a test on both servers. status is the table of a server's counters.
 func both(t *testing.T, test func(t *testing.T, s sqltest.Server, status string)) {
 	t.Run("MariaDB", func(t *testing.T) { test(t, mariadb, "information_schema.global_status") })
 	t.Run("MySQL", func(t *testing.T) { test(t, proper(), "performance_schema.global_status") })
@@ -51,7 +51,7 @@ func TestMariaDB(t *testing.T) { sqltest.Run(t, mariadb) }
 
 func TestMySQL(t *testing.T) { sqltest.Run(t, proper()) }
 
-// proper is MySQL itself, of which MariaDB is a relative that has gone its own way.
+// proper is MySQL itself, which differs from MariaDB.
 func proper() sqltest.Server {
 	s := mariadb
 	s.Start = servers.MySQL

@@ -1,5 +1,5 @@
-// Package older builds programs of the version of weir before this one, from the repository's own
-// history, for tests in which both versions share a store.
+// Package older builds programs of weir's previous version, from the repository's own history, for
+// tests in which both versions share a store.
 package older
 
 import (
@@ -17,23 +17,23 @@ import (
 	"github.com/weir-go/weir/internal/proof/integration/servers"
 )
 
-// commit is the version before: the newest one whose workers may be running when workers of this
-// version join them. With each release it becomes the commit of the release before, and
-// internal/previous follows. Until the first release it stays where it is, before all that was
-// added to the contract of stores, and what is stored has to suit it. It is the first that accepts
-// SQL tables of a version that it does not know.
+// commit is the previous version: the newest one whose workers may be running when workers of this
+// version join them. With each release it becomes the commit of the previous release, and
+// internal/previous follows. Until the first release it stays before all additions to the contract
+// of stores, and stored data must be compatible with it. It is the first that accepts SQL tables of
+// an unknown version.
 const commit = "e51672958a43670986aea23e59dd4665e8633f73"
 
-// Version is the source of the version before, and what was built of it. Its methods are for one
+// Version is the source of the previous version, with its built programs. Its methods are for one
 // goroutine.
 type Version struct {
 	Source string // the folder, until the test ends
 
-	command string // the path, "" while it is not built
+	command string // the path, "" before it is built
 }
 
-// Unpack takes the version before out of the history. Without git, or in a clone without the
-// history, the test is skipped, or fails where it may not be.
+// Unpack extracts the previous version from the history. Without git, or in a clone without the
+// history, the test is skipped, or fails if skipping is not allowed.
 func Unpack(t testing.TB) *Version {
 	t.Helper()
 	top, err := git(t, ".", "rev-parse", "--show-toplevel")
@@ -58,9 +58,9 @@ func Unpack(t testing.TB) *Version {
 	return &Version{Source: dir}
 }
 
-// Tests builds the test program of the calling test's own package as it was in the version before.
-// Such a program is also the worker process of the package, so the environment variables and the
-// output by which the two talk have to stay as they were.
+// Tests builds the test program of the calling test's package in the previous version. Such a
+// program is also the worker process of the package, so the environment variables and the output
+// between the two must not change.
 func (v *Version) Tests(t testing.TB) string {
 	t.Helper()
 	dir, err := os.Getwd()
@@ -70,8 +70,8 @@ func (v *Version) Tests(t testing.TB) string {
 	return v.build(t, filepath.Join("internal", "integration", filepath.Base(dir)), "test", "-c")
 }
 
-// CreateStore has the command of the version before make what a store needs, as in its
-// documentation. More arguments of the command may follow the URL.
+// CreateStore sets up a store with the previous version's command, as in its documentation. More
+// arguments of the command may follow the URL.
 func (v *Version) CreateStore(t testing.TB, url string, more ...string) {
 	t.Helper()
 	if v.command == "" {
@@ -84,8 +84,8 @@ func (v *Version) CreateStore(t testing.TB, url string, more ...string) {
 	}
 }
 
-// build builds a package of the version before, with the flags of other builds, so that what others
-// wrote is not compiled again.
+// build builds a package of the previous version, with the flags of other builds, so that the build
+// cache is used.
 func (v *Version) build(t testing.TB, pkg string, how ...string) string {
 	t.Helper()
 	program := filepath.Join(v.Source, strings.ReplaceAll(pkg, string(filepath.Separator), "-")+".exe")

@@ -18,8 +18,8 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// TestTheModelKnowsWhatTheVersionBeforeKnew holds internal/previous to the source of the version
-// that it stands for.
+// TestTheModelKnowsWhatTheVersionBeforeKnew compares internal/previous with the source of that
+// version.
 func TestTheModelKnowsWhatTheVersionBeforeKnew(t *testing.T) {
 	before := fieldsOf(t, filepath.Join(older.Unpack(t).Source, "lease"))
 	r := &recorder{orders: filled.Value[lease.Orders](t), view: filled.Value[lease.View](t)}
@@ -45,7 +45,7 @@ func TestTheModelKnowsWhatTheVersionBeforeKnew(t *testing.T) {
 	}
 }
 
-// fieldsOf are the fields of all structs of a package.
+// fieldsOf returns the fields of all structs of a package.
 func fieldsOf(t *testing.T, dir string) map[string][]string {
 	t.Helper()
 	all := map[string][]string{}
@@ -82,7 +82,7 @@ func fieldsOf(t *testing.T, dir string) map[string][]string {
 	return all
 }
 
-// recorder is a store that keeps what it is told and answers what it was given.
+// recorder is a store that records its arguments and returns given results.
 type recorder struct {
 	lease.Store // none
 	report      lease.Report

@@ -16,14 +16,14 @@ import (
 
 func contains(text, part string) bool { return strings.Contains(text, part) }
 
-// fault is something that axe finds wrong.
+// fault is a finding of axe.
 type fault struct {
 	ID, Impact, Help string
 	Nodes            []struct{ HTML, FailureSummary string }
 }
 
-// faults has axe look through the page. Its script comes over the protocol of the browser, so that
-// the page's own policy need not let it in.
+// faults runs axe on the page. Its script is injected with the browser's protocol, so the page's
+// policy need not allow it.
 func (s *site) faults(script string) (found []fault) {
 	s.t.Helper()
 	s.do(chromedp.Evaluate(script+"; true", nil), chromedp.Evaluate(

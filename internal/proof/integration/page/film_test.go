@@ -20,11 +20,11 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// film is what the page answered at one moment of virtual time, for a browser, which lives in
-// another one. What takes minutes to come about is looked at at once so, and is the same each time.
+// film contains answers of the page at one moment of virtual time, for a browser in real time.
+// States that take minutes are available at once, and are reproducible.
 type film map[string]*httptest.ResponseRecorder
 
-// take asks the page for a view and for the part of it that changes.
+// take requests a view and its dynamic part from the page.
 func (f film) take(t *testing.T, page http.Handler, views ...string) {
 	t.Helper()
 	for _, view := range append(views, "page.css", "page.js") {
@@ -50,16 +50,17 @@ func (f film) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header()[name] = slices.Clone(values)
 	}
 	w.WriteHeader(taken.Code)
-	_, _ = w.Write(taken.Body.Bytes()) // who asked may have left
+	_, _ = w.Write(taken.Body.Bytes()) // the client may have disconnected
 }
 
-// stage is a store and a stream that are set up by hand, and time that passes.
+// stage is a store and a stream that are set up by hand, with virtual time.
 type stage struct {
 	t     *testing.T
 	store *memstore.Store
 	began time.Time
-	lags  map[lease.Key]func(age time.Duration) dashboard.Lag // by how long it has gone on
-	beats map[string]lease.Report                             // of the sessions that beat, by application and session
+	lags  map[lease.Key]func(age time.Duration) dashboard.Lag // by its duration so far
+	// of the live sessions, by application and session
+	beats map[string]lease.Report
 }
 
 func newStage(t *testing.T) *stage {
@@ -71,8 +72,8 @@ func key(id int) lease.Key {
 	return lease.Key{Stream: "orders", Shard: fmt.Sprintf("shardId-%012d", id)}
 }
 
-// position is that of a record that arrived some time after the stage was set up, in a shard that
-// was opened an hour before. Sequence numbers have that in them.
+// position returns the position of a record that arrived some time after the stage was set up, in a
+// shard that was opened an hour before. Sequence numbers contain that.
 func (s *stage) position(after time.Duration) shard.Position {
 	s.t.Helper()
 	arrived := s.began.Add(after).Unix()
@@ -92,7 +93,7 @@ func (s *stage) apply(app string, actions ...lease.Action) {
 	}
 }
 
-// lease makes the lease of one of sixteen shards, with parents perhaps, for a session perhaps.
+// lease creates the lease of one of sixteen shards, with optional parents and owner.
 func (s *stage) lease(app string, id int, session string, at shard.Position, parents ...int) {
 	s.t.Helper()
 	slot := uint64(id % 16)
@@ -108,7 +109,7 @@ func (s *stage) lease(app string, id int, session string, at shard.Position, par
 	}
 }
 
-// worker has a session beat from now on, until it is taken out of s.beats.
+// worker makes a session send beats from now on, until it is removed from s.beats.
 func (s *stage) worker(app string, r lease.Report) {
 	s.t.Helper()
 	r.First = true
@@ -131,8 +132,7 @@ func (s *stage) beat() {
 	}
 }
 
-// advance moves the checkpoint of a shard that a session has, which brings the more the higher its
-// number.
+// advance moves the checkpoint of an owned shard; shards with a higher number have more traffic.
 func (s *stage) advance(app string, id int, session string, epoch uint64, to shard.Position) {
 	s.t.Helper()
 	r := s.beats[app+" "+session]
@@ -140,7 +140,8 @@ func (s *stage) advance(app string, id int, session string, epoch uint64, to sha
 	s.beats[app+" "+session] = r
 }
 
-// pass has time go by, in which all beat, something is done each second and the page is looked at.
+// pass advances time. All sessions send beats, each is called every second, and the page is
+// requested.
 func (s *stage) pass(d time.Duration, page http.Handler, each func(age time.Duration), views ...string) {
 	s.t.Helper()
 	for end := time.Now().Add(d); time.Now().Before(end); {
@@ -163,12 +164,12 @@ func (s *stage) askLags(_ context.Context, leases []lease.Lease) (map[lease.Key]
 	return lags, nil
 }
 
-// ListShards names no shard: what leases say is all there is.
+// ListShards returns no shards: the page then only uses the leases.
 func (s *stage) ListShards(context.Context, *kinesis.ListShardsInput, ...func(*kinesis.Options)) (*kinesis.ListShardsOutput, error) {
 	return &kinesis.ListShardsOutput{Shards: []types.Shard{}}, nil
 }
 
-// DescribeStreamSummary says that records are kept for a day.
+// DescribeStreamSummary returns a retention of a day.
 func (s *stage) DescribeStreamSummary(context.Context, *kinesis.DescribeStreamSummaryInput, ...func(*kinesis.Options)) (*kinesis.DescribeStreamSummaryOutput, error) {
 	return &kinesis.DescribeStreamSummaryOutput{StreamDescriptionSummary: &types.StreamDescriptionSummary{RetentionPeriodHours: aws.Int32(24)}}, nil
 }

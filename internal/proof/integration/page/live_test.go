@@ -18,8 +18,8 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// A process that is killed is marked dead while somebody looks, and then its shards are with
-// another; the events say so in that order.
+// While the page is open, a killed process is marked dead, and then its shards move to another
+// worker; the events are shown in that order.
 func TestAKillIsWatchedLive(t *testing.T) {
 	kinesis := kinesistest.NewServer(t)
 	kinesis.CreateStream("orders", 4)
@@ -60,7 +60,7 @@ func TestAKillIsWatchedLive(t *testing.T) {
 	var texts []string
 	s.do(chromedp.Evaluate(happened, &texts))
 	died, handed := -1, -1
-	for i, text := range texts { // the newest first
+	for i, text := range texts { // newest first
 		switch {
 		case strings.HasPrefix(text, "worker-1 does not beat any more"), strings.HasPrefix(text, "worker-1 was declared dead"):
 			died = i
@@ -72,7 +72,7 @@ func TestAKillIsWatchedLive(t *testing.T) {
 		t.Errorf("events, newest first: %q", texts)
 	}
 
-	// the filters work as a form does, and what is filled in is not lost to an update
+	// The filters work like a form, and an update does not lose their content.
 	s.do(chromedp.SetValue(`select[name="kind"]`, "death"), chromedp.Evaluate(`performance.clearResourceTimings()`, nil))
 	s.until(`performance.getEntriesByType("resource").filter((e) => e.name.includes("part=1")).length > 1 && document.querySelector('select[name="kind"]').value === "death"`)
 	s.goTo(chromedp.Click(`form button`))
@@ -81,8 +81,8 @@ func TestAKillIsWatchedLive(t *testing.T) {
 	s.clean()
 }
 
-// A shard that stalls while somebody looks is marked, and so is that it goes on; a worker says so
-// with its beats.
+// While the page is open, a shard that stalls is marked, and so is its recovery; a worker reports
+// both with its beats.
 func TestAStallIsWatchedLive(t *testing.T) {
 	store := memstore.New()
 	of := lease.Key{Stream: "orders", Shard: key(0).Shard}

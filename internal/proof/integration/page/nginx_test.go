@@ -16,7 +16,7 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// The page behind nginx as the guide has it: a password, a prefix, and who asks in the log.
+// The page behind nginx as in the guide: a password, a prefix, and the user in the log.
 func TestBehindNginxWithAPasswordAndAPrefix(t *testing.T) {
 	from := guide(t, "nginx, with a password and a prefix", "nginx")
 	page := serve(t, from.command)
@@ -85,7 +85,7 @@ func TestBehindNginxWithAPasswordAndAPrefix(t *testing.T) {
 
 	s := open(t, memstore.New(), dashboard.Options{})
 	s.url = nginx.URL + "/weir/"
-	// what a browser sends of itself is not what the page gets
+	// The page does not get the browser's own header.
 	s.do(network.SetExtraHTTPHeaders(network.Headers{"Authorization": ours, "X-Forwarded-User": "eve"}))
 	s.goTo(chromedp.Navigate(nginx.URL + "/weir/"))
 	s.goTo(chromedp.Click(`a[href="app?app=billing"]`))

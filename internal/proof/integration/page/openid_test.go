@@ -18,22 +18,22 @@ import (
 	"time"
 )
 
-// The provider knows a client, and the cookie of a browser says whose it is.
+// The provider knows one client, and identifies the user by a cookie of the browser.
 const (
 	clientID     = "weir"
 	clientSecret = "the client's secret"
 	ssoCookie    = "sso"
 )
 
-// provider is an OpenID provider that asks nobody anything. Its answers are those of OpenID Connect
+// provider is an OpenID provider without a sign-in form. Its answers are those of OpenID Connect
 // Core for the authorization code flow.
 type provider struct {
 	url      string
-	redirect string // where it sends browsers back to, and nowhere else
+	redirect string // the only allowed redirect
 	key      *rsa.PrivateKey
 
 	mu     sync.Mutex
-	grants map[string]grant // of codes, each for one use
+	grants map[string]grant // by code, each for one use
 }
 
 type grant struct{ email, nonce string }
@@ -80,7 +80,7 @@ func (p *provider) serveAuthorize(w http.ResponseWriter, r *http.Request) {
 
 func (p *provider) serveToken(w http.ResponseWriter, r *http.Request) {
 	id, secret, basic := r.BasicAuth()
-	if basic { // both are encoded before they are put together
+	if basic { // both are encoded before they are joined
 		id, _ = url.QueryUnescape(id)
 		secret, _ = url.QueryUnescape(secret)
 	} else {
@@ -114,7 +114,7 @@ func (p *provider) serveKeys(w http.ResponseWriter, _ *http.Request) {
 	}}})
 }
 
-// sign makes a JSON web token of claims.
+// sign returns a signed JSON web token with claims.
 func (p *provider) sign(claims map[string]any) (string, error) {
 	body, err := json.Marshal(claims)
 	if err != nil {
@@ -126,10 +126,10 @@ func (p *provider) sign(claims map[string]any) (string, error) {
 	return token + "." + base64.RawURLEncoding.EncodeToString(signature), err
 }
 
-// subject is the provider's own name for somebody, which says nothing to anybody else.
+// subject returns the provider's opaque identifier of a user.
 func subject(email string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(email)))[:16] }
 
 func answer(w http.ResponseWriter, data map[string]any) {
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(data) // who asked may have left
+	_ = json.NewEncoder(w).Encode(data) // the client may have disconnected
 }

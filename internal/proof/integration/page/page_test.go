@@ -1,4 +1,4 @@
-// Package page_test looks at the dashboard with a real browser.
+// Package page_test tests the dashboard in a real browser.
 package page_test
 
 import (
@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 
 const prefix = "/tools/weir"
 
-// site is a dashboard under a prefix, and a browser that looks at it.
+// site is a dashboard under a prefix, with a browser.
 type site struct {
 	t      *testing.T
 	url    string
@@ -47,8 +47,8 @@ type site struct {
 	silent atomic.Bool // the page does not answer
 
 	mu       sync.Mutex
-	asked    []string // every address that the browser asked for
-	problems []string // what its console said
+	asked    []string // every address that the browser requested
+	problems []string // messages of its console
 }
 
 func open(t *testing.T, store lease.Store, o dashboard.Options) *site {
@@ -57,7 +57,7 @@ func open(t *testing.T, store lease.Store, o dashboard.Options) *site {
 	return openPage(t, dashboard.Handler(store, o))
 }
 
-// openPage has a browser look at a page, which answers under the prefix.
+// openPage opens a page in a browser, served under the prefix.
 func openPage(t *testing.T, page http.Handler) *site {
 	t.Helper()
 	path, env := servers.Browser(t)
@@ -75,7 +75,7 @@ func openPage(t *testing.T, page http.Handler) *site {
 	s.url = server.URL + prefix + "/"
 
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.Env(env...),
-		chromedp.NoSandbox, chromedp.DisableGPU, chromedp.UserDataDir(t.TempDir()), chromedp.WindowSize(1200, 900))
+		chromedp.NoSandbox, chromedp.DisableGPU, chromedp.UserDataDir(profileDir(t)), chromedp.WindowSize(1200, 900))
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	t.Cleanup(cancel)
 	ctx, end := chromedp.NewExecAllocator(ctx, options...)
@@ -101,6 +101,27 @@ func openPage(t *testing.T, page http.Handler) *site {
 	return s
 }
 
+// profileDir returns a directory for the browser's profile. Some of the browser's processes outlive
+// the first one for a moment and still write to it, so its removal is tried several times. A
+// directory that stays is no fault of the page, so it does not fail the test.
+func profileDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "weir-page-") //nolint:usetesting // t.TempDir fails the test if a file stays
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		for range 50 {
+			if err = os.RemoveAll(dir); err == nil {
+				return
+			}
+			<-time.After(100 * time.Millisecond)
+		}
+		t.Log("the browser's profile stays:", err)
+	})
+	return dir
+}
+
 func (s *site) do(actions ...chromedp.Action) {
 	s.t.Helper()
 	if err := chromedp.Run(s.ctx, actions...); err != nil {
@@ -108,7 +129,7 @@ func (s *site) do(actions ...chromedp.Action) {
 	}
 }
 
-// goTo does what leads to another page, and waits for that.
+// goTo performs an action that leads to another page, and waits for that.
 func (s *site) goTo(action chromedp.Action) {
 	s.t.Helper()
 	if _, err := chromedp.RunResponse(s.ctx, action); err != nil {
@@ -116,7 +137,7 @@ func (s *site) goTo(action chromedp.Action) {
 	}
 }
 
-// until waits for something to be so in the page.
+// until waits for a condition in the page.
 func (s *site) until(what string) {
 	s.t.Helper()
 	var so bool
@@ -133,7 +154,7 @@ func (s *site) number(what string) (n int) {
 	return n
 }
 
-// picture leaves a screenshot among the artifacts of the test.
+// picture stores a screenshot in the artifacts of the test.
 func (s *site) picture(name string) {
 	s.t.Helper()
 	var png []byte
@@ -143,7 +164,7 @@ func (s *site) picture(name string) {
 	}
 }
 
-// clean checks that the browser asked nobody else and had nothing to complain about.
+// clean checks that the browser made no other requests and reported no problems.
 func (s *site) clean() {
 	s.t.Helper()
 	s.mu.Lock()
@@ -193,12 +214,12 @@ func TestASplitIsWatchedLive(t *testing.T) {
 	s.until(`document.querySelectorAll(".shards a").length === 3 && document.body.innerText.includes("beats")`)
 	s.until(`document.getElementById("live").textContent === "Live"`)
 
-	// the keyboard goes from rectangle to rectangle, and the page tells what each is
+	// The keyboard moves between rectangles, and the page describes each.
 	s.do(chromedp.Evaluate(`window.stays = true; document.querySelector(".shards a").focus()`, nil))
 	s.do(chromedp.KeyEvent(kb.ArrowDown))
 	s.until(`document.activeElement.dataset.k.startsWith("shardId-000000000001") && document.getElementById("told").textContent.includes("Shard 1, ok")`)
 
-	// a split shows without the page being loaded again, and the focus stays
+	// A split appears without a reload, and the focus stays.
 	kinesis.Split("orders", "shardId-000000000002")
 	s.until(`document.querySelectorAll(".shards a").length === 5 && document.querySelector(".shards rect.finished") !== null`)
 	s.until(`window.stays === true && document.activeElement.dataset.k.startsWith("shardId-000000000001")`)
@@ -207,7 +228,7 @@ func TestASplitIsWatchedLive(t *testing.T) {
 	s.until(`document.querySelector("h1").textContent.includes("shardId-000000000001") && document.body.innerText.includes("as old as the stream")`)
 	s.picture("shard")
 
-	// a page that gets no answers says that it is old, and recovers
+	// A page without answers shows that it is old, and recovers.
 	s.silent.Store(true)
 	s.until(`document.getElementById("live").classList.contains("old")`)
 	s.picture("old")

@@ -16,8 +16,8 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// TestWhatAGroupDidBeforeThePageWasStartedIsShown runs a group of two workers, one of which comes
-// and goes, ends all of it, and only then opens the page.
+// TestWhatAGroupDidBeforeThePageWasStartedIsShown runs a group of two workers, one of which joins
+// and leaves, ends all of them, and only then opens the page.
 func TestWhatAGroupDidBeforeThePageWasStartedIsShown(t *testing.T) {
 	srv := kinesistest.NewServer(t, kinesistest.Config{})
 	srv.CreateStream("orders", 2)
@@ -33,7 +33,7 @@ func TestWhatAGroupDidBeforeThePageWasStartedIsShown(t *testing.T) {
 		go func() {
 			ended <- consumer.Run(ctx, weir.HandlerFunc(func(ctx context.Context, _ *weir.Batch) error {
 				works[name] <- struct{}{}
-				select { // slow enough to be at work at every look
+				select { // slow enough to be running at every check
 				case <-time.After(3 * time.Second):
 				case <-ctx.Done():
 				}
@@ -99,7 +99,7 @@ func TestWhatAGroupDidBeforeThePageWasStartedIsShown(t *testing.T) {
 	s.clean()
 }
 
-// TestThePastOfAThousandShardsIsSeen looks at a picture of many, in which some stood out.
+// TestThePastOfAThousandShardsIsSeen checks a picture of many shards with a few exceptional ones.
 func TestThePastOfAThousandShardsIsSeen(t *testing.T) {
 	store := memstore.New()
 	past(t, store, 1000)

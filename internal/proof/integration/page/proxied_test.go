@@ -17,13 +17,13 @@ import (
 
 var repository = filepath.Join("..", "..", "..", "..")
 
-// setUp is how the guide has the page run behind a proxy.
+// setUp is a configuration of the guide for the page behind a proxy.
 type setUp struct {
 	command []string // the arguments of weir
 	config  string   // of the proxy
 }
 
-// guide reads the set-up under a heading of the guide's page.
+// guide reads the configuration below a heading of the guide's page.
 func guide(t *testing.T, heading, language string) setUp {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(repository, "docs", "guide", "page.md"))
@@ -37,7 +37,7 @@ func guide(t *testing.T, heading, language string) setUp {
 	return setUp{strings.Fields(found[1]), found[2]}
 }
 
-// elsewhere replaces places in a configuration by others. Each has to be in it once.
+// elsewhere replaces addresses in a configuration. Each must occur once.
 func elsewhere(t *testing.T, config string, places map[string]string) string {
 	t.Helper()
 	for old, now := range places {
@@ -49,22 +49,22 @@ func elsewhere(t *testing.T, config string, places map[string]string) string {
 	return config
 }
 
-// proxied is the command "weir dashboard" for a proxy to be in front of, with an application that
-// has two shards of the stream orders.
+// proxied is the command "weir dashboard" for use behind a proxy, with an application that has two
+// shards of the stream orders.
 type proxied struct {
 	t       *testing.T
-	url     string // past the proxy
+	url     string // bypasses the proxy
 	program string
 	dir     string
 	kinesis *kinesistest.Server
-	lines   chan string // what the command writes, closed when it has ended
-	log     []string    // those that were awaited, and those before
+	lines   chan string // the command's output, closed when it has ended
+	log     []string    // the awaited lines, and earlier ones
 }
 
 var pageAt = regexp.MustCompile(`the page is at (http://\S+)/`)
 
-// serve runs the command until the test ends, with the arguments that the guide has for it, on
-// another port and with another Kinesis.
+// serve runs the command until the test ends, with the guide's arguments, on another port and with
+// another Kinesis.
 func serve(t *testing.T, args []string) *proxied {
 	t.Helper()
 	dir := t.TempDir()
@@ -104,10 +104,10 @@ func serve(t *testing.T, args []string) *proxied {
 	return p
 }
 
-// guideStore is the guide's.
+// guideStore is the store in the guide.
 const guideStore = "--store=sqlite:billing.db"
 
-// run runs another command of weir beside the page, and returns what it writes.
+// run runs another weir command, and returns its output.
 func (p *proxied) run(args ...string) string {
 	p.t.Helper()
 	cmd := exec.CommandContext(p.t.Context(), p.program, args...)
@@ -119,7 +119,7 @@ func (p *proxied) run(args ...string) string {
 	return string(out)
 }
 
-// await waits until the command has written a line, and returns what was found in it.
+// await waits until the command has printed a line, and returns the match.
 func (p *proxied) await(what *regexp.Regexp) []string {
 	p.t.Helper()
 	late := time.After(30 * time.Second)
@@ -145,8 +145,8 @@ var (
 	hiddens = regexp.MustCompile(`type="hidden" name="([^"]*)" value="([^"]*)"`)
 )
 
-// form finds the one of a page that has a button with a text in it, and returns where it leads and
-// what it sends.
+// form finds the form of a page that has a button with a text, and returns its action and its
+// fields.
 func form(t *testing.T, page, button string) (action string, sends url.Values) {
 	t.Helper()
 	for _, text := range forms.FindAllString(page, -1) {

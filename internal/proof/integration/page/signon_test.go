@@ -22,11 +22,11 @@ import (
 	"github.com/weir-go/weir/internal/proof/integration/servers"
 )
 
-// tools is where the guide's proxy is reached.
+// tools is the address of the guide's proxy.
 const tools = "https://tools.example.com"
 
-// The page behind oauth2-proxy as the guide has it, over TLS: nothing without a sign-on, and who
-// signed on in the log.
+// The page behind oauth2-proxy as in the guide, over TLS: nothing without signing in, and the user
+// in the log.
 func TestBehindOAuth2ProxyWithASignOn(t *testing.T) {
 	from := guide(t, "A sign-on with oauth2-proxy", "toml")
 	page := serve(t, from.command)
@@ -42,7 +42,7 @@ func TestBehindOAuth2ProxyWithASignOn(t *testing.T) {
 	}
 	ann := person("ann@example.com")
 
-	views := map[string]string{ // what each says
+	views := map[string]string{ // expected texts
 		"/": "billing", "/app?app=billing": "orders", "/app?app=billing&part=1": "orders", "/events?app=billing": "billing",
 		"/shard?app=billing&stream=orders&shard=shardId-000000000000": "shardId-000000000000", "/change?app=billing": "logged under the name ann@example.com",
 		"/reset?app=billing&to=oldest": "2 checkpoints would move to oldest", "/page.css": "body", "/page.js": "use strict",
@@ -52,8 +52,8 @@ func TestBehindOAuth2ProxyWithASignOn(t *testing.T) {
 		"X-Auth-Request-Email": "zoe@example.com", "Sec-Fetch-Site": "same-origin",
 	}
 	nobodys := url.Values{"do": {"pause"}, "app": {"billing"}, "stream": {""}, "seen": {""}}
-	// signedOut looks for anything of the page's. All that nobody gets is the same, but for where
-	// signing on leads to.
+	// signedOut checks that a signed-out browser gets nothing of the page. All pages are then
+	// equal, except for the link to sign in.
 	signedOut := func(b *browser, when string) {
 		t.Helper()
 		back := regexp.MustCompile(`(name="rd" value=)"[^"]*"`)
@@ -99,7 +99,8 @@ func TestBehindOAuth2ProxyWithASignOn(t *testing.T) {
 			t.Errorf("a write %s: %d %s", name, code, text)
 		}
 	}
-	delete(forged, "Sec-Fetch-Site") // so that it is the name that the proxy passes on which tells
+	// so the check depends on the host name that the proxy passes on
+	delete(forged, "Sec-Fetch-Site")
 	forged["Origin"] = tools
 	if code, text, _ := ann.ask("/"+to, forged, pause); code != http.StatusOK || !strings.Contains(text, "Stream orders is paused.") {
 		t.Errorf("a write: %d %s", code, text)
@@ -109,7 +110,7 @@ func TestBehindOAuth2ProxyWithASignOn(t *testing.T) {
 		t.Errorf("the log has what it should not:\n%s", log)
 	}
 
-	// what others do is there without a page being loaded
+	// Changes of others appear without a reload.
 	ann.until("/app?app=billing&part=1", "paused")
 	page.run("group", "resume", guideStore, "--app=billing", "--stream=orders")
 	ann.until("/app?app=billing&part=1", "orders was resumed")
@@ -120,13 +121,13 @@ func TestBehindOAuth2ProxyWithASignOn(t *testing.T) {
 	signedOut(ann, "after signing out")
 }
 
-// browser is somebody's: it keeps cookies, and finds the proxy under the name that it has.
+// browser is a user's browser: it keeps cookies, and reaches the proxy under its name.
 type browser struct {
 	t      *testing.T
 	client *http.Client
 }
 
-// browse is a browser of somebody whom the provider knows.
+// browse returns a browser of a user whom the provider knows.
 func browse(t *testing.T, proxy string, trusted *x509.CertPool, sso *provider, email string) *browser {
 	t.Helper()
 	jar, err := cookiejar.New(nil)
@@ -151,7 +152,7 @@ func browse(t *testing.T, proxy string, trusted *x509.CertPool, sso *provider, e
 	return &browser{t, &http.Client{Transport: transport, Jar: jar}}
 }
 
-// ask returns the last answer, and whether it is the page's, which says what a browser may load.
+// ask returns the last answer, and whether it is the page's, judged by its content security policy.
 func (b *browser) ask(at string, headers map[string]string, form url.Values) (code int, text string, ours bool) {
 	b.t.Helper()
 	method := http.MethodGet
@@ -166,7 +167,7 @@ func (b *browser) ask(at string, headers map[string]string, form url.Values) (co
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	}
 	for name, value := range headers {
-		r.Header[name] = []string{value} // as it is written
+		r.Header[name] = []string{value} // unchanged spelling
 	}
 	resp, err := b.client.Do(r)
 	if err != nil {
@@ -185,7 +186,7 @@ func (b *browser) get(at string) (code int, text string, ours bool) {
 	return b.ask(at, nil, nil)
 }
 
-// signOn goes to a page, and presses what is there to sign on. What follows are redirects.
+// signOn opens a page, and follows the link to sign in and its redirects.
 func (b *browser) signOn(at string) (code int, text string, ours bool) {
 	b.t.Helper()
 	_, text, _ = b.get(at)
@@ -212,7 +213,7 @@ func (b *browser) until(at, says string) {
 	}
 }
 
-// certificate makes one for a name, which vouches for itself.
+// certificate creates a self-signed certificate for a name.
 func certificate(t *testing.T, name string) (trusted *x509.CertPool, cert, key string) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

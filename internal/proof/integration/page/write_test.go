@@ -18,7 +18,7 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// unread has an application with leases that nobody holds.
+// unread creates an application with leases without owners.
 func unread(t *testing.T, store lease.Store, shards int) {
 	t.Helper()
 	var actions []lease.Action
@@ -41,7 +41,7 @@ func pausedIn(t *testing.T, store lease.Store) bool {
 	return len(v.Paused) > 0
 }
 
-// press clicks on a button by what a screen reader calls it, and waits for the answer.
+// press clicks a button by its accessible name, and waits for the answer.
 func (s *site) press(label string) {
 	s.t.Helper()
 	s.goTo(chromedp.Click(fmt.Sprintf(`button[aria-label=%q]`, label), chromedp.ByQuery))
@@ -53,8 +53,7 @@ func (s *site) says(text string) {
 	s.until(fmt.Sprintf(`document.body.innerText.includes(%q)`, text))
 }
 
-// fits leaves pictures of a page, wide and narrow, and checks that nothing is out of a narrow
-// screen.
+// fits stores pictures of a page, wide and narrow, and checks that everything fits a narrow screen.
 func (s *site) fits(name string) {
 	s.t.Helper()
 	s.picture(name)
@@ -105,7 +104,7 @@ func TestAWriteIsRefusedAndAWriteIsDone(t *testing.T) {
 	}
 	s.picture("paused")
 
-	// the same without scripts, from a form that is older than somebody else's change
+	// The same without scripts, with a form that is older than another user's change.
 	s.do(emulation.SetScriptExecutionDisabled(true))
 	s.goTo(chromedp.Click(`a[href="change?app=billing"]`))
 	if _, err := store.Apply(t.Context(), "billing", []lease.Action{{Kind: lease.Pause, On: false}}); err != nil {
@@ -115,7 +114,7 @@ func TestAWriteIsRefusedAndAWriteIsDone(t *testing.T) {
 	s.do(chromedp.WaitVisible(`p[role="alert"]`))
 	s.says("That has changed since it was shown: nothing is paused now.")
 
-	// checkpoints: what would be done first
+	// Checkpoints: the preview first.
 	s.goTo(chromedp.Click(`a[href="change?app=billing"]`))
 	s.do(chromedp.SendKeys(`input[name="to"]`, "oldest"))
 	s.goTo(chromedp.Submit(`input[name="to"]`))

@@ -1,6 +1,6 @@
-// Package permissions_test holds the documented IAM policies to what weir asks for: every action
-// that a role's programs and commands make is recorded, and has to be allowed; what is allowed and
-// never made is one too many.
+// Package permissions_test compares the documented IAM policies with weir's requests: every action
+// of a role's programs and commands is recorded, and must be allowed; an allowed action that is
+// never used is an error.
 package permissions_test
 
 import (
@@ -32,12 +32,12 @@ import (
 
 const table = "weir"
 
-// record is the actions that were asked for since it was taken last.
+// record contains the requested actions since the last take.
 type record struct {
 	mu      sync.Mutex
 	kinesis map[string]bool
 	dynamo  map[string]bool
-	indexes []string // that a call named
+	indexes []string // named in a call
 }
 
 func (r *record) take() (kinesis, dynamo []string) {
@@ -55,7 +55,7 @@ func (r *record) take() (kinesis, dynamo []string) {
 	return kinesis, dynamo
 }
 
-// proxy stands before a DynamoDB server and returns its own URL.
+// proxy starts a recording proxy for a DynamoDB server and returns its URL.
 func (r *record) proxy(t *testing.T, server string) string {
 	to, err := url.Parse(server)
 	if err != nil {
@@ -65,11 +65,11 @@ func (r *record) proxy(t *testing.T, server string) string {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		body, err := io.ReadAll(req.Body)
 		if err != nil {
-			return // the client has gone
+			return // the client has disconnected
 		}
 		req.Body = io.NopCloser(bytes.NewReader(body))
 		var about struct{ IndexName string }
-		_ = json.Unmarshal(body, &about) // a request without one names none
+		_ = json.Unmarshal(body, &about) // invalid requests name none
 		_, action, _ := strings.Cut(req.Header.Get("X-Amz-Target"), ".")
 		r.mu.Lock()
 		r.dynamo[action] = true
@@ -83,7 +83,7 @@ func (r *record) proxy(t *testing.T, server string) string {
 	return s.URL
 }
 
-// stage is where the programs of a role run.
+// stage is the environment for a role's programs.
 type stage struct {
 	*testing.T
 	weir    string // the command
@@ -95,21 +95,21 @@ type stage struct {
 func (s *stage) command(words string) *exec.Cmd {
 	args := strings.Fields(words)
 	cmd := exec.CommandContext(s.Context(), s.weir, args...)
-	cmd.Dir = s.TempDir() // for what is written before a change
+	cmd.Dir = s.TempDir() // for the backup before a change
 	cmd.Env = append(cmd.Environ(), s.env...)
 	return cmd
 }
 
-// run runs a command to its end, whatever that is.
+// run runs a command to its end, with any result.
 func (s *stage) run(words, input string) string {
 	s.Helper()
 	cmd := s.command(words)
 	cmd.Stdin = strings.NewReader(input)
-	out, _ := cmd.CombinedOutput() // what is recorded is what counts; see ok
+	out, _ := cmd.CombinedOutput() // only the recorded actions matter; see ok
 	return string(out)
 }
 
-// ok runs a command that has to succeed.
+// ok runs a command that must succeed.
 func (s *stage) ok(words, input string) {
 	s.Helper()
 	cmd := s.command(words)
@@ -119,7 +119,7 @@ func (s *stage) ok(words, input string) {
 	}
 }
 
-// until runs a command until it has printed so many lines, and then ends it in order.
+// until runs a command until it has printed n lines, and then ends it gracefully.
 func (s *stage) until(words string, lines int, meanwhile func(line int)) {
 	s.Helper()
 	cmd := s.command(words)
@@ -147,12 +147,12 @@ func (s *stage) until(words string, lines int, meanwhile func(line int)) {
 	}
 }
 
-// store is the store as a program opens it.
+// store opens the store like a program.
 func (s *stage) store() *dynamostore.Store {
 	return dynamostore.New((&servers.Server{URL: s.dynamo}).DynamoDB(), dynamostore.Options{Table: table})
 }
 
-// records is the input of put.
+// records returns input for put.
 func records(from, to int) string {
 	var b strings.Builder
 	for i := from; i < to; i++ {
@@ -161,15 +161,15 @@ func records(from, to int) string {
 	return b.String()
 }
 
-// Each role does all that it does. The names are those of the table in docs/security.md; a role
-// that comes "besides" another may make the calls of that one, too.
+// played are the activities of each role. The names are those of the table in docs/security.md; a
+// role with "besides" may also make the calls of the role before it.
 var played = []struct {
 	role, base string
 	play       func(*stage)
 }{
 	{"who sets up (`store create`)", "", func(s *stage) { s.ok("store create", "") }},
 	{"who sets up a table with settings, besides", "who sets up (`store create`)", func(s *stage) {
-		for range 2 { // the server does not serve all of it
+		for range 2 { // the server does not support all of it
 			s.run("store create --store dynamodb:settled?point_in_time_recovery=true&tag=team=billing", "")
 		}
 	}},
@@ -187,14 +187,14 @@ var played = []struct {
 			s.Error(err)
 		}
 		s.until("consume --stream orders --app billing", 60, func(n int) {
-			if n == 40 { // the children are read, too
+			if n == 40 { // read the children, too
 				s.kinesis.Split("orders", s.kinesis.OpenShards("orders")[0])
 				for i := range 20 {
 					s.kinesis.Put("orders", strconv.Itoa(i), []byte("{}"))
 				}
 			}
 		})
-		// It says what is wrong with a table that is not there.
+		// It explains what is wrong with a missing table.
 		if said := s.run("consume --stream orders --app billing --store dynamodb:missing", ""); !strings.Contains(said, "missing") {
 			s.Errorf("without a table it says %s", said)
 		}
@@ -206,7 +206,8 @@ var played = []struct {
 		s.until("consume --stream orders --app removed --fan-out --remove-fan-out", 60, nil)
 	}},
 	{"worker that makes its stream (`--create-stream`), besides", "worker, leading or not", func(s *stage) {
-		s.run("consume --stream own --create-stream 1 --app owner --store dynamodb:missing", "") // which ends by itself
+		// it ends automatically
+		s.run("consume --stream own --create-stream 1 --app owner --store dynamodb:missing", "")
 	}},
 	{"reader (`weir tail`)", "", func(s *stage) { s.ok("tail --stream orders --until-tip", "") }},
 	{"reader with fan-out, besides", "reader (`weir tail`)", func(s *stage) { s.until("tail --stream orders --from oldest --fan-out pushed", 60, nil) }},
@@ -216,7 +217,7 @@ var played = []struct {
 	{"operator who looks (`group list`, `describe`, `lag`, `plan`, `export`, `doctor`, `fanout list`)", "", func(s *stage) {
 		for _, c := range []string{"group list", "group describe --app billing", "group lag --app billing", "group plan --app billing --watch 0", "group export --app billing -",
 			"doctor --app billing --watch 50ms", "fanout list --stream orders"} {
-			s.run(c, "") // what they found is told by exit codes
+			s.run(c, "") // the exit codes have the findings
 		}
 	}},
 	{"operator who changes (`group reset`, `pause`, `drain`, `delete`, `import`, `fanout remove`), besides",
@@ -226,7 +227,7 @@ var played = []struct {
 			s.ok("group reset --app billing --to oldest --yes", "")
 			s.ok("group reset --app billing --to latest --yes", "")
 			s.run("group drain --app billing nobody", "")
-			// A lease that moved meanwhile is looked at.
+			// A lease that moved meanwhile is read again.
 			stale := lease.Action{Kind: lease.Move, Key: lease.Key{Stream: "orders", Shard: "shardId-000000000000"}, Epoch: 999, Position: shard.Oldest}
 			if done, err := s.store().Apply(s.Context(), "billing", []lease.Action{stale}); err != nil || done[0] {
 				s.Errorf("a move of a lease that moved: %v, %v", done, err)
@@ -283,8 +284,8 @@ func TestThePoliciesAreWhatIsAskedFor(t *testing.T) {
 	policies(t, allowed["worker with fan-out, besides"], allowed["worker, leading or not"])
 }
 
-// compare holds what was asked for to a row: all of the row, and nothing that neither it nor the
-// row that it comes besides has.
+// compare compares requested actions with a row: all of the row must be used, and all used actions
+// must be in it or in its base row.
 func compare(t *testing.T, what string, asked, row, base []string) {
 	t.Helper()
 	for _, a := range asked {
@@ -337,7 +338,8 @@ func readTable(t *testing.T) map[string]permissions {
 	return rows
 }
 
-// policies holds the policies for workers, on the page and in [dynamostore.Policy], to the table.
+// policies compares the policies for workers, on the page and in [dynamostore.Policy], with the
+// table.
 func policies(t *testing.T, worker, polling permissions) {
 	page, err := os.ReadFile(securityPage)
 	if err != nil {
@@ -378,7 +380,7 @@ func policies(t *testing.T, worker, polling permissions) {
 	compare("dynamostore.Policy", ours, polling.dynamo)
 }
 
-// readPolicy returns the actions that a policy allows, with what it allows them on.
+// readPolicy returns the allowed actions of a policy, with their resources.
 func readPolicy(t *testing.T, text []byte) map[string][]string {
 	t.Helper()
 	type names []string
@@ -391,7 +393,7 @@ func readPolicy(t *testing.T, text []byte) map[string][]string {
 	if err := json.Unmarshal(text, &policy); err != nil {
 		t.Fatal(err)
 	}
-	list := func(raw json.RawMessage) (all names) { // one may stand for itself
+	list := func(raw json.RawMessage) (all names) { // a single string is a list of one
 		var one string
 		if json.Unmarshal(raw, &one) == nil {
 			return names{one}

@@ -7,8 +7,7 @@ import (
 	"github.com/weir-go/weir/store/sqlstore"
 )
 
-// A beat must not read the leases of others, whether the server has looked at the tables yet or
-// not.
+// A beat must not read the leases of others, with and without table statistics.
 func TestBeatsReadTheSessionsLeasesOnly(t *testing.T) {
 	const leases, sessions, beats = 5000, 50, 20
 	dsn := postgres.Weir(postgres.Start(t))
@@ -17,7 +16,7 @@ func TestBeatsReadTheSessionsLeasesOnly(t *testing.T) {
 	_, db := postgres.Open(t, dsn, sqlstore.Options{})
 	db.SetMaxOpenConns(1)
 	read := func() (rows int) {
-		// What a session counted is added to the rest when it is told to, or when it ends.
+		// A session's counts reach the server on this command, or when it ends.
 		sqltest.Exec(t, db, "SELECT pg_stat_clear_snapshot()")
 		if err := db.QueryRowContext(t.Context(), "SELECT seq_tup_read + idx_tup_fetch FROM pg_stat_user_tables WHERE relname = 'weir_leases'").Scan(&rows); err != nil {
 			t.Fatal(err)
@@ -31,7 +30,7 @@ func TestBeatsReadTheSessionsLeasesOnly(t *testing.T) {
 		s, own := postgres.Open(t, dsn, sqlstore.Options{})
 		own.SetMaxOpenConns(1)
 		before := read()
-		for range beats + 1 { // the first makes sure of the schema
+		for range beats + 1 { // the first one checks the schema
 			o, err := s.Beat(t.Context(), "app", r)
 			if err != nil || len(o.Held) != leases/sessions {
 				t.Fatalf("%d held, %v", len(o.Held), err)

@@ -30,7 +30,7 @@ func TestSink(t *testing.T) { sinks.Run(t, place(t)) }
 
 func BenchmarkSink(b *testing.B) { sinks.Bench(b, place(b)) }
 
-// What the guide says a worker's user needs is enough, and none of it is one too many.
+// The guide's permissions for a worker's user are sufficient, and all of them are needed.
 func TestTheSinksUserNeedsFewRights(t *testing.T) {
 	d := postgres.Start(t)
 	dsn := postgres.Fresh(t, d)
@@ -57,7 +57,7 @@ func TestTheSinksUserNeedsFewRights(t *testing.T) {
 	epoch := uint64(0)
 	apply := func() error {
 		epoch++
-		shard := fmt.Sprint("shard-", epoch) // a new one has a row made
+		shard := fmt.Sprint("shard-", epoch) // a new shard inserts a row
 		h, err := open(db).Handlers(func(context.Context, *sql.Tx, *weir.Batch) error { return nil }).
 			Open(t.Context(), weir.Term{Stream: "orders", Shard: shard, Epoch: epoch})
 		if err != nil {

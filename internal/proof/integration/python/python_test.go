@@ -1,4 +1,4 @@
-// Package python_test lets boto3 and the AWS CLI use the embedded Kinesis.
+// Package python_test tests boto3 and the AWS CLI with the embedded Kinesis.
 package python_test
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/weir-go/weir/kinesistest"
 )
 
-// run runs a script against srv and decodes what it printed.
+// run runs a script with srv and decodes its output.
 func run(t *testing.T, cmd *exec.Cmd, into any) {
 	t.Helper()
 	var out, problems bytes.Buffer
@@ -29,10 +29,10 @@ func run(t *testing.T, cmd *exec.Cmd, into any) {
 	}
 }
 
-// served is how many operations of Kinesis the embedded server has.
+// served is the number of operations of the embedded server.
 const served = 40
 
-// explained reports whether a refusal says what is not served, and by whom.
+// explained reports whether a refusal names the unsupported operation and the server.
 func explained(operation, text string) bool {
 	group := "channels"
 	if strings.Contains(strings.ToLower(operation), "queue") {
@@ -71,7 +71,7 @@ func TestTheAWSCLICallsEveryOperation(t *testing.T) {
 	if len(got.Failed) > 0 {
 		t.Errorf("failed: %v", got.Failed)
 	}
-	// The CLI has no SubscribeToShard, and learns of new operations later than boto3.
+	// The CLI has no SubscribeToShard, and gets new operations later than boto3.
 	if len(got.Unknown) > 1 || len(got.Served)+len(got.Unknown) != served-1 {
 		t.Errorf("%d operations are served: %v, and unknown: %v", len(got.Served), got.Served, got.Unknown)
 	}
@@ -82,14 +82,14 @@ func TestTheAWSCLICallsEveryOperation(t *testing.T) {
 	}
 }
 
-// The limits hold, and states last, so boto3 retries and waits.
+// Limits apply, and states take time, so boto3 retries and waits.
 func TestBoto3ReadsAndReshards(t *testing.T) {
 	for _, secure := range []bool{false, true} {
 		t.Run(fmt.Sprintf("TLS %v", secure), func(t *testing.T) {
 			srv := kinesistest.NewServer(t, kinesistest.Config{Region: servers.Region, NoLimits: true, StateDelay: 700 * time.Millisecond, TLS: secure})
 			var once sync.Once
 			kept := map[string][]kinesistest.Record{}
-			// just before they are gone
+			// just before deletion
 			srv.Control("DeleteStream", func(*kinesistest.Call) kinesistest.Fault {
 				once.Do(func() {
 					for _, r := range srv.Records("orders") {

@@ -16,7 +16,8 @@ import (
 	"github.com/weir-go/weir/store/storetest"
 )
 
-// patient servers of a cluster take nobody for dead because a shared machine is slow.
+// patient is a timeout at which servers of a cluster on a slow machine do not declare each other
+// dead.
 const patient = time.Minute
 
 func TestContractInACluster(t *testing.T) {
@@ -52,8 +53,9 @@ func TestApplicationsOfAClusterAreAllListed(t *testing.T) {
 	}
 }
 
-// An application's slot moves to another master, key by key, while a worker beats and a leader
-// looks. Whatever they are told is true, and when the slot has moved they go on as after a restart.
+// An application's slot moves to another master, key by key, while a worker sends beats and a
+// leader reads. All answers are correct, and when the slot has moved they continue as after a
+// restart.
 func TestASlotThatMovesHarmsNothing(t *testing.T) {
 	kinds(t, func(t *testing.T, start servers.RedisKind) {
 		c := servers.NewRedisCluster(t, start, 3, false, patient)
@@ -65,8 +67,7 @@ func TestASlotThatMovesHarmsNothing(t *testing.T) {
 		to := c.Masters[(slices.Index(c.Masters, from)+1)%3]
 		confirmed := "5"
 		c.Move(key, to, func(step string) {
-			// A client that tries a call of which the servers say to try again later would do so
-			// for seconds.
+			// A client that retries when the servers ask for it would do so for seconds.
 			brief, o := clusterAt(c).dial()
 			defer brief.Close()
 			brief.(*redis.ClusterClient).Options().MaxRedirects = 1
@@ -102,8 +103,8 @@ func TestAClusterThatFailsOverHarmsNothing(t *testing.T) {
 	})
 }
 
-// A worker that waits for replicas finds the new master, though no call of its own is one that the
-// client would follow there.
+// A worker that waits for replicas finds the new master, although its own calls never cause the
+// client to follow a redirect.
 func TestCallsThatWaitForReplicasFollowAFailoverOfTheCluster(t *testing.T) {
 	c := servers.NewRedisCluster(t, servers.Redis, 3, true, 2*time.Second, "--appendfsync", "no")
 	s := clusterAt(c).replicated().open(t)
@@ -114,7 +115,7 @@ func TestCallsThatWaitForReplicasFollowAFailoverOfTheCluster(t *testing.T) {
 	for tries := 1; ; tries++ {
 		_, err := s.Beat(t.Context(), "app", lease.Report{Session: "a"})
 		if errors.Is(err, lease.ErrSessionOver) {
-			return // by the new master, who knows that something may have been lost
+			return // by the new master, which detects a possible loss
 		}
 		if tries == 50 {
 			t.Fatalf("the %dth beat after the failover: %v", tries, err)

@@ -41,7 +41,7 @@ func TestLostAnswersHarmNothing(t *testing.T) {
 	crowd.LostAnswers(t, open(t, d.Addr, redisstore.Options{}), open(t, p.Addr, redisstore.Options{}), lose, lost)
 }
 
-// say sends a command that has to succeed.
+// say sends a command that must succeed.
 func say(t testing.TB, c *redis.Client, command ...any) any {
 	t.Helper()
 	answer, err := c.Do(t.Context(), command...).Result()
@@ -51,8 +51,8 @@ func say(t testing.TB, c *redis.Client, command ...any) any {
 	return answer
 }
 
-// scene is an application in which a leads and holds lease 1 at epoch 2, position 5; 2 is free and
-// 3 is finished.
+// scene creates an application in which a leads and holds lease 1 at epoch 2, position 5; 2 is free
+// and 3 is finished.
 func scene(t testing.TB, s lease.Store) {
 	t.Helper()
 	beat(t, s, lease.Report{Session: "a", First: true})
@@ -117,8 +117,8 @@ func view(t testing.TB, s lease.Store, since string) lease.View {
 
 const jump = 1 << 20
 
-// settled follows the rows as a leader does, until what the former owners could trust is over, and
-// gives everything to a new session.
+// settled watches the rows like a leader, until former owners can no longer trust their leases, and
+// assigns all of them to a new session.
 func settled(t testing.TB, s lease.Store) {
 	t.Helper()
 	beat(t, s, lease.Report{Session: "c", First: true})
@@ -191,10 +191,9 @@ func TestARestartEndsAllSessionsAndNobodyOwnsAnythingUntilTrustIsOver(t *testing
 	}
 }
 
-// replicate has a server follow another. It returns when a write came to the follower: both sides
-// call the link up, and the follower online, while the stream of writes may still wait up to a
-// second for the follower's next sign of life, and WAIT finds that everybody has it as long as
-// nothing was written.
+// replicate makes a server follow another. It returns when a write has reached the follower. Both
+// sides report the link as up, and the follower as online, while the stream of writes may still
+// wait up to a second for the follower's next message, and WAIT succeeds if nothing was written.
 func replicate(t testing.TB, primary, replica *servers.Database) {
 	t.Helper()
 	host, port, _ := strings.Cut(primary.Addr, ":")
@@ -202,7 +201,7 @@ func replicate(t testing.TB, primary, replica *servers.Database) {
 	say(t, follower, "REPLICAOF", host, port)
 	defer say(t, p, "DEL", "follows")
 	for deadline := time.Now().Add(30 * time.Second); ; {
-		// Online is a follower that has the dump it begins with, so the key is not in that.
+		// An online follower has the initial dump, which does not contain the key.
 		if strings.Contains(say(t, p, "INFO", "replication").(string), "state=online") {
 			say(t, p, "SET", "follows", "yes")
 			if say(t, p, "WAIT", 1, 1000) == int64(1) && say(t, follower, "GET", "follows") == "yes" {
@@ -221,7 +220,7 @@ func TestAFailoverThatLosesWritesLosesNoRecordAndGivesNothingTwice(t *testing.T)
 	scene(t, before)
 	replicate(t, primary, replica)
 	// From here on nothing reaches the replica: a checkpoint, a new owner, a new lease and a new
-	// leader get lost.
+	// leader are lost.
 	say(t, client(t, replica.Addr), "REPLICAOF", "127.0.0.1", "1")
 	beat(t, before, lease.Report{Session: "a", Progress: []lease.Progress{at(t, "1", 2, "9")}})
 	apply(t, before, assign("2", 1, "b"), create("4"))
@@ -237,7 +236,7 @@ func TestAFailoverThatLosesWritesLosesNoRecordAndGivesNothingTwice(t *testing.T)
 
 	after := open(t, replica.Addr, redisstore.Options{})
 	over(t, after, "a")
-	over(t, after, "b") // it may still trust what it was told
+	over(t, after, "b") // it may still trust its last answer
 	v := view(t, after, "")
 	for _, l := range v.Leases {
 		if l.Epoch <= jump || !l.Finished() && !strings.HasPrefix(l.Owner, "lost:") {
@@ -299,8 +298,8 @@ func TestCallsEndWithTheirContext(t *testing.T) {
 	}
 }
 
-// A server that is gone tells nobody, nor does a gateway that has forgotten its connections.
-// However many of them a pool has, one call finds that out for all of them.
+// A vanished server, or a gateway that has dropped connections, sends no signal. However many
+// connections a pool has, one call detects that for all of them.
 func TestConnectionsThatDiedCostOneCall(t *testing.T) {
 	const idle = 10
 	d := servers.Redis(t)

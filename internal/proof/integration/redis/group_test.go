@@ -18,14 +18,14 @@ import (
 	"github.com/weir-go/weir/store/redisstore"
 )
 
-// handled is what the handlers of all workers did.
+// handled contains the records that all handlers have handled.
 type handled struct {
 	*testing.T
 	mu     sync.Mutex
 	counts map[string]int    // of records
-	epochs map[string]uint64 // the latest of a shard
-	owners map[string]string // of a shard at an epoch
-	more   chan struct{}     // there was something lately
+	epochs map[string]uint64 // the latest of each shard
+	owners map[string]string // of each shard and epoch
+	more   chan struct{}     // something was handled
 }
 
 func (h *handled) by(worker string) weir.Handler {
@@ -51,7 +51,7 @@ func (h *handled) by(worker string) weir.Handler {
 	})
 }
 
-// until waits for something about what was handled.
+// until waits for a condition on the handled records.
 func (h *handled) until(what string, done func() bool) {
 	h.Helper()
 	timeout := time.NewTimer(time.Minute)
@@ -117,7 +117,7 @@ func TestAGroupGoesOnAfterAFailoverThatLostItsCheckpoints(t *testing.T) {
 	everything := func() bool { return len(h.counts) == put }
 	some()
 	h.until("the first records are handled", everything)
-	// The replica must know the application: an empty one is the start of another.
+	// The replica must have the application's data: an empty one would start a new application.
 	conn := client(t, primary.Addr).Conn()
 	defer conn.Close()
 	if err := conn.Set(t.Context(), "caught-up", "1", 0).Err(); err != nil {
@@ -126,7 +126,7 @@ func TestAGroupGoesOnAfterAFailoverThatLostItsCheckpoints(t *testing.T) {
 	if n, err := conn.Wait(t.Context(), 1, time.Minute).Result(); err != nil || n != 1 {
 		t.Fatalf("%d replicas have caught up: %v", n, err)
 	}
-	// from here on, what is written gets lost
+	// writes from here on are lost
 	say(t, client(t, replica.Addr), "REPLICAOF", "127.0.0.1", "1")
 	for range 5 {
 		some()

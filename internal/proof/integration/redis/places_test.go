@@ -13,8 +13,8 @@ import (
 	"github.com/weir-go/weir/store/storetest"
 )
 
-// place is all that a process knows of its Redis: addresses, behind a word for what is there, and
-// in how many replicas writes have to be.
+// place is a process's complete information about its Redis: the kind, the addresses, and the
+// number of replicas for writes.
 type place string
 
 func clusterAt(c *servers.RedisCluster) place {
@@ -25,10 +25,10 @@ func sentinelsAt(s *servers.RedisSentinels) place {
 	return place("sentinels-of-" + s.Name + " " + strings.Join(s.Addrs(), ","))
 }
 
-// replicated is the same place, where calls wait for a replica.
+// replicated returns the same place with calls that wait for a replica.
 func (p place) replicated() place { return p + " replicated" }
 
-// dial makes the client of a place, and says how a store is to use it.
+// dial creates the client of a place, with the options for a store.
 func (p place) dial() (redis.UniversalClient, redisstore.Options) {
 	words := strings.Fields(string(p))
 	o := redisstore.Options{}
@@ -46,7 +46,7 @@ func (p place) dial() (redis.UniversalClient, redisstore.Options) {
 	return redis.NewClusterClient(&redis.ClusterOptions{Addrs: addrs, ContextTimeoutEnabled: true}), o
 }
 
-// open opens a store as another process would.
+// open opens a store like a separate process.
 func (p place) open(t testing.TB) *redisstore.Store {
 	t.Helper()
 	c, o := p.dial()

@@ -1,4 +1,4 @@
-// Package redis_test holds redisstore to the store contract on a real server.
+// Package redis_test runs the store contract for redisstore on a real server.
 package redis_test
 
 import (
@@ -11,7 +11,7 @@ import (
 	"github.com/weir-go/weir/store/storetest"
 )
 
-// client connects to a server as another process would.
+// client connects to a server like a separate process.
 func client(t testing.TB, addr string) *redis.Client {
 	t.Helper()
 	c := redis.NewClient(&redis.Options{Addr: addr, ContextTimeoutEnabled: true})

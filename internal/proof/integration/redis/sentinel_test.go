@@ -19,13 +19,13 @@ func TestSentinelsThatFailOverHarmNothing(t *testing.T) {
 	})
 }
 
-// A beat waits in a primary that hangs, and the sentinels put the replica in its place meanwhile.
-// When the old primary wakes up it carries the beat out, to nobody's harm: the beat fails, and what
-// it says is not in the new primary.
+// A beat hangs in a suspended primary, and the sentinels promote the replica meanwhile. When the
+// old primary resumes it applies the beat, without harm: the beat fails, and the new primary does
+// not have its data.
 func TestABeatInAPrimaryThatWakesUpTooLateFails(t *testing.T) {
 	servers := servers.NewRedisSentinels(t, servers.Redis, time.Second, "--appendfsync", "no")
 	old := servers.Primary()
-	// A worker that knows the server and not the sentinels: nothing tells it to go elsewhere.
+	// A worker with the server's address instead of the sentinels' does not follow the failover.
 	direct := place(old.Addr).replicated().open(t)
 	scene(t, direct)
 	old.Suspend()

@@ -40,7 +40,7 @@ func TestTheDocumentedUsersCanDoTheirWork(t *testing.T) {
 			continue
 		}
 		delete(works, name)
-		if name == "weir" { // who also lists applications, as the page says
+		if name == "weir" { // it may also list applications, as documented
 			rights = append(rights, "+scan")
 		}
 		command := []any{"ACL", "SETUSER", name}

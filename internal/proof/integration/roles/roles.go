@@ -1,5 +1,4 @@
-// Package roles is what each kind of user does with a store, for tests of what users have to be
-// allowed.
+// Package roles makes the store calls of each kind of user, for tests of their permissions.
 package roles
 
 import (
@@ -11,7 +10,7 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// Store is a store that people look after, too.
+// Store is a store with administration.
 type Store interface {
 	lease.Store
 	lease.Admin
@@ -19,7 +18,7 @@ type Store interface {
 
 func key(id string) lease.Key { return lease.Key{Stream: "orders", Shard: id} }
 
-// Work is what a worker does, which may lead: every method of the contract, and every kind of
+// Work makes the calls of a worker, which may lead: every method of the contract, and every kind of
 // action that a leader plans.
 func Work(ctx context.Context, st lease.Store, app string) error {
 	do := func(actions ...lease.Action) error {
@@ -66,7 +65,7 @@ func Work(ctx context.Context, st lease.Store, app string) error {
 		func() error { return do(lease.Action{Kind: lease.Tell, Session: "b"}) },
 		func() error { return report(ctx, st, app) },
 		func() error { return beat(lease.Report{Session: "b"}) },
-		func() error { return beat(lease.Report{Session: "b"}) }, // which knows by now who leads
+		func() error { return beat(lease.Report{Session: "b"}) }, // it knows the leader by now
 		func() error { return st.Leave(ctx, app, lease.Report{Session: "a"}) },
 		func() error { return st.Leave(ctx, app, lease.Report{Session: "b"}) },
 		func() error { _, err := st.View(ctx, app, ""); return err },
@@ -78,7 +77,7 @@ func Work(ctx context.Context, st lease.Store, app string) error {
 	return nil
 }
 
-// Change is what an operator does.
+// Change makes the calls of an operator.
 func Change(ctx context.Context, st Store, app string) error {
 	if err := Look(ctx, st, app); err != nil {
 		return err
@@ -94,7 +93,7 @@ func Change(ctx context.Context, st Store, app string) error {
 	return st.Remove(ctx, app)
 }
 
-// Look is what an operator does who may not change anything.
+// Look makes the calls of an operator without write permissions.
 func Look(ctx context.Context, st Store, app string) error {
 	if _, err := st.Apps(ctx); err != nil {
 		return err
@@ -108,7 +107,7 @@ func Look(ctx context.Context, st Store, app string) error {
 	return err
 }
 
-// report puts a chunk of history, and one by which it has expired.
+// report stores a chunk of history, and one that makes the first expire.
 func report(ctx context.Context, st lease.Store, app string) error {
 	h, can := st.(lease.Historian)
 	if !can {

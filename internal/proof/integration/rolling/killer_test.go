@@ -16,8 +16,8 @@ import (
 	"github.com/weir-go/weir/kinesistest"
 )
 
-// TestARecordThatKillsItsProcess puts one record among many at which every process ends that
-// handles it, of five that nobody starts again.
+// TestARecordThatKillsItsProcess puts one record that ends every process that handles it; none of
+// the five processes is restarted.
 func TestARecordThatKillsItsProcess(t *testing.T) {
 	for _, c := range stores {
 		t.Run(c.kind, func(t *testing.T) {
@@ -82,7 +82,7 @@ func kill(t *testing.T, kind, place string) {
 		return items
 	}
 	until("a letter", func() bool { return len(given()) > 0 })
-	// what was put before it was given up, of its shard and of others, and what comes after
+	// records of its shard and of others from before it was given up, and later ones
 	put.hurry.Store(true)
 	until("every record", func() bool {
 		if put.done.Load() < records {

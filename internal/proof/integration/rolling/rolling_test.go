@@ -1,6 +1,6 @@
 // Package rolling_test replaces worker processes one after another while records flow, by others of
-// the same version and of another, and judges what their handlers wrote: nothing is lost, nothing
-// repeated, every key in order.
+// the same version and of another, and judges the handlers' output: no loss, no duplicates, every
+// key in order.
 package rolling_test
 
 import (
@@ -25,11 +25,11 @@ import (
 const (
 	shards = 30
 	keys   = 1000
-	// patience bounds each wait; machines are shared.
+	// patience limits each wait; machines are shared.
 	patience = 3 * time.Minute
 )
 
-// stores are those that processes share. url is how the command knows one at a place.
+// stores are those that processes can share. url returns the command's URL for a place.
 var stores = []struct {
 	kind  string
 	place func(*testing.T) string
@@ -59,8 +59,8 @@ func TestTenProcessesAreReplacedOneAfterAnother(t *testing.T) {
 	}
 }
 
-// TestAnUpgradeAndTheWayBack replaces processes of the version before by those of this one, and
-// these by the former again, on a store that the version before has made.
+// TestAnUpgradeAndTheWayBack replaces processes of the previous version with those of this one, and
+// back, on a store that the previous version has created.
 func TestAnUpgradeAndTheWayBack(t *testing.T) {
 	before := older.Unpack(t)
 	program := before.Tests(t)
@@ -82,14 +82,14 @@ func TestAnUpgradeAndTheWayBack(t *testing.T) {
 	}
 }
 
-// deployment is one run of an application whose processes are replaced one after another.
+// deployment is a run of an application whose processes are replaced one after another.
 type deployment struct {
 	name    string
 	workers int
-	// of all processes in the order of their start, "" for this one; the first are replaced by
-	// those after them
+	// of all processes in the order of their start, "" for this one; the first are replaced by the
+	// later ones
 	programs           []string
-	first              func() // is done before the first process is replaced; may be nil
+	first              func() // called before the first process is replaced; may be nil
 	records, perSecond int
 }
 
@@ -140,7 +140,7 @@ func (d deployment) run(t *testing.T, kind, place string) {
 	seen := func(name string) func() bool {
 		return func() bool {
 			if put.done.Load() == int64(records) {
-				return true // on a machine this slow there is nothing left that it could handle
+				return true // such a slow machine has handled everything
 			}
 			for i := len(handled) - 1; i >= 0 && i > len(handled)-100*perSecond; i-- {
 				if handled[i].Worker == name {
@@ -184,9 +184,8 @@ func (d deployment) run(t *testing.T, kind, place string) {
 		t.Errorf("%s: %q", v, v.Complaints)
 	}
 	what := fmt.Sprintf("%s, %s, %d records: ", d.name, kind, records)
-	// What a record waited for, from when it was put: the producer, who shares the machine, may
-	// pause too. Those from before the first worker was replaced waited for the first workers'
-	// start.
+	// The wait of a record counts from its put. The producer, who shares the machine, may pause
+	// too. Records from before the first replacement waited for the start of the first workers.
 	longest := map[string]time.Duration{}
 	for _, h := range handled {
 		if at := put.at[h.Key][h.N-1]; at >= began.UnixNano() {
@@ -201,10 +200,9 @@ func (d deployment) run(t *testing.T, kind, place string) {
 	table.Add("  time from the start of a process to its first record", replaced, -1)
 }
 
-// producer puts records, key by key, so many a second, and what is left at once when it is to
-// hurry.
+// producer puts records, key by key, at a rate, and the rest at once if it must hurry.
 type producer struct {
-	put   map[string]int     // complete when done is
+	put   map[string]int     // complete when done is set
 	at    map[string][]int64 // Unix nanoseconds; likewise
 	done  atomic.Int64
 	hurry atomic.Bool
@@ -218,7 +216,7 @@ func (p *producer) run(ctx context.Context, srv *kinesistest.Server, records, pe
 	for i := 0; i < records; {
 		n := int(float64(perSecond) * tick.Seconds())
 		if !p.hurry.Load() {
-			// slower and slower, so that there is something for the last worker too
+			// gradually slower, so that the last worker also gets records
 			n = min(n, (records-i)/200)
 		}
 		for n = max(1, n); n > 0 && i < records; n-- {

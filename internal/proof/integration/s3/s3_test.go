@@ -1,4 +1,4 @@
-// Package s3_test holds s3sink to its promise on a real S3 server.
+// Package s3_test tests the guarantee of s3sink on a real S3 server.
 package s3_test
 
 import (
@@ -34,7 +34,7 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// asWriter is the environment of a process of this test that is a worker.
+// asWriter is the environment variable of a worker process of this test.
 const asWriter = "WEIR_S3_WRITER"
 
 func TestMain(m *testing.M) {
@@ -44,8 +44,8 @@ func TestMain(m *testing.M) {
 	os.Exit(leaktest.Run(m))
 }
 
-// writer writes the objects of all shards of the stream "s", under leases of its own, which no
-// other process respects.
+// writer writes the objects of all shards of the stream "s", with its own leases, which no other
+// process respects.
 func writer(args []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
@@ -77,8 +77,8 @@ func writer(args []string) int {
 	return 0
 }
 
-// The server's own promise, without which the rest proves nothing: of many writes of a key that are
-// made at once under the condition that there is none, one succeeds.
+// The server's own guarantee, which the other tests need: of many concurrent writes of a key on
+// condition that it does not exist, one succeeds.
 func TestOneOfManyConditionalWritesWins(t *testing.T) {
 	client := servers.S3Client(servers.S3(t).Addr)
 	for round := range 5 {
@@ -108,8 +108,8 @@ func TestOneOfManyConditionalWritesWins(t *testing.T) {
 	}
 }
 
-// Processes that do not know of each other write one chain, are killed at any moment and started
-// again, and answers of the server are lost: each record is in one object, in order.
+// Independent processes write one chain, are killed at any time and restarted, and answers of the
+// server are lost: each record is in one object, in order.
 func TestProcessesThatAreKilledWriteEachRecordOnce(t *testing.T) {
 	bucket := servers.S3(t)
 	proxy := servers.NewProxy(t, bucket.Addr)
@@ -145,7 +145,7 @@ func TestProcessesThatAreKilledWriteEachRecordOnce(t *testing.T) {
 			if err := writers[w].Process.Kill(); err != nil {
 				t.Fatal(err)
 			}
-			_ = writers[w].Wait() // killed
+			_ = writers[w].Wait() // it was killed
 			writers[w] = begin([]string{proxy.Addr, bucket.Addr}[random.IntN(2)])
 			kills++
 		}
@@ -182,7 +182,7 @@ func TestProcessesThatAreKilledWriteEachRecordOnce(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	// also by a listing, which is how most read a bucket
+	// also with a listing, as most programs read a bucket
 	pages := s3.NewListObjectsV2Paginator(servers.S3Client(bucket.Addr), &s3.ListObjectsV2Input{Bucket: aws.String(servers.Bucket), Prefix: aws.String("under/fire/s/")})
 	listed, times := 0, map[string]int{}
 	for pages.HasMorePages() {

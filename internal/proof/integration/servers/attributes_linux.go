@@ -2,7 +2,7 @@ package servers
 
 import "syscall"
 
-// attributes run a server as another user, and end it should this process be killed.
+// attributes runs a server as another user, and ends it if this process is killed.
 func attributes(as *syscall.Credential) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Credential: as, Pdeathsig: syscall.SIGKILL}
 }

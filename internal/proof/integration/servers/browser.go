@@ -7,12 +7,13 @@ import (
 	"testing"
 )
 
-// Browser is a headless Chromium: its program, and its environment.
+// Browser returns the program and the environment of a headless Chromium.
 func Browser(t testing.TB) (path string, env []string) {
 	t.Helper()
 	dir := fetched(t, "debian")
 	env = environment(t, dir)
-	own, err := filepath.Glob(filepath.Join(dir, "usr/lib/*-linux-gnu*/pulseaudio")) // one library has its own folder
+	// one library is in a separate folder
+	own, err := filepath.Glob(filepath.Join(dir, "usr/lib/*-linux-gnu*/pulseaudio"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -24,7 +25,7 @@ func Browser(t testing.TB) (path string, env []string) {
 	return program(t, dir, "usr/lib/chromium/chromium-headless-shell"), env
 }
 
-// Axe is a script that looks through a page in a browser for faults of accessibility.
+// Axe returns a script that checks a page in a browser for accessibility.
 func Axe(t testing.TB) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(fetched(t, "axe"), "node_modules/axe-core/axe.min.js"))

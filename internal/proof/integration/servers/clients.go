@@ -20,7 +20,7 @@ const (
 	SecretAccessKey = "test"
 )
 
-// Config is the SDK configuration of a client of s.
+// Config returns an SDK configuration for s.
 func (s *Server) Config() aws.Config {
 	return aws.Config{
 		Region:       Region,
@@ -28,7 +28,7 @@ func (s *Server) Config() aws.Config {
 		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
 			return aws.Credentials{AccessKeyID: AccessKeyID, SecretAccessKey: SecretAccessKey}, nil
 		}),
-		// HTTP/1.1 only comes by itself on plain ports.
+		// HTTP/1.1 only is the default on plain ports.
 		HTTPClient: awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) { t.MaxIdleConnsPerHost = 64 }),
 	}
 }
@@ -43,7 +43,7 @@ func (s *Server) Kinesis(options ...func(*kinesis.Options)) *kinesis.Client {
 	return kinesis.NewFromConfig(s.Config(), options...)
 }
 
-// CAFile writes a certificate to a file for AWS_CA_BUNDLE, which is gone after the test.
+// CAFile writes a certificate to a file for AWS_CA_BUNDLE, which is removed after the test.
 func CAFile(t testing.TB, pem []byte) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "ca.pem")

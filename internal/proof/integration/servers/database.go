@@ -16,19 +16,18 @@ import (
 	"time"
 )
 
-// Database is a running database server with its data in a folder of its own, which can be stopped
-// and started again on the same port. Its methods are for one goroutine, and fail the test when
-// they do not succeed.
+// Database is a running database server with its data in its own folder. It can be stopped and
+// restarted on the same port. Its methods are for one goroutine, and fail the test on errors.
 type Database struct {
 	Name string
 	Addr string // host:port, on loopback
 	Dir  string // its folder
 
 	t       testing.TB
-	command func() *exec.Cmd            // a fresh one for each start
-	ready   func(context.Context) error // nil once it answers
-	as      *syscall.Credential         // whom it runs as, nil for this user
-	stop    syscall.Signal              // asks it to end in order
+	command func() *exec.Cmd            // a new one for each start
+	ready   func(context.Context) error // returns nil when it answers
+	as      *syscall.Credential         // its user, nil for this user
+	stop    syscall.Signal              // stops it gracefully
 	process atomic.Pointer[dataProcess] // nil while it is stopped
 }
 
@@ -41,14 +40,14 @@ type dataProcess struct {
 
 const (
 	stopWithin = 20 * time.Second
-	startTries = 3 // another process may take the port between its choice and its use
+	startTries = 3 // another process may take the port before it is used
 )
 
-// newDatabase makes the folder of a server. Servers that refuse to run as root run as nobody, to
-// whom it belongs.
+// newDatabase creates the folder of a server. Servers that refuse to run as root run as nobody, who
+// owns the folder.
 func newDatabase(t testing.TB, name string, notAsRoot bool) *Database {
 	t.Helper()
-	// t.TempDir is inside a folder that other users may not enter.
+	// Other users may not enter the parent folder of t.TempDir.
 	dir, err := os.MkdirTemp("", "weir-"+strings.ToLower(name)+"-") //nolint:usetesting // see above
 	if err != nil {
 		t.Fatal(err)
@@ -75,8 +74,8 @@ func newDatabase(t testing.TB, name string, notAsRoot bool) *Database {
 	return d
 }
 
-// reachable is a folder with what is in dir, for whom the server runs as: dir itself, or a copy of
-// it if others may not enter one of the folders above it.
+// reachable returns a folder with the content of dir for the server's user: dir itself, or a copy
+// of it if the user may not enter a parent folder.
 func (d *Database) reachable(dir string) string {
 	d.t.Helper()
 	for up := dir; d.as != nil; up = filepath.Dir(up) {
@@ -95,7 +94,7 @@ func (d *Database) reachable(dir string) string {
 		return dir
 	}
 	to := filepath.Join(d.Dir, "programs")
-	// Links where that is possible: it is a hundred megabytes.
+	// Hard links where possible: it is a hundred megabytes.
 	if err := exec.Command("cp", "-al", dir, to).Run(); err == nil {
 		return to
 	}
@@ -108,7 +107,7 @@ func (d *Database) reachable(dir string) string {
 	return to
 }
 
-// environment is that of programs of the packages that were unpacked into dir.
+// environment returns the environment of programs in packages that were unpacked into dir.
 func environment(t testing.TB, dir string) []string {
 	t.Helper()
 	var libraries []string
@@ -122,8 +121,8 @@ func environment(t testing.TB, dir string) []string {
 	return append(os.Environ(), "LC_ALL=C.UTF-8", "LD_LIBRARY_PATH="+strings.Join(libraries, ":"))
 }
 
-// released is the beginning of a command for a program of another release of Debian, which its own
-// loader runs with the libraries that were unpacked beside it.
+// released returns the beginning of a command for a program of another Debian release, which runs
+// with its own loader and libraries.
 func released(t testing.TB, dir, name string) []string {
 	t.Helper()
 	loader := program(t, dir, "usr/lib64/ld-linux-*.so.*", "usr/lib/*-linux-gnu/ld-linux-*.so.*", "usr/lib/ld-linux-*.so.*")
@@ -134,7 +133,7 @@ func released(t testing.TB, dir, name string) []string {
 	return []string{loader, "--library-path", strings.Join(libraries, ":"), program(t, dir, name)}
 }
 
-// program is the path of the first of these patterns below dir that there is.
+// program returns the path of the first existing pattern below dir.
 func program(t testing.TB, dir string, patterns ...string) string {
 	t.Helper()
 	for _, pattern := range patterns {
@@ -150,7 +149,7 @@ func program(t testing.TB, dir string, patterns ...string) string {
 	return ""
 }
 
-// run runs a program that prepares the server to its end.
+// run runs a program that prepares the server.
 func (d *Database) run(cmd *exec.Cmd) {
 	d.t.Helper()
 	cmd.Dir = d.Dir
@@ -175,7 +174,7 @@ func (d *Database) boot() {
 	}
 }
 
-// freeAddr is an address on loopback that nobody listens on.
+// freeAddr returns an unused loopback address.
 func freeAddr(t testing.TB) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -186,7 +185,7 @@ func freeAddr(t testing.TB) string {
 	return l.Addr().String()
 }
 
-// Port is the port of Addr.
+// Port returns the port of Addr.
 func (d *Database) Port() string {
 	return portOf(d.Addr)
 }
@@ -205,8 +204,8 @@ func (d *Database) Start() {
 	}
 }
 
-// TryStart is Start for a program that can try again: after a crash the parts of a server may hold
-// it up for a moment.
+// TryStart is Start for a program that can retry: after a crash, remaining parts of a server may
+// block it for a moment.
 func (d *Database) TryStart() error { return d.start() }
 
 func (d *Database) start() error {
@@ -241,29 +240,29 @@ func (d *Database) start() error {
 	}
 }
 
-// Stop lets the server end in order.
+// Stop stops the server gracefully.
 func (d *Database) Stop() {
 	d.t.Helper()
 	d.end(d.stop)
 }
 
-// Kill ends the server at once, as a crash would.
+// Kill ends the server at once, like a crash.
 func (d *Database) Kill() {
 	d.t.Helper()
 	d.end(syscall.SIGKILL)
 }
 
-// Restart ends the server in order and starts it again.
+// Restart stops the server gracefully and starts it again.
 func (d *Database) Restart() {
 	d.t.Helper()
 	d.Stop()
 	d.Start()
 }
 
-// Suspend stops the server in its tracks: connections stay open and nothing is answered.
+// Suspend suspends the server: connections stay open without answers.
 func (d *Database) Suspend() { d.signal(syscall.SIGSTOP) }
 
-// Resume goes on after [Database.Suspend].
+// Resume continues after [Database.Suspend].
 func (d *Database) Resume() { d.signal(syscall.SIGCONT) }
 
 func (d *Database) signal(s syscall.Signal) {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// PythonFunction is the command that runs a function of Lambda in the folder it is started in, such
-// as app.handler, with AWS's runtime client for Python and Powertools.
+// PythonFunction returns the command for a Lambda function in its working directory, such as
+// app.handler, with AWS's runtime client for Python and Powertools.
 func PythonFunction(t testing.TB, handler string) string {
 	t.Helper()
 	return "exec " + filepath.Join(fetched(t, "lambda-python"), "bin", "python") + " -B -m awslambdaric " + handler
@@ -19,8 +19,8 @@ func NodeFunction(t testing.TB, handler string) string {
 	return "exec node " + filepath.Join(fetched(t, "lambda-node"), "node_modules", "aws-lambda-ric", "bin", "index.mjs") + " " + handler
 }
 
-// GoFunction builds the function of Lambda in a folder, a module of its own with AWS's runtime
-// client for Go, and is the command that runs it.
+// GoFunction builds the Lambda function in a folder, a separate module with AWS's runtime client
+// for Go, and returns its command.
 func GoFunction(t testing.TB, folder string) string {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "function")

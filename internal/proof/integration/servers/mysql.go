@@ -9,14 +9,14 @@ import (
 	"testing"
 )
 
-// MySQL starts a MySQL server with an empty database named weir. It writes its logs to disk but
-// does not wait for that.
+// MySQL starts a MySQL server with an empty database named weir. It writes its logs to disk without
+// waiting for that.
 func MySQL(t testing.TB) *Database {
 	t.Helper()
 	dir := fetched(t, "mysql")
 	server := released(t, dir, "usr/sbin/mysqld")
 	d := newDatabase(t, "MySQL", false)
-	// The server may be asked by whoever comes from this machine.
+	// Every local user may connect to the server.
 	account := filepath.Join(d.Dir, "account.sql")
 	const statements = "CREATE USER IF NOT EXISTS weir@'127.0.0.1';\nGRANT ALL ON *.* TO weir@'127.0.0.1' WITH GRANT OPTION;\n"
 	if err := os.WriteFile(account, []byte(statements), 0o600); err != nil {
@@ -41,7 +41,7 @@ func MySQL(t testing.TB) *Database {
 	return d
 }
 
-// asRoot tells MySQL and MariaDB that it is meant so.
+// asRoot allows MySQL and MariaDB to run as root.
 func asRoot() []string {
 	if os.Geteuid() != 0 {
 		return nil

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// Nginx starts nginx with the inside of a server block, and returns where it listens. $dir in it is
-// a folder of its own, which has the given files.
+// Nginx starts nginx with the content of a server block, and returns its address. $dir in it is its
+// own folder with the given files.
 func Nginx(t testing.TB, block string, files map[string]string) *Server {
 	t.Helper()
 	program := filepath.Join(fetched(t, "nginx"), "usr", "sbin", "nginx")

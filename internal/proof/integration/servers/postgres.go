@@ -11,8 +11,8 @@ import (
 	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx"
 )
 
-// Postgres starts a PostgreSQL server with an empty database named weir. It syncs nothing to disk,
-// so it survives its own crash but not that of the machine.
+// Postgres starts a PostgreSQL server with an empty database named weir. It does not sync to disk,
+// so it survives its own crash but not the machine's.
 func Postgres(t testing.TB) *Database {
 	t.Helper()
 	dir := fetched(t, "debian")
@@ -20,7 +20,7 @@ func Postgres(t testing.TB) *Database {
 	dir = d.reachable(dir)
 	env := environment(t, dir)
 	bin := filepath.Dir(program(t, dir, "usr/lib/postgresql/*/bin/postgres"))
-	d.stop = syscall.SIGINT // end sessions, then in order; SIGTERM would wait for clients to leave
+	d.stop = syscall.SIGINT // ends sessions first; SIGTERM would wait for clients
 	data := filepath.Join(d.Dir, "data")
 	initdb := exec.Command(filepath.Join(bin, "initdb"), "--pgdata="+data, "--username=weir", "--auth=trust", "--encoding=UTF8",
 		"--locale=C", "--no-sync", "--no-instructions")
@@ -39,7 +39,7 @@ func Postgres(t testing.TB) *Database {
 	return d
 }
 
-// PostgresURL is the data source name of one of its databases.
+// PostgresURL returns the data source name of one of its databases.
 func (d *Database) PostgresURL(database string) string {
 	return "postgres://weir@" + d.Addr + "/" + database + "?sslmode=disable&connect_timeout=5"
 }
@@ -53,7 +53,7 @@ func pingSQL(ctx context.Context, driver, dsn string) error {
 	return db.PingContext(ctx)
 }
 
-// create makes the database weir.
+// create creates the database weir.
 func create(t testing.TB, driver, dsn string) {
 	t.Helper()
 	db, err := sql.Open(driver, dsn)

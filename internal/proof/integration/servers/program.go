@@ -11,14 +11,14 @@ import (
 	"testing"
 )
 
-// Run lets a program that is no test start servers: f gets what they take for a test, which ends,
-// with all that was started for it, when f returns. The error is what they failed with. ctx does
-// not interrupt f; that is f's own business.
+// Run allows a program that is not a test to start servers: f gets a replacement for a test, which
+// ends with all of its servers when f returns. The error is their failure. ctx does not interrupt
+// f; f must do that itself.
 func Run(ctx context.Context, f func(t testing.TB)) error {
 	p := &stand{}
 	p.ctx, p.end = context.WithCancel(context.WithoutCancel(ctx))
 	done := make(chan struct{})
-	go func() { // ends early by Fatal
+	go func() { // Fatal ends it early
 		defer close(done)
 		defer p.cleanUp()
 		f(p)
@@ -27,7 +27,7 @@ func Run(ctx context.Context, f func(t testing.TB)) error {
 	return errors.Join(p.errs...)
 }
 
-// stand is a [testing.TB] for servers in a program. What is not here they do not use.
+// stand is a [testing.TB] for servers in a program. Servers do not use the missing methods.
 type stand struct {
 	testing.TB
 	ctx context.Context
@@ -79,7 +79,7 @@ func (p *stand) Fatalf(format string, args ...any) {
 	runtime.Goexit()
 }
 
-// Skipf is for what was not fetched, which a program cannot do without.
+// Skipf is called for servers that were not fetched, which a program needs.
 func (p *stand) Skipf(format string, args ...any) { p.Fatalf(format, args...) }
 
 func (p *stand) Failed() bool {

@@ -17,8 +17,7 @@ func Promtool(t testing.TB, args ...string) *exec.Cmd {
 	return exec.CommandContext(t.Context(), filepath.Join(fetched(t, "prometheus"), "usr", "bin", "promtool"), args...)
 }
 
-// Prometheus starts Prometheus with a configuration. Files that it names are there by their whole
-// paths.
+// Prometheus starts Prometheus with a configuration. Files in it must have absolute paths.
 func Prometheus(t testing.TB, config string) *Server {
 	t.Helper()
 	program := filepath.Join(fetched(t, "prometheus"), "usr", "bin", "prometheus")
@@ -27,7 +26,7 @@ func Prometheus(t testing.TB, config string) *Server {
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	// It does not say which port it got.
+	// It does not report its port.
 	free, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Proxy stands between clients and a server, to lose answers.
+// Proxy is a proxy between clients and a server that can lose answers.
 type Proxy struct {
 	Addr string // where clients connect
 
@@ -51,16 +51,16 @@ func NewProxy(t testing.TB, to string) *Proxy {
 	return p
 }
 
-// CutAnswers ends connections on whose next answer from the server has arrived here, but not at the
-// client, whenever cut says so of what the client sent before it. nil ends that.
+// CutAnswers cuts connections when the server's next answer has arrived here but not at the client,
+// if cut returns true for the client's data before it. nil ends that.
 func (p *Proxy) CutAnswers(cut func(toServer []byte) bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.cut = cut
 }
 
-// HoldAnswers has clients wait for ever, on connections that go on, for the answers to what hold
-// says so of, and for all that come after them. nil ends that for what is sent from then on.
+// HoldAnswers keeps answers from clients forever, on open connections, if hold returns true for the
+// client's data before them, and all later answers. nil ends that for later data.
 func (p *Proxy) HoldAnswers(hold func(toServer []byte) bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -84,8 +84,8 @@ func (p *Proxy) forward(client, server net.Conn) {
 		delete(p.conns, server)
 	}()
 	var lose sync.Mutex
-	lost := false // the answer to what was sent last
-	held := false // … and the connection goes on
+	lost := false // the answer to the last data
+	held := false // … and the connection stays open
 	var up sync.WaitGroup
 	up.Go(func() {
 		defer server.Close()
@@ -114,7 +114,7 @@ func (p *Proxy) forward(client, server net.Conn) {
 		lose.Lock()
 		cut, hold := lost, held
 		lose.Unlock()
-		if hold { // until the client has had enough
+		if hold { // until the client gives up
 			_, _ = io.Copy(io.Discard, server)
 		}
 		if cut || hold || err != nil {
@@ -124,8 +124,7 @@ func (p *Proxy) forward(client, server net.Conn) {
 			break
 		}
 	}
-	// What the client sent has been carried out: let the server see an end in order rather than a
-	// reset.
+	// The client's data was processed: end the server's side without a reset.
 	client.Close()
 	_, _ = io.Copy(io.Discard, server)
 	up.Wait()

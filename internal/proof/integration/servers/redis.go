@@ -11,7 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// RedisKind starts a server that speaks Redis' language and logs every write to a file before it
+// RedisKind starts a server with the Redis protocol that logs every write to a file before it
 // answers. More settings may be given, as on its command line: "--appendonly", "no".
 type RedisKind func(t testing.TB, settings ...string) *Database
 
@@ -50,7 +50,7 @@ func redisServer(t testing.TB, name string, server, env, settings []string) *Dat
 	return d
 }
 
-// readyRedis asks whether a server answers.
+// readyRedis returns a function that checks whether a server answers.
 func readyRedis(d *Database) func(context.Context) error {
 	return func(ctx context.Context) error {
 		c := redisClient(d.Addr)
@@ -63,7 +63,7 @@ func redisClient(addr string) *redis.Client {
 	return redis.NewClient(&redis.Options{Addr: addr, Protocol: 2, ContextTimeoutEnabled: true, MaxRetries: -1})
 }
 
-// ask sends a command that has to succeed.
+// ask sends a command that must succeed.
 func (d *Database) ask(command ...any) any {
 	d.t.Helper()
 	c := redisClient(d.Addr)
@@ -75,7 +75,7 @@ func (d *Database) ask(command ...any) any {
 	return answer
 }
 
-// until asks again and again, until the answer, as text, satisfies.
+// until repeats a command until its answer, as text, is satisfactory.
 func (d *Database) until(what string, satisfies func(string) bool, command ...any) {
 	d.t.Helper()
 	every := time.NewTicker(healthEvery)

@@ -12,17 +12,17 @@ import (
 	"time"
 )
 
-// slots is how many a cluster has.
+// slots is the number of slots of a cluster.
 const slots = 16384
 
 // RedisCluster is a cluster of Redis servers.
 type RedisCluster struct {
-	Masters  []*Database // as it began
+	Masters  []*Database // initially
 	Replicas []*Database // Replicas[i] follows Masters[i]; may be empty
 }
 
-// NewRedisCluster starts a cluster in which some masters share all slots, with a replica each if so
-// wanted. timeout is how long a server may be silent before the others take it for dead.
+// NewRedisCluster starts a cluster whose masters share all slots, optionally with a replica each.
+// timeout is how long a server may be silent before the others declare it dead.
 func NewRedisCluster(t testing.TB, start RedisKind, masters int, replicated bool, timeout time.Duration, settings ...string) *RedisCluster {
 	t.Helper()
 	settings = append([]string{"--cluster-enabled", "yes", "--cluster-node-timeout", strconv.FormatInt(timeout.Milliseconds(), 10),
@@ -57,12 +57,12 @@ func NewRedisCluster(t testing.TB, start RedisKind, masters int, replicated bool
 	return c
 }
 
-// Servers are all of them.
+// Servers returns all servers.
 func (c *RedisCluster) Servers() []*Database {
 	return append(append([]*Database{}, c.Masters...), c.Replicas...)
 }
 
-// Addrs are where the servers are.
+// Addrs returns the addresses of the servers.
 func (c *RedisCluster) Addrs() []string { return addrs(c.Servers()) }
 
 func addrs(all []*Database) []string {
@@ -73,8 +73,8 @@ func addrs(all []*Database) []string {
 	return addrs
 }
 
-// Settle waits until the cluster is whole: every slot has its master, and every replica has all
-// that its master has.
+// Settle waits until the cluster is complete: every slot has its master, and every replica has all
+// of its master's data.
 func (c *RedisCluster) Settle() {
 	for _, d := range c.Servers() {
 		d.until("whole", func(info string) bool { return strings.Contains(info, "cluster_state:ok") }, "CLUSTER", "INFO")
@@ -82,7 +82,7 @@ func (c *RedisCluster) Settle() {
 	}
 }
 
-// inStep judges what a server says of its part in replication.
+// inStep checks a server's report about replication.
 func (c *RedisCluster) inStep(info string) bool {
 	if strings.Contains(info, "role:master") {
 		return len(c.Replicas) == 0 || strings.Contains(info, "state=online")
@@ -90,7 +90,7 @@ func (c *RedisCluster) inStep(info string) bool {
 	return strings.Contains(info, "master_link_status:up")
 }
 
-// Owner is the master that has the slot of a key, as the cluster says.
+// Owner returns the master of a key's slot, as the cluster reports it.
 func (c *RedisCluster) Owner(key string) *Database {
 	for _, d := range c.Servers() {
 		d.t.Helper()
@@ -114,8 +114,8 @@ func (c *RedisCluster) Owner(key string) *Database {
 	return nil
 }
 
-// Failover kills the master of a key, waits until its replica has taken over, and starts it again,
-// as a replica.
+// Failover kills the master of a key, waits until its replica has taken over, and restarts it as a
+// replica.
 func (c *RedisCluster) Failover(key string) {
 	old, other := c.Owner(key), (*Database)(nil)
 	for i, m := range c.Masters {
@@ -132,8 +132,8 @@ func (c *RedisCluster) Failover(key string) {
 	c.Settle()
 }
 
-// Move moves the slot of a key to another master, with all keys in it. meanwhile is called at each
-// step of it.
+// Move moves the slot of a key to another master, with all its keys. meanwhile is called at each
+// step.
 func (c *RedisCluster) Move(key string, to *Database, meanwhile func(step string)) {
 	from := c.Owner(key)
 	slot := from.ask("CLUSTER", "KEYSLOT", key)
@@ -157,13 +157,13 @@ func (c *RedisCluster) Move(key string, to *Database, meanwhile func(step string
 // RedisSentinels are servers that watch over a primary and its replica, and put the replica in its
 // place when it is gone.
 type RedisSentinels struct {
-	Name      string // of what they watch over
+	Name      string // of the watched group
 	Sentinels []*Database
 	both      []*Database
 }
 
-// NewRedisSentinels starts a primary, its replica, and three sentinels, who take a server for dead
-// when it was silent for that long.
+// NewRedisSentinels starts a primary, its replica, and three sentinels, which declare a server dead
+// after this silence.
 func NewRedisSentinels(t testing.TB, start RedisKind, silent time.Duration, settings ...string) *RedisSentinels {
 	t.Helper()
 	s := &RedisSentinels{Name: "weir", both: []*Database{start(t, settings...), start(t, settings...)}}
@@ -181,13 +181,13 @@ func NewRedisSentinels(t testing.TB, start RedisKind, silent time.Duration, sett
 	return s
 }
 
-// sentinel starts the program of a server as a sentinel.
+// sentinel starts a server as a sentinel.
 func sentinel(t testing.TB, watched *Database, name string, silent time.Duration) *Database {
 	d := newDatabase(t, "Sentinel", false)
 	like := watched.command()
 	d.command = func() *exec.Cmd {
 		program := like.Args[:slices.Index(like.Args, "--bind")]
-		config := filepath.Join(d.Dir, "sentinel-"+d.Port()+".conf") // which it writes to
+		config := filepath.Join(d.Dir, "sentinel-"+d.Port()+".conf") // the sentinel writes to it
 		if _, err := os.Stat(config); err != nil {
 			text := fmt.Sprintf("port %s\nbind 127.0.0.1\ndir %s\nsentinel monitor %s 127.0.0.1 %s 2\nsentinel down-after-milliseconds %s %d\n"+
 				"sentinel failover-timeout %s 5000\n", d.Port(), d.Dir, name, watched.Port(), name, silent.Milliseconds(), name)
@@ -204,10 +204,10 @@ func sentinel(t testing.TB, watched *Database, name string, silent time.Duration
 	return d
 }
 
-// Addrs are where the sentinels are.
+// Addrs returns the addresses of the sentinels.
 func (s *RedisSentinels) Addrs() []string { return addrs(s.Sentinels) }
 
-// Primary is the one that the sentinels name.
+// Primary returns the sentinels' primary.
 func (s *RedisSentinels) Primary() *Database {
 	port := s.Sentinels[0].ask("SENTINEL", "GET-MASTER-ADDR-BY-NAME", s.Name).([]any)[1]
 	for _, d := range s.both {
@@ -219,7 +219,7 @@ func (s *RedisSentinels) Primary() *Database {
 	return nil
 }
 
-// Other is the server of the two that is not d.
+// Other returns the server that is not d.
 func (s *RedisSentinels) Other(d *Database) *Database {
 	if d == s.both[0] {
 		return s.both[1]
@@ -227,7 +227,7 @@ func (s *RedisSentinels) Other(d *Database) *Database {
 	return s.both[0]
 }
 
-// Promoted waits until the sentinels have put a server in the primary's place.
+// Promoted waits until the sentinels have promoted a server.
 func (s *RedisSentinels) Promoted(d *Database) {
 	for _, sentinel := range s.Sentinels {
 		sentinel.until("of the new primary", func(said string) bool { return strings.Contains(said, d.Port()) },
@@ -235,8 +235,7 @@ func (s *RedisSentinels) Promoted(d *Database) {
 	}
 }
 
-// Failover kills the primary, waits until the replica was put in its place, and starts it again, as
-// a replica.
+// Failover kills the primary, waits until the replica is promoted, and restarts it as a replica.
 func (s *RedisSentinels) Failover() {
 	old := s.Primary()
 	old.Kill()

@@ -12,7 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 )
 
-// Bucket is the bucket that [S3] has.
+// Bucket is the bucket of [S3].
 const Bucket = "weir"
 
 // S3 starts versitygw, an S3 server over a folder of files, with one bucket.
@@ -27,7 +27,7 @@ func S3(t testing.TB) *Database {
 		}
 	}
 	d.command = func() *exec.Cmd {
-		// what it notes of objects is beside them, for file systems without attributes
+		// metadata in separate files, for file systems without attributes
 		cmd := exec.Command(server, "--quiet", "--keep-alive", "--port", d.Addr, "--access", AccessKeyID, "--secret", SecretAccessKey, "--region", Region,
 			"posix", "--sidecar", about, files)
 		cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + d.Dir}
@@ -42,13 +42,13 @@ func S3(t testing.TB) *Database {
 		if err != nil {
 			return err
 		}
-		return resp.Body.Close() // any answer is one
+		return resp.Body.Close() // any answer is sufficient
 	}
 	d.boot()
 	return d
 }
 
-// S3Client is a client of a server at an address.
+// S3Client returns a client for a server.
 func S3Client(addr string, change ...func(*s3.Options)) *s3.Client {
 	return s3.New(s3.Options{
 		Region: Region, BaseEndpoint: aws.String("http://" + addr), UsePathStyle: true,

@@ -1,6 +1,6 @@
-// Package servers starts Kinesis servers and databases that nobody here wrote, for tests. They are
-// fetched by scripts/fetch-servers.sh; each runs on a free port of 127.0.0.1 and ends with the test
-// that started it, or with its process.
+// Package servers starts third-party Kinesis servers and databases, for tests.
+// scripts/fetch-servers.sh fetches them; each runs on a free port of 127.0.0.1 and ends with the
+// test that started it, or with its process.
 package servers
 
 import (
@@ -20,8 +20,8 @@ import (
 	"time"
 )
 
-// Require is the environment variable that turns a test whose server was not fetched from skipped
-// to failed.
+// Require is the environment variable with which a test fails, instead of being skipped, if its
+// server was not fetched.
 const Require = "WEIR_INTEGRATION"
 
 // Server is one running server.
@@ -32,7 +32,7 @@ type Server struct {
 	kill func()
 }
 
-// Kill ends the server at once, as a crash would, and returns when it is gone.
+// Kill ends the server at once, like a crash, and returns when it is gone.
 func (s *Server) Kill() { s.kill() }
 
 const (
@@ -40,16 +40,15 @@ const (
 	healthEvery = 20 * time.Millisecond
 )
 
-// DynamoDBLocal starts Amazon's own DynamoDB Local, in memory.
-//
-// What it gets wrong is written beside its launcher, scripts/servers/LoopbackDynamoDB.java.
+// DynamoDBLocal starts Amazon's own DynamoDB Local, in memory. Its bugs are listed in its launcher,
+// scripts/servers/LoopbackDynamoDB.java.
 func DynamoDBLocal(t testing.TB) *Server {
 	t.Helper()
 	return dynamoDBLocal(t)
 }
 
-// DynamoDBLocalOn is [DynamoDBLocal] with its tables in a directory, where one that is started
-// after it finds them.
+// DynamoDBLocalOn is [DynamoDBLocal] with its tables in a directory, where a later instance finds
+// them.
 func DynamoDBLocalOn(t testing.TB, dir string) *Server {
 	t.Helper()
 	return dynamoDBLocal(t, dir)
@@ -63,16 +62,16 @@ func dynamoDBLocal(t testing.TB, place ...string) *Server {
 	return start(t, "DynamoDB Local", cmd, "8000", "/")
 }
 
-// Dynalite starts npm's dynalite, a DynamoDB server in JavaScript. It knows no transactions, does
-// not return the item when a condition fails, and drops indexes that UpdateTable adds.
+// Dynalite starts npm's dynalite, a DynamoDB server in JavaScript. It has no transactions, does not
+// return the item when a condition fails, and drops indexes that UpdateTable adds.
 func Dynalite(t testing.TB) *Server {
 	t.Helper()
 	return start(t, "dynalite", node(t, "dynalite/cli.js", "--createTableMs", "50"), "4567", "/")
 }
 
 // Kinesalite starts npm's kinesalite. It is old but fast: polling, split, merge, validation. It
-// knows no stream ARNs, ignores ShardFilter, names no ChildShards, and ends a closed shard with an
-// empty page.
+// does not support stream ARNs, ignores ShardFilter, returns no ChildShards, and ends a closed
+// shard with an empty page.
 func Kinesalite(t testing.TB) *Server {
 	t.Helper()
 	return start(t, "kinesalite", node(t, "kinesalite/cli.js",
@@ -86,14 +85,14 @@ func KinesisLocal(t testing.TB) *Server {
 	t.Helper()
 	cmd := node(t, "kinesis-local/main.js")
 	cmd.Env = append(cmd.Env,
-		// It looks for this file in the working directory otherwise.
+		// Otherwise it looks for this file in the working directory.
 		"KINESIS_MOCK_CERT_PATH="+filepath.Join(fetched(t, "npm"), "node_modules", "kinesis-local", "server.json"),
 		"CREATE_STREAM_DURATION=50ms", "DELETE_STREAM_DURATION=50ms", "SPLIT_SHARD_DURATION=50ms", "MERGE_SHARDS_DURATION=50ms",
 		"UPDATE_SHARD_COUNT_DURATION=50ms", "LOG_LEVEL=ERROR", "SHARD_LIMIT=100")
 	return start(t, "kinesis-local", cmd, "4568", "/healthcheck")
 }
 
-// Script returns a command that runs a JavaScript file with the npm packages that were fetched.
+// Script returns a command that runs a JavaScript file with the fetched npm packages.
 func Script(t testing.TB, file string, args ...string) *exec.Cmd {
 	t.Helper()
 	dir := fetched(t, "npm")
@@ -103,7 +102,7 @@ func Script(t testing.TB, file string, args ...string) *exec.Cmd {
 }
 
 // Java returns a command that runs one of the programs of the java tests with the KCL and the KPL.
-// It trusts the certificate in pem, and nothing else.
+// It only trusts the certificate in pem.
 func Java(t testing.TB, pem []byte, class string, args ...string) *exec.Cmd {
 	t.Helper()
 	dir := fetched(t, "java")
@@ -118,8 +117,8 @@ func Java(t testing.TB, pem []byte, class string, args ...string) *exec.Cmd {
 		class}, args...)...)
 }
 
-// Python returns a command that runs a Python file with the packages that were fetched, boto3 and
-// the AWS CLI, and with nothing of the environment that the AWS SDK would read.
+// Python returns a command that runs a Python file with the fetched packages, boto3 and the AWS
+// CLI, without the environment variables of the AWS SDK.
 func Python(t testing.TB, file string, args ...string) *exec.Cmd {
 	t.Helper()
 	dir := fetched(t, "python")
@@ -132,7 +131,7 @@ func Python(t testing.TB, file string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// node is a command that runs a server from npm, on loopback.
+// node returns a command that runs a server from npm, on loopback.
 func node(t testing.TB, script string, args ...string) *exec.Cmd {
 	t.Helper()
 	dir := fetched(t, "npm")
@@ -142,8 +141,8 @@ func node(t testing.TB, script string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// fetched is the folder of something that was fetched. Without it the test is skipped, or fails
-// where it may not be.
+// fetched returns the folder of a fetched package. Without it the test is skipped, or fails if
+// skipping is not allowed.
 func fetched(t testing.TB, name string) string {
 	t.Helper()
 	deps := os.Getenv("WEIR_DEPS")
@@ -167,7 +166,7 @@ func fetched(t testing.TB, name string) string {
 	return dir
 }
 
-// root is the repository's folder.
+// root returns the repository's folder.
 func root(t testing.TB) string {
 	t.Helper()
 	dir, err := os.Getwd()
@@ -186,12 +185,12 @@ func root(t testing.TB) string {
 	}
 }
 
-// start runs a server until the test ends. The launchers say on standard output which port stands
-// for the one that the server is known to listen on.
+// start runs a server until the test ends. The launchers print the actual port for the server's
+// default port.
 func start(t testing.TB, name string, cmd *exec.Cmd, port, health string) *Server {
 	t.Helper()
 	cmd.Dir = t.TempDir()
-	stdin, err := cmd.StdinPipe() // its end is the server's end, should this process be killed
+	stdin, err := cmd.StdinPipe() // the server ends with it if this process is killed
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -219,7 +218,7 @@ func start(t testing.TB, name string, cmd *exec.Cmd, port, health string) *Serve
 		_, _ = io.Copy(io.Discard, stdout)
 		if err := cmd.Wait(); !stopping.Load() {
 			t.Errorf("%s ended in the middle of the test (%v): %s", name, err, said.String())
-			// should the test hang because of it
+			// in case the test hangs because of it
 			fmt.Fprintln(os.Stderr, name, "ended in the middle of the test:", err, said.String())
 		}
 	}()
@@ -257,7 +256,7 @@ func start(t testing.TB, name string, cmd *exec.Cmd, port, health string) *Serve
 		resp, err := http.DefaultClient.Do(req)
 		if err == nil {
 			_ = resp.Body.Close()
-			return s // any answer is one
+			return s // any answer is sufficient
 		}
 		select {
 		case <-every.C:
@@ -312,7 +311,7 @@ func startAt(t testing.TB, name string, cmd *exec.Cmd, addr string) *Server {
 	}
 }
 
-// tail keeps the end of what a server writes.
+// tail keeps the end of a server's output.
 type tail struct {
 	mu   sync.Mutex
 	text []byte

@@ -13,8 +13,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 )
 
-// SQS starts ElasticMQ, an SQS server, in memory and without a queue. It takes any key pair, and
-// any size of a message up to 1 MiB, whatever a queue's MaximumMessageSize says.
+// SQS starts ElasticMQ, an SQS server, in memory and without a queue. It accepts any key pair, and
+// messages up to 1 MiB with any MaximumMessageSize of a queue.
 func SQS(t testing.TB) *Database {
 	t.Helper()
 	dir := fetched(t, "elasticmq")
@@ -39,7 +39,7 @@ func SQS(t testing.TB) *Database {
 	return d
 }
 
-// SQSClient is a client of a server at an address. It keeps no connection.
+// SQSClient returns a client for a server. It keeps no connection.
 func SQSClient(addr string) *sqs.Client {
 	return sqs.New(sqs.Options{
 		Region: Region, BaseEndpoint: aws.String("http://" + addr),
@@ -50,7 +50,7 @@ func SQSClient(addr string) *sqs.Client {
 	})
 }
 
-// SQSQueue makes a queue with some attributes, and returns its URL.
+// SQSQueue creates a queue with attributes, and returns its URL.
 func SQSQueue(t testing.TB, client *sqs.Client, name string, attributes map[string]string) string {
 	t.Helper()
 	out, err := client.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: &name, Attributes: attributes})

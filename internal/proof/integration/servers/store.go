@@ -10,16 +10,18 @@ import (
 
 	"github.com/weir-go/weir/lease"
 	"github.com/weir-go/weir/store/dynamostore"
+	"github.com/weir-go/weir/store/redisstore"
 	"github.com/weir-go/weir/store/sqlstore"
 )
 
-// The kinds of store that OpenStore knows. A place is all that a process needs to know beside the
-// kind: a path, a data source name, a URL.
+// The kinds of store of OpenStore. Besides the kind, a process only needs a place: a path, a data
+// source name, a URL.
 const (
 	SQLiteStore   = "SQLite"
 	PostgresStore = "Postgres"
 	DynamoDBStore = "DynamoDB Local"
 	MySQLStore    = "MySQL" // or MariaDB
+	RedisStore    = "Redis" // or Valkey
 )
 
 // OpenStore opens the store of a kind at a place.
@@ -35,6 +37,10 @@ func OpenStore(kind, place string) (lease.Store, io.Closer, error) {
 		db.SetMaxOpenConns(4)
 		s, err := sqlstore.New(db, sqlstore.Options{Dialect: sqlstore.Postgres})
 		return s, db, err
+	case RedisStore:
+		client := redisClient(place)
+		s, err := redisstore.New(client, redisstore.Options{})
+		return s, client, err
 	case MySQLStore:
 		db, err := sql.Open("mysql", place)
 		if err != nil {
@@ -54,7 +60,7 @@ func OpenStore(kind, place string) (lease.Store, io.Closer, error) {
 	return nil, nil, fmt.Errorf("no store is called %q", kind)
 }
 
-// PrepareStore makes the tables of the store at a place.
+// PrepareStore creates the tables of the store at a place.
 func PrepareStore(ctx context.Context, kind, place string) error {
 	s, closer, err := OpenStore(kind, place)
 	if err != nil {

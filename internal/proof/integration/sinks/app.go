@@ -22,7 +22,7 @@ import (
 	"github.com/weir-go/weir/weirtest"
 )
 
-// app is an application whose effects are in a database.
+// app is an application with its effects in a database.
 type app struct {
 	t    *testing.T
 	srv  *kinesistest.Server
@@ -39,7 +39,7 @@ func newApp(t *testing.T, p Place, shards int) *app {
 	return a
 }
 
-// more puts so many records under each of some keys.
+// more puts n records under each of some keys.
 func (a *app) more(n int) {
 	for range n {
 		for k := range 4 {
@@ -51,8 +51,7 @@ func (a *app) more(n int) {
 	}
 }
 
-// worker runs one until the test ends. Its errors are what end tells; nil holds it to end without
-// one.
+// worker runs a worker until the test ends. Its errors go to end; with nil it must end without one.
 func (a *app) worker(store lease.Store, o weir.Options, f sqlsink.Func, end func(error)) *weirtest.Running {
 	o.App, o.Stream = "billing", stream
 	o.BeatInterval, o.FailoverAfter, o.IdleInterval, o.RetryMin, o.RetryMax = 100*time.Millisecond, 500*time.Millisecond, 200*time.Millisecond, time.Millisecond, 20*time.Millisecond
@@ -71,8 +70,8 @@ func (a *app) worker(store lease.Store, o weir.Options, f sqlsink.Func, end func
 	})
 }
 
-// applied waits until there are as many effects as records, and holds them to be each record's one,
-// in the order of each key.
+// applied waits until there are as many effects as records, and checks that each record has one, in
+// the order of each key.
 func (a *app) applied() {
 	a.t.Helper()
 	eventually(a.t, "each record has its effect", func() bool { return len(effects(a.t, a.db)) >= a.all })
@@ -95,7 +94,7 @@ func (a *app) judge() {
 	}
 }
 
-// moody is apply, but for every third call, which fails after that or before.
+// moody is apply, but every third call fails before or after it.
 func moody() sqlsink.Func {
 	var mu sync.Mutex
 	n := 0
@@ -157,7 +156,7 @@ func leasesLost(t *testing.T, p Place) {
 	a := newApp(t, p, 2)
 	for round := range 3 {
 		a.more(10)
-		store := memstore.New() // nothing is known of what was handled
+		store := memstore.New() // no saved progress
 		one, two := a.worker(store, weir.Options{Batch: 4}, moody(), nil), a.worker(store, weir.Options{Batch: 7}, moody(), nil)
 		a.applied()
 		open := a.srv.OpenShards(stream)
@@ -218,7 +217,7 @@ func setBack(t *testing.T, p Place) {
 	a.applied()
 	w.Stop()
 
-	// Under a worker, which has to be started again.
+	// During the run of a worker, which must then be restarted.
 	ended := make(chan error, 1)
 	a.worker(store, weir.Options{Batch: 3}, apply, func(err error) { ended <- err })
 	a.more(1)
@@ -232,7 +231,8 @@ func setBack(t *testing.T, p Place) {
 	a.applied()
 }
 
-// madeAnew: positions in shards of a stream that was deleted mean nothing in those of its namesake.
+// recreated: positions in shards of a deleted stream are invalid in those of a stream with the same
+// name.
 func madeAnew(t *testing.T, p Place) {
 	a := newApp(t, p, 1)
 	a.more(5)
@@ -240,7 +240,7 @@ func madeAnew(t *testing.T, p Place) {
 	a.applied()
 	w.Stop()
 	a.srv.DeleteStream(stream)
-	deleted := time.Now() // sequence numbers have the second in them at which a shard began
+	deleted := time.Now() // sequence numbers contain the second of their shard's creation
 	eventually(t, "that is some seconds ago", func() bool { return time.Since(deleted) > 2*time.Second })
 	a.srv.CreateStream(stream, 1)
 	a.more(5)
@@ -310,7 +310,7 @@ func givenUp(t *testing.T, p Place) {
 				w.Stop()
 			}
 			want(t, a.db, "1 2 3 4")
-			// The last one was given up, and the sink does not know unless it was told.
+			// The last one was given up, and the sink only knows that with Letters.
 			if want := map[bool]int{true: 2, false: 3}[wrap]; letters != want {
 				t.Errorf("%d letters, want %d", letters, want)
 			}

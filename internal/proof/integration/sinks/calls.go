@@ -50,13 +50,13 @@ func skips(t *testing.T, p Place) {
 	handle(t, h, last, nil)
 	at(shard.End)
 	want(t, db, "1 2 3 4 5 6")
-	// All of it comes again because the leases were lost.
+	// All records are handled again because the leases were lost.
 	h = term(t, s, 3, note)
 	handle(t, h, batch(3, 1, 5), nil)
 	last.Epoch = 3
 	handle(t, h, last, nil)
 	at(shard.End)
-	// An end without records, of a shard that had some and of one that had none.
+	// An end without records, of a shard with records and of one without.
 	for i, id := range []string{shardID, "shardId-000000000001"} {
 		other := p.sink(t, db, sqlsink.Options{App: "other"})
 		h, err := other.Handlers(note).Open(t.Context(), weir.Term{Stream: stream, Shard: id, Epoch: 1, From: weir.Oldest})
@@ -73,7 +73,7 @@ func skips(t *testing.T, p Place) {
 			t.Errorf("after its end %s is at %q, %v", id, got, err)
 		}
 	}
-	// A stream of the same name that is made anew has later records in a shard of the same name.
+	// A recreated stream of the same name has later records in a shard of the same name.
 	h = term(t, s, 4, note)
 	handle(t, h, batch(4, 8, 9), nil)
 	at(records(9, 9)[0].Position())
@@ -119,9 +119,9 @@ func fails(t *testing.T, p Place) {
 				t.Error("there is no such table")
 			}
 			if p.Dialect == sqlsink.Postgres {
-				return nil // the transaction is dead, and COMMIT says so
+				return nil // the transaction is aborted, and COMMIT reports that
 			}
-			return errOops // elsewhere it goes on, which is the function's affair
+			return errOops // in other databases it continues, as the function decides
 		}, nil},
 		"its context ends":               {func(context.Context, *sql.Tx, *weir.Batch) error { cancel(errOops); return nil }, errOops},
 		"a record that is none of these": {func(context.Context, *sql.Tx, *weir.Batch) error { return weir.FailedAt(records(9, 9)[0], errOops) }, errOops},
@@ -149,7 +149,7 @@ func fails(t *testing.T, p Place) {
 			t.Errorf("%s: it names a record, and what is before that was rolled back", name)
 		}
 		want(t, db, "")
-		// database/sql rolls back beside whoever ends the context
+		// database/sql rolls back concurrently with the end of the context
 		eventually(t, name+": the connection is given back", func() bool { return db.Stats().InUse == 0 })
 		if ctx.Err() != nil {
 			ctx, cancel = context.WithCancelCause(t.Context())
@@ -160,7 +160,7 @@ func fails(t *testing.T, p Place) {
 	want(t, db, "1 2 3")
 }
 
-// failsAt: weir takes what comes before the record for done.
+// failsAt: weir considers all records before the failed one done.
 func failsAt(t *testing.T, p Place) {
 	db, s := p.ready(t)
 	bad := map[string]bool{"3": true, "5": true}
@@ -168,7 +168,8 @@ func failsAt(t *testing.T, p Place) {
 		var err error
 		for i, r := range b.Records {
 			if bad[string(r.Data)] {
-				err = errors.Join(weir.FailedAt(r, errOops), err) // 5 is named first, and 3 comes first
+				// 5 is named first, but 3 is earlier
+				err = errors.Join(weir.FailedAt(r, errOops), err)
 			} else if err == nil {
 				one := *b
 				one.Records = b.Records[i : i+1]
@@ -177,7 +178,7 @@ func failsAt(t *testing.T, p Place) {
 				}
 			}
 		}
-		clear(b.Records) // they are the function's
+		clear(b.Records) // the function may modify them
 		return err
 	})
 	named := func(err error, number string) {
@@ -223,7 +224,7 @@ func endsIt(t *testing.T, p Place) {
 			want(t, db, c.want)
 			h = term(t, s, 1, apply)
 			handle(t, h, batch(1, 1, 3), nil)
-			want(t, db, "1 2 3") // position and effects went together
+			want(t, db, "1 2 3") // position and effects are consistent
 		})
 	}
 }
@@ -232,7 +233,7 @@ func late(t *testing.T, p Place) {
 	db, s := p.ready(t)
 	old := term(t, s, 4, apply)
 	next := term(t, s, 5, apply)
-	handle(t, old, batch(4, 1, 2), nil) // nobody was here yet
+	handle(t, old, batch(4, 1, 2), nil) // the first writer
 	handle(t, next, batch(5, 1, 3), nil)
 	handle(t, old, batch(4, 3, 4), sqlsink.ErrFenced)
 	handle(t, old, batch(4, 3, 4), weir.ErrLeaseLost)
@@ -262,7 +263,7 @@ func late(t *testing.T, p Place) {
 		}
 	}
 	handle(t, term(t, s, 1, apply), batch(1, 1, 5), nil)
-	handle(t, next, batch(5, 5, 6), nil) // a worker that runs on nevertheless doubles nothing
+	handle(t, next, batch(5, 5, 6), nil) // a worker that continues anyway doubles nothing
 	want(t, db, "1 2 3 4 5 6")
 	if n := s.Counts().Fenced; n != 4 {
 		t.Errorf("%d calls were refused", n)
@@ -289,7 +290,7 @@ func underfoot(t *testing.T, p Place) {
 		exec(t, db, "DELETE FROM effects")
 		exec(t, db, "DELETE FROM "+table)
 	}
-	// Between weir's question and the beginning of the term.
+	// Between weir's query and the beginning of the term.
 	handle(t, term(t, s, 1, apply), batch(1, 1, 3), nil)
 	at, err := s.Position(t.Context(), stream, shardID)
 	if err != nil {
@@ -342,7 +343,7 @@ func first(t *testing.T, p Place) {
 	for i := range owners {
 		s := p.sink(t, db, sqlsink.Options{})
 		all.Go(func() {
-			for { // as weir calls again
+			for { // like weir's retries
 				h, err := tryTerm(t.Context(), s, uint64(i+1), apply)
 				if err == nil {
 					err = h.Handle(t.Context(), batch(uint64(i+1), 1, 5))

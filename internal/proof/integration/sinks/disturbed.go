@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// disturbance is what befalls the transactions of one writer.
+// disturbance is a set of faults of one writer's transactions.
 type disturbance struct {
 	cut      func() // cuts all connections to the server
 	unlocked bool   // rows are read without locking them
@@ -22,17 +22,17 @@ type disturbance struct {
 	rng *rand.Rand
 }
 
-// once is true once in n times.
+// once returns true once in n times.
 func (d *disturbance) once(n int) bool { return d.upTo(n) == 1 }
 
-// upTo is a number from 1 to n.
+// upTo returns a number from 1 to n.
 func (d *disturbance) upTo(n int) int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return 1 + d.rng.IntN(n)
 }
 
-// disturbed opens a database whose transactions are disturbed, until the test ends.
+// disturbed opens a database with disturbed transactions, until the test ends.
 func disturbed(t testing.TB, name, dsn string, d *disturbance) *sql.DB {
 	t.Helper()
 	plain, err := sql.Open(name, dsn)
@@ -76,7 +76,7 @@ func (c connector) connect(ctx context.Context) (driver.Conn, error) {
 type conn struct {
 	driver.Conn
 	with *disturbance
-	late sync.WaitGroup // a commit that lands after it was said to have failed
+	late sync.WaitGroup // commits that land after they were reported as failed
 	lost bool
 	tx   *transaction // the last one
 
@@ -85,7 +85,7 @@ type conn struct {
 	args  []driver.NamedValue
 }
 
-// IsValid has the pool close a connection that was lost.
+// IsValid makes the pool close a lost connection.
 func (c *conn) IsValid() bool {
 	if v, ok := c.Conn.(driver.Validator); ok && !v.IsValid() {
 		return false
@@ -128,7 +128,7 @@ func (c *conn) ExecContext(ctx context.Context, query string, args []driver.Name
 		c.query, c.args = query, args
 		return driver.RowsAffected(1), nil
 	}
-	if query == "COMMIT" { // as some dialects say it
+	if query == "COMMIT" { // some dialects use this statement
 		return driver.RowsAffected(0), c.tx.Commit()
 	}
 	return c.Conn.(driver.ExecerContext).ExecContext(ctx, c.said(query), args)
@@ -154,7 +154,7 @@ type transaction struct {
 	over bool
 }
 
-// Rollback of what was committed is what database/sql does when the word was a statement.
+// Rollback of a committed transaction: database/sql calls it if COMMIT was a statement.
 func (t *transaction) Rollback() error {
 	if t.on.late.Wait(); t.over {
 		return nil
@@ -166,14 +166,14 @@ func (t *transaction) Commit() error {
 	c := t.on
 	t.over = true
 	if c.query == "" && !c.with.apart && c.with.once(40) {
-		go c.with.cut() // while it is under way, or not
+		go c.with.cut() // during it, or not
 		return t.Tx.Commit()
 	}
 	switch c.with.upTo(9) {
 	case 1: // it does not arrive
 		c.lost = true
 		return errors.Join(errLost, t.Tx.Rollback())
-	case 2: // its answer does not
+	case 2: // its answer is lost
 		c.lost = true
 		return errors.Join(errLost, t.Tx.Commit())
 	case 3: // it lands later
@@ -181,7 +181,7 @@ func (t *transaction) Commit() error {
 		pause := time.Duration(c.with.upTo(5000)) * time.Microsecond
 		c.late.Go(func() {
 			time.Sleep(pause)
-			_ = t.Tx.Commit() // nobody is there to be told
+			_ = t.Tx.Commit() // there is no caller any more
 		})
 		return errLost
 	}

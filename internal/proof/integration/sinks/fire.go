@@ -18,10 +18,9 @@ import (
 
 const fireWriters = 4
 
-// underFire lets four writers, each of which takes itself for the owner, apply the same records of
-// one shard, in batches that each cuts by itself, while one commit in three is disturbed: it does
-// not arrive, its answer is lost, it lands after the writer was told that it failed, connections
-// are cut.
+// underFire lets four writers, each of which considers itself the owner, apply the same records of
+// one shard, in different batches, while one commit in three is disturbed: it does not arrive, its
+// answer is lost, it lands after the writer got an error, or connections are cut.
 func underFire(t *testing.T, p Place) {
 	n := 6000
 	if p.Full || p.Addr == "" {
@@ -32,13 +31,13 @@ func underFire(t *testing.T, p Place) {
 	}
 	for _, c := range []struct {
 		name   string
-		epochs bool // owners have epochs of their own, and come back with higher ones
+		epochs bool // owners have different epochs, and return with higher ones
 		change func(*disturbance)
 		once   bool // each record has its effect once
 	}{
 		{"as it is", false, func(*disturbance) {}, true},
 		{"with epochs", true, func(*disturbance) {}, true},
-		// These have to fail: a test that cannot see a double effect proves nothing.
+		// These must fail: a test that cannot detect a double effect proves nothing.
 		{"control: the row is read without a lock", false, func(d *disturbance) { d.unlocked = true }, false},
 		{"control: the position is saved after the commit", false, func(d *disturbance) { d.apart = true }, false},
 	} {
@@ -112,7 +111,7 @@ func fire(t *testing.T, p Place, n int, epochs bool, change func(*disturbance)) 
 						continue
 					}
 				}
-				if d.once(20) { // weir may hand over again what was done
+				if d.once(20) { // weir may deliver done records again
 					at = max(1, at-100)
 				}
 				to := min(n, at+d.upTo(100))

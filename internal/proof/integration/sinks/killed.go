@@ -10,7 +10,7 @@ import (
 	"github.com/weir-go/weir/kinesistest"
 )
 
-// killed lets worker processes apply records, and kills them by SIGKILL while they do.
+// killed runs worker processes that apply records, and kills them with SIGKILL meanwhile.
 func killed(t *testing.T, p Place) {
 	if testing.Short() {
 		t.Skip("it waits for failovers")

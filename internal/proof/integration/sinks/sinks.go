@@ -1,5 +1,5 @@
-// Package sinks is what the tests of sqlsink share from one database to the next: the promises are
-// the same, and only words of SQL differ.
+// Package sinks contains the tests of sqlsink for all databases: the guarantees are the same, and
+// only details of SQL differ.
 package sinks
 
 import (
@@ -20,22 +20,22 @@ import (
 type Place struct {
 	Driver  string // its name in database/sql
 	Dialect sqlsink.Dialect
-	// Fresh makes an empty database, and returns its data source name.
+	// Fresh creates an empty database, and returns its data source name.
 	Fresh func(t testing.TB) string
-	// Addr is where the server listens, "" where there is none.
+	// Addr is the server's address, "" without a server.
 	Addr string
-	// Serial makes a column of a table the order in which rows were inserted.
+	// Serial is the column type that orders rows by insertion.
 	Serial string
-	// Store is the kind of [servers.OpenStore] that the database can be as well, "" for another.
+	// Store is the kind of [servers.OpenStore] that the database also supports, "" for another.
 	Store string
-	// Idle says that the database rolls transactions back that their process has left alone, where
-	// IdleDSN is added to the data source name.
+	// Idle means that the database rolls back abandoned transactions, if IdleDSN is added to the
+	// data source name.
 	Idle    bool
 	IdleDSN string
 	Full    bool // the sizes of the documentation
 }
 
-// Run is all that holds of every database.
+// Run runs the tests for every database.
 func Run(t *testing.T, p Place) {
 	for _, c := range []struct {
 		name string
@@ -83,7 +83,7 @@ func (p Place) open(t testing.TB, dsn string) *sql.DB {
 	return db
 }
 
-// sink is a sink on a database.
+// sink returns a sink on a database.
 func (p Place) sink(t testing.TB, db *sql.DB, o sqlsink.Options) *sqlsink.Sink {
 	t.Helper()
 	o.Dialect = p.Dialect
@@ -97,7 +97,7 @@ func (p Place) sink(t testing.TB, db *sql.DB, o sqlsink.Options) *sqlsink.Sink {
 	return s
 }
 
-// ready is a fresh database with its tables, and a sink on it.
+// ready returns a new database with its tables, and a sink on it.
 func (p Place) ready(t testing.TB) (*sql.DB, *sqlsink.Sink) {
 	t.Helper()
 	return p.readyAt(t, p.Fresh(t))
@@ -110,7 +110,7 @@ func (p Place) readyAt(t testing.TB, dsn string) (*sql.DB, *sqlsink.Sink) {
 	if err := s.Migrate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	// Without a unique key: what is done twice is there twice.
+	// Without a unique key, a double effect is two rows.
 	exec(t, db, "CREATE TABLE effects (id "+p.Serial+", shard VARCHAR(100), what VARCHAR(200))")
 	return db, s
 }
@@ -122,7 +122,7 @@ func exec(t testing.TB, db *sql.DB, statement string, args ...any) {
 	}
 }
 
-// apply makes each record a row. Records of tests have neither quotes nor backslashes in them.
+// apply inserts a row for each record. Records of tests have no quotes or backslashes.
 func apply(ctx context.Context, tx *sql.Tx, b *weir.Batch) error {
 	if len(b.Records) == 0 {
 		return nil
@@ -135,7 +135,7 @@ func apply(ctx context.Context, tx *sql.Tx, b *weir.Batch) error {
 	return err
 }
 
-// effects are all that is there, in the order in which it came.
+// effects returns all effects, in the order of insertion.
 func effects(t testing.TB, db *sql.DB) (all []string) {
 	t.Helper()
 	rows, err := db.QueryContext(t.Context(), "SELECT what FROM effects ORDER BY id")
@@ -156,7 +156,7 @@ func effects(t testing.TB, db *sql.DB) (all []string) {
 	return all
 }
 
-// want holds the effects to be these.
+// want compares the effects.
 func want(t testing.TB, db *sql.DB, all string) {
 	t.Helper()
 	if got := strings.Join(effects(t, db), " "); got != all {
@@ -166,7 +166,7 @@ func want(t testing.TB, db *sql.DB, all string) {
 
 const stream, shardID = "orders", "shardId-000000000000"
 
-// records are those of the numbers from, …, to.
+// records returns records with the numbers from, …, to.
 func records(from, to int) (all []weir.Record) {
 	for n := from; n <= to; n++ {
 		all = append(all, weir.Record{SequenceNumber: strconv.Itoa(n), Data: []byte(strconv.Itoa(n)), PartitionKey: "k"})
@@ -174,12 +174,12 @@ func records(from, to int) (all []weir.Record) {
 	return all
 }
 
-// batch is one of these numbers.
+// batch returns a batch of these records.
 func batch(epoch uint64, from, to int) *weir.Batch {
 	return &weir.Batch{Stream: stream, Shard: shardID, Epoch: epoch, Records: records(from, to), Attempt: 1}
 }
 
-// term begins one at an epoch, where the sink says.
+// term begins a term at an epoch, at the sink's position.
 func term(t testing.TB, s *sqlsink.Sink, epoch uint64, f sqlsink.Func) weir.ShardHandler {
 	t.Helper()
 	h, err := tryTerm(t.Context(), s, epoch, f)
@@ -201,7 +201,7 @@ func tryTerm(ctx context.Context, s *sqlsink.Sink, epoch uint64, f sqlsink.Func)
 	return handlers.Open(ctx, weir.Term{Stream: stream, Shard: shardID, Epoch: epoch, From: at})
 }
 
-// handle holds a call to fail with an error, nil for none.
+// handle makes a call that must fail with an error, nil for none.
 func handle(t testing.TB, h weir.ShardHandler, b *weir.Batch, want error) {
 	t.Helper()
 	if err := h.Handle(t.Context(), b); !errors.Is(err, want) || want == nil && err != nil {
@@ -209,7 +209,7 @@ func handle(t testing.TB, h weir.ShardHandler, b *weir.Batch, want error) {
 	}
 }
 
-// eventually waits until something holds.
+// eventually waits for a condition.
 func eventually(t testing.TB, what string, holds func() bool) {
 	t.Helper()
 	look := time.NewTicker(5 * time.Millisecond)

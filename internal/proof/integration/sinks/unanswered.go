@@ -10,8 +10,8 @@ import (
 	"github.com/weir-go/weir/sink/sqlsink"
 )
 
-// unanswered has a COMMIT never be answered: the sink gives it up, and the next try finds out that
-// it took effect.
+// unanswered tests a COMMIT without an answer: the sink abandons it, and the next try finds that it
+// took effect.
 func unanswered(t *testing.T, p Place) {
 	if p.Addr == "" {
 		t.Skip("there is no server")

@@ -19,13 +19,13 @@ import (
 	"github.com/weir-go/weir/window"
 )
 
-// windows: each record is in one row of the results exactly once, though workers stop in the middle
-// of windows, forget their checkpoints, and fail before and after COMMIT, and though the shard is
-// split. A result that was written twice would fail at the primary key.
+// windows: each record is in one row of the results exactly once, although workers stop in the
+// middle of windows, lose their checkpoints, and fail before and after COMMIT, and the shard is
+// split. A result that was written twice would violate the primary key.
 func windows(t *testing.T, p Place) { sums(t, p, window.Config[int]{Size: time.Second}) }
 
-// timedWindows is windows of a time in the payload, of records that come in another order, some of
-// them late and some without a time that can be right.
+// timedWindows tests windows by a time in the payload, with records in another order, some of them
+// late and some with an impossible time.
 func timedWindows(t *testing.T, p Place) {
 	sums(t, p, window.Config[int]{
 		Size: time.Second, Lateness: 200 * time.Millisecond, Ahead: 100 * time.Millisecond, MaxAge: 2 * time.Second,
@@ -37,7 +37,7 @@ func timedWindows(t *testing.T, p Place) {
 	})
 }
 
-// timed is the payload of a record.
+// timed returns the payload of a record.
 func timed(n int) []byte {
 	at := time.Now().Add(-time.Duration(n*37%300) * time.Millisecond)
 	switch n % 40 {
@@ -101,7 +101,7 @@ func sums(t *testing.T, p Place, c window.Config[int]) {
 		return n, sum
 	}
 	for round := range 4 {
-		// a store that forgets everything: where reading begins is the sink's word alone
+		// a store that loses everything: only the sink decides where reading begins
 		w, err := weir.New(srv.Client(), memstore.New(), weir.Options{
 			App: "app", Stream: "s", Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), BeatInterval: 100 * time.Millisecond,
 			RetryMin: 10 * time.Millisecond, RetryMax: 50 * time.Millisecond, IdleInterval: 200 * time.Millisecond,

@@ -9,12 +9,11 @@ import (
 	"github.com/weir-go/weir/store/sqlstore"
 )
 
-// hooks are called around each statement that reaches the driver. An error fails the statement.
+// hooks are called for each statement of the driver. An error fails the statement.
 type hooks struct {
 	before, after func(statement string) error
-	// panics is called after a prepared statement that returns no rows, and makes whoever asks for
-	// its result panic: a panic inside the driver would leave the locks of database/sql itself
-	// behind.
+	// panics is called after a prepared statement without result rows, and makes reading its result
+	// panic: a panic inside the driver would leave database/sql's own locks held.
 	panics func() bool
 }
 
@@ -35,7 +34,7 @@ func (h *hooks) around(statement string, do func() error) error {
 	return err
 }
 
-// hooked opens a store whose every statement passes hooks.
+// hooked opens a store whose statements all pass hooks.
 func hooked(t testing.TB, path string) (*sqlstore.Store, *sql.DB, *hooks) {
 	t.Helper()
 	plain, err := sql.Open("sqlite", path)

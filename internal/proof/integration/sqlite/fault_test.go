@@ -20,7 +20,7 @@ func TestAnyStatementMayFail(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		set  func(h *hooks, hit func() bool, cancel func())
-		busy bool // the store tries again by itself
+		busy bool // the store retries itself
 	}{
 		{"not carried out", func(h *hooks, hit func() bool, _ func()) {
 			h.before = failing(hit, errFault)
@@ -68,7 +68,7 @@ func TestAnyStatementMayFail(t *testing.T) {
 	}
 }
 
-// failing fails the statement that is hit.
+// failing fails the selected statement.
 func failing(hit func() bool, err error) func(string) error {
 	return func(string) error {
 		if hit() {

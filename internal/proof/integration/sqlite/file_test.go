@@ -11,12 +11,12 @@ import (
 	"github.com/weir-go/weir/store/sqlstore"
 )
 
-// A file that is gone from its path, or has another in its place, is not used any more until it is
-// back; nothing is made meanwhile.
+// A file that was removed or replaced at its path is not used until it is restored; nothing is
+// created meanwhile.
 func TestAFileThatIsDeletedOrReplacedIsNoticed(t *testing.T) {
 	for name, c := range map[string]struct {
-		take func(t *testing.T, path string) // the file away
-		back func(t *testing.T, path string) // nil if that cannot be done
+		take func(t *testing.T, path string) // removes the file
+		back func(t *testing.T, path string) // restores it; nil if impossible
 		here bool                            // something is at the path meanwhile
 	}{
 		"deleted": {func(t *testing.T, path string) { must(t, os.Remove(path)) }, nil, false},

@@ -2,5 +2,5 @@
 
 package sqlite
 
-// The driver is C translated to Go, which the race detector slows down twentyfold.
+// The driver is C translated to Go, which the race detector makes twenty times slower.
 const steps = 200

@@ -17,7 +17,7 @@ import (
 	"github.com/weir-go/weir/store/sqlstore"
 )
 
-// migrated opens a fresh file with tables.
+// migrated opens a new file with tables.
 func migrated(t testing.TB) (*sqlstore.Store, *sql.DB) {
 	t.Helper()
 	return sqlite.Migrated(t, empty(t))
@@ -54,7 +54,8 @@ func TestSetupErrorsSayWhatToDo(t *testing.T) {
 			db.Close()
 			s, _ := open(t, "file:"+path+"?mode=ro")
 			return s
-		}, Want: "may not be written", Migrate: "may not be written", Spared: []string{"View", "Leave"}}, // they have nothing to write
+			// they write nothing
+		}, Want: "may not be written", Migrate: "may not be written", Spared: []string{"View", "Leave"}},
 		{Name: "Postgres' dialect", Prepare: func(t *testing.T) *sqlstore.Store { return ofDialect(t, sqlstore.Postgres) }, Want: "Options.Dialect", Migrate: "Options.Dialect", Spared: []string{"View"}},
 		{Name: "MySQL's dialect", Prepare: func(t *testing.T) *sqlstore.Store { return ofDialect(t, sqlstore.MySQL) }, Want: "Options.Dialect", Migrate: "Options.Dialect", Spared: []string{"View"}},
 		{Name: "a database in memory", Prepare: func(t *testing.T) *sqlstore.Store {
@@ -116,7 +117,7 @@ func TestPrefixesKeepTablesApart(t *testing.T) {
 
 func TestSettingsDoNotDependOnTheDSN(t *testing.T) {
 	s, db := open(t, "file:"+empty(t)+"?_pragma=synchronous(0)&_pragma=busy_timeout(60000)&_pragma=journal_mode(DELETE)")
-	db.SetMaxOpenConns(1) // all calls, and the questions below, on one connection
+	db.SetMaxOpenConns(1) // all calls and queries use one connection
 	if err := s.Migrate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -196,7 +197,7 @@ func TestCallsWaitForTheirTurnAsLongAsTheirContextLasts(t *testing.T) {
 	}
 }
 
-// ofDialect is a store on a SQLite file that takes it for another database.
+// ofDialect opens a store on a SQLite file with the dialect of another database.
 func ofDialect(t *testing.T, d sqlstore.Dialect) *sqlstore.Store {
 	path := empty(t)
 	_, db := sqlite.Migrated(t, path)

@@ -17,16 +17,16 @@ import (
 
 var sqlite = sqltest.Kind{Driver: "sqlite", Dialect: sqlstore.SQLite}
 
-// empty is the path of a file that is not there yet.
+// empty returns the path of a file that does not exist yet.
 func empty(t testing.TB) string { return filepath.Join(t.TempDir(), "leases.db") }
 
-// open opens the file as another process would.
+// open opens the file like a separate process.
 func open(t testing.TB, path string) (*sqlstore.Store, *sql.DB) {
 	t.Helper()
 	return sqlite.Open(t, path, sqlstore.Options{})
 }
 
-// files remembers where the stores that the suite opened keep their data.
+// files contains the paths of the stores that the suite opened.
 var files sync.Map
 
 var harness = storetest.Harness{

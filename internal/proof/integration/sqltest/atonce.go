@@ -14,10 +14,10 @@ import (
 	"github.com/weir-go/weir/store/sqlstore"
 )
 
-// atOnce is how many programs set a database up at once.
+// atOnce is the number of programs that set up a database concurrently.
 const atOnce = 20
 
-// dialects are those of other packages, by the one of sqlstore.
+// dialects maps dialects of sqlstore to those of other packages.
 var dialects = map[sqlstore.Dialect]struct {
 	letters sqlletters.Dialect
 	sink    sqlsink.Dialect
@@ -27,8 +27,8 @@ var dialects = map[sqlstore.Dialect]struct {
 	sqlstore.MySQL:    {sqlletters.MySQL, sqlsink.MySQL},
 }
 
-// SetUpAtOnce lets many programs set up a database for the first time at once: its leases, its
-// positions and its dead letters. Each has separate connections.
+// SetUpAtOnce runs many programs that set up a new database concurrently: its leases, its positions
+// and its dead letters. Each has separate connections.
 func SetUpAtOnce(t *testing.T, k Kind, dsn string) {
 	rounds := 1
 	if longform.On() {

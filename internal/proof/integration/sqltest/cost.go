@@ -11,7 +11,7 @@ import (
 	"github.com/weir-go/weir/store/sqlstore"
 )
 
-// Counted is a store whose statements are written down.
+// Counted returns a store whose statements are logged.
 func (s Server) Counted(t testing.TB, dsn string) (*sqlstore.Store, *statements.Log) {
 	t.Helper()
 	db, log := statements.Open(t, s.Driver, dsn)
@@ -72,7 +72,7 @@ func statementsOfABeat(t *testing.T, server Server, d *servers.Database) {
 		if said := log.Take(); !slices.Equal(said, []string{"SELECT a.leader,", "SELECT session,"}) {
 			t.Errorf("a look with nothing new says %q", said)
 		}
-		// A thousand leases given out are a few statements too.
+		// Assigning a thousand leases takes few statements too.
 		var assigns []lease.Action
 		for _, l := range v.Leases {
 			assigns = append(assigns, lease.Action{Kind: lease.Assign, Key: l.Key, Epoch: l.Epoch, Session: "1"})

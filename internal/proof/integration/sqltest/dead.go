@@ -14,8 +14,8 @@ import (
 	"github.com/weir-go/weir/store/sqlstore"
 )
 
-// A server that is gone tells nobody, nor does a gateway that has forgotten its connections.
-// However many of them a pool has, one call finds that out for all of them.
+// A vanished server, or a gateway that has dropped connections, sends no signal. However many
+// connections a pool has, one call detects that for all of them.
 func deadConns(t *testing.T, s Server, d *servers.Database) {
 	const idle = 10
 	dsn := s.Fresh(t, d)
@@ -57,7 +57,7 @@ func deadConns(t *testing.T, s Server, d *servers.Database) {
 	if err := beat(false); err != nil {
 		t.Errorf("the next beat: %v", err)
 	}
-	// The drivers close in their own time, those that were looked at and perhaps others.
+	// The drivers close tested connections, and perhaps others, with a delay.
 	if got := db.Stats().OpenConnections; got > 2 {
 		t.Errorf("%d connections are open, at most one of which is new", got)
 	}

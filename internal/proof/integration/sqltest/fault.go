@@ -77,8 +77,8 @@ func (s Server) Waits(t *testing.T, db *sql.DB) {
 	}
 }
 
-// pair makes two leases of session "0", and a transaction of somebody else, which ends with the
-// test at the latest.
+// pair creates two leases of session "0", and a foreign transaction, which ends with the test at
+// the latest.
 func pair(t *testing.T, s Server, d *servers.Database) (*sqlstore.Store, *sql.DB, *sql.Tx) {
 	t.Helper()
 	dsn := s.Fresh(t, d)
@@ -98,7 +98,7 @@ func pair(t *testing.T, s Server, d *servers.Database) (*sqlstore.Store, *sql.DB
 
 func deadlocks(t *testing.T, s Server, d *servers.Database) {
 	store, db, hog := pair(t, s, d)
-	// Somebody holds lease 1 and then wants lease 0, while a beat has 0 and wants 1.
+	// A foreign transaction holds lease 1 and then wants lease 0, while a beat has 0 and wants 1.
 	const lock = "SELECT 1 FROM weir_leases WHERE app = 'app' AND shard = '%' FOR UPDATE"
 	if _, err := hog.ExecContext(t.Context(), strings.Replace(lock, "%", "000001", 1)); err != nil {
 		t.Fatal(err)
@@ -111,7 +111,7 @@ func deadlocks(t *testing.T, s Server, d *servers.Database) {
 		}
 	})
 	s.Waits(t, db)
-	// Either of the two may be the one that the server gives up; the beat succeeds all the same.
+	// The server may abort either of the two; the beat still succeeds.
 	if _, err := hog.ExecContext(t.Context(), strings.Replace(lock, "%", "000000", 1)); err == nil {
 		err = hog.Commit()
 		if err != nil {
@@ -129,8 +129,8 @@ func deadlocks(t *testing.T, s Server, d *servers.Database) {
 	}
 }
 
-// What a beat says of a lease that is taken away while the beat waits for its row is refused, so
-// the orders must not say that it is held: the worker would take its checkpoint for saved.
+// Progress on a lease that is taken away while the beat waits for its row is refused, so the orders
+// must not list the lease: otherwise the worker would consider its checkpoint saved.
 func takenInItsMidst(t *testing.T, s Server, d *servers.Database) {
 	store, db, other := pair(t, s, d)
 	if _, err := other.ExecContext(t.Context(), "UPDATE weir_leases SET epoch = epoch + 1, owner = 'x' WHERE app = 'app' AND shard = '000001'"); err != nil {
@@ -159,9 +159,9 @@ func takenInItsMidst(t *testing.T, s Server, d *servers.Database) {
 	}
 }
 
-// A process that vanishes in the middle of a transaction, with its machine or its network, says no
-// word to the server, which goes on holding its locks, the one on the application's row among them.
-// Nobody may have to wait for that for long.
+// A process that vanishes in the middle of a transaction, with its machine or its network, sends no
+// signal to the server, which keeps its locks, including that of the application's row. No other
+// process may have to wait for that for long.
 func vanishes(t *testing.T, s Server, d *servers.Database) {
 	dsn := s.Fresh(t, d)
 	store, _ := s.Migrated(t, dsn)
@@ -185,7 +185,7 @@ func vanishes(t *testing.T, s Server, d *servers.Database) {
 	defer call.Wait()
 	defer close(over)
 	<-hangs
-	// A minute is what a busy machine may take; without a bound it would be hours.
+	// A busy machine may take a minute; without a limit it would be hours.
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	done, err := store.Apply(ctx, "app", []lease.Action{{Kind: lease.Revoke, Key: Key("000000"), Epoch: 1}})

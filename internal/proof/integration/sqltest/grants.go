@@ -16,12 +16,13 @@ import (
 	"github.com/weir-go/weir/store/sqlstore"
 )
 
-// securityPage has the grants that are documented. Tests run in the folders of their packages.
+// securityPage has the documented grants. Tests run in the folders of their packages.
 const securityPage = "../../../../docs/security.md"
 
 var sqlBlock = regexp.MustCompile("(?s)```sql\n-- ([^\n]*)\n(.*?)```")
 
-// Documented are the statements of the block of docs/security.md whose first line is this comment.
+// Documented returns the statements of the block of docs/security.md whose first line is this
+// comment.
 func Documented(t testing.TB, title string) []string {
 	t.Helper()
 	page, err := os.ReadFile(securityPage)
@@ -44,7 +45,7 @@ func Documented(t testing.TB, title string) []string {
 	return nil
 }
 
-// The users that the page names, and what each has to be able to do.
+// The users on the page, with the calls that each must be able to make.
 const (
 	migrating = "weir_migrate"
 	working   = "weir_worker"
@@ -52,12 +53,12 @@ const (
 	looking   = "weir_look"
 )
 
-// grants holds the documented grants to be enough for each user, and none of them to be one too
-// many.
+// grants checks that the documented grants are sufficient for each user, and that all of them are
+// needed.
 func grants(t *testing.T, s Server, _ *servers.Database) {
-	d := s.Start(t) // whose users are this test's alone
+	d := s.Start(t) // its users belong to this test alone
 	_, admin := s.Open(t, s.DSN(d, s.Home), sqlstore.Options{})
-	admin.SetMaxOpenConns(1) // whoever was let in before users counted may make them
+	admin.SetMaxOpenConns(1) // a connection opened before users existed may create them
 	for _, statement := range s.Admin {
 		Exec(t, admin, statement)
 	}
@@ -92,11 +93,11 @@ func grants(t *testing.T, s Server, _ *servers.Database) {
 	}
 	given := carryOut("after \"weir store create\"")
 
-	n := 0 // each time there are other tables to make, or another application
+	n := 0 // new tables, or another application, each time
 	can := func(user, what string) error {
 		n++
 		name := fmt.Sprintf("%s%d", what, n)
-		st, db := as(user) // a new connection: what was revoked counts
+		st, db := as(user) // a new connection sees the revocation
 		defer db.Close()
 		switch what {
 		case working:
@@ -141,7 +142,7 @@ func grants(t *testing.T, s Server, _ *servers.Database) {
 
 var grantForm = regexp.MustCompile(`(?s)^GRANT\s+(.*?)\s+ON\s+(SCHEMA\s+)?(.*?)\s+TO\s+(.*)$`)
 
-// apart is a grant as grants of one privilege on one thing to one user.
+// apart splits a grant into grants of one privilege on one object to one user.
 func apart(statement string) (each []string) {
 	m := grantForm.FindStringSubmatch(statement)
 	if m == nil {

@@ -10,10 +10,10 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// Key is the key of a lease.
+// Key returns the key of a lease.
 func Key(id string) lease.Key { return lease.Key{Stream: "orders", Shard: id} }
 
-// After is the position after a record.
+// After returns the position after a record.
 func After(t testing.TB, seq string) shard.Position {
 	t.Helper()
 	p, err := shard.After(seq)
@@ -23,7 +23,7 @@ func After(t testing.TB, seq string) shard.Position {
 	return p
 }
 
-// Group makes leases 000000 and so on, shared by some sessions "0" and so on, of which "0" leads.
+// Group creates leases 000000 and so on, shared by sessions "0" and so on; "0" leads.
 func Group(t testing.TB, s lease.Store, app string, leases, sessions int) {
 	t.Helper()
 	for i := range sessions {
@@ -44,7 +44,7 @@ func Group(t testing.TB, s lease.Store, app string, leases, sessions int) {
 	}
 }
 
-// Saving is a report of session "0" with the same position for each of these leases.
+// Saving returns a report of session "0" with the same position for each of these leases.
 func Saving(t testing.TB, seq string, ids ...string) lease.Report {
 	t.Helper()
 	r := lease.Report{Session: "0"}
@@ -54,7 +54,7 @@ func Saving(t testing.TB, seq string, ids ...string) lease.Report {
 	return r
 }
 
-// Calls are all methods of a store, for errors that each of them must report.
+// Calls returns all methods of a store, for errors that each of them must report.
 func Calls(s lease.Store) map[string]func(context.Context) error {
 	return map[string]func(context.Context) error{
 		"Beat": func(ctx context.Context) error {

@@ -17,12 +17,12 @@ import (
 type SetupCase struct {
 	Name    string
 	Prepare func(t *testing.T) *sqlstore.Store
-	Want    string   // of the error of each call
-	Migrate string   // of the error of Migrate, "" if it mends it
-	Spared  []string // calls that may succeed all the same
+	Want    string   // in the error of each call
+	Migrate string   // in the error of Migrate, "" if it repairs the database
+	Spared  []string // calls that may succeed anyway
 }
 
-// SetupErrors holds each error to say what to do.
+// SetupErrors checks that each error names the remedy.
 func SetupErrors(t *testing.T, cases []SetupCase) {
 	for _, c := range cases {
 		t.Run(c.Name, func(t *testing.T) {
@@ -53,7 +53,7 @@ func SetupErrors(t *testing.T, cases []SetupCase) {
 	}
 }
 
-// NotReady are cases of every kind of database, each of which opens one that is empty.
+// NotReady returns cases for every kind of database, each of which opens an empty one.
 func NotReady(k Kind, empty func(t testing.TB) string) []SetupCase {
 	return []SetupCase{
 		{"it is empty", func(t *testing.T) *sqlstore.Store {
@@ -96,7 +96,7 @@ func setupErrors(t *testing.T, s Server, d *servers.Database) {
 	SetupErrors(t, cases)
 }
 
-// MigrateAnyTime lets many processes migrate the database of one name at once, and returns it.
+// MigrateAnyTime lets many processes migrate one database concurrently, and returns it.
 func MigrateAnyTime(t *testing.T, k Kind, dsn string) *sql.DB {
 	var wg sync.WaitGroup
 	for range 6 {
@@ -161,14 +161,14 @@ func prefixes(t *testing.T, s Server, d *servers.Database) {
 	}
 }
 
-// BadRow is a row that weir did not write.
+// BadRow is an invalid row.
 type BadRow struct {
 	Set, Table string
-	Row        string // what errors have to call it
+	Row        string // its name in errors
 }
 
 // BadRows changes the rows of an application with a lease orders/000000, owned by session "0", and
-// holds errors to name them.
+// checks that errors name them.
 func BadRows(t *testing.T, s *sqlstore.Store, db *sql.DB, rows []BadRow) {
 	for i, c := range rows {
 		t.Run(c.Set, func(t *testing.T) {
@@ -197,7 +197,7 @@ func badRows(t *testing.T, s Server, d *servers.Database) {
 	BadRows(t, store, db, NotOurs)
 }
 
-// NotOurs are bad rows that the columns of every database take.
+// NotOurs are invalid rows that the columns of every database accept.
 var NotOurs = []BadRow{
 	{"position = 'yesterday'", "leases", "orders/000000"},
 	{"epoch = -1", "leases", "orders/000000"},

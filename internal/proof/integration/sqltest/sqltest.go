@@ -1,6 +1,6 @@
-// Package sqltest is what the tests of sqlstore share from one database to the next: the promises
-// are the same, and only words of SQL differ. What a [Server] has to say of those words is data;
-// what is true of one database alone stays with its own tests.
+// Package sqltest contains the tests of sqlstore for all databases: the guarantees are the same,
+// and only details of SQL differ. [Server] has these details as data; tests for one database are in
+// its own package.
 package sqltest
 
 import (
@@ -27,7 +27,7 @@ type Kind struct {
 	Dialect sqlstore.Dialect
 }
 
-// Place opens a store of which its data source name is all that a process knows, for [crowd.Main].
+// Place opens a store from its data source name, for [crowd.Main].
 func (k Kind) Place(dsn string) (lease.Store, error) {
 	db, err := sql.Open(k.Driver, dsn)
 	if err != nil {
@@ -36,7 +36,7 @@ func (k Kind) Place(dsn string) (lease.Store, error) {
 	return sqlstore.New(db, sqlstore.Options{Dialect: k.Dialect})
 }
 
-// Open opens a store as another process would, until the test ends.
+// Open opens a store like a separate process, until the test ends.
 func (k Kind) Open(t testing.TB, dsn string, o sqlstore.Options) (*sqlstore.Store, *sql.DB) {
 	t.Helper()
 	db, err := sql.Open(k.Driver, dsn)
@@ -53,7 +53,7 @@ func (k Kind) Open(t testing.TB, dsn string, o sqlstore.Options) (*sqlstore.Stor
 	return s, db
 }
 
-// Migrated is a store with tables.
+// Migrated returns a store with tables.
 func (k Kind) Migrated(t testing.TB, dsn string) (*sqlstore.Store, *sql.DB) {
 	t.Helper()
 	s, db := k.Open(t, dsn, sqlstore.Options{})
@@ -63,7 +63,7 @@ func (k Kind) Migrated(t testing.TB, dsn string) (*sqlstore.Store, *sql.DB) {
 	return s, db
 }
 
-// Exec carries out a statement.
+// Exec executes a statement.
 func Exec(t testing.TB, db *sql.DB, statement string, args ...any) {
 	t.Helper()
 	if _, err := db.ExecContext(t.Context(), statement, args...); err != nil {
@@ -71,7 +71,7 @@ func Exec(t testing.TB, db *sql.DB, statement string, args ...any) {
 	}
 }
 
-// Text is the one value that a query returns.
+// Text returns the single value of a query.
 func Text(t testing.TB, db *sql.DB, query string) string {
 	t.Helper()
 	var s string
@@ -81,42 +81,42 @@ func Text(t testing.TB, db *sql.DB, query string) string {
 	return s
 }
 
-// Server is a database server, and what differs in its SQL.
+// Server is a database server, with the details of its SQL.
 type Server struct {
 	Kind
 	Start func(testing.TB) *servers.Database
 	DSN   func(d *servers.Database, database string) string
-	Home  string // the database from which others are made
-	// makes a schema named order, which is a reserved word
+	Home  string // the database from which others are created
+	// creates a schema named order, which is a reserved word
 	Other string
-	// asks for all that Migrate makes, as one text
+	// queries the description of all tables, as one text
 	Tables string
-	// what can be wrong with this one alone, nil for nothing
+	// additional invalid setups, nil for none
 	Setup func(Server, *servers.Database) []SetupCase
 
-	Hold     []string      // keep everybody from writing to the tables, in a transaction
-	Waiting  string        // asks how many transactions wait for a row
-	Look     time.Duration // how often Waiting knows something new
-	Deadlock string        // is in the error of whoever is given up in a deadlock
+	Hold     []string      // block all writes to the tables, in a transaction
+	Waiting  string        // queries how many transactions wait for a row
+	Look     time.Duration // the refresh interval of Waiting
+	Deadlock string        // in the error of the transaction aborted in a deadlock
 
-	Idle, Saving []string // what a beat says: with nothing new, and with checkpoints
-	Assigning    int      // statements that an Apply needs beside two for each 200 leases
+	Idle, Saving []string // statements of a beat: without changes, and with checkpoints
+	Assigning    int      // statements of an Apply besides two for each 200 leases
 
-	Page   string   // how docs/security.md calls it
-	Admin  []string // make users count, where they do not
-	Closed []string // take from everybody, in a database, what nobody was granted
+	Page   string   // its name in docs/security.md
+	Admin  []string // enable users, if they are disabled
+	Closed []string // revoke default permissions in a database
 
-	// what is added to a data source name so that the server ends idle transactions; "" where the
-	// store sees to that
+	// addition to a data source name that makes the server end idle transactions; "" if the store
+	// does that
 	Impatient string
 }
 
-// Weir is the data source name of the database that a server begins with.
+// Weir returns the data source name of a server's first database.
 func (s Server) Weir(d *servers.Database) string { return s.DSN(d, "weir") }
 
 var databases atomic.Int32
 
-// Fresh makes another database.
+// Fresh creates another database.
 func (s Server) Fresh(t testing.TB, d *servers.Database) string {
 	t.Helper()
 	name := fmt.Sprint("test", databases.Add(1))
@@ -125,8 +125,8 @@ func (s Server) Fresh(t testing.TB, d *servers.Database) string {
 	return s.DSN(d, name)
 }
 
-// Run is all that holds of every server. The tests share one, but for that which restarts it, and
-// have databases of their own.
+// Run runs the tests for every server. They share one server, except for the tests that restart it,
+// and have separate databases.
 func Run(t *testing.T, s Server) {
 	d := s.Start(t)
 	for _, c := range []struct {
@@ -157,7 +157,7 @@ func Run(t *testing.T, s Server) {
 
 func contract(t *testing.T, s Server, d *servers.Database) { storetest.Run(t, s.harness(t, d)) }
 
-// Bench measures a server beside the others.
+// Bench measures a server for comparison with the others.
 func Bench(b *testing.B, s Server) { storetest.Bench(b, s.harness(b, s.Start(b))) }
 
 func (s Server) harness(t testing.TB, d *servers.Database) storetest.Harness {

@@ -11,7 +11,7 @@ import (
 	"github.com/weir-go/weir/store/sqlstore"
 )
 
-// first makes the tables of an empty database, and then those of version 1 of them.
+// first creates the tables of an empty database, and changes them to version 1.
 func first(t *testing.T, k Kind, dsn string) *sql.DB {
 	t.Helper()
 	s, db := k.Migrated(t, dsn)
@@ -24,8 +24,9 @@ func first(t *testing.T, k Kind, dsn string) *sql.DB {
 	return db
 }
 
-// Upgrades holds tables of version 1 to an error that says what to do, and to becoming those of
-// this version in every way there is. tables asks for all that Migrate makes, as one text.
+// Upgrades checks that tables of version 1 cause an error with the remedy, and that every way of
+// upgrading results in those of this version. tables queries the description of all tables, as one
+// text.
 func Upgrades(t *testing.T, k Kind, fresh func(testing.TB) string, tables string) {
 	_, made := k.Migrated(t, fresh(t))
 	want := Text(t, made, tables)
@@ -36,7 +37,7 @@ func Upgrades(t *testing.T, k Kind, fresh func(testing.TB) string, tables string
 			t.Fatal(err)
 		}
 		alter, _, _ := strings.Cut(byHand, ";\n")
-		Exec(t, db, alter) // and whoever did it died before it could say so
+		Exec(t, db, alter) // and the process died before it recorded that
 	}
 	for name, upgrade := range map[string]func(*testing.T, *sqlstore.Store, *sql.DB) error{
 		"by Migrate":                      func(t *testing.T, s *sqlstore.Store, _ *sql.DB) error { return s.Migrate(t.Context()) },
@@ -61,7 +62,7 @@ func Upgrades(t *testing.T, k Kind, fresh func(testing.TB) string, tables string
 					t.Errorf("%s = %v, want ErrSetup and what to do about version 1", call, err)
 				}
 			}
-			for range 2 { // once more does no harm
+			for range 2 { // repeating it is harmless
 				if err := upgrade(t, s, db); err != nil {
 					t.Fatal(err)
 				}
@@ -72,7 +73,7 @@ func Upgrades(t *testing.T, k Kind, fresh func(testing.TB) string, tables string
 			if got := Text(t, db, tables); got != want {
 				t.Errorf("the tables are\n%s\nwant\n%s", got, want)
 			}
-			// What was there is there, and nobody has said what nobody could say before.
+			// Existing data remains, and new fields are unset.
 			v, err := s.View(t.Context(), "old", "")
 			if err != nil || len(v.Leases) != 3 || len(v.Workers) != 2 || v.Workers[0].Times != (lease.Times{}) || v.Leader.Session != "0" {
 				t.Errorf("view %+v, %v", v, err)
@@ -87,15 +88,15 @@ func Upgrades(t *testing.T, k Kind, fresh func(testing.TB) string, tables string
 	}
 }
 
-// Newer holds programs of this version to working with tables of a later one, and to leaving them
-// as they are.
+// Newer checks that programs of this version work with tables of a later one, and do not change
+// them.
 func Newer(t *testing.T, k Kind, dsn string) {
 	_, db := k.Migrated(t, dsn)
 	for _, table := range []string{"weir_applications", "weir_sessions", "weir_leases"} {
 		Exec(t, db, "ALTER TABLE "+table+" ADD COLUMN later INTEGER NOT NULL DEFAULT 7")
 	}
 	Exec(t, db, "UPDATE weir_schema SET version = 98")
-	s, _ := k.Open(t, dsn, sqlstore.Options{}) // a worker that starts anew
+	s, _ := k.Open(t, dsn, sqlstore.Options{}) // a newly started worker
 	Group(t, s, "old", 3, 2)
 	if v, err := s.View(t.Context(), "old", ""); err != nil || len(v.Leases) != 3 || len(v.Workers) != 2 {
 		t.Errorf("view %+v, %v", v, err)

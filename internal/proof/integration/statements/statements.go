@@ -1,4 +1,4 @@
-// Package statements counts what a store says to a database: each statement is a round trip.
+// Package statements counts a store's statements to a database: each statement is a round trip.
 package statements
 
 import (
@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// Log is what was said since the last Take.
+// Log contains the statements since the last Take.
 type Log struct {
 	mu     sync.Mutex
 	said   []string
@@ -24,7 +24,7 @@ func (l *Log) Before(do func(statement string)) {
 	l.before = do
 }
 
-// Take returns the statements, each by its first two words or so, and forgets them.
+// Take returns the statements, each by its first two words or so, and removes them.
 func (l *Log) Take() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -44,8 +44,8 @@ func (l *Log) add(statement string) {
 	}
 }
 
-// Open opens a database whose every statement is written down. The driver has to carry statements
-// out without preparing them.
+// Open opens a database whose statements are all logged. The driver must execute statements without
+// preparing them.
 func Open(t testing.TB, driverName, dsn string) (*sql.DB, *Log) {
 	t.Helper()
 	plain, err := sql.Open(driverName, dsn)

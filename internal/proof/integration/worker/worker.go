@@ -1,6 +1,6 @@
-// Package worker runs workers of an application as processes of their own: the program of the test,
-// started again. What a worker's handler has handled is in its journal before the handler returns,
-// so a kill leaves no doubt.
+// Package worker runs workers of an application as separate processes: the test's own program,
+// started again. A worker's handler writes handled records to its journal before it returns, so a
+// kill leaves no doubt.
 package worker
 
 import (
@@ -31,36 +31,36 @@ import (
 	"github.com/weir-go/weir/sink/sqlsink"
 )
 
-// Setup is what a worker process is told.
+// Setup is the configuration of a worker process.
 type Setup struct {
 	Kinesis           string // URL
 	Kind, Place       string // of the store, see [servers.OpenStore]
 	App, Stream, Name string
 	Idle              time.Duration // [weir.Options.IdleInterval]
 
-	// Letters is the path of a file for the letters of records that are given up, "" for none. A
-	// record that has [Kills] after its number ends the process.
+	// Letters is the path of a file for dead letters, "" for none. A record with [Kills] after its
+	// number ends the process.
 	Letters string `json:",omitempty"`
-	// Sink is the driver of the database at Place, where effects go as well, by sqlsink; "" is no
-	// sink. Then nothing is in the journal.
+	// Sink is the driver of the database at Place, where sqlsink also writes effects; "" means no
+	// sink. With a sink the journal is empty.
 	Sink        string
 	SinkDialect int
 
-	Journal string // its path, given by Start
+	Journal string // its path, set by Start
 
-	// Program is another program whose TestMain calls Main, such as the same test as it was in an
-	// older version; "" is this one. What else is in a Setup, and a journal, have to stay as the
-	// older one knows them: what it does not know it ignores.
+	// Program is another program whose TestMain calls Main, such as the same test in an older
+	// version; "" is this one. The other fields of a Setup, and a journal, must stay compatible
+	// with the older version: it ignores unknown fields.
 	Program string `json:"-"`
 }
 
-// Kills is what follows the number of a record that ends the process whose handler gets it.
+// Kills follows the number of a record that ends the process of its handler.
 const Kills = "kills"
 
 const setupVariable = "WEIR_TEST_WORKER"
 
-// Main makes this process a worker, and ends it with the worker, if it was started as one. It has
-// to be called by TestMain.
+// Main runs this process as a worker, and exits with it, if it was started as one. TestMain must
+// call it.
 func Main() {
 	told := os.Getenv(setupVariable)
 	if told == "" {
@@ -78,7 +78,7 @@ func Main() {
 	os.Exit(0)
 }
 
-// work takes part in the application until it is told to stop, or its parent is gone.
+// work takes part in the application until it is stopped, or its parent is gone.
 func (s Setup) work() error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
@@ -133,7 +133,7 @@ func (s Setup) work() error {
 	}))
 }
 
-// note writes a time to a file, the first only.
+// note writes a time to a file, only the first one.
 func note(path string, at time.Time) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -146,7 +146,7 @@ func note(path string, at time.Time) error {
 	return errors.Join(err, f.Close())
 }
 
-// noted reads what note wrote, the zero time where there is nothing.
+// noted reads the time that note wrote, zero if there is none.
 func noted(path string) time.Time {
 	text, err := os.ReadFile(path)
 	if err != nil || !strings.HasSuffix(string(text), "\n") {
@@ -159,13 +159,13 @@ func noted(path string) time.Time {
 	return time.Unix(0, n)
 }
 
-// Killed is when a record ended the process, the zero time if none has.
+// Killed returns when a record ended the process, zero if none has.
 func (w *Worker) Killed() time.Time { return noted(w.journal + ".killed") }
 
-// Told is when [weir.Events].Suspected was first told, the zero time if it was not.
+// Told returns when [weir.Events].Suspected was first called, zero if it was not.
 func (w *Worker) Told() time.Time { return noted(w.journal + ".told") }
 
-// apply makes each record a row of the table effects, once.
+// apply inserts each record as a row of the table effects, once.
 func (s Setup) apply(ctx context.Context, c *weir.Consumer) error {
 	db, err := sql.Open(s.Sink, s.Place)
 	if err != nil {
@@ -180,7 +180,7 @@ func (s Setup) apply(ctx context.Context, c *weir.Consumer) error {
 		return err
 	}
 	return c.RunShards(ctx, sink.Handlers(func(ctx context.Context, tx *sql.Tx, b *weir.Batch) error {
-		for _, r := range b.Records { // one by one, so that a kill finds some of them done
+		for _, r := range b.Records { // one by one, so that some are done when it is killed
 			if _, err := tx.ExecContext(ctx, fmt.Sprintf("INSERT INTO effects (shard, what) VALUES ('%s', '%s')", b.Shard, r.Data)); err != nil {
 				return err
 			}
@@ -212,7 +212,7 @@ func Start(t *testing.T, s Setup, dir string) *Worker {
 	w.cmd = exec.Command(cmp.Or(s.Program, os.Args[0]))
 	w.cmd.Env = append(os.Environ(), setupVariable+"="+string(told))
 	w.cmd.Stderr = &w.said
-	if _, err := w.cmd.StdinPipe(); err != nil { // closes when this process dies
+	if _, err := w.cmd.StdinPipe(); err != nil { // closed when this process dies
 		t.Fatal(err)
 	}
 	if err := w.cmd.Start(); err != nil {
@@ -239,8 +239,8 @@ func (w *Worker) Kill(t *testing.T) {
 	_ = w.cmd.Wait()
 }
 
-// Stop asks the process to stop, as a deployment does, waits until it has ended, and checks that it
-// did so in order. It returns how long that took.
+// Stop stops the process, as a deployment does, waits until it has ended, and checks its exit
+// status. It returns the duration.
 func (w *Worker) Stop(t *testing.T) time.Duration {
 	t.Helper()
 	began := time.Now()
@@ -253,7 +253,7 @@ func (w *Worker) Stop(t *testing.T) time.Duration {
 	return time.Since(began)
 }
 
-// More returns what has been written to the journal since the last call, whole lines only.
+// More returns the journal entries since the last call, from complete lines only.
 func (w *Worker) More() (all []scenario.Handled, err error) {
 	f, err := os.Open(w.journal)
 	if os.IsNotExist(err) {
@@ -269,7 +269,7 @@ func (w *Worker) More() (all []scenario.Handled, err error) {
 	for r := bufio.NewReaderSize(f, 1<<20); ; {
 		line, err := r.ReadString('\n')
 		if err != nil {
-			return all, nil // the rest of a line is still being written, or was cut short by a kill
+			return all, nil // the rest of a line is incomplete, or was cut short by a kill
 		}
 		w.read += int64(len(line))
 		f := strings.Fields(line)

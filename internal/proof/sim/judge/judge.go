@@ -1,6 +1,6 @@
-// Package judge says what is wrong with what the handlers of an application did, from what was put
-// into its stream and what went wrong around it. It knows the promises and nothing of how they are
-// kept, and imports nothing of weir.
+// Package judge decides whether the handlers of an application kept the promises, from the records
+// in its stream and the faults. It knows the promises, not their implementation, and imports
+// nothing of weir.
 package judge
 
 import (
@@ -11,34 +11,34 @@ import (
 	"time"
 )
 
-// ID names a record: the n-th of its key, from 1.
+// ID identifies a record: the n-th of its key, from 1.
 type ID struct {
 	Key string
 	N   int
 }
 
-// String is "key/n".
+// String returns "key/n".
 func (id ID) String() string { return id.Key + "/" + strconv.Itoa(id.N) }
 
-// Worker is one start of a worker. The zero value is none.
+// Worker is one run of a worker. The zero value means none.
 type Worker struct {
 	Name string
 	Life int
 }
 
-// String is "name.life".
+// String returns "name.life".
 func (w Worker) String() string { return w.Name + "." + strconv.Itoa(w.Life) }
 
-// record is what is known about one.
+// record is the state of one record.
 type record struct {
 	shard   string
 	place   int  // in the shard, from 0
-	exempt  bool // nobody has to handle it any more
-	dropped bool // … and nobody may, ever
-	done    bool // a handler said so
+	exempt  bool // it need not be handled any more
+	dropped bool // … and must not be handled
+	done    bool // a handler marked it as done
 	acked   bool // … and was told that this counts
-	undone  bool // it was done once, which is lost
-	letter  bool // it was given up
+	undone  bool // it was done, but that was lost
+	letter  bool // it has a dead letter
 	by      Worker
 	epoch   uint64
 	at      time.Time
@@ -53,39 +53,39 @@ type Batch struct {
 	IDs    []ID
 	End    bool
 	Alive  func() bool // its context has not ended
-	// Stale says that it was read by a lease of a stream that had been deleted and made anew since:
-	// it does not count, and all of it is to be handled again. Only from then on there is an order.
+	// Stale means that it was read with a lease of a stream that was deleted and created again: it
+	// does not count, and all of it must be handled again. Order only matters from then on.
 	Stale bool
-	// Amid says that somebody moves checkpoints (see [Judge.Moved]), and may have come to the
-	// shard's parents and not to the shard: all of it is to be handled again after them.
+	// Amid means that an operator is moving checkpoints (see [Judge.Moved]), and may have reached
+	// the shard's parents but not the shard: all of it must be handled again after them.
 	Amid bool
-	// Unordered says that the records of a key need not come in their order.
+	// Unordered means that the records of a key may come in any order.
 	Unordered bool
 }
 
-// Judge takes in what happens as it happens. The first thing that breaks a promise is kept. Not for
-// concurrent use.
+// Judge records events as they happen. It keeps the first violation. It is not safe for concurrent
+// use.
 type Judge struct {
 	now     time.Time
 	keys    map[string][]record // by key, the n-th at n-1
-	low     map[string]int      // how many of a key are done or exempt without a gap
+	low     map[string]int      // the number of leading records of a key that are done or exempt
 	missing int
 	shards  map[string]*shardState
-	faults  map[Worker]time.Time // the last that may make its records be handled again
-	general time.Time            // the last that may concern everybody
+	faults  map[Worker]time.Time // the last fault that explains repeated records of a worker
+	general time.Time            // the last fault that may affect all workers
 	wrong   string
 
-	// Grace is how long after a fault its consequences may show: a duplicate that the fault
-	// explains was first handled this long after it at most. New makes it 15 s.
+	// Grace limits how long after a fault its consequences may show: a duplicate that it explains
+	// was first handled at most this long after it. New sets it to 15 s.
 	Grace time.Duration
 
-	// Span is not 0 when the keys of a shard are handled side by side: how many records of a shard
-	// an owner may have begun from the oldest that is not done on. So many may be handled again by
-	// the next one without a reason.
+	// Span is not 0 if the keys of a shard are handled in parallel: the number of records of a
+	// shard that an owner may have started from the oldest undone one on. The next owner may handle
+	// this many again without another reason.
 	Span int
 
-	// Moving says that an operator moves checkpoints while a letter is put, as Batch.Amid does for
-	// a batch.
+	// Moving means that an operator is moving checkpoints while a letter is stored, like Batch.Amid
+	// for a batch.
 	Moving bool
 
 	Handled, Again int // records
@@ -94,14 +94,14 @@ type Judge struct {
 type shardState struct {
 	parents []string
 	left    int       // records that are neither done nor exempt
-	since   time.Time // when one of these was last dealt with, or when the first came
+	since   time.Time // when one of these was last handled, or when the first was put
 	over    bool      // its end was handled
-	epoch   uint64    // the highest that began
-	counts  uint64    // the lowest of which what is done counts
-	doubted bool      // it may be read again by whoever has it
+	epoch   uint64    // the highest that has begun
+	counts  uint64    // the lowest whose progress counts
+	doubted bool      // any owner may read it again
 	order   []ID      // with Span: all records
-	low     int       // … of which so many from the first on are done or exempt
-	again   int       // with Span: records handled again at the present epoch, for no other reason
+	low     int       // … the number of leading records that are done or exempt
+	again   int       // with Span: records repeated at the current epoch without another reason
 	active  []*Batch
 }
 
@@ -110,13 +110,13 @@ func New() *Judge {
 	return &Judge{Grace: 15 * time.Second, keys: map[string][]record{}, low: map[string]int{}, shards: map[string]*shardState{}, faults: map[Worker]time.Time{}}
 }
 
-// Wrong is the first broken promise, "" as long as all is well.
+// Wrong returns the first broken promise, or "".
 func (j *Judge) Wrong() string { return j.wrong }
 
-// Missing is how many records have not been handled and should be.
+// Missing returns the number of records that should be handled but were not.
 func (j *Judge) Missing() int { return j.missing }
 
-// Lost names one that is missing.
+// Lost names a missing record.
 func (j *Judge) Lost() string {
 	for _, key := range slices.Sorted(maps.Keys(j.keys)) {
 		all := j.keys[key]
@@ -127,14 +127,14 @@ func (j *Judge) Lost() string {
 	return ""
 }
 
-// Waits is how many records of a shard are not handled and should be, and when one of them last
-// was, or when they began to wait.
+// Waits returns how many records of a shard should be handled but were not, and when one of them
+// was last handled, or when they began to wait.
 func (j *Judge) Waits(shard string) (since time.Time, left int) {
 	s := j.shard(shard)
 	return s.since, s.left
 }
 
-// Over reports whether a handler has had the end of a shard.
+// Over reports whether a handler got the end of a shard.
 func (j *Judge) Over(shard string) bool { return j.shard(shard).over }
 
 func (j *Judge) breaks(format string, args ...any) {
@@ -152,10 +152,10 @@ func (j *Judge) shard(id string) *shardState {
 	return s
 }
 
-// Born notes a shard with its parents.
+// Born records a shard with its parents.
 func (j *Judge) Born(id string, parents ...string) { j.shard(id).parents = parents }
 
-// Put notes that a record was put into a shard. The records of a key come in order.
+// Put records that a record was put into a shard. The records of a key come in order.
 func (j *Judge) Put(id ID, shard string, now time.Time) {
 	s := j.shard(shard)
 	j.keys[id.Key] = append(j.keys[id.Key], record{shard: shard, place: len(s.order)})
@@ -168,13 +168,13 @@ func (j *Judge) Put(id ID, shard string, now time.Time) {
 	j.missing++
 }
 
-// PutDropped notes that a record was put which nobody may handle.
+// PutDropped records a record that must not be handled.
 func (j *Judge) PutDropped(id ID, shard string) {
 	j.keys[id.Key] = append(j.keys[id.Key], record{shard: shard, place: len(j.shard(shard).order), exempt: true, dropped: true})
 	j.advance(id.Key)
 }
 
-// Exempt notes that a record has left the stream: from now on nobody has to handle it.
+// Exempt records that a record has left the stream: it need not be handled any more.
 func (j *Judge) Exempt(id ID) {
 	r := j.record(id)
 	if !r.done && !r.exempt {
@@ -185,19 +185,19 @@ func (j *Judge) Exempt(id ID) {
 	}
 }
 
-// Wants reports whether a record should be handled, and is not.
+// Wants reports whether a record should be handled but was not.
 func (j *Judge) Wants(id ID) bool {
 	r := j.record(id)
 	return r != nil && !r.done && !r.exempt
 }
 
-// Exempted reports whether a record need not be handled, and was not.
+// Exempted reports whether a record need not be handled and was not.
 func (j *Judge) Exempted(id ID) bool {
 	r := j.record(id)
 	return r != nil && r.exempt
 }
 
-// Fault notes something that may make what a worker did be done again by another; the zero Worker
+// Fault records a fault that may cause another worker to repeat a worker's records; the zero Worker
 // stands for all.
 func (j *Judge) Fault(w Worker, at time.Time) {
 	if w == (Worker{}) {
@@ -231,7 +231,7 @@ func (j *Judge) advance(key string) {
 	j.low[key] = n
 }
 
-// Begin judges that a batch is handed to a handler.
+// Begin checks a batch that a handler gets.
 func (j *Judge) Begin(b *Batch, now time.Time) {
 	j.now = now
 	s := j.shard(b.Shard)
@@ -282,7 +282,7 @@ func (j *Judge) Begin(b *Batch, now time.Time) {
 	}
 }
 
-// count is how many records of a batch are counted as left.
+// count returns how many records of a batch are counted as left.
 func (j *Judge) count(b *Batch) int {
 	n := 0
 	for _, id := range b.IDs {
@@ -293,7 +293,7 @@ func (j *Judge) count(b *Batch) int {
 	return n
 }
 
-// inOrder sees that the records of the key before id are done, or come before it in the same batch.
+// inOrder checks that the earlier records of the key are done, or in the same batch before id.
 func (j *Judge) inOrder(b *Batch, i int, id ID) {
 	low := j.low[id.Key]
 	if b.Amid || b.Unordered || id.N <= low+1 || j.follows(b.IDs[:i], id, low) {
@@ -312,7 +312,7 @@ func (j *Judge) inOrder(b *Batch, i int, id ID) {
 	}
 }
 
-// inSpan sees that no more is begun beyond what is not done than may be.
+// inSpan checks that records are not started too far beyond the undone ones.
 func (j *Judge) inSpan(b *Batch, id ID, r *record) {
 	if j.Span == 0 {
 		return
@@ -329,8 +329,8 @@ func (j *Judge) inSpan(b *Batch, id ID, r *record) {
 	}
 }
 
-// follows reports whether those of the key between low and id that are neither done nor exempt
-// stand among others in order, as they nearly always do.
+// follows reports whether the records of the key between low and id that are neither done nor
+// exempt are in others, in order, which is nearly always the case.
 func (j *Judge) follows(others []ID, id ID, low int) bool {
 	for n := id.N - 1; n > low; n-- {
 		before := ID{id.Key, n}
@@ -349,13 +349,13 @@ func (j *Judge) follows(others []ID, id ID, low int) bool {
 	return true
 }
 
-// explained sees that there is a reason for handling a record again.
+// explained checks that there is a reason for handling a record again.
 func (j *Judge) explained(b *Batch, id ID, r *record) {
 	j.Again++
 	since := r.at.Add(-j.Grace)
 	explained := j.faulty(r.by, since)
 	if s := j.shard(b.Shard); j.Span > 0 && !explained && r.epoch != b.Epoch {
-		r.acked = false // it counts once, however often the handler fails at it now
+		r.acked = false // it counts once, however often the handler fails now
 		if s.again++; s.again > j.Span {
 			j.breaks("%s is handed more than %d records of %s again at epoch %d, such as %s", b.Worker, j.Span, b.Shard, b.Epoch, id)
 		}
@@ -370,13 +370,13 @@ func (j *Judge) explained(b *Batch, id ID, r *record) {
 	}
 }
 
-// faulty reports whether something has happened to a worker, or to all, since a time.
+// faulty reports whether a fault has affected a worker, or all, since a time.
 func (j *Judge) faulty(w Worker, since time.Time) bool {
 	return j.faults[w].After(since) || j.general.After(since)
 }
 
-// Done notes that the handler is done with the first n records of a batch, and with the shard's end
-// if that is all and it has it.
+// Done records that the handler is done with the first n records of a batch, and with the shard's
+// end if that is all and includes it.
 func (j *Judge) Done(b *Batch, n int, now time.Time) {
 	if s := j.shard(b.Shard); b.End && n == len(b.IDs) && !j.stale(b) {
 		s.over = true
@@ -384,8 +384,8 @@ func (j *Judge) Done(b *Batch, n int, now time.Time) {
 	j.Noted(b, n, now)
 }
 
-// Noted notes that the handler is done with the first n records of a batch. They count once Acked
-// says so, but a checkpoint may pass them.
+// Noted records that the handler is done with the first n records of a batch. They count after a
+// call of Acked, but a checkpoint may pass them.
 func (j *Judge) Noted(b *Batch, n int, now time.Time) {
 	j.now = now
 	if j.stale(b) {
@@ -403,7 +403,8 @@ func (j *Judge) Noted(b *Batch, n int, now time.Time) {
 			s.left--
 			s.since = now
 		}
-		if r.by != b.Worker || r.epoch != b.Epoch { // an answer to an earlier owner says nothing about this one
+		// an answer to an earlier owner does not apply to this one
+		if r.by != b.Worker || r.epoch != b.Epoch {
 			r.acked = false
 		}
 		r.done, r.letter, r.by, r.epoch, r.at = true, false, b.Worker, b.Epoch, now
@@ -412,8 +413,8 @@ func (j *Judge) Noted(b *Batch, n int, now time.Time) {
 	}
 }
 
-// GivenUp notes that a letter of a record is durable, which counts as handling it. again says that
-// its worker may put the letter a second time, because it has not heard of that.
+// GivenUp records that a letter of a record is durable, which counts as handling it. again means
+// that its worker may store the letter a second time, because it got no answer.
 func (j *Judge) GivenUp(by Worker, epoch uint64, id ID, again bool, now time.Time) {
 	r := j.record(id)
 	if r == nil {
@@ -426,10 +427,10 @@ func (j *Judge) GivenUp(by Worker, epoch uint64, id ID, again bool, now time.Tim
 	low := j.low[id.Key]
 	same := r.done && r.by == by && r.epoch == epoch
 	if j.Span > 0 && j.faulty(by, r.at.Add(-j.Grace)) {
-		same = false // its term may have begun anew, at the mark
+		same = false // its term may have restarted, at the checkpoint
 	}
 	switch {
-	case same && !r.letter && r.acked: // else weir may not know that it is handled
+	case same && !r.letter && r.acked: // otherwise weir may not know that it is handled
 		j.breaks("%s gives %s up, which it has handled at the same epoch %d", by, id, epoch)
 	case same && r.letter && !again:
 		j.breaks("%s puts the letter of %s twice at the same epoch %d", by, id, epoch)
@@ -446,7 +447,7 @@ func (j *Judge) GivenUp(by Worker, epoch uint64, id ID, again bool, now time.Tim
 	j.advance(id.Key)
 }
 
-// Acked notes that the handler may rely on what Done said.
+// Acked records that the handler may rely on Done.
 func (j *Judge) Acked(b *Batch, n int) {
 	if j.stale(b) {
 		return
@@ -458,8 +459,8 @@ func (j *Judge) Acked(b *Batch, n int) {
 	}
 }
 
-// Unheard notes that the handler was told that what it has done failed, or that nobody takes its
-// word for it any more: it may do it again.
+// Unheard records that the handler got an error for its progress, or that its progress is refused:
+// it may repeat it.
 func (j *Judge) Unheard(b *Batch) {
 	for _, id := range b.IDs {
 		if r := j.record(id); r != nil && r.by == b.Worker && r.epoch == b.Epoch {
@@ -468,7 +469,7 @@ func (j *Judge) Unheard(b *Batch) {
 	}
 }
 
-// Ended notes that a handler has returned.
+// Ended records that a handler has returned.
 func (j *Judge) Ended(b *Batch) {
 	s := j.shard(b.Shard)
 	for i, a := range s.active {
@@ -479,8 +480,7 @@ func (j *Judge) Ended(b *Batch) {
 	}
 }
 
-// Passed judges that the checkpoint of a shard is behind some records, which were done, be it that
-// this is lost.
+// Passed checks a checkpoint after some records: they must have been done, even if that was lost.
 func (j *Judge) Passed(shard string, ids ...ID) {
 	for _, id := range ids {
 		if r := j.record(id); r != nil && !r.done && !r.exempt && !r.undone {

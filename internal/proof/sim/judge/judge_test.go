@@ -8,7 +8,7 @@ import (
 
 var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// court is a judge with a parent that has two records, and its child with one, all of key "k" but
+// court is a judge with a parent with two records, and its child with one, all of key "k" except
 // one.
 type court struct {
 	*Judge
@@ -38,7 +38,7 @@ func (c *court) begins(w Worker, shard string, epoch uint64, alive func() bool, 
 	return b
 }
 
-// handles is a batch that all goes well with.
+// handles is a batch without faults.
 func (c *court) handles(w Worker, shard string, epoch uint64, ids ...ID) {
 	b := c.begins(w, shard, epoch, yes, ids...)
 	c.now = c.now.Add(time.Second)

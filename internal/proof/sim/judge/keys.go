@@ -4,7 +4,8 @@ import "slices"
 
 // Rules for shards whose keys are handled in parallel, with [Judge.Span].
 
-// beside reports whether two batches may be at work at once: of one worker, and of different keys.
+// beside reports whether two batches may be handled concurrently: by one worker, with different
+// keys.
 func (j *Judge) beside(a, b *Batch) bool {
 	if j.Span == 0 || a.Worker != b.Worker || a.Epoch != b.Epoch || a.End || b.End {
 		return false
@@ -14,7 +15,7 @@ func (j *Judge) beside(a, b *Batch) bool {
 	})
 }
 
-// ofOneKey sees that a batch has records of one key.
+// ofOneKey checks that a batch has records of one key.
 func (j *Judge) ofOneKey(b *Batch) {
 	for _, id := range b.IDs {
 		if j.Span > 0 && id.Key != b.IDs[0].Key {

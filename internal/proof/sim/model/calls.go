@@ -15,33 +15,33 @@ import (
 type Call struct {
 	Op            string // GetRecords, GetShardIterator, ListShards, DescribeStreamSummary
 	Stream, Shard string
-	kind, start   string // of the iterator that is asked for
+	kind, start   string // of the requested iterator
 	at            time.Time
-	it            iterator // as it was given
-	known         bool     // it is one of ours
+	it            iterator // as sent
+	known         bool     // it was created by this model
 	limit         int
 	filter        string
 	consumer      string // its name, or its ARN in SubscribeToShard
-	loose         bool   // positions need not be those of records
+	loose         bool   // positions need not belong to records
 	page          page
 }
 
-// Answer is what goes back. Body is in the format that the call came in.
+// Answer is an answer. Body has the format of the call.
 type Answer struct {
 	Status int
 	Body   []byte
 	CBOR   bool
-	// Reached is the sequence number of the last record that it has, 0 if it has none.
+	// Reached is the sequence number of its last record, 0 if it has no record.
 	Reached uint64
 }
 
-// iteratorLife is how long an iterator can be used.
+// iteratorLife is the lifetime of an iterator.
 const iteratorLife = 5 * time.Minute
 
-// mostBytes is how much one answer to GetRecords has.
+// mostBytes limits an answer to GetRecords.
 const mostBytes = 10 << 20
 
-// Read reads a request.
+// Read parses a request.
 func Read(target, contentType string, body []byte) (Call, error) {
 	_, op, _ := strings.Cut(target, ".")
 	c := Call{Op: op}
@@ -107,10 +107,10 @@ func Read(target, contentType string, body []byte) (Call, error) {
 	return c, nil
 }
 
-// Tip reports whether the call asks, for the first time, which shards are open now.
+// Tip reports whether the call requests the first page of the currently open shards.
 func (c Call) Tip() bool { return c.Op == "ListShards" && c.filter == "AT_LATEST" && c.page.from == 0 }
 
-// iterator points behind a sequence number.
+// iterator points after a sequence number.
 type iterator struct {
 	stream, shard string
 	life          int64
@@ -142,16 +142,16 @@ func parseIterator(s string) (i iterator, ok bool) {
 	return i, errs == [3]error{}
 }
 
-// Whim is how an answer may differ within what the service promises.
+// Whim is a variation of an answer that the service's documentation allows.
 type Whim struct {
-	Most      int  // records of a page, 0 for what was asked
-	Empty     bool // no record although there are some
+	Most      int  // records of a page, 0 for the requested number
+	Empty     bool // no records although there are some
 	Few       int  // shards of a page, 0 for all
 	NoKids    bool // the end of a shard does not name its children
-	FromStart bool // a position in a record is answered with the record itself (AT for AFTER)
+	FromStart bool // a position after a record is treated as at the record (AT for AFTER)
 }
 
-// Do carries a call out.
+// Do carries out a call.
 func (s *Service) Do(c Call, w Whim, now time.Time) Answer {
 	st := s.streams[c.Stream]
 	if st == nil {
@@ -184,7 +184,7 @@ func hashesOf(lo, hi uint64) hashes {
 	return hashes{StartingHashKey: wide(lo, 0), EndingHashKey: wide(hi, 1<<64-1)}
 }
 
-// HashKeys are the first and the last hash key of a shard, as the service writes them.
+// HashKeys returns the first and the last hash key of a shard, in the service's format.
 func (sh *Shard) HashKeys() (first, last string) {
 	return sh.hashes.StartingHashKey, sh.hashes.EndingHashKey
 }
@@ -202,8 +202,8 @@ func (st *Stream) iterator(c Call, w Whim, now time.Time) Answer {
 	return answer(struct{ ShardIterator string }{it.String()})
 }
 
-// place is the sequence number behind which a position lies. The error has no status when there is
-// none.
+// place returns the sequence number after which a position lies. The error has no status on
+// success.
 func (sh *Shard) place(c Call, w Whim) (after uint64, fail Answer) {
 	switch c.kind {
 	case "TRIM_HORIZON":
@@ -214,7 +214,7 @@ func (sh *Shard) place(c Call, w Whim) (after uint64, fail Answer) {
 		}
 		return sh.Start, fail
 	case "AT_TIMESTAMP":
-		// a record may be dated before the one ahead of it
+		// a record may be dated before the previous one
 		i := slices.IndexFunc(sh.Records, func(r Record) bool { return !r.Arrival.Before(c.at) })
 		if i >= 0 {
 			return sh.Records[i].Seq - 1, fail
@@ -276,8 +276,8 @@ func (st *Stream) records(c Call, w Whim, now time.Time) Answer {
 	return Answer{Status: 200, Body: out.encode(), CBOR: true, Reached: reached}
 }
 
-// page is what comes behind a sequence number, at most so many; to is where it ends among the
-// shard's records.
+// page returns up to limit records after a sequence number; to is its end among the shard's
+// records.
 func (sh *Shard) page(after uint64, limit int, w Whim, now time.Time) (page []Record, to int, behind int64) {
 	from := sort.Search(len(sh.Records), func(i int) bool { return sh.Records[i].Seq > after })
 	from = max(from, sh.Trimmed)
@@ -300,7 +300,7 @@ func (sh *Shard) page(after uint64, limit int, w Whim, now time.Time) (page []Re
 	return sh.Records[from:to], to, behind
 }
 
-// Fail is an error of the service.
+// Fail returns an error of the service.
 func Fail(status int, code, message string) Answer {
 	a := answer(map[string]any{"__type": code, "message": message})
 	a.Status = status
@@ -310,7 +310,7 @@ func Fail(status int, code, message string) Answer {
 func answer(body any) Answer {
 	b, err := json.Marshal(body)
 	if err != nil {
-		panic(err) // of texts and numbers
+		panic(err) // only texts and numbers
 	}
 	return Answer{Status: 200, Body: b}
 }

@@ -58,7 +58,7 @@ func (p *pageCBOR) encode() []byte {
 	return b
 }
 
-// rooms are of large answers that have been read: making room for one costs as much as writing it.
+// rooms contains memory of large answers that have been read: allocating costs as much as writing.
 var rooms sync.Pool
 
 const largeRoom = 32 << 10
@@ -73,7 +73,7 @@ func room(size int) []byte {
 	return make([]byte, 0, size)
 }
 
-// Release says that nobody reads the answer's body any more.
+// Release frees the answer's body.
 func (a *Answer) Release() {
 	if b := a.Body; a.CBOR && cap(b) >= largeRoom {
 		rooms.Put(&b)
@@ -100,8 +100,8 @@ func text(b []byte, s string) []byte { return append(head(b, 3, uint64(len(s))),
 
 var errCBOR = errors.New("not the CBOR of a request")
 
-// readCBOR reads a map of texts and numbers, which is all that a request for records is. The texts
-// are parts of b.
+// readCBOR reads a map of texts and numbers, which is sufficient for requests for records. The
+// texts are parts of b.
 func readCBOR(b []byte, field func(name, text []byte, n uint64)) error {
 	next := func() (major byte, n uint64, ok bool) {
 		if len(b) == 0 {

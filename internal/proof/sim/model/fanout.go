@@ -10,15 +10,15 @@ import (
 	"time"
 )
 
-// Fan-out: consumers of a stream, and subscriptions, of which a consumer has one for each shard.
+// Fan-out: consumers of a stream, and their subscriptions, one for each shard.
 
-// Subscription is one, from the answer on until it ends or another takes its place.
+// Subscription is a subscription, from the answer on until it ends or another replaces it.
 type Subscription struct {
 	st     *Stream
 	sh     *Shard
 	began  time.Time
 	after  uint64
-	taken  bool // another has taken its place
+	taken  bool // another has replaced it
 	over   bool // the end of the shard was sent
 	last   []byte
 	Stream string
@@ -26,8 +26,8 @@ type Subscription struct {
 }
 
 const (
-	consumerAfter    = 2 * time.Second // it takes until a consumer is ACTIVE
-	takeoverAfter    = 5 * time.Second // a subscription is refused for so long after another
+	consumerAfter    = 2 * time.Second // time until a consumer is ACTIVE
+	takeoverAfter    = 5 * time.Second // a subscription is refused for this time after another
 	subscriptionLife = 5 * time.Minute
 )
 
@@ -70,13 +70,13 @@ func (st *Stream) consumerARN(name string) string {
 
 const arnPrefix = "arn:aws:kinesis:us-east-1:123456789012:stream/"
 
-// streamOf is the name in the ARN of a stream or of a consumer.
+// streamOf returns the stream name in the ARN of a stream or of a consumer.
 func streamOf(arn string) string {
 	name, _, _ := strings.Cut(strings.TrimPrefix(arn, arnPrefix), "/")
 	return name
 }
 
-// Subscribe answers SubscribeToShard: with an error, or a subscription and the beginning of its
+// Subscribe answers SubscribeToShard with an error, or with a subscription and the beginning of its
 // stream.
 func (s *Service) Subscribe(c Call, w Whim, now time.Time) (*Subscription, Answer) {
 	st := s.streams[c.Stream]
@@ -117,7 +117,7 @@ func (sub *Subscription) Quiet(now time.Time) bool {
 		(n == 0 || sub.sh.Records[n-1].Seq <= sub.after || sub.sh.Trimmed == n)
 }
 
-// What an event says, in the order of its names.
+// The content of an event, with fields in alphabetical order.
 type (
 	event struct {
 		ChildShards                []born `json:",omitempty"`
@@ -138,7 +138,7 @@ type (
 	}
 )
 
-// Next is the next message, nil at the end of the stream.
+// Next returns the next message, nil at the end of the stream.
 func (sub *Subscription) Next(w Whim, now time.Time) []byte {
 	switch {
 	case sub.over || now.Sub(sub.began) >= subscriptionLife || sub.st.shard(sub.Shard) == nil:
@@ -170,24 +170,24 @@ func (sub *Subscription) Next(w Whim, now time.Time) []byte {
 	}
 	body, err := json.Marshal(e)
 	if err != nil {
-		panic(err) // of texts and numbers
+		panic(err) // only texts and numbers
 	}
 	sub.last = message("SubscribeToShardEvent", body)
 	return sub.last
 }
 
-// Again is the event that was sent last, nil if there was none.
+// Again returns the last sent event, or nil.
 func (sub *Subscription) Again() []byte { return sub.last }
 
-// Reached is the sequence number of the last record that was sent, or of the place where the
+// Reached returns the sequence number of the last sent record, or of the place where the
 // subscription began.
 func (sub *Subscription) Reached() uint64 { return sub.after }
 
-// Trouble is an error of the service in the stream.
+// Trouble returns an error of the service in the stream.
 func Trouble() []byte { return exception("InternalFailureException") }
 
 func exception(code string) []byte {
-	body, _ := json.Marshal(map[string]string{"message": "sim"}) // of strings
+	body, _ := json.Marshal(map[string]string{"message": "sim"}) // only strings
 	return messageOf(body, ":message-type", "exception", ":exception-type", code, ":content-type", "application/x-amz-json-1.1")
 }
 
@@ -195,8 +195,8 @@ func message(event string, payload []byte) []byte {
 	return messageOf(payload, ":message-type", "event", ":event-type", event, ":content-type", "application/x-amz-json-1.1")
 }
 
-// messageOf is one of the event stream: its length, that of the headers, a checksum of these,
-// headers that are strings, what it carries, and a checksum of it all.
+// messageOf returns a message of the event stream: its length, that of the headers, their checksum,
+// headers that are strings, the payload, and a checksum of everything.
 func messageOf(payload []byte, headers ...string) []byte {
 	var h []byte
 	for i := 0; i < len(headers); i += 2 {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// The fields of what is answered stand in the order of their names. There are many answers, and
-// maps would cost several times as much.
+// The fields of answers are in alphabetical order. There are many answers, and maps would cost
+// several times as much.
 type (
 	listed struct {
 		AdjacentParentShardId string `json:",omitempty"`
@@ -22,7 +22,7 @@ type (
 	hashes struct{ EndingHashKey, StartingHashKey string }
 )
 
-// page is where a listing goes on. Each page tells of the stream as it is when that is asked for.
+// page is where a listing continues. Each page has the current state of the stream.
 type page struct {
 	stream, filter string
 	life           int64

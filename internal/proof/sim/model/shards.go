@@ -1,6 +1,6 @@
 // Package model is a Kinesis for the simulation: streams and shards that split and merge, records
 // that are trimmed, iterators that expire, and the protocol. It has no goroutine and no clock, and
-// imports nothing of weir: what the two believe of Kinesis they believe independently.
+// imports nothing of weir: the two implement the behaviour of Kinesis independently.
 package model
 
 import (
@@ -11,18 +11,18 @@ import (
 	"time"
 )
 
-// Service is one region with its streams by name. Not for concurrent use.
+// Service is one region with its streams by name. It is not safe for concurrent use.
 type Service struct {
 	streams map[string]*Stream
-	seq     uint64 // the last that was given
-	lives   int64  // streams that were ever made
+	seq     uint64 // the last assigned one
+	lives   int64  // number of created streams
 }
 
-// Stream is what lives under a name from one creation to one deletion.
+// Stream is a stream from its creation to its deletion.
 type Stream struct {
 	Name   string
 	Born   time.Time
-	Life   int64 // tells it from others of its name
+	Life   int64 // distinguishes it from others with its name
 	Shards []*Shard
 	made   map[string]time.Time // consumers
 }
@@ -30,25 +30,25 @@ type Stream struct {
 // Shard holds its records in order.
 type Shard struct {
 	ID       string
-	Name     string // of the stream's life too
+	Name     string // includes the stream's life
 	Parents  []*Shard
 	Children []*Shard
 	Lo, Hi   uint64 // of the hash keys, their upper 64 bits
 	Start    uint64 // a sequence number before the first record
 	Closed   time.Time
-	Records  []Record // all there ever were
-	Trimmed  int      // how many of them have expired
+	Records  []Record // all records so far
+	Trimmed  int      // the number of expired ones
 	GoneAt   time.Time
 	hashes   hashes
 	sub      *Subscription // of the consumer
 }
 
-// Record is one as Kinesis knows it.
+// Record is a stored record.
 type Record struct {
 	Seq     uint64
 	Key     string
 	Data    []byte
-	Rest    []byte // of the data, which may be that of many records
+	Rest    []byte // of the data, which may contain many records
 	Arrival time.Time
 }
 
@@ -57,7 +57,7 @@ func (r *Record) size() int { return len(r.Data) + len(r.Rest) }
 // New returns a Service without streams.
 func New() *Service { return &Service{streams: map[string]*Stream{}, seq: 1000} }
 
-// Number is how a sequence number is written.
+// Number formats a sequence number.
 func Number(seq uint64) string {
 	b := [21]byte{'4', '9'}
 	for i := len(b) - 1; i > 1; i-- {
@@ -67,7 +67,7 @@ func Number(seq uint64) string {
 	return string(b[:])
 }
 
-// seqOf is the reverse of Number.
+// seqOf is the inverse of Number.
 func seqOf(number string) (uint64, bool) {
 	if len(number) != 21 || number[:2] != "49" {
 		return 0, false
@@ -76,7 +76,7 @@ func seqOf(number string) (uint64, bool) {
 	return n, err == nil
 }
 
-// Create makes a stream.
+// Create creates a stream.
 func (s *Service) Create(name string, shards int, now time.Time) *Stream {
 	s.lives++
 	st := &Stream{Name: name, Born: now.Truncate(time.Millisecond), Life: s.lives}
@@ -95,7 +95,7 @@ func (s *Service) Create(name string, shards int, now time.Time) *Stream {
 // Delete removes a stream.
 func (s *Service) Delete(name string) { delete(s.streams, name) }
 
-// Stream returns the one of that name, or nil.
+// Stream returns the stream with this name, or nil.
 func (s *Service) Stream(name string) *Stream { return s.streams[name] }
 
 func (s *Service) add(st *Stream, lo, hi uint64, parents ...*Shard) *Shard {
@@ -109,10 +109,10 @@ func (s *Service) add(st *Stream, lo, hi uint64, parents ...*Shard) *Shard {
 	return sh
 }
 
-// NameOf tells shards apart that had one ID, in streams of one name that lived one after the other.
+// NameOf returns a name that distinguishes shards with one ID, in successive streams with one name.
 func NameOf(life int64, id string) string { return strconv.FormatInt(life, 10) + "/" + id }
 
-// Put appends a record to the shard that takes its key.
+// Put appends a record to the shard of its key.
 func (s *Service) Put(st *Stream, key string, data, rest []byte, now time.Time) (*Shard, Record) {
 	h := Hash(key)
 	for _, sh := range st.Shards {
@@ -126,7 +126,7 @@ func (s *Service) Put(st *Stream, key string, data, rest []byte, now time.Time) 
 	return nil, Record{}
 }
 
-// Hash places a key. It is not Kinesis' own (MD5), which no consumer can tell.
+// Hash hashes a key. It is not MD5 as in Kinesis, which a consumer cannot detect.
 func Hash(key string) uint64 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(key))
@@ -136,7 +136,7 @@ func Hash(key string) uint64 {
 	return x ^ x>>29
 }
 
-// Open returns the shards that take records.
+// Open returns the open shards.
 func (st *Stream) Open() []*Shard {
 	var open []*Shard
 	for _, sh := range st.Shards {
@@ -147,7 +147,7 @@ func (st *Stream) Open() []*Shard {
 	return open
 }
 
-// Split closes a shard in favour of two. It reports false for one that is closed or too narrow.
+// Split replaces a shard with two. It returns false for a closed or too narrow one.
 func (s *Service) Split(st *Stream, sh *Shard, now time.Time) bool {
 	if !sh.Closed.IsZero() || sh.Hi-sh.Lo < 1<<16 {
 		return false
@@ -159,7 +159,7 @@ func (s *Service) Split(st *Stream, sh *Shard, now time.Time) bool {
 	return true
 }
 
-// Merge closes a shard and its neighbour above in favour of one. It reports false if there is none.
+// Merge replaces a shard and its upper neighbour with one. It returns false if there is none.
 func (s *Service) Merge(st *Stream, sh *Shard, now time.Time) bool {
 	for _, next := range st.Shards {
 		if sh.Closed.IsZero() && next.Closed.IsZero() && sh.Hi != math.MaxUint64 && next.Lo == sh.Hi+1 {
@@ -171,7 +171,7 @@ func (s *Service) Merge(st *Stream, sh *Shard, now time.Time) bool {
 	return false
 }
 
-// Trim expires what arrived before a time, and calls each with every record that goes.
+// Trim expires records that arrived before a time, and calls each with every expired record.
 func (st *Stream) Trim(before, now time.Time, each func(*Shard, Record)) {
 	for _, sh := range st.Shards {
 		for sh.Trimmed < len(sh.Records) && sh.Records[sh.Trimmed].Arrival.Before(before) {

@@ -1,11 +1,12 @@
-// Command mutants breaks weir in each of the ways that internal/proof/sim/mutations lists, one at a
-// time and without touching a file of it, and sees that the simulation notices. It prints a table,
-// and fails when one is not noticed or does not fit the code any more. Weir as it is has to keep
-// its promises in the very seeds in which a mutation is noticed: otherwise that says nothing about
-// the mutation.
+// Command mutants breaks weir in each of the ways listed in internal/proof/sim/mutations, one at a
+// time and without changing a file, and checks that the simulation detects it. It prints a table,
+// and fails if a mutation is not detected or does not fit the code any more. The unchanged weir has
+// to keep its promises in the same seeds in which a mutation is detected: otherwise the result says
+// nothing about the mutation.
 //
-// A mutation is a text file: a sentence about what it breaks, "profiles: " and those that are to
-// notice, "seeds: " and in how many of each, unless as many as of all others will do, and edits:
+// A mutation is a text file: a sentence about the broken behaviour, "profiles: " with the profiles
+// that must detect it, "seeds: " with the number of seeds of each, if it differs from the default,
+// and edits:
 //
 //	=== path/of/file.go
 //	the text that is there, once
@@ -79,7 +80,7 @@ func run(only string, most int, bound time.Duration, check bool) (unnoticed int,
 		return 0, err
 	}
 	weir := control{binary, bound, map[string]error{}}
-	// so that nobody waits for the others
+	// This builds the binary once, so that the runs do not wait for each other.
 	if err := weir.clean(seeds{profilesOf(chosen), 1, 1}); err != nil {
 		return 0, err
 	}
@@ -98,14 +99,14 @@ func run(only string, most int, bound time.Duration, check bool) (unnoticed int,
 	return unnoticed, nil
 }
 
-// control is weir as it is.
+// control is the unchanged weir.
 type control struct {
 	binary string
 	bound  time.Duration
 	known  map[string]error
 }
 
-// clean fails unless weir keeps its promises in some seeds.
+// clean returns an error unless weir keeps its promises in some seeds.
 func (c control) clean(some seeds) error {
 	key := fmt.Sprint(some)
 	err, known := c.known[key]
@@ -116,7 +117,7 @@ func (c control) clean(some seeds) error {
 	return err
 }
 
-// try builds the simulation with the mutation in it, and runs it.
+// try builds the simulation with the mutation, and runs it.
 func (m *mutation) try(dir string, bound time.Duration) verdict {
 	binary, err := build(dir, m.name, m.list)
 	if err != nil {

@@ -8,8 +8,7 @@ import (
 	"testing"
 )
 
-// TestMutationsFitTheCode: whoever changes a line that a mutation replaces has to change the
-// mutation too.
+// TestMutationsFitTheCode: after changing a line that a mutation replaces, change the mutation too.
 func TestMutationsFitTheCode(t *testing.T) {
 	t.Chdir("../../../..")
 	if _, err := run("", 0, 0, true); err != nil {
@@ -17,8 +16,8 @@ func TestMutationsFitTheCode(t *testing.T) {
 	}
 }
 
-// TestTheNumberOfMutationsIsStated: the Makefile and the page about correctness say how many there
-// are.
+// TestTheNumberOfMutationsIsStated: the Makefile and the page about correctness state the number of
+// mutations.
 func TestTheNumberOfMutationsIsStated(t *testing.T) {
 	t.Chdir("../../../..")
 	files, err := filepath.Glob("internal/proof/sim/mutations/*.txt")

@@ -19,8 +19,7 @@ type mutation struct {
 	list         string // of the changed files, for the go command
 }
 
-// read reads a mutation. most is in how many seeds it has to be noticed if it does not say so
-// itself.
+// read reads a mutation. most is the default number of seeds in which it must be detected.
 func read(file string, most int) (m mutation, err error) {
 	b, err := os.ReadFile(file)
 	if err != nil {
@@ -50,7 +49,7 @@ func read(file string, most int) (m mutation, err error) {
 	return m, nil
 }
 
-// overlay writes the changed files, and the list of them that the go command takes.
+// overlay writes the changed files, and their list for the go command.
 func (m *mutation) overlay(dir string) (string, error) {
 	changed := map[string]string{}
 	for _, e := range m.edits {

@@ -10,13 +10,13 @@ import (
 	"strings"
 )
 
-// seeds are so many of each of some profiles, from the first on.
+// seeds is a number of seeds of each of some profiles, from a first one on.
 type seeds struct {
 	profiles     []string
 	first, count int
 }
 
-// profilesOf are those of all mutations, each once.
+// profilesOf returns the profiles of all mutations, each once.
 func profilesOf(all []mutation) []string {
 	var profiles []string
 	for _, m := range all {
@@ -26,21 +26,21 @@ func profilesOf(all []mutation) []string {
 	return slices.Compact(profiles)
 }
 
-// outcome is what running the simulation came to.
+// outcome is the result of running the simulation.
 type outcome struct {
 	out  []byte
 	err  error
-	late bool // it was ended for taking too long
+	late bool // it was ended because it took too long
 }
 
-// verdict says whether a mutation was noticed, and how, or why not.
+// verdict reports whether a mutation was detected, and how, or why not.
 type verdict struct {
 	noticed bool
 	how     string
-	in      seeds // where it was noticed
+	in      seeds // where it was detected
 }
 
-// unless takes in whether weir as it is fails in the same seeds.
+// unless returns the verdict, given whether the unchanged weir fails in the same seeds.
 func (v verdict) unless(fails error) verdict {
 	if fails != nil {
 		return verdict{how: fmt.Sprintf("FAILED: %s, but so does weir as it is: %v", v.how, fails)}
@@ -48,9 +48,9 @@ func (v verdict) unless(fails error) verdict {
 	return v
 }
 
-// verdict is noticed only by what the simulation is for, a promise that it names as broken in one
-// of the seeds that it was to run, and by a panic inside weir. Whatever else makes it fail says
-// nothing about weir.
+// verdict returns the verdict of a run. Only two results count as detected: a promise that the
+// simulation reports as broken in one of the requested seeds, and a panic inside weir. Any other
+// failure says nothing about weir.
 func (o outcome) verdict(some seeds, breaks string) verdict {
 	promise, in := o.broken(some)
 	crash, ours := o.crash()
@@ -63,7 +63,7 @@ func (o outcome) verdict(some seeds, breaks string) verdict {
 		return verdict{how: "NOT NOTICED: " + breaks}
 	case crash != "" && ours:
 		return verdict{true, "weir panics: " + crash, some}
-	case strings.Contains(crash, "sim: the store panics"): // which the simulation does on purpose
+	case strings.Contains(crash, "sim: the store panics"): // the simulation does that on purpose
 		return verdict{true, "a panic of the store ends the process", some}
 	case crash != "":
 		return verdict{how: "FAILED: not weir but the simulation panics: " + crash}
@@ -71,7 +71,7 @@ func (o outcome) verdict(some seeds, breaks string) verdict {
 	return verdict{how: fmt.Sprintf("FAILED: the simulation names no broken promise of a seed that it was to run: %v\n%s", o.err, o.out)}
 }
 
-// clean fails unless the simulation ran to its end and no promise was broken.
+// clean returns an error unless the simulation ran to its end and no promise was broken.
 func (o outcome) clean(some seeds) error {
 	promise, _ := o.broken(some)
 	switch {
@@ -92,8 +92,7 @@ func (o outcome) clean(some seeds) error {
 
 var wrong = regexp.MustCompile(`(?m)profile ([\w-]+), seed (\d+): (.+)$`)
 
-// broken returns the first broken promise of the seeds that were to run, and the seed; an empty
-// text without one.
+// broken returns the first broken promise of the requested seeds, and the seed, or "".
 func (o outcome) broken(some seeds) (promise string, in seeds) {
 	for _, found := range wrong.FindAllSubmatch(o.out, -1) {
 		profile := string(found[1])
@@ -107,8 +106,8 @@ func (o outcome) broken(some seeds) (promise string, in seeds) {
 
 const module = "github.com/weir-go/weir"
 
-// crash returns what the process panicked with, and whether that was in weir: of the functions that
-// the panic went through, the innermost that is of this module tells.
+// crash returns the text of a panic, and whether it was in weir: the innermost function of this
+// module in the panic's stack decides.
 func (o outcome) crash() (what string, ours bool) {
 	for line := range strings.Lines(string(o.out)) {
 		line = strings.TrimSpace(line)

@@ -1,5 +1,5 @@
-// Package bucket makes the few requests to S3 that weir's packages need, with conditions, and each
-// bounded in time.
+// Package bucket makes the few requests to S3 that weir's packages need, with conditions, and with
+// a time limit for each.
 package bucket
 
 import (
@@ -22,17 +22,17 @@ import (
 type Bucket struct {
 	Client *s3.Client
 	Name   string
-	Who    string // what errors begin with
+	Who    string // the beginning of errors
 }
 
 const (
 	callTimeout = time.Minute
-	slowest     = 256 << 10 // bytes a second at which an object is sent or read at least
-	// a write that met another one is made again so many times
+	slowest     = 256 << 10 // minimum rate of an upload or download in bytes per second
+	// how often a write that collides with another one is repeated
 	conflicts = 5
 )
 
-// CheckPrefix returns a prefix of keys with a slash at its end, and whether it is one.
+// CheckPrefix returns a prefix of keys with a slash at its end, and whether it is valid.
 func CheckPrefix(prefix string) (string, bool) {
 	if prefix != "" && !strings.HasSuffix(prefix, "/") {
 		prefix += "/"
@@ -40,14 +40,15 @@ func CheckPrefix(prefix string) (string, bool) {
 	return prefix, len(prefix) <= 257 && utf8.ValidString(prefix) && !strings.HasPrefix(prefix, "/") && !strings.Contains(prefix, "//")
 }
 
-// Condition is what has to hold for a write.
+// Condition is the condition of a write.
 type Condition struct {
-	New  bool   // there is no object with the key
-	ETag string // or: the object that is there has it
+	New  bool   // no object with the key exists
+	ETag string // or: the existing object has this ETag
 }
 
-// Put writes an object. It reports whether the condition held, and the ETag of the object then.
-// When the answer to a write got lost, its condition does not hold any more: look what is there.
+// Put writes an object. It reports whether the condition held, and the new ETag of the object. If
+// the answer to a write was lost, its condition does not hold any more: read the object in that
+// case.
 func (b Bucket) Put(ctx context.Context, key string, body []byte, about map[string]string, when Condition) (etag string, held bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout+time.Duration(len(body)/slowest)*time.Second)
 	defer cancel()
@@ -77,7 +78,7 @@ func (b Bucket) Put(ctx context.Context, key string, body []byte, about map[stri
 	}
 }
 
-// Get reads an object of at most so many bytes, nil if there is none.
+// Get reads an object of at most most bytes, nil if there is none.
 func (b Bucket) Get(ctx context.Context, key string, most int64) (body []byte, etag string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout+time.Duration(most/slowest)*time.Second)
 	defer cancel()
@@ -93,12 +94,12 @@ func (b Bucket) Get(ctx context.Context, key string, most int64) (body []byte, e
 	case err != nil:
 		return nil, "", fmt.Errorf("%s: reading %s: %w", b.Who, key, err)
 	case int64(len(body)) > most:
-		return nil, "", fmt.Errorf("%s: %s has more than %d bytes: it is none of weir's", b.Who, key, most)
+		return nil, "", fmt.Errorf("%s: %s has more than %d bytes: weir did not write it", b.Who, key, most)
 	}
 	return body, aws.ToString(answer.ETag), nil
 }
 
-// Exists reports whether there is an object.
+// Exists reports whether an object exists.
 func (b Bucket) Exists(ctx context.Context, key string) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -112,8 +113,8 @@ func (b Bucket) Exists(ctx context.Context, key string) (bool, error) {
 	return true, nil
 }
 
-// List returns up to most keys, 1,000 at most, that begin with prefix and come after a key, in
-// order.
+// List returns, in order, up to most keys (at most 1,000) that begin with prefix and come after a
+// key.
 func (b Bucket) List(ctx context.Context, prefix, after string, most int32) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -132,7 +133,7 @@ func (b Bucket) List(ctx context.Context, prefix, after string, most int32) ([]s
 	return keys, nil
 }
 
-// status is the status of the answer that err is about, 0 if there was none.
+// status returns the HTTP status of the answer in err, 0 if there was none.
 func status(err error) int {
 	var answered *awshttp.ResponseError
 	if errors.As(err, &answered) {

@@ -1,5 +1,5 @@
-// Package cut stands between a client and a server and makes the network between them fail: refuse,
-// reset, go silent, be slow.
+// Package cut is a proxy between a client and a server that makes the network between them fail:
+// refuse, reset, be silent, be slow.
 package cut
 
 import (
@@ -11,22 +11,22 @@ import (
 	"time"
 )
 
-// Mode is what the network does.
+// Mode is the behaviour of the network.
 type Mode string
 
 // The modes. All but HalfOpen last until the next [Proxy.Set].
 const (
 	Pass   Mode = "pass"
-	Refuse Mode = "refuse" // connections end in order, and nobody listens
-	Reset  Mode = "reset"  // connections end with a reset, new ones as soon as they are made
-	// Blackhole carries nothing. Connections stay, new ones are made, and what was sent meanwhile
-	// comes through in the end.
+	Refuse Mode = "refuse" // connections end regularly, and new ones are refused
+	Reset  Mode = "reset"  // connections are reset, new ones immediately
+	// Blackhole carries nothing. Connections stay, new ones are accepted, and data sent meanwhile
+	// arrives in the end.
 	Blackhole Mode = "blackhole"
-	// HalfOpen makes the connections that there are carry nothing ever again, although neither side
-	// is told. New ones pass.
+	// HalfOpen makes existing connections carry nothing any more, without a signal to either side.
+	// New ones work.
 	HalfOpen Mode = "half-open"
-	Delay    Mode = "delay"   // whatever is sent comes late
-	Trickle  Mode = "trickle" // and slowly
+	Delay    Mode = "delay"   // all data arrives late
+	Trickle  Mode = "trickle" // … and slowly
 )
 
 const (
@@ -38,7 +38,7 @@ const (
 	listenPause  = 20 * time.Millisecond
 )
 
-// Proxy forwards connections to a server. Its methods may be called concurrently.
+// Proxy forwards connections to a server. It is safe for concurrent use.
 type Proxy struct {
 	addr string
 	all  sync.WaitGroup
@@ -53,7 +53,7 @@ type Proxy struct {
 	links    map[*link]bool
 }
 
-// link is one connection, both ends of it.
+// link is one connection with both ends.
 type link struct {
 	client, server *net.TCPConn
 	dead           chan struct{} // closed when it is half open
@@ -88,10 +88,10 @@ func New(target string) (*Proxy, error) {
 	return p, nil
 }
 
-// Addr is where clients connect.
+// Addr returns the address for clients.
 func (p *Proxy) Addr() string { return p.addr }
 
-// Target sends new connections somewhere else.
+// Target sets the target of new connections.
 func (p *Proxy) Target(addr string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -112,7 +112,7 @@ func (p *Proxy) Close() {
 	p.all.Wait()
 }
 
-// Set changes the mode. It fails only when somebody else has taken the port while it refused
+// Set changes the mode. It fails only if another process has taken the port while it refused
 // connections.
 func (p *Proxy) Set(m Mode) error {
 	p.mu.Lock()
@@ -149,7 +149,7 @@ func (p *Proxy) Set(m Mode) error {
 	case HalfOpen:
 		for _, l := range links {
 			close(l.dead)
-			p.forget(l) // so that it dies but once
+			p.forget(l) // so that it dies only once
 		}
 	case Pass, Blackhole, Delay, Trickle:
 	default:
@@ -219,7 +219,7 @@ func (p *Proxy) carry(client *net.TCPConn) {
 	p.links[l] = true
 	now := p.mode
 	p.mu.Unlock()
-	if now == Refuse || now == Reset || p.over.Err() != nil { // it has become so since
+	if now == Refuse || now == Reset || p.over.Err() != nil { // the mode changed meanwhile
 		l.close()
 	}
 	stop := context.AfterFunc(p.over, l.close)
@@ -244,8 +244,7 @@ func (p *Proxy) copy(l *link, from, to *net.TCPConn) {
 	}
 }
 
-// send passes on what was read, as the mode wants it. A dead link takes everything and passes on
-// nothing.
+// send forwards data according to the mode. A dead link accepts all data and forwards none.
 func (p *Proxy) send(l *link, to *net.TCPConn, b []byte) bool {
 	slept := false
 	for len(b) > 0 {

@@ -14,10 +14,10 @@ import (
 
 const patience = 10 * time.Second
 
-// short is how long nothing may come for it to count as nothing.
+// short is the time without data after which a connection counts as silent.
 const short = 50 * time.Millisecond
 
-// echo answers each line with itself and a name.
+// echo runs a server that answers each line with itself and a name.
 func echo(t *testing.T, name string) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -97,8 +97,9 @@ func start(t *testing.T) *Proxy {
 	return p
 }
 
-// Each case is what is done and seen, a line each. A client that is named for the first time
-// connects; "talks" is to say something and hear it from the server of that name.
+// Each case is a script of actions and results, one per line. A client that is named for the first
+// time connects; "talks" means that it sends a line and gets the answer from the server with that
+// name.
 func TestConnections(t *testing.T) {
 	for name, script := range map[string]string{
 		"refuse, twice, and pass again": `
@@ -160,7 +161,7 @@ func TestConnections(t *testing.T) {
 	}
 }
 
-// perform does one line of a script.
+// perform carries out one line of a script.
 func perform(t *testing.T, p *Proxy, clients map[string]client, words []string) {
 	t.Helper()
 	line := strings.Join(words, " ")
@@ -208,11 +209,11 @@ func perform(t *testing.T, p *Proxy, clients map[string]client, words []string) 
 	}
 }
 
-// nobodyGetsIn holds a new connection to end so: at once, or before anything came over it.
+// nobodyGetsIn checks that a new connection ends with an error, at once or before any data.
 func nobodyGetsIn(t *testing.T, p *Proxy, want error) {
 	t.Helper()
 	c, err := net.DialTimeout("tcp", p.Addr(), patience)
-	if err == nil { // the end may be there before connecting has returned, or after
+	if err == nil { // the end may arrive before or after connecting returns
 		defer c.Close()
 		_, err = client{t, c, bufio.NewReader(c)}.hears(patience)
 		if errors.Is(want, syscall.ECONNREFUSED) || err == nil || errors.Is(err, os.ErrDeadlineExceeded) {

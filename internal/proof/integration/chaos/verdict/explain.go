@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// repeats finds the stretches of repetitions and the fault behind each.
+// repeats finds the series of duplicates and the fault behind each.
 func (j *judge) repeats() {
 	for _, name := range slices.Sorted(maps.Keys(j.shards)) {
 		for _, e := range j.shards[name].order {
@@ -26,12 +26,12 @@ func (j *judge) repeats() {
 	}
 }
 
-// stretch explains repetitions that directly follow each other.
+// stretch explains consecutive duplicates.
 func (j *judge) stretch(e *epoch, repeated []*handling) {
 	j.v.Repeated += len(repeated)
 	head := repeated[0]
-	// An owner that thaws late may get in the way of the next one, so that neither's repetitions
-	// begin where it began.
+	// An owner that resumes late may interfere with the next one, so that neither's duplicates
+	// begin at its start.
 	behind := head.opens || head.stale || head.before.stale
 	culprit := head.before.life
 	if head.stale {
@@ -56,7 +56,7 @@ func (j *judge) stretch(e *epoch, repeated []*handling) {
 
 func (f *Fault) struck(life string) bool { return f.Lives == nil || slices.Contains(f.Lives, life) }
 
-// waits measures how long each record waited, beside how long it may have.
+// waits measures how long each record waited, and how long it was allowed to.
 func (j *judge) waits() {
 	struck := make([]map[string]bool, len(j.Faults)) // shards; nil for all
 	for i, f := range j.Faults {
@@ -69,7 +69,7 @@ func (j *judge) waits() {
 		}
 		wait := time.Duration(h.End - p.At)
 		excused, touched := time.Duration(0), false
-		reached := p.At // up to where the time has been looked at; faults are in order
+		reached := p.At // end of the checked time; faults are in order
 		for i, f := range j.Faults {
 			if from, until := max(f.From, reached), min(f.Until, h.End); until > from && (struck[i] == nil || struck[i][h.Shard]) {
 				excused += time.Duration(until - from)
@@ -90,8 +90,8 @@ func (j *judge) waits() {
 	}
 }
 
-// shardsOf finds the shards that a fault can silence: those it names, and those whose owner it
-// struck or that nobody had handled anything of.
+// shardsOf returns the shards that a fault can silence: those that it names, and those whose owner
+// it affected or that had no handled records yet.
 func (j *judge) shardsOf(f Fault) map[string]bool {
 	if f.Lives == nil && f.Shards == nil {
 		return nil

@@ -1,6 +1,6 @@
-// Package verdict decides, from what producers put and what handlers wrote into files, whether a
-// run with faults kept weir's promises. It is pure and shares nothing with weir: what it believes
-// of shards, epochs and checkpoints is written here alone.
+// Package verdict decides whether a run with faults kept weir's promises, from the producers' lists
+// and the handlers' files. It is pure and shares no code with weir: it has its own implementation
+// of shards, epochs and checkpoints.
 package verdict
 
 import (
@@ -8,22 +8,22 @@ import (
 	"time"
 )
 
-// Times are nanoseconds on one clock that all processes of the machine share and that nobody sets.
+// Times are nanoseconds on one clock that all processes of the machine share and that is never set.
 
-// Put is one record that the stream took. Numbers of a key begin with 1 and leave none out.
+// Put is one accepted record. Numbers of a key begin with 1 and have no gaps.
 type Put struct {
 	Key    string
 	Number int
 	At     int64
 }
 
-// Handling is one record in the hands of a handler, written down before the handler returned.
+// Handling is one handled record, written before the handler returned.
 type Handling struct {
-	Put      // what the record says of itself: key and number, and when it was put
+	Put      // the content of the record: key, number, and time of its put
 	Shard    string
 	Sequence *big.Int
 	Epoch    uint64
-	Start    int64 // of the handler's call, which many records share
+	Start    int64 // of the handler's call, shared by many records
 	End      int64 // when this record was done
 }
 
@@ -32,10 +32,10 @@ type Call struct {
 	Shard      string
 	Epoch      uint64
 	Start, End int64
-	Failed     bool // it returned an error: its records come again
+	Failed     bool // it returned an error: its records are handled again
 }
 
-// Save is a checkpoint that was confirmed.
+// Save is a confirmed checkpoint.
 type Save struct {
 	Shard      string
 	Sequence   *big.Int
@@ -43,8 +43,8 @@ type Save struct {
 	Start, End int64 // of the call that confirmed it
 }
 
-// Journal is what one process wrote. A process is one life of a worker; one that is started again
-// is another.
+// Journal is the output of one process. A process is one life of a worker; after a restart it is
+// another one.
 type Journal struct {
 	Life      string
 	Handlings []Handling
@@ -52,75 +52,74 @@ type Journal struct {
 	Saves     []Save
 }
 
-// Fault is one that was inflicted, or several that make up one.
+// Fault is a fault, or several that belong together.
 type Fault struct {
 	Kind string
-	// Lives are the processes it struck, nil for all of them.
+	// Lives are the affected processes, nil for all.
 	Lives []string
-	// Shards are further ones that it struck, whoever had them. With neither lives nor shards it
-	// struck all.
+	// Shards are further affected shards, with any owner. Without lives and shards it affected all.
 	Shards []string
 	From   int64
-	To     int64 // when it was taken back; From for one that cannot be
-	// Until is when every shard that it struck has to be read again, at the latest, on a machine
-	// that is never late.
+	To     int64 // when it ended; From for one without an end
+	// Until is the latest time at which every affected shard must be read again, without the
+	// machine's allowance.
 	Until int64
-	// Repeats says that records which the struck processes handled may come again because of it.
+	// Repeats means that records of the affected processes may be handled again because of it.
 	Repeats bool
-	// Froze says that the struck processes stood still from From to To, perhaps in the middle of a
-	// handler's call.
+	// Froze means that the affected processes were suspended from From to To, perhaps in the middle
+	// of a handler's call.
 	Froze bool
-	// Part says that it belongs to the fault before it.
+	// Part means that it belongs to the previous fault.
 	Part bool
 }
 
-// History is everything that is known.
+// History is the complete input of a verdict.
 type History struct {
 	Puts      []Put
 	Journals  []Journal
 	Faults    []Fault
-	Allowance time.Duration // what the machine may add to each bound
+	Allowance time.Duration // the machine's allowance for each limit
 
-	// Where records are given up: their letters, which records may have one, and whether any wait
-	// is right, because it goes by pauses after failures.
+	// With dead-lettering: the letters, which records may have one, and whether waiting times are
+	// unlimited, because they depend on backoff.
 	Letters []Letter
 	Poison  func(Put) bool
 	AnyWait bool
 }
 
-// Verdict is what came of it.
+// Verdict is the result.
 type Verdict struct {
 	Put      int `json:"put"`
-	Handled  int `json:"handled"`  // repetitions included
-	Repeated int `json:"repeated"` // handlings of a record that had been handled before
+	Handled  int `json:"handled"`  // including duplicates
+	Repeated int `json:"repeated"` // handlings of a record that was handled before
 	Lost     int `json:"lost"`
 	Disorder int `json:"order_breaks"`
 	Overlaps int `json:"overlaps"`
-	// saves that an overtaken owner got confirmed, or that were gone later
+	// checkpoints that a former owner got confirmed, or that were lost later
 	Backwards int `json:"checkpoint_breaks"`
-	// in calls that were running when their process was frozen, after somebody else had the shard
+	// in calls that were running when their process was frozen, after another owner had the shard
 	Late    int `json:"late_handlings"`
 	Saves   int `json:"confirmed_saves"`
 	GivenUp int `json:"given_up,omitempty"` // records with a letter
-	// Unexplained are repetitions that no fault explains, Silences records that waited for longer
+	// Unexplained counts duplicates that no fault explains, Silences records that waited longer
 	// than any fault excuses.
 	Unexplained int `json:"unexplained_repeats"`
 	Silences    int `json:"silences"`
 
 	Kinds []Kind `json:"kinds"` // sorted by name
-	// Calm is the longest that a record waited without any fault.
+	// Calm is the longest wait of a record without a fault.
 	Calm time.Duration `json:"calm_wait_ns"`
 
-	Violations []string `json:"violations"` // the first few of each sort, a sentence each
+	Violations []string `json:"violations"` // the first few of each kind, one sentence each
 }
 
-// Kind sums up the faults of one kind.
+// Kind summarizes the faults of one kind.
 type Kind struct {
 	Kind     string        `json:"kind"`
 	Times    int           `json:"times"`
-	Repeated int           `json:"repeated"` // handlings that it explains
+	Repeated int           `json:"repeated"` // duplicates that it explains
 	Wait     time.Duration `json:"worst_wait_ns"`
-	Allowed  time.Duration `json:"allowed_ns"` // for that wait, the machine's allowance included
+	Allowed  time.Duration `json:"allowed_ns"` // for that wait, including the machine's allowance
 }
 
 // Clean reports whether every promise was kept.

@@ -8,20 +8,20 @@ import (
 	"strings"
 )
 
-// A journal is lines of fields with tabs between them. The first field says what the line is about.
+// A journal consists of lines of tab-separated fields. The first field is the kind of the line.
 const (
 	handlingLine = "record" // key number put shard sequence epoch start end
 	callLine     = "call"   // shard epoch start end ok|failed
 	saveLine     = "saved"  // shard sequence epoch start end
 )
 
-// AppendHandling adds the line of a handling. The sequence number is decimal, and need not be
-// parsed to be written down.
+// AppendHandling appends the line of a handled record. The sequence number is decimal and need not
+// be parsed.
 func AppendHandling(b []byte, p Put, shard, sequence string, epoch uint64, start, end int64) []byte {
 	return fmt.Appendf(b, "%s\t%s\t%d\t%d\t%s\t%s\t%d\t%d\t%d\n", handlingLine, p.Key, p.Number, p.At, shard, sequence, epoch, start, end)
 }
 
-// AppendCall adds the line of a call's end.
+// AppendCall appends the line of a finished call.
 func AppendCall(b []byte, c Call) []byte {
 	how := "ok"
 	if c.Failed {
@@ -30,16 +30,16 @@ func AppendCall(b []byte, c Call) []byte {
 	return fmt.Appendf(b, "%s\t%s\t%d\t%d\t%d\t%s\n", callLine, c.Shard, c.Epoch, c.Start, c.End, how)
 }
 
-// AppendSave adds the line of a confirmed checkpoint.
+// AppendSave appends the line of a confirmed checkpoint.
 func AppendSave(b []byte, shard, sequence string, epoch uint64, start, end int64) []byte {
 	return fmt.Appendf(b, "%s\t%s\t%s\t%d\t%d\t%d\n", saveLine, shard, sequence, epoch, start, end)
 }
 
-// AppendPut adds the line of a record that was put, to the producer's list.
+// AppendPut appends the line of a put record to the producer's list.
 func AppendPut(b []byte, p Put) []byte { return fmt.Appendf(b, "%s\t%d\t%d\n", p.Key, p.Number, p.At) }
 
-// Add takes in whole lines and returns what is left over: a line that is still being written, or
-// that a killed process never finished. Its handler did not return, so it does not count.
+// Add parses complete lines and returns the rest: an incomplete line, which a killed process may
+// never finish. Its handler did not return, so it does not count.
 func (j *Journal) Add(text []byte) (rest []byte, err error) {
 	return lines(text, func(f *fields) {
 		switch f.text() {
@@ -62,7 +62,7 @@ func (j *Journal) Add(text []byte) (rest []byte, err error) {
 	})
 }
 
-// ParsePuts reads the producer's list.
+// ParsePuts parses the producer's list.
 func ParsePuts(text []byte) (puts []Put, err error) {
 	_, err = lines(text, func(f *fields) { puts = append(puts, f.put()) })
 	return puts, err
@@ -86,7 +86,7 @@ func lines(text []byte, each func(*fields)) (rest []byte, err error) {
 	}
 }
 
-// fields are those of a line that were not read yet. The first error stays.
+// fields are the remaining fields of a line, with the first error.
 type fields struct {
 	line string
 	left []string

@@ -11,23 +11,23 @@ import (
 
 // Judge finds, in a history,
 //
-//   - lost records: handled by nobody, or only by an owner that somebody else had overtaken by
-//     then. Such an owner's progress must not count, so the next owner handles the record again; if
-//     it did not, the overtaken owner has saved what was not its own.
-//   - broken order: a number of a key that is handled for the first time after a higher one; a
-//     shard's records that do not rise within an epoch, but for those of a call that failed, which
-//     come again; an epoch with two owners.
+//   - lost records: never handled, or only by an owner that had a successor by then. The progress
+//     of such an owner must not count, so the next owner handles the record again; if it did not,
+//     the former owner has saved progress that it did not own.
+//   - broken order: a number of a key that is first handled after a higher one; a shard's records
+//     that do not rise within an epoch, except after a failed call, whose records are handled
+//     again; an epoch with two owners.
 //   - overlaps: a call of the handler that begins, or a record that is handled, after a higher
 //     epoch's first call for the shard. One is allowed: the rest of a call that was running when
-//     its process was frozen, until the allowance after it was thawed. Nobody can take a record out
-//     of the hands of a process that stands still.
-//   - checkpoints that an overtaken owner was told to have saved, and confirmed ones that a later
-//     owner does not know.
-//   - repetitions without a reason: a stretch of them has to begin where an owner begins, or goes
-//     on after a call that failed, within the time of a fault that may cause them, and repeat what
-//     a process did that this fault struck.
-//   - silence: a record waits from when it was put until somebody handles it. Time in which a fault
-//     excuses its shard does not count; the rest may not exceed the allowance.
+//     its process was frozen, until the allowance after it resumed. A suspended process cannot be
+//     interrupted.
+//   - checkpoints that a former owner got confirmed, and confirmed ones that a later owner does not
+//     know.
+//   - unexplained duplicates: a series of them must begin where an owner begins, or continues after
+//     a failed call, within the time of a fault that may cause them, and repeat the work of a
+//     process that this fault affected.
+//   - silence: a record waits from its put until it is handled. Time in which a fault excuses its
+//     shard does not count; the rest may not exceed the allowance.
 func Judge(h History) Verdict {
 	j := &judge{History: h, shards: map[string]*shard{}, kinds: map[string]*Kind{}, said: map[string]int{}}
 	j.gather()
@@ -49,7 +49,7 @@ type judge struct {
 	History
 	v      Verdict
 	shards map[string]*shard
-	first  map[Put]*handling // the first handling of each record, whoever did it
+	first  map[Put]*handling // the first handling of each record, by any process
 	kinds  map[string]*Kind
 	given  map[Put]*Letter // the last letter of each record
 	said   map[string]int
@@ -60,10 +60,10 @@ type handling struct {
 	life   string
 	stale  bool      // a higher epoch had begun
 	before *handling // of the same record, directly before this one
-	opens  bool      // the first of its epoch, or behind a call that failed
+	opens  bool      // the first of its epoch, or after a failed call
 }
 
-// shard is what happened to one.
+// shard contains the events of a shard.
 type shard struct {
 	epochs map[uint64]*epoch
 	order  []*epoch // rising
@@ -73,7 +73,7 @@ type epoch struct {
 	number    uint64
 	life      string
 	begin     int64 // of its first call
-	overtaken int64 // when a higher one began; far away if none did
+	overtaken int64 // when a higher one began; maximal if none did
 	handlings []*handling
 	calls     []Call
 	saves     []Save
@@ -81,7 +81,7 @@ type epoch struct {
 
 const never = int64(1) << 62
 
-// violation notes one. Only the first few of a sort are spelled out.
+// violation records a violation. Only the first few of a kind are described.
 func (j *judge) violation(sort, format string, args ...any) {
 	const most = 8
 	if j.said[sort]++; j.said[sort] <= most {
@@ -91,7 +91,7 @@ func (j *judge) violation(sort, format string, args ...any) {
 	}
 }
 
-// gather sorts what was written by shard and epoch.
+// gather sorts the journals by shard and epoch.
 func (j *judge) gather() {
 	j.v.Put = len(j.Puts)
 	for _, journal := range j.Journals {
@@ -144,7 +144,7 @@ func (j *judge) epoch(life, name string, number uint64, start int64) *epoch {
 	return e
 }
 
-// owners puts the epochs of each shard in order and finds what came after each was overtaken.
+// owners sorts the epochs of each shard and determines when each was superseded.
 func (j *judge) owners() {
 	for _, s := range j.shards {
 		for _, n := range slices.Sorted(maps.Keys(s.epochs)) {
@@ -165,7 +165,7 @@ func (j *judge) owners() {
 	}
 }
 
-// calls looks at what an epoch's calls did, one after the other, and when.
+// calls checks the effects and times of an epoch's calls, one after the other.
 func (j *judge) calls() {
 	for _, name := range slices.Sorted(maps.Keys(j.shards)) {
 		for _, e := range j.shards[name].order {
@@ -175,7 +175,7 @@ func (j *judge) calls() {
 				j.begun(name, e, c.Start)
 			}
 			var before *handling
-			var callFirst *big.Int // of the call before
+			var callFirst *big.Int // of the previous call
 			first := map[int64]*big.Int{}
 			for _, h := range e.handlings {
 				if first[h.Start] == nil {
@@ -207,7 +207,7 @@ func (j *judge) calls() {
 	}
 }
 
-// begun looks at a call that began.
+// begun checks a call that began.
 func (j *judge) begun(name string, e *epoch, start int64) {
 	if start > e.overtaken {
 		j.v.Overlaps++
@@ -216,8 +216,8 @@ func (j *judge) begun(name string, e *epoch, start int64) {
 	}
 }
 
-// thawed reports whether a late handling is of a process that stood still when it was overtaken,
-// and was not slow to notice.
+// thawed reports whether a late handling belongs to a process that was suspended when it was
+// superseded, and noticed it soon after it resumed.
 func (j *judge) thawed(e *epoch, h *handling) bool {
 	return slices.ContainsFunc(j.Faults, func(f Fault) bool {
 		return f.Froze && slices.Contains(f.Lives, h.life) && f.From < e.overtaken && f.To <= h.End && h.End <= f.To+int64(j.Allowance)
@@ -246,7 +246,7 @@ func (j *judge) saves() {
 	}
 }
 
-// records finds the first handling of each record, and those that have none which counts.
+// records finds the first handling of each record, and those without a valid one.
 func (j *judge) records() {
 	j.first = make(map[Put]*handling, len(j.Puts))
 	known := make(map[Put]bool, len(j.Puts))

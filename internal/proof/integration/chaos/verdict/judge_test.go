@@ -14,9 +14,9 @@ const (
 	sec = int64(time.Second)
 )
 
-// tale is a history in the making: two shards, a key each, a record every 100 ms for 40 s. The
-// worker a has both shards, is frozen from 10.05 s to 20 s, in the middle of a call on each, and b
-// takes over at 16 s, from the last checkpoint.
+// tale is an artificial history: two shards, a key each, a record every 100 ms for 40 s. The worker
+// a has both shards, is frozen from 10.05 s to 20 s, in the middle of a call on each, and b takes
+// over at 16 s, from the last checkpoint.
 type tale struct {
 	History
 	a, b *Journal
@@ -44,7 +44,7 @@ func told() *tale {
 			p := t.put(shard, n)
 			t.Puts = append(t.Puts, p)
 			switch {
-			case n <= 100: // each for itself
+			case n <= 100: // a call each
 				t.handle(t.a, shard, 1, n, p.At+10*ms, p.At+20*ms)
 				t.call(t.a, shard, 1, p.At+10*ms, p.At+21*ms, false)
 			case n == 101: // done before the freeze, in one call with the next
@@ -102,7 +102,7 @@ func TestWhatIsWrongIsFound(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		do    func(*tale)
-		sort  string // "" for nothing wrong
+		sort  string // "" for no violation
 		says  string
 		count func(Verdict) int
 	}{
@@ -292,7 +292,7 @@ func FuzzJournal(f *testing.F) {
 		if err == nil && strings.Contains(string(rest), "\n") {
 			t.Errorf("whole lines are left: %q", rest)
 		}
-		Judge(History{Journals: []Journal{j}}) // whatever it says
+		Judge(History{Journals: []Journal{j}}) // any result
 	})
 }
 
@@ -308,13 +308,13 @@ func TestAFaultOfTwoParts(t *testing.T) {
 	}
 }
 
-// The rest of a record's wait is what no fault excuses, however many there are and however they
+// The rest of a record's wait is not excused by any fault, with any number of faults and any
 // overlap.
 func TestTimeIsExcusedOnce(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		faults []Fault
-		calm   int // records that waited for too long
+		calm   int // records that waited too long
 	}{
 		{"none", nil, 1},
 		{"all of it", []Fault{{Kind: "a", From: 0, Until: 10 * sec}}, 0},

@@ -6,17 +6,17 @@ import (
 	"slices"
 )
 
-// Letter is one of a record that was given up, as its destination got it.
+// Letter is a dead letter, as its destination got it.
 type Letter struct {
 	Put
 	ID, Life, Shard string
 	Epoch           uint64
 	At              int64
-	// Confirmed says that the destination said that it has it; otherwise it may come again.
+	// Confirmed means that the destination confirmed it; otherwise it may be stored again.
 	Confirmed bool
 }
 
-// AppendLetter adds the line of a letter.
+// AppendLetter appends the line of a letter.
 func AppendLetter(b []byte, l Letter) []byte {
 	confirmed := 0
 	if l.Confirmed {
@@ -25,7 +25,7 @@ func AppendLetter(b []byte, l Letter) []byte {
 	return fmt.Appendf(b, "%s\t%d\t%d\t%s\t%s\t%s\t%d\t%d\t%d\n", l.Key, l.Number, l.Put.At, l.ID, l.Life, l.Shard, l.Epoch, l.At, confirmed)
 }
 
-// ParseLetters reads lines of letters.
+// ParseLetters parses lines of letters.
 func ParseLetters(text []byte) (letters []Letter, err error) {
 	_, err = lines(text, func(f *fields) {
 		l := Letter{Put: f.put(), ID: f.text(), Life: f.text(), Shard: f.text(), Epoch: f.epoch(), At: f.number()}
@@ -35,14 +35,14 @@ func ParseLetters(text []byte) (letters []Letter, err error) {
 	return letters, err
 }
 
-// letters finds, of what was given up,
+// letters finds, among the dead letters,
 //
-//   - records that are no poison: their time would have come;
-//   - records that the same owner, or one before, had handled;
+//   - records that are not poison: they would have succeeded later;
+//   - records that the same owner, or an earlier one, had handled;
 //   - two letters of a record with different IDs, two records with one ID;
-//   - a letter that is there again although it was confirmed, and no other owner came in between.
+//   - a letter that is stored again although it was confirmed, without another owner in between.
 //
-// What has a letter is not lost.
+// A record with a letter is not lost.
 func (j *judge) letters() {
 	j.given = map[Put]*Letter{}
 	if len(j.Letters) == 0 {

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// given is the tale in which number 100 of a key is poison: nobody handled it, b gave it up.
+// given returns the tale in which number 100 of a key is poison: it was never handled, and b gave
+// it up.
 func given() *tale {
 	t := told()
 	t.a.Handlings, t.b.Handlings = without(t.a.Handlings, 100), without(t.b.Handlings, 100)
@@ -34,7 +35,7 @@ func TestLetters(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		do   func(*tale)
-		says string // "" for nothing wrong
+		says string // "" for no violation
 	}{
 		{"a record that was given up is not lost", func(*tale) {}, ""},
 		{"without its letter it is", func(t *tale) { t.Letters = nil }, "number 100 of key key-one was never handled"},

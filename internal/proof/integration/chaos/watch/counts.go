@@ -13,13 +13,13 @@ func sortSamples(all []Sample) {
 	slices.SortFunc(all, func(a, b Sample) int { return cmp.Compare(a.At, b.At) })
 }
 
-// call is the end of a handler's call, and its records.
+// call is the end of a handler's call, with its records.
 type call struct {
 	end     int64
 	records int
 }
 
-// ledger are calls in the order of their ends, with how many records there were up to each.
+// ledger contains calls in the order of their ends, with running counts of records.
 type ledger struct {
 	ends []int64
 	sums []int
@@ -35,7 +35,7 @@ func newLedger(calls []call) (l ledger) {
 	return l
 }
 
-// at is how many records were in calls that had ended by a time.
+// at returns how many records were in calls that had ended by a time.
 func (l ledger) at(t int64) int {
 	if i := sort.Search(len(l.ends), func(i int) bool { return l.ends[i] > t }); i > 0 {
 		return l.sums[i-1]
@@ -43,7 +43,7 @@ func (l ledger) at(t int64) int {
 	return 0
 }
 
-// passed is when there came to be more than n, and whether that ever was.
+// passed returns when the count first exceeded n, and whether it did.
 func (l ledger) passed(n int) (int64, bool) {
 	i := sort.SearchInts(l.sums, n+1)
 	if i == len(l.sums) {
@@ -52,7 +52,7 @@ func (l ledger) passed(n int) (int64, bool) {
 	return l.ends[i], true
 }
 
-// ledgers are a process's calls that succeeded, and all.
+// ledgers returns a process's successful calls, and all calls.
 func ledgers(j verdict.Journal) (succeeded, all ledger, failed int) {
 	type key struct {
 		shard string

@@ -8,19 +8,20 @@ import (
 	"github.com/weir-go/weir/internal/proof/integration/chaos/verdict"
 )
 
-// waiting is a record of a shard: when it was put, when it was first handled, and when the first
-// call with it had succeeded.
+// waiting is a record of a shard: the times of its put, its first handling, and the end of the
+// first successful call with it.
 type waiting struct{ put, handled, done int64 }
 
-// queue are the records of a shard by when they were put, looked at as time goes on.
+// queue contains the records of a shard in the order of their puts, for queries in the order of
+// time.
 type queue struct {
 	records []waiting
 	head    int
 	until   func(waiting) int64
 }
 
-// lag is for how long the oldest record has waited at a time, which is not before the last one
-// that was asked for.
+// lag returns how long the oldest record has waited at a time, which is not before the last queried
+// one.
 func (q *queue) lag(t int64) time.Duration {
 	for q.head < len(q.records) && q.until(q.records[q.head]) <= t {
 		q.head++
@@ -31,7 +32,7 @@ func (q *queue) lag(t int64) time.Duration {
 	return time.Duration(t - q.records[q.head].put)
 }
 
-// waits are the records of each shard.
+// waits returns the records of each shard.
 func waits(h verdict.History) map[string][]waiting {
 	type key struct {
 		life, shard string
@@ -79,7 +80,7 @@ func waits(h verdict.History) map[string][]waiting {
 	return all
 }
 
-// thawed reports whether a process had been frozen lately.
+// thawed reports whether a process had been frozen recently.
 func thawed(life string, at int64, faults []verdict.Fault, b Bounds) bool {
 	return slices.ContainsFunc(faults, func(f verdict.Fault) bool {
 		return f.Froze && slices.Contains(f.Lives, life) && at >= f.From && at <= f.To+int64(b.Thawed)
@@ -88,10 +89,11 @@ func thawed(life string, at int64, faults []verdict.Fault, b Bounds) bool {
 
 type owner struct{ life, shard string }
 
-// term is when a process began its first call for a shard in an epoch, and was done with it.
+// term contains when a process began its first call for a shard in an epoch, and when it finished
+// it.
 type term struct{ began, done int64 }
 
-// firstCalls are the terms of each process at each shard, in the order of time.
+// firstCalls returns the terms of each process and shard, in the order of time.
 func firstCalls(h verdict.History) map[owner][]term {
 	type key struct {
 		owner
@@ -116,9 +118,9 @@ func firstCalls(h verdict.History) map[owner][]term {
 	return all
 }
 
-// begins reports whether a process was not done with its first call for a shard at a time, or
-// would begin it within a scrape or two. Until it is done, the process knows when the records in
-// its hands were read, and not when they were put.
+// begins reports whether a process had not finished its first call for a shard at a time, or would
+// begin it within a scrape or two. Until then the process knows when its current records were read,
+// but not when they were put.
 func begins(terms []term, at int64) bool {
 	const soon = 2 * int64(time.Second)
 	for i, t := range terms {
@@ -129,14 +131,14 @@ func begins(terms []term, at int64) bool {
 	return len(terms) == 0
 }
 
-// told is a lag that a process told of a shard.
+// told is a lag that a process reported for a shard.
 type told struct {
 	Sample
 	life string
 }
 
-// lags compares each gauge of lag with how long records had waited then, and sees that records
-// that wait for long are told of.
+// lags compares each lag gauge with the waiting times of records, and checks that long waits are
+// reported.
 func (r *Report) lags(h verdict.History, seen Seen, lives map[scrape]string, b Bounds) {
 	byShard := map[string][]told{}
 	for _, s := range seen[Lag] {
@@ -174,8 +176,8 @@ func (r *Report) lags(h verdict.History, seen Seen, lives map[scrape]string, b B
 	}
 }
 
-// silences sees that each stretch in which records of a shard wait for long is told of: as lag, or
-// because nobody tells of the shard.
+// silences checks that each long wait of a shard's records is reported: as a lag, or by missing
+// metrics of the shard.
 func (r *Report) silences(shard string, records []waiting, samples []told, b Bounds, unseen *int) {
 	if len(records) == 0 {
 		return
@@ -209,7 +211,7 @@ func (r *Report) silences(shard string, records []waiting, samples []told, b Bou
 			silent, since = true, t
 			r.Silences++
 		}
-		// What was told since the oldest record was put, and for how long nothing was.
+		// The reported values since the oldest record was put, and the longest gap between them.
 		at, _ := slices.BinarySearchFunc(samples, t-int64(lag), func(s told, at int64) int { return cmp.Compare(s.At, at) })
 		before := t - int64(lag)
 		for _, s := range samples[at:] {

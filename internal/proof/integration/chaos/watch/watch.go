@@ -1,6 +1,5 @@
-// Package watch compares what Prometheus scraped of workers while things went wrong with what
-// their handlers wrote into files. It is pure, and shares nothing with weir but the names of
-// metrics.
+// Package watch compares Prometheus' samples of workers during faults with the handlers' files. It
+// is pure, and shares nothing with weir except the names of metrics.
 package watch
 
 import (
@@ -16,69 +15,70 @@ type Sample struct {
 	Value float64 `json:"value"`
 }
 
-// Series is one of Prometheus, with every scrape that brought it.
+// Series is a Prometheus series, with every successful scrape.
 type Series struct {
 	Labels  map[string]string `json:"labels"`
 	Samples []Sample          `json:"samples"`
 }
 
-// The metrics that are compared.
+// The compared metrics.
 const (
 	Handled = "weir_handled_records_total"
 	Lag     = "weir_handled_lag_seconds"
 	Dropped = "weir_events_dropped_total"
-	Build   = "weir_build_info" // says which process it was
+	Build   = "weir_build_info" // identifies the process
 )
 
-// Metrics are the names of all.
+// Metrics returns the names of all of them.
 func Metrics() []string { return []string{Handled, Lag, Dropped, Build} }
 
-// Seen is what was scraped, by the name of the metric.
+// Seen contains the scraped series, by metric name.
 type Seen map[string][]Series
 
-// Bounds are what metrics may be off.
+// Bounds are the allowed deviations of metrics.
 type Bounds struct {
-	// Delay is how much later, or earlier, than its file a counter may know of a call.
+	// Delay is how much later, or earlier, than its file a counter may include a call.
 	Delay time.Duration
-	// Over is by how much a gauge of lag may be too large, Under by how much too small.
+	// Over is how much a lag gauge may be too large, Under how much too small.
 	Over, Under time.Duration
-	// Silence is the lag from which a shard is called silent, more than Under.
+	// Silence is the lag from which a shard counts as silent, more than Under.
 	Silence time.Duration
-	// Thawed is how long a process that was frozen may tell of what it has lost meanwhile.
+	// Thawed is how long a resumed process may report shards that it has lost meanwhile.
 	Thawed time.Duration
 }
 
-// Report is what came of it.
+// Report is the result.
 type Report struct {
-	Scrapes int `json:"scrapes"` // of a process's count, each compared
-	Lives   int `json:"lives"`   // processes that were scraped at least once
-	// what the counters say in the end, and what the files say: in all, in calls that failed, and
-	// after the last scrape of a process
+	Scrapes int `json:"scrapes"` // compared scrapes of a process's count
+	Lives   int `json:"lives"`   // processes with at least one scrape
+	// the final values of the counters, and of the files: in total, in failed calls, and after the
+	// last scrape of a process
 	Counted int `json:"counted"`
 	Written int `json:"written"`
 	Failed  int `json:"in_failed_calls"`
 	Unseen  int `json:"after_the_last_scrape"`
-	// the most by which a counter knew of a call after its end, and before
+	// the largest delay of a counter after the end of a call, and before
 	Late  time.Duration `json:"late_ns"`
 	Early time.Duration `json:"early_ns"`
 
-	LagSamples int           `json:"lag_samples"`   // compared
-	Stale      int           `json:"stale_samples"` // left out: of processes that had been frozen
-	First      int           `json:"first_samples"` // left out: too small while the first call for a shard was at work
-	Under      time.Duration `json:"lag_under_ns"`  // the most by which a gauge told too little
-	Over       time.Duration `json:"lag_over_ns"`   // … and too much
-	Off        int           `json:"lag_off"`       // samples that are off by more than the bound
+	LagSamples int `json:"lag_samples"`   // compared
+	Stale      int `json:"stale_samples"` // skipped: of resumed processes
+	// skipped: too small during the first call for a shard
+	First int           `json:"first_samples"`
+	Under time.Duration `json:"lag_under_ns"` // the largest deviation below
+	Over  time.Duration `json:"lag_over_ns"`  // … and above
+	Off   int           `json:"lag_off"`      // samples with a larger deviation than allowed
 
-	Silences int           `json:"silences"` // stretches in which records of a shard waited, by the files
+	Silences int           `json:"silences"` // long waits of a shard's records, by the files
 	AsLag    int           `json:"silences_told_as_lag"`
-	AsAbsent int           `json:"silences_told_as_absence"` // nobody told of the shard
+	AsAbsent int           `json:"silences_told_as_absence"` // no process reported the shard
 	Longest  time.Duration `json:"longest_lag_ns"`           // by the files
 
 	Dropped int      `json:"dropped"` // events or log lines, of all processes
-	Wrong   []string `json:"wrong"`   // the first few of each sort
+	Wrong   []string `json:"wrong"`   // the first few of each kind
 }
 
-// few is how many sentences there are of a sort.
+// few limits the sentences of a kind.
 const few = 5
 
 func (r *Report) blame(so *int, format string, args ...any) {
@@ -87,14 +87,14 @@ func (r *Report) blame(so *int, format string, args ...any) {
 	}
 }
 
-// Again is how many records were handled again, when put is how many there are: by the counters,
-// with what came after their last scrapes, and by the files. The counters know nothing of records
-// in calls that failed, but for those that a checkpoint in the middle has confirmed.
+// Again returns how many records were handled again, given the number of put records: by the
+// counters, plus the records after the last scrapes, and by the files. The counters do not include
+// records in failed calls, except those that a checkpoint in the middle has confirmed.
 func (r *Report) Again(put int) (counted, written int) {
 	return r.Counted + r.Unseen - put, r.Written - put
 }
 
-// Compare says how far the metrics agree with the files.
+// Compare compares the metrics with the files.
 func Compare(h verdict.History, seen Seen, b Bounds) *Report {
 	r := &Report{}
 	lives := livesOf(seen[Build])
@@ -112,7 +112,7 @@ type scrape struct {
 	at       int64
 }
 
-// livesOf says which process answered each scrape.
+// livesOf returns the process that answered each scrape.
 func livesOf(builds []Series) map[scrape]string {
 	all := map[scrape]string{}
 	for _, s := range builds {
@@ -123,7 +123,7 @@ func livesOf(builds []Series) map[scrape]string {
 	return all
 }
 
-// perLife are the samples of a metric by process, in the order of time.
+// perLife returns the samples of a metric by process, in the order of time.
 func perLife(all []Series, lives map[scrape]string) map[string][]Sample {
 	by := map[string][]Sample{}
 	for _, s := range all {

@@ -16,8 +16,8 @@ const (
 
 var bounds = Bounds{Delay: 2 * time.Second, Over: 2 * time.Second, Under: 2 * time.Second, Silence: 3 * time.Second, Thawed: 5 * time.Second}
 
-// tale is a record each 100 ms for 30 s, on one shard. The process a.1 handles them in calls of one
-// and is killed after 10 s; b.1 goes on after 16 s, from two records before. Both are scraped each
+// tale is a record every 100 ms for 30 s, on one shard. The process a.1 handles them one per call
+// and is killed after 10 s; b.1 continues after 16 s, two records earlier. Both are scraped each
 // second.
 type tale struct {
 	verdict.History
@@ -43,7 +43,7 @@ func handle(j *verdict.Journal, number int, at int64) {
 	j.Calls = append(j.Calls, verdict.Call{Shard: "one", Epoch: epoch, Start: at, End: at + 3*ms})
 }
 
-// newTale tells it; change may change what is scraped, or have it left out.
+// newTale creates it; change may change a scraped value, or drop it.
 func newTale(change func(metric string, at int64, value float64) (float64, bool)) *tale {
 	t := &tale{now: map[string]*[]Sample{}, seen: Seen{}}
 	a, b := verdict.Journal{Life: "a.1"}, verdict.Journal{Life: "b.1"}
@@ -139,10 +139,10 @@ func TestMetricsThatDoNotAgree(t *testing.T) {
 	}
 }
 
-// A frozen process that tells nothing is one thing, one that says that all is well another.
+// A frozen process that reports nothing is different from one that reports that all is well.
 func TestASilenceThatNobodyTells(t *testing.T) {
 	tale := newTale(nil)
-	for at := 10500 * ms; at < 17*sec; at += sec { // the process goes on to answer, and does nothing
+	for at := 10500 * ms; at < 17*sec; at += sec { // the process keeps answering, and does nothing
 		for m, v := range map[string]float64{Build: 1, Handled: 100, Lag: 0, Dropped: 0} {
 			tale.seen[m] = append(tale.seen[m], Series{
 				Labels: map[string]string{"instance": "1", "worker": "a.1", "shard": "one"}, Samples: []Sample{{at, v}},

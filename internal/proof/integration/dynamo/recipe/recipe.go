@@ -1,4 +1,4 @@
-// Package recipe has the effects of records in DynamoDB, each exactly once: the guide's recipe as a
+// Package recipe applies the effects of records in DynamoDB exactly once: the guide's recipe as a
 // program.
 package recipe
 
@@ -16,17 +16,17 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// Counter counts the records of each partition key in a table with the string key "id". An item
-// beside the counters has the position of each shard.
+// Counter counts the records of each partition key in a table with the string key "id". Another
+// item has the position of each shard.
 type Counter struct {
 	Client *dynamodb.Client
 	Table  string
 }
 
-// most is how many effects a transaction takes: 100 actions, of which one moves the position.
+// most limits the effects in a transaction: 100 actions, one of which moves the position.
 const most = 99
 
-// Handlers are for [weir.Consumer.RunShards].
+// Handlers returns handlers for [weir.Consumer.RunShards].
 func (c *Counter) Handlers() weir.ShardHandlers {
 	return weir.ShardHandlers{
 		Position: c.Position,
@@ -36,7 +36,7 @@ func (c *Counter) Handlers() weir.ShardHandlers {
 	}
 }
 
-// handler is a Counter as a [weir.ShardHandler]. It keeps nothing of a shard.
+// handler is a Counter as a [weir.ShardHandler]. It has no state per shard.
 type handler struct{ *Counter }
 
 // Close does nothing.
@@ -54,7 +54,7 @@ func number[N int | uint64](n N) types.AttributeValue {
 
 func place(stream, shard string) string { return "position " + stream + " " + shard }
 
-// Position is how far the effects of a shard are.
+// Position returns how far a shard's effects are applied.
 func (c *Counter) Position(ctx context.Context, stream, shardID string) (weir.Position, error) {
 	out, err := c.Client.GetItem(ctx, &dynamodb.GetItemInput{
 		TableName: &c.Table, Key: id(place(stream, shardID)), ConsistentRead: aws.Bool(true),
@@ -73,7 +73,7 @@ func (c *Counter) Position(ctx context.Context, stream, shardID string) (weir.Po
 func (c *Counter) Handle(ctx context.Context, b *weir.Batch) error {
 	for todo := b.Records; len(todo) > 0; {
 		counts, n := map[string]int{}, 0
-		for ; n < len(todo); n++ { // a transaction takes one action for each item
+		for ; n < len(todo); n++ { // a transaction allows one action per item
 			key := todo[n].PartitionKey
 			if counts[key] == 0 && len(counts) == most {
 				break
@@ -91,9 +91,9 @@ func (c *Counter) Handle(ctx context.Context, b *weir.Batch) error {
 	return nil
 }
 
-// apply counts records in one transaction, and returns how far the effects are. The condition is
-// that they end before the first record: they may end among the records when batches were cut
-// differently before.
+// apply counts records in one transaction, and returns how far the effects are applied. The
+// condition is that they end before the first record: they may end among the records if batches
+// were cut differently before.
 func (c *Counter) apply(ctx context.Context, b *weir.Batch, records []weir.Record, counts map[string]int) (reached string, err error) {
 	last := records[len(records)-1].Position()
 	actions := []types.TransactWriteItem{{Update: &types.Update{
@@ -120,7 +120,7 @@ func (c *Counter) apply(ctx context.Context, b *weir.Batch, records []weir.Recor
 		return last.SortKey(), nil
 	case !errors.As(err, &cancelled), len(cancelled.CancellationReasons) == 0,
 		aws.ToString(cancelled.CancellationReasons[0].Code) != "ConditionalCheckFailed":
-		return "", err // also a conflict: the batch comes again
+		return "", err // also for a conflict: the batch is handled again
 	}
 	is := cancelled.CancellationReasons[0].Item
 	epoch, _ := is["epoch"].(*types.AttributeValueMemberN)

@@ -39,7 +39,7 @@ func start(t *testing.T) *recipe.Counter {
 	return c
 }
 
-// count is the sum of all effects.
+// count returns the sum of all effects.
 func count(t *testing.T, c *recipe.Counter) (sum int) {
 	t.Helper()
 	out, err := c.Client.Scan(t.Context(), &dynamodb.ScanInput{TableName: &c.Table, ConsistentRead: aws.Bool(true)})
@@ -58,8 +58,7 @@ func count(t *testing.T, c *recipe.Counter) (sum int) {
 	return sum
 }
 
-// Owners that know nothing of each other, and cut batches differently, handle every record again,
-// two of them at the same time.
+// Independent owners with different batches handle every record again, two of them concurrently.
 func TestEachEffectIsThereOnceWhoeverRepeats(t *testing.T) {
 	c := start(t)
 	srv := kinesistest.NewServer(t, kinesistest.Config{NoLimits: true})
@@ -69,7 +68,7 @@ func TestEachEffectIsThereOnceWhoeverRepeats(t *testing.T) {
 			srv.Put("orders", fmt.Sprint("key-", i%keys), []byte("x"))
 		}
 	}
-	own := func(batch, all int) { // until it has handled every record, from the first on
+	own := func(batch, all int) { // handles every record from the first one on
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		w, err := weir.New(srv.Client(), memstore.New(), weir.Options{
@@ -112,7 +111,7 @@ func TestEachEffectIsThereOnceWhoeverRepeats(t *testing.T) {
 	}
 }
 
-// With weir's checkpoints lost, reading begins where the table says.
+// If weir's checkpoints are lost, reading begins at the table's position.
 func TestReadingBeginsWhereTheTableSays(t *testing.T) {
 	c := start(t)
 	srv := kinesistest.NewServer(t, kinesistest.Config{NoLimits: true})
@@ -146,7 +145,7 @@ func TestReadingBeginsWhereTheTableSays(t *testing.T) {
 	}
 }
 
-// counting says what was handled.
+// counting counts handled records.
 type counting struct {
 	weir.ShardHandler
 	done func(*weir.Batch)

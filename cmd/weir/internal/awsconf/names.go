@@ -1,0 +1,57 @@
+package awsconf
+
+import (
+	"context"
+	"regexp"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/internal/operate"
+	"github.com/weir-go/weir/internal/streams"
+)
+
+// CheckStreams looks at --stream before a service does, whose words about it are not for people.
+func CheckStreams(streams ...string) error {
+	for _, s := range streams {
+		// a stream's name has the form of a consumer's
+		if !strings.HasPrefix(s, "arn:") && !NameForm.MatchString(s) {
+			return cli.Usagef("--stream %.140q is no name of a stream: use 1 to 128 of a-z, A-Z, 0-9, _ . -, or an ARN", s)
+		}
+	}
+	return nil
+}
+
+// CheckNewStreams looks at the names of streams that are to be made.
+func CheckNewStreams(streams ...string) error {
+	for _, s := range streams {
+		if strings.HasPrefix(s, "arn:") {
+			return cli.Usagef("--stream %.200q is an ARN: a stream is made by its name, in the account and the region of the credentials", s)
+		}
+	}
+	return CheckStreams(streams...)
+}
+
+// StreamName is the name in a --stream value, which may be an ARN.
+func StreamName(stream string) string { return stream[strings.LastIndexByte(stream, '/')+1:] }
+
+// NameOrARN puts a --stream value into the field of a request that it belongs to.
+func NameOrARN(stream string) (name, arn *string) {
+	if strings.HasPrefix(stream, "arn:") {
+		return nil, aws.String(stream)
+	}
+	return aws.String(stream), nil
+}
+
+var NameForm = regexp.MustCompile(`^[a-zA-Z0-9_.-]{1,128}$`)
+
+// BucketForm is what the name of a bucket looks like.
+var BucketForm = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$`)
+
+// AskStream asks about a stream, by name or ARN.
+func AskStream(ctx context.Context, client *kinesis.Client, stream string) (operate.Answer, error) {
+	_, arn := NameOrARN(stream)
+	return operate.AskStream(ctx, client, streams.Stream{Name: StreamName(stream), ARN: aws.ToString(arn)})
+}

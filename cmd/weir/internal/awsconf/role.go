@@ -1,0 +1,82 @@
+package awsconf
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials/stscreds"
+	"github.com/aws/aws-sdk-go-v2/service/sts"
+	"github.com/aws/smithy-go"
+	"github.com/spf13/cobra"
+
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/cmd/weir/internal/peers"
+	"github.com/weir-go/weir/cmd/weir/internal/wholebody"
+)
+
+// role is what Kinesis is called as, in place of the credentials of the AWS settings: in another
+// account, as a rule. The store and S3 are called with those.
+type role struct{ arn, externalID, session string }
+
+func (r *role) Register(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&r.arn, "role", "", "call Kinesis as the IAM role with this `ARN`, as in another account; the store and S3 are called with the credentials of the AWS settings")
+	cmd.Flags().StringVar(&r.externalID, "role-external-id", "", "the external `ID` that the role's trust policy asks for")
+	cmd.Flags().StringVar(&r.session, "role-session", "weir", "the session's `NAME`, which CloudTrail shows")
+}
+
+var (
+	roleForm     = regexp.MustCompile(`^arn:[a-z0-9-]+:iam::\d{12}:role/[\w+=,.@/-]{1,576}$`)
+	externalForm = regexp.MustCompile(`^[\w+=,.@:/-]+$`)
+	sessionForm  = regexp.MustCompile(`^[\w+=,.@-]{2,64}$`)
+)
+
+// check says what is wrong with the flags.
+func (r *role) check() error {
+	switch {
+	case r.arn == "" && r.externalID != "":
+		return cli.Usagef("--role-external-id is for --role, which names none")
+	case r.arn == "" && r.session != "" && r.session != "weir":
+		return cli.Usagef("--role-session is for --role, which names none")
+	case r.arn == "":
+		return nil
+	case !roleForm.MatchString(r.arn):
+		return cli.Usagef("--role %.200q is not the ARN of a role, such as arn:aws:iam::123456789012:role/reads-orders", r.arn)
+	case r.externalID != "" && (len(r.externalID) < 2 || len(r.externalID) > 1224 || !externalForm.MatchString(r.externalID)):
+		return cli.Usagef("--role-external-id must be 2 to 1224 of a-z, A-Z, 0-9, _ + = , . @ : / -")
+	case !sessionForm.MatchString(r.session):
+		return cli.Usagef("--role-session %.80q must be 2 to 64 of a-z, A-Z, 0-9, _ + = , . @ -", r.session)
+	}
+	return nil
+}
+
+// assume returns the settings with the role's credentials, which are renewed before they expire.
+// That the role may be assumed shows at once.
+func (r *role) assume(ctx context.Context, f *Flags, cfg aws.Config) (aws.Config, error) {
+	peer := f.Peer(ctx, "STS, for the role")
+	client := sts.NewFromConfig(cfg, func(o *sts.Options) {
+		o.HTTPClient = peers.Client{HTTPClient: wholebody.Client(o.HTTPClient), Peer: peer, Service: "STS"}
+	})
+	assumed := stscreds.NewAssumeRoleProvider(client, r.arn, func(o *stscreds.AssumeRoleOptions) {
+		o.RoleSessionName = r.session
+		if r.externalID != "" {
+			o.ExternalID = &r.externalID
+		}
+	})
+	cfg.Credentials = aws.NewCredentialsCache(assumed, func(o *aws.CredentialsCacheOptions) { o.ExpiryWindow = time.Minute })
+	err := peers.Persist(ctx, f.Wait, peer, func() error {
+		_, err := retrieve(ctx, cfg)
+		return err
+	})
+	if err != nil {
+		var call *smithy.OperationError
+		if errors.As(err, &call) {
+			err = call // without what the cache says
+		}
+		return cfg, fmt.Errorf("the role %s cannot be assumed: %w", r.arn, err)
+	}
+	return cfg, nil
+}

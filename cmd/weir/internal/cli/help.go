@@ -1,0 +1,128 @@
+package cli
+
+import (
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// HelpColumns is how wide help is where nobody says how wide the screen is.
+const HelpColumns = 80
+
+// WrapHelp has the help of a command and of those below it end its lines between words.
+func WrapHelp(root *cobra.Command, columns int) {
+	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", ".FlagUsagesWrapped "+strconv.Itoa(columns)))
+	EachCommand(root, func(cmd *cobra.Command) { cmd.Long = wrap(cmd.Long, columns) })
+}
+
+func EachCommand(cmd *cobra.Command, do func(*cobra.Command)) {
+	do(cmd)
+	for _, sub := range cmd.Commands() {
+		EachCommand(sub, do)
+	}
+}
+
+// wrap lays out paragraphs anew. Lines that are indented stay as they are.
+func wrap(text string, columns int) string {
+	var b strings.Builder
+	at := 0 // the column after what is written
+	for line := range strings.Lines(text) {
+		line = strings.TrimRight(line, " \n")
+		if line == "" || strings.ContainsAny(line[:1], " \t") {
+			if at > 0 {
+				b.WriteByte('\n')
+			}
+			b.WriteString(line + "\n")
+			at = 0
+			continue
+		}
+		for word := range strings.FieldsSeq(line) {
+			width := utf8.RuneCountInString(word)
+			switch {
+			case at == 0:
+			case at+1+width > columns:
+				b.WriteByte('\n')
+				at = 0
+			default:
+				b.WriteByte(' ')
+				at++
+			}
+			b.WriteString(word)
+			at += width
+		}
+	}
+	return strings.TrimRight(b.String(), "\n")
+}
+
+// unquoteFlags takes the marks out of the flags' texts that name a value for help. What completes
+// shows texts as they are.
+func unquoteFlags(root *cobra.Command) {
+	EachCommand(root, func(cmd *cobra.Command) {
+		cmd.Flags().VisitAll(func(f *pflag.Flag) { _, f.Usage = pflag.UnquoteUsage(f) })
+	})
+}
+
+func helpCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [COMMAND]",
+		Short: "Show the help of a command",
+		Long:  `Shows the help of a command, as --help does.`,
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+			var names []cobra.Completion
+			if of, unknown := find(cmd.Root(), args); unknown == "" {
+				for _, sub := range of.Commands() {
+					if sub.IsAvailableCommand() {
+						names = append(names, cobra.CompletionWithDesc(sub.Name(), sub.Short))
+					}
+				}
+			}
+			return names, cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			of, unknown := find(cmd.Root(), args)
+			if unknown != "" {
+				return noSuchCommand(of, unknown)
+			}
+			of.InitDefaultHelpFlag()
+			return of.Help()
+		},
+	}
+}
+
+// find goes down to a command as far as its words are known, and returns the first that is not.
+func find(root *cobra.Command, words []string) (cmd *cobra.Command, unknown string) {
+	cmd = root
+next:
+	for _, word := range words {
+		for _, sub := range cmd.Commands() {
+			if sub.Name() == word {
+				cmd = sub
+				continue next
+			}
+		}
+		return cmd, word
+	}
+	return cmd, ""
+}
+
+// noSuchCommand is the error about a word that names none of a command's commands, with those that
+// were probably meant.
+func noSuchCommand(cmd *cobra.Command, word string) error {
+	if !cmd.HasAvailableSubCommands() {
+		return Usagef("%s has no commands, so no %.140q", cmd.CommandPath(), word)
+	}
+	cmd.SuggestionsMinimumDistance = 2
+	names := cmd.SuggestionsFor(word)
+	if len(names) > 0 {
+		return Usagef("there is no command %.140q: did you mean %s %s?", cmd.CommandPath()+" "+word, cmd.CommandPath(), strings.Join(names, " or "))
+	}
+	for _, sub := range cmd.Commands() {
+		if sub.IsAvailableCommand() {
+			names = append(names, sub.Name())
+		}
+	}
+	return Usagef("there is no command %.140q: there is %s", cmd.CommandPath()+" "+word, strings.Join(names, ", "))
+}

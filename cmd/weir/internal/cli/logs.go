@@ -1,0 +1,79 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	"github.com/weir-go/weir/cmd/weir/internal/explain"
+	"github.com/weir-go/weir/cmd/weir/internal/redact"
+)
+
+// noteWriter writes a log whose lines come one at a time, without the passwords that an error may
+// quote.
+type noteWriter struct{ to io.Writer }
+
+func (w noteWriter) Write(line []byte) (int, error) {
+	if _, err := io.WriteString(w.to, redact.Text(string(line))); err != nil {
+		return 0, err
+	}
+	return len(line), nil
+}
+
+// SpeakThrough has a terminal speak through a log from now on.
+func SpeakThrough(t Terminal, log slog.Handler, app, worker string) {
+	t.speech.log.Store(slog.New(log).With("app", app, "worker", worker))
+}
+
+// LogFormat is --log.
+type LogFormat string
+
+const (
+	LogText LogFormat = "text"
+	LogJSON LogFormat = "json"
+)
+
+func (f *LogFormat) String() string { return string(*f) }
+func (f *LogFormat) Type() string   { return "text|json" }
+
+func (f *LogFormat) Set(s string) error {
+	if s != string(LogText) && s != string(LogJSON) {
+		return fmt.Errorf("%.40q is no format of a log: use text or json", s)
+	}
+	*f = LogFormat(s)
+	return nil
+}
+
+// Handler is a log on w, of all levels from info. Errors are told in a sentence, options by their
+// flags.
+func (f LogFormat) Handler(w io.Writer) slog.Handler {
+	options := &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		switch v := a.Value.Any().(type) {
+		case error:
+			a.Value = slog.StringValue(explain.Error(v))
+		case time.Duration:
+			a.Value = slog.StringValue(v.String())
+		}
+		return a
+	}}
+	if f == LogJSON {
+		return inFlags{slog.NewJSONHandler(noteWriter{w}, options)}
+	}
+	return inFlags{slog.NewTextHandler(noteWriter{w}, options)}
+}
+
+// inFlags is a log whose messages have the options of package weir in the words of the command
+// line.
+type inFlags struct{ slog.Handler }
+
+func (h inFlags) Handle(ctx context.Context, r slog.Record) error {
+	r.Message = explain.TextInFlags(r.Message)
+	return h.Handler.Handle(ctx, r)
+}
+
+func (h inFlags) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return inFlags{h.Handler.WithAttrs(attrs)}
+}
+func (h inFlags) WithGroup(name string) slog.Handler { return inFlags{h.Handler.WithGroup(name)} }

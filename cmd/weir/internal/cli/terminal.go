@@ -1,0 +1,83 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"sync/atomic"
+
+	"golang.org/x/term"
+
+	"github.com/weir-go/weir/cmd/weir/internal/redact"
+)
+
+// The exit codes of every command.
+const (
+	ExitDone   = 0
+	ExitFailed = 1
+	ExitUsage  = 2
+	ExitWrong  = 3 // what was looked at is not as it should be
+
+	ExitWarned   = 4 // doctor: it may become so
+	ExitIntended = 5 // doctor: it is as somebody wanted it, for now
+)
+
+// Terminal is what a command talks to; tests give it buffers.
+type Terminal struct {
+	In       io.Reader
+	Out, Err io.Writer
+	// Asks says that a person answers questions on in although it is no terminal; tests set it.
+	Asks bool
+	// Interrupt does what Ctrl-C does, for screens that get the key instead of the signal.
+	Interrupt func()
+	// speech is shared by all copies of a terminal; run makes one if there is none.
+	speech *speech
+}
+
+// NewTerminal is a terminal of these three streams, for one command.
+func NewTerminal(in io.Reader, out, err io.Writer) Terminal {
+	return Terminal{In: in, Out: out, Err: err, speech: &speech{}}
+}
+
+// Note tells the person something that is neither result nor error.
+func (t Terminal) Note(format string, args ...any) { t.Say(slog.LevelInfo, format, args...) }
+
+// Say is note with a level, which a log has.
+func (t Terminal) Say(level slog.Level, format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	if t.speech != nil {
+		if log := t.speech.log.Load(); log != nil {
+			log.Log(context.Background(), level, text)
+			return
+		}
+	}
+	fmt.Fprint(t.Err, escape(redact.Text("weir: "+text+"\n"), "\n\t"))
+}
+
+// columns is the width of the screen that help goes to, between what can be laid out and what is
+// read with ease.
+func (t Terminal) columns() int {
+	if f, ok := t.Out.(*os.File); ok {
+		if width, _, err := term.GetSize(int(f.Fd())); err == nil {
+			return min(max(width, 40), 120)
+		}
+	}
+	return HelpColumns
+}
+
+// canAsk reports whether somebody is there to be asked.
+func (t Terminal) canAsk() bool { return t.Asks || IsTerminal(t.In) }
+
+func IsTerminal(stream any) bool {
+	f, ok := stream.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// speech is how a command speaks on standard error: in plain lines, or in a log once it works for
+// long.
+type speech struct{ log atomic.Pointer[slog.Logger] }
+
+// Silent is where nobody listens.
+var Silent = Terminal{Out: io.Discard, Err: io.Discard}

@@ -1,0 +1,82 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"reflect"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/weir-go/weir/cmd/weir/internal/figures"
+)
+
+// Visible is a name from a store, a service or a command line as people may see it: what is no
+// character to be read, such as what breaks a line or steers a terminal, is written as Go writes it
+// in a string.
+func Visible(s string) string { return escape(s, "") }
+
+// escape is visible, but for some characters.
+func escape(s, but string) string {
+	readable := func(r rune) bool { return strconv.IsPrint(r) || strings.ContainsRune(but, r) }
+	if utf8.ValidString(s) && strings.IndexFunc(s, func(r rune) bool { return !readable(r) }) < 0 {
+		return s
+	}
+	var b strings.Builder
+	for len(s) > 0 {
+		r, size := utf8.DecodeRuneInString(s)
+		if size > 1 && readable(r) || size == 1 && r != utf8.RuneError && readable(r) {
+			b.WriteString(s[:size])
+		} else {
+			quoted := strconv.Quote(s[:size])
+			b.WriteString(quoted[1 : len(quoted)-1])
+		}
+		s = s[size:]
+	}
+	return b.String()
+}
+
+// Textf writes text for people. Every argument that is text is made visible, so that only format
+// itself breaks lines and fills cells.
+func Textf(w io.Writer, format string, args ...any) error {
+	shown := make([]any, len(args))
+	for i, a := range args {
+		switch a := a.(type) {
+		case string:
+			shown[i] = Visible(a)
+		case fmt.Stringer:
+			shown[i] = Visible(a.String())
+		default:
+			shown[i] = a
+			if of := reflect.ValueOf(a); of.Kind() == reflect.String { // such as the reason in a letter
+				shown[i] = Visible(of.String())
+			}
+		}
+	}
+	_, err := fmt.Fprintf(w, format, shown...)
+	return err
+}
+
+func Plural(n int, one, many string) string {
+	if n == 1 {
+		return one
+	}
+	return many
+}
+
+// Count is a number of things: "1 lease", "2 leases".
+func Count[N int | int32 | int64](n N, one string) string {
+	return figures.Count(n) + " " + Plural(int(n), one, one+"s")
+}
+
+// List puts names into a sentence.
+func List(names []string) string {
+	const most = 10
+	if len(names) == 0 {
+		return "none"
+	}
+	if len(names) > most {
+		return strings.Join(names[:most], ", ") + fmt.Sprintf(" and %s more", figures.Count(len(names)-most))
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,213 @@
+package consume
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/cmd/weir/internal/awsconf"
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/cmd/weir/internal/peers"
+	"github.com/weir-go/weir/cmd/weir/internal/shellexec"
+	"github.com/weir-go/weir/sink/s3sink"
+)
+
+// toFlags say where records go that neither standard output nor a command gets.
+type toFlags struct {
+	url  string
+	size int
+	age  time.Duration
+	flag *cobra.Command
+
+	file           string // the one or the other of url
+	bucket, prefix string
+}
+
+func (f *toFlags) register(cmd *cobra.Command) {
+	f.flag = cmd
+	cmd.Flags().StringVar(&f.url, "to", "", "write records to `URL`: file:PATH or s3://BUCKET/PREFIX")
+	cmd.Flags().Var(&cli.Number[int]{To: &f.size, Parse: cli.ParseSize, Low: 1, High: 1 << 30, Want: "1 byte to 1GiB, such as 16MiB"}, "object-size",
+		"end an object of --to s3:// that has so much data, before compression (default 16MiB)")
+	cmd.Flags().Var(&cli.Span{To: &f.age}, "object-age", "end an object of --to s3:// so long after its first record, 1s to 24h (default 1m)")
+}
+
+// check takes the URL apart. handled says that a command or a function handles the batches.
+func (f *toFlags) check(handled bool) error {
+	kind, rest, found := strings.Cut(f.url, ":")
+	switch {
+	case !f.flag.Flags().Changed("to"):
+	case handled && f.flag.Flags().Changed("lambda"):
+		return cli.Usagef("--to and --lambda are two ways to handle a record: give one of them")
+	case handled:
+		return cli.Usagef("--to and --exec are two ways to handle a record: give one of them")
+	case found && kind == "file" && strings.TrimSpace(rest) != "":
+		f.file = rest
+	case found && kind == "file":
+		return cli.Usagef("--to %q names no file: write it like file:records.ndjson", f.url)
+	case found && kind == "s3":
+		bucket, prefix, _ := strings.Cut(strings.TrimPrefix(rest, "//"), "/")
+		if !strings.HasPrefix(rest, "//") || !awsconf.BucketForm.MatchString(bucket) {
+			return cli.Usagef("--to %.140q names no bucket: write it like s3://my-bucket/raw", f.url)
+		}
+		f.bucket, f.prefix = bucket, prefix
+	default:
+		return cli.Usagef("--to %.140q is no place for records: use file:PATH or s3://BUCKET/PREFIX", f.url)
+	}
+	for _, name := range []string{"object-size", "object-age"} {
+		if f.flag.Flags().Changed(name) && f.bucket == "" {
+			return cli.Usagef("--%s is about objects in S3: say where they go, with --to s3://BUCKET/PREFIX", name)
+		}
+	}
+	return nil
+}
+
+// destination is where a worker's records go.
+type destination struct {
+	run   func(context.Context, *weir.Consumer) error
+	close func() error
+}
+
+// destination opens what the flags name. What is wrong with it shows here, before a stream is read.
+func (o *options) destination(ctx context.Context, t cli.Terminal, region string) (destination, error) {
+	lines := s3sink.Payloads
+	if o.out == cli.FormatJSON {
+		lines = s3sink.Envelopes
+	}
+	switch {
+	case o.execResults.On:
+		return handledBy(shellexec.PerRecord{Handler: shellexec.Handler{Terminal: t, Command: o.exec, Format: o.out, Credentials: o.execCredentials}}), nil
+	case o.lambda.invoke != "":
+		return o.byInvoking(t, region)
+	case o.lambda.command != "":
+		return o.byFunctions(t, region)
+	case o.exec != "":
+		return handledBy(shellexec.Handler{Terminal: t, Command: o.exec, Format: o.out, Credentials: o.execCredentials}), nil
+	case o.to.file != "":
+		f, err := openAppending(o.to.file, lines)
+		if err != nil {
+			return destination{}, err
+		}
+		to := handledBy(f)
+		to.close = f.file.Close
+		return to, nil
+	case o.to.bucket != "" && o.settings.Parallel.Keys > 1:
+		return destination{}, cli.Usagef("--parallel does not go with --to s3: an object has a shard's records one after the other")
+	case o.to.bucket != "":
+		return o.intoBucket(ctx, t, lines)
+	}
+	return handledBy(printer{newOutlet(t), o.out}), nil
+}
+
+func handledBy(h weir.Handler) destination {
+	return destination{func(ctx context.Context, c *weir.Consumer) error { return c.Run(ctx, h) }, func() error { return nil }}
+}
+
+// intoBucket makes sure that the bucket can be written.
+func (o *options) intoBucket(ctx context.Context, t cli.Terminal, lines s3sink.Lines) (destination, error) {
+	client, err := o.aws.S3(ctx, t)
+	if err != nil {
+		return destination{}, err
+	}
+	sink, err := s3sink.New(client, o.to.bucket, s3sink.Options{Prefix: o.to.prefix, Lines: lines, MaxBytes: o.to.size, MaxAge: o.to.age})
+	if err != nil {
+		return destination{}, cli.Usagef("--to %.140q: %s", o.to.url, strings.NewReplacer(
+			"s3sink: ", "", "Options.Prefix", "the prefix", "Options.MaxAge", "--object-age").Replace(err.Error()))
+	}
+	if err := peers.Persist(ctx, o.aws.Wait, o.aws.Objects, func() error { return sink.Check(ctx) }); err != nil {
+		return destination{}, fmt.Errorf("bucket %s: %w", o.to.bucket, err)
+	}
+	return destination{func(ctx context.Context, c *weir.Consumer) error { return c.RunShards(ctx, sink.Handlers()) }, func() error { return nil }}, nil
+}
+
+// appending is the handler that appends lines to a file, for all shards.
+type appending struct {
+	path  string
+	lines s3sink.Lines
+
+	mu   sync.Mutex
+	file *os.File
+}
+
+// openAppending opens a file, or makes it for its owner alone, and ends a last line that was cut
+// short.
+func openAppending(path string, lines s3sink.Lines) (*appending, error) {
+	bad := func(err error) error {
+		return fmt.Errorf("--to: the file %s cannot be written: %w", path, cli.RootError(err))
+	}
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, bad(err)
+	}
+	err = endLastLine(f)
+	if err == nil && runtime.GOOS != "windows" { // the file may have been made just now
+		err = syncFile(filepath.Dir(path))
+	}
+	if err != nil {
+		return nil, errors.Join(bad(err), f.Close())
+	}
+	return &appending{path: path, lines: lines, file: f}, nil
+}
+
+func endLastLine(f *os.File) error {
+	i, err := f.Stat()
+	switch {
+	case err != nil:
+		return err
+	case !i.Mode().IsRegular():
+		return errors.New("it is no file of a disk")
+	case i.Size() == 0:
+		return nil
+	}
+	last := make([]byte, 1)
+	if _, err := f.ReadAt(last, i.Size()-1); err != nil || last[0] == '\n' {
+		return err
+	}
+	_, err = f.WriteString("\n")
+	return err
+}
+
+func syncFile(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}
+
+func (a *appending) Handle(ctx context.Context, b *weir.Batch) error {
+	var lines bytes.Buffer
+	for _, r := range b.Records {
+		line, err := a.lines.Append(lines.AvailableBuffer(), r)
+		if err != nil {
+			return weir.Stop(err)
+		}
+		lines.Write(line)
+	}
+	if len(b.Records) == 0 {
+		return nil
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	_, err := a.file.Write(lines.Bytes())
+	if err == nil {
+		err = a.file.Sync()
+	}
+	if err == nil {
+		return nil
+	}
+	// how much of it is there nobody knows; a full disk may have room again
+	return errors.Join(fmt.Errorf("the file %s cannot be written: %w", a.path, cli.RootError(err)), endLastLine(a.file))
+}

@@ -1,0 +1,98 @@
+package consume
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/emfweir"
+)
+
+// emfFlags say where a worker writes lines of CloudWatch's embedded metric format.
+type emfFlags struct {
+	to        string // stderr, or file: and a path; "" for nowhere
+	namespace string
+}
+
+const emfFile = "file:"
+
+func (f *emfFlags) register(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.to, "metrics-emf", "", "write metrics for CloudWatch Logs, a line a minute for each shard, with the KCL's names: `WHERE` is stderr, or file:PATH for CloudWatch's agent")
+	cmd.Flags().StringVar(&f.namespace, "metrics-namespace", "", "with --metrics-emf: CloudWatch's namespace, by `NAME` (default --app)")
+	cli.MustComplete(cmd, "metrics-emf", "stderr\tas log drivers of containers send it to CloudWatch Logs", "file:\ta file that is appended to")
+}
+
+func (f *emfFlags) check() error {
+	switch {
+	case f.to == "" && f.namespace != "":
+		return cli.Usagef("--metrics-namespace says under which name --metrics-emf tells: say --metrics-emf stderr, too")
+	case f.to == "" || f.to == "stderr" || strings.HasPrefix(f.to, emfFile) && f.to != emfFile:
+		return nil
+	}
+	return cli.Usagef("--metrics-emf %q: want stderr, or file:PATH", f.to)
+}
+
+// observe has metrics observe a consumer that will be made with options.
+func (f *emfFlags) observe(options *weir.Options, shards bool) (*emfweir.Metrics, error) {
+	m, err := emfweir.New(options, emfweir.Config{Namespace: f.namespace, ByShard: shards})
+	if err != nil {
+		flag := "--metrics-namespace"
+		if f.namespace == "" {
+			flag = "--app is CloudWatch's namespace unless --metrics-namespace names another"
+		}
+		return nil, cli.Usagef("%s: %s", flag, strings.TrimPrefix(err.Error(), "emfweir: "))
+	}
+	return m, nil
+}
+
+// write writes lines until stop is called, which waits for the last ones.
+func (f *emfFlags) write(ctx context.Context, t cli.Terminal, m *emfweir.Metrics) (stop func() error, err error) {
+	to := &emfWriter{Writer: t.Err, t: t}
+	closing := func() error { return nil }
+	if path, is := strings.CutPrefix(f.to, emfFile); is {
+		file, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
+		if err != nil {
+			return nil, fmt.Errorf("--metrics-emf: %w", err)
+		}
+		to.Writer, closing = file, file.Close
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	ended := make(chan error, 1)
+	go func() { ended <- m.Run(ctx, to) }() // ends with cancel, and a writer that does not hang
+	return func() error {
+		cancel()
+		hangs := time.NewTimer(5 * time.Second)
+		defer hangs.Stop()
+		select {
+		case err := <-ended:
+			return errors.Join(err, closing())
+		case <-hangs.C:
+			return nil // who reads standard error does not keep the worker
+		}
+	}, nil
+}
+
+// emfWriter writes metrics. What cannot be written is left out, and said when that begins: a worker
+// goes on without its metrics.
+type emfWriter struct {
+	io.Writer
+	t       cli.Terminal
+	failing bool
+}
+
+func (w *emfWriter) Write(p []byte) (int, error) {
+	_, err := w.Writer.Write(p)
+	if err != nil && !w.failing {
+		w.t.Note("--metrics-emf: lines are lost: %v", err)
+	}
+	w.failing = err != nil
+	return len(p), nil
+}

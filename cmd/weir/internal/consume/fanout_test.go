@@ -1,0 +1,131 @@
+package consume
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/cmd/weir/internal/clitest"
+	"github.com/weir-go/weir/cmd/weir/internal/fanout"
+)
+
+// What fan-out leaves behind is seen and removed.
+func TestConsumeByFanOutAndClearUp(t *testing.T) {
+	t.Parallel()
+	server, endpoint := clitest.Kinesis(t)
+	server.CreateStream("s", 2)
+	text, lines := clitest.Numbered(40)
+	clitest.MustRun(t, text, "put", endpoint, "--stream=s", "--key=key")
+	for app, flag := range map[string]string{"plain": "--fan-out", "named": "--fan-out=pushed"} {
+		c := clitest.Start(t, "", "consume", endpoint, "--stream=s", "--app="+app, "--store=sqlite:"+filepath.Join(t.TempDir(), "leases.db"), flag, "--verbose")
+		c.Out.Await(t, "everything by fan-out", func(s string) bool { return strings.Count(s, "\n") == len(lines) })
+		clitest.CheckOrder(t, c.Out.Lines(), lines)
+		if code := c.Interrupt(t); code != cli.ExitDone || !strings.Contains(c.Err.String(), "fan-out consumer registered") {
+			t.Errorf("exit code %d, %s", code, c.Err)
+		}
+	}
+	if n := server.Requests("GetRecords"); n > 0 {
+		t.Errorf("it polled %d times", n)
+	}
+
+	list := func() (all []fanout.Consumer) {
+		t.Helper()
+		if err := json.Unmarshal([]byte(clitest.MustRun(t, "", "fanout", "list", endpoint, "--stream=s", "-o=json")), &all); err != nil {
+			t.Fatal(err)
+		}
+		return all
+	}
+	all := list()
+	if len(all) != 2 || all[0].Name != "plain" && all[1].Name != "plain" || all[0].Status != "ACTIVE" || all[0].ARN == "" || all[0].Created.IsZero() {
+		t.Fatalf("registered are %+v", all)
+	}
+	if said := clitest.MustRun(t, "", "fanout", "list", endpoint, "--stream="+server.StreamARN("s")); !strings.Contains(said, "pushed") || !strings.Contains(said, "ACTIVE") {
+		t.Errorf("it lists %s", said)
+	}
+	for name, test := range map[string]struct {
+		args []string
+		code int
+		said string
+	}{
+		"nobody to ask":      {[]string{"--stream=s", "--name=pushed"}, cli.ExitUsage, "--yes"},
+		"no name":            {[]string{"--stream=s", "--yes"}, cli.ExitUsage, "--name"},
+		"another name":       {[]string{"--stream=s", "--name=other", "--yes"}, cli.ExitFailed, "there is "},
+		"a stream that none": {[]string{"--stream=none", "--name=pushed", "--yes"}, cli.ExitFailed, "no such stream"},
+	} {
+		c := clitest.Start(t, "", append([]string{"fanout", "remove", endpoint}, test.args...)...)
+		if code := c.Wait(t); code != test.code || !strings.Contains(c.Err.String(), test.said) {
+			t.Errorf("%s: exit code %d, %s", name, code, c.Err)
+		}
+	}
+	if n := len(list()); n != 2 {
+		t.Fatalf("%d consumers are left, and none was removed", n)
+	}
+	for _, name := range []string{"pushed", "plain"} {
+		clitest.MustRun(t, "", "fanout", "remove", endpoint, "--stream=s", "--name="+name, "--yes")
+	}
+	if n := len(list()); n != 0 {
+		t.Errorf("%d consumers are left", n)
+	}
+	if said := clitest.MustRun(t, "", "fanout", "list", endpoint, "--stream=s"); !strings.Contains(said, "No consumer") {
+		t.Errorf("it lists %s", said)
+	}
+}
+
+// A consumer that somebody else has registered is read by and stays; one of the application's own
+// is removed by the last worker, when asked.
+func TestConsumeByAGivenConsumerAndRemoveOnesOwn(t *testing.T) {
+	t.Parallel()
+	server, endpoint := clitest.Kinesis(t)
+	server.CreateStream("s", 1)
+	given := server.RegisterConsumer("s", "theirs")
+	server.Put("s", "k", []byte("hello"))
+	for flag, stays := range map[string]string{"--fan-out=" + given: "theirs", "--fan-out": "theirs"} {
+		c := clitest.Start(t, "", "consume", endpoint, "--stream=s", "--app=a", "--store=sqlite:"+filepath.Join(t.TempDir(), "leases.db"), flag, "--remove-fan-out")
+		c.Out.Await(t, "the record", func(s string) bool { return s == "hello\n" })
+		if code := c.Interrupt(t); code != cli.ExitDone {
+			t.Errorf("%s: exit code %d, %s", flag, code, c.Err)
+		}
+		if removed := strings.Contains(c.Err.String(), "fan-out consumer removed"); removed != (flag == "--fan-out") {
+			t.Errorf("%s: it says %s", flag, c.Err)
+		}
+		if said := clitest.MustRun(t, "", "fanout", "list", endpoint, "--stream=s", "-o=json"); strings.Count(said, `"name"`) != 1 || !strings.Contains(said, `"`+stays+`"`) {
+			t.Errorf("%s: registered are %s", flag, said)
+		}
+	}
+	if said := clitest.MustRun(t, "", "tail", endpoint, "--stream=s", "--from=oldest", "--until-tip", "--fan-out="+given); said != "hello\n" {
+		t.Errorf("tail says %q", said)
+	}
+	if n := server.Requests("GetRecords"); n > 0 {
+		t.Errorf("it polled %d times", n)
+	}
+}
+
+// A name that is given as for weir tail, without the equals sign, is not taken for a command.
+func TestTheNameOfAConsumerNeedsAnEqualsSign(t *testing.T) {
+	for args, want := range map[string]string{
+		"--fan-out pushed": "--fan-out=pushed", "pushed --fan-out": "--fan-out=pushed", "--fan-out=pushed other": `"other"`, "other": `"other"`,
+	} {
+		c := clitest.Start(t, "", append([]string{"consume", "--stream=s", "--app=a", "--store=memory:"}, strings.Fields(args)...)...)
+		if code := c.Wait(t); code != cli.ExitUsage || !strings.Contains(c.Err.String(), want) {
+			t.Errorf("%s: code %d, %s", args, code, c.Err.String())
+		}
+	}
+	if help := clitest.MustRun(t, "", "consume", "--help"); !strings.Contains(help, "--fan-out[=<NAME>] ") {
+		t.Errorf("the help says\n%s", help)
+	}
+}
+
+func TestFanOutFlag(t *testing.T) {
+	var f fanout.Flag
+	for _, bad := range []string{"", "a b", "ä", strings.Repeat("x", 129)} {
+		if f.Set(bad) == nil || f.On {
+			t.Errorf("%.20q is taken for a name", bad)
+		}
+	}
+	c := clitest.Start(t, "", "consume", "--stream=s", "--app=a", "--store=memory:", "--fan-out=a b")
+	if code := c.Wait(t); code != cli.ExitUsage || !strings.Contains(c.Err.String(), "no name of a consumer") {
+		t.Errorf("exit code %d, %s", code, c.Err)
+	}
+}

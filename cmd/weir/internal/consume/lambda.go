@@ -1,0 +1,386 @@
+package consume
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/cmd/weir/internal/shellexec"
+	"github.com/weir-go/weir/lambda"
+)
+
+const aboutLambda = `--lambda COMMAND has functions that were written for AWS Lambda handle the records. It starts up to --lambda-processes of the
+command, which has to begin a runtime client of Lambda (such as python -m awslambdaric app.handler), and gives them the
+event that Lambda makes of records of Kinesis, over Lambda's Runtime API on 127.0.0.1. Aggregates stay as they are, as in
+Lambda, unless --aggregates says otherwise; then the eventID of a record in one ends in its number there. A call that takes
+longer than --lambda-timeout has failed, and its process is ended and started again. What a process writes goes to standard
+error, with its number in front, as far as --lambda-output allows. It gets the worker's environment without AWS credentials and ` + cli.StoreVariable + `; --pass-env lets
+it have single variables. The flags named as Lambda's parameters set weir's: --batch-size is --batch,
+--maximum-retry-attempts N is --attempts N+1, --bisect-batch-on-function-error is --bisect, --parallelization-factor is
+--parallel, --maximum-batching-window-in-seconds is --batch-wait, --starting-position is --from, --filter-criteria is
+--filter. Two have none beside them: --maximum-record-age-in-seconds gives up without a try what is older (at once,
+whatever --patience and --dead-per-minute say), and with --tumbling-window-in-seconds the function gets a state and has
+to return one. What is given up needs --dead, where Lambda drops it. With --parallelization-factor an event has records
+of one key. --invoke URL posts the same event to an emulator of Lambda instead, unsigned, and starts no process.`
+
+// lambdaFlags say how functions of Lambda are run.
+type lambdaFlags struct {
+	command   string
+	invoke    string // a URL
+	names     lambdaNames
+	limits    lambdaLimits
+	processes int
+	timeout   time.Duration
+	respond   []string
+	pass      []string
+
+	batch, retries, factor int
+	bisect                 bool
+	flag                   *cobra.Command
+}
+
+// aboutFunctions are flags that mean nothing without --lambda.
+var aboutFunctions = []string{
+	"lambda-processes", "lambda-timeout", "function-response-types", "pass-env", "batch-size", "maximum-retry-attempts",
+	"parallelization-factor", "bisect-batch-on-function-error",
+}
+
+func (f *lambdaFlags) register(cmd *cobra.Command) {
+	f.flag = cmd
+	flags := cmd.Flags()
+	flags.StringVar(&f.command, "lambda", "", "shell `COMMAND` that runs a function of AWS Lambda, which handles each batch")
+	flags.StringVar(&f.invoke, "invoke", "", "`URL` of an emulator of AWS Lambda, whose function handles each batch; without a path the function is called as --app")
+	f.names.register(f)
+	f.limits.register(f)
+	flags.Var(&cli.Number[int]{To: &f.processes, Parse: strconv.Atoi, Low: 1, High: 1000, Want: "1 to 1000"}, "lambda-processes", "at most so many processes of --lambda, 1 to 1000 (default: one for each core)")
+	flags.Var(&cli.Span{To: &f.timeout}, "lambda-timeout", "how long one call of a function may take, and its start, up to 24h (default 1m)")
+	flags.StringArrayVar(&f.respond, "function-response-types", nil, "`TYPE` of a function's answer: ReportBatchItemFailures lets it say which records failed")
+	flags.StringArrayVar(&f.pass, "pass-env", nil, "let the function have the variable `NAME`, though it is the worker's; may be repeated")
+	flags.Var(&cli.Number[int]{To: &f.batch, Parse: strconv.Atoi, Low: 1, High: 10_000, Want: "1 to 10000"}, "batch-size", "--batch for --lambda, by Lambda's name (default 100)")
+	flags.Var(&cli.Number[int]{To: &f.retries, Parse: strconv.Atoi, Low: -1, High: 9_999, Want: "-1 to 9999"}, "maximum-retry-attempts", "calls after the first that failed, until records are given up; -1 is no limit (default -1)")
+	flags.Var(&cli.Number[int]{To: &f.factor, Parse: strconv.Atoi, Low: 1, High: 10_000, Want: "1 to 10000"}, "parallelization-factor", "--parallel for --lambda, by Lambda's name (default 1)")
+	flags.BoolVar(&f.bisect, "bisect-batch-on-function-error", false, "--bisect for --lambda, by Lambda's name")
+}
+
+// apply checks the flags and sets those of weir that they stand for.
+func (f *lambdaFlags) apply(o *options) error {
+	given := func(name string) bool { return f.flag.Flags().Changed(name) }
+	if !f.used() {
+		for _, name := range append(aboutLimits, aboutFunctions...) {
+			if given(name) {
+				return cli.Usagef("--%s is about functions of AWS Lambda: give --lambda or --invoke, too", name)
+			}
+		}
+		return nil
+	}
+	switch {
+	case o.exec != "":
+		return cli.Usagef("--lambda or --invoke, and --exec, are two ways to handle a record: give one of them")
+	case f.command != "" && f.invoke != "":
+		return cli.Usagef("--lambda and --invoke are two ways to reach a function: give one of them")
+	case f.invoke != "" && (given("lambda-processes") || given("pass-env")):
+		return cli.Usagef("--lambda-processes and --pass-env are about processes that --lambda starts; --invoke starts none")
+	case given("output"):
+		return cli.Usagef("--output is about what a command gets; a function gets Lambda's event: leave it out")
+	case f.timeout > 24*time.Hour:
+		return cli.Usagef("--lambda-timeout %v is too long: use up to 24h", f.timeout)
+	}
+	if f.invoke != "" {
+		where, err := invokeURL(f.invoke, o.app)
+		if err != nil {
+			return err
+		}
+		f.invoke = where
+	}
+	for _, kind := range f.respond {
+		if kind != "ReportBatchItemFailures" {
+			return cli.Usagef("--function-response-types %.140q: there is only ReportBatchItemFailures", kind)
+		}
+	}
+	for _, name := range f.pass {
+		if name == "" || strings.Contains(name, "=") {
+			return cli.Usagef("--pass-env %.140q is no name of a variable: write it like --pass-env AWS_PROFILE", name)
+		}
+	}
+	for name, ours := range map[string]string{
+		"batch-size": "batch", "parallelization-factor": "parallel", "maximum-retry-attempts": "attempts", "bisect-batch-on-function-error": "bisect",
+	} {
+		switch {
+		case given(name) && given(ours):
+			return cli.Usagef("--%s and --%s are two names of one thing: give one of them", name, ours)
+		case given(name) && o.giveUp.dead == "" && (ours == "attempts" && f.retries >= 0 || ours == "bisect" && f.bisect):
+			return cli.Usagef("--%s is about giving records up: say where their letters go, with --dead file:PATH", name)
+		}
+	}
+	if err := f.limits.apply(f, o); err != nil {
+		return err
+	}
+	set := func(name string, value int) error { return f.flag.Flags().Set(name, strconv.Itoa(value)) }
+	var problems []error
+	if !given("batch") {
+		if f.batch == 0 {
+			f.batch = 100
+		}
+		problems = append(problems, set("batch", f.batch))
+	}
+	if given("parallelization-factor") {
+		problems = append(problems, set("parallel", f.factor))
+	}
+	if given("maximum-retry-attempts") && f.retries >= 0 {
+		problems = append(problems, set("attempts", f.retries+1))
+	}
+	if f.bisect {
+		problems = append(problems, f.flag.Flags().Set("bisect", "true"))
+	}
+	if !given("aggregates") {
+		o.settings.Aggregates = weir.KeepPacked
+	}
+	if f.processes == 0 {
+		f.processes = runtime.GOMAXPROCS(0)
+	}
+	if f.timeout == 0 {
+		f.timeout = time.Minute
+	}
+	return errors.Join(problems...)
+}
+
+// used reports whether a function of Lambda is to handle the records.
+func (f *lambdaFlags) used() bool { return f.command != "" || f.invoke != "" }
+
+// functions are the processes of a function. Each is one slot, which whoever calls it holds.
+type functions struct {
+	t       cli.Terminal
+	command string
+	timeout time.Duration
+	env     []string
+	arn     string
+	free    chan *function
+	memory  *memoryBound // nil without a bound
+	output  *outputs
+}
+
+// functions prepares processes, which are started when they are first needed.
+func (o *options) functions(t cli.Terminal, region string) *functions {
+	fs := &functions{
+		t: t, command: o.lambda.command, timeout: o.lambda.timeout, free: make(chan *function, o.lambda.processes),
+		arn: "arn:aws:lambda:" + region + ":000000000000:function:" + o.app,
+	}
+	dir, _ := os.Getwd()
+	fs.env = append(shellexec.Environment(false),
+		"AWS_LAMBDA_FUNCTION_NAME="+o.app, "AWS_LAMBDA_FUNCTION_VERSION=$LATEST", "AWS_LAMBDA_FUNCTION_MEMORY_SIZE="+strconv.Itoa(o.lambda.limits.megabytes()),
+		"AWS_LAMBDA_LOG_GROUP_NAME=/aws/lambda/"+o.app, "AWS_LAMBDA_LOG_STREAM_NAME="+strconv.Itoa(os.Getpid()),
+		"AWS_LAMBDA_INITIALIZATION_TYPE=on-demand", "AWS_REGION="+region, "AWS_DEFAULT_REGION="+region)
+	for name, value := range map[string]string{"LAMBDA_TASK_ROOT": dir, "_HANDLER": ""} {
+		if _, set := os.LookupEnv(name); !set {
+			fs.env = append(fs.env, name+"="+value)
+		}
+	}
+	for _, name := range o.lambda.pass {
+		if value, set := os.LookupEnv(name); set {
+			fs.env = append(fs.env, name+"="+value)
+		}
+	}
+	if most := o.lambda.limits.memory; most > 0 {
+		fs.memory = boundMemory(most, groupsMemory, func(err error) {
+			t.Say(slog.LevelError, "--lambda-memory bounds nothing: the memory of processes cannot be measured: %v", err)
+		})
+	}
+	fs.output = passOutput(t.Err, o.lambda.processes, o.lambda.limits.output, func(format string, args ...any) { t.Say(slog.LevelWarn, format, args...) })
+	for i := range o.lambda.processes {
+		fs.free <- &function{of: fs, number: i + 1, output: processOutput{of: fs.output, number: i + 1}}
+	}
+	return fs
+}
+
+// invoke gives an event to a process that is free, and waits for one if none is.
+func (fs *functions) invoke(ctx context.Context, _ *weir.Batch, event []byte) ([]byte, error) {
+	select {
+	case f := <-fs.free:
+		defer func() { fs.free <- f }()
+		return f.invoke(ctx, event)
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// close ends all processes. It waits for calls that have not returned.
+func (fs *functions) close() error {
+	for range cap(fs.free) {
+		(<-fs.free).end(false)
+	}
+	fs.memory.close()
+	fs.output.close()
+	return nil
+}
+
+// function is one process, or the place for one.
+type function struct {
+	of     *functions
+	number int
+	output processOutput
+
+	api    *lambda.Runtime // nil while there is no process
+	kill   context.CancelFunc
+	asked  *bool         // the process is to be asked to end before it is killed
+	exited chan struct{} // closed when it has ended, with why
+	why    error
+
+	failed int       // starts in a row that failed
+	before time.Time // when the next may be tried
+}
+
+var errFunctionTimeout = errors.New("the function has not answered in time")
+
+const longestStartPause = 30 * time.Second
+
+// invoke gives an event to the process, or starts one for it. A process may end after an answer, as
+// one does that has panicked: what it has not asked for is given to the next.
+func (f *function) invoke(ctx context.Context, event []byte) ([]byte, error) {
+	answer, err := f.invokeOnce(ctx, event)
+	if errors.Is(err, lambda.ErrNotTaken) {
+		answer, err = f.invokeOnce(ctx, event)
+	}
+	return answer, err
+}
+
+func (f *function) invokeOnce(ctx context.Context, event []byte) ([]byte, error) {
+	if f.api != nil {
+		select {
+		case <-f.exited:
+			f.end(true)
+		default:
+		}
+	}
+	if f.api == nil {
+		if err := f.start(ctx); err != nil {
+			return nil, err
+		}
+	}
+	call, cancel := context.WithTimeoutCause(ctx, f.of.timeout, errFunctionTimeout)
+	defer cancel()
+	answer, err := f.api.Invoke(call, event, time.Now().Add(f.of.timeout))
+	switch {
+	case errors.Is(err, lambda.ErrNotTaken):
+		err = fmt.Errorf("%w: %w", err, f.ended())
+		f.end(true)
+	case errors.Is(err, lambda.ErrClosed): // the API ends with the process
+		err = fmt.Errorf("the function's process ended in the middle of a call: %w", f.ended())
+		f.end(true)
+	case call.Err() != nil: // whatever it does, nobody waits for it
+		f.end(true)
+	}
+	return answer, err
+}
+
+// start begins a process and waits until it asks for its first event. Starts that fail are further
+// and further apart.
+func (f *function) start(ctx context.Context) error {
+	if pause := time.Until(f.before); pause > 0 {
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	api, err := lambda.NewRuntime(f.of.arn)
+	if err != nil {
+		return err
+	}
+	life, kill := context.WithCancel(context.Background())
+	asked := new(bool)
+	f.api, f.kill, f.asked, f.exited, f.why = api, kill, asked, make(chan struct{}), nil
+	cmd := shellexec.Shell(life, f.of.command)
+	cmd.Env = append(f.of.env[:len(f.of.env):len(f.of.env)], "AWS_LAMBDA_RUNTIME_API="+api.Addr())
+	out := &prefixed{w: &f.output, prefix: fmt.Sprintf("[function %d] ", f.number)}
+	cmd.Stdout, cmd.Stderr = out, out
+	shellexec.OwnGroup(cmd)
+	cmd.Cancel = func() error { return shellexec.EndGroup(cmd, !*asked) }
+	cmd.WaitDelay = shellexec.Grace
+	go func() { // ends with the process, which end sees to
+		defer close(f.exited)
+		f.why = f.of.bounded(cmd, f.number)
+		_ = shellexec.EndGroup(cmd, true) // what is left of it
+		out.flush()
+		api.Close()
+	}()
+	late := time.NewTimer(f.of.timeout)
+	defer late.Stop()
+	select {
+	case <-api.Ready():
+		f.failed, f.before = 0, time.Time{}
+		return nil
+	case err = <-api.InitFailed():
+	case <-f.exited:
+		err = f.ended()
+	case <-late.C:
+		err = fmt.Errorf("it has not asked for an event in %v", f.of.timeout)
+	case <-ctx.Done():
+		f.end(true)
+		return context.Cause(ctx)
+	}
+	f.end(true)
+	f.failed++
+	f.before = time.Now().Add(min(100*time.Millisecond<<min(f.failed, 20), longestStartPause))
+	return fmt.Errorf("the function did not start: %w", err)
+}
+
+// ended waits for the end of the process, and returns why.
+func (f *function) ended() error {
+	<-f.exited
+	var exit *exec.ExitError
+	if f.why == nil {
+		return errors.New("it exited with 0")
+	} else if errors.As(f.why, &exit) {
+		return exit
+	}
+	return f.why
+}
+
+// end ends the process, if there is one, and waits for that. Without force it is asked first.
+func (f *function) end(force bool) {
+	if f.api == nil {
+		return
+	}
+	*f.asked = !force
+	f.kill()
+	<-f.exited
+	f.api.Close()
+	f.api = nil
+}
+
+// source is what events of a stream say of where its records are from. An ARN is known only of a
+// stream that is given by it.
+func (o *options) source(region string) func(stream string) lambda.Source {
+	arns := map[string]string{}
+	for _, s := range o.streams {
+		if _, name, found := strings.Cut(s, ":stream/"); found {
+			arns[name] = s
+		}
+	}
+	return func(stream string) lambda.Source {
+		arn, known := arns[stream]
+		if !known {
+			arn = "arn:aws:kinesis:" + region + ":000000000000:stream/" + stream
+		}
+		return lambda.Source{Region: region, StreamARN: arn, RoleARN: "arn:aws:iam::000000000000:role/" + o.app}
+	}
+}
+
+// byFunctions has functions of Lambda handle what is read.
+func (o *options) byFunctions(t cli.Terminal, region string) (destination, error) {
+	fs := o.functions(t, region)
+	to, err := o.byFunction(t, fs.invoke, region)
+	to.close = fs.close
+	return to, err
+}

@@ -1,0 +1,214 @@
+package consume
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/lambda"
+)
+
+// invoker gives events to a function over the invoke call of Lambda's API, without a signature: for
+// emulators of Lambda.
+type invoker struct {
+	url    string
+	client *http.Client
+}
+
+// invokeURL is where a function is invoked. A URL without a path is that of an API with a function
+// that is called as the application.
+func invokeURL(given, app string) (string, error) {
+	u, err := url.Parse(given)
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		return "", cli.Usagef("--invoke %.140q: write it like http://127.0.0.1:9000, or with the path of a function, /2015-03-31/functions/NAME/invocations", given)
+	}
+	if strings.Trim(u.Path, "/") == "" {
+		u.Path = "/2015-03-31/functions/" + url.PathEscape(app) + "/invocations"
+	}
+	return u.String(), nil
+}
+
+// byInvoking has the function behind a URL handle what is read.
+func (o *options) byInvoking(t cli.Terminal, region string) (destination, error) {
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.MaxIdleConnsPerHost = 100
+	i := &invoker{o.lambda.invoke, &http.Client{
+		Transport: transport, Timeout: o.lambda.timeout,
+		// An event goes to whom it was meant for.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}
+	to, err := o.byFunction(t, i.call, region)
+	to.close = func() error {
+		transport.CloseIdleConnections()
+		return nil
+	}
+	return to, err
+}
+
+// call gives an event to the function and returns its answer.
+func (i *invoker) call(ctx context.Context, _ *weir.Batch, event []byte) ([]byte, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, i.url, bytes.NewReader(event))
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("X-Amz-Invocation-Type", "RequestResponse")
+	answer, err := i.client.Do(request)
+	if err != nil {
+		var timeout interface{ Timeout() bool }
+		if errors.As(err, &timeout) && timeout.Timeout() && ctx.Err() == nil {
+			return nil, errFunctionTimeout
+		}
+		return nil, err
+	}
+	defer func() { _ = answer.Body.Close() }() // only read from
+	body, err := io.ReadAll(io.LimitReader(answer.Body, lambda.MaxBytes+1))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("the function's answer broke off: %w", err)
+	case len(body) > lambda.MaxBytes:
+		return nil, errors.New("the function's answer has more than 6 MiB")
+	case answer.StatusCode != http.StatusOK:
+		return nil, fmt.Errorf("the invoke call was answered with %s: %s", answer.Status, line(body))
+	}
+	if kind := answer.Header.Get("X-Amz-Function-Error"); kind != "" {
+		return nil, functionError(kind, body)
+	}
+	return body, nil
+}
+
+// functionError is what a function says of its own failure.
+func functionError(kind string, body []byte) error {
+	var said struct{ ErrorMessage, ErrorType string }
+	if err := json.Unmarshal(body, &said); err != nil || said.ErrorMessage == "" {
+		return fmt.Errorf("the function failed (%s): %s", line([]byte(kind)), line(body))
+	}
+	return fmt.Errorf("the function failed: %s: %s", line([]byte(said.ErrorType)), line([]byte(said.ErrorMessage)))
+}
+
+// line is the beginning of a text from outside, in one line.
+func line(text []byte) string {
+	const most = 200
+	all := strings.Join(strings.Fields(strings.ToValidUTF8(string(text[:min(len(text), 4*most)]), "?")), " ")
+	if cut := []rune(all); len(cut) > most {
+		all = string(cut[:most]) + "…"
+	}
+	return cli.Visible(all)
+}
+
+// lambdaNames are flags that Lambda's users know, and what they are here. Each stands for one of
+// weir's, and both together are refused.
+type lambdaNames struct {
+	window   int
+	position string
+	at       string
+	criteria string
+}
+
+var aboutNames = []string{"maximum-batching-window-in-seconds", "starting-position", "starting-position-timestamp", "filter-criteria"}
+
+func (n *lambdaNames) register(f *lambdaFlags) {
+	flags := f.flag.Flags()
+	flags.IntVar(&n.window, "maximum-batching-window-in-seconds", 0, "--batch-wait for --lambda, by Lambda's name, `N` from 0 to 300")
+	flags.StringVar(&n.position, "starting-position", "", "--from for --lambda, by Lambda's name: TRIM_HORIZON, LATEST or AT_TIMESTAMP")
+	flags.StringVar(&n.at, "starting-position-timestamp", "", "the `TIME` of AT_TIMESTAMP, such as 2026-03-01T12:00:00Z or seconds since 1970")
+	flags.StringVar(&n.criteria, "filter-criteria", "", "--filter for --lambda, as Lambda's `JSON`: {\"Filters\":[{\"Pattern\":\"…\"}]}")
+	cli.MustComplete(f.flag, "starting-position", "TRIM_HORIZON", "LATEST", "AT_TIMESTAMP")
+}
+
+// apply sets weir's flags. It runs before these are looked at.
+func (n *lambdaNames) apply(f *lambdaFlags) error {
+	given := func(name string) bool { return f.flag.Flags().Changed(name) }
+	if f.command == "" && f.invoke == "" {
+		for _, name := range aboutNames {
+			if given(name) {
+				return cli.Usagef("--%s is about functions of AWS Lambda: give --lambda or --invoke, too", name)
+			}
+		}
+		return nil
+	}
+	for name, ours := range map[string]string{"maximum-batching-window-in-seconds": "batch-wait", "starting-position": "from", "filter-criteria": "filter"} {
+		if given(name) && given(ours) {
+			return cli.Usagef("--%s and --%s are two names of one thing: give one of them", name, ours)
+		}
+	}
+	set := func(name, value string) error { return f.flag.Flags().Set(name, value) }
+	var problems []error
+	if given("maximum-batching-window-in-seconds") {
+		if n.window < 0 || n.window > 300 {
+			return cli.Usagef("--maximum-batching-window-in-seconds %d: want 0 to 300", n.window)
+		}
+		problems = append(problems, set("batch-wait", (time.Duration(n.window)*time.Second).String()))
+	}
+	if given("starting-position") || given("starting-position-timestamp") {
+		from, err := n.from()
+		if err != nil {
+			return err
+		}
+		problems = append(problems, set("from", from))
+	}
+	if given("filter-criteria") {
+		patterns, err := criteriaPatterns(n.criteria)
+		if err != nil {
+			return err
+		}
+		for _, p := range patterns {
+			problems = append(problems, set("filter", p))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// from is Lambda's starting position as --from has it.
+func (n *lambdaNames) from() (string, error) {
+	if (n.position == "AT_TIMESTAMP") != (n.at != "") {
+		return "", cli.Usagef("--starting-position AT_TIMESTAMP and --starting-position-timestamp go together")
+	}
+	switch n.position {
+	case "TRIM_HORIZON":
+		return "oldest", nil
+	case "LATEST":
+		return "latest", nil
+	case "AT_TIMESTAMP":
+		if seconds, err := time.ParseDuration(n.at + "s"); err == nil && seconds >= 0 {
+			return time.Unix(0, 0).Add(seconds).UTC().Format(time.RFC3339Nano), nil
+		}
+		if at, err := time.Parse(time.RFC3339Nano, n.at); err == nil {
+			return at.UTC().Format(time.RFC3339Nano), nil
+		}
+		return "", cli.Usagef("--starting-position-timestamp %.60q: write it like 2026-03-01T12:00:00Z, or in seconds since 1970", n.at)
+	}
+	return "", cli.Usagef("--starting-position %.60q: there are TRIM_HORIZON, LATEST and AT_TIMESTAMP", n.position)
+}
+
+// criteriaPatterns are the patterns of Lambda's FilterCriteria.
+func criteriaPatterns(criteria string) ([]string, error) {
+	var given struct {
+		Filters []struct{ Pattern string }
+	}
+	read := json.NewDecoder(strings.NewReader(criteria))
+	read.DisallowUnknownFields()
+	if err := read.Decode(&given); err != nil || read.More() {
+		return nil, cli.Usagef(`--filter-criteria is not Lambda's JSON: write it like {"Filters":[{"Pattern":"{\"data\":{\"kind\":[\"order\"]}}"}]}`)
+	}
+	if len(given.Filters) == 0 {
+		return nil, cli.Usagef("--filter-criteria has no Filters: leave it out to get all records")
+	}
+	patterns := make([]string, 0, len(given.Filters))
+	for i, f := range given.Filters {
+		if !strings.HasPrefix(strings.TrimSpace(f.Pattern), "{") {
+			return nil, cli.Usagef("--filter-criteria: Filters[%d] has no Pattern that is a JSON object in a string", i)
+		}
+		patterns = append(patterns, f.Pattern)
+	}
+	return patterns, nil
+}

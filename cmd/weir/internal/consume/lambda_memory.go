@@ -1,0 +1,135 @@
+package consume
+
+import (
+	"fmt"
+	"log/slog"
+	"os/exec"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/weir-go/weir/cmd/weir/internal/shellexec"
+)
+
+// memoryEvery is how often the memory of processes is measured.
+const memoryEvery = time.Second
+
+// memoryBound kills process groups that use more memory than they may. One goroutine measures them
+// all; it ends with close.
+type memoryBound struct {
+	most    int // bytes
+	measure func() (map[int]int, error)
+	tell    func(err error) // that it cannot be measured, once
+
+	mu      sync.Mutex
+	watched map[int]func(used int) // what is to be done with a group that uses too much
+
+	ended chan struct{}
+	done  chan struct{}
+}
+
+// boundMemory begins to measure.
+func boundMemory(most int, measure func() (map[int]int, error), tell func(error)) *memoryBound {
+	m := &memoryBound{most: most, measure: measure, tell: tell, watched: map[int]func(int){}, ended: make(chan struct{}), done: make(chan struct{})}
+	go m.run()
+	return m
+}
+
+func (m *memoryBound) run() {
+	defer close(m.done)
+	tick := time.NewTicker(memoryEvery)
+	defer tick.Stop()
+	told := false
+	for {
+		select {
+		case <-tick.C:
+		case <-m.ended:
+			return
+		}
+		if !m.watches() {
+			continue
+		}
+		used, err := m.measure()
+		if err != nil && !told {
+			told = true
+			m.tell(err)
+		}
+		m.judge(used)
+	}
+}
+
+func (m *memoryBound) watches() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.watched) > 0
+}
+
+// judge has the groups killed that use too much. Each is told once.
+func (m *memoryBound) judge(used map[int]int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for group, kill := range m.watched {
+		if used[group] > m.most {
+			delete(m.watched, group)
+			kill(used[group])
+		}
+	}
+}
+
+// watch has a group be measured. kill must not wait for anything. A nil bound does nothing.
+func (m *memoryBound) watch(group int, kill func(used int)) {
+	if m == nil {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.watched[group] = kill
+}
+
+// leave ends that.
+func (m *memoryBound) leave(group int) {
+	if m == nil {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.watched, group)
+}
+
+// memoryError is why a process was killed.
+type memoryError struct{ used, most int }
+
+func (e *memoryError) Error() string {
+	return fmt.Sprintf("it used %s of memory, where --lambda-memory allows %s, and was killed", sizeText(e.used), sizeText(e.most))
+}
+
+// sizeText is a number of bytes for people, in MiB.
+func sizeText(n int) string { return strconv.Itoa((n+1<<20-1)>>20) + " MiB" }
+
+// bounded runs the process of a number until it ends, and returns why it did.
+func (fs *functions) bounded(cmd *exec.Cmd, number int) error {
+	var used atomic.Int64
+	err := shellexec.Run(cmd, func() {
+		fs.memory.watch(cmd.Process.Pid, func(n int) {
+			used.Store(int64(n))
+			_ = shellexec.EndGroup(cmd, true)
+		})
+	})
+	if cmd.Process != nil {
+		fs.memory.leave(cmd.Process.Pid)
+	}
+	if n := int(used.Load()); n > 0 {
+		err = &memoryError{n, fs.memory.most}
+		fs.t.Say(slog.LevelWarn, "the process of function %d is started again: %v", number, err)
+	}
+	return err
+}
+
+func (m *memoryBound) close() {
+	if m == nil {
+		return
+	}
+	close(m.ended)
+	<-m.done
+}

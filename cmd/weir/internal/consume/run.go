@@ -1,0 +1,135 @@
+package consume
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"syscall"
+
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+	"github.com/spf13/cobra"
+
+	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/cmd/weir/internal/explain"
+	"github.com/weir-go/weir/cmd/weir/internal/peers"
+	"github.com/weir-go/weir/cmd/weir/internal/stores"
+	"github.com/weir-go/weir/deadletter"
+	"github.com/weir-go/weir/store/dynamostore"
+	"github.com/weir-go/weir/store/memstore"
+)
+
+func (o *options) registerWait(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&o.aws.Wait, "wait", false, "go on until the service and the store answer, however long that takes, instead of ending after --connect-timeout")
+}
+
+// begin asks the streams and the store, and returns the store. A worker goes on whatever fails, for
+// as long as it takes. So what is wrong from the start shows here; with --wait an outage is not
+// wrong.
+func (o *options) begin(ctx context.Context, t cli.Terminal, client *kinesis.Client, url stores.URL) (stores.Store, error) {
+	if o.new.Given {
+		err := peers.Persist(ctx, o.aws.Wait, o.aws.Service, func() error { return o.new.MakeAll(ctx, t, o.aws.Patient(client), o.streams) })
+		if err != nil {
+			return stores.Store{}, err
+		}
+	}
+	if err := o.aws.Greet(ctx, client, o.streams...); err != nil {
+		return stores.Store{}, err
+	}
+	store, err := url.Open(ctx, t, &o.aws, true, false)
+	if err != nil {
+		return store, err
+	}
+	err = peers.Persist(ctx, o.aws.Wait, store.Peer, func() error {
+		if o.newTable {
+			if err := store.Create(ctx); err != nil {
+				return err
+			}
+			if table, ok := store.Store.(*dynamostore.Store); ok {
+				if err := store.TellDifferences(ctx, t, table); err != nil {
+					return err
+				}
+			}
+		}
+		_, err := store.ReadApp(ctx, o.app)
+		return err
+	})
+	if err != nil {
+		err = errors.Join(err, store.Close())
+	}
+	return store, err
+}
+
+func (o *options) run(ctx context.Context, t cli.Terminal, url stores.URL, from weir.Position) (err error) {
+	log := o.log.Handler(t.Err)
+	if o.log == cli.LogJSON {
+		cli.SpeakThrough(t, log, o.app, o.worker)
+	}
+	o.aws.HTTP2, o.aws.Reads = o.fanOut.On, true
+	client, err := o.aws.Kinesis(ctx, t)
+	if err != nil {
+		return err
+	}
+	options := o.options(log, from)
+	told, err := o.metrics.observe(&options)
+	if err != nil {
+		return err
+	}
+	trial, err := weir.New(client, memstore.New(), options) // before a store is made for nothing
+	if err != nil {
+		return cli.Usage(explain.InFlags(err))
+	}
+	form := func() (deadletter.Lambda, error) { return o.lambdasForm(client.Options().Region) }
+	if err := o.giveUp.open(ctx, t, &o.aws, o.streams, form); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, o.giveUp.letters.Close()) }()
+	to, err := o.destination(ctx, t, client.Options().Region)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, to.close()) }()
+
+	var healthy atomic.Pointer[weir.Consumer]
+	healthy.Store(trial) // alive and not ready, however long the store takes
+	told.watch(trial)
+	stop, err := observers{o.health, o.metrics.addr, told}.serve(ctx, t, &healthy)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, stop()) }()
+	written, err := told.write(ctx, t)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, written()) }()
+	store, err := o.begin(ctx, t, client, url)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	if url.Kind == stores.Memory {
+		t.Note("the store is memory: no other worker shares it, and the progress is forgotten at the end")
+	}
+	consumer, err := weir.New(client, store.Store, options)
+	if err != nil {
+		return err
+	}
+	healthy.Store(consumer)
+	told.watch(consumer)
+	cli.SpeakThrough(t, log, o.app, o.worker) // what came before is for who started it
+	return ended(t, store, to.run(ctx, consumer))
+}
+
+// ended returns the error of a command whose worker has returned err.
+func ended(t cli.Terminal, store stores.Store, err error) error {
+	broken := explain.NotKept(err)
+	if errors.Is(err, syscall.EPIPE) {
+		t.Note("standard output was closed: stopped; what was not read from it will be handled again")
+		return broken
+	}
+	if broken != nil {
+		return broken
+	}
+	return store.Explain(err)
+}

@@ -1,0 +1,194 @@
+package consume
+
+import (
+	"bytes"
+	"encoding/json"
+	"log/slog"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/cmd/weir/internal/clitest"
+	"github.com/weir-go/weir/cmd/weir/internal/explain"
+)
+
+// kebab is an option's name as a flag.
+func kebab(option string) string {
+	var b strings.Builder
+	for i, r := range option {
+		if unicode.IsUpper(r) && i > 0 {
+			b.WriteByte('-')
+		}
+		b.WriteRune(unicode.ToLower(r))
+	}
+	return b.String()
+}
+
+// Each option of the library is a flag of consume, by its own name but for those below, and what is
+// given arrives there.
+func TestEveryOptionIsAFlag(t *testing.T) {
+	elsewhere := map[string]string{"Streams": "stream", "Start": "from", "Reading": "fan-out", "FanOutName": "fan-out", "FanOutARNs": "fan-out", "GiveUp": "dead", "Filter": "filter"}
+	none := map[string]string{
+		"StreamsFunc": "--stream may be repeated", "Events": "the log tells", "Logger": "--log", "ReuseBuffers": "by itself: the handlers copy",
+	}
+	values := map[string]string{
+		"Batch": "77", "BatchBytes": "7MiB", "MaxMemory": "17MiB", "MaxLeases": "77", "Weight": "7.5", "ReadShare": "0.5", "Aggregates": "keep-packed", "Expired": "latest",
+		"Wire": "sdk", "RemoveFanOut": "true", "NoHistory": "true", "SuspectAfter": "7", "Parallel": "64",
+	}
+	options := reflect.TypeFor[weir.Options]()
+	consume := Command(cli.Terminal{})
+	for i := range options.NumField() {
+		field := options.Field(i)
+		flag, renamed := elsewhere[field.Name]
+		if !renamed {
+			flag = kebab(field.Name)
+		}
+		if _, not := none[field.Name]; not {
+			if consume.Flags().Lookup(flag) != nil {
+				t.Errorf("%s is a flag", field.Name)
+			}
+			continue
+		}
+		if consume.Flags().Lookup(flag) == nil {
+			t.Errorf("%s has no flag --%s", field.Name, flag)
+			continue
+		}
+		if explain.OptionFlags[field.Name] != flag {
+			t.Errorf("errors about %s name --%s", field.Name, explain.OptionFlags[field.Name])
+		}
+		var set weir.Options
+		alone := &cobra.Command{}
+		registerSettings(alone, &set)
+		if alone.Flags().Lookup(flag) == nil {
+			continue // one that the other tests are about
+		}
+		value := values[field.Name]
+		if field.Type == reflect.TypeFor[time.Duration]() {
+			value = "77s"
+		}
+		if err := alone.Flags().Set(flag, value); err != nil {
+			t.Errorf("--%s %s: %v", flag, value, err)
+		}
+		if v := reflect.ValueOf(set).Field(i); v.IsZero() {
+			t.Errorf("--%s does not set %s", flag, field.Name)
+		} else if d, is := v.Interface().(time.Duration); is && d != 77*time.Second {
+			t.Errorf("--%s 77s sets %v", flag, d)
+		}
+	}
+}
+
+func TestSettingsThatCannotBe(t *testing.T) {
+	args := []string{"consume", "--stream=s", "--app=a", "--store=memory:", "--endpoint=http://127.0.0.1:1", "--region=eu-west-1"}
+	for given, want := range map[string]string{
+		"--max-memory=15MiB":          "want 16MiB to 1024GiB",
+		"--max-memory=99999999999GiB": "want 16MiB to 1024GiB",
+		"--max-memory=-1":             "want 16MiB to 1024GiB",
+		"--max-leases=-1":             "want a number from 0 on",
+		"--weight=0":                  "want a number above 0",
+		"--weight=+Inf":               "want a number above 0",
+		"--weight=NaN":                "want a number above 0",
+		"--failover-after=0":          "want more than 0",
+		"--failover-after=-5s":        "--failover-after -5s must be between",
+		"--failover-after=5":          "want a time with its unit",
+		"--failover-after=2s":         "--failover-after 2s must be between 3s",
+		"--beat-interval=1ms":         "--beat-interval 1ms must be between 100ms",
+		"--stall-after=1s":            "--stall-after 1s must be between 30s",
+		"--idle-interval=1s --retry-min=1m --retry-max=1s": "--retry-max 1s must be between 1m",
+		"--aggregates=drop": "use unpack, unpack-own or keep-packed",
+		"--wire=http":       "use auto, net-http, under-sdk or sdk",
+		"--log=yaml":        "use text or json",
+	} {
+		_, said := clitest.MustExit(t, cli.ExitUsage, append(args, strings.Fields(given)...)...)
+		flag, _, _ := strings.Cut(given[strings.LastIndex(given, "--"):], "=")
+		if !strings.Contains(said, want) || !strings.Contains(said, flag) {
+			t.Errorf("%s: %s", given, said)
+		}
+	}
+}
+
+// 0 is a value where it means something, not a blank.
+func TestZeroMayBeGiven(t *testing.T) {
+	var set weir.Options
+	var give giveUpFlags
+	cmd := &cobra.Command{}
+	registerSettings(cmd, &set)
+	give.register(cmd, &set.GiveUp)
+	for _, flag := range []string{"handler-timeout", "max-leases", "patience", "dead-per-minute"} {
+		if err := cmd.Flags().Set(flag, "0"); err != nil {
+			t.Errorf("--%s 0: %v", flag, err)
+		}
+	}
+	if err := cli.RefuseBlank(cmd, nil); err != nil {
+		t.Error(err)
+	}
+}
+
+// The log has one format, to the last line; each says when, how bad, and whose it is. As text it
+// begins with the work: what is said before is for who started it.
+func TestTheLogOfConsume(t *testing.T) {
+	server, endpoint := clitest.Kinesis(t)
+	server.CreateStream("s", 1)
+	server.Put("s", "k", []byte("x"))
+	for _, format := range []string{"text", "json"} {
+		t.Run(format, func(t *testing.T) {
+			c := clitest.Start(t, "", "consume", endpoint, "--stream=s", "--app=a", "--store=memory:", "--worker=w", "--log="+format, "-v", "--exec=exit 7")
+			c.Err.Await(t, "a failure", func(s string) bool { return strings.Count(s, "exit status 7") >= 2 })
+			c.Interrupt(t)
+			lines := strings.Split(strings.TrimSpace(c.Err.String()), "\n")
+			for format == "text" && strings.HasPrefix(lines[0], "weir: ") {
+				lines = lines[1:]
+			}
+			failures := 0
+			for i, line := range lines {
+				got := map[string]any{}
+				if format == "json" {
+					if err := json.Unmarshal([]byte(line), &got); err != nil {
+						t.Fatalf("line %d is no JSON: %s", i, line)
+					}
+				} else {
+					for _, m := range regexp.MustCompile(`(\w+)=("(?:[^"\\]|\\.)*"|\S+)`).FindAllStringSubmatch(line, -1) {
+						got[m[1]] = strings.Trim(m[2], `"`)
+					}
+				}
+				for _, key := range []string{"time", "level", "msg", "app", "worker"} {
+					if got[key] == nil {
+						t.Errorf("line %d does not say its %s: %s", i, key, line)
+					}
+				}
+				if got["app"] != "a" || got["worker"] != "w" {
+					t.Errorf("line %d: %s", i, line)
+				}
+				if strings.Contains(line, "exit status 7") {
+					failures++
+					if got["shard"] != "shardId-000000000000" || got["stream"] != "s" || got["first"] == nil || got["attempt"] == nil {
+						t.Errorf("a failure that does not say where: %s", line)
+					}
+				}
+			}
+			if failures < 2 || !strings.Contains(c.Err.String(), "lease taken") || !strings.Contains(c.Err.String(), "lease ended") {
+				t.Errorf("the log:\n%s", c.Err)
+			}
+		})
+	}
+}
+
+func TestTheLogIsQuietAboutLeases(t *testing.T) {
+	var b bytes.Buffer
+	for _, verbose := range []bool{false, true} {
+		b.Reset()
+		log := slog.New(leases{cli.LogText.Handler(&b), verbose}).With("app", "a")
+		log.Info("lease taken", "shard", "1")
+		log.Info("lease ended", "shard", "1")
+		log.Warn("something else", "for", 90*time.Second, "err", explain.ErrInterrupted)
+		if n, want := strings.Count(b.String(), "\n"), map[bool]int{false: 1, true: 3}[verbose]; n != want || !strings.Contains(b.String(), "for=1m30s") {
+			t.Errorf("verbose %v: %s", verbose, b.String())
+		}
+	}
+}

@@ -1,0 +1,70 @@
+package dashboard
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weir-go/weir/cmd/weir/internal/awsconf"
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/cmd/weir/internal/dead"
+	"github.com/weir-go/weir/cmd/weir/internal/deadletters"
+	"github.com/weir-go/weir/cmd/weir/internal/shellexec"
+	"github.com/weir-go/weir/dashboard"
+	"github.com/weir-go/weir/deadletter"
+)
+
+// pageLetters says which letters the page shows, and what handles them again.
+type pageLetters struct {
+	dead        string
+	exec        string
+	records     cli.Format
+	credentials bool
+}
+
+func (p *pageLetters) register(cmd *cobra.Command) {
+	deadletters.Register(cmd, &p.dead, "show letters of records that were given up")
+	cmd.Flags().StringVar(&p.exec, "retry-exec", "", "shell `COMMAND` that handles a letter again when the page is asked to, as \"weir dead retry --exec\" does")
+	p.records = cli.FormatText
+	cmd.Flags().Var(&p.records, "input", "what that command gets: text is the data, json an object about the record")
+	cli.MustComplete(cmd, "input", "text\tthe data", "json\tan object about the record")
+	shellexec.RegisterCredentials(cmd, &p.credentials)
+}
+
+func (p *pageLetters) check(cmd *cobra.Command, writes bool) error {
+	if place, err := deadletters.Parse(p.dead); err == nil && place.Kind == deadletters.Queue && !cmd.Flags().Changed("dead") {
+		p.dead = "" // a worker's, by the environment: a queue cannot be listed
+	}
+	switch {
+	case p.exec != "" && !writes:
+		return cli.Usagef("--retry-exec is for a page that changes things: give --allow-writes, too")
+	case p.exec != "" && p.dead == "":
+		return cli.Usagef("--retry-exec handles letters again: say with --dead where they are")
+	case p.exec == "" && (cmd.Flags().Changed("input") || p.credentials):
+		return cli.Usagef("--input and --exec-credentials are for --retry-exec, which is not given")
+	}
+	return nil
+}
+
+// open has a page show the letters, and handle them again if asked to, until close.
+func (p *pageLetters) open(ctx context.Context, t cli.Terminal, flags *awsconf.Flags, o *dashboard.Options) (close func() error, err error) {
+	if p.dead == "" {
+		return func() error { return nil }, nil
+	}
+	place := dead.Flags{Dead: p.dead, AWS: *flags}
+	letters, err := place.Open(ctx, t, p.exec != "")
+	if err != nil {
+		return nil, err
+	}
+	o.Letters = letters.Box
+	switch {
+	case p.exec == "":
+	case letters.Unmarked:
+		_ = letters.Close() // nothing was written
+		return nil, cli.Usagef("letters in a stream cannot be handled again by the page: a stream keeps no marks, so each would be handled again each time; leave out --retry-exec, and use \"weir dead retry\"")
+	default:
+		to := shellexec.Handler{Terminal: t, Command: p.exec, Format: p.records, Credentials: p.credentials}
+		o.RetryLetter = func(ctx context.Context, i deadletter.Item) error { return to.Letter(ctx, &i) }
+	}
+	return letters.Close, nil
+}

@@ -1,0 +1,136 @@
+package dashboard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weir-go/weir/cmd/weir/internal/awsconf"
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/cmd/weir/internal/serve"
+	"github.com/weir-go/weir/cmd/weir/internal/target"
+	"github.com/weir-go/weir/dashboard"
+)
+
+// pageWrites says whether the page changes things, and for whom.
+type pageWrites struct {
+	on         bool
+	behindAuth bool
+	userHeader string
+	dumpDir    string
+}
+
+func (p *pageWrites) register(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&p.on, "allow-writes", false, "let the page pause, resume, drain and reset")
+	cmd.Flags().BoolVar(&p.behindAuth, "behind-auth", false, "nobody reaches the page but through a proxy that asks who they are")
+	cmd.Flags().StringVar(&p.userHeader, "user-header", "X-Forwarded-User", "the `HEADER` in which that proxy names who asks")
+	cmd.Flags().StringVar(&p.dumpDir, "dump-dir", ".", "`DIR` for the progress as it was before checkpoints are moved")
+}
+
+var headerForm = regexp.MustCompile(`^[a-zA-Z0-9-]{1,64}$`)
+
+func (p *pageWrites) check(cmd *cobra.Command, addr string) error {
+	switch {
+	case p.on && !p.behindAuth && !awsconf.IsLoopback("http://"+addr):
+		return cli.Usagef("--allow-writes with --addr %s lets whoever reaches that change things without a password: put a proxy that asks for one in front, and say so with --behind-auth", addr)
+	case cmd.Flags().Changed("user-header") && !p.behindAuth:
+		return cli.Usagef("--user-header is believed behind a proxy only: give --behind-auth, too, if there is one")
+	case !headerForm.MatchString(p.userHeader):
+		return cli.Usagef("--user-header %.80q: give the name of a header, such as X-Forwarded-User", p.userHeader)
+	case cmd.Flags().Changed("dump-dir") && !p.on:
+		return cli.Usagef("--dump-dir is for --allow-writes, which is not given")
+	case !p.on:
+		return nil
+	}
+	return checkDir("--dump-dir", p.dumpDir)
+}
+
+func checkDir(flag, dir string) error {
+	info, err := os.Stat(dir)
+	switch {
+	case err != nil:
+		return cli.Usagef("%s %s: %v", flag, dir, cli.RootError(err))
+	case !info.IsDir():
+		return cli.Usagef("%s %s is no directory", flag, dir)
+	}
+	return nil
+}
+
+// allow has a page do what the flags say.
+func (p *pageWrites) allow(t cli.Terminal, o *dashboard.Options) {
+	if !p.on {
+		return
+	}
+	o.Logger = slog.New(cli.LogText.Handler(t.Err))
+	o.Authorize = func(r *http.Request, _ dashboard.Action) error {
+		if !p.behindAuth {
+			return nil // whoever is on this machine
+		}
+		_, err := p.named(r)
+		return err
+	}
+	if p.behindAuth {
+		o.User = func(r *http.Request) string {
+			name, _ := p.named(r) // nobody is ""
+			return name
+		}
+	}
+	o.SaveProgress = func(_ context.Context, app string, progress []byte) (string, error) {
+		return saveProgress(p.dumpDir, app, progress, time.Now())
+	}
+}
+
+// named is who asks, as the proxy says.
+func (p *pageWrites) named(r *http.Request) (string, error) {
+	names := r.Header.Values(p.userHeader)
+	switch {
+	case len(names) == 0 || strings.TrimSpace(names[0]) == "":
+		return "", fmt.Errorf("the proxy in front named nobody in %s: have it set that header, or name its own with --user-header", p.userHeader)
+	case len(names) > 1:
+		return "", fmt.Errorf("the header %s came more than once: have the proxy in front set it, whatever the browser sent", p.userHeader)
+	}
+	return strings.TrimSpace(names[0]), nil
+}
+
+// serve serves the page until ctx ends.
+func (p *pageWrites) serve(ctx context.Context, t cli.Terminal, addr string, page http.Handler) error {
+	open := serve.WithoutPassword
+	switch {
+	case p.on && p.behindAuth:
+		open = fmt.Sprintf("whoever reaches it past the proxy can name anybody in %s, and change things", p.userHeader)
+	case p.behindAuth:
+		open = "whoever reaches it past the proxy needs no password"
+	}
+	return serve.Until(ctx, t, addr, page, open, func(addr string) string {
+		text := fmt.Sprintf("the page is at http://%s/", addr)
+		if p.on {
+			text += ", and changes things"
+		}
+		return text
+	})
+}
+
+// saveProgress writes the progress of an application to a file of its own in a directory, for good.
+func saveProgress(dir, app string, progress []byte, now time.Time) (string, error) {
+	const tries = 100 // in one second
+	for n := range tries {
+		path := filepath.Join(dir, target.DumpName(app, now, n))
+		err := cli.WriteNew(path, func(f *os.File) error {
+			_, err := f.Write(progress)
+			return err
+		})
+		if !errors.As(err, new(cli.ExistsError)) {
+			return path, err
+		}
+	}
+	return "", fmt.Errorf("there are %d files of this second already in %s", tries, dir)
+}

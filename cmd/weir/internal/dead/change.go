@@ -1,0 +1,313 @@
+package dead
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+	"github.com/spf13/cobra"
+
+	"github.com/weir-go/weir/cmd/weir/internal/awsconf"
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/cmd/weir/internal/deadletters"
+	"github.com/weir-go/weir/cmd/weir/internal/explain"
+	"github.com/weir-go/weir/cmd/weir/internal/shellexec"
+	"github.com/weir-go/weir/deadletter"
+)
+
+// letterChange is what drop and retry have in common.
+type letterChange struct {
+	Flags
+	out  cli.Format
+	all  bool
+	yes  bool
+	dry  bool
+	verb string // what is done to letters
+	done string // what was
+}
+
+func (c *letterChange) register(cmd *cobra.Command) {
+	c.Flags.register(cmd, "kept")
+	cmd.Flags().BoolVar(&c.all, "all", false, "all letters, where nothing else says which")
+	cmd.Flags().BoolVar(&c.dry, "dry-run", false, "show which letters it is about, and do nothing")
+	cmd.Flags().BoolVar(&c.yes, "yes", false, "do not ask")
+	c.out.Register(cmd, "output format")
+}
+
+// changed is what drop and retry tell as JSON.
+type changed struct {
+	Letters int `json:"letters"` // that were chosen
+	Done    int `json:"done"`
+	Failed  int `json:"failed"`
+	Taken   int `json:"taken"` // by somebody else meanwhile
+}
+
+// check completes the filter, and wants to know which letters are meant.
+func (c *letterChange) check(cmd *cobra.Command, t cli.Terminal, ids []string) error {
+	narrowed, err := c.choose(cmd, ids, deadletter.Kept)
+	if err != nil {
+		return err
+	}
+	switch {
+	case !narrowed && !c.all:
+		return cli.Usagef("%s wants to know which letters: give their IDs, --stream, --shard, --key, --error, --reason, --since or --until, or --all", cmd.CommandPath())
+	case narrowed && c.all:
+		return cli.Usagef("--all is all letters: leave it out where something else says which")
+	}
+	return cli.CanConfirm(cmd, t, c.yes || c.dry)
+}
+
+// change shows which letters the command is about, asks, and does it.
+func (c *letterChange) change(ctx context.Context, cmd *cobra.Command, t cli.Terminal, ids []string, warning string, do func(deadletter.Box, []deadletter.Item) (deadletter.Outcome, error)) (err error) {
+	if err := c.check(cmd, t, ids); err != nil {
+		return err
+	}
+	letters, err := c.Open(ctx, t, !c.dry)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, letters.Close()) }()
+	items, unread, err := c.chosen(ctx, t, letters, true)
+	if err != nil {
+		return err
+	}
+	if len(items) == 0 {
+		return errors.Join(c.report(t, changed{}, "No letters: nothing to do.\n"), letters.Unreadable(unread))
+	}
+	if c.dry {
+		return errors.Join(c.report(t, changed{Letters: len(items)}, lettersText(items)), letters.Unreadable(unread))
+	}
+	if !c.yes {
+		fmt.Fprint(t.Err, lettersText(items[:min(len(items), 20)]), andMore(len(items)-20))
+		if letters.Unmarked {
+			warning += " A stream keeps no marks: those that were handled before are handled again, and these will be the next time."
+		}
+		if err := cli.Confirm(ctx, t, fmt.Sprintf("This will %s %s.%s", c.verb, cli.Count(len(items), "letter"), warning), c.verb); err != nil {
+			return err
+		}
+	}
+	o, err := do(letters.Box, items)
+	return errors.Join(c.tell(t, len(items), o), err, letters.Unreadable(unread))
+}
+
+// tell says what was done to n letters.
+func (c *letterChange) tell(t cli.Terminal, n int, o deadletter.Outcome) error {
+	text := fmt.Sprintf("%s of %s %s.\n", strconv.Itoa(o.Done), cli.Count(n, "letter"), c.done)
+	if o.Failed > 0 {
+		text += fmt.Sprintf("%s failed and stay: run it again for them.\n", strconv.Itoa(o.Failed))
+	}
+	if o.Taken > 0 {
+		text += fmt.Sprintf("%s left alone, which somebody else has changed meanwhile.\n", cli.Count(o.Taken, "letter"))
+	}
+	return c.report(t, changed{n, o.Done, o.Failed, o.Taken}, text)
+}
+
+func andMore(n int) string {
+	if n <= 0 {
+		return ""
+	}
+	return fmt.Sprintf("… and %s more\n", strconv.Itoa(n))
+}
+
+func (c *letterChange) report(t cli.Terminal, r changed, text string) error {
+	if c.out == cli.FormatJSON {
+		return json.NewEncoder(t.Out).Encode(r)
+	}
+	_, err := fmt.Fprint(t.Out, text)
+	return err
+}
+
+func dropCommand(t cli.Terminal) *cobra.Command {
+	c := letterChange{verb: "drop", done: "dropped"}
+	cmd := &cobra.Command{
+		Use:   "drop --dead PLACE (ID ... | FILTER | --all)",
+		Short: "Say that letters are not needed any more",
+		Long: `Marks letters as dropped: nothing handles them again, and "weir dead list" shows them only with --state dropped. They stay where
+they are, with their payload.
+
+It shows which letters it is about, and asks. Where there are letters of several applications it refuses, unless --app
+chooses one.`,
+		Example: `  weir dead drop --dead file:dead.ndjson --error "unknown currency" --dry-run
+  weir dead drop --dead file:dead.ndjson --all --yes`,
+		RunE: func(cmd *cobra.Command, ids []string) error {
+			ctx := cmd.Context()
+			if strings.HasPrefix(c.Dead, string(deadletters.Stream)+":") {
+				return cli.Usagef("letters in a stream cannot be dropped: the stream keeps them until its retention is over, and no longer")
+			}
+			return c.change(ctx, cmd, t, ids, "", func(box deadletter.Box, items []deadletter.Item) (deadletter.Outcome, error) {
+				var all []string
+				for _, i := range items {
+					all = append(all, i.ID)
+				}
+				o := deadletter.Outcome{}
+				for some := range slices.Chunk(all, 500) { // what is dropped is known to so many
+					err := box.Mark(ctx, deadletter.Dropped, some...)
+					taken := changedLetters(err)
+					if err != nil && taken == 0 {
+						return o, err
+					}
+					o.Done += len(some) - taken
+					o.Taken += taken
+				}
+				return o, nil
+			})
+		},
+	}
+	c.register(cmd)
+	return cmd
+}
+
+// changedLetters is how many letters somebody else has changed, if nothing else is wrong.
+func changedLetters(err error) (n int) {
+	if several, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, err := range several.Unwrap() {
+			if !errors.Is(err, deadletter.ErrChanged) {
+				return 0
+			}
+			n++
+		}
+		return n
+	}
+	if errors.Is(err, deadletter.ErrChanged) {
+		return 1
+	}
+	return 0
+}
+
+// retry is the options of weir dead retry.
+type retry struct {
+	letterChange
+	exec        string
+	toStream    string
+	records     cli.Format
+	credentials bool
+	results     shellexec.ResultsFlag
+}
+
+func retryCommand(t cli.Terminal) *cobra.Command {
+	r := retry{letterChange: letterChange{verb: "retry", done: "handled"}}
+	cmd := &cobra.Command{
+		Use:   "retry --dead PLACE --exec COMMAND (ID ... | --all)",
+		Short: "Handle records again that were given up",
+		Long: `Hands letters to a command, one after the other, in the order in which they were given up: the record on its standard input,
+as "weir consume --exec" does, with WEIR_STREAM, WEIR_SHARD, WEIR_EPOCH and WEIR_LETTER (the letter's ID) in its
+environment. If it exits with 0 the letter is done; otherwise it stays, and the next one's turn comes. With --exec-results it
+says so on its descriptor 3, as that of "weir consume --exec-results" does.
+
+Each letter is marked as begun before and as done after. If that is interrupted nobody knows how far the command came: the
+letter stays begun, and is handled again only when --state begun asks for it. Of several that retry letters at once, one
+takes each of them. This is not so for letters in a stream (--dead kinesis:STREAM), which keeps no marks: what is retried
+twice is handled twice. Of a queue (--dead sqs:URL) each letter is received, handled and deleted; one that fails, or that no
+filter chooses, is given back at the end. Nobody else receives it meanwhile, and after two minutes if weir was killed. --since and --until choose what was given up meanwhile.
+
+--to-stream puts the records into a stream instead, by their keys. Every application that reads the stream gets them again
+then, behind all that has arrived meanwhile, so the order of their keys is lost.
+
+It shows which letters it is about, and asks. Where there are letters of several applications it refuses, unless --app
+chooses one. A queue cannot be listed beforehand: without --app, weir handles the letters of the application that it receives
+first, gives all others back, and then names their applications and exits with an error.`,
+		Example: `  weir dead retry --dead file:dead.ndjson --all --exec ./handle --dry-run
+  weir dead retry --dead file:dead.ndjson --error timeout --exec ./handle
+  weir dead retry --dead file:dead.ndjson --stream flights --to-stream flights-again`,
+		RunE: func(cmd *cobra.Command, ids []string) error { return r.run(cmd, t, ids) },
+	}
+	r.register(cmd)
+	cmd.Flags().StringVar(&r.exec, "exec", "", "shell `COMMAND` that handles each letter")
+	shellexec.RegisterCredentials(cmd, &r.credentials)
+	r.results.Register(cmd)
+	cmd.Flags().StringVar(&r.toStream, "to-stream", "", "put the records into this stream, by `NAME`")
+	r.records = cli.FormatText
+	cmd.Flags().Var(&r.records, "input", "what the command gets: text is the data, json an object about the record")
+	cli.MustComplete(cmd, "input", "text\tthe data", "json\tan object about the record")
+	return cmd
+}
+
+// run hands the letters that are chosen to the command or to the stream.
+func (r *retry) run(cmd *cobra.Command, t cli.Terminal, ids []string) error {
+	ctx, warning := cmd.Context(), ""
+	switch {
+	case (r.exec == "") == (r.toStream == ""):
+		return cli.Usagef("%s hands letters to a command or to a stream: give --exec or --to-stream", cmd.CommandPath())
+	case r.toStream != "":
+		if err := awsconf.CheckStreams(r.toStream); err != nil {
+			return err
+		}
+		warning = fmt.Sprintf(" Every application that reads %s gets them again, behind what has arrived meanwhile.", r.toStream)
+	}
+	if err := r.results.Apply(cmd, r.exec, "input", &r.records); err != nil {
+		return err
+	}
+	handler := func() (letterHandler, error) { return r.handler(ctx, t) }
+	if strings.HasPrefix(r.Dead, string(deadletters.Queue)+":") {
+		return r.fromQueue(ctx, cmd, t, ids, warning, handler)
+	}
+	return r.change(ctx, cmd, t, ids, warning, func(box deadletter.Box, items []deadletter.Item) (deadletter.Outcome, error) {
+		handle, err := handler()
+		if err != nil {
+			return deadletter.Outcome{}, err
+		}
+		shown := cli.NewBar(t, "handling letters", len(items))
+		defer shown.Done()
+		o, err := deadletter.Retry(ctx, box, items, func(ctx context.Context, i deadletter.Item) error {
+			defer shown.Advance(1)
+			if err := handle.told(ctx, t, i); err != nil {
+				return errTold
+			}
+			return nil
+		})
+		if errors.Is(errors.Unwrap(err), errTold) { // and nothing else
+			err = fmt.Errorf("%s failed", cli.Count(o.Failed, "letter"))
+		}
+		return o, err
+	})
+}
+
+// handler is what handles a letter again.
+func (r *retry) handler(ctx context.Context, t cli.Terminal) (letterHandler, error) {
+	if r.toStream != "" {
+		return intoStream(ctx, t, &r.AWS, r.toStream)
+	}
+	to := shellexec.Handler{Terminal: t, Command: r.exec, Format: r.records, Credentials: r.credentials}
+	return func(ctx context.Context, i deadletter.Item) error {
+		if r.results.On {
+			return shellexec.PerRecord{Handler: to}.Letter(ctx, &i)
+		}
+		return to.Letter(ctx, &i)
+	}, nil
+}
+
+// letterHandler handles a letter again.
+type letterHandler func(context.Context, deadletter.Item) error
+
+// errTold stands for the error of a letter that a person has seen already.
+var errTold = errors.New("it failed")
+
+// told says what a letter failed with.
+func (h letterHandler) told(ctx context.Context, t cli.Terminal, i deadletter.Item) error {
+	err := h(ctx, i)
+	if err != nil && ctx.Err() == nil {
+		t.Note("letter %s: %s", i.ID, explain.Error(err))
+	}
+	return err
+}
+
+// intoStream puts letters into a stream.
+func intoStream(ctx context.Context, t cli.Terminal, flags *awsconf.Flags, name string) (letterHandler, error) {
+	client, err := flags.Kinesis(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context, i deadletter.Item) error {
+		_, err := client.PutRecord(ctx, &kinesis.PutRecordInput{
+			StreamName: aws.String(name), PartitionKey: aws.String(cmp.Or(i.PartitionKey, i.ID)), Data: i.Data,
+		})
+		return err
+	}, nil
+}

@@ -1,0 +1,375 @@
+// Package dead is the command "weir dead": it shows letters of records that were given up, and
+// handles them again.
+package dead
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weir-go/weir/cmd/weir/internal/awsconf"
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/cmd/weir/internal/deadletters"
+	"github.com/weir-go/weir/cmd/weir/internal/explain"
+	"github.com/weir-go/weir/cmd/weir/internal/records"
+	"github.com/weir-go/weir/deadletter"
+)
+
+func Command(t cli.Terminal) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "dead",
+		Short: "Look at records that were given up, and handle them again",
+		Long: `Looks after the letters of records that an application has given up: "weir consume --dead", or GiveUp of the Go package. A
+letter has the whole record, and why it was given up.
+
+What was given up is kept until it was handled again (done) or a person drops it. A letter that was begun and neither is
+one whose outcome nobody knows, because handling it was interrupted: "weir dead retry --state begun" or
+"weir dead drop --state begun" says what becomes of it.
+
+A stream (--dead kinesis:STREAM) keeps no such marks and removes nothing before its retention is over: all its letters are
+kept, also those that were handled again, and what is retried twice is handled twice. A queue (--dead sqs:URL) cannot be
+listed: "weir dead peek" shows some of its letters, and "weir dead retry" deletes those that were handled.
+
+Applications may share a place. --app chooses the letters of one; "weir dead retry" and "weir dead drop" need it where there
+are letters of several.`,
+		Args: cli.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(listCommand(t), showCommand(t), dropCommand(t), retryCommand(t), createCommand(t), peekCommand(t))
+	return cmd
+}
+
+// Flags are where letters are and which of them a command is about.
+type Flags struct {
+	Dead         string
+	AWS          awsconf.Flags
+	filter       deadletter.Filter
+	reason       string
+	states       []string
+	since, until string
+	shard        string
+}
+
+var letterStates = []deadletter.State{deadletter.Kept, deadletter.Begun, deadletter.Done, deadletter.Dropped}
+
+func (l *Flags) register(cmd *cobra.Command, states string) {
+	l.registerPlace(cmd)
+	f := cmd.Flags()
+	registerLetterApp(cmd, &l.filter.App)
+	f.StringVar(&l.filter.Stream, "stream", "", "letters of this stream only, by `NAME`")
+	f.StringVar(&l.shard, "shard", "", "letters of this shard only, by `ID` "+records.ShardHelp)
+	f.StringVar(&l.filter.Key, "key", "", "letters with this partition `KEY` only")
+	f.StringVar(&l.filter.Error, "error", "", "letters only whose error, or its type, contains this `TEXT`")
+	f.StringVar(&l.reason, "reason", "", "letters given up for this `REASON` only: rejected, attempts, age or killed")
+	f.StringVar(&l.since, "since", "", "letters given up at this `TIME` or later (2026-01-31T12:00:00Z, or how long ago: 15m)")
+	f.StringVar(&l.until, "until", "", "letters given up before this `TIME`")
+	f.StringArrayVar(&l.states, "state", nil, "letters in this `STATE` only: kept, begun, done or dropped; may be repeated (default "+states+")")
+	cli.MustComplete(cmd, "reason", "rejected\tit can never succeed", "attempts\tit failed as often as it may", "age\tit failed, and was too old", "killed\tworkers died of it")
+	cli.MustComplete(cmd, "state", "kept\tnothing was done about it yet", "begun\thandling it was interrupted", "done\tit was handled again", "dropped\ta person dropped it")
+}
+
+// registerLetterApp registers --app. It alone is not enough for retry and drop: they still need
+// another filter, or --all.
+func registerLetterApp(cmd *cobra.Command, to *string) {
+	cmd.Flags().StringVar(to, "app", "", "letters of this application only, by `NAME`; retry and drop need it where there are several")
+}
+
+func (l *Flags) registerPlace(cmd *cobra.Command) {
+	deadletters.Register(cmd, &l.Dead, "where the letters are")
+	l.AWS.Register(cmd, false)
+	l.AWS.Role.Register(cmd)
+}
+
+// Open opens the letters.
+func (l *Flags) Open(ctx context.Context, t cli.Terminal, write bool) (deadletters.Letters, error) {
+	place, err := deadletters.Parse(l.Dead)
+	if err != nil {
+		return deadletters.Letters{}, err
+	}
+	if place.Kind == deadletters.Queue {
+		return deadletters.Letters{}, cli.Usagef("a queue cannot be listed, and keeps no marks: use \"weir dead peek\" to look at letters in %s, and \"weir dead retry\" to take them out", place)
+	}
+	if place.Kind == deadletters.Stream {
+		if len(l.states) > 0 {
+			return deadletters.Letters{}, cli.Usagef("--state is not for %s: a stream keeps no marks, so all its letters are kept", place)
+		}
+		write = false // nothing is put there
+	}
+	letters, err := place.Open(ctx, t, &l.AWS, false)
+	if err != nil {
+		return letters, err
+	}
+	look := letters.Readable
+	if write {
+		look = letters.Writable
+	}
+	if err := letters.Check(ctx, false, look); err != nil {
+		return letters, errors.Join(err, letters.Close())
+	}
+	return letters, nil
+}
+
+// choose completes the filter by what the flags and the IDs say. narrowed reports whether they
+// leave out more than other states.
+func (l *Flags) choose(cmd *cobra.Command, ids []string, states ...deadletter.State) (narrowed bool, err error) {
+	if err := cli.Require(cmd, "dead"); err != nil {
+		return false, err
+	}
+	f, now := &l.filter, time.Now()
+	if l.shard != "" {
+		of := ""
+		if f.Shard, of, err = records.ParseShard(l.shard); err != nil {
+			return false, err
+		}
+		if of != "" && f.Stream != "" && of != f.Stream {
+			return false, cli.Usagef("--shard %s is of stream %s, not of %s", l.shard, of, f.Stream)
+		}
+		f.Stream = cmp.Or(f.Stream, of)
+	}
+	if f.Since, err = parseWhen("since", l.since, now); err != nil {
+		return false, err
+	}
+	if f.Until, err = parseWhen("until", l.until, now); err != nil {
+		return false, err
+	}
+	if f.Reason = deadletter.Reason(l.reason); l.reason != "" && !slices.Contains([]deadletter.Reason{deadletter.Rejected, deadletter.Attempts, deadletter.Age, deadletter.Killed}, f.Reason) {
+		return false, cli.Usagef("--reason %.140q: use rejected, attempts, age or killed", l.reason)
+	}
+	f.States = states
+	for i, s := range l.states {
+		if i == 0 {
+			f.States = nil
+		}
+		if !slices.Contains(letterStates, deadletter.State(s)) {
+			return false, cli.Usagef("--state %.140q: use kept, begun, done or dropped", s)
+		}
+		f.States = append(f.States, deadletter.State(s))
+	}
+	if len(ids) > 0 {
+		f.IDs = ids
+	}
+	narrowed = f.IDs != nil || f.Stream+f.Shard+f.Key+f.Error+l.reason != "" || !f.Since.IsZero() || !f.Until.IsZero()
+	return narrowed, nil
+}
+
+// chosen returns the letters that the flags choose. It reports and counts the letters that it
+// cannot read. If one is set, it refuses letters of several applications unless --app chooses an
+// application.
+func (l *Flags) chosen(ctx context.Context, t cli.Terminal, letters deadletters.Letters, one bool) (items []deadletter.Item, unread int, err error) {
+	seen, known, apps := map[string]bool{}, map[string]bool{}, map[string]bool{}
+	for i, err := range letters.Box.Items(ctx) {
+		if err != nil {
+			if ctx.Err() != nil {
+				return nil, 0, context.Cause(ctx)
+			}
+			t.Note("%s", said(err))
+			unread++
+			continue
+		}
+		if letters.Unmarked && seen[i.ID] {
+			continue // put twice
+		}
+		apps[i.App] = true
+		seen[i.ID] = true
+		if l.filter.App == "" || l.filter.App == i.App {
+			known[i.ID], known[i.RecordID()] = true, true
+		}
+		if l.filter.Matches(&i) {
+			items = append(items, i)
+		}
+	}
+	for _, id := range l.filter.IDs {
+		switch {
+		case known[id]:
+		case seen[id]:
+			return nil, unread, fmt.Errorf("letter %.200q is not of application %s", id, l.filter.App)
+		default:
+			return nil, unread, fmt.Errorf("there is no letter %.200q%s", id, l.ofApp())
+		}
+	}
+	if l.filter.App != "" && !apps[l.filter.App] && len(apps) > 0 {
+		t.Note("%s has no letter of application %s, only of %s", letters.Place, l.filter.App, appNames(apps))
+	}
+	if one && l.filter.App == "" && len(apps) > 1 {
+		return nil, unread, severalApps(letters.Place, apps)
+	}
+	return items, unread, nil
+}
+
+// severalApps returns the error of a command that changes letters of one application only.
+func severalApps(place deadletters.Place, apps map[string]bool) error {
+	return cli.Usagef("%s has letters of %s: choose one with --app (%s)", place, cli.Count(len(apps), "application"), appNames(apps))
+}
+
+// appNames lists applications in sorted order.
+func appNames(apps map[string]bool) string {
+	var names []string
+	for _, app := range slices.Sorted(maps.Keys(apps)) {
+		names = append(names, fmt.Sprintf("%q", app))
+	}
+	return strings.Join(names, ", ")
+}
+
+// ofApp names the application that --app chooses, in the form " of application NAME".
+func (l *Flags) ofApp() string {
+	if l.filter.App == "" {
+		return ""
+	}
+	return " of application " + l.filter.App
+}
+
+// said is an error of a place without the name of its package.
+func said(err error) string {
+	text := explain.Error(err)
+	for _, name := range []string{"weir: ", "sqlletters: ", "s3letters: ", "kinesisletters: ", "sqsletters: "} {
+		text = strings.TrimPrefix(text, name)
+	}
+	return text
+}
+
+func listCommand(t cli.Terminal) *cobra.Command {
+	var l Flags
+	var out cli.Format
+	cmd := &cobra.Command{
+		Use:   "list --dead PLACE [ID ...]",
+		Short: "Show which records were given up, and why",
+		Long: `Shows letters, a line each: when and why the record was given up, how many calls failed at it, how large it is, the last
+error, and the letter's ID. Keys and payloads are not shown, which may be about people: "weir dead show" and -o json have
+them. Those that were handled again or dropped are shown with --state done and --state dropped.
+
+A line of a file, or another letter, that cannot be read is told on standard error, and the exit code is 1 then.`,
+		Example: `  weir dead list --dead file:dead.ndjson
+  weir dead list --dead file:dead.ndjson --error timeout --since 2h
+  weir dead list --dead s3://my-bucket/dead --app billing --stream flights
+  weir dead list --dead postgres://weir@db/shop
+  weir dead list --dead file:dead.ndjson -o json | jq -r '.id'`,
+		RunE: func(cmd *cobra.Command, ids []string) (err error) {
+			if _, err := l.choose(cmd, ids, deadletter.Kept, deadletter.Begun); err != nil {
+				return err
+			}
+			letters, err := l.Open(cmd.Context(), t, false)
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, letters.Close()) }()
+			items, unread, err := l.chosen(cmd.Context(), t, letters, false)
+			if err != nil {
+				return err
+			}
+			if out == cli.FormatJSON {
+				to := json.NewEncoder(t.Out)
+				for i := range items {
+					if err := to.Encode(&items[i]); err != nil {
+						return err
+					}
+				}
+				return letters.Unreadable(unread)
+			}
+			if _, err := fmt.Fprint(t.Out, lettersText(items)); err != nil {
+				return err
+			}
+			return letters.Unreadable(unread)
+		},
+	}
+	l.register(cmd, "kept and begun")
+	out.Register(cmd, "output format; json is a letter a line, with its payload")
+	return cmd
+}
+
+// lettersText is a table of letters. Keys and payloads are not in it: they may be about people.
+func lettersText(items []deadletter.Item) string {
+	if len(items) == 0 {
+		return "No letters.\n"
+	}
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "GIVEN UP\tAPP\tSTATE\tREASON\tATTEMPTS\tBYTES\tERROR\tID")
+	for _, i := range items {
+		_ = cli.Textf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%s\t%s\n", i.GivenUp.UTC().Format(time.RFC3339), i.App, i.State, i.Reason, i.Attempts, len(i.Data), shortened(i.Error), i.ID)
+	}
+	_ = w.Flush() // into memory
+	return b.String()
+}
+
+// shortened is an error that a line has room for.
+func shortened(s string) string {
+	if r := []rune(s); len(r) > 60 {
+		return string(r[:59]) + "…"
+	}
+	return s
+}
+
+func showCommand(t cli.Terminal) *cobra.Command {
+	var l Flags
+	payload := false
+	cmd := &cobra.Command{
+		Use:   "show --dead PLACE ID",
+		Short: "Show one letter, whole",
+		Long: `Shows a letter as an indented JSON object, with the record's key and its payload in base64, whatever became of it; or,
+with --data, the payload alone, as it is. ID is the letter's, or that of its record (stream/shard/position); --app chooses
+one of several applications that gave the record up.`,
+		Example: `  weir dead show --dead file:dead.ndjson flights/shardId-000000000000/49590338271490256608559692538361571095921575989136588898
+  weir dead show --dead file:dead.ndjson --data flights/shardId-000000000000/49590338271490256608559692538361571095921575989136588898 > record`,
+		RunE: func(cmd *cobra.Command, ids []string) (err error) {
+			if len(ids) != 1 {
+				return cli.Usagef("%s shows one letter: give its ID", cmd.CommandPath())
+			}
+			if _, err := l.choose(cmd, ids, letterStates...); err != nil {
+				return err
+			}
+			letters, err := l.Open(cmd.Context(), t, false)
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, letters.Close()) }()
+			items, _, err := l.chosen(cmd.Context(), t, letters, false)
+			if err != nil {
+				return err
+			}
+			if len(items) > 1 { // of the one record that was named
+				apps := map[string]bool{}
+				for _, i := range items {
+					apps[i.App] = true
+				}
+				if len(apps) > 1 {
+					return severalApps(letters.Place, apps)
+				}
+			}
+			if payload {
+				_, err = t.Out.Write(items[0].Data)
+				return err
+			}
+			to := json.NewEncoder(t.Out)
+			to.SetIndent("", "  ")
+			return to.Encode(&items[0])
+		},
+	}
+	l.registerPlace(cmd)
+	registerLetterApp(cmd, &l.filter.App)
+	cmd.Flags().BoolVar(&payload, "data", false, "the payload alone, as it is")
+	return cmd
+}
+
+// parseWhen reads a time that a flag gives, or how long ago it was.
+func parseWhen(flag, s string, now time.Time) (time.Time, error) {
+	if s == "" {
+		return time.Time{}, nil
+	}
+	if ago, err := time.ParseDuration(s); err == nil && ago >= 0 {
+		return now.Add(-ago), nil
+	}
+	at, err := time.Parse(time.RFC3339, s)
+	if err != nil {
+		return at, cli.Usagef("--%s %.140q is no time: use one like 2026-01-31T12:00:00Z, or how long ago (15m)", flag, s)
+	}
+	return at, nil
+}

@@ -1,0 +1,13 @@
+package dead
+
+import (
+	"testing"
+
+	"github.com/weir-go/weir/cmd/weir/internal/clitest"
+	"github.com/weir-go/weir/cmd/weir/internal/consume"
+	"github.com/weir-go/weir/cmd/weir/internal/put"
+)
+
+func TestMain(m *testing.M) {
+	clitest.Main(m, clitest.Weir(Command, consume.Command, put.Command))
+}

@@ -1,0 +1,214 @@
+package deadletters
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"strings"
+	"syscall"
+
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"github.com/weir-go/weir/cmd/weir/internal/awsconf"
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/cmd/weir/internal/explain"
+	"github.com/weir-go/weir/cmd/weir/internal/peers"
+	"github.com/weir-go/weir/cmd/weir/internal/sqlitefile"
+	"github.com/weir-go/weir/deadletter"
+	"github.com/weir-go/weir/deadletter/kinesisletters"
+	"github.com/weir-go/weir/deadletter/sqlletters"
+	"github.com/weir-go/weir/deadletter/sqsletters"
+	"github.com/weir-go/weir/sink/s3sink/s3letters"
+)
+
+// Letters are the letters at a place.
+type Letters struct {
+	deadletter.Destination
+	Place    Place
+	Box      deadletter.Box    // whose letters can be listed and marked
+	Table    *sqlletters.Box   // the box, if it is a table
+	one      string            // what a letter is there, for people: a line of a file, say
+	Queue    *sqsletters.Queue // the letters, if they are in a queue, which has no box
+	Unmarked bool              // the place keeps no marks, so box only takes them
+	sqs      *sqs.Client       // of a queue
+	s3       *s3.Client        // of a bucket
+	peer     *peers.Peer       // nil where there is no service
+
+	Readable, Writable func(context.Context) error // nil if a place has nothing to find out
+	close              func() error
+}
+
+// Close lets go of the place.
+func (o *Letters) Close() error {
+	if o.close == nil {
+		return nil
+	}
+	return o.close()
+}
+
+// Open opens a place. It makes no call to a service: check does. make says that a file may be made;
+// sources are the streams that the letters are about, if they are to be put.
+func (p Place) Open(ctx context.Context, t cli.Terminal, f *awsconf.Flags, make bool, sources ...string) (Letters, error) {
+	o := Letters{Place: p, one: "letter"}
+	switch p.Kind {
+	case File:
+		o.one = "line"
+		o.Box = deadletter.File(p.name)
+		o.Readable = func(context.Context) error { return p.existingFile() }
+		o.Writable = func(context.Context) error { return p.writableFile(make) }
+	case SQLite:
+		file, err := sqlitefile.OpenLetters(ctx, p.name, make)
+		if err != nil {
+			return o, err
+		}
+		o.inTable(file.Box, file.Close)
+	case Server:
+		server, err := p.server.Letters()
+		if err != nil {
+			return o, cli.Usagef("--dead: %s", explain.Parameters.Replace(explain.OneLine(err.Error())))
+		}
+		o.peer = f.Peer(ctx, "the letters' place "+p.String())
+		o.inTable(server.Box, server.Close)
+	case Stream:
+		own := *f // the client of the stream that is read is another
+		own.Reads, own.HTTP2 = false, false
+		client, err := own.Kinesis(ctx, t)
+		if err != nil {
+			return o, err
+		}
+		letters, err := kinesisletters.New(client, p.name)
+		if err != nil {
+			return o, err
+		}
+		o.one, o.Unmarked = "record", true
+		o.peer, o.Box = own.Service, unmarked{letters}
+		o.Readable = func(ctx context.Context) error { return own.Greet(ctx, client, p.name) }
+		o.Writable = func(ctx context.Context) error { return letters.Check(ctx, sources...) }
+	case Queue:
+		client, err := f.SQS(ctx, t, p.name)
+		if err != nil {
+			return o, err
+		}
+		if o.Queue, err = sqsletters.New(client, p.name); err != nil {
+			return o, err
+		}
+		o.peer, o.sqs, o.Destination = f.Queues, client, o.Queue
+		o.Readable = func(ctx context.Context) error {
+			_, err := o.Queue.About(ctx)
+			return err
+		}
+		o.Writable = o.Queue.Check
+		return o, nil
+	case S3:
+		client, err := f.S3(ctx, t)
+		if err != nil {
+			return o, err
+		}
+		box, err := s3letters.New(client, p.bucket, p.prefix)
+		if err != nil {
+			return o, cli.Usagef("--dead %s: %s", p, strings.TrimPrefix(err.Error(), "s3letters: "))
+		}
+		o.peer, o.s3, o.Box, o.Readable, o.Writable = f.Objects, client, box, box.Readable, box.Writable
+	}
+	o.Destination = o.Box
+	return o, nil
+}
+
+func (o *Letters) inTable(box *sqlletters.Box, close func() error) {
+	o.Table, o.Box, o.close, o.Readable, o.Writable = box, box, close, box.Readable, box.Writable
+}
+
+// Check finds out whether letters can be read or written there, in words for people.
+func (o *Letters) Check(ctx context.Context, wait bool, look func(context.Context) error) error {
+	if look == nil {
+		return nil
+	}
+	ask := func() error { return look(ctx) }
+	if o.peer != nil && o.Place.Kind == Server {
+		ask = func() error { return o.peer.Ask(ctx, look) }
+	}
+	return o.trouble(peers.Persist(ctx, wait, o.peer, ask))
+}
+
+// trouble puts an error of the place in the words of this command.
+func (o *Letters) trouble(err error) error {
+	var dns *net.DNSError
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, kinesisletters.ErrSource):
+		return cli.Usagef("--dead %s: letters cannot go to a stream that is read (--stream): they would be read, fail, and be put there again", o.Place)
+	case errors.Is(err, sqlletters.ErrNoTable):
+		return explain.PlainError{Text: fmt.Sprintf("there is no table for letters in %s that this user may see: make it once, with \"weir dead create --dead %s\"", o.Place, o.Place), Cause: err}
+	case o.Place.Kind == Server && errors.Is(err, syscall.ECONNREFUSED):
+		return explain.PlainError{Text: fmt.Sprintf("nothing answers%s, where the letters should be (%s): is the server running, and is --dead right?", explain.AddressOf(err), o.Place), Cause: err}
+	case o.Place.Kind == Server && errors.As(err, &dns):
+		return explain.PlainError{Text: fmt.Sprintf("the host %s, where the letters should be, cannot be found: check --dead", dns.Name), Cause: err}
+	case o.Place.Kind == File:
+		return err
+	}
+	return fmt.Errorf("--dead %s: %w", o.Place, err)
+}
+
+// existingFile is the error of a file of letters that is not there.
+func (p Place) existingFile() error {
+	if _, err := os.Stat(p.name); errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("there is no file %s: is --dead right, and was anything given up yet?", p.name)
+	}
+	return nil
+}
+
+// writableFile is the error of a file of letters that cannot be written.
+func (p Place) writableFile(make bool) error {
+	if !make {
+		if err := p.existingFile(); err != nil {
+			return err
+		}
+	}
+	file, err := os.OpenFile(p.name, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
+	if err == nil {
+		err = file.Close()
+	}
+	if err != nil {
+		return fmt.Errorf("--dead: the file %s cannot be written: %w", p.name, cli.RootError(err))
+	}
+	return nil
+}
+
+// unmarked are letters in a stream, as a box that keeps no marks.
+type unmarked struct{ *kinesisletters.Stream }
+
+// Mark forgets what became of letters.
+func (unmarked) Mark(context.Context, deadletter.State, ...string) error { return nil }
+
+// InLambdasForm has letters written in Lambda's form.
+func (o *Letters) InLambdasForm(form func() (deadletter.Lambda, error)) error {
+	of, err := form()
+	if err != nil {
+		return err
+	}
+	if o.Place.Kind == Queue {
+		to, err := sqsletters.NewLambda(o.sqs, o.Place.name, of)
+		if err == nil {
+			o.Destination, o.Writable = to, to.Check
+		}
+		return err
+	}
+	to, err := s3letters.NewLambda(o.s3, o.Place.bucket, o.Place.prefix, of)
+	if err == nil {
+		o.Destination, o.Writable = to, to.Writable
+	}
+	return err
+}
+
+// Unreadable is the error of a command that could not read all.
+func (o *Letters) Unreadable(n int) error {
+	if n == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s could not be read", cli.Count(n, o.one))
+}

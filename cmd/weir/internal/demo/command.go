@@ -1,0 +1,151 @@
+package demo
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/cmd/weir/internal/shardlag"
+	"github.com/weir-go/weir/dashboard"
+	"github.com/weir-go/weir/lease"
+)
+
+// WorkerName is the hidden command that a worker process of the demo runs.
+const WorkerName = "demo-worker"
+
+func Command(t cli.Terminal) *cobra.Command {
+	o := Options{Workers: 3, Command: nil}
+	var out cli.Format
+	var plain bool
+	var victim string
+	cmd := &cobra.Command{
+		Use:   "demo",
+		Short: "See a group of workers share a stream, survive and lose nothing",
+		Long: `Starts a Kinesis inside this program, puts 20,000 real flights into it (key: the airport of origin), and lets
+three worker processes read them together on leases in a SQLite file. While the flights flow, a shard is split,
+two are merged, a worker joins, one is killed with SIGKILL and one stops in order. It says where its page is, on which all of
+that can be watched in a browser while it lasts (see "weir dashboard").
+
+It ends by itself within about a minute, with a verdict that is computed from what the workers' handlers really
+wrote: how many flights were lost (none), how many were handled twice (those that the killed worker had not
+checkpointed yet), and whether the order of every airport was kept. Everything happens on this machine, in a
+temporary directory that is removed at the end.
+
+The exit code is 0 only if nothing was lost and no order was broken.`,
+		Example: `  weir demo                  watch it
+  weir demo --plain          read it, line by line
+  weir demo -o json          only the verdict, as one JSON object on standard output
+  weir demo --fan-out        the same, read by enhanced fan-out
+  weir demo --kill other     kill a worker that does not lead`,
+		Args: cli.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := checkDemo(o, victim); err != nil {
+				return err
+			}
+			self, err := os.Executable()
+			if err != nil {
+				return fmt.Errorf("this program does not know where it lies, so it cannot start workers: %w", err)
+			}
+			o.Leader = victim == "leader"
+			o.Command = []string{self, WorkerName}
+			o.Page = func(store lease.Store, client *kinesis.Client) http.Handler {
+				return dashboard.Handler(store, dashboard.Options{Kinesis: client, Lags: shardlag.Asker(client)})
+			}
+			var result Result
+			switch {
+			case out == cli.FormatJSON:
+				o.Show = &Plain{Out: t.Err}
+				result, err = Run(cmd.Context(), o)
+			case plain || !fitsPicture(t):
+				o.Show = &Plain{Out: t.Out}
+				result, err = Run(cmd.Context(), o)
+			default:
+				result, err = RunLive(cmd.Context(), o, t.In, t.Out, t.Interrupt)
+			}
+			if err != nil {
+				if o.Keep && result.Dir != "" {
+					t.Note("what there is lies in %s", result.Dir)
+				}
+				return err
+			}
+			write := result.WriteText
+			if out == cli.FormatJSON {
+				write = result.WriteJSON
+			}
+			if err := write(t.Out); err != nil {
+				return err
+			}
+			if !result.Clean() {
+				return fmt.Errorf("the verdict is bad: %d lost, %d out of order", result.Lost, result.OrderViolations)
+			}
+			return nil
+		},
+	}
+	out.Register(cmd, "what to print at the end; json prints nothing else on standard output")
+	cmd.Flags().BoolVar(&plain, "plain", false, "lines instead of a live picture (always so without a terminal of 80 by 24)")
+	cmd.Flags().StringVar(&victim, "kill", "leader", "whom to kill: leader (the hardest to lose) or other")
+	cmd.Flags().IntVar(&o.Flights, "flights", 20000, "how many flights to put, 1000 to 20000")
+	cmd.Flags().IntVar(&o.Shards, "shards", 6, "shards of the stream at the start, 3 to 16")
+	cmd.Flags().DurationVar(&o.Duration, "duration", 40*time.Second, "how long the flights take, 10s to 10m")
+	cmd.Flags().BoolVar(&o.FanOut, "fan-out", false, "have the flights pushed to the workers by fan-out instead of polling")
+	cmd.Flags().BoolVar(&o.Keep, "keep", false, "keep the temporary directory: journals, logs, leases")
+	cli.MustComplete(cmd, "kill", "leader", "other")
+	return cmd
+}
+
+// fitsPicture reports whether there is a terminal that is large and able enough for the live
+// picture.
+func fitsPicture(t cli.Terminal) bool {
+	out, isFile := t.Out.(*os.File)
+	if !isFile || !cli.IsTerminal(t.Out) || !cli.IsTerminal(t.In) || os.Getenv("TERM") == "dumb" {
+		return false
+	}
+	width, height, err := term.GetSize(int(out.Fd()))
+	return err == nil && width >= LeastWidth && height >= LeastHeight
+}
+
+func checkDemo(o Options, victim string) error {
+	var errs []error
+	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	if victim != "leader" && victim != "other" {
+		bad("--kill %q: say leader or other", victim)
+	}
+	if o.Flights < 1000 || o.Flights > 20000 {
+		bad("--flights %d: want 1000 to 20000", o.Flights)
+	}
+	if o.Shards < 3 || o.Shards > 16 {
+		bad("--shards %d: want 3 to 16", o.Shards)
+	}
+	if o.Duration < 10*time.Second || o.Duration > 10*time.Minute {
+		bad("--duration %v: want 10s to 10m", o.Duration)
+	}
+	if len(errs) > 0 {
+		return cli.Usage(errors.Join(errs...))
+	}
+	return nil
+}
+
+func WorkerCommand(t cli.Terminal) *cobra.Command {
+	return &cobra.Command{
+		Use:    WorkerName + " JSON",
+		Short:  "One worker process of the demo",
+		Long:   "The demo starts its workers with this command. It is of no use by itself.",
+		Hidden: true,
+		Args:   cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var w Worker
+			if err := json.Unmarshal([]byte(args[0]), &w); err != nil {
+				return cli.Usagef("%s is started by the demo only: %v", WorkerName, err)
+			}
+			return w.Run(cmd.Context(), t.In, t.Err)
+		},
+	}
+}

@@ -1,0 +1,336 @@
+package doctor
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+	"github.com/aws/smithy-go"
+	"github.com/spf13/cobra"
+
+	"github.com/weir-go/weir/cmd/weir/internal/awsconf"
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/cmd/weir/internal/explain"
+	"github.com/weir-go/weir/cmd/weir/internal/fanout"
+	"github.com/weir-go/weir/cmd/weir/internal/figures"
+	"github.com/weir-go/weir/cmd/weir/internal/shardlag"
+	"github.com/weir-go/weir/cmd/weir/internal/stores"
+	"github.com/weir-go/weir/cmd/weir/internal/target"
+	"github.com/weir-go/weir/health"
+	"github.com/weir-go/weir/internal/observe"
+	"github.com/weir-go/weir/internal/streams"
+	"github.com/weir-go/weir/lease"
+)
+
+type options struct {
+	target.Flags
+	out     cli.Format
+	streams []string
+	watch   target.WatchFlag
+}
+
+func Command(t cli.Terminal) *cobra.Command {
+	var o options
+	cmd := &cobra.Command{
+		Use:   "doctor --app NAME --store URL",
+		Short: "Say what is wrong with an application, and what to do",
+		Long: `Looks at an application twice, some seconds apart, and at its streams, and says in sentences what is wrong and what to do
+about each: shards that do not get on, workers that are dead, no leader, leases that nobody holds, pauses and drains that
+were forgotten, what workers complain about, permissions and keys, checkpoints that have expired, streams that were made
+anew. It changes nothing.
+
+Each shard is read once at its checkpoint, and those with unhandled records once more; that counts against the five reads a
+second that a shard allows. Permissions are those of whoever runs this. No clocks are compared: a worker is dead if it does not
+beat for its own FailoverAfter, and it is looked for as long as the workers' times call for, a minute or two beats at most (see --watch).
+
+What is the same of many shards, workers or streams is one finding, and an outage of the service is one for all of them.
+The exit code is that of the worst finding: 3 for an error (records are not handled, or may be lost), 4 for a warning, 5 when
+there is nothing but what somebody asked for, a pause or a drain, and 0 when nothing is wrong. 1 is that it could not look.`,
+		Example: `  weir doctor --app billing --store sqlite:billing.db
+  weir doctor --app billing --store dynamodb:weir -o json | jq -r '.findings[] | .text'
+  weir doctor --app billing --store sqlite:billing.db; [ $? -ne 3 ] || page-somebody`,
+		Args: cli.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			url, err := o.URL(cmd, "app")
+			if err != nil {
+				return err
+			}
+			if err := o.watch.Check(false); err != nil {
+				return err
+			}
+			if err := awsconf.CheckStreams(o.streams...); err != nil {
+				return err
+			}
+			return o.run(cmd.Context(), t, url)
+		},
+	}
+	o.Register(cmd)
+	cmd.Flags().StringArrayVar(&o.streams, "stream", nil, "a stream that it should read, by `NAME` or ARN; may be repeated (those with leases are looked at anyway)")
+	o.watch.Register(cmd, "how long to look, by default until all workers that do not beat count as dead")
+	o.out.Register(cmd, "output format")
+	return cmd
+}
+
+// report is what doctor shows.
+type report struct {
+	App      string       `json:"app"`
+	State    health.State `json:"state"`    // that of the worst shard
+	Sentence string       `json:"sentence"` // and why
+	Leases   int          `json:"leases"`
+	Workers  int          `json:"workers"` // that beat
+	Leader   string       `json:"leader,omitempty"`
+	Findings []Finding    `json:"findings"`
+}
+
+func (o *options) run(ctx context.Context, t cli.Terminal, url stores.URL) error {
+	store, view, err := o.Open(ctx, t, url)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = store.Close() }() // only read from
+	client, err := o.AWS.Kinesis(ctx, t)
+	if err != nil {
+		return err
+	}
+	facts, err := o.examine(ctx, t, store, client, view)
+	if err != nil {
+		return err
+	}
+	report := report{App: o.App, Leases: len(facts.Second.Leases), Leader: leading(facts), Findings: Diagnose(facts)}
+	sum := judged(facts, time.Now())
+	report.State, report.Sentence = sum.State, sum.Sentence
+	for _, w := range facts.Second.Workers {
+		if facts.Beats[w.Session] && !w.Ended {
+			report.Workers++
+		}
+	}
+	if report.Findings == nil {
+		report.Findings = []Finding{}
+	}
+	if o.out == cli.FormatJSON {
+		err = json.NewEncoder(t.Out).Encode(report)
+	} else {
+		_, err = fmt.Fprint(t.Out, report.text())
+	}
+	if err == nil {
+		err = report.verdict()
+	}
+	return err
+}
+
+// judged is how the application does by the two looks, the second of which is now.
+func judged(f Facts, now time.Time) health.Application {
+	var seen observe.Watch
+	for i, view := range []lease.View{f.First, f.Second} {
+		look := observe.Look{
+			At: now.Add(-f.Apart * time.Duration(1-i)), View: view, Lags: map[lease.Key]observe.Lag{}, Retention: map[string]time.Duration{},
+		}
+		if i == 1 {
+			look.Silent = shardlag.SilentIn(view, f.Beats, f.Apart)
+		}
+		for _, s := range f.Streams {
+			look.Retention[s.Name] = s.Retention
+		}
+		for k, s := range f.Shards {
+			if read := []Look{s.First, s.Second}[i]; read.Err == "" {
+				look.Lags[k] = observe.Lag{Behind: read.Age, Expired: read.Expired}
+			}
+		}
+		seen.Add(look)
+	}
+	sum, _ := seen.Judge(now)
+	return sum
+}
+
+// verdict is the worst that was found, as an exit code: it was all said.
+func (r report) verdict() error {
+	for _, v := range []struct {
+		severity Severity
+		code     cli.ExitCode
+	}{{Error, cli.ExitWrong}, {Warning, cli.ExitWarned}, {Intended, cli.ExitIntended}} {
+		if slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Severity == v.severity }) {
+			return v.code
+		}
+	}
+	return nil
+}
+
+// leading names the leader, if it was seen to beat or beats too seldom to be seen.
+func leading(f Facts) string {
+	for _, w := range f.Second.Workers {
+		if w.Session == f.Second.Leader.Session && !w.Ended && (f.Beats[w.Session] || f.Apart < 2*w.Times.Or(lease.DefaultTimes).Beat) {
+			return cmp.Or(w.Name, w.Session)
+		}
+	}
+	return ""
+}
+
+func (r report) text() string {
+	count := map[Severity]int{}
+	for _, f := range r.Findings {
+		count[f.Severity]++
+	}
+	var b strings.Builder
+	leader := "nobody leads"
+	if r.Leader != "" {
+		leader = r.Leader + " leads"
+	}
+	verdict := "nothing is wrong"
+	if count[Intended] > 0 {
+		verdict += ", and something is paused or drained on purpose"
+	}
+	if n := count[Error] + count[Warning]; n > 0 {
+		verdict = fmt.Sprintf("%s and %s", cli.Count(count[Error], "error"), cli.Count(count[Warning], "warning"))
+	}
+	_ = cli.Textf(&b, "Application %s: %s. %s, %s; %s.\n", r.App, verdict, cli.Count(r.Leases, "lease"), cli.Count(r.Workers, "worker")+cli.Plural(r.Workers, " beats", " beat"), leader)
+	if r.Sentence != "" {
+		_ = cli.Textf(&b, "By its shards it is %s.\n", r.Sentence)
+	}
+	for _, f := range r.Findings {
+		_ = cli.Textf(&b, "\n%-8s  [%s] %s\n          → %s\n", f.Severity, f.Code, f.Text, f.Do)
+	}
+	return b.String()
+}
+
+// examine collects the facts: a look at the store and at the streams, the time between, and a
+// second look.
+func (o *options) examine(ctx context.Context, t cli.Terminal, store stores.Store, client *kinesis.Client, first lease.View) (Facts, error) {
+	f := Facts{App: o.App, First: first, Second: first, Apart: o.watch.UntilDead(first), Beats: map[string]bool{}}
+	t.Note("watching application %s for %s", o.App, figures.Duration(f.Apart))
+	var watching sync.WaitGroup
+	var blind error
+	watching.Go(func() {
+		blind = target.Watch(ctx, store, o.App, first, f.Apart, func(now lease.View) bool {
+			f.Second = now
+			for _, w := range target.BeatBetween(first, now) {
+				f.Beats[w.Session] = true
+			}
+			return true
+		})
+	})
+	var denied denials
+	f.Streams = o.askStreams(ctx, client, target.StreamsOf(first.Leases), &denied)
+	before := shardlag.Ask(ctx, t, client, first.Leases, "")
+	watching.Wait()
+	if err := errors.Join(ctx.Err(), blind); err != nil {
+		return f, store.Explain(err)
+	}
+	var again []lease.Lease
+	for _, l := range f.Second.Leases {
+		if seen, asked := before[l.Key]; asked && (seen.Waits || seen.Err != nil) {
+			again = append(again, l)
+		}
+	}
+	after := shardlag.Ask(ctx, t, client, again, "")
+	if err := ctx.Err(); err != nil {
+		return f, err
+	}
+	f.Shards = map[lease.Key]Shard{}
+	for k, seen := range before {
+		later, asked := after[k]
+		if !asked {
+			later = seen
+		}
+		denied.note(later.Err, "stream "+k.Stream)
+		f.Shards[k] = Shard{First: lookOf(seen), Second: lookOf(later)}
+	}
+	f.Denied = denied.sorted()
+	return f, nil
+}
+
+func lookOf(l shardlag.Lag) Look {
+	if l.Err != nil {
+		return Look{Err: explain.Error(l.Err), Code: codeOf(l.Err)}
+	}
+	return Look{Waits: l.Waits, Age: l.Age, Expired: l.Expired}
+}
+
+func codeOf(err error) string {
+	var api smithy.APIError
+	if errors.As(err, &api) {
+		return api.ErrorCode()
+	}
+	return ""
+}
+
+// denials are the calls that were refused, each once.
+type denials struct {
+	mu  sync.Mutex
+	all []Denied
+}
+
+// note takes in an error of a call. It is safe for concurrent use.
+func (d *denials) note(err error, about string) {
+	var op *smithy.OperationError
+	if !explain.IsAccessDenied(err) || strings.HasPrefix(codeOf(err), "KMS") || !errors.As(err, &op) {
+		return
+	}
+	found := Denied{Action: strings.ToLower(op.Service()) + ":" + op.Operation(), On: about}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !slices.Contains(d.all, found) {
+		d.all = append(d.all, found)
+	}
+}
+
+func (d *denials) sorted() []Denied {
+	slices.SortFunc(d.all, func(a, b Denied) int { return strings.Compare(a.On+a.Action, b.On+b.Action) })
+	return d.all
+}
+
+// askStreams asks about the streams that have leases and those that were named.
+func (o *options) askStreams(ctx context.Context, client *kinesis.Client, named []string, denied *denials) []Stream {
+	wanted := map[string]bool{}
+	all := slices.Clone(named)
+	for _, s := range o.streams {
+		name := s[strings.LastIndex(s, "/")+1:]
+		wanted[name] = true
+		if i := slices.Index(all, name); i >= 0 {
+			all[i] = s // by its ARN, if that is what was given
+		} else {
+			all = append(all, s)
+		}
+	}
+	streams := make([]Stream, len(all))
+	var asked sync.WaitGroup
+	turns := make(chan struct{}, 8)
+	for i, s := range all {
+		turns <- struct{}{}
+		asked.Go(func() {
+			defer func() { <-turns }()
+			streams[i] = askStream(ctx, client, s, denied)
+			streams[i].Wanted = wanted[streams[i].Name]
+		})
+	}
+	asked.Wait()
+	return streams
+}
+
+func askStream(ctx context.Context, client *kinesis.Client, stream string, denied *denials) Stream {
+	about, err := awsconf.AskStream(ctx, client, stream)
+	s := Stream{Name: about.Name, Shards: about.Shards, Born: about.Born, Retention: about.Retention, Now: about.Now, Status: about.Status}
+	if err != nil {
+		denied.note(err, "stream "+about.Name)
+		s.Err, s.Missing = explain.Error(err), errors.Is(err, streams.ErrNoStream)
+		return s
+	}
+	denied.note(about.Denied, "stream "+about.Name)
+	if about.ARN == "" {
+		return s
+	}
+	// what it costs is no worker's concern
+	if _, consumers, err := fanout.List(ctx, client, about.ARN); err == nil {
+		s.Consumers = []string{}
+		for _, c := range consumers {
+			s.Consumers = append(s.Consumers, c.Name)
+		}
+	}
+	return s
+}

@@ -1,0 +1,232 @@
+// Package explain turns errors into one sentence that says what is wrong and what to do. It also
+// finds out which server answers where another one was expected, and names options by their flags.
+package explain
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/url"
+	"os"
+	"strings"
+	"syscall"
+
+	"github.com/aws/smithy-go"
+
+	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/cmd/weir/internal/redact"
+	"github.com/weir-go/weir/lease"
+)
+
+// Error turns an error into one sentence that says what is wrong and what to do. Errors of our
+// own already are one; those of the AWS SDK are chains of nested operations that bury the reason.
+// It never has a password in it.
+func Error(err error) string { return redact.Text(explained(err)) }
+
+// ourPackages takes the names of weir's packages out of what they say.
+var ourPackages = strings.NewReplacer(": weir: ", ": ", ": s3sink: ", ": ", ": s3letters: ", ": ", ": sqlletters: ", ": ", ": kinesisletters: ", ": ", ": sqsletters: ", ": ", "provision: ", "")
+
+func explained(err error) string {
+	var told PlainError
+	if errors.As(err, &told) {
+		return told.Text
+	}
+	text := ourPackages.Replace(OneLine(err.Error()))
+	var file *fs.PathError
+	if errors.As(err, &file) && file.Path == os.Stdout.Name() {
+		said := file.Err.Error()
+		if !strings.Contains(text, "standard output") {
+			said = "standard output cannot be written: " + said
+		}
+		return strings.Replace(text, file.Error(), said, 1)
+	}
+	if errors.Is(err, ErrInterrupted) || errors.Is(err, context.Canceled) {
+		return "stopped before it was done"
+	}
+
+	var (
+		op          *smithy.OperationError
+		api         smithy.APIError
+		place       *url.Error
+		certificate *tls.CertificateVerificationError
+		dns         *net.DNSError
+		service     = "the service"
+		endpoint    string
+	)
+	fromSDK := errors.As(err, &op)
+	if fromSDK {
+		service = op.Service()
+	}
+	if errors.As(err, &place) {
+		if u, parsed := url.Parse(place.URL); parsed == nil {
+			endpoint = " at " + u.Scheme + "://" + u.Host
+		}
+	}
+	about := "" // what we were doing, in front of what the SDK says
+	if before, _, found := strings.Cut(text, "operation error "); fromSDK && found {
+		about = strings.TrimSuffix(strings.NewReplacer("weir: ", "", "provision: ", "").Replace(before), context.DeadlineExceeded.Error()+" (")
+	}
+
+	if said := foreignAnswer(err, service); fromSDK && said != "" {
+		return about + said
+	}
+	switch {
+	case errors.Is(err, lease.ErrSetup): // whatever it was concluded from
+		return SetupText(err)
+	case errors.As(err, &api):
+		return explainAPI(about, service, op, api)
+	case fromSDK && errors.As(err, &certificate):
+		return fmt.Sprintf("%sthe certificate of the server%s is not trusted (%s): AWS_CA_BUNDLE names a file of certificates to trust", about, endpoint, RootCause(err))
+	case fromSDK && place != nil && proxyOf(place) != "" && isDial(err):
+		return fmt.Sprintf("%sthe proxy at %s, which HTTP_PROXY or HTTPS_PROXY names, cannot be reached (%s): check it, or name in NO_PROXY what needs none",
+			about, proxyOf(place), RootCause(err))
+	case errors.Is(err, syscall.ECONNREFUSED):
+		if !fromSDK && place == nil {
+			return fmt.Sprintf("nothing answers%s, where the store should be: is the server running, and is --store right?", AddressOf(err))
+		}
+		return fmt.Sprintf("%snothing answers%s: is %s running there, and is that the right endpoint?", about, endpoint, service)
+	case errors.As(err, &dns) && !fromSDK && place == nil:
+		return fmt.Sprintf("the host %s, where the store should be, cannot be found: check --store", dns.Name)
+	case errors.As(err, &dns):
+		return fmt.Sprintf("%sthe host %s cannot be found: check the endpoint and the region", about, dns.Name)
+	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE) && endpoint != "":
+		if said := foreignServer(place, service); said != "" {
+			return about + said
+		}
+		return fmt.Sprintf("%sthe server%s closed the connection: is it %s?", about, endpoint, service)
+	case text == context.DeadlineExceeded.Error():
+		return "no answer came in time"
+	case !fromSDK && place == nil:
+		// a database's driver, or a file that others have locked, which has no endpoint or region
+	case errors.Is(err, context.DeadlineExceeded), IsTimeout(err):
+		return fmt.Sprintf("%s%s%s did not answer in time: check the endpoint, the region and the network", about, service, endpoint)
+	case fromSDK:
+		if said := foreignServer(place, service); said != "" {
+			return about + said
+		}
+		return fmt.Sprintf("%s%s%s failed: %s", about, service, endpoint, RootCause(err))
+	}
+	return text
+}
+
+func explainAPI(about, service string, op *smithy.OperationError, api smithy.APIError) string {
+	operation := "the call"
+	if op != nil {
+		operation = service + " " + op.Operation()
+	}
+	said := strings.TrimSuffix(OneLine(api.ErrorMessage()), ".")
+	if said == "" {
+		said = "no reason given"
+	}
+	switch code := api.ErrorCode(); {
+	case code == "ResourceNotFoundException" && strings.EqualFold(service, "Kinesis"):
+		return fmt.Sprintf("there is no such stream or shard (%s): check --stream, the region and the endpoint", said)
+	case code == "NoSuchBucket":
+		return fmt.Sprintf("there is no such bucket (%s): check --to or --dead, the region and the endpoint", said)
+	case strings.Contains(code, "NonExistentQueue"), code == "QueueDoesNotExist":
+		return fmt.Sprintf("there is no such queue (%s): check --dead, the region and the endpoint", said)
+	case code == "PermanentRedirect", code == "AuthorizationHeaderMalformed":
+		return fmt.Sprintf("%sthe bucket is in another region than --region or AWS_REGION says (%s): use one in the stream's", about, said)
+	case strings.Contains(code, "AccessDenied"), code == "NotAuthorized", code == "UnauthorizedOperation":
+		return fmt.Sprintf("%sno permission for %s (%s): the role or user needs it in its IAM policy", about, operation, said)
+	case strings.Contains(code, "ExpiredToken"):
+		return fmt.Sprintf("the AWS credentials have expired (%s): sign in again", said)
+	case strings.Contains(said, "Signature expired"), strings.Contains(said, "Signature not yet current"), code == "RequestTimeTooSkewed":
+		return fmt.Sprintf("the clock of this machine is wrong, so AWS does not accept the signature (%s): set the clock", said)
+	case strings.Contains(code, "UnrecognizedClient"), strings.Contains(code, "InvalidSignature"),
+		strings.Contains(code, "InvalidClientTokenId"), strings.Contains(code, "MissingAuthenticationToken"),
+		code == "SignatureDoesNotMatch", code == "InvalidAccessKeyId":
+		return fmt.Sprintf("AWS does not accept the credentials (%s): check AWS_PROFILE or the access keys", said)
+	case strings.Contains(code, "Throughput"), strings.Contains(code, "Throttl"), code == "LimitExceededException":
+		return fmt.Sprintf("%s%s is beyond a limit of the service (%s): try again later or ask for less", about, operation, said)
+	default:
+		return fmt.Sprintf("%s%s failed: %s (%s)", about, operation, said, code)
+	}
+}
+
+// PlainError is an error whose text is final.
+type PlainError struct {
+	Text  string
+	Cause error
+}
+
+func (e PlainError) Error() string { return e.Text }
+func (e PlainError) Unwrap() error { return e.Cause }
+
+// SetupText is what a store says about its setup. It says what to do, in a block of its own if that
+// takes one.
+func SetupText(err error) string {
+	text := err.Error()
+	if i := strings.LastIndex(text, "\n("); i > 0 {
+		text = text[:i] // the answer that it was concluded from
+	}
+	text, _, _ = strings.Cut(text, " (operation error ") // the same, of the AWS SDK
+	if _, after, found := strings.Cut(text, lease.ErrSetup.Error()+": "); found {
+		text = after
+	}
+	return strings.TrimSpace(Parameters.Replace(text))
+}
+
+// Parameters puts what a store calls its options in the words of a store's URL.
+var Parameters = strings.NewReplacer("Options.Prefix", "weir_prefix in the store's URL", "Options.Schema", "weir_schema in the store's URL")
+
+func IsTimeout(err error) bool {
+	var t net.Error
+	return errors.As(err, &t) && t.Timeout()
+}
+
+// RootCause is the innermost text of an error chain.
+func RootCause(err error) string {
+	for {
+		inner := errors.Unwrap(err)
+		if inner == nil {
+			return OneLine(err.Error())
+		}
+		err = inner
+	}
+}
+
+// AddressOf is where a call over the network went, as far as its error says so.
+func AddressOf(err error) string {
+	var op *net.OpError
+	if errors.As(err, &op) && op.Addr != nil {
+		return " at " + op.Addr.String()
+	}
+	return ""
+}
+
+// IsAccessDenied reports whether an error is the service's word that the caller may not do this.
+func IsAccessDenied(err error) bool {
+	var api smithy.APIError
+	return errors.As(err, &api) && strings.Contains(api.ErrorCode(), "AccessDenied")
+}
+
+// OneLine is cobra's text for an error without its paragraphs ("Did you mean this?").
+func OneLine(s string) string {
+	s = strings.TrimPrefix(strings.TrimSpace(s), "weir: ")
+	return strings.Join(strings.Fields(s), " ")
+}
+
+// ErrInterrupted is the cause of a command's context after the first Ctrl-C.
+var ErrInterrupted = errors.New("interrupted")
+
+// Orderly is the error of a command that is meant to be interrupted: being interrupted, at whatever
+// moment, is none.
+func Orderly(ctx context.Context, err error) error {
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) && NotKept(err) == nil {
+		return nil
+	}
+	return err
+}
+
+// NotKept returns an error with the plain text of err if the worker could not save its progress or
+// give its shards back, and otherwise nil.
+func NotKept(err error) error {
+	if errors.Is(err, weir.ErrNotSaved) || errors.Is(err, weir.ErrNotReleased) {
+		return PlainError{strings.TrimPrefix(ourPackages.Replace(OneLine(err.Error())), "weir: "), err}
+	}
+	return nil
+}

@@ -1,0 +1,246 @@
+package explain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/aws/smithy-go"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
+)
+
+// What a server can be found to be.
+const (
+	speaksNothing  = ""
+	speaksSSH      = "an SSH server"
+	speaksHTTP     = "an HTTP server"
+	speaksTLS      = "a server that speaks TLS"
+	speaksRedis    = "Redis"
+	speaksMySQL    = "MySQL or MariaDB"
+	speaksPostgres = "Postgres"
+	speaksMail     = "a mail or FTP server"
+	closesAtOnce   = "a server that closes the connection"
+)
+
+// language is what a server speaks, by what it says first; asked is what it was asked.
+func language(said, asked string) string {
+	switch {
+	case strings.HasPrefix(said, "SSH-"):
+		return speaksSSH
+	case strings.HasPrefix(said, "HTTP/") && strings.Contains(said, "HTTPS"):
+		// as Go's and nginx' refuse plain requests
+		return speaksTLS
+	case strings.HasPrefix(said, "HTTP/"):
+		return speaksHTTP
+	case strings.HasPrefix(said, "220"):
+		return speaksMail
+	case strings.HasPrefix(said, "\x15\x03"): // an alert
+		return speaksTLS
+	case strings.HasPrefix(said, "-ERR "), strings.HasPrefix(said, "-NOAUTH "), strings.HasPrefix(said, "-DENIED "):
+		return speaksRedis
+	case len(said) > 4 && said[3] == 0 && (said[4] == 10 || said[4] == 0xff):
+		// its first packet, of protocol 10 or an error
+		return speaksMySQL
+	case asked == askPostgres && (said == "N" || said == "S"):
+		return speaksPostgres
+	}
+	return speaksNothing
+}
+
+// What a server is asked that does not speak first.
+const (
+	// which Redis, and servers with TLS, refuse in words of theirs
+	askHTTP     = "GET / HTTP/1.0\r\n\r\n"
+	askPostgres = "\x00\x00\x00\x08\x04\xd2\x16\x2f" // whether it speaks TLS
+)
+
+// whoAnswers finds out what is at an address, speaksNothing if that cannot be told. It takes a
+// second at most.
+func whoAnswers(addr string) string {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	questions := [...]string{"", askHTTP, askPostgres}
+	answers := make(chan string, len(questions))
+	var asking sync.WaitGroup
+	defer asking.Wait()
+	defer cancel() // those that still wait
+	for _, question := range questions {
+		asking.Go(func() { answers <- greeting(ctx, addr, question) })
+	}
+	closed := 0
+	for range questions {
+		switch who := <-answers; who {
+		case speaksNothing:
+		case closesAtOnce:
+			closed++
+		default:
+			return who
+		}
+	}
+	if closed == len(questions) {
+		return closesAtOnce
+	}
+	return speaksNothing
+}
+
+func greeting(ctx context.Context, addr, question string) string {
+	var dialer net.Dialer
+	c, err := dialer.DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return speaksNothing
+	}
+	defer func() { _ = c.Close() }()
+	defer context.AfterFunc(ctx, func() { _ = c.Close() })()
+	if _, err := io.WriteString(c, question); err != nil {
+		return closesAtOnce
+	}
+	buf := make([]byte, 512)
+	n, err := c.Read(buf)
+	switch {
+	case n > 0:
+		return language(string(buf[:n]), question)
+	case err != nil && ctx.Err() == nil:
+		return closesAtOnce
+	}
+	return speaksNothing
+}
+
+// foreignAnswer says what is where a service of AWS should be, by an answer over HTTP that such a
+// service does not give; "" for others.
+func foreignAnswer(err error, service string) string {
+	var (
+		answer *smithyhttp.ResponseError
+		format *smithy.DeserializationError
+		api    smithy.APIError
+	)
+	if !errors.As(err, &answer) || answer.Response == nil || answer.Response.Response == nil {
+		return ""
+	}
+	if !errors.As(err, &format) && (!errors.As(err, &api) || api.ErrorCode() != "UnknownError") {
+		return ""
+	}
+	status := answer.HTTPStatusCode()
+	at := "the server"
+	if asked := answer.Response.Request; asked != nil {
+		if status == http.StatusBadRequest && asked.URL.Scheme == "http" && whoAnswers(hostPort(asked.URL)) == speaksTLS {
+			return wantsTLS(asked.URL)
+		}
+		at += " at " + serverURL(asked.URL)
+	}
+	what := "something else than JSON"
+	switch kind := answer.Response.Header.Get("Content-Type"); {
+	case status/100 == 3:
+		what = "a redirection to " + answer.Response.Header.Get("Location")
+	case strings.Contains(kind, "html"):
+		what = "a page of HTML"
+	case strings.HasPrefix(kind, "text/"):
+		what = "plain text"
+	}
+	if status != http.StatusOK {
+		what += fmt.Sprintf(" (%d %s)", status, http.StatusText(status))
+	}
+	return fmt.Sprintf("%s answers with %s: is it %s, and is that the right endpoint?", at, what, service)
+}
+
+func serverURL(u *url.URL) string { return u.Scheme + "://" + u.Host }
+
+func wantsTLS(u *url.URL) string {
+	return fmt.Sprintf("the server at %s wants TLS: write the endpoint with https://", serverURL(u))
+}
+
+// hostPort is where a URL leads to.
+func hostPort(u *url.URL) string {
+	if u.Port() != "" {
+		return u.Host
+	}
+	ports := map[string]string{"http": "80", "https": "443", "postgres": "5432", "postgresql": "5432", "mysql": "3306", "mariadb": "3306"}
+	port, known := ports[u.Scheme]
+	if !known {
+		port = "6379" // Redis has the other schemes
+	}
+	return net.JoinHostPort(u.Hostname(), port)
+}
+
+// foreignServer says what is where a service of AWS should be, when a call got no answer that is
+// one; "" when that cannot be told.
+func foreignServer(at *url.Error, service string) string {
+	if at == nil {
+		return "" // no call over the network
+	}
+	u, err := url.Parse(at.URL)
+	if err != nil {
+		return ""
+	}
+	switch who := whoAnswers(hostPort(u)); who {
+	case speaksNothing:
+		return ""
+	case closesAtOnce:
+		return fmt.Sprintf("the server at %s closed the connection: is it %s?", serverURL(u), service)
+	case speaksHTTP:
+		if u.Scheme == "http" {
+			return "" // what it says is for others to tell
+		}
+		return fmt.Sprintf("the server at %s speaks no TLS: write the endpoint with http://", serverURL(u))
+	case speaksTLS:
+		if u.Scheme == "https" {
+			return ""
+		}
+		return wantsTLS(u)
+	default:
+		return fmt.Sprintf("%s answers at %s: is %s running there, and is that the right endpoint?", who, serverURL(u), service)
+	}
+}
+
+// proxyOf is the proxy by which a call goes, "" for none.
+func proxyOf(at *url.Error) string {
+	u, err := url.Parse(at.URL)
+	if err != nil {
+		return ""
+	}
+	proxy, err := http.ProxyFromEnvironment(&http.Request{URL: u})
+	if err != nil || proxy == nil {
+		return ""
+	}
+	return serverURL(proxy) // without its password
+}
+
+// isDial reports whether no connection came about.
+func isDial(err error) bool {
+	var op *net.OpError
+	return errors.As(err, &op) && (op.Op == "dial" || op.Op == "proxyconnect")
+}
+
+// WhatAnswers says what is where the server of a store should be; "" when it is that, or cannot be
+// told.
+func WhatAnswers(store string) string {
+	u, err := url.Parse(store)
+	if err != nil || strings.Contains(u.Host, ",") {
+		return ""
+	}
+	kind, _, _ := strings.Cut(u.Scheme, "-") // a cluster of Redis is Redis
+	want := speaksRedis
+	switch kind {
+	case "postgres", "postgresql":
+		want = speaksPostgres
+	case "mysql", "mariadb":
+		want = speaksMySQL
+	}
+	addr := hostPort(u)
+	switch who := whoAnswers(addr); {
+	case who == want, who == speaksNothing, kind == "rediss" && who == speaksTLS:
+		return ""
+	case who == closesAtOnce:
+		return fmt.Sprintf("the server at %s, where the store should be, closed the connection: is it %s, and is --store right?", addr, want)
+	case who == speaksTLS:
+		return fmt.Sprintf("the server at %s, where the store should be, wants TLS, which --store does not name", addr)
+	default:
+		return fmt.Sprintf("%s answers at %s, where %s should be: check --store", who, addr, want)
+	}
+}

@@ -1,0 +1,153 @@
+package exporter
+
+import (
+	"net/http"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/cmd/weir/internal/clitest"
+	"github.com/weir-go/weir/health"
+	"github.com/weir-go/weir/internal/observe"
+	"github.com/weir-go/weir/lease"
+	"github.com/weir-go/weir/shard"
+)
+
+func TestShardsAreReadTheLessOftenTheMoreThereAre(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		n     int
+		every time.Duration
+		share float64
+		want  time.Duration
+	}{
+		{0, 15 * time.Second, 0.05, 15 * time.Second},
+		{300, 15 * time.Second, 0.05, 15 * time.Second},
+		{1000, 15 * time.Second, 0.05, 50 * time.Second},
+		{1, time.Second, 1, time.Second},
+		{1, time.Second, 0.05, 8 * time.Second},
+		{1, time.Second, 0.001, 400 * time.Second},
+	} {
+		if got := readEvery(c.n, c.every, c.share); got != c.want {
+			t.Errorf("%d shards each %v, share %v: %v, want %v", c.n, c.every, c.share, got, c.want)
+		}
+	}
+}
+
+func TestALagAgesUntilItsShardIsReadAgain(t *testing.T) {
+	t.Parallel()
+	key := func(id string) lease.Key { return lease.Key{Stream: "s", Shard: id} }
+	at := func(seq string) shard.Position {
+		p, err := shard.After(seq)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	lags := map[lease.Key]observe.Lag{key("stands"): {Behind: time.Minute}, key("moved"): {Behind: time.Minute}, key("tip"): {}, key("gone"): {Behind: time.Hour}}
+	v := lease.View{Leases: []lease.Lease{{Key: key("stands"), Position: at("1")}, {Key: key("moved"), Position: at("2")}, {Key: key("tip"), Position: at("1")}, {Key: key("unread")}}}
+	was := map[lease.Key]moved{key("stands"): {to: at("1")}, key("moved"): {to: at("1")}, key("tip"): {to: at("1")}}
+	got := since(lags, v, was, 10*time.Second)
+	want := map[lease.Key]time.Duration{key("stands"): 70 * time.Second, key("moved"): time.Minute, key("tip"): 0}
+	if len(got) != len(want) {
+		t.Errorf("%v", got)
+	}
+	for k, lag := range want {
+		if got[k].Behind != lag {
+			t.Errorf("%s: %v, want %v", k, got[k].Behind, lag)
+		}
+	}
+}
+
+func TestExporterTellsWhatItSeesFromTheOutside(t *testing.T) {
+	server, endpoint := clitest.Kinesis(t)
+	server.CreateStream("s", 2)
+	store := "--store=sqlite:" + filepath.Join(t.TempDir(), "leases.db")
+	text, _ := clitest.Numbered(20)
+	clitest.MustRun(t, text, "put", endpoint, "--stream=s", "--key=key")
+	clitest.Consume(t, 20, endpoint, store)
+	x := clitest.Start(t, "", "exporter", endpoint, store, "--addr=0", "--every=1s", "--read-share=1")
+	link := regexp.MustCompile(`http://127\.0\.0\.1:\d+/`)
+	x.Err.Await(t, "the address", link.MatchString)
+	base := link.FindString(x.Err.String())
+	get := func(path string) (int, string) { return clitest.Get(t, base+path) }
+	until := func(what, path string, want ...string) string {
+		t.Helper()
+		for end := time.Now().Add(time.Minute); ; {
+			_, body := get(path)
+			missing := false
+			for _, w := range want {
+				missing = missing || !strings.Contains(body, w)
+			}
+			if !missing {
+				return body
+			}
+			if time.Now().After(end) {
+				t.Fatalf("%s: %s has not %q:\n%s", what, path, want, body)
+			}
+		}
+	}
+	until("handled, and its worker has left", "metrics", `weir_up{app="a"} 1`, `weir_workers{app="a"} 0`, `stream="s"} 0`, `state="unread"`, `weir_lag_seconds{app="a"`)
+	clitest.MustRun(t, text, "put", endpoint, "--stream=s", "--key=key")
+	answer := clitest.Decode[lagAnswer](t, until("records came, and nobody reads", "lag.json?app=a", `"state":"unread"`, ` behind, `))
+	if answer.Shards != 2 || answer.Held != 0 || answer.Workers != 0 || answer.State != health.Unread || !strings.Contains(answer.Sentence, "no worker lives") {
+		t.Errorf("%+v", answer)
+	}
+	if code, _ := get("lag.json?app=b"); code != http.StatusNotFound {
+		t.Errorf("an application that is not there: %d", code)
+	}
+	if code, _ := get("else"); code != http.StatusNotFound {
+		t.Errorf("another path: %d", code)
+	}
+	request, err := http.NewRequest(http.MethodGet, base+"metrics", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Host = "evil.example"
+	resp, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if resp.StatusCode != http.StatusForbidden {
+		t.Errorf("a page that points its name here gets %s", resp.Status)
+	}
+	clitest.Consume(t, 20, endpoint, store)
+	until("all is handled", "lag.json", `"lag_seconds":0,`)
+	if _, body := get("metrics"); strings.Contains(body, "key") || strings.Contains(body, "sequence") {
+		t.Errorf("no key and no sequence number is told: %s", body)
+	}
+	if code := x.Interrupt(t); code != cli.ExitDone {
+		t.Errorf("exit code %d, %s", code, x.Err)
+	}
+}
+
+func TestExporterWithoutKinesisSaysThatLagIsNotKnown(t *testing.T) {
+	server, endpoint := clitest.Kinesis(t)
+	server.CreateStream("s", 1)
+	store := "--store=sqlite:" + filepath.Join(t.TempDir(), "leases.db")
+	text, _ := clitest.Numbered(5)
+	clitest.MustRun(t, text, "put", endpoint, "--stream=s", "--key=key")
+	clitest.Consume(t, 5, endpoint, store)
+	x := clitest.Start(t, "", "exporter", store, "--no-kinesis", "--addr=0", "--every=1s")
+	link := regexp.MustCompile(`http://127\.0\.0\.1:\d+/`)
+	x.Err.Await(t, "the address", link.MatchString)
+	for end := time.Now().Add(time.Minute); ; {
+		_, told := clitest.Get(t, link.FindString(x.Err.String())+"metrics")
+		if strings.Contains(told, "weir_checkpoint_age_seconds{") && strings.Contains(told, "weir_leases_unheld{") {
+			if strings.Contains(told, "weir_lag_seconds{") {
+				t.Errorf("it tells a lag: %s", told)
+			}
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("nothing is told: %s", told)
+		}
+	}
+	if code := x.Interrupt(t); code != cli.ExitDone {
+		t.Errorf("exit code %d, %s", code, x.Err)
+	}
+}

@@ -1,0 +1,168 @@
+package exporter
+
+import (
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/weir-go/weir/cmd/weir/internal/explain"
+	"github.com/weir-go/weir/health"
+	"github.com/weir-go/weir/lease"
+)
+
+// exported are the metrics of what a watcher found.
+type exported struct{ of *watcher }
+
+func desc(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc(name, help, labels, nil)
+}
+
+var (
+	descUp       = desc("weir_up", "1 while the store answers for the application, 0 while it does not.", "app")
+	descState    = desc("weir_shard_state", "1 for the state in which the shard is, with its label.", "app", "stream", "shard", "state")
+	descLag      = desc("weir_lag_seconds", "The age of the oldest record of the shard that is not handled, from the outside: beyond its checkpoint.", "app", "stream", "shard")
+	descSavedLag = desc("weir_checkpoint_lag_seconds", "The age of the oldest record of the shard beyond its checkpoint.", "app", "stream", "shard")
+	descLeft     = desc("weir_retention_left_seconds", "How long until records of the shard are lost unhandled if nothing is done.", "app", "stream", "shard")
+	descAge      = desc("weir_checkpoint_age_seconds", "How long ago the checkpoint of the shard was seen to move; it does not move when nothing is written, either.", "app", "stream", "shard")
+	descLeases   = desc("weir_leases", "Shards of the stream that are held.", "app", "stream")
+	descUnheld   = desc("weir_leases_unheld", "Shards of the stream that are neither finished nor held.", "app", "stream")
+	descWorkers  = desc("weir_workers", "Workers that live, as far as their beats show.", "app")
+	descLed      = desc("weir_led", "1 while a worker that lives leads the application.", "app")
+	descReads    = desc("weir_exporter_shard_reads_total", "Readings of shards by this exporter; each takes one or two of the five reads a second.", "app")
+	descLooked   = desc("weir_exporter_looked_timestamp_seconds", "When the store last answered for the application.", "app")
+	descriptions = []*prometheus.Desc{descUp, descState, descLag, descSavedLag, descLeft, descAge, descLeases, descUnheld, descWorkers, descLed, descReads, descLooked}
+)
+
+// Describe is for the registry.
+func (exported) Describe(to chan<- *prometheus.Desc) {
+	for _, d := range descriptions {
+		to <- d
+	}
+}
+
+// Collect judges and tells.
+func (e exported) Collect(to chan<- prometheus.Metric) {
+	now := time.Now()
+	for _, a := range e.of.judge(now) {
+		gauge := func(d *prometheus.Desc, v float64, labels ...string) {
+			to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, append([]string{a.name}, labels...)...)
+		}
+		up := 1.0
+		if a.err != nil || !a.known {
+			up = 0
+		}
+		gauge(descUp, up)
+		if !a.known {
+			continue
+		}
+		gauge(descLooked, float64(a.looked.UnixMilli())/1000)
+		to <- prometheus.MustNewConstMetric(descReads, prometheus.CounterValue, float64(a.reads), a.name)
+		if up == 1 { // else who lives is not known
+			gauge(descWorkers, float64(a.living))
+			gauge(descLed, a.led())
+		}
+		for stream, n := range a.held() {
+			gauge(descLeases, float64(n[0]), stream)
+			gauge(descUnheld, float64(n[1]), stream)
+		}
+		for _, s := range a.shards {
+			key := lease.Key{Stream: s.Stream, Shard: s.Name}
+			if m, known := a.moved[key]; known && !m.to.IsEnd() {
+				gauge(descState, 1, s.Stream, s.Name, s.State.Label())
+				gauge(descAge, now.Sub(m.at).Seconds(), s.Stream, s.Name)
+				if s.SavedLag >= 0 {
+					gauge(descLag, s.SavedLag.Seconds(), s.Stream, s.Name)
+					gauge(descSavedLag, s.SavedLag.Seconds(), s.Stream, s.Name)
+				}
+				if s.Left >= 0 {
+					gauge(descLeft, s.Left.Seconds(), s.Stream, s.Name)
+				}
+			}
+		}
+	}
+}
+
+// held counts the shards of each stream that are held, and those that are neither that nor
+// finished.
+func (a *standing) held() map[string][2]int {
+	all := map[string][2]int{}
+	for _, l := range a.view.Leases {
+		n := all[l.Stream]
+		switch {
+		case l.Owner != "":
+			n[0]++
+		case !l.Finished():
+			n[1]++
+		}
+		all[l.Stream] = n
+	}
+	return all
+}
+
+func (a *standing) led() float64 {
+	for _, w := range a.view.Workers {
+		if w.Session == a.view.Leader.Session && !w.Ended && a.living > 0 {
+			return 1
+		}
+	}
+	return 0
+}
+
+// lagAnswer is /lag.json of an application.
+type lagAnswer struct {
+	App      string       `json:"app"`
+	State    health.State `json:"state"`
+	Sentence string       `json:"sentence"`
+	// the largest that is known, null when none is
+	Lag     *float64 `json:"lag_seconds"`
+	Shards  int      `json:"shards"` // that are not finished
+	Held    int      `json:"held"`
+	Workers int      `json:"workers"` // that live
+	Seen    string   `json:"seen"`    // when the store last answered
+	Error   string   `json:"error,omitempty"`
+}
+
+func (a *standing) answer() lagAnswer {
+	l := lagAnswer{App: a.name, State: a.sum.State, Sentence: a.sum.Sentence, Workers: a.living}
+	if a.known {
+		l.Seen = a.looked.UTC().Format(time.RFC3339)
+	}
+	if a.err != nil {
+		l.Error = explain.Error(a.err)
+		l.Sentence = "not known now, because the store does not answer; before it was " + l.Sentence
+		l.State = health.NotKnown
+	} else if a.sum.Lag >= 0 {
+		seconds := a.sum.Lag.Seconds()
+		l.Lag = &seconds
+	}
+	for _, n := range a.held() {
+		l.Held += n[0]
+		l.Shards += n[0] + n[1]
+	}
+	return l
+}
+
+// serveLag answers with all applications, or with the one that is named by ?app=.
+func (w *watcher) serveLag(rw http.ResponseWriter, r *http.Request) {
+	all := []lagAnswer{}
+	name := r.URL.Query().Get("app")
+	for _, a := range w.judge(time.Now()) {
+		if name == "" || a.name == name {
+			all = append(all, a.answer())
+		}
+	}
+	var body any = struct {
+		Apps []lagAnswer `json:"apps"`
+	}{all}
+	if name != "" {
+		if len(all) == 0 {
+			http.Error(rw, "no such application is watched", http.StatusNotFound)
+			return
+		}
+		body = all[0]
+	}
+	rw.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(rw).Encode(body) // who asked may have left
+}

@@ -1,0 +1,231 @@
+package exporter
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/cmd/weir/internal/explain"
+	"github.com/weir-go/weir/cmd/weir/internal/shardlag"
+	"github.com/weir-go/weir/cmd/weir/internal/stores"
+	"github.com/weir-go/weir/cmd/weir/internal/target"
+	"github.com/weir-go/weir/health"
+	"github.com/weir-go/weir/internal/observe"
+	"github.com/weir-go/weir/lease"
+	"github.com/weir-go/weir/shard"
+)
+
+// watcher looks at applications until it is stopped. One goroutine looks; what it found is read
+// under mu.
+type watcher struct {
+	store   stores.Shown
+	kinesis *kinesis.Client // nil when it is not to be asked
+	opts    *options
+	told    cli.Terminal
+
+	mu         sync.Mutex
+	apps       map[string]*watchedApp
+	listed     error     // why applications could not be listed, nil when they could
+	discovered time.Time // when they were listed last; of the goroutine that looks, as is
+	denied     bool      // it was told that lags are not known
+}
+
+// watchedApp is what is known of an application. But for name it is guarded by watcher.mu.
+type watchedApp struct {
+	name      string
+	err       error // of the last look at the store
+	view      lease.View
+	looked    time.Time // when the store last answered
+	watch     observe.Watch
+	read      time.Time // when shards were last read
+	lags      map[lease.Key]observe.Lag
+	unread    int   // shards whose lag could not be found out in the last reading
+	lagErr    error // why
+	reads     int   // so far
+	retention map[string]time.Duration
+	moved     map[lease.Key]moved
+}
+
+// moved is a checkpoint and when it was first seen.
+type moved struct {
+	to shard.Position
+	at time.Time
+}
+
+// readsPerSecond bounds how much all shards together are read.
+const readsPerSecond = 20
+
+// readEvery is how long to wait between two readings of n shards: no more often than the store is
+// looked at, readsPerSecond in all, and a share of the five reads a second that a shard allows. A
+// reading takes two reads of a shard at most.
+func readEvery(n int, every time.Duration, share float64) time.Duration {
+	return max(every, time.Duration(n)*time.Second/readsPerSecond, time.Duration(2/(5*share)*float64(time.Second)))
+}
+
+func (w *watcher) run(ctx context.Context) {
+	ticker := time.NewTicker(w.opts.every)
+	defer ticker.Stop()
+	for {
+		w.look(ctx)
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// look looks at each application once.
+func (w *watcher) look(ctx context.Context) {
+	w.discover(ctx)
+	w.mu.Lock()
+	apps := make([]*watchedApp, 0, len(w.apps))
+	for _, a := range w.apps {
+		apps = append(apps, a)
+	}
+	w.mu.Unlock()
+	slices.SortFunc(apps, func(a, b *watchedApp) int { return a.looked.Compare(b.looked) }) // who waited longest first
+	for _, a := range apps {
+		w.visit(ctx, a)
+	}
+}
+
+// listEvery is how often applications are listed at most: on DynamoDB that reads the whole table.
+const listEvery = 30 * time.Second
+
+// discover lists the applications now and then, unless some were named.
+func (w *watcher) discover(ctx context.Context) {
+	if len(w.opts.apps) > 0 || time.Since(w.discovered) < listEvery-w.opts.every/10 {
+		return
+	}
+	began := time.Now()
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	names, err := w.store.Apps(ctx)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.listed = err; err != nil {
+		return // those that are known stay
+	}
+	w.discovered = began
+	for _, name := range names {
+		if w.apps[name] == nil {
+			w.apps[name] = &watchedApp{name: name}
+		}
+	}
+	for name := range w.apps {
+		if !slices.Contains(names, name) {
+			delete(w.apps, name)
+		}
+	}
+}
+
+// visit looks at the store, and reads shards if that is due.
+func (w *watcher) visit(ctx context.Context, a *watchedApp) {
+	call, cancel := context.WithTimeout(ctx, 10*time.Second)
+	view, err := w.store.View(call, a.name, "")
+	cancel()
+	if err != nil {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		a.err = err
+		return
+	}
+	if len(w.opts.streams) > 0 {
+		view.Leases = slices.DeleteFunc(slices.Clone(view.Leases), func(l lease.Lease) bool { return !slices.Contains(w.opts.streams, l.Stream) })
+	}
+	var open []lease.Lease
+	for _, l := range view.Leases {
+		if !l.Finished() {
+			open = append(open, l)
+		}
+	}
+	now := time.Now()
+	lags, read, retention := a.lags, a.read, a.retention // only this goroutine writes them
+	unread, lagErr, reads := a.unread, a.lagErr, 0
+	if w.kinesis != nil && now.Sub(read) >= readEvery(len(open), w.opts.every, w.opts.share)-w.opts.every/10 {
+		retention = shardlag.Retentions(ctx, w.kinesis, target.StreamsOf(view.Leases), a.retention)
+		found := shardlag.Ask(ctx, cli.Silent, w.kinesis, open, "")
+		if ctx.Err() != nil {
+			return
+		}
+		lags, reads = shardlag.LookAt(now, view, found).Lags, len(found)
+		unread, lagErr = shardlag.FirstError(found)
+		read, now = now, time.Now()
+	}
+	if lagErr != nil && !w.denied {
+		w.denied = true
+		w.told.Note("application %s: the lag of %s is not known: %s", a.name, cli.Count(unread, "shard"), explain.Error(lagErr))
+	} else if lagErr == nil && reads > 0 {
+		w.denied = false
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	a.err, a.view, a.looked = nil, view, now
+	a.lags, a.read, a.retention, a.unread, a.lagErr = lags, read, retention, unread, lagErr
+	a.reads += reads
+	was := a.moved
+	a.moved = make(map[lease.Key]moved, len(view.Leases))
+	for _, l := range view.Leases {
+		if m, known := was[l.Key]; known && m.to == l.Position {
+			a.moved[l.Key] = m
+		} else {
+			a.moved[l.Key] = moved{l.Position, now}
+		}
+	}
+	a.watch.Add(observe.Look{At: now, View: view, Lags: since(lags, view, was, now.Sub(read)), Retention: retention})
+}
+
+// since is how far shards are behind some time after they were read: those whose checkpoints have
+// not moved are older by then; of the others nothing is known until they are read again.
+func since(lags map[lease.Key]observe.Lag, v lease.View, was map[lease.Key]moved, later time.Duration) map[lease.Key]observe.Lag {
+	if later <= 0 {
+		return lags
+	}
+	now := map[lease.Key]observe.Lag{}
+	for _, l := range v.Leases {
+		lag, known := lags[l.Key]
+		if !known {
+			continue
+		}
+		if m, seen := was[l.Key]; lag.Behind > 0 && seen && m.to == l.Position {
+			lag.Behind += later
+		}
+		now[l.Key] = lag
+	}
+	return now
+}
+
+// standing is an application as it stands now.
+type standing struct {
+	name   string
+	err    error
+	sum    health.Application
+	shards []health.Named
+	view   lease.View
+	living int
+	moved  map[lease.Key]moved
+	reads  int
+	known  bool // the store has answered
+	looked time.Time
+}
+
+// judge says how all applications stand, sorted by name.
+func (w *watcher) judge(now time.Time) []standing {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	all := make([]standing, 0, len(w.apps))
+	for _, a := range w.apps {
+		j := standing{name: a.name, err: a.err, view: a.view, moved: a.moved, reads: a.reads, known: !a.looked.IsZero(), looked: a.looked}
+		j.sum, j.shards = a.watch.Judge(now)
+		j.living = a.watch.Living(a.view, a.looked)
+		all = append(all, j)
+	}
+	slices.SortFunc(all, func(a, b standing) int { return strings.Compare(a.name, b.name) })
+	return all
+}

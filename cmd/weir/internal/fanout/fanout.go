@@ -1,0 +1,260 @@
+// Package fanout is the command "weir fanout", and the flag --fan-out.
+package fanout
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+	"github.com/spf13/cobra"
+
+	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/cmd/weir/internal/awsconf"
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
+)
+
+// Flag is --fan-out[=NAME|ARN].
+type Flag struct {
+	On   bool
+	Name string   // "" for the application's
+	ARNs []string // of consumers that somebody else has registered
+}
+
+// defaultName is the flag's value when none is given; no consumer can have this name.
+const defaultName = "<NAME>"
+
+func (f *Flag) String() string { return strings.Join(append(f.ARNs, f.Name), " ") }
+func (f *Flag) Type() string   { return "name" }
+
+func (f *Flag) Set(s string) error {
+	switch {
+	case s == defaultName:
+		f.On, f.Name = true, ""
+	case strings.HasPrefix(s, "arn:"):
+		f.On, f.ARNs = true, append(f.ARNs, s) // package weir looks at it
+	case awsconf.NameForm.MatchString(s):
+		f.On, f.Name = true, s
+	default:
+		return fmt.Errorf("%.140q is no name of a consumer: use 1 to 128 of a-z, A-Z, 0-9, _ . -", s)
+	}
+	return nil
+}
+
+func (f *Flag) Register(cmd *cobra.Command) {
+	cmd.Flags().Var(f, "fan-out", "have records pushed``, by the registered consumer NAME, by one that somebody else has registered, by its ARN (once for each stream), or by one named like the application; see \"weir fanout\" for what that costs")
+	cmd.Flags().Lookup("fan-out").NoOptDefVal = defaultName
+}
+
+// Args is what is wrong with a command line's arguments. A name without the equals sign is one of
+// them.
+func (f *Flag) Args(cmd *cobra.Command, args []string) error {
+	if len(args) == 1 && f.On && f.Name == "" {
+		return cli.Usagef("%s takes no argument %q: if the consumer is to be named so, write --fan-out=%s", cmd.CommandPath(), args[0], args[0])
+	}
+	return cli.NoArgs(cmd, args)
+}
+
+func (f *Flag) Reading() weir.Reading {
+	if f.On {
+		return weir.FanOut
+	}
+	return weir.Polling
+}
+
+func Command(t cli.Terminal) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "fanout",
+		Short: "See and remove what enhanced fan-out has registered",
+		Long: `Shows and removes the consumers that are registered with a stream for enhanced fan-out.
+
+A worker that is told to read by fan-out registers a consumer, named like its application if not told otherwise. The
+other workers and the next start use it, too, so it stays, unless --remove-fan-out has the last worker that stops remove
+it. AWS bills each consumer for every shard and hour until it is removed.`,
+		Args: cli.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(listCommand(t), removeCommand(t))
+	return cmd
+}
+
+// Consumer is a consumer of a stream, as list shows it.
+type Consumer struct {
+	Name    string    `json:"name"`
+	Status  string    `json:"status"` // CREATING, ACTIVE, DELETING
+	Created time.Time `json:"created"`
+	ARN     string    `json:"arn"`
+}
+
+func listCommand(t cli.Terminal) *cobra.Command {
+	var (
+		f      awsconf.Flags
+		out    cli.Format
+		stream string
+	)
+	cmd := &cobra.Command{
+		Use:   "list --stream NAME",
+		Short: "Show the consumers that are registered with a stream",
+		Long:  "Shows the consumers that are registered with a stream for enhanced fan-out, of all applications. It changes nothing.",
+		Example: `  weir fanout list --stream flights
+  weir fanout list --stream flights -o json | jq -r '.[].name'`,
+		Args: cli.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := cli.Require(cmd, "stream"); err != nil {
+				return err
+			}
+			if err := awsconf.CheckStreams(stream); err != nil {
+				return err
+			}
+			client, err := f.Kinesis(cmd.Context(), t)
+			if err != nil {
+				return err
+			}
+			_, all, err := List(cmd.Context(), client, stream)
+			if err != nil {
+				return err
+			}
+			if out == cli.FormatJSON {
+				return json.NewEncoder(t.Out).Encode(all)
+			}
+			_, err = io.WriteString(t.Out, consumersText(stream, all))
+			return err
+		},
+	}
+	cmd.Flags().StringVar(&stream, "stream", "", "stream, by `NAME` or ARN")
+	out.Register(cmd, "output format")
+	f.Register(cmd, false)
+	f.Role.Register(cmd)
+	return cmd
+}
+
+func consumersText(stream string, all []Consumer) string {
+	if len(all) == 0 {
+		return fmt.Sprintf("No consumer is registered with stream %s.\n", cli.Visible(stream))
+	}
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "NAME\tSTATUS\tSINCE\tARN")
+	for _, c := range all {
+		_ = cli.Textf(w, "%s\t%s\t%s\t%s\n", c.Name, c.Status, c.Created.UTC().Format(time.RFC3339), c.ARN)
+	}
+	_ = w.Flush() // into memory
+	return b.String()
+}
+
+func removeCommand(t cli.Terminal) *cobra.Command {
+	var (
+		f            awsconf.Flags
+		stream, name string
+		yes          bool
+	)
+	cmd := &cobra.Command{
+		Use:   "remove --stream NAME --name NAME",
+		Short: "Remove a consumer from a stream",
+		Long: `Removes a consumer that is registered with a stream for enhanced fan-out, so that it costs nothing any more. Progress
+is not touched: it is in the application's store.
+
+Stop the workers that use it first, or start them without fan-out: one that still runs loses its subscriptions and
+registers the consumer again.`,
+		Example: `  weir fanout remove --stream flights --name billing
+  weir fanout remove --stream flights --name billing --yes     without being asked`,
+		Args: cli.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := cli.Require(cmd, "stream", "name"); err != nil {
+				return err
+			}
+			if err := awsconf.CheckStreams(stream); err != nil {
+				return err
+			}
+			if err := cli.CanConfirm(cmd, t, yes); err != nil {
+				return err
+			}
+			client, err := f.Kinesis(cmd.Context(), t)
+			if err != nil {
+				return err
+			}
+			return removeConsumer(cmd.Context(), t, client, stream, name, yes)
+		},
+	}
+	cmd.Flags().StringVar(&stream, "stream", "", "stream, by `NAME` or ARN")
+	cmd.Flags().StringVar(&name, "name", "", "the consumer's `NAME`; \"weir fanout list\" shows them")
+	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
+	f.Register(cmd, false)
+	f.Role.Register(cmd)
+	return cmd
+}
+
+func removeConsumer(ctx context.Context, t cli.Terminal, client *kinesis.Client, stream, name string, yes bool) error {
+	arn, all, err := List(ctx, client, stream)
+	if err != nil {
+		return err
+	}
+	var names []string
+	found := false
+	for _, c := range all {
+		names = append(names, c.Name)
+		found = found || c.Name == name
+	}
+	switch {
+	case len(all) == 0:
+		return fmt.Errorf("stream %s has no consumer at all", stream)
+	case !found:
+		return fmt.Errorf("stream %s has no consumer %s: there is %s", stream, name, strings.Join(names, ", "))
+	}
+	if !yes {
+		if err := cli.Confirm(ctx, t, fmt.Sprintf("Remove consumer %s from stream %s?", name, stream), name); err != nil {
+			return err
+		}
+	}
+	if _, err := client.DeregisterStreamConsumer(ctx, &kinesis.DeregisterStreamConsumerInput{StreamARN: &arn, ConsumerName: &name}); err != nil {
+		return err
+	}
+	err = cli.Textf(t.Out, "consumer %s of stream %s is being removed\n", name, stream)
+	return err
+}
+
+// mostPages bounds a listing, against a server whose paging never ends; AWS allows 50 consumers,
+// and has them on one page.
+const mostPages = 100
+
+// List returns the stream's ARN and its consumers.
+func List(ctx context.Context, client *kinesis.Client, stream string) (arn string, all []Consumer, err error) {
+	if name, given := awsconf.NameOrARN(stream); given != nil {
+		arn = *given
+	} else {
+		out, err := client.DescribeStreamSummary(ctx, &kinesis.DescribeStreamSummaryInput{StreamName: name})
+		if err != nil {
+			return "", nil, err
+		}
+		if out.StreamDescriptionSummary == nil {
+			return "", nil, fmt.Errorf("the service says nothing about stream %s", stream)
+		}
+		arn = aws.ToString(out.StreamDescriptionSummary.StreamARN)
+	}
+	all = []Consumer{}
+	in := &kinesis.ListStreamConsumersInput{StreamARN: &arn}
+	for range mostPages {
+		out, err := client.ListStreamConsumers(ctx, in)
+		if err != nil {
+			return "", nil, err
+		}
+		for _, c := range out.Consumers {
+			all = append(all, Consumer{
+				aws.ToString(c.ConsumerName), string(c.ConsumerStatus), aws.ToTime(c.ConsumerCreationTimestamp).UTC(), aws.ToString(c.ConsumerARN),
+			})
+		}
+		if aws.ToString(out.NextToken) == "" {
+			return arn, all, nil
+		}
+		if aws.ToString(out.NextToken) == aws.ToString(in.NextToken) {
+			break
+		}
+		in.NextToken = out.NextToken
+	}
+	return "", nil, fmt.Errorf("the service's listing of the consumers of stream %s does not end", stream)
+}

@@ -1,0 +1,98 @@
+package group
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/cmd/weir/internal/stores"
+	"github.com/weir-go/weir/cmd/weir/internal/target"
+)
+
+type deleteOptions struct {
+	target.Flags
+	guard
+	out cli.Format
+}
+
+func deleteCommand(t cli.Terminal) *cobra.Command {
+	var o deleteOptions
+	cmd := &cobra.Command{
+		Use:   "delete --app NAME --store URL",
+		Short: "Forget an application and its progress",
+		Long: `Deletes everything that a store keeps of an application: leases, checkpoints, workers, pauses. A worker that starts under
+its name afterwards begins a new application. Streams are not touched; "weir fanout remove" removes the consumer that
+the application may have registered for fan-out.
+
+It refuses while workers run, asks, and first writes the progress to a file, which "weir group import" brings back.`,
+		Example: `  weir group delete --app billing --store sqlite:billing.db
+  weir group delete --app billing --store dynamodb:weir --yes --dump billing.ndjson`,
+		Args: cli.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			url, err := o.URL(cmd, "app")
+			if err != nil {
+				return err
+			}
+			if err := o.check(cmd, t); err != nil {
+				return err
+			}
+			return o.run(cmd.Context(), t, url)
+		},
+	}
+	o.Flags.Register(cmd)
+	o.guard.register(cmd)
+	o.registerDump(cmd)
+	o.out.Register(cmd, "output format")
+	return cmd
+}
+
+func (o *deleteOptions) run(ctx context.Context, t cli.Terminal, url stores.URL) error {
+	store, view, err := o.Open(ctx, t, url)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = store.Close() }() // what was written is written
+	admin, err := store.Admin()
+	if err != nil {
+		return err
+	}
+	if err := target.RefuseWhileRunning(ctx, t, store, o.App, view, o.watch.UntilDead(view)); err != nil {
+		return err
+	}
+	if !o.yes {
+		if err := cli.Confirm(ctx, t, fmt.Sprintf("Delete application %s with %s?", o.App, cli.Count(len(view.Leases), "lease")), o.App); err != nil {
+			return err
+		}
+	}
+	// The look, and even more the answer, took their time. Nothing that Remove does depends on what
+	// was seen.
+	now, err := store.ReadApp(ctx, o.App)
+	if err != nil {
+		return err
+	}
+	if running := target.BeatBetween(view, now); len(running) > 0 {
+		return target.RunningError{Running: running}
+	}
+	view = now
+	path, err := target.DumpProgress(o.App, view, o.dump, time.Now())
+	if err != nil {
+		return fmt.Errorf("nothing was deleted, because the progress could not be saved: %w", err)
+	}
+	t.Note("the progress is in %s; \"weir group import\" brings it back", path)
+	if err := admin.Remove(ctx, o.App); err != nil {
+		return fmt.Errorf("application %s may be deleted in part, run the command again: %w", o.App, store.Explain(err))
+	}
+	if o.out == cli.FormatJSON {
+		return json.NewEncoder(t.Out).Encode(struct {
+			App    string `json:"app"`
+			Leases int    `json:"leases"`
+			Dump   string `json:"dump"`
+		}{o.App, len(view.Leases), path})
+	}
+	err = cli.Textf(t.Out, "application %s and its %s are deleted\n", o.App, cli.Count(len(view.Leases), "lease"))
+	return err
+}

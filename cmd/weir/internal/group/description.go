@@ -1,0 +1,376 @@
+package group
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/cmd/weir/internal/explain"
+	"github.com/weir-go/weir/cmd/weir/internal/figures"
+	"github.com/weir-go/weir/cmd/weir/internal/records"
+	"github.com/weir-go/weir/cmd/weir/internal/shardlag"
+	"github.com/weir-go/weir/cmd/weir/internal/target"
+	"github.com/weir-go/weir/lease"
+)
+
+// description is what group describe shows.
+type description struct {
+	App     string       `json:"app"`
+	Leader  *leaderInfo  `json:"leader"`           // null when nobody leads, or who did is dead
+	Paused  []string     `json:"paused,omitempty"` // streams; "" stands for all of them
+	Notes   []string     `json:"notes,omitempty"`  // about the streams that workers read
+	Workers []workerInfo `json:"workers"`
+	Leases  []leaseInfo  `json:"leases"`
+
+	led string // who led and does not live, in a sentence
+}
+
+type leaderInfo struct {
+	Worker  string `json:"worker"`
+	Session string `json:"session"`
+	Term    uint64 `json:"term"`
+}
+
+type workerInfo struct {
+	Worker  string  `json:"worker"`
+	Session string  `json:"session"`
+	State   string  `json:"state"` // beating, silent, unknown, leaving, ended
+	Leader  bool    `json:"leader"`
+	Drain   bool    `json:"drain,omitempty"` // an operator drains it
+	Leases  int     `json:"leases"`
+	Load    int64   `json:"load_bytes_per_s"` // of the leases it holds, estimated
+	Weight  float64 `json:"weight"`
+	Max     int     `json:"max_leases,omitempty"`
+	// absent if it did not report them, or if there are very many
+	Streams          []string `json:"streams,omitempty"`
+	target.TimesInfo          // the defaults if it did not report them
+
+	Troubles []troubleInfo `json:"troubles,omitempty"` // what it says is not going well
+}
+
+type troubleInfo struct {
+	Stream string `json:"stream"`
+	Shard  string `json:"shard"`
+	State  string `json:"state"`
+	ForMS  int64  `json:"for_ms"`
+	Why    string `json:"why"`
+
+	Failing *failingInfo `json:"failing,omitempty"`
+}
+
+type leaseInfo struct {
+	Stream  string   `json:"stream"`
+	Shard   string   `json:"shard"`
+	Parents []string `json:"parents,omitempty"`
+	// held, moving, pausing, paused, free, revoked, waiting, finished
+	State      string `json:"state"`
+	Worker     string `json:"worker,omitempty"`
+	Session    string `json:"session,omitempty"`
+	Heir       string `json:"heir,omitempty"`
+	Epoch      uint64 `json:"epoch"`
+	Checkpoint string `json:"checkpoint"`
+	Lag        *int64 `json:"lag_ms,omitempty"` // not there when it is not known
+	Held       string `json:"held,omitempty"`   // by what the checkpoint is held on purpose
+	// about; not there when no owner has said it
+	Load    *int64 `json:"load_bytes_per_s,omitempty"`
+	Created string `json:"stream_created,omitempty"` // of the stream as the lease knows it
+	// not there when no owner has died at the checkpoint
+	Deaths *deathsInfo `json:"deaths,omitempty"`
+
+	load lease.Load
+}
+
+// deathsInfo is about owners of a lease that died, one after the other, at its checkpoint.
+type deathsInfo struct {
+	Died   int    `json:"died"`
+	Alone  int    `json:"alone"`            // while they handled one record by itself
+	Record string `json:"record,omitempty"` // the position after that record
+	known  bool   // that it was that record
+}
+
+// hold notes that a worker holds the checkpoint of a shard on purpose, or those of several.
+func (d *description) hold(session string, by lease.Trouble) {
+	for i := range d.Leases {
+		l := &d.Leases[i]
+		if l.Session == session && (by.Key == lease.Key{} || by.Key == lease.Key{Stream: l.Stream, Shard: l.Shard}) {
+			l.Held = by.Why
+		}
+	}
+}
+
+// deathsOf is nil when no owner has died at the checkpoint.
+func deathsOf(l lease.Lease) *deathsInfo {
+	d := l.DeathsHere()
+	if d.Count == 0 {
+		return nil
+	}
+	return &deathsInfo{d.Count, d.Tried, d.Record.String(), d.Alone > 0}
+}
+
+func (d deathsInfo) String() string {
+	text := fmt.Sprintf("%d %s died at its checkpoint, one after the other", d.Died, cli.Plural(d.Died, "worker", "workers"))
+	switch {
+	case d.known:
+		text += fmt.Sprintf(", %d of them while they handled one record by itself, before %s", d.Alone, d.Record)
+	case d.Alone > 0:
+		text += fmt.Sprintf(", %d of them while they handled one record of this shard and others of others", d.Alone)
+	}
+	return text
+}
+
+// describe puts together what was seen. beating are the sessions that were seen to beat in so long,
+// nil when nobody looked.
+func describe(app, stream string, v lease.View, beating map[string]bool, looked time.Duration, lags map[lease.Key]shardlag.Lag) description {
+	d := description{App: app, Paused: v.Paused, Notes: lease.DescribeStreams(v), Workers: []workerInfo{}, Leases: []leaseInfo{}}
+	names := map[string]string{}
+	for _, w := range v.Workers {
+		names[w.Session] = cmp.Or(w.Name, w.Session)
+	}
+	nameOf := func(session string) string { return cmp.Or(names[session], session) }
+	if s := v.Leader.Session; s != "" {
+		d.Leader = &leaderInfo{nameOf(s), s, v.Leader.Term}
+	}
+	over, waiting := overIn(v), waitingIn(v)
+	held, load := map[string]int{}, map[string]float64{}
+	for _, l := range v.Leases {
+		if over(l.Owner) {
+			l.Owner, l.Heir = "", ""
+		}
+		if over(l.Revoked) {
+			l.Revoked = ""
+		}
+		held[l.Owner]++
+		load[l.Owner] += l.Load.Bytes()
+		if stream != "" && l.Stream != stream {
+			continue
+		}
+		info := leaseInfo{Stream: l.Stream, Shard: l.Shard, Parents: l.Parents, Session: l.Owner, Epoch: l.Epoch, Checkpoint: l.Position.String(), load: l.Load}
+		if l.Load != 0 {
+			bytes := int64(l.Load.Bytes())
+			info.Load = &bytes
+		}
+		if l.Born != 0 {
+			info.Created = time.UnixMilli(l.Born).UTC().Format(time.RFC3339)
+		}
+		info.Deaths = deathsOf(l)
+		info.State = leaseState(l, isPaused(v.Paused, l.Stream), waiting[l.Key] != nil)
+		switch info.State {
+		case "pausing":
+			info.Heir = "nobody"
+		case "moving":
+			info.Heir = nameOf(l.Heir)
+		}
+		if l.Owner != "" {
+			info.Worker = nameOf(l.Owner)
+		}
+		if found, asked := lags[l.Key]; asked && found.Err == nil {
+			ms := found.Age.Milliseconds()
+			info.Lag = &ms
+		}
+		d.Leases = append(d.Leases, info)
+	}
+	for _, w := range v.Workers {
+		info := workerInfo{Worker: nameOf(w.Session), Session: w.Session, Leader: w.Session == v.Leader.Session, Leases: held[w.Session],
+			Drain: w.Drain, Load: int64(load[w.Session]), Weight: w.Weight, Max: w.MaxLeases}
+		info.TimesInfo = target.TimesInfoOf(w.Times.Or(lease.DefaultTimes))
+		info.Streams, _ = w.Streams.Names()
+		for _, tr := range w.Troubles {
+			if tr.State == lease.OnPurpose {
+				d.hold(w.Session, tr)
+				continue
+			}
+			info.Troubles = append(info.Troubles, troubleInfo{tr.Stream, tr.Shard, tr.State, tr.For.Milliseconds(), tr.Why, failingOf(tr.Failing)})
+		}
+		info.State = workerState(w, beating, looked)
+		d.Workers = append(d.Workers, info)
+	}
+	d.unlead()
+	slices.SortFunc(d.Leases, func(a, b leaseInfo) int {
+		return cmp.Or(cmp.Compare(a.Stream, b.Stream), cmp.Compare(a.Shard, b.Shard))
+	})
+	slices.SortFunc(d.Workers, func(a, b workerInfo) int {
+		return cmp.Or(cmp.Compare(a.Worker, b.Worker), cmp.Compare(a.Session, b.Session))
+	})
+	return d
+}
+
+// leaseState is what describe calls the state of a lease.
+func leaseState(l lease.Lease, paused, waiting bool) string {
+	switch {
+	case l.Finished():
+		return "finished"
+	case l.Heir == lease.Nobody:
+		return "pausing"
+	case l.Heir != "":
+		return "moving"
+	case l.Owner != "":
+		return "held"
+	case l.Revoked != "":
+		return "revoked"
+	case paused:
+		return "paused"
+	case waiting:
+		return "waiting"
+	}
+	return "free"
+}
+
+// workerState is what describe calls the state of a worker.
+func workerState(w lease.Worker, beating map[string]bool, looked time.Duration) string {
+	switch {
+	case w.Ended:
+		return "ended"
+	case w.Leaving:
+		return "leaving"
+	case beating == nil:
+		return "unknown"
+	case beating[w.Session]:
+		return "beating"
+	case looked < 2*w.Times.Or(lease.DefaultTimes).Beat:
+		return "unknown"
+	}
+	return "silent"
+}
+
+// unlead takes the lead from a worker that is not there to lead any more: the store keeps its name
+// until another one takes over.
+func (d *description) unlead() {
+	if d.Leader == nil {
+		return
+	}
+	i := slices.IndexFunc(d.Workers, func(w workerInfo) bool { return w.Session == d.Leader.Session })
+	now := "is gone"
+	switch {
+	case i < 0:
+	case d.Workers[i].State == "silent":
+		now = "is silent"
+	case d.Workers[i].State == "ended":
+		now = "has ended"
+	default:
+		return
+	}
+	d.led = fmt.Sprintf("%s led (term %d) and %s", d.Leader.Worker, d.Leader.Term, now)
+	d.Leader = nil
+	if i >= 0 {
+		d.Workers[i].Leader = false
+	}
+}
+
+// text is the description as tables.
+func (d description) text() string {
+	var b bytes.Buffer
+	leader := "nobody leads"
+	switch {
+	case d.led != "":
+		leader += ": " + d.led
+	case d.Leader != nil:
+		leader = fmt.Sprintf("%s leads (term %d)", d.Leader.Worker, d.Leader.Term)
+	}
+	_ = cli.Textf(&b, "Application %s; %s.%s\n\n", d.App, leader, pausedText(d.Paused))
+	for _, note := range d.Notes {
+		_ = cli.Textf(&b, "%s%s.\n\n", strings.ToUpper(note[:1]), note[1:])
+	}
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "WORKER\tSTATE\tLEASES\tLOAD\tBEATS\tFAILOVER\tSESSION")
+	for _, info := range d.Workers {
+		state := info.State
+		if info.Drain {
+			state += ", draining"
+		}
+		_ = cli.Textf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", info.Worker, state, figures.Count(info.Leases), rate(info.Load),
+			age(info.Beat), age(info.Failover), info.Session)
+	}
+	if len(d.Workers) == 0 {
+		fmt.Fprintln(w, "none\t\t\t\t\t\t")
+	}
+	_ = w.Flush() // into memory
+	b.WriteString("\n")
+	for _, info := range d.Workers {
+		for _, tr := range info.Troubles {
+			of := records.ShortID(tr.Shard) + " of " + tr.Stream
+			if tr.Stream == "" {
+				of = "itself"
+			}
+			_ = cli.Textf(&b, "%s says: %s %s for %s: %s%s\n", info.Worker, of, tr.State, age(tr.ForMS), explain.OneLine(tr.Why), tr.Failing)
+		}
+		if len(info.Troubles) > 0 {
+			b.WriteString("\n")
+		}
+	}
+	died := false
+	for _, l := range d.Leases {
+		if l.Deaths != nil && (l.Deaths.Died > 1 || l.Deaths.Alone > 0) { // a worker may die of anything
+			_ = cli.Textf(&b, "%s of %s: %s\n", records.ShortID(l.Shard), l.Stream, l.Deaths)
+			died = true
+		}
+	}
+	if died {
+		b.WriteString("\n")
+	}
+	w = tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "STREAM\tSHARD\tSTATE\tOWNER\tEPOCH\tLAG\tLOAD\tCHECKPOINT")
+	for _, l := range d.Leases {
+		owner := cmp.Or(l.Worker, "-")
+		if l.Heir != "" {
+			owner += " → " + l.Heir
+		}
+		load := "-"
+		if l.load != 0 {
+			load = loadText(l.load)
+		}
+		_ = cli.Textf(w, "%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\n", l.Stream, records.ShortID(l.Shard), l.State, owner, l.Epoch, lagText(l), load, l.Checkpoint)
+	}
+	_ = w.Flush() // into memory
+	return b.String()
+}
+
+func lagText(l leaseInfo) string {
+	switch {
+	case l.State == "finished":
+		return "-"
+	case l.Lag == nil:
+		return "?"
+	case l.Held != "" && *l.Lag > 0:
+		return age(*l.Lag) + ", held " + explain.OneLine(l.Held)
+	}
+	return age(*l.Lag)
+}
+
+// age is a number of milliseconds as text.
+func age(ms int64) string { return figures.Duration(time.Duration(ms) * time.Millisecond) }
+
+// rate is a number of bytes per second as text, "-" for none.
+func rate(bytes int64) string {
+	if bytes < 1 {
+		return "-"
+	}
+	return loadText(lease.LoadOf(float64(bytes)))
+}
+
+// loadText is a load that somebody has said.
+func loadText(l lease.Load) string {
+	if l == 1 {
+		return "idle"
+	}
+	return figures.Bytes(int64(l.Bytes())) + "/s"
+}
+
+func isPaused(paused []string, stream string) bool {
+	return slices.Contains(paused, "") || slices.Contains(paused, stream)
+}
+
+// pausedText is a sentence about what is paused, with a space before it, or nothing.
+func pausedText(paused []string) string {
+	switch {
+	case len(paused) == 0:
+		return ""
+	case slices.Contains(paused, ""):
+		return " It is paused."
+	}
+	return " Paused: " + cli.List(paused) + "."
+}

@@ -1,0 +1,67 @@
+package group
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/lease"
+)
+
+// failingInfo is what group describe shows of a handler that fails, or of records that were given
+// up.
+type failingInfo struct {
+	At       string `json:"at,omitempty"`       // the record, by the position after it
+	KeyHash  string `json:"key_hash,omitempty"` // 8 hex digits of the SHA-256 of its partition key
+	Records  int    `json:"records,omitempty"`  // of which it is the first, if it is not known that it is that one
+	Attempts int    `json:"attempts,omitempty"`
+	Held     string `json:"held,omitempty"` // why it is not given up: patience or rate
+	Letters  bool   `json:"letters_fail,omitempty"`
+	GivenUp  int    `json:"given_up,omitempty"` // records of the shard, lately
+}
+
+func failingOf(f lease.Failing) *failingInfo {
+	if f == (lease.Failing{}) {
+		return nil
+	}
+	info := failingInfo(f)
+	return &info
+}
+
+// String is a parenthesis with a space before it, or nothing.
+func (f *failingInfo) String() string {
+	if f == nil {
+		return ""
+	}
+	var parts []string
+	add := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }
+	switch {
+	case f.At == "":
+	case f.Records > 1:
+		add("%s from %s on", cli.Count(f.Records, "record"), f.At)
+	default:
+		add("record %s", f.At)
+	}
+	if f.KeyHash != "" {
+		add("hash of its key %s", f.KeyHash)
+	}
+	if f.Attempts > 0 {
+		add("%s failed", cli.Count(f.Attempts, "call"))
+	}
+	switch f.Held {
+	case "":
+	case lease.HeldPatience:
+		add("not given up yet, because nothing else is handled, either")
+	case lease.HeldRate:
+		add("not given up yet, because that would be too many a minute")
+	default:
+		add("not given up yet: %s", f.Held)
+	}
+	if f.GivenUp > 0 {
+		add("%s given up lately", cli.Count(f.GivenUp, "record"))
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(parts, ", ") + ")"
+}

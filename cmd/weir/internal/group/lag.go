@@ -1,0 +1,227 @@
+package group
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/cmd/weir/internal/explain"
+	"github.com/weir-go/weir/cmd/weir/internal/figures"
+	"github.com/weir-go/weir/cmd/weir/internal/records"
+	"github.com/weir-go/weir/cmd/weir/internal/shardlag"
+	"github.com/weir-go/weir/cmd/weir/internal/stores"
+	"github.com/weir-go/weir/cmd/weir/internal/target"
+	"github.com/weir-go/weir/health"
+	"github.com/weir-go/weir/internal/observe"
+	"github.com/weir-go/weir/lease"
+)
+
+type lagOptions struct {
+	target.Flags
+	out    cli.Format
+	stream string
+	max    time.Duration
+	watch  target.WatchFlag
+}
+
+func lagCommand(t cli.Terminal) *cobra.Command {
+	var o lagOptions
+	cmd := &cobra.Command{
+		Use:   "lag --app NAME --store URL [--max 5m]",
+		Short: "Show how far each shard is behind, or tell a monitor",
+		Long: `Shows how far each shard is behind: the age of the oldest record that is not handled yet, by the service's clock. It is asked
+from Kinesis by one read of each shard at its checkpoint, 16 shards at once; such a read counts against the five a second that
+all readers of a shard share. Finished shards are left out. It changes nothing.
+
+Beside it stands how the shard does, and at the end how the application does, which is as bad as its worst shard: ok, behind,
+unread (and why), stalled (as its worker says), near the end of retention. Whether workers live is looked for until each was seen to
+beat, or its FailoverAfter has passed. This cannot tell whether a lag falls: "weir exporter" and "weir dashboard" can.
+
+With --max the exit code is 3 when any shard is further behind than that, and 1 when that could not be found out for
+every shard, so it fits into any monitor that runs a command.`,
+		Example: `  weir group lag --app billing --store sqlite:billing.db
+  weir group lag --app billing --store dynamodb:weir --max 5m
+  weir group lag --app billing --store dynamodb:weir -o json | jq .worst_ms`,
+		Args: cli.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			url, err := o.URL(cmd, "app")
+			if err != nil {
+				return err
+			}
+			if err := o.watch.Check(true); err != nil {
+				return err
+			}
+			if o.max < 0 {
+				return cli.Usagef("--max %v: want a time such as 5m", o.max)
+			}
+			return o.run(cmd.Context(), t, url, cmd.Flags().Changed("max"))
+		},
+	}
+	o.Register(cmd)
+	cmd.Flags().StringVar(&o.stream, "stream", "", "only the shards of this stream, by `NAME`")
+	cmd.Flags().DurationVar(&o.max, "max", 0, "exit with 3 when a shard is further behind than this")
+	cli.MustComplete(cmd, "max", "1m", "5m", "1h")
+	o.watch.Register(cmd, "how long to look for beats of workers, by default until all that do not beat count as dead; 0 is not at all")
+	o.out.Register(cmd, "output format")
+	return cmd
+}
+
+// lagReport is what group lag shows.
+type lagReport struct {
+	App      string       `json:"app"`
+	State    health.State `json:"state"`    // that of the worst shard
+	Sentence string       `json:"sentence"` // and why
+	Worst    *int64       `json:"worst_ms"` // null when no lag is known
+	Behind   int          `json:"behind"`   // shards with records that are not handled
+	Unknown  int          `json:"unknown"`
+	Shards   []shardLag   `json:"shards"`
+}
+
+type shardLag struct {
+	Stream string       `json:"stream"`
+	Shard  string       `json:"shard"`
+	Worker string       `json:"worker,omitempty"`
+	State  health.State `json:"state"`
+	Why    string       `json:"why,omitempty"`
+	Lag    *int64       `json:"lag_ms"` // null when it is not known
+	Error  string       `json:"error,omitempty"`
+}
+
+func (o *lagOptions) run(ctx context.Context, t cli.Terminal, url stores.URL, limited bool) error {
+	store, view, err := o.Open(ctx, t, url)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = store.Close() }() // only read from
+	if _, err := target.LeasesOf(o.App, view.Leases, o.stream); err != nil {
+		return err
+	}
+	client, err := o.AWS.Kinesis(ctx, t)
+	if err != nil {
+		return err
+	}
+	var (
+		watching sync.WaitGroup
+		beats    map[string]bool
+	)
+	length := o.watch.UntilDead(view)
+	if target.NotEnded(view) > 0 && (!o.watch.Given || o.watch.Asked > 0) {
+		watching.Go(func() { beats = target.WatchBeats(ctx, store, o.App, view, length) }) // ends by itself, or with ctx
+	}
+	lags := shardlag.Ask(ctx, t, client, view.Leases, o.stream)
+	kept := shardlag.Retentions(ctx, client, target.StreamsOf(view.Leases), nil)
+	watching.Wait()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	unknown, trouble := shardlag.FirstError(lags)
+	if unknown > 0 && unknown == len(lags) {
+		return trouble // not one answer: that is no report
+	}
+	seen := shardlag.LookAt(time.Now(), view, lags)
+	seen.Retention, seen.Silent = kept, shardlag.SilentIn(view, beats, length)
+	report := lagsOf(o.App, seen, lags)
+	if o.out == cli.FormatJSON {
+		err = json.NewEncoder(t.Out).Encode(report)
+	} else {
+		_, err = fmt.Fprint(t.Out, report.text())
+	}
+	if err != nil {
+		return err
+	}
+	key, most := shardlag.Worst(lags)
+	switch {
+	case limited && most > o.max:
+		return cli.Wrong(fmt.Sprintf("shard %s is %s behind, more than %s", key, age(most.Milliseconds()), figures.Duration(o.max)))
+	case limited && unknown > 0:
+		return fmt.Errorf("the lag of %s is not known: %w", cli.Count(unknown, "shard"), trouble)
+	}
+	return nil
+}
+
+// lagsOf judges the shards that were asked.
+func lagsOf(app string, look observe.Look, lags map[lease.Key]shardlag.Lag) lagReport {
+	r, v := lagReport{App: app, Shards: []shardLag{}}, look.View
+	var seen observe.Watch
+	seen.Add(look)
+	_, stand := seen.Judge(look.At)
+	shards := map[lease.Key]health.Named{}
+	var asked []health.Named
+	for _, s := range stand {
+		key := lease.Key{Stream: s.Stream, Shard: s.Name}
+		if _, was := lags[key]; was {
+			asked = append(asked, s)
+		}
+		shards[key] = s
+	}
+	sum := health.Sum(asked)
+	r.State, r.Sentence = sum.State, sum.Sentence
+	names := map[string]string{}
+	for _, w := range v.Workers {
+		names[w.Session] = cmp.Or(w.Name, w.Session)
+	}
+	for _, l := range v.Leases {
+		found, asked := lags[l.Key]
+		if !asked {
+			continue
+		}
+		s := shardLag{Stream: l.Stream, Shard: l.Shard, Worker: cmp.Or(names[l.Owner], l.Owner), State: shards[l.Key].State, Why: shards[l.Key].Why}
+		if found.Err != nil {
+			r.Unknown++
+			s.Error = explain.Error(found.Err)
+		} else {
+			ms := found.Age.Milliseconds()
+			s.Lag = &ms
+			if r.Worst == nil || *r.Worst < ms {
+				r.Worst = &ms
+			}
+			if found.Waits {
+				r.Behind++
+			}
+		}
+		r.Shards = append(r.Shards, s)
+	}
+	slices.SortFunc(r.Shards, func(a, b shardLag) int {
+		return cmp.Or(cmp.Compare(a.Stream, b.Stream), cmp.Compare(a.Shard, b.Shard))
+	})
+	return r
+}
+
+func (r lagReport) text() string {
+	if len(r.Shards) == 0 {
+		return fmt.Sprintf("Application %s has no shard that is not finished.\n", cli.Visible(r.App))
+	}
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "STREAM\tSHARD\tOWNER\tLAG\tSTATE")
+	for _, s := range r.Shards {
+		text := "? " + s.Error
+		if s.Lag != nil {
+			text = age(*s.Lag)
+		}
+		state := s.State.String()
+		if s.Why != "" && s.State != health.Behind {
+			state += ": " + s.Why
+		}
+		_ = cli.Textf(w, "%s\t%s\t%s\t%s\t%s\n", s.Stream, records.ShortID(s.Shard), cmp.Or(s.Worker, "-"), text, state)
+	}
+	_ = w.Flush() // into memory
+	_ = cli.Textf(&b, "\n%s, %s behind", cli.Count(len(r.Shards), "shard"), figures.Count(r.Behind))
+	if r.Worst != nil {
+		_ = cli.Textf(&b, "; the worst by %s", age(*r.Worst))
+	}
+	if r.Unknown > 0 {
+		_ = cli.Textf(&b, "; not known of %s", figures.Count(r.Unknown))
+	}
+	_ = cli.Textf(&b, ".\nThe application is %s.\n", r.Sentence)
+	return b.String()
+}

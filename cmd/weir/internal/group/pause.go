@@ -1,0 +1,234 @@
+package group
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/cmd/weir/internal/explain"
+	"github.com/weir-go/weir/cmd/weir/internal/figures"
+	"github.com/weir-go/weir/cmd/weir/internal/stores"
+	"github.com/weir-go/weir/cmd/weir/internal/target"
+	"github.com/weir-go/weir/internal/operate"
+	"github.com/weir-go/weir/lease"
+)
+
+type pauseOptions struct {
+	target.Flags
+	out    cli.Format
+	stream string
+	wait   time.Duration
+}
+
+// pauseCommand is pause, or resume.
+func pauseCommand(t cli.Terminal, on bool) *cobra.Command {
+	var o pauseOptions
+	cmd := &cobra.Command{
+		Use:   "pause --app NAME --store URL [--stream NAME]",
+		Short: "Have nobody read, while workers go on running",
+		Long: `Pauses an application, or one of its streams: the workers drain what they are at, save, give the leases back, and go on
+running with nothing to read. It lasts until "weir group resume", also over restarts. Nothing is lost as long as that comes
+before the stream's records expire.
+
+With --wait the command ends when nobody holds a lease of it any more, and fails if that takes longer.`,
+		Example: `  weir group pause --app billing --store sqlite:billing.db
+  weir group pause --app billing --store dynamodb:weir --stream clicks --wait 1m`,
+		Args: cli.NoArgs,
+	}
+	if !on {
+		cmd.Use = "resume --app NAME --store URL [--stream NAME]"
+		cmd.Short = "End a pause"
+		cmd.Long = `Ends the pause of an application, or of one of its streams: the leader gives the leases out again with its next look, and
+reading goes on at the checkpoints. The pause of the whole application and those of streams are apart from each other.
+
+With --wait the command ends when every lease that can be read is held, and fails if that takes longer.`
+		cmd.Example = `  weir group resume --app billing --store sqlite:billing.db
+  weir group resume --app billing --store dynamodb:weir --stream clicks --wait 1m`
+	}
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		url, err := o.URL(cmd, "app")
+		if err != nil {
+			return err
+		}
+		if err := checkWait(o.wait); err != nil {
+			return err
+		}
+		return o.run(cmd.Context(), t, url, on)
+	}
+	o.Register(cmd)
+	cmd.Flags().StringVar(&o.stream, "stream", "", "this stream only, by `NAME` (default: the whole application)")
+	registerWait(cmd, &o.wait)
+	o.out.Register(cmd, "output format")
+	return cmd
+}
+
+// pauseReport is what pause and resume show.
+type pauseReport struct {
+	App     string   `json:"app"`
+	Paused  []string `json:"paused"` // streams after the change; "" stands for all of them
+	Changed bool     `json:"changed"`
+	Held    int      `json:"held"` // leases of what was paused or resumed that somebody holds
+}
+
+func (o *pauseOptions) run(ctx context.Context, t cli.Terminal, url stores.URL, on bool) error {
+	store, view, err := o.Open(ctx, t, url)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = store.Close() }() // what was written is written
+	if on || !slices.Contains(view.Paused, o.stream) {
+		if _, err := target.LeasesOf(o.App, view.Leases, o.stream); err != nil {
+			return err // a slip of the pen should not be kept as a pause
+		}
+	}
+	changed, err := operate.SetPause(ctx, store, o.App, view, o.stream, on)
+	if errors.Is(err, operate.ErrPausedEnough) {
+		return fmt.Errorf("%s of %s are paused already, which is as many as can be: pause the whole application instead", cli.Count(len(view.Paused), "stream"), o.App)
+	}
+	if err != nil {
+		return store.Explain(err)
+	}
+	if view, err = store.ReadApp(ctx, o.App); err != nil {
+		return err
+	}
+	what := "application " + o.App
+	if o.stream != "" {
+		what = fmt.Sprintf("stream %s of %s", o.stream, o.App)
+	}
+	if o.wait > 0 {
+		what := "still held"
+		left := func(v lease.View) int { return heldOf(v, o.stream) }
+		if !on {
+			what = "held by nobody"
+			left = func(v lease.View) int { return unread(v, o.stream) }
+		}
+		if view, err = await(ctx, t, store, o.App, o.wait, what, left); err != nil {
+			return err
+		}
+	}
+	report := pauseReport{o.App, view.Paused, changed, heldOf(view, o.stream)}
+	if report.Paused == nil {
+		report.Paused = []string{}
+	}
+	if o.out == cli.FormatJSON {
+		return json.NewEncoder(t.Out).Encode(report)
+	}
+	return cli.Textf(t.Out, "%s\n", report.text(what, on))
+}
+
+func (r pauseReport) text(what string, on bool) string {
+	held := cli.Count(r.Held, "lease") + cli.Plural(r.Held, " is", " are")
+	switch {
+	case on && r.Changed:
+		return fmt.Sprintf("%s is paused; %s still held", what, held)
+	case on:
+		return fmt.Sprintf("%s was paused already; %s still held", what, held)
+	case len(r.Paused) > 0 && !r.Changed:
+		return fmt.Sprintf("%s was not paused; %s", what, r.still())
+	case !r.Changed:
+		return fmt.Sprintf("%s was not paused", what)
+	case len(r.Paused) > 0:
+		return fmt.Sprintf("%s is not paused any more; %s", what, r.still())
+	}
+	return fmt.Sprintf("%s is not paused any more; %s held", what, held)
+}
+
+// still says what is paused after a resume.
+func (r pauseReport) still() string {
+	if slices.Contains(r.Paused, "") {
+		return `the whole application is paused: "weir group resume" without --stream ends that`
+	}
+	return "still paused: " + cli.List(r.Paused)
+}
+
+// overIn says which sessions hold nothing, whatever leases name them: those that have ended or have
+// no row, and no session at all.
+func overIn(v lease.View) func(session string) bool {
+	runs := map[string]bool{}
+	for _, w := range v.Workers {
+		runs[w.Session] = !w.Ended && w.Session != ""
+	}
+	return func(session string) bool { return !runs[session] }
+}
+
+// waitingIn are the leases that may not be given out yet, as far as a view shows. Nobody waits for
+// what a session that is over may acknowledge.
+func waitingIn(v lease.View) map[lease.Key][]lease.Key {
+	over, leases := overIn(v), slices.Clone(v.Leases)
+	for i := range leases {
+		if over(leases[i].Revoked) {
+			leases[i].Revoked = ""
+		}
+	}
+	return lease.Waiting(leases, nil)
+}
+
+// heldOf are the leases of a stream, "" for all, that somebody holds.
+func heldOf(v lease.View, stream string) (n int) {
+	over := overIn(v)
+	for _, l := range v.Leases {
+		if !over(l.Owner) && (stream == "" || l.Stream == stream) {
+			n++
+		}
+	}
+	return n
+}
+
+// unread are the leases of a stream, "" for all, that could be read and that nobody holds.
+func unread(v lease.View, stream string) (n int) {
+	waiting, over := waitingIn(v), overIn(v)
+	for _, l := range v.Leases {
+		if over(l.Owner) && !l.Finished() && waiting[l.Key] == nil && !isPaused(v.Paused, l.Stream) && (stream == "" || l.Stream == stream) {
+			n++
+		}
+	}
+	return n
+}
+
+// await looks until no lease is left that is what says, and fails after length.
+func await(ctx context.Context, t cli.Terminal, store stores.Store, app string, length time.Duration, what string, left func(lease.View) int) (lease.View, error) {
+	first, err := store.ReadApp(ctx, app)
+	if err != nil {
+		return first, err
+	}
+	last, n := first, left(first)
+	if n == 0 {
+		return last, nil
+	}
+	t.Note("%s; waiting for up to %s", these(n, what), figures.Duration(length))
+	err = target.Watch(ctx, store, app, first, length, func(now lease.View) bool {
+		last, n = now, left(now)
+		return n > 0
+	})
+	switch {
+	case errors.Is(err, explain.ErrInterrupted), errors.Is(err, context.Canceled):
+		return last, explain.PlainError{Text: fmt.Sprintf("stopped before it was done: %s; what was asked for stands", these(n, what)), Cause: err}
+	case err != nil:
+		return last, store.Explain(err)
+	case n > 0:
+		return last, fmt.Errorf("%s after %s: what was asked for stands, \"weir group describe\" shows how far it is", these(n, what), figures.Duration(length))
+	}
+	return last, nil
+}
+
+func these(leases int, what string) string {
+	return cli.Count(leases, "lease") + cli.Plural(leases, " is ", " are ") + what
+}
+
+func registerWait(cmd *cobra.Command, wait *time.Duration) {
+	cmd.Flags().DurationVar(wait, "wait", 0, "wait until it has happened, for so long at most")
+	cli.MustComplete(cmd, "wait", "30s", "1m", "5m")
+}
+
+func checkWait(d time.Duration) error {
+	if d < 0 || d > 24*time.Hour {
+		return cli.Usagef("--wait %v: want 0 to 24h", d)
+	}
+	return nil
+}

@@ -1,0 +1,196 @@
+package group
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/cmd/weir/internal/stores"
+	"github.com/weir-go/weir/cmd/weir/internal/target"
+	"github.com/weir-go/weir/lease"
+)
+
+type planOptions struct {
+	target.Flags
+	out   cli.Format
+	watch target.WatchFlag
+}
+
+func planCommand(t cli.Terminal) *cobra.Command {
+	var o planOptions
+	cmd := &cobra.Command{
+		Use:   "plan --app NAME --store URL",
+		Short: "Show what the leader would move now, and why",
+		Long: `Shows what a leader would do about the leases as they are now, and why: the plan that the leader makes twice per beat,
+made here on the same view and not carried out. It changes nothing. With a leader at work there is nothing left to plan
+most of the time.
+
+The store is looked at until every worker has been seen to beat or counts as dead, which it does when it is silent for
+the leader's FailoverAfter; while nobody leads, for the longest of any worker (see --watch). What needs the list of a stream's shards
+(making and removing leases) is not part of the plan.`,
+		Example: `  weir group plan --app billing --store sqlite:billing.db
+  weir group plan --app billing --store dynamodb:weir -o json | jq .actions`,
+		Args: cli.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			url, err := o.URL(cmd, "app")
+			if err != nil {
+				return err
+			}
+			if err := o.watch.Check(true); err != nil {
+				return err
+			}
+			return o.run(cmd.Context(), t, url)
+		},
+	}
+	o.Register(cmd)
+	o.watch.Register(cmd, "how long to look for beats at most, by default until all that do not beat count as dead; with 0 every worker counts as alive")
+	o.out.Register(cmd, "output format")
+	return cmd
+}
+
+// planReport is what group plan shows.
+type planReport struct {
+	App     string           `json:"app"`
+	Actions []plannedAction  `json:"actions"`
+	Waiting int              `json:"waiting"` // leases whose parents are not done
+	Times   target.TimesInfo `json:"times"`   // that workers are judged by
+	Note    string           `json:"note,omitempty"`
+}
+
+type plannedAction struct {
+	Action  string `json:"action"` // as in logs
+	Kind    string `json:"kind"`
+	Explain string `json:"why"`
+}
+
+func (o *planOptions) run(ctx context.Context, t cli.Terminal, url stores.URL) error {
+	store, view, err := o.Open(ctx, t, url)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = store.Close() }() // only read from
+	view, facts, err := o.observe(ctx, store, view)
+	if err != nil {
+		return err
+	}
+	report := planOf(o.App, view, facts)
+	if o.out == cli.FormatJSON {
+		return json.NewEncoder(t.Out).Encode(report)
+	}
+	_, err = fmt.Fprint(t.Out, report.text())
+	return err
+}
+
+// observe looks as a leader does until every session was seen to beat or is known to be dead, and
+// returns the last view.
+func (o *planOptions) observe(ctx context.Context, store stores.Store, first lease.View) (lease.View, lease.Facts, error) {
+	seen := lease.NewWatch(lease.TimesOf(first), lease.Leader{})
+	last, facts := first, seen.See(first, time.Now(), time.Now())
+	facts.OutOfDate = nil // of one look nothing follows
+	length := o.watch.UntilDead(first)
+	if length == 0 {
+		return last, facts, nil
+	}
+	alive := 0
+	for _, w := range first.Workers {
+		if !w.Ended {
+			alive++
+		}
+	}
+	if alive == 0 {
+		return last, facts, nil
+	}
+	err := target.Watch(ctx, store, o.App, first, length, func(now lease.View) bool {
+		last, facts = now, seen.See(now, time.Now(), time.Now())
+		return len(target.BeatBetween(first, now))+len(facts.Dead) < alive
+	})
+	facts.OutOfDate = nil // telling is about notes between leader and workers: nothing that moves
+	return last, facts, store.Explain(err)
+}
+
+func planOf(app string, v lease.View, f lease.Facts) planReport {
+	r := planReport{App: app, Actions: []plannedAction{}, Times: target.TimesInfoOf(lease.TimesOf(v))}
+	actions, sentences := lease.Plan(v, f, lease.Limits{}), lease.Explain(v, f, lease.Limits{})
+	// each session is shown by its name, and by both if the name is not its own alone
+	var names []string
+	count := map[string]int{}
+	for _, w := range v.Workers {
+		count[w.Name]++
+	}
+	for _, w := range v.Workers {
+		switch {
+		case w.Name == "" || w.Session == "":
+		case count[w.Name] > 1:
+			names = append(names, w.Session, w.Name+" ("+w.Session+")")
+		default:
+			names = append(names, w.Session, w.Name)
+		}
+	}
+	people := strings.NewReplacer(names...)
+	for i, a := range actions {
+		r.Actions = append(r.Actions, plannedAction{a.String(), a.Kind.String(), people.Replace(sentences[i])})
+	}
+	r.Waiting = len(lease.Waiting(v.Leases, nil))
+	r.Note = planNote(v, f, len(actions))
+	return r
+}
+
+// planNote says why nothing happens, or who would do it.
+func planNote(v lease.View, f lease.Facts, actions int) string {
+	workers, unfinished := 0, 0
+	for _, w := range v.Workers {
+		if _, dead := f.Dead[w.Session]; !w.Ended && !dead {
+			workers++
+		}
+	}
+	for _, l := range v.Leases {
+		if !l.Finished() {
+			unfinished++
+		}
+	}
+	_, leaderDead := f.Dead[v.Leader.Session]
+	nobody := v.Leader.Session == "" || leaderDead
+	switch {
+	case workers == 0 && unfinished > 0:
+		return fmt.Sprintf("no worker runs, so nobody reads the %s that %s not finished", cli.Count(unfinished, "shard"), cli.Plural(unfinished, "is", "are"))
+	case len(v.Leases) == 0:
+		return "there is no lease yet"
+	case unfinished == 0:
+		return "every lease is finished"
+	case actions > 0 && nobody:
+		return "nobody leads now: the next leader does this"
+	case actions > 0:
+		return "the leader does this with its next look"
+	case isPaused(v.Paused, ""):
+		return "the application is paused"
+	}
+	live := v
+	live.Workers = slices.DeleteFunc(slices.Clone(v.Workers), func(w lease.Worker) bool { _, dead := f.Dead[w.Session]; return dead })
+	if unread := lease.Unread(live); len(unread) > 0 {
+		return "no live worker reads " + strings.Join(unread, ", ")
+	}
+	return "everybody has what is due"
+}
+
+func (r planReport) text() string {
+	var b strings.Builder
+	if len(r.Actions) == 0 {
+		_ = cli.Textf(&b, "Nothing would move: %s.\n", cmp.Or(r.Note, "everybody has what is due"))
+	} else {
+		for i, a := range r.Actions {
+			_ = cli.Textf(&b, "%3d. %s\n", i+1, a.Explain)
+		}
+		_ = cli.Textf(&b, "\n%s; %s.\n", cli.Count(len(r.Actions), "action"), r.Note)
+	}
+	if r.Waiting > 0 {
+		_ = cli.Textf(&b, "%s for the end of %s parents.\n", cli.Count(r.Waiting, "shard")+cli.Plural(r.Waiting, " waits", " wait"), cli.Plural(r.Waiting, "its", "their"))
+	}
+	return b.String()
+}

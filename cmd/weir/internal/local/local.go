@@ -1,0 +1,192 @@
+// Package local is the command "weir local": a Kinesis for development.
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+	"github.com/spf13/cobra"
+
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/cmd/weir/internal/serve"
+	"github.com/weir-go/weir/kinesistest"
+)
+
+type options struct {
+	cfg        kinesistest.Config
+	streams    []string
+	caFile     string
+	stateDelay time.Duration
+}
+
+// Command is weir local.
+func Command(t cli.Terminal) *cobra.Command {
+	var o options
+	cmd := &cobra.Command{
+		Use:   "local",
+		Short: "Run a Kinesis for development on this machine",
+		Long: `Serves the Kinesis API on this machine: for development and tests, with any AWS SDK in any language and with the
+AWS CLI. Streams, splits, merges and limits are like the real ones; the records are kept in memory and are gone
+when the program ends. Credentials are not checked. It is no store for data that matters.
+
+It listens on this machine alone unless --addr says otherwise, and answers only calls that name a loopback address, the host in
+--addr or a --host, so that no web page can reach it through a name of its own. With --addr 0.0.0.0:4567 other
+machines and containers may call it by any IP address; a name by which they do is given with --host.
+
+Streams and consumers are ACTIVE at once; with --state-delay they are CREATING, UPDATING and DELETING for a while, as in AWS.
+
+The KCL for Java works with and without --tls. The KPL speaks TLS alone, so it needs --tls and VerifyCertificate=false, and asks
+STS for its account before its first record: give it an StsEndpoint and StsPort that answer GetCallerIdentity, over TLS as well.
+It names streams by ARN with that account, and calls with another account than --account are refused.`,
+		Example: `  weir local
+  weir local --stream flights:4 --stream orders:1
+  weir local --addr 127.0.0.1:0                     any free port; the first line says which
+  weir local --addr 0.0.0.0:4567 --host kinesis     for other containers, which call it kinesis
+  weir local --tls --ca-file ca.pem                 then: export AWS_CA_BUNDLE=ca.pem
+  weir local --account 123456789012 --state-delay 2s --shard-limit 50     more like a real account`,
+		Args: cli.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			wanted, err := o.check()
+			if err != nil {
+				return err
+			}
+			return o.run(cmd.Context(), t, wanted)
+		},
+	}
+	cmd.Flags().StringVar(&o.cfg.Addr, "addr", "127.0.0.1:4567", "`ADDR` to listen on; port 0 is any free one")
+	cmd.Flags().StringArrayVar(&o.cfg.Hosts, "host", nil, "a further `NAME` by which clients call it; may be repeated")
+	cmd.Flags().StringArrayVar(&o.streams, "stream", nil, "stream to create, `NAME:SHARDS`, or NAME for one shard; may be repeated")
+	cmd.Flags().StringVar(&o.cfg.Region, "region", "us-east-1", "region in the streams' ARNs")
+	cmd.Flags().StringVar(&o.cfg.Account, "account", "000000000000", "account in the streams' ARNs, 12 digits")
+	cmd.Flags().DurationVar(&o.stateDelay, "state-delay", 0, "how long streams and consumers are CREATING, UPDATING and DELETING")
+	cmd.Flags().IntVar(&o.cfg.ShardLimit, "shard-limit", 20_000, "how many open shards the account may have")
+	cmd.Flags().BoolVar(&o.cfg.TLS, "tls", false, "speak TLS with a certificate made at start")
+	cmd.Flags().StringVar(&o.caFile, "ca-file", "", "write that certificate to this `FILE`, for AWS_CA_BUNDLE")
+	cmd.Flags().BoolVar(&o.cfg.NoLimits, "no-limits", false, "do without Kinesis' limits of calls, records and bytes a second")
+	return cmd
+}
+
+// check returns the streams that are to be made, or what is wrong with the flags.
+func (o *options) check() ([]wantedStream, error) {
+	wanted, err := parseStreams(o.streams)
+	if err != nil {
+		return nil, err
+	}
+	if o.caFile != "" && !o.cfg.TLS {
+		return nil, cli.Usagef("--ca-file is for --tls")
+	}
+	if err := serve.CheckAddr("--addr", o.cfg.Addr); err != nil {
+		return nil, err
+	}
+	for _, h := range o.cfg.Hosts {
+		if !serve.HostForm.MatchString(h) {
+			return nil, cli.Usagef("--host %q: give a name alone, such as kinesis or kinesis.example.com", h)
+		}
+	}
+	switch {
+	case !accountForm.MatchString(o.cfg.Account):
+		return nil, cli.Usagef("--account %q: an account has 12 digits", o.cfg.Account)
+	case o.stateDelay < 0:
+		return nil, cli.Usagef("--state-delay %v: it cannot be negative", o.stateDelay)
+	case o.cfg.ShardLimit < 1:
+		return nil, cli.Usagef("--shard-limit %d: it is at least 1", o.cfg.ShardLimit)
+	}
+	return wanted, nil
+}
+
+// run serves until ctx ends.
+func (o *options) run(ctx context.Context, t cli.Terminal, wanted []wantedStream) (err error) {
+	server, err := kinesistest.Start(o.cfg)
+	if err != nil {
+		return serve.ListenError("--addr", o.cfg.Addr, err)
+	}
+	defer func() { err = errors.Join(err, server.Close()) }()
+	if o.caFile != "" {
+		if err := os.WriteFile(o.caFile, server.CACertPEM(), 0o644); err != nil {
+			return fmt.Errorf("the certificate cannot be written: %w", err)
+		}
+	}
+	client := server.Client()
+	for _, s := range wanted {
+		_, err := client.CreateStream(ctx, &kinesis.CreateStreamInput{StreamName: &s.name, ShardCount: aws.Int32(s.shards)})
+		if err != nil {
+			return fmt.Errorf("stream %s: %w", s.name, err)
+		}
+	}
+	// only now: what --stream asks for is there when the address is
+	server.SetStateDelay(o.stateDelay)
+	if _, err := fmt.Fprint(t.Out, welcome(server.URL(), server.Region(), o.caFile, o.cfg.TLS, wanted)); err != nil {
+		return err
+	}
+	if addr, ok := netAddr(server.Addr()); ok && !addr.IP.IsLoopback() {
+		t.Note("%s is not only for this machine, and whoever reaches it may read and write everything", server.Addr())
+	}
+	<-ctx.Done()
+	return nil
+}
+
+type wantedStream struct {
+	name   string
+	shards int32
+}
+
+var accountForm = regexp.MustCompile(`^[0-9]{12}$`)
+
+var streamForm = regexp.MustCompile(`^[a-zA-Z0-9_.-]{1,128}$`)
+
+func parseStreams(list []string) ([]wantedStream, error) {
+	var all []wantedStream
+	for _, s := range list {
+		name, count, given := strings.Cut(s, ":")
+		if !given {
+			count = "1"
+		}
+		shards, err := strconv.ParseInt(count, 10, 32)
+		if err != nil || shards < 1 || shards > 10000 || !streamForm.MatchString(name) {
+			return nil, cli.Usagef("--stream %q: write it like flights:4, a name of a-z, A-Z, 0-9, _ . - and a number of shards", s)
+		}
+		if slices.ContainsFunc(all, func(w wantedStream) bool { return w.name == name }) {
+			return nil, cli.Usagef("--stream names %s twice", name)
+		}
+		all = append(all, wantedStream{name, int32(shards)})
+	}
+	return all, nil
+}
+
+func netAddr(addr string) (*net.TCPAddr, bool) {
+	a, err := net.ResolveTCPAddr("tcp", addr)
+	return a, err == nil
+}
+
+// welcome says how to reach the server, in lines that can be pasted into a shell.
+func welcome(url, region, caFile string, tls bool, streams []wantedStream) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "Kinesis for development on %s\n\nTo use it from another shell, with weir, an AWS SDK or the AWS CLI:\n\n", url)
+	fmt.Fprintf(&b, "  export AWS_ENDPOINT_URL_KINESIS=%s\n", url)
+	fmt.Fprintf(&b, "  export AWS_REGION=%s AWS_ACCESS_KEY_ID=local AWS_SECRET_ACCESS_KEY=local\n", region)
+	switch {
+	case tls && caFile != "":
+		fmt.Fprintf(&b, "  export AWS_CA_BUNDLE=%s\n", caFile)
+	case tls:
+		fmt.Fprintf(&b, "\nIts certificate was made just now; --ca-file FILE writes it to a file for AWS_CA_BUNDLE.\n")
+	}
+	b.WriteString("  aws kinesis list-streams\n")
+	for _, s := range streams {
+		fmt.Fprintf(&b, "\nStream %s has %s.", s.name, cli.Count(s.shards, "shard"))
+	}
+	if len(streams) > 0 {
+		b.WriteString("\n")
+	}
+	b.WriteString("\nCtrl-C ends it; its records are gone then.\n")
+	return b.String()
+}

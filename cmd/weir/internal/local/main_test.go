@@ -1,0 +1,13 @@
+package local
+
+import (
+	"testing"
+
+	"github.com/weir-go/weir/cmd/weir/internal/clitest"
+	"github.com/weir-go/weir/cmd/weir/internal/put"
+	"github.com/weir-go/weir/cmd/weir/internal/tail"
+)
+
+func TestMain(m *testing.M) {
+	clitest.Main(m, clitest.Weir(Command, put.Command, tail.Command))
+}

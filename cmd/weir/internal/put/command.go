@@ -1,0 +1,349 @@
+package put
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
+	"github.com/schollz/progressbar/v3"
+	"github.com/spf13/cobra"
+
+	"github.com/weir-go/weir/cmd/weir/internal/awsconf"
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/cmd/weir/internal/explain"
+	"github.com/weir-go/weir/cmd/weir/internal/figures"
+	"github.com/weir-go/weir/provision"
+)
+
+type putOptions struct {
+	aws    awsconf.Flags
+	out    cli.Format
+	stream string
+	field  string
+	create bool
+	shards int32
+	loose  bool
+	quiet  bool
+}
+
+func Command(t cli.Terminal) *cobra.Command {
+	var o putOptions
+	cmd := &cobra.Command{
+		Use:   "put --stream NAME [FILE|-]",
+		Short: "Put lines of a file into a stream",
+		Long: `Puts each line of a file, or of standard input, into a stream as one record, without the line's end; empty lines
+are skipped. With --key the lines are JSON objects, and the named field is the partition key; without it each record
+gets a key of its own, which spreads the records evenly over the shards.
+
+A shard takes 1 MiB and 1,000 records a second. put sends a refused record again until the service takes it, whatever the reason: this
+slows put down and loses nothing. More shards take more. The order of each key is kept, whatever is refused: a
+request carries one record of a key, and the next one follows when that was taken. With few keys this is
+slow; --loose-order sends many records of a key in one request, and lets a refused one be overtaken by the next of its key.
+
+A line that cannot be put ends the command; every line before it is put then, none after it. When an answer of the
+service gets lost a record may be in the stream twice.`,
+		Example: `  weir put --stream flights --key origin flights.ndjson
+  weir put --stream flights --create --shards 4 --key origin flights.ndjson
+  tail -f app.log | weir put --stream logs -
+  weir put --stream flights --key origin -o json flights.ndjson    a summary for programs`,
+		Args: cli.OneFileAtMost,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := cli.Require(cmd, "stream"); err != nil {
+				return err
+			}
+			if err := awsconf.CheckStreams(o.stream); err != nil {
+				return err
+			}
+			if cmd.Flags().Changed("shards") {
+				if !o.create {
+					return cli.Usagef("--shards is for --create")
+				}
+				if o.shards < 1 || o.shards > 10000 {
+					return cli.Usagef("--shards %d: a stream has 1 to 10000", o.shards)
+				}
+			}
+			name := "-"
+			if len(args) == 1 {
+				name = args[0]
+			} else if cli.IsTerminal(t.In) {
+				return cli.Usagef("name a file, or - for standard input")
+			}
+			return o.run(cmd.Context(), t, name)
+		},
+		ValidArgsFunction: cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault),
+	}
+	cmd.Flags().StringVar(&o.stream, "stream", "", "stream, by `NAME` or ARN")
+	cmd.Flags().StringVar(&o.field, "key", "", "the `FIELD` of the JSON objects that is the partition key")
+	cmd.Flags().BoolVar(&o.create, "create", false, "create the stream if it does not exist")
+	cmd.Flags().Int32Var(&o.shards, "shards", 1, "shards of a stream that is created")
+	cmd.Flags().BoolVar(&o.loose, "loose-order", false, "faster with few keys, but records of one key may change places when the service refuses some")
+	cmd.Flags().BoolVarP(&o.quiet, "quiet", "q", false, "no progress bar")
+	o.out.Register(cmd, "format of the summary")
+	o.aws.Register(cmd, false)
+	o.aws.Role.Register(cmd)
+	return cmd
+}
+
+func (o *putOptions) run(ctx context.Context, t cli.Terminal, name string) error {
+	in, size, err := openInput(t, name)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = in.Close() }() // only read from
+	client, err := o.aws.Kinesis(ctx, t)
+	if err != nil {
+		return err
+	}
+	if o.create {
+		if err := o.makeStream(ctx, t, client); err != nil {
+			return err
+		}
+	}
+	limit, err := recordLimit(ctx, client, o.stream)
+	if err != nil {
+		return err
+	}
+
+	// Ctrl-C ends the reading; what was read is still put, so that it can be said how far the
+	// stream got.
+	began := time.Now()
+	source := newLines(in, o.field, limit)
+	raw := make(chan Entry, 1024)
+	var position atomic.Int64
+	reading := make(chan error, 1)
+	go func() { // ends with the input; with the process when that never comes
+		defer close(raw)
+		reading <- feed(ctx, source, raw, &position)
+	}()
+	bar := o.bar(t, size)
+	sender := Sender{Client: client, Stream: o.stream, Loose: o.loose, Taken: func(Entry, string, string) {
+		bar.update(position.Load())
+	}}
+	sending, cancel := drainContext(ctx, 30*time.Second)
+	sum, err := sender.Send(sending, until(ctx, raw))
+	cancel()
+	bar.finish()
+	if err != nil {
+		return explain.PlainError{Text: explain.Error(err) + "; " + howFar(sum), Cause: err}
+	}
+	if ctx.Err() != nil {
+		return fmt.Errorf("stopped; %s", howFar(sum))
+	}
+	if err := <-reading; err != nil {
+		return fmt.Errorf("%w; %s", err, howFar(sum))
+	}
+	if err := o.report(t, sum, source.skipped, time.Since(began)); err != nil {
+		return fmt.Errorf("%s; %w", howFar(sum), err)
+	}
+	return nil
+}
+
+// drainContext is a context that outlives ctx by a while.
+func drainContext(ctx context.Context, by time.Duration) (context.Context, context.CancelFunc) {
+	drained, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		timer := time.AfterFunc(by, cancel)
+		context.AfterFunc(drained, func() { timer.Stop() })
+	})
+	return drained, func() { stop(); cancel() }
+}
+
+// feed reads lines into entries until they end, one is wrong, or somebody asks to stop.
+func feed(ctx context.Context, source *lines, entries chan<- Entry, position *atomic.Int64) error {
+	for {
+		e, err := source.next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		select {
+		case entries <- e:
+			position.Store(source.read)
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// until passes entries on, and ends them when ctx does, though their reader may be waiting for
+// input.
+func until(ctx context.Context, entries <-chan Entry) <-chan Entry {
+	passed := make(chan Entry, cap(entries))
+	go func() { // ends with entries or ctx
+		defer close(passed)
+		for {
+			select {
+			case e, more := <-entries:
+				if !more {
+					return
+				}
+				select {
+				case passed <- e:
+				case <-ctx.Done():
+					return
+				}
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return passed
+}
+
+func howFar(sum Summary) string {
+	s := cli.Count(sum.Records, "record") + cli.Plural(int(sum.Records), " was", " were") + " put"
+	switch {
+	case sum.Records == 0:
+		return "nothing was put"
+	case sum.Beyond > 0:
+		return fmt.Sprintf("%s: every line up to %d, and %s after that", s, sum.Through, figures.Count(sum.Beyond))
+	default:
+		return fmt.Sprintf("%s: every line up to %d", s, sum.Through)
+	}
+}
+
+// openInput opens the file or standard input. size is -1 when nobody knows it.
+func openInput(t cli.Terminal, name string) (in io.ReadCloser, size int64, err error) {
+	if name == "-" {
+		return io.NopCloser(t.In), -1, nil
+	}
+	f, err := os.Open(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, 0, fmt.Errorf("there is no file %s", name)
+	case errors.Is(err, fs.ErrPermission):
+		return nil, 0, fmt.Errorf("the file %s may not be read by this user", name)
+	case err != nil:
+		return nil, 0, fmt.Errorf("the file %s cannot be read: %w", name, err)
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return nil, 0, errors.Join(err, f.Close())
+	}
+	if info.IsDir() {
+		return nil, 0, errors.Join(fmt.Errorf("%s is a directory: name a file", name), f.Close())
+	}
+	if !info.Mode().IsRegular() {
+		return f, -1, nil
+	}
+	return f, info.Size(), nil
+}
+
+// makeStream makes the stream unless it is there.
+func (o *putOptions) makeStream(ctx context.Context, t cli.Terminal, client *kinesis.Client) error {
+	if err := awsconf.CheckNewStreams(o.stream); err != nil {
+		return err
+	}
+	made, err := provision.CreateStream(ctx, client, provision.Stream{Name: o.stream, Shards: int(o.shards)})
+	switch {
+	case err != nil:
+		return err
+	case made.Created:
+		t.Note("stream %s created, with %s", o.stream, cli.Count(o.shards, "shard"))
+	default:
+		t.Note("stream %s exists already and is used as it is", o.stream)
+	}
+	return nil
+}
+
+// recordLimit asks how large a record of the stream may be, data and key together. Who may only put
+// gets the limit that every stream has.
+func recordLimit(ctx context.Context, client *kinesis.Client, stream string) (int, error) {
+	const usual = 1024 << 10
+	name, arn := awsconf.NameOrARN(stream)
+	out, err := client.DescribeStreamSummary(ctx, &kinesis.DescribeStreamSummaryInput{StreamName: name, StreamARN: arn})
+	if err != nil {
+		if explain.IsAccessDenied(err) {
+			return usual, nil
+		}
+		var missing *types.ResourceNotFoundException
+		if errors.As(err, &missing) {
+			return 0, explain.PlainError{Text: explain.Error(err) + ", or give --create to make the stream", Cause: err}
+		}
+		return 0, fmt.Errorf("stream %s: %w", stream, err)
+	}
+	if s := out.StreamDescriptionSummary; s != nil && s.MaxRecordSizeInKiB != nil {
+		return int(*s.MaxRecordSizeInKiB) << 10, nil
+	}
+	return usual, nil
+}
+
+// putBar is the progress bar; a nil one shows nothing.
+type putBar struct{ *progressbar.ProgressBar }
+
+func (o *putOptions) bar(t cli.Terminal, size int64) putBar {
+	if o.quiet || !cli.IsTerminal(t.Err) {
+		return putBar{}
+	}
+	return putBar{progressbar.NewOptions64(size,
+		progressbar.OptionSetWriter(t.Err), progressbar.OptionSetDescription("putting"), progressbar.OptionShowBytes(true),
+		progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish(), progressbar.OptionSetWidth(30))}
+}
+
+func (b putBar) update(position int64) {
+	if b.ProgressBar != nil {
+		_ = b.Set64(position) // it can only fail to draw
+	}
+}
+
+func (b putBar) finish() {
+	if b.ProgressBar != nil {
+		_ = b.Finish()
+	}
+}
+
+func (o *putOptions) report(t cli.Terminal, sum Summary, skipped int64, took time.Duration) error {
+	if o.out == cli.FormatJSON {
+		return json.NewEncoder(t.Out).Encode(struct {
+			Records int64            `json:"records"`
+			Bytes   int64            `json:"bytes"`
+			Retries int64            `json:"retries"`
+			Empty   int64            `json:"empty_lines"`
+			Seconds float64          `json:"seconds"`
+			Shards  map[string]int64 `json:"shards"`
+		}{sum.Records, sum.Bytes, sum.Retries, skipped, took.Seconds(), sum.Shards})
+	}
+	var shards string
+	for _, id := range slices.Sorted(maps.Keys(sum.Shards)) {
+		shards += fmt.Sprintf("  %s  %s\n", id, figures.Count(sum.Shards[id]))
+	}
+	empty := ""
+	if skipped > 0 {
+		empty = fmt.Sprintf(", %s skipped", cli.Count(skipped, "empty line"))
+	}
+	_, err := fmt.Fprintf(t.Out, "%s (%s) put into %s in %s, %s sent again%s%s\n%s", cli.Count(sum.Records, "record"),
+		figures.Bytes(sum.Bytes), o.stream, figures.Duration(took), figures.Count(sum.Retries), resent(sum), empty, shards)
+	return err
+}
+
+// resent returns the reasons for which records were sent again, with counts if there are several.
+func resent(sum Summary) string {
+	if len(sum.Refusals) == 0 {
+		return ""
+	}
+	var reasons []string
+	for _, code := range slices.Sorted(maps.Keys(sum.Refusals)) {
+		why := code
+		if code == "ProvisionedThroughputExceededException" {
+			why = "a shard takes 1 MiB and 1,000 records a second"
+		}
+		if len(sum.Refusals) > 1 {
+			why += " (" + figures.Count(sum.Refusals[code]) + ")"
+		}
+		reasons = append(reasons, why)
+	}
+	return " because of: " + strings.Join(reasons, ", ") + "; nothing was lost"
+}

@@ -1,0 +1,182 @@
+package put
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/iotest"
+
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/cmd/weir/internal/clitest"
+	"github.com/weir-go/weir/kinesistest"
+)
+
+func TestLines(t *testing.T) {
+	type line struct {
+		data, key string
+		number    int64
+	}
+	for name, c := range map[string]struct {
+		in, field string
+		want      []line
+		err       string
+	}{
+		"nothing":                        {in: ""},
+		"plain lines":                    {in: "a\nb\n", want: []line{{"a", "*", 1}, {"b", "*", 2}}},
+		"the last line has no end":       {in: "a\nb", want: []line{{"a", "*", 1}, {"b", "*", 2}}},
+		"lines of Windows":               {in: "a\r\nb\r\n", want: []line{{"a", "*", 1}, {"b", "*", 2}}},
+		"empty lines are skipped":        {in: "\n\na\n\r\nb\n\n", want: []line{{"a", "*", 3}, {"b", "*", 5}}},
+		"spaces are data":                {in: " a \n", want: []line{{" a ", "*", 1}}},
+		"a text is the key":              {in: `{"k":"a\u00e9","x":[1]}`, field: "k", want: []line{{`{"k":"a\u00e9","x":[1]}`, "aé", 1}}},
+		"a number is the key":            {in: `{"k":1.50}`, field: "k", want: []line{{`{"k":1.50}`, "1.50", 1}}},
+		"a boolean is the key":           {in: `{"k":true}`, field: "k", want: []line{{`{"k":true}`, "true", 1}}},
+		"no object":                      {in: "[1]\n", field: "k", err: "line 1: it is not a JSON object"},
+		"null":                           {in: "null\n", field: "k", err: "line 1: it is not a JSON object"},
+		"two objects on a line":          {in: `{"k":"a"}{"k":"b"}`, field: "k", err: "line 1: it is not a JSON object"},
+		"no field":                       {in: "{\"k\":\"a\"}\n{}\n", field: "k", want: []line{{`{"k":"a"}`, "a", 1}}, err: `line 2: it has no field "k"`},
+		"a field of null":                {in: `{"k":null}`, field: "k", err: "line 1: its field \"k\" is no text"},
+		"a field of an array":            {in: `{"k":[]}`, field: "k", err: "line 1: its field \"k\" is no text"},
+		"an empty key":                   {in: `{"k":""}`, field: "k", err: "has 0 characters"},
+		"a key that is not UTF-8":        {in: "{\"k\":\"a\xff\"}", field: "k", err: `line 1: its field "k" is not valid Unicode`},
+		"a key with half a surrogate":    {in: `{"k":"a\ud83d"}`, field: "k", err: `line 1: its field "k" is not valid Unicode`},
+		"a key of U+FFFD itself":         {in: `{"k":"\uFFFD\\ufffd�"}`, field: "k", want: []line{{`{"k":"\uFFFD\\ufffd�"}`, "�\\ufffd�", 1}}},
+		"a key with a surrogate pair":    {in: `{"k":"\ud83d\ude00"}`, field: "k", want: []line{{`{"k":"\ud83d\ude00"}`, "😀", 1}}},
+		"a long line that fits":          {in: strings.Repeat("x", 990), want: []line{{strings.Repeat("x", 990), "*", 1}}},
+		"a line that does not fit":       {in: "a\n" + strings.Repeat("x", 1025), want: []line{{"a", "*", 1}}, err: "line 2 is too large"},
+		"a line far beyond what is read": {in: strings.Repeat("x", 1<<20), err: "line 1 is too large"},
+		"a key that makes it not fit":    {in: `{"k":"` + strings.Repeat("x", 200) + `","y":"` + strings.Repeat("y", 700) + `"}`, field: "k", err: "line 1 is too large"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLines(iotest.OneByteReader(strings.NewReader(c.in)), c.field, 1024)
+			var got []line
+			var err error
+			for {
+				e, failed := l.next()
+				if failed != nil {
+					err = failed
+					break
+				}
+				if c.field == "" {
+					if e.Key == "" {
+						t.Error("a record without a key")
+					}
+					e.Key = "*"
+				}
+				got = append(got, line{string(e.Data), e.Key, e.Line})
+			}
+			if fmt.Sprint(got) != fmt.Sprint(c.want) {
+				t.Errorf("lines %v, want %v", got, c.want)
+			}
+			if c.err == "" && !errors.Is(err, io.EOF) || c.err != "" && !strings.Contains(err.Error(), c.err) {
+				t.Errorf("ended with %v, want %q", err, c.err)
+			}
+			if c.err == "" && l.read != int64(len(c.in)) {
+				t.Errorf("read %d bytes of %d", l.read, len(c.in))
+			}
+		})
+	}
+	l := newLines(io.MultiReader(strings.NewReader("a\n"), iotest.ErrReader(errors.New("the disk is gone"))), "", 1024)
+	if _, err := l.next(); err != nil {
+		t.Error(err)
+	}
+	if _, err := l.next(); err == nil || !strings.Contains(err.Error(), "after line 1: the disk is gone") {
+		t.Errorf("a broken input: %v", err)
+	}
+}
+
+// A stream that refuses records at random still gets each once, those of a key in their order.
+func TestPutKeepsOrderWhateverIsRefused(t *testing.T) {
+	t.Parallel()
+	server, endpoint := clitest.Kinesis(t)
+	server.CreateStream("s", 3)
+	var n atomic.Int64
+	server.Control("PutRecords", func(*kinesistest.Call) kinesistest.Fault {
+		return kinesistest.Fault{PartialFailure: func(int) string {
+			if n.Add(1)%3 == 0 {
+				return "ProvisionedThroughputExceededException"
+			}
+			return ""
+		}}
+	})
+	text, lines := clitest.Numbered(60)
+	var summary struct{ Records, Retries int }
+	if err := json.Unmarshal([]byte(clitest.MustRun(t, text, "put", endpoint, "--stream=s", "--key=key", "-o=json")), &summary); err != nil {
+		t.Fatal(err)
+	}
+	if summary.Records != 60 || summary.Retries == 0 {
+		t.Errorf("summary %+v: nothing was refused, or not all was put", summary)
+	}
+	var got []string
+	for _, r := range server.Records("s") {
+		got = append(got, string(r.Data))
+	}
+	clitest.CheckOrder(t, got, lines)
+	out := clitest.MustRun(t, text, "put", endpoint, "--stream=s", "--key=key")
+	if !regexp.MustCompile(`^60 records \([\d,.]+ (B|KiB)\) put into s in .* m?s, \d+ sent again because of: a shard takes 1 MiB and 1,000 records a second; nothing was lost\n`).MatchString(out) {
+		t.Errorf("it says %s", out)
+	}
+}
+
+func TestPutSaysHowFarItGot(t *testing.T) {
+	t.Run("when the server goes away", func(t *testing.T) {
+		server, endpoint := clitest.Kinesis(t)
+		server.CreateStream("s", 1)
+		server.Control("PutRecords", func(c *kinesistest.Call) kinesistest.Fault {
+			return kinesistest.Fault{Err: map[bool]*kinesistest.Error{true: {Code: "ResourceNotFoundException", Message: "gone"}}[c.N > 3]}
+		})
+		text, _ := clitest.Numbered(50)
+		c := clitest.Start(t, text, "put", endpoint, "--stream=s", "--key=key")
+		if code := c.Wait(t); code != cli.ExitFailed || !strings.Contains(c.Err.String(), fmt.Sprintf("%d records were put: every line up to", len(server.Records("s")))) {
+			t.Errorf("exit code %d, %s; there are %d records", code, c.Err, len(server.Records("s")))
+		}
+	})
+	t.Run("when it is interrupted while it waits for input", func(t *testing.T) {
+		server, endpoint := clitest.Kinesis(t)
+		server.CreateStream("s", 1)
+		in, writer := io.Pipe()
+		defer func() { _ = writer.Close() }()
+		c := clitest.StartTo(t, clitest.NewOutput(), in, "put", endpoint, "--stream=s", "-")
+		if _, err := io.WriteString(writer, "one\ntwo\n"); err != nil {
+			t.Fatal(err)
+		}
+		tail := clitest.Start(t, "", "tail", endpoint, "--stream=s", "--from=oldest", "--limit=2")
+		if code := tail.Wait(t); code != cli.ExitDone { // so they were put while more may come
+			t.Fatalf("tail: exit code %d, %s", code, tail.Err)
+		}
+		if code := c.Interrupt(t); code != cli.ExitFailed || !strings.Contains(c.Err.String(), "2 records were put: every line up to 2") {
+			t.Errorf("exit code %d, %s", code, c.Err)
+		}
+	})
+}
+
+func TestPutSpreadsRecordsWithoutKey(t *testing.T) {
+	server, endpoint := clitest.Kinesis(t)
+	server.CreateStream("s", 2)
+	clitest.MustRun(t, strings.Repeat("line\n", 100), "put", endpoint, "--stream=s")
+	shards := map[string]int{}
+	for _, r := range server.Records("s") {
+		shards[r.Shard]++
+	}
+	if len(shards) != 2 {
+		t.Errorf("100 records without a key went to %v", shards)
+	}
+}
+
+// Each reason for which records were sent again is named by itself.
+func TestPutNamesEachReason(t *testing.T) {
+	for want, refusals := range map[string]map[string]int64{
+		"": nil,
+		" because of: InternalFailure; nothing was lost":                                                         {"InternalFailure": 3},
+		" because of: a shard takes 1 MiB and 1,000 records a second; nothing was lost":                          {"ProvisionedThroughputExceededException": 2},
+		" because of: InternalFailure (1), a shard takes 1 MiB and 1,000 records a second (2); nothing was lost": {"ProvisionedThroughputExceededException": 2, "InternalFailure": 1},
+	} {
+		if got := resent(Summary{Refusals: refusals}); got != want {
+			t.Errorf("%v: %q, want %q", refusals, got, want)
+		}
+	}
+}

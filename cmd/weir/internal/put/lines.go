@@ -1,0 +1,130 @@
+package put
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// lines turns an input of lines into records, one at a time: the input may be larger than the
+// memory, or never end.
+type lines struct {
+	in      *bufio.Reader
+	field   string // whose value is the partition key; "" gives each record a key of its own
+	limit   int    // bytes of data and key in one record
+	read    int64  // bytes so far
+	number  int64  // of the line that was read last
+	skipped int64  // empty lines
+}
+
+func newLines(in io.Reader, field string, limit int) *lines {
+	return &lines{in: bufio.NewReaderSize(in, 256<<10), field: field, limit: limit}
+}
+
+// next returns the record of the next line that is not empty, or io.EOF. Any other error says which
+// line is wrong and how.
+func (l *lines) next() (Entry, error) {
+	for {
+		line, err := l.line()
+		if err != nil {
+			return Entry{}, err
+		}
+		if len(line) == 0 {
+			l.skipped++
+			continue
+		}
+		e := Entry{Data: line, Line: l.number}
+		if l.field == "" {
+			e.Key = strconv.FormatUint(rand.Uint64(), 36)
+		} else if e.Key, err = keyOf(line, l.field); err != nil {
+			return e, fmt.Errorf("line %d: %w", l.number, err)
+		}
+		if e.Size() > l.limit {
+			return e, l.tooLarge()
+		}
+		return e, nil
+	}
+}
+
+func (l *lines) tooLarge() error {
+	return fmt.Errorf("line %d is too large: the stream takes records of up to %d KiB, the key included", l.number, l.limit>>10)
+}
+
+// line reads up to the next newline, which it cuts off together with a carriage return before it.
+func (l *lines) line() ([]byte, error) {
+	var line []byte
+	l.number++
+	for {
+		part, err := l.in.ReadSlice('\n')
+		l.read += int64(len(part))
+		line = append(line, part...) // a copy: records outlive the buffer
+		switch {
+		case err == nil:
+			return bytes.TrimSuffix(line[:len(line)-1], []byte("\r")), nil
+		case errors.Is(err, bufio.ErrBufferFull):
+			if len(line) > l.limit+2 {
+				return nil, l.tooLarge()
+			}
+		case errors.Is(err, io.EOF) && len(line) > 0:
+			return bytes.TrimSuffix(line, []byte("\r")), nil
+		case errors.Is(err, io.EOF):
+			l.number--
+			return nil, io.EOF
+		default:
+			return nil, fmt.Errorf("the input cannot be read after line %d: %w", l.number-1, err)
+		}
+	}
+}
+
+// keyOf is the partition key that a field of a JSON object holds: a text as it is, a number or
+// boolean as it is written.
+func keyOf(line []byte, field string) (string, error) {
+	var object map[string]json.RawMessage
+	if err := json.Unmarshal(line, &object); err != nil || object == nil {
+		return "", fmt.Errorf("it is not a JSON object, so --key %s finds nothing in it", field)
+	}
+	raw, found := object[field]
+	if !found {
+		return "", fmt.Errorf("it has no field %q for the partition key", field)
+	}
+	var key string
+	switch raw[0] {
+	case '"':
+		if err := json.Unmarshal(raw, &key); err != nil {
+			return "", fmt.Errorf("its field %q cannot be read: %w", field, err)
+		}
+	case '{', '[', 'n':
+		return "", fmt.Errorf("its field %q is no text, number or boolean, so it cannot be a partition key", field)
+	default:
+		key = string(raw)
+	}
+	// Decoding replaces bytes that are not UTF-8, and halves of surrogate pairs, by U+FFFD.
+	// Different keys would become one.
+	if !utf8.Valid(raw) || strings.Count(key, "\uFFFD") != bytes.Count(raw, []byte("\uFFFD"))+replacementEscapes(raw) {
+		return "", fmt.Errorf("its field %q is not valid Unicode, so it cannot be a partition key", field)
+	}
+	if n := utf8.RuneCountInString(key); n < 1 || n > 256 {
+		return "", fmt.Errorf("its field %q has %d characters, a partition key 1 to 256", field, n)
+	}
+	return key, nil
+}
+
+// replacementEscapes counts the escapes of U+FFFD in a JSON string.
+func replacementEscapes(raw []byte) (n int) {
+	for i := 0; i+1 < len(raw); i++ {
+		if raw[i] != '\\' {
+			continue
+		}
+		if i++; raw[i] == 'u' && i+5 <= len(raw) && strings.EqualFold(string(raw[i+1:i+5]), "fffd") {
+			n++
+		}
+	}
+	return n
+}

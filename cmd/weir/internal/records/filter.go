@@ -1,0 +1,116 @@
+package records
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/filter"
+)
+
+// FilterFlags say which records are handled or printed.
+type FilterFlags struct {
+	patterns []string
+	notJSON  weir.NotJSON
+	flag     *cobra.Command
+}
+
+const AboutFilters = `--filter takes a pattern of Amazon EventBridge, as for Lambda's event source mappings, such as {"data":{"kind":["order"]}}:
+"data" is the payload, which has to be JSON, "partitionKey" the key, and "approximateArrivalTimestamp" the arrival in
+seconds. Records that match none of the patterns are passed over. --filter-not-json says what becomes of a record that is
+not JSON where that matters.`
+
+// Register adds the flags. fail is what becomes of a record that is not JSON and fails.
+func (f *FilterFlags) Register(cmd *cobra.Command, fail string) {
+	f.flag = cmd
+	cmd.Flags().StringArrayVar(&f.patterns, "filter", nil, "only records that match `PATTERN`, or the one in @FILE; may be repeated: one has to match")
+	cli.Choose(cmd, "filter-not-json", &f.notJSON, "what becomes of a record that is not JSON although --filter is about that: pass, drop (as Lambda does), or fail: "+fail,
+		cli.Word("pass", weir.PassNotJSON, "it is handled like others"),
+		cli.Word("drop", weir.DropNotJSON, "it is passed over"),
+		cli.Word("fail", weir.FailNotJSON, fail))
+}
+
+// Compiled is the filter; nil if there is none.
+func (f *FilterFlags) Compiled() (*filter.Filter, error) {
+	if len(f.patterns) == 0 {
+		if f.flag.Flags().Changed("filter-not-json") {
+			return nil, cli.Usagef("--filter-not-json is about records that a filter cannot read: give one, with --filter")
+		}
+		return nil, nil
+	}
+	var texts []string
+	for _, given := range f.patterns {
+		text, err := readPattern(given)
+		if err != nil {
+			return nil, err
+		}
+		if _, err := filter.Compile(text); err != nil {
+			return nil, wrongFilter(given, err)
+		}
+		texts = append(texts, text)
+	}
+	compiled, err := filter.Compile(texts...)
+	if err != nil {
+		return nil, wrongFilter("", err)
+	}
+	return compiled, nil
+}
+
+// wrongFilter is the error about a pattern as it was given.
+func wrongFilter(given string, err error) error {
+	name := "--filter"
+	if file, is := strings.CutPrefix(given, "@"); is {
+		name += fmt.Sprintf(" @%.140s", file)
+	}
+	return cli.Usagef("%s: %s", name, strings.ReplaceAll(strings.TrimPrefix(err.Error(), "filter: "), "\n", "; "))
+}
+
+// mostPattern is more than a pattern may have.
+const mostPattern = 1 << 20
+
+// readPattern is the pattern of a flag, or of the file that it names.
+func readPattern(given string) (string, error) {
+	path, is := strings.CutPrefix(given, "@")
+	if !is {
+		return given, nil
+	}
+	if path == "" {
+		return "", cli.Usagef("--filter @ names no file: write it like @pattern.json")
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return "", cli.Usagef("--filter: the file %.140s cannot be read: %v", path, cli.RootError(err))
+	}
+	text, err := io.ReadAll(io.LimitReader(file, mostPattern))
+	if err = errors.Join(err, file.Close()); err != nil {
+		return "", cli.Usagef("--filter: the file %.140s cannot be read: %v", path, cli.RootError(err))
+	}
+	return string(text), nil
+}
+
+// Apply sets the filter of a consumer.
+func (f *FilterFlags) Apply(to *weir.Filter) error {
+	compiled, err := f.Compiled()
+	if compiled != nil {
+		to.By, to.NotJSON = compiled, f.notJSON
+	}
+	return err
+}
+
+// Passes reports whether a record is to be printed.
+func (f *FilterFlags) Passes(by *filter.Filter, r weir.Record) (bool, error) {
+	if by == nil {
+		return true, nil
+	}
+	matches, isJSON := by.Match(r.Data, r.PartitionKey, r.ArrivalTime())
+	if !isJSON && f.notJSON == weir.FailNotJSON {
+		return false, fmt.Errorf("the record %s is not JSON, which --filter needs; --filter-not-json pass or drop goes on", r.ID())
+	}
+	return matches || !isJSON && f.notJSON == weir.PassNotJSON, nil
+}

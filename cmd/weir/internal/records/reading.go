@@ -1,0 +1,49 @@
+package records
+
+import (
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
+)
+
+const FromHelp = "oldest, latest, a time (2026-01-31T12:00:00Z), or how long ago (15m)"
+
+// ParseFrom reads a --from.
+func ParseFrom(s string, now time.Time) (weir.Position, error) {
+	switch s {
+	case "oldest":
+		return weir.Oldest, nil
+	case "latest":
+		return weir.Latest, nil
+	}
+	if ago, err := time.ParseDuration(s); err == nil {
+		if ago < 0 {
+			return weir.Position{}, cli.Usagef("--from %s lies in the future", s)
+		}
+		return weir.At(now.Add(-ago)), nil
+	}
+	t, err := time.Parse(time.RFC3339, s)
+	if err != nil {
+		return weir.Position{}, cli.Usagef("--from %q is no place to start: use %s", s, FromHelp)
+	}
+	if t.After(now.Add(time.Minute)) {
+		return weir.Position{}, cli.Usagef("--from %s lies in the future", s)
+	}
+	return weir.At(t), nil
+}
+
+func RegisterReadShare(cmd *cobra.Command, share *float64) {
+	cmd.Flags().Var(&cli.Number[float64]{To: share, Parse: cli.ParseFloat, Low: .01, High: 1, Want: "0.01 to 1"}, "read-share",
+		"part of each shard's 5 reads and 2 MiB a second to take at most, 0.01 to 1; the rest is for others that poll the stream (default 1)")
+}
+
+func RegisterWire(cmd *cobra.Command, to *weir.Wire) {
+	cli.Choose(cmd, "wire", to, "how records are read from the service: auto, net-http, under-sdk or sdk",
+		cli.Word("auto", weir.AutoWire, "weir's own calls where nothing is in their way"),
+		cli.Word("net-http", weir.OverNetHTTP, "the same calls, over Go's HTTP client"),
+		cli.Word("under-sdk", weir.UnderSDK, "calls of the AWS SDK, answers read by weir"),
+		cli.Word("sdk", weir.SDKWire, "everything by the AWS SDK, at about ten times the cost"))
+}

@@ -1,0 +1,60 @@
+// Package records chooses and prints records: the flags that say where reading begins, which
+// records pass and how they are read, and records as lines of text or JSON.
+package records
+
+import (
+	"encoding/json"
+	"time"
+	"unicode/utf8"
+
+	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
+)
+
+// Object is a record as -o json prints it, one object a line.
+type Object struct {
+	ID       string `json:"id,omitempty"` // with which --exec-results answers
+	Shard    string `json:"shard"`
+	Sequence string `json:"sequence"`
+	// after this record, when an aggregate holds more of the same sequence number
+	Position string  `json:"position,omitempty"`
+	Key      string  `json:"key"`
+	Arrival  string  `json:"arrival"`
+	Data     *string `json:"data,omitempty"`        // when it is UTF-8
+	Base64   []byte  `json:"data_base64,omitempty"` // otherwise
+}
+
+// Append adds a record to buf as one line: its data, or an object about it.
+func Append(buf []byte, out cli.Format, shard string, r weir.Record) ([]byte, error) {
+	if out != cli.FormatJSON {
+		return append(append(buf, r.Data...), '\n'), nil
+	}
+	return AppendObject(buf, ObjectOf(shard, r.Position().String(), r.ArrivalTime(), r))
+}
+
+// ObjectOf is a record, with what only weir can say of one.
+func ObjectOf(shard, position string, arrival time.Time, r weir.Record) Object {
+	object := Object{Shard: shard, Sequence: r.SequenceNumber, Key: r.PartitionKey, Arrival: arrival.UTC().Format("2006-01-02T15:04:05.000Z07:00")}
+	if position != r.SequenceNumber {
+		object.Position = position
+	}
+	if utf8.Valid(r.Data) {
+		text := string(r.Data)
+		object.Data = &text
+	} else {
+		object.Base64 = r.Data
+	}
+	return object
+}
+
+func AppendObject(buf []byte, object Object) ([]byte, error) {
+	line, err := json.Marshal(object)
+	if err != nil {
+		return buf, err
+	}
+	return append(append(buf, line...), '\n'), nil
+}
+
+const AboutBinary = `The data is followed by a newline, whatever it is. Records that hold newlines themselves, or are binary, are told
+apart with -o json: an object a line, with the shard, the sequence number, the key, the arrival time, and the data
+as "data" if it is text in UTF-8, else as "data_base64". Records that a producer packed into one are unpacked.`

@@ -1,0 +1,63 @@
+package records
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/weir-go/weir/cmd/weir/internal/awsconf"
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
+)
+
+// A shard has one ID and several ways to write it. Tables show the digits alone, JSON and the
+// service the whole ID, plans put the stream before it, and people leave the zeros out. [ShortID]
+// makes the first, [ParseShard] takes all of them.
+
+const shardPrefix = "shardId-"
+
+// ShardHelp says in a flag's help what ParseShard takes.
+const ShardHelp = "as any command shows it: shardId-000000000003, 000000000003 or 3"
+
+// The service's own rule for the IDs of shards.
+var shardForm = regexp.MustCompile(`^[a-zA-Z0-9_.-]{1,128}$`)
+
+// ShortID is a shard's ID as tables show it: the number, if that is what it has.
+func ShortID(shard string) string {
+	if number := strings.TrimPrefix(shard, shardPrefix); isNumber(number) {
+		return number
+	}
+	return shard
+}
+
+func isNumber(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
+
+// ParseShard is the ID of the shard that a person names with --shard, and the stream if they name
+// that, too ("flights/3"). What is no number is taken as it is: other servers may have IDs of other
+// forms.
+func ParseShard(s string) (id, stream string, err error) {
+	if i := strings.LastIndexByte(s, '/'); i >= 0 {
+		if stream, s = s[:i], s[i+1:]; stream == "" {
+			s = ""
+		}
+	}
+	if !shardForm.MatchString(s) {
+		return "", "", cli.Usagef("--shard %.140q is no shard: name it %s", s, ShardHelp)
+	}
+	number := ShortID(s)
+	if !isNumber(number) {
+		return s, stream, nil
+	}
+	return shardPrefix + fmt.Sprintf("%012s", strings.TrimLeft(number, "0")), stream, nil
+}
+
+// ParseShardOf is [ParseShard] for a command that is about one stream, which it has by name or ARN.
+func ParseShardOf(stream, s string) (string, error) {
+	id, of, err := ParseShard(s)
+	if err != nil {
+		return "", err
+	}
+	if of != "" && awsconf.StreamName(of) != awsconf.StreamName(stream) {
+		return "", cli.Usagef("--shard %s is of stream %s, not of %s: shards of another stream need a command of their own", s, of, awsconf.StreamName(stream))
+	}
+	return id, nil
+}

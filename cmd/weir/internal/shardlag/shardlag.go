@@ -1,0 +1,228 @@
+// Package shardlag asks Kinesis how far the shards of an application are behind their checkpoints.
+package shardlag
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
+
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/cmd/weir/internal/explain"
+	"github.com/weir-go/weir/dashboard"
+	"github.com/weir-go/weir/internal/observe"
+	"github.com/weir-go/weir/lease"
+	"github.com/weir-go/weir/shard"
+)
+
+// Lag is how far a shard is behind its checkpoint, or why that is not known.
+type Lag struct {
+	Age time.Duration
+	Err error
+	// Waits says that a record is there that is not handled.
+	Waits bool
+	// Expired says that everything up to the checkpoint has left the shard, so records that came
+	// after it may have, too.
+	Expired bool
+}
+
+// atOnce is how many shards are asked at once. Each is asked once: all readers of a shard share
+// five reads a second.
+const atOnce = 16
+
+// Ask asks Kinesis about every lease that is not finished, a few at a time.
+func Ask(ctx context.Context, t cli.Terminal, client *kinesis.Client, leases []lease.Lease, stream string) map[lease.Key]Lag {
+	var (
+		mu    sync.Mutex
+		asked sync.WaitGroup
+		lags  = map[lease.Key]Lag{}
+		turns = make(chan struct{}, atOnce)
+		shown = cli.NewBar(t, "asking shards", len(leases))
+	)
+	for _, l := range leases {
+		if l.Finished() || (stream != "" && l.Stream != stream) {
+			shown.Advance(1)
+			continue
+		}
+		turns <- struct{}{}
+		asked.Go(func() {
+			defer func() { <-turns }()
+			found := askLag(ctx, client, l)
+			shown.Advance(1)
+			mu.Lock()
+			defer mu.Unlock()
+			lags[l.Key] = found
+		})
+	}
+	asked.Wait()
+	shown.Done()
+	return lags
+}
+
+func askLag(ctx context.Context, client *kinesis.Client, l lease.Lease) Lag {
+	if err := ctx.Err(); err != nil {
+		return Lag{Err: err}
+	}
+	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
+	defer cancel()
+	// At the record of the checkpoint, not after it: whether it is still there shows whether any
+	// that follow can have expired.
+	in := IteratorAt(l.Position)
+	handled := ""
+	if l.Position.Kind() == shard.Sequence && l.Position.Done() == shard.Whole {
+		in.ShardIteratorType, handled = types.ShardIteratorTypeAtSequenceNumber, l.Position.SequenceNumber()
+	}
+	in.StreamName, in.ShardId = aws.String(l.Stream), aws.String(l.Shard)
+	it, err := client.GetShardIterator(ctx, in)
+	if err != nil {
+		return Lag{Err: err}
+	}
+	page, err := client.GetRecords(ctx, &kinesis.GetRecordsInput{ShardIterator: it.ShardIterator, Limit: aws.Int32(2)})
+	if err != nil {
+		return Lag{Err: err}
+	}
+	found := Lag{Age: time.Duration(aws.ToInt64(page.MillisBehindLatest)) * time.Millisecond}
+	found.Waits = found.Age > 0
+	records := page.Records
+	if handled != "" && len(records) > 0 {
+		if aws.ToString(records[0].SequenceNumber) == handled {
+			records = records[1:]
+		} else {
+			found.Expired = oldestIsAfter(ctx, client, l, handled)
+		}
+	}
+	if len(records) > 0 { // behind by this record too, which the answer counts as read
+		now, dated := awsmiddleware.GetServerTime(page.ResultMetadata)
+		if !dated {
+			now = time.Now()
+		}
+		found.Waits = true
+		found.Age = max(found.Age, now.Sub(aws.ToTime(records[0].ApproximateArrivalTimestamp)), time.Millisecond)
+	}
+	return found
+}
+
+// oldestIsAfter reports whether the oldest record that the shard still keeps came after seq. A
+// position by fan-out need not be the number of any record, so that seq is not there proves nothing
+// by itself.
+func oldestIsAfter(ctx context.Context, client *kinesis.Client, l lease.Lease, seq string) bool {
+	in := IteratorAt(shard.Oldest)
+	in.StreamName, in.ShardId = aws.String(l.Stream), aws.String(l.Shard)
+	it, err := client.GetShardIterator(ctx, in)
+	if err != nil {
+		return false
+	}
+	page, err := client.GetRecords(ctx, &kinesis.GetRecordsInput{ShardIterator: it.ShardIterator, Limit: aws.Int32(1)})
+	return err == nil && len(page.Records) > 0 && shard.CompareSequence(aws.ToString(page.Records[0].SequenceNumber), seq) > 0
+}
+
+// LookAt is what was seen at a moment, as it is judged.
+func LookAt(at time.Time, v lease.View, lags map[lease.Key]Lag) observe.Look {
+	l := observe.Look{At: at, View: v, Lags: map[lease.Key]observe.Lag{}}
+	for k, found := range lags {
+		if found.Err == nil {
+			l.Lags[k] = observe.Lag{Behind: found.Age, Expired: found.Expired}
+		}
+	}
+	return l
+}
+
+// Retentions asks for how long streams keep records, but of those that are known; it hardly ever
+// changes. Of streams that cannot be asked about it stays unknown.
+func Retentions(ctx context.Context, client *kinesis.Client, streams []string, known map[string]time.Duration) map[string]time.Duration {
+	kept := map[string]time.Duration{}
+	for _, stream := range streams {
+		if d, has := known[stream]; has {
+			kept[stream] = d
+			continue
+		}
+		call, cancel := context.WithTimeout(ctx, 10*time.Second)
+		about, err := client.DescribeStreamSummary(call, &kinesis.DescribeStreamSummaryInput{StreamName: &stream})
+		cancel()
+		if err == nil && about.StreamDescriptionSummary != nil && about.StreamDescriptionSummary.RetentionPeriodHours != nil {
+			kept[stream] = time.Duration(*about.StreamDescriptionSummary.RetentionPeriodHours) * time.Hour
+		}
+	}
+	return kept
+}
+
+// FirstError is an error among lags, always the same one, and how many there are.
+func FirstError(lags map[lease.Key]Lag) (n int, err error) {
+	var keys []lease.Key
+	for k, l := range lags {
+		if l.Err != nil && !errors.Is(l.Err, context.Canceled) {
+			keys = append(keys, k)
+		}
+	}
+	if len(keys) == 0 {
+		return 0, nil
+	}
+	return len(keys), lags[slices.MinFunc(keys, lease.Key.Compare)].Err
+}
+
+// Worst is the largest lag that is known, and whose it is.
+func Worst(lags map[lease.Key]Lag) (k lease.Key, most time.Duration) {
+	most = -1
+	for key, l := range lags {
+		if l.Err == nil && cmp.Or(cmp.Compare(most, l.Age), key.Compare(k)) < 0 {
+			k, most = key, l.Age
+		}
+	}
+	return k, max(most, 0)
+}
+
+// IteratorAt says where reading resumes at a position.
+func IteratorAt(p shard.Position) *kinesis.GetShardIteratorInput {
+	in := &kinesis.GetShardIteratorInput{}
+	switch p.Kind() {
+	case shard.Tip:
+		in.ShardIteratorType = types.ShardIteratorTypeLatest
+	case shard.Time:
+		in.ShardIteratorType, in.Timestamp = types.ShardIteratorTypeAtTimestamp, aws.Time(p.Time())
+	case shard.Sequence:
+		in.StartingSequenceNumber = aws.String(p.SequenceNumber())
+		in.ShardIteratorType = types.ShardIteratorTypeAfterSequenceNumber
+		if p.Done() != shard.Whole { // a part of that record is still to be handled
+			in.ShardIteratorType = types.ShardIteratorTypeAtSequenceNumber
+		}
+	default:
+		in.ShardIteratorType = types.ShardIteratorTypeTrimHorizon
+	}
+	return in
+}
+
+// Asker asks shards how far they are behind, by one read of each.
+func Asker(client *kinesis.Client) func(context.Context, []lease.Lease) (map[lease.Key]dashboard.Lag, error) {
+	return func(ctx context.Context, leases []lease.Lease) (map[lease.Key]dashboard.Lag, error) {
+		lags := Ask(ctx, cli.Silent, client, leases, "")
+		known := map[lease.Key]dashboard.Lag{}
+		for key, l := range lags {
+			if l.Err == nil {
+				known[key] = dashboard.Lag{Behind: l.Age, Expired: l.Expired}
+			}
+		}
+		if n, err := FirstError(lags); n > 0 {
+			return known, fmt.Errorf("%s: %s", cli.Count(n, "shard"), explain.Error(err))
+		}
+		return known, nil
+	}
+}
+
+// SilentIn are the sessions that have not beaten for their failover time.
+func SilentIn(v lease.View, beats map[string]bool, length time.Duration) map[string]bool {
+	silent := map[string]bool{}
+	for _, w := range v.Workers {
+		if beats != nil && !beats[w.Session] && length >= min(w.Times.Or(lease.DefaultTimes).Failover, time.Minute) {
+			silent[w.Session] = true
+		}
+	}
+	return silent
+}

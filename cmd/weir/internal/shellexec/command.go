@@ -1,0 +1,164 @@
+// Package shellexec runs the shell command of --exec for batches of records and for dead letters,
+// which answers with its exit code or for each record.
+package shellexec
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/cmd/weir/internal/records"
+	"github.com/weir-go/weir/deadletter"
+)
+
+// Handler is the handler that gives each batch to a shell command.
+type Handler struct {
+	Terminal cli.Terminal
+	Command  string
+	Format   cli.Format
+	// the command gets the worker's credentials, too
+	Credentials bool
+}
+
+// Grace is how long a command may take to end when it is asked to, before it is killed.
+const Grace = 5 * time.Second
+
+func (e Handler) Handle(ctx context.Context, b *weir.Batch) error {
+	var input []byte
+	var err error
+	for _, r := range b.Records {
+		if input, err = records.Append(input, e.Format, b.Shard, r); err != nil {
+			return weir.Stop(err)
+		}
+	}
+	if len(b.Records) == 0 {
+		return nil // the end of a shard has nothing for a command
+	}
+	return e.run(ctx, input, "WEIR_STREAM="+b.Stream, "WEIR_SHARD="+b.Shard, "WEIR_EPOCH="+strconv.FormatUint(b.Epoch, 10))
+}
+
+// run gives the command its input, with some more in its environment.
+func (e Handler) run(ctx context.Context, input []byte, env ...string) error {
+	return e.runWith(ctx, bytes.NewReader(input), nil, env...)
+}
+
+// runWith is run with files that the command finds as its descriptors from 3 on.
+func (e Handler) runWith(ctx context.Context, input io.Reader, files []*os.File, env ...string) error {
+	cmd := Shell(ctx, e.Command)
+	cmd.Env, cmd.ExtraFiles = append(Environment(e.Credentials), env...), files
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = input, e.Terminal.Out, e.Terminal.Err
+	// Asked first, with everything it started, then killed. Ctrl-C at the terminal does not reach
+	// it: the worker decides.
+	OwnGroup(cmd)
+	cmd.Cancel = func() error { return EndGroup(cmd, false) }
+	cmd.WaitDelay = Grace
+	err := Run(cmd, nil)
+	// it exited with 0, though something it started goes on
+	if err == nil || errors.Is(err, exec.ErrWaitDelay) {
+		return nil
+	}
+	if ctx.Err() != nil {
+		_ = EndGroup(cmd, true) // what is left of it
+		return context.Cause(ctx)
+	}
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		return fmt.Errorf("the command failed: %w", err)
+	}
+	return weir.Stop(fmt.Errorf("the command cannot be run: %w", err))
+}
+
+// commands are those that run now, for the end at which nobody waits for them.
+var commands struct {
+	mu      sync.Mutex
+	running map[*exec.Cmd]bool
+}
+
+// Run runs a command. begun, if there is one, is called when it has started.
+func Run(cmd *exec.Cmd, begun func()) error {
+	note := func(running bool) {
+		commands.mu.Lock()
+		defer commands.mu.Unlock()
+		if commands.running == nil {
+			commands.running = map[*exec.Cmd]bool{}
+		}
+		if commands.running[cmd] = running; !running {
+			delete(commands.running, cmd)
+		}
+	}
+	runtime.LockOSThread() // which the command lives no longer than
+	defer runtime.UnlockOSThread()
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	note(true)
+	defer note(false)
+	if begun != nil {
+		begun()
+	}
+	return cmd.Wait()
+}
+
+// KillAll ends every command that still runs, before the program ends at once.
+func KillAll() {
+	commands.mu.Lock()
+	defer commands.mu.Unlock()
+	for cmd := range commands.running {
+		_ = EndGroup(cmd, true)
+	}
+}
+
+// ofWorker are the variables with which a worker shows who it is, to AWS and to its store. A
+// command of --exec has no need of them as a rule, and handles what strangers put into a stream.
+var ofWorker = []string{
+	"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_SECURITY_TOKEN", "AWS_WEB_IDENTITY_TOKEN_FILE",
+	"AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_CONTAINER_CREDENTIALS_FULL_URI", "AWS_CONTAINER_AUTHORIZATION_TOKEN",
+	"AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE", cli.StoreVariable, cli.DeadVariable,
+}
+
+func RegisterCredentials(cmd *cobra.Command, to *bool) {
+	cmd.Flags().BoolVar(to, "exec-credentials", false, "let the command have the worker's AWS credentials, "+cli.StoreVariable+" and "+cli.DeadVariable+", which are kept from it otherwise")
+}
+
+// Environment is what a command finds, beside what weir says of its records.
+func Environment(credentials bool) []string {
+	all := os.Environ()
+	if credentials {
+		return all
+	}
+	return slices.DeleteFunc(all, func(v string) bool {
+		name, _, _ := strings.Cut(v, "=")
+		return slices.ContainsFunc(ofWorker, func(kept string) bool { return strings.EqualFold(kept, name) })
+	})
+}
+
+// Letter gives a letter to the command, as a batch of one record.
+func (e Handler) Letter(ctx context.Context, i *deadletter.Item) error {
+	r := weir.Record{Data: i.Data, PartitionKey: i.PartitionKey, SequenceNumber: i.SequenceNumber}
+	input := append(slices.Clone(i.Data), '\n')
+	if e.Format == cli.FormatJSON {
+		var err error
+		if input, err = records.AppendObject(nil, records.ObjectOf(i.Shard, i.Position, i.Arrived, r)); err != nil {
+			return err
+		}
+	}
+	return e.run(ctx, input, letterEnvironment(i)...)
+}
+
+func letterEnvironment(i *deadletter.Item) []string {
+	return []string{"WEIR_STREAM=" + i.Stream, "WEIR_SHARD=" + i.Shard, "WEIR_EPOCH=" + strconv.FormatUint(i.Epoch, 10), "WEIR_LETTER=" + i.ID}
+}

@@ -1,0 +1,78 @@
+//go:build unix
+
+package shellexec
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/cmd/weir/internal/clitest"
+)
+
+func TestACommandEndsWithTheLease(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	out, handled := clitest.NewOutput(), make(chan error, 1)
+	// It starts something of its own, which has to end too.
+	command := `(trap 'echo ended; exit' TERM; echo ready; while :; do sleep 1; done) & wait`
+	go func() {
+		handled <- Handler{cli.Terminal{Out: out, Err: clitest.NewOutput()}, command, cli.FormatText, false}.
+			Handle(ctx, &weir.Batch{Shard: "shard", Records: []weir.Record{{Data: []byte("x")}}})
+	}()
+	out.Await(t, "the command", func(s string) bool { return strings.Contains(s, "ready") })
+	cancel(weir.ErrLeaseLost)
+	if err := <-handled; !errors.Is(err, weir.ErrLeaseLost) {
+		t.Errorf("the handler returned %v", err)
+	}
+	out.Await(t, "what the command started", func(s string) bool { return strings.Contains(s, "ended") })
+}
+
+func TestACommandThatDoesNotListenIsKilled(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancelCause(t.Context())
+	out, handled := clitest.NewOutput(), make(chan error, 1)
+	go func() {
+		handled <- Handler{cli.Terminal{Out: out, Err: clitest.NewOutput()}, `trap '' TERM; echo ready; while :; do sleep 1; done`, cli.FormatText, false}.
+			Handle(ctx, &weir.Batch{Shard: "shard", Records: []weir.Record{{Data: []byte("x")}}})
+	}()
+	out.Await(t, "the command", func(s string) bool { return strings.Contains(s, "ready") })
+	cancel(weir.ErrStopping)
+	if err := <-handled; !errors.Is(err, weir.ErrStopping) {
+		t.Errorf("the handler returned %v", err)
+	}
+}
+
+func TestACommandNeedNotReadItsInput(t *testing.T) {
+	out := clitest.NewOutput()
+	e := Handler{cli.Terminal{Out: out, Err: clitest.NewOutput()}, "echo done", cli.FormatText, false}
+	big := weir.Record{Data: []byte(strings.Repeat("x", 1<<20))} // more than a pipe holds
+	if err := e.Handle(t.Context(), &weir.Batch{Shard: "shard", Records: []weir.Record{big}}); err != nil || out.String() != "done\n" {
+		t.Errorf("%v, %q", err, out)
+	}
+	e.Command = "exit 0"
+	if err := e.Handle(t.Context(), &weir.Batch{Shard: "shard", End: true}); err != nil {
+		t.Errorf("the end of a shard: %v", err)
+	}
+}
+
+// A command does not get what the worker shows to AWS and to its store, unless it is asked for.
+func TestACommandDoesNotGetCredentials(t *testing.T) {
+	for _, name := range ofWorker {
+		t.Setenv(name, "secret-"+name)
+	}
+	t.Setenv("PLAIN", "plain")
+	batch := &weir.Batch{Shard: "shard", Records: []weir.Record{{Data: []byte("x")}}}
+	for given, want := range map[bool]int{false: 0, true: len(ofWorker)} {
+		out := clitest.NewOutput()
+		e := Handler{cli.Terminal{Out: out, Err: clitest.NewOutput()}, "env", cli.FormatText, given}
+		if err := e.Handle(t.Context(), batch); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Count(out.String(), "secret-"); got != want || !strings.Contains(out.String(), "PLAIN=plain") || !strings.Contains(out.String(), "WEIR_SHARD=shard") {
+			t.Errorf("given %v: %d of them in %s", given, got, out)
+		}
+	}
+}

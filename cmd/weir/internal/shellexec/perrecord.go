@@ -1,0 +1,139 @@
+package shellexec
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/cmd/weir/internal/records"
+	"github.com/weir-go/weir/deadletter"
+)
+
+const AboutResults = `With --exec-results the command says of each record what became of it, instead of answering for the batch with its exit code.
+It gets an object a line, as with -o json, that also has the record's "id", and writes lines to its descriptor 3 (the number
+is in WEIR_RESULTS_FD):
+
+  {"id":"...","result":"done"}
+  {"id":"...","result":"failed","error":"why"}
+  {"id":"...","result":"rejected","error":"why it can never succeed"}
+  {"end":true}
+
+The progress passes the records that are done, up to the first that is not; that one and all behind it are given to the
+command again. A record that no line names is not done. Without the last line, and with any line that is not like these,
+with an id that is not in the batch, or with two different answers for one, nothing of the batch counts as done.`
+
+// ResultsFlag has the command of --exec answer for each record.
+type ResultsFlag struct{ On bool }
+
+func (f *ResultsFlag) Register(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&f.On, "exec-results", false, "let the command say of each record what became of it, on its descriptor 3")
+}
+
+// Apply checks the flag, and has the command get objects. format is the name of the flag that says
+// what it gets.
+func (f *ResultsFlag) Apply(cmd *cobra.Command, command, formatFlag string, to *cli.Format) error {
+	switch {
+	case !f.On:
+		return nil
+	case command == "" && cmd.Flags().Changed("lambda"):
+		return cli.Usagef("--exec-results is about the command of --exec; a function says which records failed with --function-response-types ReportBatchItemFailures")
+	case command == "":
+		return cli.Usagef("--exec-results is about a command: give --exec, too")
+	case !passesDescriptors:
+		return cli.Usagef("--exec-results needs a descriptor beside the three of every program, which this system cannot pass on: leave it out, and let the exit code answer")
+	case *to == cli.FormatText && cmd.Flags().Changed(formatFlag):
+		return cli.Usagef("with --exec-results the command gets JSON, to know each record's id: leave --%s out", formatFlag)
+	}
+	*to = cli.FormatJSON
+	return nil
+}
+
+// resultsDescriptor is where a command finds its results: the first of its ExtraFiles.
+const resultsDescriptor = 3
+
+// PerRecord is the handler that gives each batch to a command that answers for each record.
+type PerRecord struct{ Handler }
+
+func (e PerRecord) Handle(ctx context.Context, b *weir.Batch) error {
+	if len(b.Records) == 0 {
+		return nil
+	}
+	var input []byte
+	var err error
+	ids := make([]string, len(b.Records))
+	for i, r := range b.Records {
+		ids[i] = r.ID()
+		object := records.ObjectOf(b.Shard, r.Position().String(), r.ArrivalTime(), r)
+		object.ID = ids[i]
+		if input, err = records.AppendObject(input, object); err != nil {
+			return weir.Stop(err)
+		}
+	}
+	o := e.ask(ctx, input, ids, "WEIR_STREAM="+b.Stream, "WEIR_SHARD="+b.Shard, "WEIR_EPOCH="+strconv.FormatUint(b.Epoch, 10))
+	if o.named {
+		if o.rejected {
+			o.err = weir.Reject(o.err)
+		}
+		return weir.FailedAt(b.Records[o.done], o.err)
+	}
+	if o.done > 0 && o.err != nil {
+		if err := b.Done(b.Records[o.done-1]); err != nil {
+			return err
+		}
+	}
+	return o.err
+}
+
+// Letter gives a letter to the command, as a batch of one record.
+func (e PerRecord) Letter(ctx context.Context, i *deadletter.Item) error {
+	object := records.ObjectOf(i.Shard, i.Position, i.Arrived, weir.Record{Data: i.Data, PartitionKey: i.PartitionKey, SequenceNumber: i.SequenceNumber})
+	object.ID = i.ID
+	input, err := records.AppendObject(nil, object)
+	if err != nil {
+		return err
+	}
+	return e.ask(ctx, input, []string{i.ID}, letterEnvironment(i)...).err
+}
+
+// ask runs the command and returns what it said. Nothing waits for longer than grace, after the
+// command has exited, for what holds its descriptor open and does not say the end.
+func (e PerRecord) ask(ctx context.Context, input []byte, ids []string, env ...string) batchOutcome {
+	r, w, err := os.Pipe()
+	if err != nil {
+		return batchOutcome{err: fmt.Errorf("there is no pipe for the command's results: %w", err)}
+	}
+	said, answered, drained := newResults(ids), make(chan struct{}), make(chan struct{})
+	go func() { // ends when r is closed, at the latest
+		defer close(drained)
+		said.read(r)
+		close(answered)
+		_, _ = io.Copy(io.Discard, r) // whoever goes on writing must not be held up
+	}()
+	err = e.runWith(ctx, bytes.NewReader(input), []*os.File{w}, append(env, "WEIR_RESULTS_FD="+strconv.Itoa(resultsDescriptor))...)
+	_ = w.Close()
+	late := time.NewTimer(Grace)
+	select {
+	case <-answered:
+	case <-late.C:
+	}
+	late.Stop()
+	_ = r.Close()
+	<-drained
+	var exit *exec.ExitError
+	if err == nil || errors.As(err, &exit) {
+		return said.outcome(err)
+	}
+	// It was ended, or did not begin. What it said by then counts, but for failures: it may have
+	// failed because it was ended.
+	return batchOutcome{done: said.outcome(nil).done, err: err}
+}

@@ -1,0 +1,8 @@
+//go:build unix && !linux
+
+package shellexec
+
+import "syscall"
+
+// endWithThread does nothing: a command outlives a worker that is killed.
+func endWithThread(*syscall.SysProcAttr) {}

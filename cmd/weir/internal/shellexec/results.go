@@ -1,0 +1,211 @@
+package shellexec
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
+)
+
+// answer is what a command of --exec-results says of a record.
+type answer uint8
+
+const (
+	saidNothing answer = iota
+	saidDone
+	saidFailed
+	saidRejected
+)
+
+var answerNames = map[string]answer{"done": saidDone, "failed": saidFailed, "rejected": saidRejected}
+
+const (
+	mostResultLine = 64 << 10
+	mostResultText = 4 << 10 // of an error, as letters keep it
+)
+
+// results are what a command says of the records of its batch. They count only as a whole: when
+// every line was understood, up to the one that says the end.
+type results struct {
+	ids    map[string]int // of the batch's records
+	of     []answer
+	failed int    // the lowest record that is not said to be done; len(of) if none is
+	text   string // its error
+	lines  int
+	ended  bool
+	broken error // why none of it counts
+}
+
+func newResults(ids []string) *results {
+	a := &results{ids: make(map[string]int, len(ids)), of: make([]answer, len(ids)), failed: len(ids)}
+	for i, id := range ids {
+		a.ids[id] = i
+	}
+	return a
+}
+
+// read takes lines until the one that says the end, one that means nothing, or the end of r. It
+// keeps one line in memory.
+func (a *results) read(r io.Reader) {
+	lines := bufio.NewReaderSize(r, mostResultLine)
+	for !a.ended && a.broken == nil {
+		line, err := lines.ReadSlice('\n')
+		if errors.Is(err, bufio.ErrBufferFull) {
+			a.lines++
+			a.broken = fmt.Errorf("line %d is longer than %d KiB", a.lines, mostResultLine>>10)
+			return
+		}
+		if len(line) > 0 {
+			a.lines++
+			if bad := a.line(line); bad != nil {
+				a.broken = fmt.Errorf("line %d: %w", a.lines, bad)
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// line takes one line.
+func (a *results) line(line []byte) error {
+	l, err := parseResult(line)
+	if err != nil || l.end {
+		a.ended = err == nil
+		return err
+	}
+	i, known := a.ids[l.id]
+	switch {
+	case !known:
+		return fmt.Errorf("the batch has no record with the id %.140q", l.id)
+	case a.of[i] == saidNothing:
+		a.of[i] = l.answer
+	case a.of[i] != l.answer:
+		return fmt.Errorf("a second answer for the record %.140q, and another one", l.id)
+	}
+	if l.answer != saidDone && i < a.failed {
+		a.failed, a.text = i, l.text
+	}
+	return nil
+}
+
+// batchOutcome is what becomes of a batch.
+type batchOutcome struct {
+	done     int  // so many records from the first
+	named    bool // it failed at the one after them; otherwise at anything that is left
+	rejected bool // … which can never succeed
+	err      error
+}
+
+// outcome says what the results mean, with the error of a command that did not exit with 0. What
+// nobody said to be done is not done.
+func (a *results) outcome(exit error) batchOutcome {
+	switch {
+	case a.broken != nil:
+		return batchOutcome{err: withExit(fmt.Sprintf("what the command wrote to its results means nothing, so none of the batch counts as done: %v", a.broken), exit)}
+	case !a.ended && a.lines == 0 && exit != nil:
+		return batchOutcome{err: exit}
+	case !a.ended && a.lines == 0:
+		return batchOutcome{err: errors.New("the command wrote no results, so none of the batch counts as done")}
+	case !a.ended:
+		return batchOutcome{err: withExit(`the command's results lack the line {"end":true}, so none of the batch counts as done`, exit)}
+	}
+	done := 0
+	for done < len(a.of) && a.of[done] == saidDone {
+		done++
+	}
+	if done == len(a.of) {
+		return batchOutcome{done: done, err: exit}
+	}
+	// a command that failed may be wrong about what can never succeed
+	o := batchOutcome{done: done, named: true, rejected: a.of[done] == saidRejected && exit == nil}
+	text := a.text
+	switch said := a.of[done]; {
+	case said == saidNothing:
+		text = "the command did not say what became of the record"
+	case text != "":
+	case said == saidRejected:
+		text = "the command rejected the record"
+	default:
+		text = "the command failed at the record"
+	}
+	o.err = withExit(text, exit)
+	return o
+}
+
+func withExit(text string, exit error) error {
+	if exit == nil {
+		return errors.New(text)
+	}
+	return fmt.Errorf("%s; %w", text, exit)
+}
+
+// resultLine is one line of results.
+type resultLine struct {
+	id     string
+	answer answer
+	text   string
+	end    bool
+}
+
+// parseResult reads a line. It takes exactly what is documented: success must be said explicitly,
+// and a name that is misspelt must not pass for it.
+func parseResult(line []byte) (l resultLine, err error) {
+	if !json.Valid(line) {
+		return l, fmt.Errorf("%.140q is no JSON", bytes.TrimRight(line, "\r\n"))
+	}
+	in := json.NewDecoder(bytes.NewReader(line))
+	if t, _ := in.Token(); t != json.Delim('{') {
+		return l, errors.New("it is no JSON object")
+	}
+	seen := map[string]any{}
+	for in.More() {
+		name, _ := in.Token()
+		value, _ := in.Token()
+		key, _ := name.(string)
+		if _, twice := seen[key]; twice {
+			return l, fmt.Errorf("%.140q is there twice", key)
+		}
+		seen[key] = value
+		ok := false
+		switch key {
+		case "id":
+			l.id, ok = value.(string)
+		case "result":
+			said, _ := value.(string)
+			if l.answer, ok = answerNames[said]; !ok {
+				return l, fmt.Errorf(`"result" %.140q: use "done", "failed" or "rejected"`, fmt.Sprint(value))
+			}
+		case "error":
+			l.text, ok = value.(string)
+			ok = ok || value == nil
+		case "end":
+			l.end, ok = value.(bool)
+			ok = ok && l.end
+		default:
+			return l, fmt.Errorf(`%.140q is none of "id", "result", "error" and "end"`, key)
+		}
+		if !ok {
+			return l, fmt.Errorf("%q has a value that it cannot have", key)
+		}
+	}
+	switch {
+	case l.end && len(seen) > 1:
+		return l, errors.New(`"end" stands alone in its line`)
+	case l.end:
+	case seen["id"] == nil || l.answer == saidNothing:
+		return l, errors.New(`it needs "id" and "result"`)
+	case l.answer == saidDone && l.text != "":
+		return l, errors.New(`"done" with an "error"`)
+	}
+	if len(l.text) > mostResultText {
+		l.text = strings.ToValidUTF8(l.text[:mostResultText], "") + "…"
+	}
+	l.text = cli.Visible(l.text)
+	return l, nil
+}

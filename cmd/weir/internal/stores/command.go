@@ -1,0 +1,130 @@
+package stores
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weir-go/weir/cmd/weir/internal/awsconf"
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/cmd/weir/internal/redact"
+	"github.com/weir-go/weir/cmd/weir/internal/serverstore"
+)
+
+func Command(t cli.Terminal) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "store",
+		Short: "Prepare a store for leases and progress",
+		Long:  "Prepares the places where applications keep their leases and progress.",
+		Args:  cli.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(createCommand(t))
+	return cmd
+}
+
+func createCommand(t cli.Terminal) *cobra.Command {
+	var url string
+	var f awsconf.Flags
+	var print bool
+	var since int
+	cmd := &cobra.Command{
+		Use:   "create",
+		Short: "Make the tables or the file for applications",
+		Long: `Makes the place where applications keep their leases and progress. One table or file serves many applications.
+What exists already is left as it is, so the command may be repeated. Tables of an older version of weir are brought up to
+date; workers of that version need not stop for it, and may also begin anew afterwards.
+
+A DynamoDB table is made with on-demand billing, unless its URL says otherwise; a Postgres or MySQL database gets four
+tables. Workers never make them by themselves: they need no permission for it. A SQLite file is also made by the first
+worker that names it. Redis needs nothing; its settings are looked at.
+
+` + aboutTable + `
+
+A URL of Postgres or MySQL may have ?weir_prefix=P for the names of the tables ("weir_" by default) and ?weir_schema=S for the
+schema or database they are in; one of Redis ?weir_prefix=P ("weir:") and ?weir_replicas=N, how many replicas must
+have a write. redis-cluster:// takes further servers as &addr=HOST:PORT, and so does redis-sentinel://, which names sentinels and
+needs ?master_name=NAME; user and password before the @ are for the sentinels there, ?username= and ?password= for the servers.`,
+		Example: `  weir store create --store dynamodb:weir
+  weir store create --store sqlite:weir.db
+  weir store create --store 'dynamodb:weir?kms_key=alias/weir&point_in_time_recovery=true&tag=team=billing'
+  weir store create --store dynamodb:weir --print
+  weir store create --store postgres://weir@db/shop
+  weir store create --store postgres://weir@db/shop --print | psql
+  weir store create --store postgres://weir@db/shop --print --since 1 | psql`,
+		Args: cli.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := cli.Require(cmd, "store"); err != nil {
+				return err
+			}
+			u, err := Parse(url)
+			if err != nil {
+				return err
+			}
+			if u.Kind == Memory {
+				return cli.Usagef("memory: is made anew by every worker: there is nothing to create")
+			}
+			if since != 0 && !print {
+				return cli.Usagef("--since is for --print: without it what is missing is found out")
+			}
+			if print {
+				return printSchema(t, u, since)
+			}
+			store, err := u.Open(cmd.Context(), t, &f, true, true)
+			if err != nil {
+				return err
+			}
+			err = store.ready(cmd.Context(), t)
+			if err := errors.Join(err, store.Close()); err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(t.Out, "%s is ready\n", redact.URL(url))
+			return err
+		},
+	}
+	Register(cmd, &url)
+	cmd.Flags().BoolVar(&print, "print", false, "print what makes it instead of doing so: statements for Postgres or MySQL; for DynamoDB, the AWS CLI's command, Terraform and CloudFormation")
+	cmd.Flags().IntVar(&since, "since", 0, "with --print: only what brings tables of this older version up to date")
+	f.Register(cmd, true)
+	return cmd
+}
+
+// printSchema prints the statements that would be run, on tables of a version or, for 0, where
+// there are none.
+func printSchema(t cli.Terminal, u URL, since int) error {
+	switch {
+	case u.Kind == Dynamo && since == 0:
+		_, err := fmt.Fprintln(t.Out, u.settings().Definitions(u.name[strings.LastIndex(u.name, "/")+1:]))
+		return err
+	case u.Kind == Dynamo:
+		return cli.Usagef("--since is for Postgres and MySQL: a DynamoDB table has no versions")
+	case u.Kind != Server:
+		return cli.Usagef("--print is for Postgres, MySQL and DynamoDB: nothing else is made by statements")
+	}
+	place, err := serverstore.Parse(u.name)
+	if err != nil {
+		return err
+	}
+	store, err := openServer(place)
+	if err != nil {
+		return err
+	}
+	schema := store.Schema()
+	var bad error
+	if since != 0 && schema != "" {
+		schema, bad = store.SchemaSince(since)
+	}
+	if err := store.Close(); err != nil {
+		return err
+	}
+	if bad != nil {
+		return cli.Usagef("--since: %v", bad)
+	}
+	if schema == "" {
+		return cli.Usagef("--print: Redis needs no statements, there is nothing to make")
+	}
+	_, err = fmt.Fprint(t.Out, schema)
+	return err
+}

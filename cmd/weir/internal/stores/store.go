@@ -1,0 +1,281 @@
+// Package stores opens what --store names, and makes its tables. Calls to a store of a service are
+// watched, and its errors are put in the words of the command line.
+package stores
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/cmd/weir/internal/explain"
+	"github.com/weir-go/weir/cmd/weir/internal/peers"
+	"github.com/weir-go/weir/cmd/weir/internal/redact"
+	"github.com/weir-go/weir/cmd/weir/internal/serverstore"
+	"github.com/weir-go/weir/lease"
+	"github.com/weir-go/weir/store/dynamostore"
+)
+
+// Store is a store and how to let go of it.
+type Store struct {
+	lease.Store
+	io.Closer
+	url   URL
+	place string      // where the service is, for DynamoDB
+	Peer  *peers.Peer // nil where there is no service
+}
+
+// ReadApp reads an application once. It is how a command finds out whether the store can be used,
+// before it begins.
+func (s Store) ReadApp(ctx context.Context, app string) (lease.View, error) {
+	var v lease.View
+	err := s.Ask(ctx, func(ctx context.Context) (err error) {
+		ctx, cancel := context.WithTimeout(ctx, 8*time.Second)
+		defer cancel()
+		v, err = s.Store.View(ctx, app, "")
+		return err
+	})
+	return v, s.Explain(err)
+}
+
+// Explain puts an error of the store in the words of this command.
+func (s Store) Explain(err error) error {
+	if s.url.Kind == Server && errors.Is(err, syscall.ECONNREFUSED) {
+		return explain.PlainError{Text: fmt.Sprintf("nothing answers%s, where the store %s should be: is the server running, and is --store right?", explain.AddressOf(err), redact.URL(s.url.name)), Cause: err}
+	}
+	var table *types.ResourceNotFoundException
+	if errors.As(err, &table) {
+		return explain.PlainError{Text: fmt.Sprintf("there is no DynamoDB table %s%s: make it once, with \"weir store create --store %s:%s\", or let a worker do it, with \"weir consume --create-store\"",
+			s.url.name, s.place, s.url.Kind, s.url.name), Cause: err}
+	}
+	if s.url.Kind != Dynamo && errors.Is(err, lease.ErrSetup) && strings.Contains(err.Error(), "SchemaSince(") {
+		_, what, _ := strings.Cut(err.Error(), "the tables have ")
+		what, _, _ = strings.Cut(what, ":")
+		url := redact.URL(s.url.String())
+		return explain.PlainError{Text: fmt.Sprintf("the tables in %s have %s: bring them up to date once, with \"weir store create --store %s\"; what is in them stays, "+
+			"and workers of the older version need not stop for it", url, what, url), Cause: err}
+	}
+	if s.url.Kind == Server && errors.Is(err, lease.ErrSetup) && strings.Contains(err.Error(), "call Migrate") {
+		url := redact.URL(s.url.name)
+		return explain.PlainError{Text: fmt.Sprintf("the database %s has no tables of this version of weir that this user may see: make them once, with \"weir store create --store %s\", "+
+			"or let a worker do it, with \"weir consume --create-store\"", url, url), Cause: err}
+	}
+	if s.url.Kind == SQLite && errors.Is(err, lease.ErrSetup) && strings.Contains(err.Error(), "call Migrate") {
+		return explain.PlainError{Text: fmt.Sprintf("the SQLite file %s has no tables of this version of weir: check the path, or make them with \"weir store create --store sqlite:%s\"",
+			s.url.name, s.url.name), Cause: err}
+	}
+	if s.url.Kind == Server && err != nil && !errors.Is(err, lease.ErrSetup) && !errors.Is(err, context.Canceled) {
+		if said := explain.WhatAnswers(s.url.name); said != "" {
+			return explain.PlainError{Text: said, Cause: err}
+		}
+	}
+	if s.url.Kind == SQLite && errors.Is(err, lease.ErrSetup) {
+		return explain.PlainError{Text: ofFile(s.url.name, explain.SetupText(err)), Cause: err}
+	}
+	return err
+}
+
+// ofFile is what a store says about its setup, about the SQLite file of that name.
+func ofFile(name, text string) string {
+	if strings.Contains(text, "tables of these names") { // a file has no prefix to choose
+		return fmt.Sprintf("the SQLite file %s has tables of weir's names that weir did not make: name another file", name)
+	}
+	if about, found := strings.CutPrefix(text, "the file "); found {
+		return fmt.Sprintf("the SQLite file %s %s", name, about)
+	}
+	return fmt.Sprintf("the SQLite file %s: %s", name, text)
+}
+
+type noClose struct{}
+
+func (noClose) Close() error { return nil }
+
+// openServer opens what --store names. Nothing is asked yet: an error is about the URL, which is
+// not shown, since what is wrong with it may be where its password is.
+func openServer(place serverstore.Place) (*serverstore.Store, error) {
+	server, err := place.Open()
+	if err != nil {
+		return nil, cli.Usagef("--store: %s", explain.Parameters.Replace(explain.OneLine(err.Error())))
+	}
+	return server, nil
+}
+
+// Create makes the tables of a store on a server.
+func (s Store) Create(ctx context.Context) error {
+	switch server := s.Store.(type) {
+	case *serverstore.Store:
+		if server.Schema() == "" {
+			return nil // it asks nothing, so nothing answers
+		}
+		// what is made may take longer than an answer
+		if _, err := s.View(ctx, "weir", ""); err != nil && peers.Unanswered(err) {
+			return err
+		}
+		if err := s.Ask(ctx, server.Create); err != nil {
+			return fmt.Errorf("%s: %w", redact.URL(s.url.name), err)
+		}
+	case *dynamostore.Store:
+		if err := s.Ask(ctx, server.CreateTable); err != nil {
+			return fmt.Errorf("table %s: %w", s.url.name, err)
+		}
+	}
+	return nil
+}
+
+// ready makes sure that a server which was prepared is one that can be used, and says what about it
+// could lose progress.
+func (s Store) ready(ctx context.Context, t cli.Terminal) error {
+	if table, ok := s.Store.(*dynamostore.Store); ok {
+		return s.TellDifferences(ctx, t, table)
+	}
+	server, ok := s.Store.(*serverstore.Store)
+	if !ok {
+		return nil
+	}
+	if _, err := s.ReadApp(ctx, "weir"); err != nil {
+		return err
+	}
+	warnings, err := server.Warnings(ctx)
+	for _, w := range warnings {
+		t.Note("%s", w)
+	}
+	return err
+}
+
+// Ask makes a call to the store, which is noted where the store is a service.
+func (s Store) Ask(ctx context.Context, do func(context.Context) error) error {
+	switch {
+	case s.Peer == nil:
+		return do(ctx)
+	case s.url.Kind != Server:
+		// The HTTP client tells of DynamoDB's answers: a table takes longer to be made than they
+		// do.
+		return s.Peer.Ask(ctx, do)
+	}
+	return s.Peer.Ask(ctx, func(ctx context.Context) error {
+		ctx, cancel := s.Peer.UntilDue(ctx)
+		defer cancel()
+		return do(ctx)
+	})
+}
+
+// View is that of the store.
+func (s Store) View(ctx context.Context, app, since string) (v lease.View, err error) {
+	err = s.Ask(ctx, func(ctx context.Context) error {
+		v, err = s.Store.View(ctx, app, since)
+		return err
+	})
+	return v, err
+}
+
+// Apply is that of the store.
+func (s Store) Apply(ctx context.Context, app string, actions []lease.Action) (did []bool, err error) {
+	err = s.Ask(ctx, func(ctx context.Context) error {
+		did, err = s.Store.Apply(ctx, app, actions)
+		return err
+	})
+	return did, err
+}
+
+// Admin is what the store offers beside its contract.
+func (s Store) Admin() (lease.Admin, error) {
+	if admin, ok := s.Store.(lease.Admin); ok {
+		return notedAdmin{s, admin}, nil
+	}
+	return nil, fmt.Errorf("a %s store cannot list or remove applications", s.url.Kind)
+}
+
+// TellDifferences says what a table has not of the settings in its URL.
+func (s Store) TellDifferences(ctx context.Context, t cli.Terminal, table *dynamostore.Store) error {
+	if s.url.table == nil {
+		return nil
+	}
+	var differences []string
+	err := s.Ask(ctx, func(ctx context.Context) (err error) {
+		differences, err = table.Differences(ctx)
+		return err
+	})
+	for _, d := range differences {
+		t.Note("table %s is left as it is, although %s", s.url.name, cli.Visible(d))
+	}
+	return err
+}
+
+// notedAdmin is what a store offers beside its contract, through calls that are noted.
+type notedAdmin struct {
+	of Store
+	lease.Admin
+}
+
+func (a notedAdmin) Apps(ctx context.Context) (apps []string, err error) {
+	err = a.of.Ask(ctx, func(ctx context.Context) error {
+		apps, err = a.Admin.Apps(ctx)
+		return err
+	})
+	return apps, err
+}
+
+func (a notedAdmin) Remove(ctx context.Context, app string) error {
+	return a.of.Ask(ctx, func(ctx context.Context) error { return a.Admin.Remove(ctx, app) })
+}
+
+// Shown is a store that lists its applications, with errors for people.
+type Shown struct{ Store }
+
+// View is that of the store.
+func (s Shown) View(ctx context.Context, app, since string) (lease.View, error) {
+	v, err := s.Store.View(ctx, app, since)
+	return v, s.said(err)
+}
+
+// Apps makes it a lease.Admin.
+func (s Shown) Apps(ctx context.Context) ([]string, error) {
+	admin, err := s.Admin()
+	if err != nil {
+		return nil, err
+	}
+	apps, err := admin.Apps(ctx)
+	return apps, s.said(err)
+}
+
+// Apply is that of the store.
+func (s Shown) Apply(ctx context.Context, app string, actions []lease.Action) ([]bool, error) {
+	did, err := s.Store.Apply(ctx, app, actions)
+	return did, s.said(err)
+}
+
+// Remove is not for a page.
+func (s Shown) Remove(context.Context, string) error {
+	return errors.New("a page removes nothing")
+}
+
+// PutHistory is not for a page that only looks.
+func (s Shown) PutHistory(context.Context, string, lease.HistoryChunk) error {
+	return errors.New("this page only looks")
+}
+
+// History makes it a lease.Historian.
+func (s Shown) History(ctx context.Context, app string, since int64) (chunks []lease.HistoryChunk, err error) {
+	historian, can := s.Store.Store.(lease.Historian)
+	if !can {
+		return nil, fmt.Errorf("a %s store keeps no history", s.url.Kind)
+	}
+	err = s.Ask(ctx, func(ctx context.Context) error {
+		chunks, err = historian.History(ctx, app, since)
+		return err
+	})
+	return chunks, s.said(err)
+}
+
+func (s Shown) said(err error) error {
+	if err == nil {
+		return nil
+	}
+	return explain.PlainError{Text: explain.Error(s.Explain(err)), Cause: err}
+}

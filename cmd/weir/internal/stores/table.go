@@ -1,0 +1,86 @@
+package stores
+
+import (
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/cmd/weir/internal/redact"
+	"github.com/weir-go/weir/store/dynamostore"
+)
+
+// aboutTable is the help about the settings of a DynamoDB table.
+const aboutTable = `A URL of DynamoDB may have settings of the table, which are used when it is made and for nothing else: ?kms_key=KEY
+(an ARN, an ID or an alias; by default DynamoDB's own key), &point_in_time_recovery=true, &deletion_protection=true,
+&infrequent_access=true, &tag=KEY=VALUE, which may be repeated, and &read_capacity=N&write_capacity=N for units that are paid
+for by the hour. A table that exists is left as it is; what it has not of them is said on standard error.`
+
+// tableSettings are the parameters of a DynamoDB URL.
+var tableSettings = map[string]func(s *dynamostore.Settings, value string) error{
+	"kms_key":                func(s *dynamostore.Settings, v string) error { s.KMSKey = v; return nil },
+	"point_in_time_recovery": func(s *dynamostore.Settings, v string) error { return parseSwitch(&s.PointInTimeRecovery, v) },
+	"deletion_protection":    func(s *dynamostore.Settings, v string) error { return parseSwitch(&s.DeletionProtection, v) },
+	"infrequent_access":      func(s *dynamostore.Settings, v string) error { return parseSwitch(&s.InfrequentAccess, v) },
+	"read_capacity":          func(s *dynamostore.Settings, v string) error { return parseUnits(&s.ReadCapacity, v) },
+	"write_capacity":         func(s *dynamostore.Settings, v string) error { return parseUnits(&s.WriteCapacity, v) },
+	"tag":                    func(s *dynamostore.Settings, v string) error { return (&cli.TagsFlag{To: &s.Tags}).Set(v) },
+}
+
+func parseSwitch(to *bool, v string) (err error) {
+	if *to, err = strconv.ParseBool(v); err != nil {
+		return fmt.Errorf("%.40q: want true or false", v)
+	}
+	return nil
+}
+
+func parseUnits(to *int64, v string) (err error) {
+	if *to, err = strconv.ParseInt(v, 10, 64); err != nil || *to < 1 {
+		return fmt.Errorf("%.40q: want a number of units from 1 on", v)
+	}
+	return nil
+}
+
+// parseTable reads a URL of DynamoDB, which is s; rest is what follows the colon.
+func parseTable(from, s, rest string) (URL, error) {
+	name, query, settled := strings.Cut(rest, "?")
+	u := URL{Kind: Dynamo, name: name}
+	if !tableForm.MatchString(name) {
+		return u, cli.Usagef("%s %q: a DynamoDB table has 3 to 255 of a-z, A-Z, 0-9, _ . -, as in dynamodb:weir", from, redact.URL(s))
+	}
+	if !settled {
+		return u, nil
+	}
+	given, err := url.ParseQuery(query)
+	if err != nil {
+		return u, cli.Usagef("%s %q: the settings after the question mark cannot be read: %v", from, redact.URL(s), err)
+	}
+	u.table = &dynamostore.Settings{}
+	for _, key := range slices.Sorted(maps.Keys(given)) { // so that of several mistakes it is always the same that is told
+		set, values := tableSettings[key], given[key]
+		if set == nil {
+			return u, cli.Usagef("%s %q: a DynamoDB table has no setting %q; it has %s", from, redact.URL(s), key, strings.Join(settingNames(), ", "))
+		}
+		if len(values) > 1 && key != "tag" {
+			return u, cli.Usagef("%s %q: %s is given %d times", from, redact.URL(s), key, len(values))
+		}
+		for _, v := range values {
+			if err := set(u.table, v); err != nil {
+				return u, cli.Usagef("%s %q: %s %w", from, redact.URL(s), key, err)
+			}
+		}
+	}
+	if err := u.table.Check(); err != nil {
+		return u, cli.Usagef("%s %q: %s", from, redact.URL(s), settingWords.Replace(err.Error()))
+	}
+	return u, nil
+}
+
+// settingWords are the names of a table's settings in its URL.
+var settingWords = strings.NewReplacer("dynamostore: ", "", "Settings.ReadCapacity", "read_capacity", "WriteCapacity", "write_capacity",
+	"Settings.KMSKey", "kms_key", "Settings.Tags", "tag", "both be 0 for", "neither for", "both 0 for", "neither for", "\n", "; ")
+
+func settingNames() []string { return slices.Sorted(maps.Keys(tableSettings)) }

@@ -1,0 +1,47 @@
+package tail
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/cmd/weir/internal/clitest"
+)
+
+// weir tail by fan-out needs the consumer, or to be told to register it, and leaves one behind only
+// when asked.
+func TestTailByFanOut(t *testing.T) {
+	t.Parallel()
+	server, endpoint := clitest.Kinesis(t)
+	server.CreateStream("s", 2)
+	text, lines := clitest.Numbered(40)
+	clitest.MustRun(t, text, "put", endpoint, "--stream=s", "--key=key")
+	registered := func() string { return clitest.MustRun(t, "", "fanout", "list", endpoint, "--stream=s", "-o=json") }
+
+	c := clitest.Start(t, "", "tail", endpoint, "--stream=s", "--from=oldest", "--fan-out=me")
+	if code := c.Wait(t); code != cli.ExitFailed || !strings.Contains(c.Err.String(), "stream s has no consumer me: --register registers it") {
+		t.Errorf("without a consumer: exit code %d, %s", code, c.Err)
+	}
+	for _, test := range []struct {
+		flags []string
+		left  bool
+	}{{[]string{"--register"}, false}, {[]string{"--register", "--keep"}, true}, {nil, true}, {[]string{"--register"}, true}} {
+		c := clitest.Start(t, "", append([]string{"tail", endpoint, "--stream=s", "--from=oldest", "--fan-out=me"}, test.flags...)...)
+		c.Out.Await(t, "everything", func(s string) bool { return strings.Count(s, "\n") == len(lines) })
+		if code := c.Interrupt(t); code != cli.ExitDone {
+			t.Errorf("%v: exit code %d, %s", test.flags, code, c.Err)
+		}
+		if left := strings.Contains(registered(), `"me"`); left != test.left {
+			t.Errorf("%v: registered in the end: %v", test.flags, left)
+		}
+	}
+	if n := server.Requests("GetRecords"); n > 0 {
+		t.Errorf("it polled %d times", n)
+	}
+	for flags, said := range map[string]string{"--register": "--fan-out", "--fan-out=me --keep": "--register", "--fan-out=a/b": "no name of a consumer"} {
+		c := clitest.Start(t, "", append([]string{"tail", endpoint, "--stream=s"}, strings.Fields(flags)...)...)
+		if code := c.Wait(t); code != cli.ExitUsage || !strings.Contains(c.Err.String(), said) {
+			t.Errorf("%s: exit code %d, %s", flags, code, c.Err)
+		}
+	}
+}

@@ -1,0 +1,224 @@
+// Package tail is the command "weir tail".
+package tail
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"regexp"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+	"github.com/spf13/cobra"
+
+	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/cmd/weir/internal/awsconf"
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/cmd/weir/internal/explain"
+	"github.com/weir-go/weir/cmd/weir/internal/records"
+	"github.com/weir-go/weir/filter"
+	"github.com/weir-go/weir/shard"
+)
+
+type tailOptions struct {
+	aws      awsconf.Flags
+	out      cli.Format
+	stream   string
+	from     string
+	shards   []string
+	limit    int64
+	untilTip bool
+	fanOut   string
+	share    float64
+	filter   records.FilterFlags
+	wire     weir.Wire
+	register bool
+	keep     bool
+}
+
+func Command(t cli.Terminal) *cobra.Command {
+	var o tailOptions
+	cmd := &cobra.Command{
+		Use:   "tail --stream NAME",
+		Short: "Print the records of a stream",
+		Long: `Prints the records of a stream as they come, one a line, parents before children where shards were split or merged.
+It remembers nothing and shares nothing: to read a stream with several workers that go on where they stopped, use
+"weir consume". It takes from the read throughput that all readers of the stream share, unless records are pushed to it: with
+--fan-out NAME, by the consumer of that name, which has to be registered with the stream and have no other reader. --register
+registers it if it is not there, and then it is removed when weir tail ends; --register --keep leaves it. AWS bills a consumer
+by the shard and hour for as long as it is registered: "weir fanout" shows and removes what is left.
+
+` + records.AboutFilters + ` --limit counts what is printed.
+
+` + records.AboutBinary,
+		Example: `  weir tail --stream flights                          what arrives from now on
+  weir tail --stream flights --from oldest --limit 10
+  weir tail --stream flights --from 15m --until-tip   the last quarter of an hour, then end
+  weir tail --stream flights -o json | jq .key
+  weir tail --stream flights --filter '{"data":{"carrier":["LX",{"prefix":"U"}]}}'
+  weir tail --stream flights --fan-out me --register  pushed, by a consumer that is there only meanwhile`,
+		Args: cli.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := cli.Require(cmd, "stream"); err != nil {
+				return err
+			}
+			if o.from == "" {
+				o.from = "latest"
+				if o.untilTip {
+					o.from = "oldest" // there is nothing between the tip and itself
+				}
+			}
+			if err := o.checkFanOut(); err != nil {
+				return err
+			}
+			if o.limit < 0 {
+				return cli.Usagef("--limit %d: want 1 or more, or 0 for no limit", o.limit)
+			}
+			for i, named := range o.shards {
+				id, err := records.ParseShardOf(o.stream, named)
+				if err != nil {
+					return err
+				}
+				o.shards[i] = id
+			}
+			from, err := o.start(time.Now())
+			if err != nil {
+				return err
+			}
+			by, err := o.filter.Compiled()
+			if err != nil {
+				return err
+			}
+			return explain.Orderly(cmd.Context(), o.run(cmd.Context(), t, from, by))
+		},
+	}
+	cmd.Flags().StringVar(&o.stream, "stream", "", "stream, by `NAME` or ARN")
+	cmd.Flags().StringVar(&o.from, "from", "", "`WHERE` to start: "+records.FromHelp+"; or, with one --shard, at a sequence number (default latest; oldest with --until-tip)")
+	cmd.Flags().StringArrayVar(&o.shards, "shard", nil, "only this shard and its descendants, by `ID` "+records.ShardHelp+"; may be repeated")
+	cmd.Flags().Int64Var(&o.limit, "limit", 0, "end after so many records")
+	cmd.Flags().BoolVar(&o.untilTip, "until-tip", false, "end when everything that is in the stream has been printed")
+	cmd.Flags().StringVar(&o.fanOut, "fan-out", "", "have records pushed, by the registered consumer `NAME`, or by its ARN")
+	cmd.Flags().BoolVar(&o.register, "register", false, "register that consumer if it is not there, and remove it again in the end")
+	o.filter.Register(cmd, "nothing more is printed")
+	records.RegisterReadShare(cmd, &o.share)
+	records.RegisterWire(cmd, &o.wire)
+	cmd.Flags().BoolVar(&o.keep, "keep", false, "with --register, leave it registered, which costs money")
+	cli.MustComplete(cmd, "from", "oldest\twhat the stream still keeps", "latest\tfrom now on", "15m\tthe last quarter of an hour")
+	o.out.Register(cmd, "text prints the data, json an object about each record")
+	o.aws.Register(cmd, false)
+	o.aws.Role.Register(cmd)
+	return cmd
+}
+
+var sequenceForm = regexp.MustCompile(`^[0-9]{20,}$`)
+
+// start is --from, which here may be a sequence number.
+func (o *tailOptions) start(now time.Time) (weir.Position, error) {
+	if !sequenceForm.MatchString(o.from) {
+		return records.ParseFrom(o.from, now)
+	}
+	if len(o.shards) != 1 {
+		return weir.Position{}, cli.Usagef("--from %.40s… is a place in a shard: name that one with --shard", o.from)
+	}
+	p, err := shard.Before(o.from)
+	if err != nil {
+		return p, cli.Usagef("--from %.140s: %v", o.from, err)
+	}
+	return p, nil
+}
+
+func (o *tailOptions) checkFanOut() error {
+	switch {
+	case o.register && strings.HasPrefix(o.fanOut, "arn:"):
+		return cli.Usagef("--register is for a consumer's name: one that has an ARN is registered")
+	case o.fanOut != "" && !strings.HasPrefix(o.fanOut, "arn:") && !awsconf.NameForm.MatchString(o.fanOut):
+		return cli.Usagef("--fan-out %.140q is no name of a consumer: use 1 to 128 of a-z, A-Z, 0-9, _ . -", o.fanOut)
+	case o.register && o.fanOut == "":
+		return cli.Usagef("--register says what becomes of a consumer: name it with --fan-out")
+	case o.keep && !o.register:
+		return cli.Usagef("--keep is about a consumer that is registered: say --register too")
+	}
+	return nil
+}
+
+// reader is what the records come from.
+func (o *tailOptions) reader(client *kinesis.Client, t cli.Terminal, from weir.Position) (*weir.Reader, error) {
+	opts := weir.ReaderOptions{
+		Stream: o.stream, Start: from, Shards: o.shards, UntilTip: o.untilTip, ReadShare: o.share, Wire: o.wire, Logger: slog.New(cli.LogText.Handler(t.Err)),
+	}
+	switch {
+	case strings.HasPrefix(o.fanOut, "arn:"):
+		opts.Reading, opts.FanOutARN = weir.FanOut, o.fanOut
+	case o.fanOut != "":
+		opts.Reading, opts.FanOutName = weir.FanOut, o.fanOut
+	}
+	switch {
+	case o.keep:
+		opts.FanOutConsumer = weir.KeptConsumer
+	case o.register:
+		opts.FanOutConsumer = weir.TemporaryConsumer
+	}
+	return weir.NewReader(client, opts)
+}
+
+func (o *tailOptions) run(ctx context.Context, t cli.Terminal, from weir.Position, by *filter.Filter) error {
+	o.aws.HTTP2, o.aws.Reads = o.fanOut != "", true
+	client, err := o.aws.Kinesis(ctx, t)
+	if err != nil {
+		return err
+	}
+	reader, err := o.reader(client, t, from)
+	if err != nil {
+		return cli.Usage(explain.InFlags(err))
+	}
+	if err := o.aws.Greet(ctx, client, o.stream); err != nil {
+		return err
+	}
+	left := o.limit
+	var buf []byte
+	for b, err := range reader.Batches(ctx) {
+		if ctx.Err() != nil {
+			return nil // an orderly end
+		}
+		if errors.Is(err, weir.ErrNoConsumer) && !strings.HasPrefix(o.fanOut, "arn:") {
+			return fmt.Errorf("stream %s has no consumer %s: --register registers it", o.stream, o.fanOut)
+		}
+		if err != nil {
+			return fmt.Errorf("stream %s: %w", o.stream, err)
+		}
+		buf = buf[:0]
+		failed := error(nil)
+		for _, r := range b.Records {
+			if o.limit > 0 && left == 0 {
+				break
+			}
+			passes := false
+			if passes, failed = o.filter.Passes(by, r); failed != nil {
+				break // when what is before it was printed
+			}
+			if !passes {
+				continue
+			}
+			left--
+			if buf, err = records.Append(buf, o.out, b.Shard, r); err != nil {
+				return err
+			}
+		}
+		if _, err := t.Out.Write(buf); err != nil {
+			if errors.Is(err, syscall.EPIPE) {
+				return nil // whoever read has seen enough
+			}
+			return fmt.Errorf("standard output cannot be written: %w", err)
+		}
+		if failed != nil {
+			return failed
+		}
+		if o.limit > 0 && left == 0 {
+			return nil
+		}
+	}
+	return nil
+}

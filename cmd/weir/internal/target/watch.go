@@ -1,0 +1,139 @@
+package target
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/cmd/weir/internal/figures"
+	"github.com/weir-go/weir/cmd/weir/internal/stores"
+	"github.com/weir-go/weir/lease"
+)
+
+// WatchBeats looks until the beat count of every session has moved, or for so long. A nil result
+// says nothing.
+func WatchBeats(ctx context.Context, store lease.Store, app string, first lease.View, length time.Duration) map[string]bool {
+	if length == 0 {
+		return nil
+	}
+	seen := map[string]bool{}
+	// what was seen until then is the answer
+	_ = Watch(ctx, store, app, first, length, func(now lease.View) bool {
+		for _, w := range BeatBetween(first, now) {
+			seen[w.Session] = true
+		}
+		return len(seen) < NotEnded(first)
+	})
+	return seen
+}
+
+// NotEnded is how many sessions have not ended.
+func NotEnded(v lease.View) (n int) {
+	for _, w := range v.Workers {
+		if !w.Ended {
+			n++
+		}
+	}
+	return n
+}
+
+// RefuseWhileRunning fails if a worker beats, or starts, while it looks for so long. Without
+// sessions it need not look at all.
+func RefuseWhileRunning(ctx context.Context, t cli.Terminal, store stores.Store, app string, first lease.View, length time.Duration) error {
+	if NotEnded(first) == 0 {
+		return nil
+	}
+	t.Note("the store has workers; watching for up to %s whether they run", figures.Duration(length))
+	var running []lease.Worker
+	var enough time.Time // since one was seen, the others have had the time to beat, too
+	err := Watch(ctx, store, app, first, length, func(now lease.View) bool {
+		running = BeatBetween(first, now)
+		if len(running) > 0 && enough.IsZero() {
+			enough = time.Now().Add((&WatchFlag{}).ForBeats(first) * 3 / 4)
+		}
+		return len(running) == 0 || len(running) < NotEnded(first) && time.Now().Before(enough)
+	})
+	if err != nil {
+		return fmt.Errorf("whether workers run could not be seen: %w", store.Explain(err))
+	}
+	if len(running) == 0 {
+		return nil
+	}
+	return RunningError{running}
+}
+
+// RunningError says that a command wants an application without workers.
+type RunningError struct{ Running []lease.Worker }
+
+func (e RunningError) Error() string {
+	return fmt.Sprintf("workers run: %s; stop them first", namesOf(e.Running))
+}
+
+// Watch has look called with a view every so often until it says that that is enough, or for so
+// long. It fails if no view came at the end of that time, because then nothing is proved.
+func Watch(ctx context.Context, store lease.Store, app string, first lease.View, length time.Duration, look func(lease.View) (more bool)) error {
+	late := time.NewTimer(length)
+	defer late.Stop()
+	ticker := time.NewTicker(max(min(200*time.Millisecond, length/10), 20*time.Millisecond))
+	defer ticker.Stop()
+	leases := first.Leases
+	for last := false; ; {
+		select {
+		case <-ticker.C:
+		case <-late.C:
+			last = true
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		call, cancel := context.WithTimeout(ctx, 5*time.Second)
+		now, err := store.View(call, app, first.Revision)
+		cancel()
+		if err == nil {
+			if now.Same {
+				now.Leases = leases
+			}
+			if !look(now) {
+				return nil
+			}
+		}
+		if last {
+			return err
+		}
+	}
+}
+
+// BeatBetween are the sessions that have beaten between two views, or that are new in the second,
+// sorted by name.
+func BeatBetween(first, now lease.View) []lease.Worker {
+	before := map[string]uint64{}
+	for _, w := range first.Workers {
+		before[w.Session] = w.Beat
+	}
+	var moved []lease.Worker
+	for _, w := range now.Workers {
+		if beat, known := before[w.Session]; !w.Ended && (!known || beat != w.Beat) {
+			moved = append(moved, w)
+		}
+	}
+	slices.SortFunc(moved, func(a, b lease.Worker) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Session, b.Session))
+	})
+	return moved
+}
+
+// namesOf names a few workers.
+func namesOf(workers []lease.Worker) string {
+	const most = 5
+	var names []string
+	for _, w := range workers[:min(len(workers), most)] {
+		names = append(names, cmp.Or(w.Name, w.Session))
+	}
+	if more := len(workers) - most; more > 0 {
+		names = append(names, fmt.Sprintf("and %s more", figures.Count(more)))
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,146 @@
+package target
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/cmd/weir/internal/stores"
+	"github.com/weir-go/weir/lease"
+	"github.com/weir-go/weir/store/memstore"
+)
+
+func TestStirring(t *testing.T) {
+	first := lease.View{Workers: []lease.Worker{{Session: "A", Name: "ann", Beat: 1}, {Session: "B", Name: "bob", Beat: 5}, {Session: "C", Name: "cid", Ended: true}}}
+	for name, c := range map[string]struct {
+		now  []lease.Worker
+		want string
+	}{
+		"nothing moves":         {first.Workers, ""},
+		"one beats":             {[]lease.Worker{{Session: "A", Name: "ann", Beat: 2}, {Session: "B", Name: "bob", Beat: 5}}, "ann"},
+		"one is new":            {[]lease.Worker{{Session: "D", Name: "dan", Beat: 0}, {Session: "B", Name: "bob", Beat: 5}}, "dan"},
+		"one was ended":         {[]lease.Worker{{Session: "A", Name: "ann", Beat: 2, Ended: true}}, ""},
+		"one without a name":    {[]lease.Worker{{Session: "E", Beat: 1}}, "E"},
+		"many, in their order":  {[]lease.Worker{{Session: "2", Name: "z"}, {Session: "1", Name: "y"}}, "y, z"},
+		"more than can be said": {[]lease.Worker{{Session: "1"}, {Session: "2"}, {Session: "3"}, {Session: "4"}, {Session: "5"}, {Session: "6"}, {Session: "7"}}, "1, 2, 3, 4, 5, and 2 more"},
+	} {
+		if got := namesOf(BeatBetween(first, lease.View{Workers: c.now})); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+// blind is a store that cannot be looked at after so many looks.
+type blind struct {
+	lease.Store
+	looks int
+}
+
+func (b *blind) View(ctx context.Context, app, since string) (lease.View, error) {
+	if b.looks--; b.looks < 0 {
+		return lease.View{}, errors.New("no view")
+	}
+	return b.Store.View(ctx, app, since)
+}
+
+// All that run are named, not only the one whose beat came first.
+func TestAllThatRunAreNamed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mem := memstore.New()
+		ctx, cancel := context.WithCancel(t.Context())
+		for i, name := range []string{"ann", "bob", "cid"} {
+			if _, err := mem.Beat(ctx, "a", lease.Report{Session: name, Name: name, First: true}); err != nil {
+				t.Fatal(err)
+			}
+			go func() {
+				tick := time.NewTicker(time.Second + time.Duration(i)*300*time.Millisecond)
+				defer tick.Stop()
+				for name != "cid" { // who is dead
+					select {
+					case <-ctx.Done():
+						return
+					case <-tick.C:
+						_, _ = mem.Beat(ctx, "a", lease.Report{Session: name, Name: name})
+					}
+				}
+			}()
+		}
+		first, err := mem.View(ctx, "a", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		err = RefuseWhileRunning(ctx, cli.Silent, stores.Store{Store: mem}, "a", first, 5*time.Second)
+		if want := "workers run: ann, bob; stop them first"; err == nil || err.Error() != want {
+			t.Errorf("%v, want %s", err, want)
+		}
+		if took := time.Since(began); took > 3*time.Second {
+			t.Errorf("it took %v", took)
+		}
+		cancel()
+	})
+}
+
+// Nobody is taken for gone who was not looked at for long enough.
+func TestRefuseWhileRunning(t *testing.T) {
+	for name, c := range map[string]struct {
+		// between two beats of the one worker; 0 for none at all, negative for one that is dead
+		beat  time.Duration
+		looks int           // that succeed
+		want  string        // "" when it may go on
+		takes time.Duration // at most
+	}{
+		"no worker ever":             {0, 99, "", 0},
+		"a worker that beats":        {time.Second, 99, "workers run: ann; stop them first", 1300 * time.Millisecond},
+		"a worker that beats slowly": {4 * time.Second, 99, "workers run: ann; stop them first", 4300 * time.Millisecond},
+		"a worker that is dead":      {-1, 99, "", 5 * time.Second},
+		"a store that fails":         {-1, 3, "whether workers run could not be seen: no view", 5 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				mem := memstore.New()
+				ctx, cancel := context.WithCancel(t.Context())
+				if c.beat != 0 {
+					if _, err := mem.Beat(ctx, "a", lease.Report{Session: "A", Name: "ann", First: true}); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if c.beat > 0 {
+					go func() {
+						tick := time.NewTicker(c.beat)
+						defer tick.Stop()
+						for {
+							select {
+							case <-ctx.Done():
+								return
+							case <-tick.C:
+								// fails when the test is over
+								_, _ = mem.Beat(ctx, "a", lease.Report{Session: "A", Name: "ann"})
+							}
+						}
+					}()
+				}
+				first, err := mem.View(ctx, "a", "")
+				if err != nil {
+					t.Fatal(err)
+				}
+				began := time.Now()
+				err = RefuseWhileRunning(ctx, cli.Silent, stores.Store{Store: &blind{mem, c.looks}}, "a", first, 5*time.Second)
+				if took := time.Since(began); took > c.takes {
+					t.Errorf("it took %v", took)
+				}
+				if got := ""; err != nil {
+					if got = err.Error(); got != c.want {
+						t.Errorf("%q, want %q", got, c.want)
+					}
+				} else if c.want != "" {
+					t.Errorf("it may go on, want %q", c.want)
+				}
+				cancel()
+			})
+		})
+	}
+}

@@ -1,0 +1,88 @@
+package guarded
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+)
+
+// Client returns a client like the given one that returns a panic of its credentials provider or of
+// its HTTP client as an error.
+func Client(client *kinesis.Client, panicked Panicked) *kinesis.Client {
+	return kinesis.New(client.Options(), func(o *kinesis.Options) {
+		if o.Credentials != nil {
+			o.Credentials = credentials{o.Credentials, panicked}
+		}
+		switch c := o.HTTPClient.(type) {
+		case nil, *awshttp.BuildableClient:
+		case *http.Client:
+			if _, known := c.Transport.(*http.Transport); c.Transport != nil && !known {
+				own := *c
+				own.Transport = transport{c.Transport, panicked}
+				o.HTTPClient = &own
+			}
+		default:
+			o.HTTPClient = httpClient{c, panicked}
+		}
+		// New applies it to the retryer, which has it already.
+		o.RetryMaxAttempts = 0
+	})
+}
+
+type credentials struct {
+	to       aws.CredentialsProvider
+	panicked Panicked
+}
+
+func (g credentials) Retrieve(ctx context.Context) (c aws.Credentials, err error) {
+	err = g.panicked.call("the credentials provider", func() (err error) { c, err = g.to.Retrieve(ctx); return err })
+	return c, err
+}
+
+// IsCredentialsProvider lets [aws.IsCredentialsProvider] look at the provider.
+func (g credentials) IsCredentialsProvider(target aws.CredentialsProvider) bool {
+	return aws.IsCredentialsProvider(g.to, target)
+}
+
+// ProviderSources implements [aws.CredentialProviderSource].
+func (g credentials) ProviderSources() []aws.CredentialSource {
+	if of, ok := g.to.(aws.CredentialProviderSource); ok {
+		return of.ProviderSources()
+	}
+	return nil
+}
+
+type transport struct {
+	to       http.RoundTripper
+	panicked Panicked
+}
+
+func (g transport) RoundTrip(r *http.Request) (resp *http.Response, err error) {
+	err = g.panicked.call(theHTTPClient, func() (err error) { resp, err = g.to.RoundTrip(r); return err }) //nolint:bodyclose // it is the caller's
+	return resp, err
+}
+
+// CloseIdleConnections lets [http.Client.CloseIdleConnections] reach the transport.
+func (g transport) CloseIdleConnections() {
+	if c, ok := g.to.(interface{ CloseIdleConnections() }); ok {
+		c.CloseIdleConnections()
+	}
+}
+
+const theHTTPClient = "the HTTP client"
+
+type httpClient struct {
+	to       kinesis.HTTPClient
+	panicked Panicked
+}
+
+func (g httpClient) Do(r *http.Request) (resp *http.Response, err error) {
+	err = g.panicked.call(theHTTPClient, func() (err error) { resp, err = g.to.Do(r); return err }) //nolint:bodyclose // it is the caller's
+	return resp, err
+}
+
+// Unwrap returns the user's client, for messages that name its type.
+func (g httpClient) Unwrap() any { return g.to }

@@ -1,0 +1,40 @@
+package guarded
+
+import (
+	"fmt"
+
+	"github.com/weir-go/weir/lease"
+)
+
+// Feature is a part of weir that needs abilities that not every store has.
+type Feature struct {
+	Name  string // the log says that this is off
+	Needs lease.Abilities
+	// Required says that the options cannot be kept without it.
+	Required bool
+}
+
+// Features lists all of them. None is required today.
+var Features = []Feature{
+	{Name: "those that die together with the leader are found with it", Needs: lease.WatchBeats},
+	{Name: "a leader that cannot do its work leaves it to others without ending its session", Needs: lease.ResignByBeat},
+	{Name: "group describe and doctor say at which records handlers fail, and what was given up", Needs: lease.NoteFailures},
+	{Name: "records that kill one worker after the other are noticed, and what is done beyond the checkpoint with keys in parallel goes along in a hand-off", Needs: lease.NoteDeaths},
+	{Name: "the page shows how shards stood before it was started", Needs: lease.KeepHistory},
+	{Name: "workers that read different streams get shards of their own streams only, and list them", Needs: lease.NoteStreams},
+}
+
+// Judge returns the features that are off with a store of these abilities, and an error for each
+// required one that is.
+func Judge(has lease.Abilities, all []Feature) (missing []error, off []Feature) {
+	for _, f := range all {
+		switch {
+		case has.Has(f.Needs):
+		case f.Required:
+			missing = append(missing, fmt.Errorf("weir: the store lacks an ability: %v, which is needed for %s", has.Missing(f.Needs), f.Name))
+		default:
+			off = append(off, f)
+		}
+	}
+	return missing, off
+}

@@ -1,0 +1,194 @@
+package archtest
+
+import (
+	"bytes"
+	"io/fs"
+	"maps"
+	"math"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// awkward matches phrases that a reader often has to read twice. A match is not always wrong, so
+// each package and page may have a few.
+var awkward = regexp.MustCompile(`\b(?:(?:is|are|was|were) what|tells?|told|telling|who|whom|whoever|whatever|whichever|` +
+	`of which|anew|beside|seldom|in vain|but for|nobody|somebody|(?:go|goes|going|went) on|so many|so much|to be had|` +
+	`of (?:its|their) own|(?:is|are) none|(?:of|by) those)\b|(?:^|[.;:] )what\b|\bof (?:it|them)\.`)
+
+// awkwardMost is the limit of matches per 1,000 words in a package or a page.
+const awkwardMost = 5
+
+// awkwardStill lists packages and pages above awkwardMost, with their limits. They only go down:
+// when a package is reworded, lower its limit or remove it.
+var awkwardStill = map[string]float64{
+	".":                                          10,
+	"cmd/weir":                                   15,
+	"cmd/weir/README.md":                         11,
+	"cmd/weir/internal/awsconf":                  16,
+	"cmd/weir/internal/cli":                      16,
+	"cmd/weir/internal/clitest":                  11,
+	"cmd/weir/internal/consume":                  30,
+	"cmd/weir/internal/dashboard":                32,
+	"cmd/weir/internal/dead":                     29,
+	"cmd/weir/internal/demo":                     19,
+	"cmd/weir/internal/doctor":                   31,
+	"cmd/weir/internal/explain":                  31,
+	"cmd/weir/internal/exporter":                 28,
+	"cmd/weir/internal/group":                    38,
+	"cmd/weir/internal/judge":                    7,
+	"cmd/weir/internal/peers":                    32,
+	"cmd/weir/internal/put":                      10,
+	"cmd/weir/internal/records":                  16,
+	"cmd/weir/internal/serve":                    51,
+	"cmd/weir/internal/serverstore":              16,
+	"cmd/weir/internal/shellexec":                32,
+	"cmd/weir/internal/sqlitefile":               23,
+	"cmd/weir/internal/stores":                   25,
+	"cmd/weir/internal/tail":                     45,
+	"cmd/weir/internal/target":                   17,
+	"docs/architecture.md":                       15,
+	"docs/guide/logs.md":                         10,
+	"internal/proof/MEASUREMENTS.md":             15,
+	"internal/proof/archtest":                    6,
+	"internal/proof/integration/chaos/README.md": 7,
+	"producer":                                   10,
+}
+
+// awkwardFree is the number of matches that every package or page may have, so that one phrase in a
+// short package does not fail the test.
+const awkwardFree = 2
+
+func TestProse(t *testing.T) {
+	t.Parallel()
+	began := time.Now()
+	found := proseOf(t)
+	if len(found) < 100 {
+		t.Fatalf("found %d packages and pages, there are more", len(found))
+	}
+	for _, place := range slices.Sorted(maps.Keys(found)) {
+		p := found[place]
+		most := float64(awkwardMost)
+		if still, listed := awkwardStill[place]; listed {
+			most = still
+		}
+		if p.hits > awkwardFree && p.rate() > most {
+			t.Errorf("%s has %.1f awkward phrases per 1,000 words of comments or text, the limit is %.0f; such as:\n\t%s",
+				place, p.rate(), most, strings.Join(p.lines[:min(5, len(p.lines))], "\n\t"))
+		}
+		if math.Ceil(p.rate()) < most && most > awkwardMost {
+			t.Logf("%s: the limit can be %.0f", place, max(math.Ceil(p.rate()), awkwardMost))
+		}
+	}
+	t.Logf("%v", time.Since(began))
+}
+
+func TestProseFindsAwkwardSentences(t *testing.T) {
+	t.Parallel()
+	var p prose
+	p.addGo([]byte("package p\n\n// count is what nobody tells of.\nvar count int // whoever reads this goes on\n\n" +
+		"// text returns a text.\nvar text = \"whoever\"\n"))
+	if p.hits != 5 || len(p.lines) != 2 {
+		t.Errorf("%d matches in %q, want 5 in two comments", p.hits, p.lines)
+	}
+	p = prose{}
+	p.addMarkdown([]byte("Plain text.\n\n```go\n// whoever\n```\n\n\twhoever\n\nWhat is beside it is none.\n"))
+	if p.hits != 3 || p.words != 8 {
+		t.Errorf("%d matches in %d words %q, want 3 in 8", p.hits, p.words, p.lines)
+	}
+}
+
+// prose counts the words of a package's comments or of a page, and the matches of awkward in them.
+type prose struct {
+	words, hits int
+	lines       []string // lines with a match
+}
+
+func (p *prose) rate() float64 { return 1000 * float64(p.hits) / float64(max(p.words, 1)) }
+
+func (p *prose) add(line string) {
+	p.words += len(strings.Fields(line))
+	if n := len(awkward.FindAllStringIndex(strings.ToLower(line), -1)); n > 0 {
+		p.hits += n
+		p.lines = append(p.lines, strings.TrimSpace(line))
+	}
+}
+
+// addGo adds the comments of a Go file. A comment begins a line, or follows code after a space.
+func (p *prose) addGo(src []byte) {
+	for line := range strings.Lines(string(src)) {
+		line = strings.TrimSpace(line)
+		comment, whole := strings.CutPrefix(line, "//")
+		if !whole {
+			i := strings.LastIndex(line, " // ")
+			if i < 0 {
+				continue
+			}
+			comment = line[i+len(" // "):]
+		}
+		if !strings.HasPrefix(comment, "go:") && !strings.HasPrefix(comment, "nolint") {
+			p.add(strings.TrimPrefix(comment, " "))
+		}
+	}
+}
+
+// addMarkdown adds the text of a page without its code.
+func (p *prose) addMarkdown(src []byte) {
+	code := false
+	for line := range bytes.Lines(src) {
+		switch s := strings.TrimRight(string(line), "\n"); {
+		case strings.HasPrefix(s, "```"):
+			code = !code
+		case !code && !strings.HasPrefix(s, "\t") && !strings.HasPrefix(s, "    "):
+			p.add(s)
+		}
+	}
+}
+
+// proseOf reads the repository. Go files count for their directory, and each page for itself.
+func proseOf(t *testing.T) map[string]*prose {
+	t.Helper()
+	found := map[string]*prose{}
+	err := filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			if name != root && (strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata" || d.Name() == "node_modules") {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		rel := strings.TrimPrefix(filepath.ToSlash(name), filepath.ToSlash(root)+"/")
+		page := strings.HasSuffix(rel, ".md")
+		if !page && !strings.HasSuffix(rel, ".go") || page && (d.Name() == "CHANGELOG.md" || d.Name() == "FOUND.md") {
+			return nil
+		}
+		src, err := os.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		place := path.Dir(rel)
+		if page {
+			place = rel
+		}
+		if found[place] == nil {
+			found[place] = &prose{}
+		}
+		if page {
+			found[place].addMarkdown(src)
+		} else {
+			found[place].addGo(src)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}

@@ -1,0 +1,49 @@
+package archtest
+
+// commandUses are the packages of the root module that the command may use.
+var commandUses = []string{
+	".", "shard", "lease", "aggregate", "dashboard", "deadletter/...", "emfweir", "filter", "health",
+	"lambda", "promweir", "provision", "store/...", "sink/...", "kinesistest", "internal/fanout",
+	"internal/change", "internal/dump", "internal/hostcheck", "internal/observe", "internal/operate",
+	"internal/streams", "internal/wire",
+}
+
+// commandRows are the packages below cmd/weir/internal that know each other. What commands share
+// does not know the commands, and commands hardly know each other. Packages without a row of their
+// own are used by others alone, or are programs.
+var commandRows = []row{
+	commandRow("redact", "takes passwords out of texts"),
+	commandRow("figures", "writes numbers for people"),
+	commandRow("explain", "turns errors into a sentence", "redact"),
+	commandRow("peers", "watches the services and stores that a command asks", "explain"),
+	commandRow("cli", "what all commands share: terminal, flags, help, errors, output", "explain", "figures", "peers", "redact"),
+	commandRow("serve", "serves over HTTP at the address of a flag", "cli"),
+	commandRow("awsconf", "clients of AWS, by the flags for them", "cli", "explain", "peers", "redact", "wholebody"),
+	commandRow("stores", "opens --store", "awsconf", "cli", "explain", "peers", "redact", "serverstore", "sqlitefile"),
+	commandRow("target", "the application that a command is about", "awsconf", "cli", "figures", "stores"),
+	commandRow("shardlag", "asks how far shards are behind", "cli", "explain"),
+	commandRow("records", "chooses and prints records", "awsconf", "cli"),
+	commandRow("deadletters", "opens --dead", "awsconf", "cli", "explain", "peers", "redact", "serverstore", "sqlitefile"),
+	commandRow("shellexec", "runs the command of --exec", "cli", "records"),
+	commandRow("fanout", "weir fanout", "awsconf", "cli"),
+	commandRow("stream", "weir stream", "awsconf", "cli"),
+	commandRow("put", "weir put", "awsconf", "cli", "explain", "figures"),
+	commandRow("tail", "weir tail", "awsconf", "cli", "explain", "records"),
+	commandRow("local", "weir local", "cli", "serve"),
+	commandRow("demo", "weir demo", "cli", "figures", "judge", "put", "shardlag", "sqlitefile"),
+	commandRow("group", "weir group", "awsconf", "cli", "explain", "figures", "records", "shardlag", "stores", "target"),
+	commandRow("doctor", "weir doctor", "awsconf", "cli", "explain", "fanout", "figures", "shardlag", "stores", "target"),
+	commandRow("dead", "weir dead", "awsconf", "cli", "deadletters", "explain", "records", "shellexec"),
+	commandRow("dashboard", "weir dashboard", "awsconf", "cli", "dead", "deadletters", "serve", "shardlag", "shellexec", "stores", "target"),
+	commandRow("exporter", "weir exporter", "awsconf", "cli", "explain", "serve", "shardlag", "stores", "target"),
+	commandRow("consume", "weir consume", "awsconf", "cli", "deadletters", "explain", "fanout", "peers", "records", "serve", "shellexec", "stores", "stream"),
+}
+
+// commandRow is the row of a package below cmd/weir/internal. It uses others from there.
+func commandRow(pkg, why string, others ...string) row {
+	r := row{pkg: "cmd/weir/internal/" + pkg, why: why, ours: commandUses[:len(commandUses):len(commandUses)], tests: []string{"cmd/weir/...", "internal/proof/fakes3"}, sdk: true}
+	for _, o := range others {
+		r.ours = append(r.ours, "cmd/weir/internal/"+o)
+	}
+	return r
+}

@@ -1,0 +1,54 @@
+package supervise
+
+import (
+	"slices"
+	"time"
+
+	"github.com/weir-go/weir/health"
+	"github.com/weir-go/weir/internal/lock"
+	"github.com/weir-go/weir/lease"
+)
+
+// Judge keeps what was seen of a consumer's shards for long enough to judge them by the rules of
+// package health. The zero Judge is ready for use.
+type Judge struct {
+	mu      lock.Mutex[lock.Judge] // guards windows
+	windows map[holding]*health.Window
+}
+
+// holding is one stretch of holding one shard.
+type holding struct {
+	lease.Key
+	epoch uint64
+}
+
+// Observed is an observation of a shard, and the epoch under which it is held.
+type Observed struct {
+	lease.Key
+	Epoch uint64
+	health.Observation
+}
+
+// Judge says how the shards stand, the worst first, and all of them together. Each call is one
+// look; the looks at shards that are not seen any more are dropped.
+func (j *Judge) Judge(shards []Observed, now time.Time) (health.Application, []health.Named) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	bounds := health.Options{}.Defaults()
+	kept := make(map[holding]*health.Window, len(shards))
+	all := make([]health.Named, 0, len(shards))
+	for i := range shards {
+		s := &shards[i]
+		of := holding{s.Key, s.Epoch}
+		w := j.windows[of]
+		if w == nil {
+			w = &health.Window{}
+		}
+		kept[of] = w
+		w.Add(s.Observation, bounds.Window)
+		all = append(all, health.Named{Stream: s.Stream, Name: s.Shard, Shard: health.Evaluate(w.All(), now, bounds)})
+	}
+	j.windows = kept
+	slices.SortFunc(all, health.Compare)
+	return health.Sum(all), all
+}

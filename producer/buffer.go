@@ -1,0 +1,104 @@
+package producer
+
+import (
+	"context"
+	"slices"
+)
+
+// buffer bounds what a producer holds. Calls of Put that find no room wait in line. The producer's
+// mutex guards it.
+type buffer struct {
+	mostRecords, mostBytes int
+	records, bytes         int
+	line                   []*place
+}
+
+// place is a call of Put that waits for room.
+type place struct {
+	given Pending
+	taken *Pending      // the record once it is accepted
+	ready chan struct{} // closed when it is accepted, or when the producer is closed
+}
+
+// take takes room for a record, unless there is none or others wait for it.
+func (b *buffer) take(bytes int) bool {
+	if len(b.line) > 0 || !b.room(bytes) {
+		return false
+	}
+	b.records++
+	b.bytes += bytes
+	return true
+}
+
+func (b *buffer) room(bytes int) bool {
+	return b.records < b.mostRecords && b.bytes+bytes <= b.mostBytes
+}
+
+// wait adds a place to the line.
+func (b *buffer) wait(given *Pending) *place {
+	p := &place{given: *given, ready: make(chan struct{})}
+	b.line = append(b.line, p)
+	return p
+}
+
+// give returns the room of a record.
+func (b *buffer) give(bytes int) {
+	b.records--
+	b.bytes -= bytes
+}
+
+// next takes room for the first place in line, and takes that out of the line. It returns nil if
+// there is no room or no place.
+func (b *buffer) next() *place {
+	if len(b.line) == 0 || !b.room(b.line[0].given.size()) {
+		return nil
+	}
+	p := b.line[0]
+	b.line = slices.Delete(b.line, 0, 1)
+	b.records++
+	b.bytes += p.given.size()
+	return p
+}
+
+// leave gives a place up.
+func (b *buffer) leave(p *place) {
+	if i := slices.Index(b.line, p); i >= 0 {
+		b.line = slices.Delete(b.line, i, i+1)
+	}
+}
+
+// close wakes all that wait.
+func (b *buffer) close() {
+	for _, p := range b.line {
+		close(p.ready)
+	}
+	b.line = nil
+}
+
+// admit accepts the records in line for which there is room. It is called with the mutex.
+func (p *Producer) admit() {
+	for at := p.buffer.next(); at != nil; at = p.buffer.next() {
+		at.taken = p.accept(&at.given)
+		close(at.ready)
+	}
+}
+
+// await returns the record of a place when it is accepted. Otherwise it gives the place up.
+func (p *Producer) await(ctx context.Context, at *place) (*Pending, error) {
+	select {
+	case <-at.ready:
+	case <-ctx.Done():
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case at.taken != nil:
+		return at.taken, nil
+	case p.closing:
+		return nil, ErrClosed
+	default:
+		p.buffer.leave(at)
+		p.admit() // a smaller record may fit
+		return nil, context.Cause(ctx)
+	}
+}

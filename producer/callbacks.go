@@ -1,0 +1,63 @@
+package producer
+
+import (
+	"errors"
+
+	"github.com/weir-go/weir/internal/guard"
+)
+
+// callbacks are records that have an outcome and wait for their callback. The producer's mutex
+// guards the list.
+type callbacks struct {
+	list
+	wake chan struct{} // has one element when there are some
+	over chan struct{} // closed when all were called
+}
+
+func (c *callbacks) push(rec *Pending) {
+	c.list.push(rec)
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}
+
+// callBack calls the callbacks one after the other, until the dispatcher has ended and none is
+// left.
+func (p *Producer) callBack() {
+	defer close(p.callbacks.over)
+	for over := false; ; {
+		p.mu.Lock()
+		var todo list
+		todo.join(&p.callbacks.list)
+		p.mu.Unlock()
+		for todo.n > 0 {
+			rec := todo.pop()
+			if err := guard.Call(func() error { rec.done(rec.result, rec.err); return nil }); err != nil {
+				p.logPanic(err)
+			}
+			p.mu.Lock()
+			rec.done = nil
+			p.release(rec)
+			p.mu.Unlock()
+		}
+		if over {
+			return
+		}
+		select {
+		case <-p.callbacks.wake:
+		case <-p.over:
+			over = true // and look once more
+		}
+	}
+}
+
+// logPanic logs a panic of a callback, of a hook or of the logger.
+func (p *Producer) logPanic(err error) {
+	stack := ""
+	var panicked *guard.Panic
+	if errors.As(err, &panicked) {
+		stack = panicked.Stack
+	}
+	p.repeated.Error("a callback or a hook panicked", "err", err, "stack", stack)
+}

@@ -1,0 +1,137 @@
+package producer
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/aws/smithy-go"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
+
+	"github.com/weir-go/weir/internal/retry"
+	"github.com/weir-go/weir/internal/streams"
+)
+
+// outcome is what an answer means for a record.
+type outcome uint8
+
+const (
+	stored    outcome = iota
+	throttled         // not stored: the shard has no room
+	postponed         // not stored: another attempt later may succeed
+	unknown           // nobody knows whether it is stored
+	unsigned          // not stored: the credentials or the clock are wrong
+	invalid           // not stored: something in the request is wrong
+	refused           // not stored, and another attempt changes nothing
+)
+
+// classifyEntry returns what the code of one record in an answer means. A record without a code
+// needs a sequence number and a shard to count as stored.
+func classifyEntry(e entry) outcome {
+	switch {
+	case e.code == "" && e.sequence != "" && e.shard != "":
+		return stored
+	case e.code == "":
+		return unknown
+	}
+	return classifyCode(e.code, 0)
+}
+
+// classifyCall returns what the error of a call means for all of its records.
+func classifyCall(err error) outcome {
+	var encoding *smithy.SerializationError
+	if errors.As(err, &encoding) {
+		return refused // nothing was sent
+	}
+	status := 0
+	var response *smithyhttp.ResponseError
+	if errors.As(err, &response) {
+		status = response.HTTPStatusCode()
+	}
+	var api smithy.APIError
+	if !errors.As(err, &api) {
+		return classifyCode("", status)
+	}
+	if api.ErrorFault() == smithy.FaultServer && status < http.StatusBadRequest {
+		status = http.StatusInternalServerError
+	}
+	return classifyCode(api.ErrorCode(), status)
+}
+
+// classifyCode returns what an error code means, or the status if the code says nothing. The status
+// is 0 if there is none.
+func classifyCode(code string, status int) outcome {
+	switch code {
+	case "ProvisionedThroughputExceededException":
+		return throttled
+	case "LimitExceededException", "ResourceInUseException", "KMSThrottlingException", "ThrottlingException", "Throttling",
+		"RequestLimitExceeded", "TooManyRequestsException", "RequestThrottled", "RequestThrottledException":
+		return postponed
+	case "ExpiredTokenException", "ExpiredToken", "UnrecognizedClientException", "InvalidClientTokenId", "InvalidSignatureException",
+		"SignatureDoesNotMatch", "RequestTimeTooSkewed", "RequestExpired", "RequestInTheFuture", "AuthFailure":
+		return unsigned
+	case "ValidationException", "InvalidArgumentException":
+		return invalid
+	case "InternalFailure", "InternalFailureException", "InternalError", "InternalServerError", "ServiceUnavailable", "ServiceUnavailableException":
+		return unknown
+	}
+	switch {
+	case strings.HasPrefix(code, "KMS"):
+		return refused
+	case status == http.StatusTooManyRequests:
+		return postponed
+	case status == http.StatusRequestTimeout, status >= http.StatusInternalServerError, status < http.StatusBadRequest:
+		return unknown // also a broken connection, and a code that is not known
+	default:
+		return refused
+	}
+}
+
+// mostUnsigned is how often in a row a shard's records are sent with credentials that the service
+// does not accept.
+const mostUnsigned = 5
+
+// pauseAfter returns how long a shard waits after so many failed requests in a row.
+func pauseAfter(o outcome, failures int) time.Duration {
+	switch o {
+	case throttled:
+		return retry.Pause(50*time.Millisecond, 2*time.Second, failures)
+	case postponed:
+		return retry.Pause(500*time.Millisecond, 10*time.Second, failures)
+	case unsigned:
+		return retry.Pause(time.Second, 10*time.Second, failures)
+	default:
+		return retry.Pause(100*time.Millisecond, 5*time.Second, failures)
+	}
+}
+
+// callTimeout bounds a call of PutRecords with so many bytes: a slow line takes 512 KiB a second.
+func callTimeout(bytes int) time.Duration {
+	return 5*time.Second + time.Duration(bytes)*time.Second/(512<<10)
+}
+
+// entry is the answer for one record of a request.
+type entry struct{ shard, sequence, code, message string }
+
+// answer is the answer to a request: an error, or an entry for each record.
+type answer struct {
+	err     error
+	entries []entry
+	took    time.Duration
+}
+
+// errNoAnswer is the error of a call that succeeded without a result for each record.
+var errNoAnswer = errors.New("the answer does not have a result for each record")
+
+// checked returns the answer to a request with so many records. Without one entry for each record
+// nobody knows which of them are stored.
+func (a answer) checked(records int) answer {
+	if a.err == nil && len(a.entries) != records {
+		a.err = errNoAnswer
+	}
+	return a
+}
+
+// codeOf returns the service's code of an error.
+func codeOf(err error) string { return streams.Code(err) }

@@ -1,0 +1,92 @@
+package producer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// grace is how long Close waits for calls and callbacks after its context has ended.
+const grace = 5 * time.Second
+
+// RemainingError is returned by [Producer.Close] when its context ended before each record was
+// stored.
+type RemainingError struct {
+	Records, Bytes int // that were not stored, as far as is known
+	MaybeStored    int // records of these that may be in the stream
+}
+
+// Error says how many records are left.
+func (e *RemainingError) Error() string {
+	return fmt.Sprintf("producer: closed with %d records (%d bytes) left, of which %d may be in the stream", e.Records, e.Bytes, e.MaybeStored)
+}
+
+// Unwrap returns [ErrClosed].
+func (e *RemainingError) Unwrap() error { return ErrClosed }
+
+// add counts a record that failed because the producer was closed.
+func (e *RemainingError) add(rec *Pending) {
+	e.Records++
+	e.Bytes += rec.bytes
+	if rec.repeated {
+		e.MaybeStored++
+	}
+}
+
+// ErrAbandoned is returned by [Producer.Close] when a call of the client or a callback did not
+// return within 5 s after the context ended.
+var ErrAbandoned = errors.New("producer: a call of the client or a callback has not returned")
+
+// Close sends what is left without lingering and ends the producer. Put returns [ErrClosed] from
+// then on, also where it waits. Close returns nil when each record has its outcome, its callback
+// has returned, and all goroutines have ended.
+//
+// If ctx ends before, the records that are left fail with [ErrClosed], and Close returns a
+// [*RemainingError], or [ErrAbandoned]. It may be called several times.
+func (p *Producer) Close(ctx context.Context) error {
+	p.mu.Lock()
+	p.closing = true
+	p.buffer.close()
+	if !p.begun {
+		p.mu.Unlock()
+		p.cancel(ErrClosed)
+		return nil
+	}
+	p.core.draining = true
+	p.mu.Unlock()
+	p.signal()
+	select {
+	case <-p.callbacks.over:
+	case <-ctx.Done():
+		p.abort()
+		late := time.NewTimer(grace)
+		defer late.Stop()
+		select {
+		case <-p.callbacks.over:
+		case <-late.C:
+			p.queue.Close(0)
+			return ErrAbandoned
+		}
+	}
+	p.queue.Flush()
+	if !p.queue.Close(grace) {
+		return ErrAbandoned
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.remaining.Records > 0 {
+		left := p.remaining
+		return &left
+	}
+	return nil
+}
+
+// abort ends the calls that are in flight. Records that are not stored fail.
+func (p *Producer) abort() {
+	p.mu.Lock()
+	p.aborted = true
+	p.mu.Unlock()
+	p.cancel(ErrClosed)
+	p.signal()
+}

@@ -1,0 +1,314 @@
+package producer
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/weir-go/weir/aggregate"
+	"github.com/weir-go/weir/shard"
+)
+
+// core is the state of a producer's records, from Put to their outcome. It starts no goroutine,
+// reads no clock and makes no call: time comes in as an argument. It must not be used concurrently.
+type core struct {
+	options
+	facts  facts
+	shards *shardMap
+	ranges ranges
+	queues []*queue // one for each shard of the map, in the same order
+	filled []*queue // those with records, in the order in which they take turns
+	// retired are queues that are no longer in the map while requests have records of them.
+	retired  []*queue
+	stranded []stranded
+
+	number    uint64 // of the last record
+	hurry     uint64 // records up to this number do not linger
+	draining  bool   // no record lingers
+	startBy   time.Time
+	roundTrip time.Duration
+	inFlight  int // records in requests
+	open      int // records without an outcome
+
+	lookUp lookUp
+	counts Counts
+	ended  []*Pending // records with an outcome, for the producer
+
+	keys  map[shard.HashKey]struct{} // of takeDistinct
+	boxes []*aggregate.Builder       // for the next containers
+}
+
+// options are what of Options decides about records.
+type options struct {
+	unordered, plain bool
+	linger, maxAge   time.Duration
+}
+
+// facts are what is known of the stream.
+type facts struct {
+	known     bool // the service answered
+	auto      bool // it distributes records by itself
+	maxRecord int  // bytes of the largest record with its key
+	shards    int  // open ones; 0 if that is not known
+}
+
+// lookUp says what is to be asked about the stream.
+type lookUp struct {
+	shards, facts bool // the map, or the facts, are wanted
+	all           bool // closed shards too
+	missed        int  // listings in a row that do not name a shard that answered
+	// contradictions counts answers of another open shard than the one that has the key.
+	contradictions int
+}
+
+// queue has the waiting records of a shard, by number.
+type queue struct {
+	list
+	shard    string // "" while the map is unknown
+	keys     shard.HashRange
+	inMap    bool
+	inFilled bool
+
+	requests int // in flight that have records of it
+	stranded int // containers whose place is not known yet
+	failures int // failed requests in a row
+	notUntil time.Time
+	pace     pace
+	seen     map[string]struct{} // shards that answered, while the map is unknown
+}
+
+// busy reports whether a record of the queue is in flight.
+func (q *queue) busy() bool { return q.requests+q.stranded > 0 }
+
+// stranded is a container that another shard has than expected, whose range is not known.
+type stranded struct {
+	q     *queue
+	unit  sending
+	entry entry
+}
+
+func newCore(o options, now time.Time) *core {
+	c := &core{
+		options: o, ranges: ranges{}, facts: facts{maxRecord: usualRecord}, startBy: now.Add(startPatience),
+		keys: map[shard.HashKey]struct{}{}, lookUp: lookUp{shards: true, facts: true},
+	}
+	c.adopt(unmapped)
+	return c
+}
+
+// startPatience is how long records wait for the first listing, without which they cannot be
+// packed.
+const startPatience = 3 * time.Second
+
+// ordered reports whether the order of keys is kept.
+func (c *core) ordered() bool { return !c.unordered && !c.facts.auto }
+
+// packing reports whether records are packed.
+func (c *core) packing() bool { return !c.plain && c.shards.known() && !c.facts.auto }
+
+// put adds a record.
+func (c *core) put(p *Pending, now time.Time) {
+	c.number++
+	p.number, p.put = c.number, now
+	c.open++
+	c.counts.Records++
+	c.counts.Bytes += uint64(p.size())
+	q := c.queueOf(p)
+	q.push(p)
+	c.fill(q)
+}
+
+// queueOf returns the queue that a record belongs into.
+func (c *core) queueOf(p *Pending) *queue {
+	if len(c.queues) == 1 {
+		return c.queues[0]
+	}
+	return c.queues[c.shards.find(p.hash)]
+}
+
+// fill notes that a queue has records.
+func (c *core) fill(q *queue) {
+	if !q.inFilled && q.n > 0 {
+		q.inFilled = true
+		c.filled = append(c.filled, q)
+	}
+}
+
+// requeue puts records, which are sorted by number, back to their places.
+func (c *core) requeue(back *list) {
+	parts := map[*queue]*list{}
+	var order []*queue
+	for back.n > 0 {
+		p := back.pop()
+		q := c.queueOf(p)
+		if parts[q] == nil {
+			parts[q] = &list{}
+			order = append(order, q)
+		}
+		parts[q].push(p)
+	}
+	for _, q := range order {
+		part := parts[q]
+		part.merge(&q.list)
+		q.list = *part
+		c.fill(q)
+	}
+}
+
+// end gives a record its outcome.
+func (c *core) end(p *Pending, r Result, err error) {
+	p.result, p.err, p.finished = r, err, true
+	p.data, p.key, p.explicit, p.cause = nil, "", "", nil
+	c.ended = append(c.ended, p)
+	c.open--
+	if err != nil {
+		c.counts.Failed++
+	} else {
+		c.counts.Stored++
+	}
+}
+
+// fail ends a record with an error.
+func (c *core) fail(p *Pending, reason error) {
+	c.end(p, Result{}, &Error{Code: p.code, Attempts: p.attempts, MaybeStored: p.repeated, reason: reason, cause: p.cause})
+}
+
+// failWaiting ends all records that are not in flight.
+func (c *core) failWaiting(reason error) {
+	for _, q := range c.queues {
+		for q.n > 0 {
+			c.fail(q.pop(), reason)
+		}
+	}
+	for _, s := range c.stranded {
+		for p := s.unit.records.first; p != nil; {
+			next := p.next
+			p.repeated = true
+			c.fail(p, reason)
+			p = next
+		}
+		c.inFlight -= s.unit.records.n
+		s.q.stranded--
+	}
+	c.stranded = nil
+}
+
+// adopt makes m the map. Queues of shards that are in both stay, the records of all others move.
+func (c *core) adopt(m *shardMap) {
+	before := make(map[string]*queue, len(c.queues))
+	for _, q := range c.queues {
+		q.inMap = false
+		before[q.shard] = q
+	}
+	queues := make([]*queue, len(m.shards))
+	for i, s := range m.shards {
+		q := before[s.ID]
+		if q == nil || q.keys != s.Range {
+			q = &queue{shard: s.ID, keys: s.Range}
+		}
+		q.inMap = true
+		queues[i] = q
+	}
+	var moved []*Pending
+	for _, q := range c.queues {
+		if q.inMap {
+			continue
+		}
+		for q.n > 0 {
+			moved = append(moved, q.pop())
+		}
+		if q.busy() {
+			c.retired = append(c.retired, q)
+		}
+	}
+	c.shards, c.queues = m, queues
+	slices.SortFunc(moved, func(a, b *Pending) int { return cmp.Compare(a.number, b.number) })
+	var back list
+	for _, p := range moved {
+		back.push(p)
+	}
+	c.requeue(&back)
+	c.scalePace()
+}
+
+// scalePace tells the one queue of an unknown map, or of a stream that distributes records by
+// itself, for how many shards it is.
+func (c *core) scalePace() {
+	if q := c.queues[0]; c.facts.auto || !c.shards.known() {
+		q.pace.shards = float64(max(c.facts.shards, len(q.seen), 1))
+	}
+}
+
+// learnShards takes a listing in, or a nil one if the service refuses to list.
+func (c *core) learnShards(listed []shard.Shard, all bool) error {
+	m := unmapped
+	if listed != nil {
+		var err error
+		if m, err = newShardMap(listed); err != nil {
+			return err
+		}
+		c.ranges.learn(listed)
+		c.counts.Listings++
+	}
+	c.lookUp.shards, c.lookUp.all = false, false
+	if !c.facts.auto {
+		c.adopt(m)
+	}
+	c.settleStranded()
+	if len(c.stranded) == 0 {
+		c.lookUp.missed = 0
+		return nil
+	}
+	// A listing of open shards does not name one that was split at once.
+	c.lookUp.shards, c.lookUp.all = true, true
+	if c.lookUp.missed++; c.lookUp.missed > mostMissed && all {
+		c.lookUp.missed = 0
+		c.lookUp.shards, c.lookUp.all = false, false
+		c.adopt(unmapped)
+		c.settleStranded()
+	}
+	return nil
+}
+
+// mostMissed is how many listings may not name a shard that answered. After that the listings are
+// not believed any more.
+const mostMissed = 5
+
+// learnFacts takes in what the service says of the stream, or a zero value if it refuses to.
+func (c *core) learnFacts(f facts) (becameAuto bool) {
+	c.lookUp.facts = false
+	if !f.known {
+		f = c.facts
+		f.auto = f.auto || c.lookUp.contradictions >= mostContradictions
+	} else {
+		c.lookUp.contradictions = 0
+	}
+	wasAuto := c.facts.auto
+	c.facts = f
+	switch {
+	case f.auto:
+		c.adopt(unmapped)
+	case wasAuto:
+		c.lookUp.shards = true
+	}
+	c.scalePace()
+	c.settleStranded()
+	return f.auto && !wasAuto
+}
+
+// mostContradictions is how many answers may come from another open shard than the one that has
+// the key, if the service does not say whether it distributes records by itself.
+const mostContradictions = 3
+
+// started reports whether records may be sent: the stream has been looked at, or that took too
+// long.
+func (c *core) started(now time.Time) bool {
+	if c.startBy.IsZero() {
+		return true
+	}
+	if (!c.lookUp.shards && !c.lookUp.facts) || !now.Before(c.startBy) {
+		c.startBy = time.Time{}
+		return true
+	}
+	return false
+}

@@ -1,0 +1,17 @@
+//go:build unix
+
+package producer
+
+import (
+	"syscall"
+	"time"
+)
+
+// cpuTime returns the CPU time that this process has spent, in the kernel too.
+func cpuTime() time.Duration {
+	var u syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}

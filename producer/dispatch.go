@@ -1,0 +1,170 @@
+package producer
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
+
+	"github.com/weir-go/weir/internal/streams"
+)
+
+// tick is how exactly the dispatcher keeps times, so that shards that are due at about the same
+// time share a request.
+const tick = 5 * time.Millisecond
+
+// dispatch sends what is due until the producer is closed and each record has its outcome.
+func (p *Producer) dispatch() {
+	defer close(p.over)
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		now := time.Now()
+		p.mu.Lock()
+		again := p.step(now)
+		over := p.closing && p.core.open == 0
+		p.mu.Unlock()
+		if over {
+			break
+		}
+		var due <-chan time.Time
+		if !again.IsZero() {
+			timer.Reset(max(0, again.Sub(now)).Truncate(tick) + tick)
+			due = timer.C
+		}
+		select {
+		case <-p.wake:
+		case <-due:
+		}
+	}
+	p.cancel(ErrClosed) // ends a listing
+	p.calls.Wait()
+}
+
+// step starts what is due now, and returns when to be called again. It is called with the mutex.
+func (p *Producer) step(now time.Time) (again time.Time) {
+	if p.aborted {
+		p.core.failWaiting(ErrClosed)
+	}
+	for !p.aborted && p.requests < p.options.MaxRequests {
+		var r *request
+		if r, again = p.core.next(now); r == nil {
+			break
+		}
+		p.requests++
+		p.calls.Go(func() { p.send(r) })
+	}
+	if at := p.look(now); again.IsZero() || !at.IsZero() && at.Before(again) {
+		again = at
+	}
+	p.finish()
+	return again
+}
+
+// send makes the call of a request and takes the answer in.
+func (p *Producer) send(r *request) {
+	in := p.input(r)
+	ctx, cancel := context.WithTimeout(p.ctx, callTimeout(r.bytes))
+	began := time.Now()
+	out, err := p.client.PutRecords(ctx, in, streams.Once)
+	cancel()
+	now := time.Now()
+	a := answer{err: err, took: now.Sub(began)}
+	if err == nil {
+		a.entries = entriesOf(out)
+	}
+	if classifyCall(err) == unsigned {
+		p.refreshCredentials()
+	}
+	p.mu.Lock()
+	done := p.core.answered(r, a, now)
+	p.requests--
+	p.finish()
+	p.mu.Unlock()
+	p.signal()
+	p.tellRequest(r, done, began, a.took)
+}
+
+// input returns what a request is called with. Its strings and data are those of the records.
+func (p *Producer) input(r *request) *kinesis.PutRecordsInput {
+	in := &kinesis.PutRecordsInput{Records: make([]types.PutRecordsRequestEntry, len(r.sendings))}
+	in.StreamName, in.StreamARN = p.stream.NameAndARN()
+	for i := range r.sendings {
+		s, e := &r.sendings[i], &in.Records[i]
+		first := s.records.first
+		e.Data = first.data
+		if s.box != nil {
+			e.Data = s.box.AppendContainer(nil)
+		}
+		if e.Data == nil {
+			e.Data = []byte{}
+		}
+		// A container goes where its first record belongs.
+		if first.key != "" {
+			e.PartitionKey = &first.key
+		}
+		if first.explicit != "" {
+			e.ExplicitHashKey = &first.explicit
+		}
+	}
+	return in
+}
+
+func entriesOf(out *kinesis.PutRecordsOutput) []entry {
+	entries := make([]entry, len(out.Records))
+	for i, r := range out.Records {
+		entries[i] = entry{aws.ToString(r.ShardId), aws.ToString(r.SequenceNumber), aws.ToString(r.ErrorCode), aws.ToString(r.ErrorMessage)}
+	}
+	return entries
+}
+
+// refreshCredentials has the client fetch its credentials again.
+func (p *Producer) refreshCredentials() {
+	c, ok := p.client.(interface{ Options() kinesis.Options })
+	if !ok {
+		return
+	}
+	if cache, ok := c.Options().Credentials.(interface{ Invalidate() }); ok {
+		cache.Invalidate()
+	}
+}
+
+// finish passes on the records that have their outcome. It is called with the mutex.
+func (p *Producer) finish() {
+	for _, rec := range p.core.ended {
+		if p.aborted && rec.err != nil {
+			p.remaining.add(rec)
+		}
+		if rec.waiting != nil {
+			close(rec.waiting)
+		}
+		if rec.done != nil {
+			p.callbacks.push(rec)
+		} else {
+			p.release(rec)
+		}
+	}
+	clear(p.core.ended)
+	p.core.ended = p.core.ended[:0]
+}
+
+// release gives the room of a record back. It is called with the mutex.
+func (p *Producer) release(rec *Pending) {
+	p.held--
+	p.buffer.give(rec.bytes)
+	p.admit()
+	for i := 0; i < len(p.flushes); i++ {
+		f := p.flushes[i]
+		if rec.number > f.upTo {
+			continue
+		}
+		if f.left--; f.left == 0 {
+			close(f.ended)
+			p.flushes = slices.Delete(p.flushes, i, i+1)
+			i--
+		}
+	}
+}

@@ -1,0 +1,64 @@
+package producer
+
+import (
+	"context"
+	"time"
+
+	"github.com/weir-go/weir/internal/notify"
+)
+
+// Events are functions that a producer calls when something happens, for metrics and tests. Nil
+// ones are skipped. They are called one after the other by a goroutine that waits for nothing else.
+// If they do not keep up, events are dropped; [Producer.Counts] has exact numbers. A panic is
+// logged.
+type Events struct {
+	// Requested: a call of PutRecords has ended.
+	Requested func(context.Context, Requested)
+	// ShardsListed: the shards of the stream were listed.
+	ShardsListed func(context.Context, ShardsListed)
+}
+
+// Requested is what [Events].Requested gets.
+type Requested struct {
+	Time    time.Time     // when the call began
+	Took    time.Duration // until its answer
+	Entries int           // records of the stream in the request
+	Records int           // that were put, packed ones included
+	Bytes   int           // of data and keys
+	Stored  int           // records with a result
+	Failed  int           // records with an error
+	Again   int           // records that are sent again
+	Code    string        // of a record that was not stored
+	Err     error         // of the call
+}
+
+// ShardsListed is what [Events].ShardsListed gets.
+type ShardsListed struct {
+	Time   time.Time
+	Shards int // open ones
+}
+
+// tellRequest tells hooks and the logger of a request.
+func (p *Producer) tellRequest(r *request, done settled, began time.Time, took time.Duration) {
+	if hook := p.options.Events.Requested; hook != nil {
+		e := Requested{
+			Time: began, Took: took, Entries: len(r.sendings), Records: r.records, Bytes: r.bytes,
+			Stored: done.stored, Failed: done.failed, Again: done.again, Code: done.code, Err: done.err,
+		}
+		p.queue.Add(notify.Detail, nil, func() { hook(context.Background(), e) })
+	}
+	switch {
+	case done.failed > 0:
+		p.repeated.Error("records failed", "records", done.failed, "code", done.code, "err", done.err)
+	case done.again > 0 && done.code != "ProvisionedThroughputExceededException" && p.ctx.Err() == nil:
+		p.repeated.Warn("records were not stored; they will be sent again", "records", done.again, "code", done.code, "err", done.err)
+	}
+}
+
+// tellShards tells hooks of a listing.
+func (p *Producer) tellShards(shards int) {
+	if hook := p.options.Events.ShardsListed; hook != nil {
+		e := ShardsListed{time.Now(), shards}
+		p.queue.Add(notify.Detail, nil, func() { hook(context.Background(), e) })
+	}
+}

@@ -1,0 +1,101 @@
+package producer
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+
+	"github.com/weir-go/weir/internal/streams"
+)
+
+// Options say where a [Producer] writes to, and how. Stream is required. The zero value of every
+// other field is its default.
+type Options struct {
+	// Stream is the stream to write to, by name or ARN. Required.
+	Stream string
+
+	// Unordered gives up the order of each key. Several requests of a shard are then in flight at
+	// a time, and a record that is sent again may follow newer ones of its key.
+	Unordered bool
+	// NoAggregation sends each record as a record of the stream, for consumers that cannot unpack.
+	// In order, one key then gets one record per round trip.
+	NoAggregation bool
+
+	// MaxRecords is how many records the producer holds, 1 to 10,000,000. Put blocks beyond that.
+	// Defaults to 100,000. A record counts until its callback has returned.
+	MaxRecords int
+	// MaxBytes is how many bytes of data and keys it holds, 16 MiB to 1 TiB. Defaults to 64 MiB.
+	MaxBytes int
+
+	// Linger is how long a record waits for others before it is sent, 1 ms to 1 min. Defaults to 50
+	// ms. A shard with enough records for a request does not wait. Packed records cost less, so a
+	// longer time saves money. The KPL calls it RecordMaxBufferedTime.
+	Linger time.Duration
+	// MaxAge is how long after Put a record may wait until it fails with [ErrExpired], 100 ms to
+	// 168 h. 0, the default, is no limit. A record in flight fails when its answer arrives. The KPL
+	// calls it RecordTtl, and has 30 s.
+	MaxAge time.Duration
+	// MaxRequests is how many requests are in flight at a time, 1 to 1,000. Defaults to 16. In
+	// order a shard has at most one of them.
+	MaxRequests int
+
+	// Events are called when something happens.
+	Events Events
+	// Logger gets log lines. Defaults to [slog.Default].
+	Logger *slog.Logger
+}
+
+// The largest record that any stream takes, with its key, and the largest unless told otherwise.
+const (
+	largestRecord = 10 << 20
+	usualRecord   = 1 << 20
+)
+
+// parse returns the options with their defaults, and the stream. The error has all problems.
+func (o Options) parse(client Client) (Options, streams.Stream, error) {
+	var problems []error
+	problem := func(format string, args ...any) {
+		problems = append(problems, fmt.Errorf("producer: "+format, args...))
+	}
+	real, _ := client.(*kinesis.Client)
+	if client == nil || client == Client((*kinesis.Client)(nil)) {
+		problem("client is nil")
+		real = nil
+	}
+	var stream streams.Stream
+	if o.Stream == "" {
+		problem("Options.Stream is required")
+	} else if parsed, err := streams.Parse(real, o.Stream); err != nil {
+		problem("Options.Stream: %w", err)
+	} else {
+		stream = parsed
+	}
+	number := func(field string, value *int, usual, low, high int) {
+		switch {
+		case *value == 0:
+			*value = usual
+		case *value < low || *value > high:
+			problem("Options.%s is %d, it must be %d to %d", field, *value, low, high)
+		}
+	}
+	number("MaxRecords", &o.MaxRecords, 100_000, 1, 10_000_000)
+	number("MaxBytes", &o.MaxBytes, 64<<20, 16<<20, 1<<40)
+	number("MaxRequests", &o.MaxRequests, 16, 1, 1000)
+	duration := func(field string, value *time.Duration, usual, low, high time.Duration) {
+		switch {
+		case *value == 0:
+			*value = usual
+		case *value < low || *value > high:
+			problem("Options.%s is %v, it must be %v to %v", field, *value, low, high)
+		}
+	}
+	duration("Linger", &o.Linger, 50*time.Millisecond, time.Millisecond, time.Minute)
+	duration("MaxAge", &o.MaxAge, 0, 100*time.Millisecond, 168*time.Hour)
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+	return o, stream, errors.Join(problems...)
+}

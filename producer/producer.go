@@ -1,0 +1,224 @@
+package producer
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+
+	"github.com/weir-go/weir/internal/notify"
+	"github.com/weir-go/weir/internal/streams"
+)
+
+// Client is what a producer calls. A *kinesis.Client is one. The producer switches the client's
+// retries off for its calls, because it has its own.
+type Client interface {
+	PutRecords(context.Context, *kinesis.PutRecordsInput, ...func(*kinesis.Options)) (*kinesis.PutRecordsOutput, error)
+	ListShards(context.Context, *kinesis.ListShardsInput, ...func(*kinesis.Options)) (*kinesis.ListShardsOutput, error)
+	DescribeStreamSummary(context.Context, *kinesis.DescribeStreamSummaryInput, ...func(*kinesis.Options)) (*kinesis.DescribeStreamSummaryOutput, error)
+}
+
+// Producer writes records to a stream. Its methods may be called concurrently.
+type Producer struct {
+	client  Client
+	options Options
+	stream  streams.Stream
+
+	ctx      context.Context // of calls; ends when the producer does
+	cancel   context.CancelCauseFunc
+	wake     chan struct{} // has one element when there is something to dispatch
+	calls    sync.WaitGroup
+	over     chan struct{} // closed when the dispatcher has ended
+	queue    *notify.Queue // of log lines and events
+	log      *slog.Logger
+	repeated *slog.Logger // limits lines that repeat
+
+	mu        sync.Mutex // guards the fields below, and the fields of each Pending
+	core      *core
+	buffer    buffer
+	begun     bool // the goroutines run
+	closing   bool
+	aborted   bool
+	requests  int // in flight
+	looking   bool
+	lookAgain time.Time
+	lookFails int
+	slab      []Pending // of which the next Pending are
+	held      int       // records that were accepted and are not released
+	flushes   []*flush
+	callbacks callbacks
+	remaining RemainingError // of what Close gave up
+}
+
+// New makes a producer. It makes no call and starts nothing; the first Put does. The error has all
+// problems, by the names of the fields.
+func New(client Client, o Options) (*Producer, error) {
+	o, stream, err := o.parse(client)
+	if err != nil {
+		return nil, err
+	}
+	p := &Producer{
+		client: client, options: o, stream: stream, wake: make(chan struct{}, 1), over: make(chan struct{}),
+		buffer: buffer{mostRecords: o.MaxRecords, mostBytes: o.MaxBytes},
+	}
+	p.ctx, p.cancel = context.WithCancelCause(context.Background())
+	p.callbacks = callbacks{wake: make(chan struct{}, 1), over: make(chan struct{})}
+	return p, nil
+}
+
+// Put accepts a record for the stream and returns at once if there is room for it. Otherwise it
+// waits for room until ctx ends, and returns the cause of that. Once Put has returned nil for an
+// error, ctx has no meaning for the record.
+//
+// An error means that the record was not accepted, and its callback is not called. It is or wraps
+// [ErrInvalid], [ErrTooLarge], [ErrClosed] or the cause of ctx's end.
+func (p *Producer) Put(ctx context.Context, r Record) (*Pending, error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	var given Pending
+	if err := given.prepare(r); err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	if err := p.acceptable(&given); err != nil {
+		p.mu.Unlock()
+		return nil, err
+	}
+	if p.buffer.take(given.size()) {
+		defer p.mu.Unlock()
+		return p.accept(&given), nil
+	}
+	at := p.buffer.wait(&given)
+	p.mu.Unlock()
+	return p.await(ctx, at)
+}
+
+// TryPut is Put, except that it returns [ErrFull] where Put waits.
+func (p *Producer) TryPut(r Record) (*Pending, error) {
+	var given Pending
+	if err := given.prepare(r); err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := p.acceptable(&given); err != nil {
+		return nil, err
+	}
+	if !p.buffer.take(given.size()) {
+		return nil, ErrFull
+	}
+	return p.accept(&given), nil
+}
+
+// acceptable returns why a record cannot be accepted now. It is called with the mutex.
+func (p *Producer) acceptable(given *Pending) error {
+	switch {
+	case p.closing:
+		return ErrClosed
+	case p.core == nil || !p.core.facts.known:
+		return nil
+	case given.key == "" && !p.core.facts.auto:
+		return errNoKey
+	case given.size() > p.core.facts.maxRecord:
+		p.core.lookUp.facts = true // the limit may have been raised
+		p.signal()
+		return fmt.Errorf("%w: it has %d bytes with its key, stream %s allows %d", ErrTooLarge, given.size(), p.stream.Name, p.core.facts.maxRecord)
+	}
+	return nil
+}
+
+// accept adds a record that has room. It is called with the mutex.
+func (p *Producer) accept(given *Pending) *Pending {
+	p.begin()
+	if len(p.slab) == 0 {
+		p.slab = make([]Pending, 32)
+	}
+	pending := &p.slab[0]
+	p.slab = p.slab[1:]
+	*pending = *given
+	pending.producer = p
+	p.held++
+	q := p.core.queueOf(pending)
+	before := q.bytes
+	p.core.put(pending, time.Now())
+	// The dispatcher is woken for the first record, and when there are enough for a container.
+	if q.n == 1 || q.n%50 == 0 || before/unit != q.bytes/unit {
+		p.signal()
+	}
+	return pending
+}
+
+// signal wakes the dispatcher.
+func (p *Producer) signal() {
+	select {
+	case p.wake <- struct{}{}:
+	default:
+	}
+}
+
+// begin starts the goroutines. It is called with the mutex.
+func (p *Producer) begin() {
+	if p.begun {
+		return
+	}
+	p.begun = true
+	p.core = newCore(options{
+		unordered: p.options.Unordered, plain: p.options.NoAggregation, linger: p.options.Linger, maxAge: p.options.MaxAge,
+	}, time.Now())
+	p.queue = notify.New(1000)
+	p.log = p.queue.Logger(context.Background(), p.options.Logger.Handler()).With("stream", p.stream.Name)
+	p.repeated = p.queue.Repeats(p.log)
+	go p.queue.Run(p.logPanic) // ends with the dispatcher
+	go p.callBack()            // ends after the dispatcher
+	go p.dispatch()            // ends when the producer is closed
+}
+
+// flush is a call of Flush that waits for records.
+type flush struct {
+	upTo  uint64 // the number of the last record
+	left  int
+	ended chan struct{}
+}
+
+// Flush sends what waits without lingering, and returns nil when each record that was put before
+// has its outcome and its callback has returned. If ctx ends before, it returns the cause of that.
+// What becomes of a record, its Pending and its callback say.
+func (p *Producer) Flush(ctx context.Context) error {
+	p.mu.Lock()
+	if p.held == 0 {
+		p.mu.Unlock()
+		return nil
+	}
+	f := &flush{upTo: p.core.number, left: p.held, ended: make(chan struct{})}
+	p.flushes = append(p.flushes, f)
+	p.core.hurry = f.upTo
+	p.mu.Unlock()
+	p.signal()
+	select {
+	case <-f.ended:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// Counts returns what the producer has done and what it holds.
+func (p *Producer) Counts() Counts {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var c Counts
+	if p.core != nil {
+		c = p.core.counts
+		c.InFlight = p.core.inFlight
+		if p.core.shards.known() {
+			c.Shards = len(p.core.queues)
+		}
+	}
+	c.BufferedRecords, c.BufferedBytes, c.Blocked = p.buffer.records, p.buffer.bytes, len(p.buffer.line)
+	c.CallbacksWaiting = p.callbacks.n
+	return c
+}

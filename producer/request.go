@@ -1,0 +1,326 @@
+package producer
+
+import (
+	"time"
+
+	"github.com/weir-go/weir/aggregate"
+)
+
+// The limits of a request.
+const (
+	mostEntries = 500
+	mostBytes   = 10 << 20
+)
+
+// scanned bounds how many records are looked at to find some with different keys.
+const scanned = 2000
+
+// sending is one record of the stream in a request: a record alone, or a container.
+type sending struct {
+	records list
+	box     *aggregate.Builder // of a container
+}
+
+// part is the sendings of one queue in a request.
+type part struct {
+	q           *queue
+	first, last int // the last one is not included
+}
+
+// request is a call of PutRecords.
+type request struct {
+	sendings []sending
+	parts    []part
+	bytes    int
+	records  int
+	sent     time.Time
+	alone    bool // nothing may be added
+}
+
+// room reports whether so many bytes more fit into the request.
+func (r *request) room(bytes int) bool {
+	return len(r.sendings) == 0 || len(r.sendings) < mostEntries && r.bytes+bytes <= mostBytes && !r.alone
+}
+
+func (r *request) add(s sending, bytes int) {
+	r.sendings = append(r.sendings, s)
+	r.bytes += bytes
+	r.records += s.records.n
+}
+
+// standing is what decides when a queue sends next.
+type standing struct {
+	held     bool      // until another request is answered
+	hurry    bool      // nothing lingers
+	enough   bool      // records for a request are there
+	oldest   time.Time // when the first record was put
+	linger   time.Duration
+	notUntil time.Time // after a failure
+	pace     time.Duration
+}
+
+// due returns when the queue sends, and false if that depends on another request.
+func (s standing) due(now time.Time) (time.Time, bool) {
+	if s.held {
+		return time.Time{}, false
+	}
+	at := now
+	if !s.hurry && !s.enough {
+		at = later(at, s.oldest.Add(s.linger))
+	}
+	return later(later(at, s.notUntil), now.Add(s.pace)), true
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// held reports whether records of q have to wait for a request to be answered.
+func (c *core) held(q *queue) bool {
+	if !c.ordered() {
+		return false
+	}
+	if q.busy() {
+		return true
+	}
+	for _, r := range c.retired {
+		if overlap(r.keys, q.keys) {
+			return true
+		}
+	}
+	return false
+}
+
+// standing returns what decides when q sends next. q has records.
+func (c *core) standing(q *queue, now time.Time) standing {
+	s := standing{held: c.held(q), oldest: q.first.put, linger: c.linger, notUntil: q.notUntil}
+	if s.held {
+		return s
+	}
+	s.hurry = c.draining || q.first.number <= c.hurry || q.first.attempts > 0
+	if c.packing() {
+		size := c.containerSize(q, now)
+		s.enough = q.bytes >= size
+		if q.first.size() > size || q.first.whole {
+			s.enough = true
+			s.pace = q.pace.wait(now, q.first.size(), 1)
+		} else {
+			s.pace = q.pace.wait(now, min(size, q.bytes), 1)
+		}
+		return s
+	}
+	// Without containers, about as much as containers have: 50 ms of a shard's limits.
+	bytes, records := int(0.05*q.pace.scale(now)*shardBytes), max(1, int(0.05*q.pace.scale(now)*shardRecords))
+	s.enough = q.bytes >= bytes || q.n >= records
+	s.pace = q.pace.wait(now, max(q.first.size(), min(bytes, q.bytes)), min(records, q.n))
+	return s
+}
+
+func (c *core) containerSize(q *queue, now time.Time) int {
+	return containerSize(c.roundTrip, q.pace.shareAt(now), min(c.facts.maxRecord, shardBytes))
+}
+
+// next returns the request that is to be sent now. If there is none, it returns when to ask again;
+// the zero time if that depends on a request that is in flight.
+func (c *core) next(now time.Time) (*request, time.Time) {
+	if !c.started(now) {
+		return nil, c.startBy
+	}
+	r := &request{sent: now}
+	var again time.Time
+	soon := func(at time.Time) {
+		if again.IsZero() || at.Before(again) {
+			again = at
+		}
+	}
+	for turns := len(c.filled); turns > 0; turns-- {
+		q := c.filled[0]
+		c.filled = c.filled[1:]
+		if q.inFilled = false; !q.inMap {
+			continue
+		}
+		c.expire(q, now, soon)
+		if q.n == 0 {
+			continue
+		}
+		at, ok := c.standing(q, now).due(now)
+		switch {
+		case !ok:
+		case at.After(now):
+			soon(at)
+		case r.room(min(q.first.size(), mostBytes)):
+			c.take(r, q, now)
+		default: // its turn comes first next time
+			soon(now)
+			q.inFilled = true
+			c.filled = append([]*queue{q}, c.filled...)
+			return c.begin(r), now
+		}
+		c.fill(q)
+	}
+	return c.begin(r), again
+}
+
+// begin notes that a request is in flight; it returns nil for one without records.
+func (c *core) begin(r *request) *request {
+	if len(r.sendings) == 0 {
+		return nil
+	}
+	for _, p := range r.parts {
+		p.q.requests++
+	}
+	c.inFlight += r.records
+	c.counts.Requests++
+	c.counts.Entries += uint64(len(r.sendings))
+	return r
+}
+
+// expire fails the records of a queue that waited too long.
+func (c *core) expire(q *queue, now time.Time, soon func(time.Time)) {
+	for c.maxAge > 0 && q.n > 0 {
+		if at := q.first.put.Add(c.maxAge); at.After(now) {
+			soon(at)
+			return
+		}
+		c.fail(q.pop(), ErrExpired)
+	}
+}
+
+// take moves records of a queue into a request.
+func (c *core) take(r *request, q *queue, now time.Time) {
+	c.dropUnfit(q)
+	if q.n == 0 {
+		return
+	}
+	first := len(r.sendings)
+	switch most := q.first.most; {
+	case most > 0 && first > 0:
+		return // it goes alone, with the next request
+	case most > 0:
+		r.alone = true
+		c.takeFew(r, q, most, now)
+	case c.packing():
+		c.takeContainer(r, q, 0, now)
+	case c.ordered():
+		c.takeDistinct(r, q)
+	default:
+		c.takeAll(r, q)
+	}
+	if last := len(r.sendings); last > first {
+		r.parts = append(r.parts, part{q, first, last})
+	}
+}
+
+// dropUnfit fails records at the front that the stream does not take, as is known by now.
+func (c *core) dropUnfit(q *queue) {
+	for q.n > 0 {
+		switch p := q.first; {
+		case p.size() > c.facts.maxRecord:
+			c.fail(q.pop(), ErrTooLarge)
+		case p.key == "" && !c.facts.auto:
+			c.fail(q.pop(), errNoKey)
+		default:
+			return
+		}
+	}
+}
+
+// unfit reports whether dropUnfit would fail a record.
+func (c *core) unfit(p *Pending) bool {
+	return p.size() > c.facts.maxRecord || p.key == "" && !c.facts.auto
+}
+
+// takeContainer takes as many records from the front as one container has, or one record; at most
+// so many if most is not 0.
+func (c *core) takeContainer(r *request, q *queue, most int, now time.Time) {
+	size := c.containerSize(q, now)
+	box := c.box()
+	box.Limit = max(1, size-len(q.first.key))
+	var s sending
+	for q.n > 0 && q.first.most == most && (most == 0 || s.records.n < most) && !q.first.whole && !c.unfit(q.first) {
+		p := q.first
+		if p.size() >= box.Limit || !r.room(box.Size()+p.size()) || box.Add(p.key, p.explicit, p.data) != nil {
+			break
+		}
+		s.records.push(q.pop())
+	}
+	bytes := 0
+	switch s.records.n {
+	case 0:
+		c.boxes = append(c.boxes, box)
+		bytes = q.first.size()
+		s.records.push(q.pop())
+	case 1:
+		box.Reset()
+		c.boxes = append(c.boxes, box)
+		bytes = s.records.first.size()
+	default:
+		s.box = box
+		bytes = box.Size() + len(s.records.first.key)
+	}
+	q.pace.use(bytes, 1)
+	r.add(s, bytes)
+}
+
+// box returns an empty builder.
+func (c *core) box() *aggregate.Builder {
+	if n := len(c.boxes); n > 0 {
+		box := c.boxes[n-1]
+		c.boxes = c.boxes[:n-1]
+		return box
+	}
+	return new(aggregate.Builder)
+}
+
+// takeFew takes up to most records, after a request with them was found invalid.
+func (c *core) takeFew(r *request, q *queue, most int, now time.Time) {
+	switch {
+	case c.packing():
+		c.takeContainer(r, q, most, now)
+	default:
+		c.takeOne(r, q, nil)
+	}
+}
+
+// takeOne takes the record after before.
+func (c *core) takeOne(r *request, q *queue, before *Pending) {
+	p := q.remove(before)
+	q.pace.use(p.size(), 1)
+	var s sending
+	s.records.push(p)
+	r.add(s, p.size())
+}
+
+// takeDistinct takes records with different keys, each the oldest of its key: the service may
+// refuse one record of a request and store the next.
+func (c *core) takeDistinct(r *request, q *queue) {
+	clear(c.keys)
+	var before *Pending
+	for i, p := 0, q.first; p != nil && i < scanned; i++ {
+		next := p.next
+		_, taken := c.keys[p.hash]
+		c.keys[p.hash] = struct{}{}
+		switch {
+		case taken, p.most > 0 && len(c.keys) > 1, c.unfit(p):
+			before = p // it waits, and so do newer ones of its key
+		case len(c.keys) > 1 && !q.pace.fits(p.size()), !r.room(p.size()):
+			return
+		default:
+			c.takeOne(r, q, before)
+		}
+		p = next
+	}
+}
+
+// takeAll takes records as they come.
+func (c *core) takeAll(r *request, q *queue) {
+	for n := 0; q.n > 0 && q.first.most == 0 && !c.unfit(q.first); n++ {
+		if n > 0 && !q.pace.fits(q.first.size()) || !r.room(q.first.size()) {
+			return
+		}
+		c.takeOne(r, q, nil)
+	}
+}

@@ -1,0 +1,248 @@
+package producer
+
+import (
+	"fmt"
+	"time"
+)
+
+var errNoKey = fmt.Errorf("%w: it has no partition key", ErrInvalid)
+
+// tally is what came of the sendings of a queue in one request.
+type tally struct {
+	stored, throttled int
+	failed            bool
+	worst             outcome // of those that are sent again
+	code              string
+}
+
+// answered takes the answer to a request in. It returns what came of the records.
+func (c *core) answered(r *request, a answer, now time.Time) (done settled) {
+	a = a.checked(len(r.sendings))
+	before := c.counts
+	c.inFlight -= r.records
+	if a.err == nil {
+		c.measure(a.took)
+	}
+	for _, p := range r.parts {
+		p.q.requests--
+		var t tally
+		var back list
+		for i := p.first; i < p.last; i++ {
+			s := r.sendings[i]
+			for rec := s.records.first; rec != nil; rec = rec.next {
+				rec.attempts++
+			}
+			if a.err != nil {
+				c.settleCall(p.q, r, s, a.err, &t, &back)
+			} else {
+				c.settleEntry(p.q, s, a.entries[i], &t, &back)
+			}
+			c.reuse(s)
+		}
+		c.pause(p.q, r, t, now)
+		if t.code != "" {
+			done.code = t.code
+		}
+		c.counts.Retried += uint64(back.n)
+		c.requeue(&back)
+	}
+	c.release()
+	done.err = a.err
+	done.stored, done.failed = int(c.counts.Stored-before.Stored), int(c.counts.Failed-before.Failed)
+	done.again = r.records - done.stored - done.failed
+	return done
+}
+
+// settled is what came of the records of a request.
+type settled struct {
+	stored, failed, again int
+	code                  string // of the last one that was not stored
+	err                   error  // of the call
+}
+
+// reuse keeps the builder of a container for another one.
+func (c *core) reuse(s sending) {
+	if s.box != nil && len(c.boxes) < 64 {
+		s.box.Reset()
+		c.boxes = append(c.boxes, s.box)
+	}
+}
+
+// measure takes the time of a call into the round trip.
+func (c *core) measure(took time.Duration) {
+	if c.roundTrip == 0 {
+		c.roundTrip = took
+	}
+	c.roundTrip += (took - c.roundTrip) / 8
+}
+
+// release forgets retired queues that nothing is in flight of.
+func (c *core) release() {
+	kept := c.retired[:0]
+	for _, q := range c.retired {
+		if q.busy() {
+			kept = append(kept, q)
+		}
+	}
+	clear(c.retired[len(kept):])
+	c.retired = kept
+}
+
+// pause has a queue wait after records of it were not stored.
+func (c *core) pause(q *queue, r *request, t tally, now time.Time) {
+	if t.throttled > 0 {
+		q.pace.throttled(r.sent, now)
+	}
+	switch {
+	case !t.failed:
+		q.failures = 0
+		return
+	case t.stored > 0:
+		q.failures = 1 // it moves: the pauses stay short
+	default:
+		q.failures++
+	}
+	q.notUntil = now.Add(pauseAfter(t.worst, q.failures))
+}
+
+// settleCall decides about a sending of a call that failed.
+func (c *core) settleCall(q *queue, r *request, s sending, err error, t *tally, back *list) {
+	o := classifyCall(err)
+	code := codeOf(err)
+	switch {
+	case o == unsigned && q.failures >= mostUnsigned:
+		o = refused
+	case o == invalid && r.records == 1:
+		o = refused
+	case o == invalid:
+		c.divide(r, s)
+	}
+	c.settleFailure(s, o, code, err, t, back)
+}
+
+// divide bounds how many records go into the next request of each record: as many as its container
+// has, alone in a request, and then half of that.
+func (c *core) divide(r *request, s sending) {
+	most := s.records.n
+	if len(r.sendings) == 1 {
+		most = (most + 1) / 2
+	}
+	for p := s.records.first; p != nil; p = p.next {
+		p.most = most
+	}
+}
+
+// settleEntry decides about a sending that has an answer of its own.
+func (c *core) settleEntry(q *queue, s sending, e entry, t *tally, back *list) {
+	o := classifyEntry(e)
+	if o != stored {
+		if o == invalid || o == unsigned {
+			o = refused
+		}
+		var cause error
+		if e.code == "" {
+			cause = errNoAnswer
+		} else if e.message != "" {
+			cause = fmt.Errorf("%s: %s", e.code, e.message)
+		}
+		c.settleFailure(s, o, e.code, cause, t, back)
+		return
+	}
+	t.stored++
+	c.counts.StoredEntries++
+	if e.shard == q.shard {
+		c.confirm(s, e, back)
+		return
+	}
+	c.foreign(q, s, e, back)
+}
+
+// settleFailure sends the records of a sending again, or ends them.
+func (c *core) settleFailure(s sending, o outcome, code string, cause error, t *tally, back *list) {
+	c.counts.count(o, s.records.n)
+	t.code = code
+	if o == throttled {
+		t.throttled++
+	}
+	if o != refused {
+		t.failed = true
+		t.worst = max(t.worst, o)
+	}
+	for n := s.records.n; n > 0; n-- {
+		p := s.records.pop()
+		p.code, p.cause = code, cause
+		if o == refused {
+			c.fail(p, ErrRefused)
+			continue
+		}
+		p.repeated = p.repeated || o == unknown
+		back.push(p)
+	}
+}
+
+// foreign decides about a sending that another shard has than the one it was meant for.
+func (c *core) foreign(q *queue, s sending, e entry, back *list) {
+	if q.shard == "" {
+		if q.seen == nil {
+			q.seen = map[string]struct{}{}
+		}
+		q.seen[e.shard] = struct{}{}
+		c.scalePace()
+	}
+	_, known := c.ranges[e.shard]
+	switch {
+	case c.facts.auto, q.shard == "":
+	case !known:
+		c.lookUp.shards = true
+		c.lookUp.all = c.lookUp.all || c.lookUp.missed > 0
+	case q.inMap && c.shards.has(e.shard):
+		c.lookUp.contradictions++
+		c.lookUp.facts = true
+	}
+	if s.box == nil || known || c.facts.auto {
+		c.confirm(s, e, back)
+		return
+	}
+	q.stranded++
+	c.inFlight += s.records.n
+	c.stranded = append(c.stranded, stranded{q, sending{records: s.records}, e})
+}
+
+// confirm ends the records of a sending that a shard has. Packed records that do not belong into
+// that shard are sent again: consumers drop them there, and newer ones of their keys are elsewhere.
+func (c *core) confirm(s sending, e entry, back *list) {
+	packed := s.records.n > 1
+	keys, known := c.ranges[e.shard]
+	for i := 0; s.records.n > 0; i++ {
+		p := s.records.pop()
+		if packed && (!known || !keys.Contains(p.hash)) {
+			p.repeated = true
+			c.counts.Misplaced++
+			back.push(p)
+			continue
+		}
+		c.end(p, Result{
+			Shard: e.shard, SequenceNumber: e.sequence, SubSequenceNumber: i, Packed: packed, Attempts: p.attempts, Repeated: p.repeated,
+		}, nil)
+	}
+}
+
+// settleStranded decides about containers whose shard is known by now. When the map is unknown, all
+// their records are sent again, alone.
+func (c *core) settleStranded() {
+	waiting := c.stranded
+	c.stranded = nil
+	for _, s := range waiting {
+		if _, known := c.ranges[s.entry.shard]; !known && c.shards.known() {
+			c.stranded = append(c.stranded, s)
+			continue
+		}
+		var back list
+		c.inFlight -= s.unit.records.n
+		c.confirm(s.unit, s.entry, &back)
+		s.q.stranded--
+		c.counts.Retried += uint64(back.n)
+		c.requeue(&back)
+	}
+	c.release()
+}
