@@ -130,7 +130,7 @@ bench: ## Every benchmark, once through and short where it has a short form
 
 .PHONY: bench-read
 bench-read: ## What reading costs beside its targets: weir, the SDK, and receiving the bytes, in one run (about six minutes)
-	$(GO) test -run '^$$' -bench 'Consumer|Fanout|Paced|Shards|LargePages' -benchtime 1x -timeout 30m .
+	$(GO) test -run '^$$' -bench 'Consumer|Fanout|Paced|Shards|LargePages' -benchtime 1x -timeout 30m ./internal/proof/bench
 
 .PHONY: scenarios
 scenarios: servers ## What coordination takes beside its targets: deaths, stops, joins, restarts, new shards (about 15 minutes)

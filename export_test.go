@@ -10,9 +10,3 @@ func Counted(ctx context.Context, r *Reader) (batches iter.Seq2[*Batch, error], 
 	run := r.reading()
 	return func(yield func(*Batch, error) bool) { run.run(ctx, yield) }, run.budget.InUse
 }
-
-// Stand is how c says over HTTP that its shards stand.
-func Stand(c *Consumer) (state, sentence string) {
-	s, sentence := c.stand()
-	return s.Label(), sentence
-}

@@ -216,52 +216,6 @@ func TestReaderHasNoGoroutineForAnIdleShard(t *testing.T) {
 	})
 }
 
-// Order holds over splits and merges while the loop is so slow that answers are given up and asked
-// for again.
-func TestReaderKeepsOrderWhileTheLoopIsSlow(t *testing.T) {
-	bubbleWith(t, kinesistest.Config{NoLimits: true}, 2, func(t *testing.T, srv *kinesistest.Server) {
-		s := newSink(t)
-		long := strings.Repeat("k", 240)
-		put := func() {
-			for range 300 {
-				for k := range 20 {
-					key := fmt.Sprint(long, k)
-					srv.Put("s", key, s.next(key))
-				}
-			}
-		}
-		put()
-		open := srv.OpenShards("s")
-		merged := srv.Merge("s", open[0], open[1])
-		s.born(merged, open...)
-		put()
-		lower, upper := srv.Split("s", merged)
-		s.born(lower, merged)
-		s.born(upper, merged)
-		put()
-		reads, batches := srv.Requests("GetRecords"), 0
-		for b, err := range reader(t, srv.Client(), weir.ReaderOptions{UntilTip: true, MaxMemory: 16 << 20}).Batches(t.Context()) {
-			if err != nil {
-				t.Fatal(err)
-			}
-			leave := s.enter(t.Context(), b)
-			time.Sleep(1500 * time.Millisecond)
-			if err := s.write(b); err != nil {
-				t.Error(err)
-			}
-			leave()
-			batches++
-		}
-		s.judge()
-		if s.again != 0 {
-			t.Errorf("%d records came twice", s.again)
-		}
-		if n := srv.Requests("GetRecords") - reads; batches < 12 {
-			t.Errorf("%d batches of %d reads: nothing was read in parts", batches, n)
-		}
-	})
-}
-
 // A loop that is left, or panics, in the middle of a page leaves nothing behind.
 func TestReaderThatIsLeftLeavesNothing(t *testing.T) {
 	for _, reading := range []weir.Reading{weir.Polling, weir.FanOut} {

@@ -26,7 +26,7 @@ if [ ! -x "$emulator" ]; then
 	mv "$new" "$deps/qemu"
 	trap - EXIT
 fi
-[ $# -gt 0 ] || set -- . ./aggregate ./filter ./lease ./shard ./store/memstore ./kinesistest/... ./internal/history \
+[ $# -gt 0 ] || set -- . ./internal/proof/behaviour ./aggregate ./filter ./lease ./shard ./store/memstore ./kinesistest/... ./internal/history \
 	./internal/http1 ./internal/jitter ./internal/keyed ./internal/polling ./internal/wire/...
 export GOARCH=arm64 GOOS=linux CGO_ENABLED=0
 echo "release-check: $("$go" version) for arm64, under $("$emulator" --version | head -n 1)"

@@ -24,7 +24,7 @@ var rows = slices.Concat(commandRows, []row{
 	{
 		pkg: ".", why: "the consumer: one held lease from source to checkpoint",
 		ours:  []string{"aggregate", "deadletter", "health", "lease", "shard", "internal/backlog", "internal/batch", "internal/delivery", "internal/failure", "internal/fanout", "internal/follow", "internal/group", "internal/guard/...", "internal/history/...", "internal/hostcheck", "internal/jitter", "internal/keyed", "internal/lineage", "internal/lock", "internal/memory", "internal/mono", "internal/notify", "internal/polling", "internal/retry", "internal/seqtime", "internal/source", "internal/streams", "internal/supervise", "internal/wire", "internal/wire/codec"},
-		tests: []string{"filter", "kinesistest", "weirtest", "store/...", "internal/previous", "internal/proof/benchserver"}, sdk: true,
+		tests: []string{"kinesistest", "store/...", "internal/previous"}, sdk: true,
 	},
 	{
 		pkg: "dashboard", why: "the page: what state applications are in, and their shards over time",
@@ -160,6 +160,14 @@ var rows = slices.Concat(commandRows, []row{
 		ours: []string{".", "health", "aggregate"}, tests: []string{"shard", "lease", "kinesistest", "store/memstore", "weirtest", "internal/proof/leaktest"}, sdk: true,
 	},
 	{pkg: "sink/s3sink/internal/bucket", why: "the few requests to S3 that objects and letters need", sdk: true},
+	{
+		pkg: "internal/proof/behaviour", why: "tests of whole consumers and readers by the public API; it only has tests",
+		tests: []string{".", "aggregate", "deadletter", "filter", "health", "lease", "shard", "kinesistest", "weirtest", "store/...", "internal/history", "internal/previous", "internal/source", "internal/guard/...", "internal/proof/leaktest"}, sdk: true,
+	},
+	{
+		pkg: "internal/proof/bench", why: "benchmarks of whole consumers and readers by the public API; it only has tests",
+		tests: []string{".", "aggregate", "kinesistest", "lease", "shard", "store/...", "internal/wire", "internal/wire/codec", "internal/proof/benchserver", "internal/proof/leaktest"}, sdk: true,
+	},
 	{pkg: "internal/proof/oldletters", why: "a dead letter as earlier versions wrote it, for tests of destinations", pure: true},
 	{pkg: "internal/proof/fakes3", why: "an S3 in memory, with conditions and faults; sharing code would share misunderstandings"},
 	{

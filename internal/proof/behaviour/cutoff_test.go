@@ -1,0 +1,161 @@
+package behaviour
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/kinesistest"
+	"github.com/weir-go/weir/lease"
+	"github.com/weir-go/weir/store/memstore"
+)
+
+// cutOff are the names of the workers that say that they are cut off.
+func cutOff(t *testing.T, store lease.Store) (names []string) {
+	t.Helper()
+	v, err := store.View(t.Context(), "app", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, w := range v.Workers {
+		if w.CutOff() {
+			names = append(names, w.Name)
+		}
+	}
+	return names
+}
+
+// A worker that is cut off is given nothing more, whether it has many shards or one, and comes back
+// by itself.
+func TestAWorkerThatIsCutOffGetsNothingMore(t *testing.T) {
+	for _, shards := range []int{2, 5} {
+		for _, reading := range []weir.Reading{weir.Polling, weir.FanOut} {
+			bubble(t, shards, func(t *testing.T, srv *kinesistest.Server) {
+				s, store := newSink(t), memstore.New()
+				var events told
+				a, client := linked(srv)
+				stopA := start(t, client, store, weir.Options{Worker: "a", Reading: reading, Events: events.events()}, s.handle)
+				stopB := start(t, srv.Client(), store, weir.Options{Worker: "b", Reading: reading}, s.handle)
+				until(t, "each has its share", time.Minute, func() bool {
+					has := held(t, store)
+					return has["a"] >= shards/2 && has["b"] >= shards/2
+				})
+				a.down.Store(true)
+				if reading == weir.FanOut {
+					time.Sleep(6 * time.Minute) // a subscription that is already open continues
+				}
+				fill(srv, s, 20, 5)
+				until(t, "b handles everything", 6*time.Minute, func() bool { return s.missing() == 0 })
+				before := len(events.all())
+				for range 100 {
+					if names := holders(t, store); len(names) != 1 || names[0] != "b" {
+						t.Errorf("%d shards, %v: leases are held by %v", shards, reading, names)
+					}
+					if names := cutOff(t, store); len(names) != 1 || names[0] != "a" {
+						t.Errorf("%d shards, %v: cut off are %v", shards, reading, names)
+					}
+					time.Sleep(9 * time.Second)
+				}
+				// By fan-out it is not cut off before the last of its subscriptions has ended,
+				// which takes five minutes at most. Until then it is given another shard in place
+				// of one that it gives up, after StallAfter, which is three in the place of each
+				// but that last.
+				most := (shards + 1) / 2
+				if reading == weir.FanOut {
+					most = 3*(most-1) + 1
+				}
+				if n := len(events.all()); n != before || n > most {
+					t.Errorf("%d shards, %v: %d leases were given up, then %d", shards, reading, before, n)
+				}
+				a.down.Store(false)
+				took := until(t, "a has some again", time.Minute, func() bool { return len(holders(t, store)) == 2 })
+				if took > 10*time.Second {
+					t.Errorf("%d shards, %v: a has leases again after %v", shards, reading, took)
+				}
+				if names := cutOff(t, store); len(names) != 0 {
+					t.Errorf("cut off are %v", names)
+				}
+				fill(srv, s, 20, 5)
+				until(t, "the rest is handled", time.Minute, func() bool { return s.missing() == 0 })
+				if err := errors.Join(stopA(), stopB()); err != nil {
+					t.Error(err)
+				}
+				s.judge()
+			})
+		}
+	}
+}
+
+// One shard that no worker can read does not make its owner suspect itself.
+func TestAShardThatCannotBeReadIsNotItsWorkersFault(t *testing.T) {
+	bubble(t, 2, func(t *testing.T, srv *kinesistest.Server) {
+		store := memstore.New()
+		bad := srv.OpenShards("s")[0]
+		srv.Control("GetRecords", func(c *kinesistest.Call) kinesistest.Fault {
+			if c.Shard == bad {
+				return kinesistest.Fault{Err: &kinesistest.Error{Code: "InternalFailure", Status: 500}}
+			}
+			return kinesistest.Fault{}
+		})
+		s := newSink(t)
+		var events told
+		stopA := start(t, srv.Client(), store, weir.Options{Worker: "a", Events: events.events()}, s.handle)
+		stopB := start(t, srv.Client(), store, weir.Options{Worker: "b", Events: events.events()}, s.handle)
+		until(t, "both have some", time.Minute, func() bool { return len(holders(t, store)) == 2 })
+		for range 600 {
+			time.Sleep(time.Second)
+			if names := cutOff(t, store); len(names) > 0 {
+				t.Errorf("cut off are %v", names)
+			}
+		}
+		if len(events.all()) == 0 {
+			t.Error("the shard was never given up")
+		}
+		if err := errors.Join(stopA(), stopB()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// While all workers are cut off, no shard is without an owner for long.
+func TestAllWorkersAreCutOff(t *testing.T) {
+	bubble(t, 4, func(t *testing.T, srv *kinesistest.Server) {
+		s, store := newSink(t), memstore.New()
+		a, clientA := linked(srv)
+		b, clientB := linked(srv)
+		stopA := start(t, clientA, store, weir.Options{Worker: "a"}, s.handle)
+		stopB := start(t, clientB, store, weir.Options{Worker: "b"}, s.handle)
+		until(t, "both have some", time.Minute, func() bool { return len(holders(t, store)) == 2 })
+		a.down.Store(true)
+		time.Sleep(20 * time.Second)
+		b.down.Store(true)
+		free := 0
+		for range 600 {
+			time.Sleep(time.Second)
+			v, err := store.View(t.Context(), "app", "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, l := range v.Leases {
+				if l.Owner == "" {
+					free++
+				}
+			}
+		}
+		if names := cutOff(t, store); len(names) != 2 {
+			t.Errorf("cut off are %v", names)
+		}
+		if free > 30 { // of 2,400 looks at a lease
+			t.Errorf("leases were seen without an owner %d times", free)
+		}
+		fill(srv, s, 20, 5)
+		a.down.Store(false)
+		b.down.Store(false)
+		until(t, "everything handled", time.Minute, func() bool { return s.missing() == 0 })
+		if err := errors.Join(stopA(), stopB()); err != nil {
+			t.Error(err)
+		}
+		s.judge()
+	})
+}

@@ -1,0 +1,349 @@
+package behaviour
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
+
+	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/internal/proof/longform"
+	"github.com/weir-go/weir/kinesistest"
+	"github.com/weir-go/weir/lease"
+	"github.com/weir-go/weir/store/memstore"
+)
+
+var (
+	daySeed     = flag.Uint64("day.seed", 0, "seed of the day of faults, 0 for a new one")
+	dayHours    = flag.Int("day.hours", 0, "virtual hours of the day of faults, 0 for 24 in the long form and 5 otherwise")
+	fanOutHours = flag.Int("day.fanout", 4, "virtual hours of the day of faults by fan-out")
+)
+
+// TestADayOfFaults runs three workers for 24 virtual hours in the long form, and for five in the
+// ordinary form, while workers crash and come back, hang
+// for longer than the failover time in the middle of a batch, lose the store, lose answers of the
+// store, and the store fails for all; while Kinesis throttles, fails and cuts connections; while
+// shards are split and merged. The sink judges: nothing lost, order kept, one owner, parents first.
+func TestADayOfFaults(t *testing.T) {
+	hours := *dayHours
+	switch {
+	case hours > 0:
+	case longform.On():
+		hours = 24
+	default:
+		hours = 5
+	}
+	aDayOfFaults(t, weir.Polling, hours)
+}
+
+// TestADayOfFaultsByFanOut is the same with subscriptions, which also break, end and go silent. It
+// lasts four hours unless a flag sets another number.
+func TestADayOfFaultsByFanOut(t *testing.T) { aDayOfFaults(t, weir.FanOut, *fanOutHours) }
+
+func aDayOfFaults(t *testing.T, reading weir.Reading, hours int) {
+	if testing.Short() {
+		hours = min(hours, 2)
+	}
+	seed := *daySeed
+	if seed == 0 {
+		seed = rand.Uint64()
+	}
+	t.Logf("-day.seed=%d, %d hours", seed, hours)
+	bubbleWith(t, kinesistest.Config{NoLimits: true}, 3, func(t *testing.T, srv *kinesistest.Server) {
+		d := &day{t: t, srv: srv, sink: newSink(t), reading: reading, store: memstore.New(), rnd: rand.New(rand.NewPCG(seed, 1))}
+		d.run(time.Duration(hours) * time.Hour)
+	})
+}
+
+type day struct {
+	t       *testing.T
+	srv     *kinesistest.Server
+	sink    *sink
+	store   lease.Store
+	reading weir.Reading
+	rnd     *rand.Rand // the script's; faults of single calls draw from the global one
+
+	mu      sync.Mutex
+	trouble float64 // the share of Kinesis calls that go wrong
+	workers []*process
+	counts  map[string]int
+	gone    sync.WaitGroup // crashed workers
+}
+
+// process is one run of one worker.
+type process struct {
+	*faultyStore
+	stop func() error
+}
+
+func (d *day) run(length time.Duration) {
+	d.counts = map[string]int{}
+	d.srv.Control("", d.kinesisFault)
+	for range 3 {
+		d.workers = append(d.workers, d.start())
+	}
+	end := time.Now().Add(length)
+	d.learn()
+	for next := 0; time.Now().Before(end); next++ {
+		for range d.rnd.IntN(8) {
+			key := fmt.Sprintf("key-%d", d.rnd.IntN(40))
+			d.srv.Put("s", key, d.sink.next(key))
+		}
+		if next%20 == 0 {
+			d.act()
+		}
+		time.Sleep(time.Duration(3+d.rnd.IntN(5)) * time.Second)
+	}
+	// Faults stop: everything must be handled within a bound.
+	d.mu.Lock()
+	d.trouble = 0
+	d.mu.Unlock()
+	for _, w := range d.workers {
+		w.set(false, 0)
+		w.resume()
+	}
+	took := until(d.t, "everything handled after the faults stopped", 5*time.Minute, func() bool { return d.sink.missing() == 0 })
+	for _, w := range d.workers {
+		if err := w.stop(); err != nil {
+			d.t.Errorf("Run: %v", err)
+		}
+	}
+	d.gone.Wait()
+	d.sink.judge()
+	d.afterwards()
+	d.t.Logf("%d handled, %d of them again, %d writes of old epochs refused, %d shards; caught up %v after the faults stopped; %v",
+		d.sink.handled, d.sink.again, d.sink.refused, len(d.sink.shards), took, d.counts)
+	d.t.Logf("%d subscriptions, %d polls", d.srv.Requests("SubscribeToShard"), d.srv.Requests("GetRecords"))
+	if subscriptions := d.srv.Requests("SubscribeToShard"); (subscriptions > 0) != (d.reading == weir.FanOut) {
+		d.t.Errorf("%d subscriptions, read by %s", subscriptions, d.reading)
+	}
+	for _, kind := range []string{"crash", "hang", "worker offline", "store outage", "lost answers", "trouble", "split", "merge"} {
+		if length >= 12*time.Hour && d.counts[kind] == 0 {
+			d.t.Errorf("the day had no %s: it proves less than it says", kind)
+		}
+	}
+	if length >= 12*time.Hour && (d.sink.again == 0 || d.sink.refused == 0) {
+		d.t.Error("no record was handled twice or no old write refused: the faults did not bite")
+	}
+}
+
+// act lets one thing go wrong, or reshards.
+func (d *day) act() {
+	w := d.workers[d.rnd.IntN(len(d.workers))]
+	lasts := time.Duration(1+d.rnd.IntN(40)) * time.Second
+	switch d.rnd.IntN(10) {
+	case 0:
+		d.counts["crash"]++
+		w.crash(&d.gone)
+		time.Sleep(lasts)
+		d.workers[slices.Index(d.workers, w)] = d.start()
+	case 1:
+		d.counts["orderly restart"]++
+		if err := w.stop(); err != nil {
+			d.t.Errorf("Run: %v", err)
+		}
+		d.workers[slices.Index(d.workers, w)] = d.start()
+	case 2:
+		d.counts["hang"]++
+		w.suspend()
+		time.Sleep(lasts)
+		w.resume()
+	case 3:
+		d.counts["worker offline"]++
+		w.set(true, 0)
+		time.Sleep(lasts)
+		w.set(false, 0)
+	case 4:
+		d.counts["store outage"]++
+		for _, w := range d.workers {
+			w.set(true, 0)
+		}
+		time.Sleep(lasts)
+		for _, w := range d.workers {
+			w.set(false, 0)
+		}
+	case 5:
+		d.counts["lost answers"]++
+		for _, w := range d.workers {
+			w.set(false, 0.3)
+		}
+		time.Sleep(lasts)
+		for _, w := range d.workers {
+			w.set(false, 0)
+		}
+	case 6:
+		d.counts["trouble"]++
+		d.mu.Lock()
+		d.trouble = d.rnd.Float64()
+		d.mu.Unlock()
+	case 7:
+		d.mu.Lock()
+		d.trouble = 0
+		d.mu.Unlock()
+	case 8:
+		if open := d.srv.OpenShards("s"); len(open) < 8 {
+			d.counts["split"]++
+			d.srv.Split("s", open[d.rnd.IntN(len(open))])
+			d.learn()
+		}
+	case 9:
+		d.merge()
+	}
+}
+
+// merge merges two neighbours.
+func (d *day) merge() {
+	open := d.listed()
+	open = slices.DeleteFunc(open, func(s types.Shard) bool { return s.SequenceNumberRange.EndingSequenceNumber != nil })
+	if len(open) <= 2 {
+		return
+	}
+	slices.SortFunc(open, func(a, b types.Shard) int {
+		x, y := *a.HashKeyRange.StartingHashKey, *b.HashKeyRange.StartingHashKey
+		if len(x) != len(y) {
+			return len(x) - len(y)
+		}
+		return strings.Compare(x, y)
+	})
+	i := d.rnd.IntN(len(open) - 1)
+	d.counts["merge"]++
+	d.srv.Merge("s", *open[i].ShardId, *open[i+1].ShardId)
+	d.learn()
+}
+
+// listed asks the server past the faults.
+func (d *day) listed() []types.Shard {
+	d.mu.Lock()
+	trouble := d.trouble
+	d.trouble = 0
+	d.mu.Unlock()
+	defer func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.trouble = trouble
+	}()
+	name := "s"
+	out, err := d.srv.Client().ListShards(d.t.Context(), &kinesis.ListShardsInput{StreamName: &name})
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return out.Shards
+}
+
+// learn passes the lineage to the sink.
+func (d *day) learn() {
+	listed := d.listed()
+	here := map[string]bool{}
+	for _, s := range listed {
+		here[*s.ShardId] = true
+	}
+	for _, s := range listed {
+		var parents []string
+		for _, p := range []*string{s.ParentShardId, s.AdjacentParentShardId} {
+			if p != nil && here[*p] {
+				parents = append(parents, *p)
+			}
+		}
+		d.sink.born(*s.ShardId, parents...)
+	}
+}
+
+func (d *day) kinesisFault(call *kinesistest.Call) kinesistest.Fault {
+	d.mu.Lock()
+	trouble := d.trouble
+	d.mu.Unlock()
+	if rand.Float64() >= trouble {
+		return kinesistest.Fault{}
+	}
+	if call.Action == "SubscribeToShard" && rand.IntN(2) == 0 {
+		f := kinesistest.SubscriptionFault{Events: rand.IntN(3)}
+		switch rand.IntN(5) {
+		case 0:
+			f.HalfOpen = true
+		case 1:
+			f.CutEvent = true
+		case 2:
+			f.End = true
+		case 3:
+			f.Corrupt = true
+		default:
+			f.Exception = &kinesistest.Error{Code: []string{"InternalFailureException", "KMSThrottlingException", "ResourceInUseException"}[rand.IntN(3)]}
+		}
+		return kinesistest.Fault{Subscription: f}
+	}
+	switch rand.IntN(6) {
+	case 0:
+		return kinesistest.Fault{Err: &kinesistest.Error{Code: "ProvisionedThroughputExceededException"}}
+	case 1:
+		return kinesistest.Fault{Err: &kinesistest.Error{Code: "InternalFailure"}}
+	case 2:
+		return kinesistest.Fault{Err: &kinesistest.Error{Code: "ExpiredIteratorException"}}
+	case 3:
+		return kinesistest.Fault{Delay: time.Duration(rand.IntN(30)) * time.Second}
+	case 4:
+		return kinesistest.Fault{LoseAnswer: true}
+	default:
+		return kinesistest.Fault{CutAfter: 1 + rand.IntN(300)}
+	}
+}
+
+// start starts a worker with separate connections.
+func (d *day) start() *process {
+	p := &process{faultyStore: &faultyStore{Store: d.store}}
+	transport := d.srv.Transport()
+	client := d.srv.Client(func(o *kinesis.Options) { o.HTTPClient = &http.Client{Transport: transport} })
+	p.stop = start(d.t, client, p, weir.Options{Reading: d.reading, ReuseBuffers: d.rnd.IntN(2) == 0, IdleInterval: 10 * time.Second, Worker: fmt.Sprintf("worker-%d", d.rnd.IntN(1000))},
+		func(ctx context.Context, b *weir.Batch) error {
+			defer d.sink.enter(ctx, b)()
+			// A handler takes its time, and is deaf while its process hangs: it writes after that,
+			// not knowing how late it is.
+			select {
+			case <-time.After(time.Duration(rand.IntN(5000)) * time.Millisecond):
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+			p.suspended()
+			if p.crashed() {
+				<-ctx.Done()
+				return context.Cause(ctx)
+			}
+			if rand.IntN(50) == 0 {
+				return errors.New("the database did not like it")
+			}
+			return d.sink.write(b)
+		})
+	stop := p.stop
+	p.stop = func() error {
+		defer transport.CloseIdleConnections()
+		return stop()
+	}
+	return p
+}
+
+// afterwards checks what the store says when everybody has left.
+func (d *day) afterwards() {
+	view, err := d.store.View(context.Background(), "app", "")
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	for _, l := range view.Leases {
+		// An owner without a row is an heir that left in the moment the lease was released to it,
+		// and counts as none.
+		if slices.ContainsFunc(view.Workers, func(w lease.Worker) bool { return w.Session == l.Owner && !w.Ended }) {
+			d.t.Errorf("%s is owned although everybody has left", l)
+		}
+		if !l.Finished() && d.sink.ended[l.Shard] {
+			d.t.Errorf("%s was handled to its end and is not finished", l)
+		}
+	}
+}

@@ -1,0 +1,263 @@
+package behaviour
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/deadletter"
+	"github.com/weir-go/weir/kinesistest"
+	"github.com/weir-go/weir/lease"
+	"github.com/weir-go/weir/store/memstore"
+	"github.com/weir-go/weir/weirtest"
+)
+
+// fleet is workers whose handlers kill their process at some records: their stores do not hear of
+// them any more. As many are started anew after a while.
+type fleet struct {
+	t      *testing.T
+	srv    *kinesistest.Server
+	store  lease.Store
+	opts   weir.Options
+	kills  func(r weir.Record) bool
+	slow   func(r weir.Record) time.Duration
+	anew   time.Duration // after which a worker that died is started again; 0 is never
+	mu     sync.Mutex
+	deaths map[string][]time.Time // by the record's data
+	got    map[string]int
+	told   []weir.Suspected
+	began  int
+}
+
+func (f *fleet) start(n int) {
+	for range n {
+		f.mu.Lock()
+		f.began++
+		name := fmt.Sprint("worker ", f.began)
+		f.mu.Unlock()
+		opts := f.opts
+		opts.App, opts.Stream, opts.Worker, opts.Logger = "app", "s", name, quiet
+		opts.Events.Suspected = func(_ context.Context, e weir.Suspected) {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			f.told = append(f.told, e)
+		}
+		var w *weirtest.Worker
+		var dies sync.Once // handlers of several shards may kill it at once
+		ready := make(chan struct{})
+		w = weirtest.Start(f.t, f.srv.Client(), f.store, opts, weir.HandlerFunc(func(ctx context.Context, b *weir.Batch) error {
+			<-ready
+			for _, r := range b.Records {
+				if f.kills(r) {
+					f.mu.Lock()
+					f.deaths[string(r.Data)] = append(f.deaths[string(r.Data)], time.Now())
+					f.mu.Unlock()
+					dies.Do(func() {
+						if f.anew > 0 {
+							time.AfterFunc(f.anew, func() { f.start(1) })
+						}
+						w.Kill()
+					})
+					<-ctx.Done()
+					return context.Cause(ctx)
+				}
+				if f.slow != nil {
+					time.Sleep(f.slow(r))
+				}
+				f.mu.Lock()
+				f.got[string(r.Data)]++
+				f.mu.Unlock()
+			}
+			return nil
+		}))
+		close(ready)
+	}
+}
+
+func newFleet(t *testing.T, srv *kinesistest.Server, opts weir.Options, kills ...string) *fleet {
+	return &fleet{
+		t: t, srv: srv, store: memstore.New(), opts: opts, deaths: map[string][]time.Time{}, got: map[string]int{},
+		kills: func(r weir.Record) bool { return slices.Contains(kills, string(r.Data)) },
+	}
+}
+
+// putMany puts records of many keys, and those that kill among them.
+func putMany(srv *kinesistest.Server, n int, among map[int]string) (names []string) {
+	for i := range n {
+		name := cmp.Or(among[i], fmt.Sprint("r ", i))
+		srv.Put("s", fmt.Sprint("key ", i%17), []byte(name))
+		names = append(names, name)
+	}
+	return names
+}
+
+// A record that kills its process is found and given up, when as many workers have died of it as
+// may, and one more.
+func TestARecordThatKillsIsGivenUp(t *testing.T) {
+	for _, row := range []struct {
+		after int
+		kills []string
+	}{{0, []string{"bad"}}, {1, []string{"bad"}}, {4, []string{"bad"}}, {2, []string{"bad", "worse"}}} {
+		after, kills := row.after, row.kills
+		bubble(t, 3, func(t *testing.T, srv *kinesistest.Server) {
+			box := &letterbox{}
+			f := newFleet(t, srv, weir.Options{SuspectAfter: after, GiveUp: weir.GiveUp{To: box}}, kills...)
+			f.anew = time.Minute
+			f.start(5)
+			time.Sleep(10 * time.Second)
+			names := putMany(srv, 300, map[int]string{150: "bad", 200: "worse"})
+			for range 10 * 60 {
+				time.Sleep(time.Second)
+				names = append(names, putMany(srv, 1, map[int]string{0: fmt.Sprint("later ", len(names))})...)
+			}
+			time.Sleep(time.Minute)
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			letters := box.letters()
+			if got := box.data(); !slices.Equal(slices.Sorted(slices.Values(got)), kills) {
+				t.Fatalf("letters of %q", got)
+			}
+			want := cmp.Or(after, 2) + 1
+			for _, l := range letters {
+				name := string(l.Data)
+				n := len(f.deaths[name])
+				// two at once may die in one process, which then is the death of neither
+				if n != want && (len(kills) == 1 || n > want+1) || l.Reason != deadletter.Killed || l.Attempts < n || l.Together != 1 ||
+					!strings.HasPrefix(l.Error, fmt.Sprintf("weir: %d workers died one after the other at this record", l.Attempts)) {
+					t.Errorf("%d workers died of %q; the letter is %+v", n, name, l)
+				}
+				if took := l.GivenUp.Sub(f.deaths[name][0]); took > 4*time.Minute {
+					t.Errorf("%q was given up after %v", name, took)
+				}
+			}
+			if len(f.told) == 0 || f.told[0].Time.Sub(f.deaths["bad"][0]) > time.Minute {
+				t.Errorf("told of %+v", f.told)
+			}
+			for _, name := range names {
+				if bad := slices.Contains(kills, name); bad != (f.got[name] == 0) {
+					t.Errorf("%q was handled %d times", name, f.got[name])
+				}
+			}
+		})
+	}
+}
+
+// Without a policy the workers die less and less often, however many there are, while all other
+// shards go on; an operator who moves the shard past the record ends it.
+func TestARecordThatKillsIsTriedLessAndLessOften(t *testing.T) {
+	bubble(t, 2, func(t *testing.T, srv *kinesistest.Server) {
+		f := newFleet(t, srv, weir.Options{}, "bad")
+		f.anew = 5 * time.Second
+		f.start(5)
+		time.Sleep(10 * time.Second)
+		bad, _ := srv.Put("s", "bad", []byte("bad"))
+		other := ""
+		for i := 0; other == ""; i++ {
+			if id, _ := srv.Put("s", fmt.Sprint(i), nil); id != bad {
+				other = fmt.Sprint(i)
+			}
+		}
+		for i := range 2 * 60 * 60 {
+			time.Sleep(time.Second)
+			srv.Put("s", other, []byte(fmt.Sprint("on ", i)))
+		}
+		time.Sleep(time.Minute)
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		at := f.deaths["bad"]
+		if len(at) < 8 || len(at) > 18 {
+			t.Fatalf("%d workers died: %v", len(at), at)
+		}
+		for i := 3; i < len(at); i++ {
+			least := min(30*time.Second<<(i-3), 7*time.Minute)
+			if gap := at[i].Sub(at[i-1]); gap < least || gap > 16*time.Minute {
+				t.Errorf("death %d came %v after the one before, want %v at least", i, gap, least)
+			}
+		}
+		if len(f.got) < 2*60*60 {
+			t.Errorf("%d others were handled", len(f.got))
+		}
+		last := f.told[len(f.told)-1]
+		if !strings.HasPrefix(last.Record, "s/"+bad+"/") || last.Next < 7*time.Minute || last.Died < 8 {
+			t.Errorf("told of %+v", last)
+		}
+	})
+}
+
+// A record that is handled slowly beside one that kills dies with it, again and again, and is not
+// given up for that.
+func TestWhoDiesWithAKillerIsNoKiller(t *testing.T) {
+	bubble(t, 8, func(t *testing.T, srv *kinesistest.Server) {
+		box := &letterbox{}
+		f := newFleet(t, srv, weir.Options{GiveUp: weir.GiveUp{To: box, Patience: -1}}, "bad")
+		f.anew = time.Second
+		f.slow = func(r weir.Record) time.Duration {
+			if strings.HasPrefix(string(r.Data), "slow") {
+				return 20 * time.Second
+			}
+			return 0
+		}
+		f.kills = func(r weir.Record) bool {
+			if string(r.Data) != "bad" {
+				return false
+			}
+			time.Sleep(3 * time.Second)
+			return true
+		}
+		bad, _ := srv.Put("s", "bad", []byte("bad"))
+		slow := map[string]bool{}
+		for i := 0; len(slow) < 7; i++ {
+			for _, k := range []int{i} {
+				if s, _ := srv.Put("s", fmt.Sprint(k), []byte(fmt.Sprint("slow ", i))); s != bad {
+					slow[s] = true
+				}
+			}
+		}
+		f.start(1)
+		time.Sleep(20 * time.Minute)
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if got := box.data(); !slices.Equal(got, []string{"bad"}) {
+			t.Errorf("letters of %q", got)
+		}
+		if n := len(f.deaths["bad"]); n > 5 { // two, one beside others, and one by itself
+			t.Errorf("%d deaths", n)
+		}
+		if len(f.got) < 7 {
+			t.Errorf("handled %v", f.got)
+		}
+	})
+}
+
+// A build that dies of everything empties no stream into letters, and its shards are well as soon
+// as it is mended.
+func TestABrokenBuildIsNoReasonToGiveUp(t *testing.T) {
+	bubble(t, 4, func(t *testing.T, srv *kinesistest.Server) {
+		box := &letterbox{}
+		f := newFleet(t, srv, weir.Options{GiveUp: weir.GiveUp{To: box}})
+		f.anew = 2 * time.Second
+		began := time.Now()
+		f.kills = func(weir.Record) bool { return time.Since(began) < 10*time.Minute }
+		f.start(3)
+		names := putMany(srv, 200, nil)
+		time.Sleep(14 * time.Minute) // a letter may wait for its patience
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		letters := box.data()
+		if len(letters) > 4*6 { // one for each shard and patience
+			t.Errorf("%d letters", len(letters))
+		}
+		for _, name := range names {
+			if f.got[name] == 0 && !slices.Contains(letters, name) {
+				t.Errorf("%q is in no letter, and was not handled", name)
+			}
+		}
+		t.Logf("%d letters, %d workers died", len(letters), f.began)
+	})
+}

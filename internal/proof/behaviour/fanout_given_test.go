@@ -1,0 +1,284 @@
+package behaviour
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+
+	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/kinesistest"
+	"github.com/weir-go/weir/lease"
+	"github.com/weir-go/weir/store/memstore"
+)
+
+// A stream whose consumer is given by its ARN is read by that one, and nothing is registered or
+// removed.
+func TestFanOutByAGivenARN(t *testing.T) {
+	bubble(t, 2, func(t *testing.T, srv *kinesistest.Server) {
+		arn := srv.RegisterConsumer("s", "theirs")
+		for _, stream := range []string{"s", srv.StreamARN("s")} {
+			s := newSink(t)
+			fill(srv, s, 20, 3)
+			stop := start(t, srv.Client(), memstore.New(), weir.Options{
+				Stream: stream, Reading: weir.FanOut, FanOutARNs: []string{arn}, RemoveFanOut: true,
+			}, s.handle)
+			until(t, "everything handled", 10*time.Second, func() bool { return s.missing() == 0 })
+			if err := stop(); err != nil {
+				t.Error(err)
+			}
+		}
+		if n := srv.Requests("GetRecords") + srv.Requests("RegisterStreamConsumer") + srv.Requests("DeregisterStreamConsumer"); n > 0 {
+			t.Errorf("%d calls of other kinds", n)
+		}
+		if names := consumersOf(t, srv); !slices.Equal(names, []string{"theirs"}) {
+			t.Errorf("registered are %q", names)
+		}
+	})
+}
+
+// A worker with a given consumer may have the permission to subscribe and no other permission.
+func TestFanOutByAGivenARNWithoutMorePermissions(t *testing.T) {
+	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
+		arn := srv.RegisterConsumer("s", "theirs")
+		for _, action := range []string{"DescribeStreamSummary", "DescribeStreamConsumer", "RegisterStreamConsumer"} {
+			srv.Control(action, func(*kinesistest.Call) kinesistest.Fault {
+				return kinesistest.Fault{Err: &kinesistest.Error{Code: "AccessDeniedException", Status: 400}}
+			})
+		}
+		s := newSink(t)
+		fill(srv, s, 20, 3)
+		stop := start(t, srv.Client(), memstore.New(), weir.Options{Stream: srv.StreamARN("s"), Reading: weir.FanOut, FanOutARNs: []string{arn}}, s.handle)
+		until(t, "everything handled", 10*time.Second, func() bool { return s.missing() == 0 })
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+		if n := srv.Requests("GetRecords"); n > 0 {
+			t.Errorf("it polled %d times", n)
+		}
+	})
+}
+
+// Shards of all streams have the same names: a consumer of another stream would have its shards
+// read.
+func TestAConsumerOfAnotherStreamEndsRun(t *testing.T) {
+	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
+		theirs := srv.RegisterConsumer("s", "theirs")
+		foreign := strings.Replace(theirs, "000000000000", "111111111111", 1)
+		if foreign == theirs {
+			t.Fatalf("%s has another account", theirs)
+		}
+		c, err := weir.New(srv.Client(), memstore.New(), weir.Options{App: "a", Stream: "s", Reading: weir.FanOut, FanOutARNs: []string{foreign}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		err = c.Run(ctx, weir.HandlerFunc(func(context.Context, *weir.Batch) error { t.Error("it reads"); return nil }))
+		if err == nil || !strings.Contains(err.Error(), "of another stream") || !strings.Contains(err.Error(), foreign) {
+			t.Errorf("Run says %v", err)
+		}
+		if n := srv.Requests("SubscribeToShard"); n > 0 {
+			t.Errorf("it subscribed %d times", n)
+		}
+	})
+}
+
+func TestAGivenConsumerThatIsGoneIsNotRegistered(t *testing.T) {
+	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
+		arn := srv.RegisterConsumer("s", "theirs")
+		gone := arn[:strings.LastIndexByte(arn, ':')] + ":17"
+		s := newSink(t)
+		fill(srv, s, 20, 3)
+		var polled atomic.Bool
+		stop := start(t, srv.Client(), memstore.New(), weir.Options{
+			Reading: weir.FanOut, FanOutARNs: []string{gone},
+			Events: weir.Events{ReadingChanged: func(_ context.Context, e weir.ReadingChanged) {
+				polled.Store(e.Reading == weir.Polling && strings.Contains(e.Err.Error(), gone))
+			}},
+		}, s.handle)
+		until(t, "everything handled", time.Minute, func() bool { return s.missing() == 0 })
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+		if !polled.Load() || srv.Requests("RegisterStreamConsumer") != 0 {
+			t.Errorf("told: %v, registered %d times", polled.Load(), srv.Requests("RegisterStreamConsumer"))
+		}
+	})
+}
+
+// The last worker that stops removes the consumer, and none before.
+func TestTheLastWorkerRemovesTheConsumer(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, srv *kinesistest.Server) {
+		s, store := newSink(t), memstore.New()
+		opts := weir.Options{Reading: weir.FanOut, RemoveFanOut: true}
+		first := start(t, srv.Client(), store, opts, s.handle)
+		fill(srv, s, 20, 3)
+		until(t, "everything handled", 20*time.Second, func() bool { return s.missing() == 0 })
+		second := start(t, srv.Client(), store, opts, s.handle)
+		time.Sleep(20 * time.Second)
+		if err := first(); err != nil {
+			t.Error(err)
+		}
+		if n := srv.Requests("DeregisterStreamConsumer"); n != 0 {
+			t.Errorf("it was removed while one worker lives")
+		}
+		fill(srv, s, 20, 3)
+		until(t, "everything handled", 20*time.Second, func() bool { return s.missing() == 0 })
+		if err := second(); err != nil {
+			t.Error(err)
+		}
+		if names := consumersOf(t, srv); len(names) != 0 {
+			t.Errorf("after the last: %q", names)
+		}
+		third := start(t, srv.Client(), store, opts, s.handle) // which starts over
+		fill(srv, s, 20, 3)
+		until(t, "everything handled", time.Minute, func() bool { return s.missing() == 0 })
+		if err := third(); err != nil {
+			t.Error(err)
+		}
+		if n := srv.Requests("GetRecords"); n > 0 {
+			t.Errorf("it polled %d times", n)
+		}
+		s.judge()
+	})
+}
+
+// A worker that starts while the last one removes the consumer loses nothing.
+func TestAWorkerThatStartsWhileTheConsumerIsRemoved(t *testing.T) {
+	bubble(t, 2, func(t *testing.T, srv *kinesistest.Server) {
+		s, store := newSink(t), memstore.New()
+		opts := weir.Options{Reading: weir.FanOut, RemoveFanOut: true}
+		first := start(t, srv.Client(), store, opts, s.handle)
+		fill(srv, s, 20, 3)
+		until(t, "everything handled", 20*time.Second, func() bool { return s.missing() == 0 })
+		srv.SetStateDelay(10 * time.Second)
+		var second func() error
+		srv.Control("DeregisterStreamConsumer", func(*kinesistest.Call) kinesistest.Fault {
+			if second == nil {
+				second = start(t, srv.Client(), store, weir.Options{Reading: weir.FanOut}, s.handle)
+				time.Sleep(5 * time.Second) // it has found the consumer and subscribed
+			}
+			return kinesistest.Fault{}
+		})
+		if err := first(); err != nil {
+			t.Error(err)
+		}
+		for range 10 {
+			fill(srv, s, 10, 3)
+			time.Sleep(20 * time.Second)
+		}
+		until(t, "everything handled", time.Minute, func() bool { return s.missing() == 0 })
+		if names := consumersOf(t, srv); len(names) != 1 {
+			t.Errorf("registered are %q", names)
+		}
+		if err := second(); err != nil {
+			t.Error(err)
+		}
+		s.judge()
+	})
+}
+
+// While the store does not return which workers live, the consumer stays.
+func TestTheConsumerStaysWhenTheStoreIsSilent(t *testing.T) {
+	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
+		s := newSink(t)
+		store := &silentAtTheEnd{Store: memstore.New()}
+		stop := start(t, srv.Client(), store, weir.Options{Reading: weir.FanOut, RemoveFanOut: true}, s.handle)
+		fill(srv, s, 20, 3)
+		until(t, "everything handled", 20*time.Second, func() bool { return s.missing() == 0 })
+		store.over.Store(true)
+		began := time.Now()
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(began); took > 30*time.Second {
+			t.Errorf("Run took %v to return", took)
+		}
+		if names := consumersOf(t, srv); len(names) != 1 {
+			t.Errorf("registered are %q", names)
+		}
+	})
+}
+
+// silentAtTheEnd is a store whose View does not answer once over.
+type silentAtTheEnd struct {
+	*memstore.Store
+	over atomic.Bool
+}
+
+func (s *silentAtTheEnd) View(ctx context.Context, app, since string) (lease.View, error) {
+	if s.over.Load() {
+		<-ctx.Done()
+		return lease.View{}, context.Cause(ctx)
+	}
+	return s.Store.View(ctx, app, since)
+}
+
+func TestOptionsOfGivenConsumers(t *testing.T) {
+	client := kinesis.New(kinesis.Options{Region: "us-east-1"})
+	const arn = "arn:aws:kinesis:us-east-1:123456789012:stream/s/consumer/c:17"
+	for want, opts := range map[string]weir.Options{
+		"Reading is not FanOut":                {FanOutARNs: []string{arn}},
+		"is not the ARN of a consumer":         {Reading: weir.FanOut, FanOutARNs: []string{"c"}},
+		"make the client with region":          {Reading: weir.FanOut, FanOutARNs: []string{strings.Replace(arn, "us-", "eu-", 1)}},
+		"not among those to read":              {Reading: weir.FanOut, FanOutARNs: []string{strings.Replace(arn, "/s/", "/other/", 1)}},
+		"which is not of the stream":           {Reading: weir.FanOut, Stream: "arn:aws:kinesis:us-east-1:210987654321:stream/s", FanOutARNs: []string{arn}},
+		"two consumers of stream s":            {Reading: weir.FanOut, FanOutARNs: []string{arn, arn + "8"}},
+		"Options.RemoveFanOut is set although": {RemoveFanOut: true},
+	} {
+		opts.App = "app"
+		if opts.Stream == "" {
+			opts.Stream = "s"
+		}
+		if _, err := weir.New(client, memstore.New(), opts); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%+v: %v, want %q", opts.FanOutARNs, err, want)
+		}
+	}
+	for want, opts := range map[string]weir.ReaderOptions{
+		"is not FanOut":                {FanOutARN: arn},
+		"is not the ARN":               {Reading: weir.FanOut, FanOutARN: "c"},
+		"both set":                     {Reading: weir.FanOut, FanOutARN: arn, FanOutName: "c"},
+		"somebody else has registered": {Reading: weir.FanOut, FanOutARN: arn, FanOutConsumer: weir.KeptConsumer},
+		"is not of the stream other":   {Reading: weir.FanOut, FanOutARN: arn, Stream: "other"},
+	} {
+		if opts.Stream == "" {
+			opts.Stream = "s"
+		}
+		if _, err := weir.NewReader(client, opts); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%+v: %v, want %q", opts, err, want)
+		}
+	}
+}
+
+func TestReaderReadsByAGivenARN(t *testing.T) {
+	bubble(t, 2, func(t *testing.T, srv *kinesistest.Server) {
+		arn := srv.RegisterConsumer("s", "theirs")
+		time.Sleep(time.Minute)
+		srv.Put("s", "k", []byte("x"))
+		foreign := strings.Replace(arn, "000000000000", "111111111111", 1)
+		for _, given := range []string{arn, foreign} {
+			r, err := weir.NewReader(srv.Client(), weir.ReaderOptions{Stream: "s", UntilTip: true, Reading: weir.FanOut, FanOutARN: given, Logger: quiet})
+			if err != nil {
+				t.Fatal(err)
+			}
+			n, failed := 0, error(nil)
+			for _, err := range r.Records(t.Context()) {
+				if failed = err; err != nil {
+					break
+				}
+				n++
+			}
+			if given == arn && (n != 1 || failed != nil) || given == foreign && (n != 0 || failed == nil || !strings.Contains(failed.Error(), "another stream")) {
+				t.Errorf("%s: %d records, %v", given, n, failed)
+			}
+		}
+		if n := srv.Requests("GetRecords"); n > 0 {
+			t.Errorf("it polled %d times", n)
+		}
+	})
+}

@@ -1,0 +1,101 @@
+package behaviour
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/kinesistest"
+	"github.com/weir-go/weir/store/memstore"
+)
+
+// A shard that is polled because fan-out is refused is not in trouble: its status is that of
+// polling, and no worker probes other shards.
+func TestTheStatusWhileFanOutIsRefused(t *testing.T) {
+	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
+		refuse := func(code string) func(*kinesistest.Call) kinesistest.Fault {
+			return func(*kinesistest.Call) kinesistest.Fault {
+				return kinesistest.Fault{Err: &kinesistest.Error{Code: code}}
+			}
+		}
+		srv.Control("SubscribeToShard", refuse("AccessDeniedException"))
+		c, err := weir.New(srv.Client(), memstore.New(), weir.Options{
+			App: "app", Stream: "s", Logger: quiet, Reading: weir.FanOut, IdleInterval: 40 * time.Second,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() {
+			done <- c.Run(ctx, weir.HandlerFunc(func(context.Context, *weir.Batch) error { return nil }))
+		}()
+		time.Sleep(30 * time.Second)
+		tip := 0
+		for range 100 { // of ten minutes
+			time.Sleep(6 * time.Second)
+			s := c.Shards()[0]
+			if s.State == weir.ShardAtTip {
+				tip++
+				if s.Err != nil || s.Attempt != 0 || time.Since(s.Since) > 40*time.Second {
+					t.Errorf("%+v", s)
+				}
+			}
+		}
+		if tip < 80 {
+			t.Errorf("at the tip in %d looks of 100", tip)
+		}
+		if n := srv.Requests("GetShardIterator"); n != 1 {
+			t.Errorf("%d iterators were asked for: it was probed whether the worker can read at all", n)
+		}
+		srv.Control("GetRecords", refuse("KMSDisabledException"))
+		time.Sleep(55 * time.Second)
+		if s := c.Shards()[0]; s.State != weir.ShardBackingOff || s.Err == nil || s.Attempt == 0 {
+			t.Errorf("%+v", s)
+		}
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// Shards of a deleted stream request it at growing intervals, and continue at most some seconds
+// after it is back.
+func TestADeletedStreamIsNoStorm(t *testing.T) {
+	for _, reading := range []weir.Reading{weir.Polling, weir.FanOut} {
+		t.Run(reading.String(), func(t *testing.T) {
+			bubble(t, 10, func(t *testing.T, srv *kinesistest.Server) {
+				var mu sync.Mutex
+				told := 0
+				events := weir.Events{ReadFailed: func(context.Context, weir.ReadFailed) {
+					mu.Lock()
+					defer mu.Unlock()
+					told++
+				}}
+				stop := start(t, srv.Client(), memstore.New(), weir.Options{Reading: reading, Events: events}, func(context.Context, *weir.Batch) error { return nil })
+				time.Sleep(30 * time.Second)
+				srv.DeleteStream("s")
+				time.Sleep(time.Minute)
+				mu.Lock()
+				told = 0
+				mu.Unlock()
+				listed := srv.Requests("ListShards")
+				time.Sleep(10 * time.Minute)
+				mu.Lock()
+				if told < 10*30 || told > 10*140 { // pauses of 5 to 10 s
+					t.Errorf("10 shards said %d times in ten minutes that the stream is gone", told)
+				}
+				mu.Unlock()
+				if n := srv.Requests("ListShards") - listed; n > 10*140+100 {
+					t.Errorf("it was listed %d times", n)
+				}
+				if err := stop(); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}

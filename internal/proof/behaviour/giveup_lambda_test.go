@@ -1,0 +1,321 @@
+package behaviour
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/deadletter"
+	"github.com/weir-go/weir/kinesistest"
+	"github.com/weir-go/weir/store/memstore"
+)
+
+// What AWS Lambda's event source does with batches that fail, as it is documented and was recorded,
+// row by row, and what weir does. Records are letters; a call is what it got, with a ! if it
+// failed. Where weir differs on purpose, differs says why.
+//
+// What has no row, and why:
+//
+//   - The pauses between tries: Lambda's schedule is not published, only that they grow. Here they
+//     are as long as each other, and TestBisectingTakesALogarithmOfCalls needs hardly any.
+//   - Where an odd number of records is halved: no document says it. weir puts the one that is over
+//     into the first half.
+//   - Answers that only JSON can give: a null or empty list, an empty object, a misspelt name, no
+//     JSON at all. A handler in Go returns nil or an error. "weir consume --exec-results" has such
+//     answers, and takes whatever it does not know for a failure of the batch, where Lambda takes
+//     some for success.
+//   - The switch without which Lambda ignores partial answers: [weir.FailedAt] has none.
+//   - A record that blocks its shard until it leaves the stream: what follows then is the policy
+//     for positions that have expired, and not one for failures.
+//
+// Calls that fail before the function runs are in TestReadsThatFailAreNoAttempts.
+func TestWhatLambdaDoesWithFailures(t *testing.T) {
+	// at fails at the first of some records, and names it
+	at := func(bad string) answer {
+		return func(b *weir.Batch) error {
+			for _, r := range b.Records {
+				if strings.Contains(bad, string(r.Data)) {
+					return weir.FailedAt(r, errOnceMore)
+				}
+			}
+			return nil
+		}
+	}
+	// throws fails if some are there, and does not say which
+	throws := func(bad string) answer {
+		return func(b *weir.Batch) error {
+			for _, r := range b.Records {
+				if strings.Contains(bad, string(r.Data)) {
+					return errOnceMore
+				}
+			}
+			return nil
+		}
+	}
+	// leavesOld does not try what is older than an hour
+	leavesOld := func(b *weir.Batch) error {
+		n := 0
+		for n < len(b.Records) && time.Since(b.Records[n].ArrivalTime()) > time.Hour {
+			n++
+		}
+		if n == 0 {
+			return nil
+		}
+		return weir.TooOld(b.Records[0], n, nil)
+	}
+	named := func(err func(b *weir.Batch) error) answer {
+		return func(b *weir.Batch) error {
+			if strings.Contains(string(b.Records[0].Data), "a") && len(b.Records) == 6 && b.Attempt == 1 {
+				return err(b)
+			}
+			return nil
+		}
+	}
+	for _, row := range []lambdaRow{
+		// Retries.
+		{
+			fact: "with defaults a bad record blocks its shard", policy: nil, batch: 3, answers: throws("b"),
+			calls: "abc! abc! abc! abc! abc! …",
+		},
+		{
+			fact: "2 retries are 3 calls", policy: &weir.GiveUp{Attempts: 3}, batch: 3, answers: throws("b"),
+			calls: "abc! abc! abc! def", letters: "abc:3",
+			differs: "Attempts counts calls, as the letter does, not repeats",
+		},
+		{
+			fact: "a shrunken remainder has a budget of its own: of 4 calls the last record was seen in 5", policy: &weir.GiveUp{Attempts: 4}, batch: 3, answers: at("f"),
+			calls: "abc def! f! f! f!", letters: "f:4",
+			differs: "attempts belong to the record, so that Attempts is how often it was handed over, whatever was beside it",
+		},
+		{
+			fact: "a function that times out has used up an attempt", policy: &weir.GiveUp{Attempts: 3}, batch: 6, answers: func(*weir.Batch) error { return context.DeadlineExceeded },
+			calls: "abcdef! abcdef! abcdef!", letters: "abcdef:3",
+		},
+		{
+			fact: "the age is that of each record, not of its batch", policy: &weir.GiveUp{MaxAge: time.Hour}, old: 1, batch: 6, answers: throws("a"),
+			calls: "abcdef! bcdef", letters: "a:1",
+			differs: "Lambda drops an old record without a try; weir gives up only what has failed, unless the handler says TooOld",
+		},
+		{
+			fact: "what is too old is not handed over, and reported as called once", policy: &weir.GiveUp{MaxAge: time.Hour}, old: 6, batch: 6, answers: throws(""),
+			calls: "abcdef", letters: "",
+			differs: "after an outage, or a reset to yesterday, old records are handled; none becomes a letter untried",
+		},
+		{
+			fact: "a handler that leaves old records out: the age is that of each record", policy: &weir.GiveUp{}, old: 2, batch: 3, answers: leavesOld,
+			calls: "abc! c def", letters: "ab:0",
+		},
+		{
+			fact: "a handler that leaves old records out: what is too old is not handed over", policy: &weir.GiveUp{}, old: 6, batch: 3, answers: leavesOld,
+			calls: "abc! def!", letters: "abcdef:0",
+			differs: "Lambda reports one call, and so does the letter in its form",
+		},
+		// Bisecting.
+		{
+			fact: "a batch that failed becomes two, in order; the next has its size again", policy: &weir.GiveUp{Attempts: 1, Bisect: true}, batch: 4, answers: throws("b"),
+			calls: "abcd! ab! a b! cd ef", letters: "b:1",
+		},
+		{
+			fact: "splitting uses up no attempts", policy: &weir.GiveUp{Attempts: 2, Bisect: true}, batch: 4, answers: throws("c"),
+			calls: "abcd! ab cd! c! c! d ef", letters: "c:2",
+		},
+		{
+			fact: "both parts may fail, each with attempts of its own", policy: &weir.GiveUp{Attempts: 2, Bisect: true}, batch: 4, answers: throws("ad"),
+			calls: "abcd! ab! a! a! b cd! c d! d! ef", letters: "a:2 d:2",
+		},
+		{
+			fact: "with a partial answer the split is where the answer says", policy: &weir.GiveUp{Attempts: 2, Bisect: true}, batch: 6, answers: at("e"),
+			calls: "abcdef! ef! f", letters: "e:2",
+		},
+		{
+			fact: "a function that threw gives no partial answer: halves", policy: &weir.GiveUp{Attempts: 2, Bisect: true}, batch: 6, answers: throws("e"),
+			calls: "abcdef! abc def! de! d e! e! f", letters: "e:2",
+		},
+		// Partial answers.
+		{
+			fact: "no failure: all of it succeeded", policy: &weir.GiveUp{Attempts: 1}, batch: 6, answers: throws(""),
+			calls: "abcdef",
+		},
+		{
+			fact: "one record: it and all after it are handed over again", policy: &weir.GiveUp{Attempts: 9}, batch: 6,
+			answers: named(func(b *weir.Batch) error { return weir.FailedAt(b.Records[2], errOnceMore) }),
+			calls:   "abcdef! cdef",
+		},
+		{
+			fact: "several: the lowest counts", policy: &weir.GiveUp{Attempts: 9}, batch: 6,
+			answers: named(func(b *weir.Batch) error {
+				return errors.Join(weir.FailedAt(b.Records[4], errOnceMore), weir.FailedAt(b.Records[1], errOnceMore), weir.FailedAt(b.Records[3], errOnceMore))
+			}),
+			calls: "abcdef! bcdef",
+		},
+		{
+			fact: "several, and the lowest is not the one that can never succeed", policy: &weir.GiveUp{Attempts: 9}, batch: 6,
+			answers: named(func(b *weir.Batch) error {
+				return errors.Join(weir.FailedAt(b.Records[4], weir.Reject(errOnceMore)), weir.FailedAt(b.Records[1], errOnceMore))
+			}),
+			calls:   "abcdef! bcdef",
+			differs: "Lambda knows no rejects",
+		},
+		{
+			fact: "several, and the lowest can never succeed", policy: &weir.GiveUp{Attempts: 9}, batch: 6,
+			answers: named(func(b *weir.Batch) error {
+				return errors.Join(weir.FailedAt(b.Records[4], errOnceMore), fmt.Errorf("so: %w", weir.Reject(weir.FailedAt(b.Records[1], errOnceMore))))
+			}),
+			calls:   "abcdef! cdef",
+			letters: "b:1",
+			differs: "Lambda knows no rejects",
+		},
+		{
+			fact: "an empty name: all of it failed", policy: &weir.GiveUp{Attempts: 9}, batch: 6,
+			answers: named(func(*weir.Batch) error { return weir.FailedAt(weir.Record{}, errOnceMore) }),
+			calls:   "abcdef! abcdef",
+		},
+		{
+			fact: "a record that is not in the batch: all of it failed", policy: &weir.GiveUp{Attempts: 9}, batch: 6,
+			answers: named(func(b *weir.Batch) error {
+				return errors.Join(weir.FailedAt(weir.Record{SequenceNumber: "17"}, errOnceMore), weir.FailedAt(b.Records[3], errOnceMore))
+			}),
+			calls: "abcdef! abcdef",
+		},
+		{
+			fact: "an exception: all of it failed", policy: &weir.GiveUp{Attempts: 9}, batch: 6,
+			answers: named(func(*weir.Batch) error { panic("exception") }),
+			calls:   "abcdef! abcdef",
+		},
+		{
+			fact: "given up after partial answers that say where", policy: &weir.GiveUp{Attempts: 2}, batch: 6, answers: at("bd"),
+			calls: "abcdef! bcdef! cdef! def! ef", letters: "b:2 d:2",
+			differs: "Lambda gives up all that is left of the batch; weir what was named",
+		},
+	} {
+		t.Run(row.fact, row.check)
+	}
+}
+
+type answer func(b *weir.Batch) error
+
+type lambdaRow struct {
+	fact    string
+	policy  *weir.GiveUp
+	old     int // records older than any age
+	batch   int
+	answers answer
+	calls   string // … for ever
+	letters string // with the attempts that they tell
+	differs string
+}
+
+func (row lambdaRow) check(t *testing.T) {
+	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
+		put := func(names string) {
+			for _, r := range names {
+				srv.Put("s", "key", []byte(string(r)))
+			}
+		}
+		put("abcdef"[:row.old])
+		if row.old > 0 {
+			time.Sleep(2 * time.Hour)
+		}
+		put("abcdef"[row.old:])
+		box := &letterbox{}
+		opts := weir.Options{Batch: row.batch, RetryMin: time.Second, RetryMax: time.Second}
+		if row.policy != nil {
+			opts.GiveUp = *row.policy
+			opts.GiveUp.To, opts.GiveUp.Patience, opts.GiveUp.PerMinute = box, -1, -1
+		}
+		var calls []string
+		stop := start(t, srv.Client(), memstore.New(), opts, func(_ context.Context, b *weir.Batch) (err error) {
+			i := len(calls)
+			calls = append(calls, strings.Join(data(b.Records), "")+"!")
+			if err = row.answers(b); err == nil {
+				calls[i] = strings.TrimSuffix(calls[i], "!")
+			}
+			return err
+		})
+		time.Sleep(time.Minute)
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+		want, forever := strings.CutSuffix(row.calls, " …")
+		if got := strings.Join(calls, " "); got != want && !(forever && strings.HasPrefix(got, want+" ")) {
+			t.Errorf("calls %s, want %s", got, row.calls)
+		}
+		var got []string
+		for _, l := range box.letters() {
+			if n := len(got); l.Together > 1 && n > 0 && strings.HasSuffix(got[n-1], fmt.Sprint(":", l.Attempts)) {
+				name, _, _ := strings.Cut(got[n-1], ":")
+				got[n-1] = fmt.Sprintf("%s%s:%d", name, l.Data, l.Attempts)
+				continue
+			}
+			got = append(got, fmt.Sprintf("%s:%d", l.Data, l.Attempts))
+		}
+		if got := strings.Join(got, " "); got != row.letters {
+			t.Errorf("letters %s, want %s", got, row.letters)
+		}
+	})
+}
+
+// What fails before the handler is called is no attempt.
+func TestReadsThatFailAreNoAttempts(t *testing.T) {
+	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
+		names := putSome(t, srv, false)
+		began := time.Now()
+		srv.Control("GetRecords", func(*kinesistest.Call) kinesistest.Fault {
+			if time.Since(began) < 5*time.Minute {
+				return kinesistest.Fault{Err: &kinesistest.Error{Code: "InternalFailure", Status: 500}}
+			}
+			return kinesistest.Fault{}
+		})
+		box := &letterbox{}
+		var got []string
+		opts := weir.Options{GiveUp: weir.GiveUp{To: box, Attempts: 1, MaxAge: time.Second, Patience: -1}}
+		stop := start(t, srv.Client(), memstore.New(), opts, func(_ context.Context, b *weir.Batch) error {
+			if b.Attempt != 1 {
+				t.Errorf("attempt %d", b.Attempt)
+			}
+			got = append(got, data(b.Records)...)
+			return nil
+		})
+		time.Sleep(10 * time.Minute)
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+		if !slices.Equal(got, names) || len(box.letters()) > 0 {
+			t.Errorf("handled %q, letters of %q", got, box.data())
+		}
+	})
+}
+
+// One bad record of many is found by the logarithm of calls that fail, and everything else is done.
+func TestBisectingTakesALogarithmOfCalls(t *testing.T) {
+	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
+		const records, bad = 1024, 700
+		for i := range records {
+			srv.Put("s", "key", fmt.Append(nil, i))
+		}
+		box := &letterbox{}
+		handled, failed, handedOver := 0, 0, 0
+		opts := weir.Options{Batch: records, RetryMin: time.Millisecond, GiveUp: weir.GiveUp{To: box, Attempts: 3, Bisect: true, Patience: -1}}
+		stop := start(t, srv.Client(), memstore.New(), opts, func(_ context.Context, b *weir.Batch) error {
+			handedOver += len(b.Records)
+			if slices.ContainsFunc(b.Records, func(r weir.Record) bool { return string(r.Data) == fmt.Sprint(bad) }) {
+				failed++
+				return errOnceMore
+			}
+			handled += len(b.Records)
+			return nil
+		})
+		time.Sleep(5 * time.Minute)
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+		if handled != records-1 || failed != 10+3 || handedOver > 4*records || len(box.letters()) != 1 || box.letters()[0].Reason != deadletter.Attempts {
+			t.Errorf("%d handled, %d calls failed, %d handed over, letters of %q", handled, failed, handedOver, box.data())
+		}
+	})
+}

@@ -1,0 +1,125 @@
+package behaviour
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
+
+	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/kinesistest"
+	"github.com/weir-go/weir/store/memstore"
+)
+
+// Where the service distributes records there is no order per key: it is said at the start, and
+// records without a key are handled like as many keys.
+func TestAStreamWithoutOrderIsTold(t *testing.T) {
+	bubble(t, 0, func(t *testing.T, srv *kinesistest.Server) {
+		client := srv.Client()
+		if _, err := client.CreateStream(t.Context(), &kinesis.CreateStreamInput{
+			StreamName: aws.String("s"), StreamModeDetails: &types.StreamModeDetails{StreamMode: types.StreamModeOnDemand},
+		}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		d, err := client.DescribeStreamSummary(t.Context(), &kinesis.DescribeStreamSummaryInput{StreamName: aws.String("s")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		spread := func(how types.RecordDistributionStrategy) {
+			if _, err := client.UpdateStreamRecordDistributionStrategy(t.Context(), &kinesis.UpdateStreamRecordDistributionStrategyInput{
+				StreamARN: d.StreamDescriptionSummary.StreamARN, RecordDistributionStrategy: how,
+			}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		spread(types.RecordDistributionStrategyAuto)
+		time.Sleep(time.Minute)
+		for i := range 40 {
+			if _, err := client.PutRecord(t.Context(), &kinesis.PutRecordInput{StreamName: aws.String("s"), Data: fmt.Append(nil, i)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var log lockedBuffer
+		h := newKeyed(t, time.Second)
+		opts := weir.Options{App: "app", Stream: "s", Parallel: weir.Parallel{Keys: 40}, Logger: slog.New(slog.NewTextHandler(&log, nil))}
+		stop := start(t, client, memstore.New(), opts, h.handle)
+		if took := until(t, "all", time.Minute, func() bool { return h.all() == 40 }); took > 10*time.Second {
+			t.Errorf("it took %v", took)
+		}
+		if n := strings.Count(log.String(), "(AUTO)"); n != 1 {
+			t.Errorf("it was told %d times", n)
+		}
+		spread(types.RecordDistributionStrategyUserPartitionKey)
+		until(t, "that is told", 2*time.Hour, func() bool { return strings.Contains(log.String(), "in order from now on") })
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// While what handlers need is away, what waits fills the memory and nothing can be read. That is no
+// reason to hand leases around: other workers would do no better.
+func TestAnOutageKeepsLeasesWhenKeysAreSideBySide(t *testing.T) {
+	bubble(t, 8, func(t *testing.T, srv *kinesistest.Server) {
+		var stalled, taken atomic.Int64
+		var away atomic.Bool
+		away.Store(true)
+		h := newKeyed(t, 0)
+		h.does = func(context.Context, *weir.Batch, weir.Record) error {
+			if away.Load() {
+				return errors.New("away")
+			}
+			return nil
+		}
+		opts := weir.Options{
+			MaxMemory: 16 << 20, StallAfter: 30 * time.Second, Parallel: weir.Parallel{Keys: 8},
+			Events: weir.Events{
+				Stalled:    func(context.Context, weir.Stalled) { stalled.Add(1) },
+				LeaseTaken: func(context.Context, weir.LeaseTaken) { taken.Add(1) },
+			},
+		}
+		opts.App, opts.Stream, opts.Logger = "app", "s", quiet
+		stop := start(t, srv.Client(), memstore.New(), opts, h.handle)
+		data, puts, quietShard, of := make([]byte, 200<<10), 0, "", map[string]string{}
+		for i := range 400 { // more than there is memory for, at the service's pace; of one shard the first few alone
+			copy(data, fmt.Sprint("record ", i, " "))
+			key, shard := fmt.Sprint("key ", i%40), ""
+			if i < 40 {
+				shard, _ = srv.Put("s", key, []byte(key))
+				quietShard = cmp.Or(quietShard, shard)
+				of[key] = shard
+			} else if of[key] != quietShard {
+				srv.Put("s", key, data)
+			} else {
+				continue
+			}
+			puts++
+			time.Sleep(200 * time.Millisecond)
+		}
+		for key, shard := range of {
+			if shard == quietShard { // which cannot be read now
+				srv.Put("s", key, data)
+				puts++
+			}
+		}
+		time.Sleep(20 * time.Minute)
+		if stalled.Load() > 0 || taken.Load() != 8 {
+			t.Errorf("%d shards stalled, and leases were taken %d times", stalled.Load(), taken.Load())
+		}
+		away.Store(false)
+		until(t, "all", 10*time.Minute, func() bool { return h.all() == puts })
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -1,0 +1,255 @@
+package behaviour
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/kinesistest"
+	"github.com/weir-go/weir/lease"
+	"github.com/weir-go/weir/store/memstore"
+)
+
+func checkpointOf(t *testing.T, store lease.Store) weir.Position {
+	t.Helper()
+	view, err := store.View(t.Context(), "app", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return view.Leases[0].Position
+}
+
+// What is pulled is done only when that is said, also of earlier batches and by other goroutines.
+func TestWhatIsPulledIsDoneWhenThatIsSaid(t *testing.T) {
+	for _, reading := range []weir.Reading{weir.Polling, weir.FanOut} {
+		t.Run(reading.String(), func(t *testing.T) {
+			bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
+				put(srv, 1, 9)
+				store := memstore.New()
+				batches := make(chan *weir.Batch, 100)
+				var ended error
+				stop := startShards(t, srv, store, weir.Options{Batch: 2, Reading: reading}, weir.ShardHandlers{
+					Pull: func(_ context.Context, s *weir.Shard) error {
+						for b, err := range s.Batches() {
+							if err != nil {
+								ended = err
+								return err
+							}
+							batches <- b
+						}
+						return nil
+					},
+				})
+				time.Sleep(20 * time.Second)
+				if at := checkpointOf(t, store); at != weir.Oldest {
+					t.Errorf("nothing is done, but the checkpoint is %v", at)
+				}
+				var got []*weir.Batch
+				for range 5 {
+					got = append(got, <-batches)
+				}
+				if err := got[2].Checkpoint(t.Context(), got[2].Records[0]); err != nil {
+					t.Error(err)
+				}
+				if err := got[1].Done(got[1].Records[1]); err != nil { // before it
+					t.Error(err)
+				}
+				if at := checkpointOf(t, store); at != got[2].Records[0].Position() {
+					t.Errorf("the checkpoint is %v", at)
+				}
+				if err := got[3].Done(got[4].Records[0]); err == nil {
+					t.Error("a record of another batch was taken for one of this")
+				}
+				if err := stop(); err != nil {
+					t.Error(err)
+				}
+				if !errors.Is(ended, weir.ErrStopping) {
+					t.Errorf("the iteration ended with %v", ended)
+				}
+				if rest := handled(t, srv, store, weir.Options{}); !slices.Equal(rest, numbers(9)[5:]) {
+					t.Errorf("handled after that: %v", rest)
+				}
+				if err := got[4].Done(got[4].Records[0]); !errors.Is(err, weir.ErrLeaseLost) {
+					t.Errorf("progress under a lease that is over: %v", err)
+				}
+			})
+		})
+	}
+}
+
+// A function that fails gets what is not done again, in order, and nothing else.
+func TestAFunctionThatPullsAndFails(t *testing.T) {
+	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
+		put(srv, 1, 100)
+		var mu sync.Mutex
+		var done []string
+		calls := 0
+		stop := startShards(t, srv, memstore.New(), weir.Options{Batch: 7}, weir.ShardHandlers{
+			Pull: func(_ context.Context, s *weir.Shard) error {
+				mu.Lock()
+				calls++
+				call := calls
+				mu.Unlock()
+				pulled := 0
+				for b, err := range s.Batches() {
+					if err != nil {
+						return nil
+					}
+					// every other batch is done whole, with the one before
+					if pulled++; pulled%2 == 0 {
+						continue
+					}
+					if call%3 == 1 && pulled == 3 {
+						return errors.New("oh")
+					}
+					if call%3 == 2 && pulled == 3 {
+						panic("oh")
+					}
+					if call%3 == 0 && pulled == 3 {
+						return nil // before the end
+					}
+					for _, r := range b.Records {
+						mu.Lock()
+						done = append(done, string(r.Data))
+						mu.Unlock()
+						if err := b.Done(r); err != nil {
+							return err
+						}
+					}
+				}
+				return nil
+			},
+		})
+		time.Sleep(20 * time.Minute)
+		srv.Split("s", srv.OpenShards("s")[0])
+		time.Sleep(5 * time.Second)
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if calls < 4 {
+			t.Errorf("%d calls", calls)
+		}
+		seen := map[string]bool{}
+		for _, d := range done {
+			if seen[d] {
+				t.Errorf("%s was done twice", d)
+			}
+			seen[d] = true
+		}
+	})
+}
+
+// The end of a shard is saved when the function has returned nil after it, and then the children
+// come.
+func TestPullingToTheEndOfAShard(t *testing.T) {
+	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
+		put(srv, 1, 10)
+		srv.Split("s", srv.OpenShards("s")[0])
+		put(srv, 11, 20)
+		var mu sync.Mutex
+		var got []string
+		failed := false
+		stop := startShards(t, srv, memstore.New(), weir.Options{}, weir.ShardHandlers{
+			Pull: func(_ context.Context, s *weir.Shard) error {
+				end := false
+				for b, err := range s.Batches() {
+					if err != nil {
+						return err
+					}
+					mu.Lock()
+					for _, r := range b.Records {
+						got = append(got, string(r.Data))
+						_ = b.Done(r)
+					}
+					mu.Unlock()
+					end = b.End
+				}
+				if end && !failed {
+					failed = true
+					return fmt.Errorf("at the end")
+				}
+				time.Sleep(time.Second)
+				return nil
+			},
+		})
+		time.Sleep(time.Minute)
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+		if !slices.Equal(got, numbers(20)) {
+			t.Errorf("%v", got)
+		}
+	})
+}
+
+// With ReuseBuffers a batch that was pulled lasts until the next is asked for, also when the term
+// is over before that.
+func TestAPulledBatchOutlastsItsTerm(t *testing.T) {
+	t.Setenv("WEIR_POISON", "1")
+	for _, reading := range []weir.Reading{weir.Polling, weir.FanOut} {
+		t.Run(reading.String(), func(t *testing.T) {
+			bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
+				srv.Put("s", "k", []byte("what it was"))
+				var said []string
+				stop := startShards(t, srv, memstore.New(), weir.Options{Reading: reading, ReuseBuffers: true, StopTimeout: time.Second}, weir.ShardHandlers{
+					Pull: func(ctx context.Context, s *weir.Shard) error {
+						for b, err := range s.Batches() {
+							if err != nil {
+								return err
+							}
+							<-ctx.Done()
+							time.Sleep(2 * time.Second)
+							said = append(said, string(b.Records[0].Data))
+						}
+						return nil
+					},
+				})
+				time.Sleep(5 * time.Second)
+				if err := stop(); err != nil {
+					t.Error(err)
+				}
+				if !slices.Equal(said, []string{"what it was"}) {
+					t.Errorf("the record said %q when the function looked at it", said)
+				}
+			})
+		})
+	}
+}
+
+// A batch that is done before the next one is asked for is no failure, and is counted as handled.
+func TestAPulledBatchThatIsDoneIsNoFailure(t *testing.T) {
+	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
+		put(srv, 1, 9)
+		store := memstore.New()
+		var failures int
+		stop := startShards(t, srv, store, weir.Options{
+			Batch: 2, Events: weir.Events{HandlerFailed: func(_ context.Context, f weir.HandlerFailed) { failures++; t.Error(f.Err) }},
+		}, weir.ShardHandlers{
+			Pull: func(ctx context.Context, s *weir.Shard) error {
+				for b, err := range s.Batches() {
+					if err != nil {
+						return err
+					}
+					if err := b.Checkpoint(ctx, b.Records[len(b.Records)-1]); err != nil {
+						return err
+					}
+				}
+				return nil
+			},
+		})
+		time.Sleep(20 * time.Second)
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+		if rest := handled(t, srv, store, weir.Options{}); len(rest) != 0 || failures != 0 {
+			t.Errorf("%d failures were told, and %v is handled again", failures, rest)
+		}
+	})
+}

@@ -1,0 +1,184 @@
+package behaviour
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+
+	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/kinesistest"
+)
+
+// consumersOf returns the names of the consumers that are registered, once none is being removed
+// any more.
+func consumersOf(t *testing.T, srv *kinesistest.Server) (names []string) {
+	t.Helper()
+	time.Sleep(time.Minute)
+	out, err := srv.Client().ListStreamConsumers(t.Context(), &kinesis.ListStreamConsumersInput{StreamARN: aws.String(srv.StreamARN("s"))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range out.Consumers {
+		names = append(names, *c.ConsumerName)
+	}
+	return names
+}
+
+// A Reader by fan-out reads what one that polls does: every record once, parents before children,
+// and to the tip.
+func TestReaderReadsByFanOut(t *testing.T) {
+	bubble(t, 2, func(t *testing.T, srv *kinesistest.Server) {
+		s := newSink(t)
+		fill(srv, s, 10, 3)
+		open := srv.OpenShards("s")
+		merged := srv.Merge("s", open[0], open[1])
+		fill(srv, s, 10, 3)
+		srv.Split("s", merged)
+		fill(srv, s, 10, 3)
+		r, err := weir.NewReader(srv.Client(), weir.ReaderOptions{
+			Stream: "s", UntilTip: true, Reading: weir.FanOut, FanOutName: "me", FanOutConsumer: weir.TemporaryConsumer, Logger: quiet,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for b, err := range r.Batches(t.Context()) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := s.write(b); err != nil {
+				t.Error(err)
+			}
+		}
+		s.judge()
+		if s.again != 0 {
+			t.Errorf("%d records came twice", s.again)
+		}
+		if n := srv.Requests("GetRecords"); n > 0 {
+			t.Errorf("it polled %d times", n)
+		}
+		if names := consumersOf(t, srv); len(names) > 0 {
+			t.Errorf("registered in the end: %v", names)
+		}
+	})
+}
+
+// A consumer is registered only on request. The Reader that registered it deregisters it however
+// reading ends, unless it existed before or the options keep it.
+func TestTheConsumerOfAReader(t *testing.T) {
+	for name, test := range map[string]struct {
+		there bool
+		asked weir.Registration
+		fails string // text in the error
+		left  bool   // registered in the end
+	}{
+		"not there, and not asked for": {false, weir.ExistingConsumer, "not registered", false},
+		"there":                        {true, weir.ExistingConsumer, "", true},
+		"for as long as it is needed":  {false, weir.TemporaryConsumer, "", false},
+		"there already":                {true, weir.TemporaryConsumer, "", true},
+		"to be kept":                   {false, weir.KeptConsumer, "", true},
+	} {
+		for how, end := range map[string]func(cancel func()) (more bool){
+			"left":  func(func()) bool { return false },
+			"ended": func(cancel func()) bool { cancel(); return true }, // as by Ctrl-C
+		} {
+			t.Run(name+", "+how, func(t *testing.T) {
+				bubble(t, 3, func(t *testing.T, srv *kinesistest.Server) {
+					if test.there {
+						if _, err := srv.Client().RegisterStreamConsumer(t.Context(), &kinesis.RegisterStreamConsumerInput{
+							StreamARN: aws.String(srv.StreamARN("s")), ConsumerName: aws.String("me"),
+						}); err != nil {
+							t.Fatal(err)
+						}
+					}
+					for i := range 10 {
+						srv.Put("s", fmt.Sprint(i), []byte("x"))
+					}
+					r, err := weir.NewReader(srv.Client(), weir.ReaderOptions{
+						Stream: "s", Reading: weir.FanOut, FanOutName: "me", FanOutConsumer: test.asked, Logger: quiet,
+					})
+					if err != nil {
+						t.Fatal(err)
+					}
+					ctx, cancel := context.WithCancel(t.Context())
+					defer cancel()
+					n, failed := 0, error(nil)
+					for _, err := range r.Records(ctx) {
+						if err != nil {
+							failed = err
+							continue
+						}
+						if n++; n == 5 && !end(cancel) {
+							break
+						}
+					}
+					if test.fails != "" {
+						if failed == nil || !strings.Contains(failed.Error(), test.fails) || !strings.Contains(failed.Error(), "me") || n > 0 {
+							t.Errorf("%d records, %v, want an error with %q", n, failed, test.fails)
+						}
+					} else if n < 5 {
+						t.Errorf("%d records, %v", n, failed)
+					}
+					synctest.Wait()
+					if left := len(srv.Subscriptions("s")); left > 0 {
+						t.Errorf("%d subscriptions are left", left)
+					}
+					if names := consumersOf(t, srv); (len(names) == 1) != test.left || len(names) > 1 {
+						t.Errorf("registered in the end: %v", names)
+					}
+				})
+			})
+		}
+	}
+}
+
+// Also one that was not ready when the reader ended, or whose registration was not answered, is
+// removed.
+func TestAConsumerThatWasNotReadyIsRemoved(t *testing.T) {
+	for name, fault := range map[string]kinesistest.Fault{"not ready": {}, "no answer": {LoseAnswer: true}} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
+				srv.SetStateDelay(8 * time.Second)
+				srv.Control("RegisterStreamConsumer", func(*kinesistest.Call) kinesistest.Fault { return fault })
+				r, err := weir.NewReader(srv.Client(), weir.ReaderOptions{
+					Stream: "s", Reading: weir.FanOut, FanOutName: "me", FanOutConsumer: weir.TemporaryConsumer, Logger: quiet,
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+				defer cancel()
+				for _, err := range r.Records(ctx) {
+					if err == nil {
+						t.Error("a record of an empty stream")
+					}
+				}
+				if names := consumersOf(t, srv); len(names) > 0 {
+					t.Errorf("registered in the end: %v", names)
+				}
+			})
+		})
+	}
+}
+
+func TestReaderFanOutOptions(t *testing.T) {
+	client := kinesis.New(kinesis.Options{})
+	for want, opts := range map[string]weir.ReaderOptions{
+		"FanOutName is empty":     {Reading: weir.FanOut},
+		"must be 1 to 128":        {Reading: weir.FanOut, FanOutName: "a b"},
+		"is not FanOut":           {FanOutName: "me"},
+		"Reading 7 must be":       {Reading: 7},
+		"FanOutConsumer 3 must":   {Reading: weir.FanOut, FanOutName: "me", FanOutConsumer: 3},
+		"although ReaderOptions.": {FanOutConsumer: weir.KeptConsumer},
+	} {
+		opts.Stream = "s"
+		if _, err := weir.NewReader(client, opts); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%+v: %v, want %q", opts, err, want)
+		}
+	}
+}

@@ -1,0 +1,40 @@
+package behaviour
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/kinesistest"
+)
+
+// A Reader by fan-out lets go of what was yielded: it reads more than it may have in memory at a
+// time.
+func TestReaderByFanOutReadsMoreThanItsMemory(t *testing.T) {
+	bubbleWith(t, kinesistest.Config{NoLimits: true}, 1, func(t *testing.T, srv *kinesistest.Server) {
+		big := bytes.Repeat([]byte{'x'}, 1<<20-1)
+		const n = 150
+		for range n {
+			srv.Put("s", "k", big)
+		}
+		r, err := weir.NewReader(srv.Client(), weir.ReaderOptions{
+			Stream: "s", UntilTip: true, Reading: weir.FanOut, FanOutName: "me", FanOutConsumer: weir.TemporaryConsumer, Logger: quiet,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := 0
+		for _, err := range r.Records(t.Context()) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			got++
+		}
+		if got != n {
+			t.Errorf("%d of %d records", got, n)
+		}
+		if polls := srv.Requests("GetRecords"); polls > 0 {
+			t.Errorf("it polled %d times", polls)
+		}
+	})
+}

@@ -1,0 +1,109 @@
+package behaviour
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/kinesistest"
+	"github.com/weir-go/weir/store/memstore"
+)
+
+// Without ReuseBuffers a batch and its slice of records belong to the handler: later batches do not
+// change it, and the handler's changes affect neither other batches nor checkpoints.
+func TestABatchIsTheHandlers(t *testing.T) {
+	const records, size = 600, 40
+	for _, c := range []struct {
+		name    string
+		reading weir.Reading
+		put     func(t *testing.T, i int) []byte
+	}{
+		{"plain records", weir.Polling, func(_ *testing.T, i int) []byte { return fmt.Appendf(nil, "r %d", i) }},
+		{"plain records by fan-out", weir.FanOut, func(_ *testing.T, i int) []byte { return fmt.Appendf(nil, "r %d", i) }},
+		{"aggregates among them", weir.Polling, func(t *testing.T, i int) []byte {
+			if i%7 == 0 {
+				return packed(t, fmt.Sprint("a ", i), 3)
+			}
+			return fmt.Appendf(nil, "r %d", i)
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
+				for i := range records {
+					srv.Put("s", fmt.Sprint("key ", i), c.put(t, i))
+				}
+				store := memstore.New()
+				var (
+					mu         sync.Mutex
+					kept       [][]weir.Record
+					then       []string // their contents at that time
+					calls, all int
+				)
+				say := func(r weir.Record) string {
+					return fmt.Sprintf("%s %s %v %v", r.Data, r.PartitionKey, r.Position(), r.ArrivalTime().UnixMilli())
+				}
+				opts := weir.Options{Batch: size, Reading: c.reading, RetryMin: time.Millisecond, RetryMax: time.Millisecond}
+				stop := start(t, srv.Client(), store, opts, func(_ context.Context, b *weir.Batch) error {
+					mu.Lock()
+					defer mu.Unlock()
+					if calls++; calls%5 == 2 {
+						return errors.New("once more")
+					}
+					kept = append(kept, b.Records)
+					for _, r := range b.Records {
+						then = append(then, say(r))
+					}
+					all += len(b.Records)
+					// into what is not its own, if there is room
+					_ = append(b.Records, weir.Record{}, weir.Record{})
+					return nil
+				})
+				time.Sleep(time.Minute)
+				if err := stop(); err != nil {
+					t.Error(err)
+				}
+				i := 0
+				for _, batch := range kept {
+					for _, r := range batch {
+						if now := say(r); now != then[i] {
+							t.Fatalf("record %d was %q, is %q", i, then[i], now)
+						}
+						i++
+					}
+				}
+				if all < records || len(kept) < records/size {
+					t.Errorf("%d records in %d batches", all, len(kept))
+				}
+				// A handler that spoils what it has had.
+				spoil := func(_ context.Context, b *weir.Batch) error {
+					mu.Lock()
+					defer mu.Unlock()
+					all -= len(b.Records)
+					clear(b.Records)
+					return nil
+				}
+				for _, more := range []int{5, 0} { // the second has nothing left to do
+					stop = start(t, srv.Client(), store, weir.Options{App: "spoils", Batch: size}, spoil)
+					time.Sleep(time.Minute)
+					for i := range more {
+						srv.Put("s", fmt.Sprint("more ", i), fmt.Appendf(nil, "more %d", i))
+					}
+					mu.Lock()
+					all += more
+					mu.Unlock()
+					time.Sleep(time.Minute)
+					if err := stop(); err != nil {
+						t.Error(err)
+					}
+				}
+				if all != 0 {
+					t.Errorf("%d records more, or less, were handled by a handler that spoils them", all)
+				}
+			})
+		})
+	}
+}

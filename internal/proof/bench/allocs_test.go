@@ -1,0 +1,40 @@
+//go:build unix
+
+package bench
+
+import (
+	"testing"
+
+	"github.com/weir-go/weir"
+)
+
+// The whole consumer, over TLS and with the server in another process, allocates almost nothing for
+// each record, since all allocations are for a page. More than half is from crypto/tls, for each
+// read of the connection; a slower answer needs more reads. So the machine's load adds allocations,
+// and the test uses the best of a few rounds.
+func TestAllocationsPerRecord(t *testing.T) {
+	if raceDetector {
+		t.Skip("what is allocated under the race detector says nothing: pools drop at random what they are given")
+	}
+	const most, rounds = 0.1, 3
+	c := readCase{"", true, 1000, 1024, 64, 24, 400, 0, 4} // by when connections have been made
+	p := serveBench(t, c.config())
+	for _, m := range []struct {
+		name string
+		opts weir.Options
+	}{{"reused buffers", reuse}, {"default", weir.Options{}}} {
+		// the default allocates new memory for each part
+		best := 1.0
+		for round := 0; round < rounds && best > most; round++ {
+			if err := p.Reset(); err != nil {
+				t.Fatal(err)
+			}
+			s := readByWeir(t, benchClient(p.Address), c, m.opts)
+			t.Logf("%s: %.3f allocations a record; %d connections", m.name, s.allocs(), serverStats(t, p).Accepted)
+			best = min(best, s.allocs())
+		}
+		if best > most {
+			t.Errorf("%s: %.3f allocations a record, want at most %.2f", m.name, best, most)
+		}
+	}
+}

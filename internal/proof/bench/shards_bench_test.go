@@ -1,0 +1,218 @@
+//go:build unix
+
+package bench
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+
+	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/internal/proof/benchserver"
+	"github.com/weir-go/weir/store/memstore"
+)
+
+// clients are the clients that can run in a separate process. A client calls ready when it runs,
+// and measures from when ready returns.
+var clients = map[string]func(job clientJob, ready func() error) (clientResult, error){
+	"weir": runWeir, overNetHTTPMode: runWeirOverNetHTTP, "bare SDK": runSDKLoop, "large pages": runLargePages, "large pages by the SDK": runLargePagesSDK,
+}
+
+const overNetHTTPMode = "weir, net/http"
+
+// BenchmarkIdleShards holds many shards with nothing to read, each polled once a second over TLS:
+// by one consumer, and by a loop of the SDK's client with a goroutine and a ticker for each shard.
+// Each client has a separate process. The benchmark prints their costs.
+//
+//	go test -run '^$' -bench IdleShards -benchtime 1x ./internal/proof/bench
+func BenchmarkIdleShards(b *testing.B) {
+	sizes := []int{200, 1000, 10_000}
+	if testing.Short() {
+		sizes = sizes[1:2]
+	}
+	for _, shards := range sizes {
+		b.Run(fmt.Sprint(shards), func(b *testing.B) {
+			cfg := benchserver.Config{TLS: true, Shards: shards}
+			for b.Loop() {
+				fmt.Printf("\n%s, each polled once a second\n", b.Name())
+				heading()
+				own := measureShards(b, cfg, "weir", 12*time.Second)
+				plain := measureShards(b, cfg, overNetHTTPMode, 12*time.Second)
+				bare := measureShards(b, cfg, sdkMode, 8*time.Second)
+				// For each read, because a loop that saturates the machine makes fewer than one a
+				// second.
+				ratio, least, most := bare.perRead/own.perRead, 0.0, 0.0
+				if shards == 10_000 {
+					least, most = 5, 100
+				}
+				fmt.Printf("bare SDK ÷ weir, CPU time a read: %s; weir's memory: %s\n", strings.TrimSpace(beside("%.1f", ratio, least, true)),
+					strings.TrimSpace(beside("%.0f MB", own.Memory, most, false)))
+				fmt.Printf("weir over net/http ÷ weir, CPU time a read: %.2f\n", plain.perRead/own.perRead)
+				b.ReportMetric(ratio, "sdk/weir")
+				b.ReportMetric(plain.perRead/own.perRead, "net/http/weir")
+				b.ReportMetric(own.share()*100, "%cpu")
+				b.ReportMetric(own.Memory, "MB")
+			}
+			b.ReportMetric(0, "ns/op")
+		})
+	}
+}
+
+// BenchmarkBusyShards reads 1,000 shards that are all behind, a hundred records a page, in one
+// process: each five times a second, as often as the service allows.
+//
+//	go test -run '^$' -bench BusyShards -benchtime 1x ./internal/proof/bench
+func BenchmarkBusyShards(b *testing.B) {
+	cfg := benchserver.Config{TLS: true, Shards: 1000, Records: 100 * 400, Page: 100, Bytes: 1024}
+	for b.Loop() {
+		fmt.Printf("\n%s, %d shards that are all behind, pages of 100 records of 1 KiB\n", b.Name(), cfg.Shards)
+		heading()
+		r := measureShards(b, cfg, "weir", 10*time.Second)
+		fmt.Printf("%.0f records and %.0f MB of data a second, %.0f ns a record\n", float64(r.Records)/r.Length.Seconds(),
+			float64(r.Data)/1e6/r.Length.Seconds(), float64(r.CPU)/float64(r.Records))
+		b.ReportMetric(float64(r.CPU)/float64(r.Records), "ns/record")
+		b.ReportMetric(r.share()*100, "%cpu")
+		b.ReportMetric(r.Memory, "MB")
+	}
+	b.ReportMetric(0, "ns/op")
+}
+
+// shardsResult is the cost of a client that reads many shards.
+type shardsResult struct {
+	clientResult
+	perRead float64 // µs
+}
+
+// share is how much of a core it took.
+func (r clientResult) share() float64 { return float64(r.CPU) / float64(r.Length) }
+
+func heading() {
+	fmt.Printf("%-14s %7s %8s %10s %7s %8s %9s %11s %6s %14s %12s %12s\n", "", "% core", "µs/read", "goroutines", "MB", "peak MB",
+		"KB/shard", "connections", "reads", "reads/s·shard", "most/100ms", "start/100ms")
+}
+
+// measureShards runs a client against a server until each shard has been read, then measures, and
+// prints a line.
+func measureShards(b *testing.B, cfg benchserver.Config, client string, length time.Duration) shardsResult {
+	if testing.Short() {
+		length = time.Second
+	}
+	p := serveBench(b, cfg)
+	c := startClient(b, clientJob{Client: client, Address: p.Address, Shards: cfg.Shards, Length: length})
+	// A client that is not up to it never gets there.
+	for began := time.Now(); serverStats(b, p).Fewest < 2 && time.Since(began) < 15*time.Second; {
+		time.Sleep(100 * time.Millisecond)
+	}
+	start := serverStats(b, p)
+	if err := p.Reset(); err != nil {
+		b.Fatal(err)
+	}
+	r := c.measure(b)
+	s := serverStats(b, p)
+	reads := s.Calls["GetRecords"]
+	seconds := s.Length.Seconds()
+	perRead := r.share() * 1e6 * seconds / float64(max(1, reads))
+	fmt.Printf("%-14s %7.1f %8.0f %10d %7.0f %8.0f %9.1f %11d %6d %5.2f to %5.2f %4d of %5.0f %12d\n", client, r.share()*100,
+		perRead, r.Goroutines, r.Memory, r.Peak,
+		(r.Memory-r.Before)*1000/float64(cfg.Shards), s.Connections, reads, float64(s.Fewest)/seconds, float64(s.Most)/seconds,
+		s.Burst, float64(s.Requests())/seconds/10, start.Burst)
+	if want := seconds * float64(cfg.Shards) * 0.8; float64(reads) < want {
+		fmt.Printf("%-14s did not keep up: the machine was busy, or this alone was too much for it\n", "")
+	}
+	c.close()
+	_ = p.Close()
+	return shardsResult{r, perRead}
+}
+
+// runWeir is a consumer of all shards.
+func runWeir(job clientJob, ready func() error) (clientResult, error) {
+	return runConsumer(job, benchClient(job.Address), ready)
+}
+
+func runWeirOverNetHTTP(job clientJob, ready func() error) (clientResult, error) {
+	return runConsumer(job, benchClient(job.Address, overNetHTTP), ready)
+}
+
+func runConsumer(job clientJob, client *kinesis.Client, ready func() error) (r clientResult, err error) {
+	r.Before = memory("VmRSS")
+	var held, records, data atomic.Int64
+	all := make(chan struct{})
+	c, err := weir.New(client, memstore.New(), weir.Options{
+		App: "bench", Stream: benchserver.Stream, Logger: quiet, ReuseBuffers: true, Events: weir.Events{LeaseTaken: func(context.Context, weir.LeaseTaken) {
+			if held.Add(1) == int64(job.Shards) {
+				close(all)
+			}
+		}},
+	})
+	if err != nil {
+		return r, err
+	}
+	ended := make(chan error, 1)
+	go func() { // until the process ends
+		ended <- c.Run(context.Background(), weir.HandlerFunc(func(_ context.Context, b *weir.Batch) error {
+			sum := 0
+			for i := range b.Records {
+				sum += len(b.Records[i].Data)
+			}
+			records.Add(int64(len(b.Records)))
+			data.Add(int64(sum))
+			return nil
+		}))
+	}()
+	<-all
+	if err := ready(); err != nil {
+		return r, err
+	}
+	r.StartCPU = cpuTime()
+	before, beforeData := records.Load(), data.Load()
+	r.observe(job.Length)
+	r.Records, r.Data = records.Load()-before, data.Load()-beforeData
+	select {
+	case err := <-ended:
+		return r, fmt.Errorf("Run returned %w while there was more to do", err)
+	default:
+		return r, nil
+	}
+}
+
+// observe measures for some time.
+func (r *clientResult) observe(length time.Duration) {
+	began, cpu := time.Now(), cpuTime()
+	time.Sleep(length)
+	r.Length, r.CPU = time.Since(began), cpuTime()-cpu
+	r.Goroutines, r.Memory, r.Peak = runtime.NumGoroutine(), memory("VmRSS"), memory("VmHWM")
+}
+
+// runSDKLoop is a goroutine and a ticker for each shard. They do not begin together, but within a
+// second, or half a millisecond for each if that is more: otherwise it drowns in TLS handshakes.
+func runSDKLoop(job clientJob, ready func() error) (r clientResult, err error) {
+	r.Before = memory("VmRSS")
+	client := benchClient(job.Address)
+	for shard := range job.Shards {
+		go func() { // until the process ends
+			time.Sleep(rand.N(max(time.Second, time.Duration(job.Shards)*time.Millisecond/2)))
+			ticker := time.NewTicker(time.Second)
+			iterator := benchserver.Iterator(shard, 0)
+			for ; ; <-ticker.C {
+				out, err := client.GetRecords(context.Background(), &kinesis.GetRecordsInput{ShardIterator: &iterator, Limit: aws.Int32(10_000)})
+				if err == nil {
+					iterator = *out.NextShardIterator
+				}
+			}
+		}()
+	}
+	if err := ready(); err != nil {
+		return r, err
+	}
+	r.StartCPU = cpuTime()
+	r.observe(job.Length)
+	return r, nil
+}
