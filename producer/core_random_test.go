@@ -102,15 +102,15 @@ func (s *service) carryOut(r *request, faults bool) answer {
 	for _, snd := range r.sendings {
 		switch n := s.rnd.IntN(20); {
 		case faults && n == 0:
-			a.entries = append(a.entries, entry{code: "ProvisionedThroughputExceededException"})
+			a.entries = append(a.entries, entry{Code: "ProvisionedThroughputExceededException"})
 		case faults && n == 1:
-			a.entries = append(a.entries, entry{code: "InternalFailure"})
+			a.entries = append(a.entries, entry{Code: "InternalFailure"})
 		case faults && n == 2:
 			s.store(snd)
-			a.entries = append(a.entries, entry{code: "InternalFailure", message: "it is stored all the same"})
+			a.entries = append(a.entries, entry{Code: "InternalFailure", Message: "it is stored all the same"})
 		case faults && n == 3:
 			e := s.store(snd)
-			e.sequence = ""
+			e.SequenceNumber = ""
 			a.entries = append(a.entries, e)
 		default:
 			a.entries = append(a.entries, s.store(snd))
@@ -137,7 +137,7 @@ func (s *service) store(snd sending) entry {
 		r.keys = append(r.keys, p.hash)
 	}
 	open[i].stored = append(open[i].stored, r)
-	return entry{shard: open[i].ID, sequence: r.sequence}
+	return entry{Shard: open[i].ID, SequenceNumber: r.sequence}
 }
 
 // check compares what consumers get with what the records say. Consumers either drop packed records

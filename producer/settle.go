@@ -140,17 +140,17 @@ func (c *core) settleEntry(q *queue, s sending, e entry, t *tally, back *list) {
 			o = refused
 		}
 		var cause error
-		if e.code == "" {
+		if e.Code == "" {
 			cause = errNoAnswer
-		} else if e.message != "" {
-			cause = fmt.Errorf("%s: %s", e.code, e.message)
+		} else if e.Message != "" {
+			cause = fmt.Errorf("%s: %s", e.Code, e.Message)
 		}
-		c.settleFailure(s, o, e.code, cause, t, back)
+		c.settleFailure(s, o, e.Code, cause, t, back)
 		return
 	}
 	t.stored++
 	c.counts.StoredEntries++
-	if e.shard == q.shard {
+	if e.Shard == q.shard {
 		c.confirm(s, e, back)
 		return
 	}
@@ -186,16 +186,16 @@ func (c *core) foreign(q *queue, s sending, e entry, back *list) {
 		if q.seen == nil {
 			q.seen = map[string]struct{}{}
 		}
-		q.seen[e.shard] = struct{}{}
+		q.seen[e.Shard] = struct{}{}
 		c.scalePace()
 	}
-	_, known := c.ranges[e.shard]
+	_, known := c.ranges[e.Shard]
 	switch {
 	case c.facts.auto, q.shard == "":
 	case !known:
 		c.lookUp.shards = true
 		c.lookUp.all = c.lookUp.all || c.lookUp.missed > 0
-	case q.inMap && c.shards.has(e.shard):
+	case q.inMap && c.shards.has(e.Shard):
 		c.lookUp.contradictions++
 		c.lookUp.facts = true
 	}
@@ -212,7 +212,7 @@ func (c *core) foreign(q *queue, s sending, e entry, back *list) {
 // that shard are sent again: consumers drop them there, and newer ones of their keys are elsewhere.
 func (c *core) confirm(s sending, e entry, back *list) {
 	packed := s.records.n > 1
-	keys, known := c.ranges[e.shard]
+	keys, known := c.ranges[e.Shard]
 	for i := 0; s.records.n > 0; i++ {
 		p := s.records.pop()
 		if packed && (!known || !keys.Contains(p.hash)) {
@@ -222,7 +222,7 @@ func (c *core) confirm(s sending, e entry, back *list) {
 			continue
 		}
 		c.end(p, Result{
-			Shard: e.shard, SequenceNumber: e.sequence, SubSequenceNumber: i, Packed: packed, Attempts: p.attempts, Repeated: p.repeated,
+			Shard: e.Shard, SequenceNumber: e.SequenceNumber, SubSequenceNumber: i, Packed: packed, Attempts: p.attempts, Repeated: p.repeated,
 		}, nil)
 	}
 }
@@ -233,7 +233,7 @@ func (c *core) settleStranded() {
 	waiting := c.stranded
 	c.stranded = nil
 	for _, s := range waiting {
-		if _, known := c.ranges[s.entry.shard]; !known && c.shards.known() {
+		if _, known := c.ranges[s.entry.Shard]; !known && c.shards.known() {
 			c.stranded = append(c.stranded, s)
 			continue
 		}

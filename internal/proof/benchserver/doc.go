@@ -1,7 +1,7 @@
 // Package benchserver is a Kinesis for measurements, in a separate process. It copies prepared
 // answers, so that many shards need little memory and the client's cost can be separated from the
 // server's. All shards have the same records. It supports weir, the SDK and net/http by polling
-// (CBOR and JSON) and by fan-out, and has no limits. It only checks the parts of requests that it
+// (CBOR and JSON), by fan-out and in puts, and has no limits. It only checks the parts of requests that it
 // needs.
 package benchserver
 
@@ -33,6 +33,9 @@ type Config struct {
 	Delay time.Duration
 	// Pause is a pause after each 64 KiB of a page, so that many are in progress at once.
 	Pause time.Duration
+	// Puts lists one more shard, which is closed and has all hash keys. All records that are put
+	// are said to be in it.
+	Puts bool
 	// Log records the times of reads for [Stats].Reads.
 	Log bool
 }
