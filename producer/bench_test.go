@@ -57,7 +57,7 @@ func (c putBench) run(b *testing.B) {
 	for i := range 10_000 {
 		c.keys = append(c.keys, fmt.Sprintf("%036d", i))
 	}
-	server, err := benchserver.Start(benchserver.Config{TLS: true, Shards: c.shards, Puts: true, Delay: time.Millisecond})
+	server, err := benchserver.Start(benchserver.Config{TLS: true, Shards: c.shards, Delay: time.Millisecond})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -174,12 +174,12 @@ func (s *service) check(seed uint64, records []*Pending, hashes []shard.HashKey,
 		}
 		for i, p := range records {
 			if !seen[p.number] {
-				s.t.Fatalf("seed %d: record %d, which has %+v and %v, is lost for consumers that drop=%v what is misplaced", seed, i, p.result, p.err, drops)
+				s.t.Fatalf("seed %d: record %d, which has %+v and %v, is lost for consumers that drop=%v what is misplaced", seed, i, p.result(), p.err, drops)
 			}
 		}
 	}
 	for i, p := range records {
-		r := p.result
+		r := p.result()
 		if p.err != nil || !p.finished || stored[place{r.Shard, r.SequenceNumber, r.SubSequenceNumber}] != p.number {
 			s.t.Fatalf("seed %d: record %d has the result %+v, %v, and is not there", seed, i, r, p.err)
 		}
@@ -234,7 +234,7 @@ func runCore(t *testing.T, seed uint64) {
 				if large && rnd.IntN(20) == 0 {
 					p.data = make([]byte, 60_000)
 				}
-				p.bytes, p.hash = len(p.data)+len(p.key), shard.HashOf(p.key)
+				p.bytes, p.hash = int32(len(p.data)+len(p.key)), shard.HashOf(p.key)
 				hashes = append(hashes, p.hash)
 				records = append(records, p)
 				c.put(p, now)

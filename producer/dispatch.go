@@ -113,7 +113,7 @@ func (p *Producer) finish() {
 // release gives the room of a record back. It is called with the mutex.
 func (p *Producer) release(rec *Pending) {
 	p.held--
-	p.buffer.give(rec.bytes)
+	p.buffer.give(rec.size())
 	p.admit()
 	for i := 0; i < len(p.flushes); i++ {
 		f := p.flushes[i]

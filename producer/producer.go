@@ -106,7 +106,8 @@ func (p *Producer) Put(ctx context.Context, r Record) (*Pending, error) {
 		defer p.mu.Unlock()
 		return p.accept(&given), nil
 	}
-	at := p.buffer.wait(&given)
+	waits := given // so that given stays on the stack
+	at := p.buffer.wait(&waits)
 	p.mu.Unlock()
 	return p.await(ctx, at)
 }
@@ -149,7 +150,7 @@ func (p *Producer) acceptable(given *Pending) error {
 func (p *Producer) accept(given *Pending) *Pending {
 	p.begin()
 	if len(p.slab) == 0 {
-		p.slab = make([]Pending, 32)
+		p.slab = make([]Pending, 128)
 	}
 	pending := &p.slab[0]
 	p.slab = p.slab[1:]

@@ -62,7 +62,7 @@ type settled struct {
 
 // reuse keeps the builder of a container for another one.
 func (c *core) reuse(s sending) {
-	if s.box != nil && len(c.boxes) < 64 {
+	if s.box != nil && len(c.boxes) < 256 {
 		s.box.Reset()
 		c.boxes = append(c.boxes, s.box)
 	}
@@ -128,7 +128,7 @@ func (c *core) divide(r *request, s sending) {
 		most = (most + 1) / 2
 	}
 	for p := s.records.first; p != nil; p = p.next {
-		p.most = most
+		p.most = int32(most)
 	}
 }
 
@@ -168,9 +168,10 @@ func (c *core) settleFailure(s sending, o outcome, code string, cause error, t *
 		t.failed = true
 		t.worst = max(t.worst, o)
 	}
+	failed := &failure{code, cause}
 	for n := s.records.n; n > 0; n-- {
 		p := s.records.pop()
-		p.code, p.cause = code, cause
+		p.failed = failed
 		if o == refused {
 			c.fail(p, ErrRefused)
 			continue
@@ -221,9 +222,8 @@ func (c *core) confirm(s sending, e entry, back *list) {
 			back.push(p)
 			continue
 		}
-		c.end(p, Result{
-			Shard: e.Shard, SequenceNumber: e.SequenceNumber, SubSequenceNumber: i, Packed: packed, Attempts: p.attempts, Repeated: p.repeated,
-		}, nil)
+		p.shard, p.sequence, p.place, p.packed = e.Shard, e.SequenceNumber, int32(i), packed
+		c.end(p, nil)
 	}
 }
 

@@ -132,13 +132,6 @@ func (s *Server) list(token string, most int) (object, error) {
 			"SequenceNumberRange": object{"StartingSequenceNumber": sequence(0)},
 		})
 	}
-	if s.cfg.Puts && to == s.cfg.Shards {
-		shards = append(shards, object{
-			"ShardId":             shardID(anyShard),
-			"HashKeyRange":        object{"StartingHashKey": "0", "EndingHashKey": keys.Sub(keys, big.NewInt(1)).String()},
-			"SequenceNumberRange": object{"StartingSequenceNumber": sequence(0), "EndingSequenceNumber": sequence(1)},
-		})
-	}
 	out := object{"Shards": shards}
 	if to < s.cfg.Shards {
 		out["NextToken"] = strconv.Itoa(to)

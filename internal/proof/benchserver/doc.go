@@ -33,9 +33,6 @@ type Config struct {
 	Delay time.Duration
 	// Pause is a pause after each 64 KiB of a page, so that many are in progress at once.
 	Pause time.Duration
-	// Puts lists one more shard, which is closed and has all hash keys. All records that are put
-	// are said to be in it.
-	Puts bool
 	// Log records the times of reads for [Stats].Reads.
 	Log bool
 }

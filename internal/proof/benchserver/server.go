@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -17,7 +18,7 @@ type Server struct {
 	cfg   Config
 	stock *stock
 	stats *counters
-	puts  puts
+	puts  atomic.Int64 // records that were put
 }
 
 // NewServer returns a server, or an error for an invalid cfg.
