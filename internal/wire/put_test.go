@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"reflect"
 	"slices"
+	"sync/atomic"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -192,9 +193,9 @@ func TestPutsFallBackToJSON(t *testing.T) {
 // used before.
 func TestPutsAreNotRepeated(t *testing.T) {
 	for _, netHTTP := range []bool{false, true} {
-		close := false
+		var closes atomic.Bool
 		server := newFake(t, func(w http.ResponseWriter, _ seen) {
-			if !close {
+			if !closes.Load() {
 				write(w, 200, codec.JSONType, `{"Records":[{"SequenceNumber":"1","ShardId":"s"}]}`)
 				return
 			}
@@ -209,13 +210,13 @@ func TestPutsAreNotRepeated(t *testing.T) {
 		req := &PutRequest{StreamName: "s", Entries: []PutEntry{{PartitionKey: "k", Data: []byte("x")}}}
 		for i := range 3 {
 			_, err := c.PutRecords(t.Context(), req)
-			if (err != nil) != close {
+			if (err != nil) != closes.Load() {
 				t.Errorf("over net/http %t, call %d: %v", netHTTP, i, err)
 			}
 			if n := len(server.take()); n != 1 {
 				t.Errorf("over net/http %t, call %d: %d requests", netHTTP, i, n)
 			}
-			close = i == 1
+			closes.Store(i == 1)
 		}
 	}
 }
