@@ -70,6 +70,8 @@ type life struct {
 	tries  tries
 	epochs map[lease.Key]uint64 // of the leases that it last held; only with a loop
 	pins   map[string]int64     // when it last learned which shards are open, by stream
+	// records that it has handled or given up since the end of the faults
+	finished map[judge.ID]bool
 	// how far it has read since the end of the faults, if records are dropped
 	settling map[lease.Key]reading
 }

@@ -45,9 +45,9 @@ func (w *world) keepsStrays(l *life, about string, e *emission) {
 	l.strays[about] = left
 }
 
-// repeats returns the records of results that may also be in earlier results. A term can begin right
-// before a record at which the time entered a new window. It then leaves out records of earlier
-// windows. If that record has expired, the term does not know its time, and counts them again.
+// repeats returns the records of results that may also be in earlier results. A term can begin
+// right before a record at which the time entered a new window. It then leaves out records of
+// earlier windows. If that record has expired, the term cannot do so, and counts them again.
 func (v *windows) repeats(of string, from weir.Position, ids []judge.ID) map[judge.ID]bool {
 	if v.payload == nil || from.Kind() != shard.Sequence || from.Done() == shard.Whole {
 		return nil
