@@ -365,6 +365,9 @@ func (w *world) well() string {
 	if n := w.judge.Missing(); n > 0 {
 		return fmt.Sprintf("%d records are not handled, such as %s", n, w.judge.Lost())
 	}
+	if id := w.windows.uncounted(); id != (judge.ID{}) {
+		return fmt.Sprintf("results do not count the stray %s yet", id)
+	}
 	if w.operator != nil {
 		return "an operator is at work"
 	}
