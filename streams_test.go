@@ -142,7 +142,7 @@ func TestAStreamThatIsMadeAnewIsReadFromItsBeginning(t *testing.T) {
 				srv.CreateStream("s", 2)
 				srv.Put("s", "k", []byte("new"))
 				until(t, "the new one is read", 3*time.Minute, func() bool { return s.all() == "s new, s old" })
-				if n := log.count("made anew: its progress is forgotten"); n != 1 {
+				if n := log.count("created again; its progress is discarded"); n != 1 {
 					t.Errorf("it was said %d times", n)
 				}
 				time.Sleep(5 * time.Minute)

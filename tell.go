@@ -94,7 +94,7 @@ func (r *run) hookPanicked(to *slog.Logger, err error) {
 		err = &PanicError{"a function of Options.Events", p.Value, p.Stack}
 	}
 	_ = contained("the logger", func() error { // its panic can be reported nowhere
-		r.logPanic(to.With("app", r.opts.App, "worker", r.opts.Worker), "a function of Options.Events, or the logger, failed; what it was told is not told again", err)
+		r.logPanic(to.With("app", r.opts.App, "worker", r.opts.Worker), "a function of Options.Events, or the logger, panicked; the event or log line is not delivered again", err)
 		return nil
 	})
 }
@@ -144,12 +144,12 @@ func (r *run) drops(told bool) {
 		return
 	}
 	before := r.queue.Counts().Dropped
-	r.opts.Logger.Warn("functions of Options.Events, or the logger, do not keep up: events of detail are dropped; " +
+	r.opts.Logger.Warn("functions of Options.Events, or the logger, do not keep up: detail events are dropped; " +
 		"Consumer.Counts has exact numbers")
 	// false again when the events that wait now were delivered
 	r.queue.Add(notify.State, stateKey{kind: "dropping"}, func() {
 		r.dropping.Store(false)
-		r.opts.Logger.Log(context.Background(), slog.LevelInfo, "events are told again",
+		r.opts.Logger.Log(context.Background(), slog.LevelInfo, "events are delivered again",
 			"dropped", r.queue.Counts().Dropped-before)
 	})
 }

@@ -321,7 +321,7 @@ func (c *Consumers) RemoveLast(ctx context.Context, all []streams.Stream, others
 	log := c.Log.With("consumer", c.Name)
 	switch n, err := others(ctx); {
 	case err != nil:
-		log.Warn("the fan-out consumer stays registered and goes on costing money: the store does not say whether another worker lives", "err", err)
+		log.Warn("the fan-out consumer stays registered and costs money: the store did not report whether other workers are live", "err", err)
 		return
 	case n > 0:
 		log.Info("the fan-out consumer stays registered for the other workers", "workers", n)
@@ -347,7 +347,7 @@ func (c *Consumers) RemoveLast(ctx context.Context, all []streams.Stream, others
 		}
 	}
 	if err := errors.Join(failed...); err != nil {
-		log.Error("a fan-out consumer was not removed and goes on costing money until somebody removes it", "err", err)
+		log.Error("could not deregister a fan-out consumer; it costs money until it is deregistered", "err", err)
 	}
 }
 

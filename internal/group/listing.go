@@ -337,7 +337,7 @@ func (s *listings) actions(v lease.View, f lease.Facts, cfg Config) []lease.Acti
 			listing.Begin = nil
 			if l.loggedBirth != l.latest.Born {
 				l.loggedBirth = l.latest.Born
-				cfg.Log.Error("the stream was deleted and made anew: its progress is forgotten, and it is read from its beginning",
+				cfg.Log.Error("the stream was deleted and created again; its progress is discarded, and it is read from its beginning",
 					"stream", name, "created", time.UnixMilli(l.latest.Born).UTC())
 			}
 			actions = append(actions, renewed...)
