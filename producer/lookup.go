@@ -14,8 +14,8 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// look starts a goroutine that asks about the stream, if that is wanted and due. It returns when to
-// be called again. It is called with the mutex.
+// look starts a goroutine that looks up the stream, if a lookup is wanted and due. It returns when
+// to call it again. The caller holds the mutex.
 func (p *Producer) look(now time.Time) (again time.Time) {
 	want := p.core.lookUp
 	switch {
@@ -29,7 +29,7 @@ func (p *Producer) look(now time.Time) (again time.Time) {
 	return time.Time{}
 }
 
-// lookUp asks the service for the facts and the shards of the stream, as far as they are wanted.
+// lookUp requests the facts and the shards of the stream, whichever are wanted.
 func (p *Producer) lookUp(want lookUp) {
 	var failed error
 	if want.facts {
@@ -75,7 +75,7 @@ func (p *Producer) learnFacts(f facts, err error) error {
 	return nil
 }
 
-// list lists the open shards, or all of them.
+// list returns the open shards, or all shards.
 func (p *Producer) list(all bool) ([]shard.Shard, error) {
 	if all {
 		listed, _, err := streams.List(p.ctx, p.client, p.stream)

@@ -56,7 +56,6 @@ var awkwardStill = map[string]float64{
 	"internal/lanes":                             27,
 	"internal/proof/archtest":                    6,
 	"internal/proof/integration/chaos/README.md": 7,
-	"producer":                                   10,
 }
 
 // awkwardFree is the number of matches that every package or page may have, so that one phrase in a
