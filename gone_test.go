@@ -43,8 +43,8 @@ func TestTheChildrenOfAShardThatIsGoneAreRead(t *testing.T) {
 	}
 }
 
-// The worker that finds that shards have left has just listed the stream: their child does not wait
-// for the leader's listing, which takes time.
+// The worker that finds shards gone has just listed the stream, so their child is read without
+// waiting for the leader's listing.
 func TestTheChildOfShardsThatAreGoneWaitsForNoListing(t *testing.T) {
 	for _, reading := range []weir.Reading{weir.Polling, weir.FanOut} {
 		t.Run(reading.String(), func(t *testing.T) {

@@ -14,11 +14,11 @@ import (
 // the body starts in another goroutine has to have ended by then, or may be lost with the process.
 // A body that cannot handle a record retries by itself, or leaves the loop.
 //
-// With [Options].ReuseBuffers a record is valid until the next one is requested, too.
+// With [Options].ReuseBuffers a record is valid until the loop requests the next one.
 //
-// The loop ends when ctx ends, or when the body leaves it, and the worker has stopped in order by
-// then. The record at which the body left is not done and will be handled again. If Run would fail,
-// the last pair has no record but its error.
+// The loop ends when ctx ends, or when the body leaves it. Before it ends, the worker has stopped
+// in order. The record at which the body left is not done and will be handled again. If Run would
+// fail, the last pair has no record but its error.
 //
 // Shards take turns by batches: [Options].Batch is the number of records from one shard before
 // another's turn. HandlerTimeout and HandoffTimeout apply to batches, including the time in which

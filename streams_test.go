@@ -163,7 +163,7 @@ func TestAStreamThatIsMadeAnewBeforeItsFirstListing(t *testing.T) {
 		srv.Control("ListShards", func(call *kinesistest.Call) kinesistest.Fault {
 			if call.N == 1 {
 				srv.DeleteStream("s")
-				time.Sleep(time.Second) // births are told apart by the millisecond
+				time.Sleep(time.Second) // creation times differ by at least a millisecond
 				srv.CreateStream("s", 2)
 			}
 			return kinesistest.Fault{}

@@ -28,7 +28,7 @@ type telling struct {
 	repeats  *slog.Logger    // Options.Logger, which limits repeated lines
 	dropping atomic.Bool     // events are being dropped, and a log line said so
 	gone     sync.Map        // streams by name, and when it was logged that they do not exist
-	panics   sync.Map        // by PanicError.Who, the last panic that was logged with its stack
+	panics   sync.Map        // by PanicError.Who: the last panic logged with its stack
 }
 
 // stateKey identifies a state. Of the waiting changes with the same stateKey the latest counts.
