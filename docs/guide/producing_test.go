@@ -77,7 +77,7 @@ func explain(err error) string {
 	}
 }
 
-// What the page's code puts, a consumer gets in order.
+// A consumer receives the records of the page's code in order.
 func TestPurchasesArePublished(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := shop(t, 2)
