@@ -36,8 +36,8 @@ type Deaths struct {
 	Record shard.Position
 	// Beyond encodes records that need no handling although the position does not say so. With keys
 	// handled in parallel, these are finished records after At. With a sink, these are records
-	// before At that were dead-lettered or skipped because they killed their workers. It is "" if
-	// there are none or if that is unknown. Workers write and read it. It has at most
+	// before At that were dead-lettered or skipped because they killed their workers. It is ""
+	// without such records, or if they are unknown. Workers write and read it. It has at most
 	// [Deaths.RoomBeyond] characters of [a-zA-Z0-9_-]. It does not describe a death, but is valid
 	// for as long as deaths count: until any owner writes the position.
 	Beyond string

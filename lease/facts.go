@@ -1,6 +1,6 @@
 package lease
 
-// Facts are what a leader knows beyond a [View]: its observations over time and the listing of the
+// Facts is a leader's knowledge beyond a [View]: its observations over time and the listing of the
 // streams.
 type Facts struct {
 	// Dead maps each session whose heartbeat count has not moved for the failover time to that

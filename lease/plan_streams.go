@@ -153,7 +153,7 @@ func (p *planner) part(may func(*holder) byte) *planner {
 	return part
 }
 
-// crowd records how much of each session's cap the other parts of a plan use. The first before
+// crowd records the part of each session's cap that the other parts of a plan use. The first before
 // parts have been planned.
 func (p *planner) crowd(parts []*planner, before int) {
 	p.mixed = len(parts) > 1

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// still is how long a value has been seen unchanged.
+// still measures how long a value has been unchanged.
 type still[T comparable] struct {
 	value T
 	time  time.Duration

@@ -54,14 +54,14 @@ func (b *beginning) agrees(pin shard.Position) bool {
 	return b == nil || b.pin.IsZero() || b.pin == pin
 }
 
-// first returns those of the missing leases that are made now. The others follow once these exist.
-// existing says that the stream has some leases. pin is where the listing begins.
+// first returns the missing leases to create now. The other missing leases follow when these exist.
+// existing is true if the stream has leases. pin is the start of the listing.
 //
-// A start is claimed before any other lease is made. Leaders that do not know of each other all try
-// to make the lease of the stream's oldest shard, each at its own time, and only one of them
-// succeeds. A leader that sees that lease makes all others at its time. No two leases of a stream
-// therefore begin at different times, however late and in whatever order the leaders' calls reach
-// the store.
+// A start is claimed before other leases are created. Leaders that do not know of each other all
+// try to make the lease of the stream's oldest shard, each at its own time, and only one of them
+// succeeds. A leader that sees that lease makes all others at its time. All leases of a stream
+// therefore begin at the same time, even if the leaders' calls reach the store late or in another
+// order.
 func (b *beginning) first(missing []lease.Lease, pin shard.Position, existing bool) []lease.Lease {
 	begun, shows := b == nil && existing, b != nil && !b.pin.IsZero()
 	if !begun && !shows && !pin.IsZero() {
@@ -101,7 +101,8 @@ func pinned(start shard.Position) bool {
 }
 
 // begins returns the beginnings of the streams whose start depends on the time of the first
-// listing. That includes streams listed by other workers, because this worker cannot tell for them.
+// listing. That includes streams listed by other workers, because this worker does not know whether
+// theirs do.
 func (s *listings) begins(leases []lease.Lease, start shard.Position) map[string]*beginning {
 	others := false
 	for name := range s.known {

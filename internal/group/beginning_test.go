@@ -284,8 +284,8 @@ func TestWhereNewLeasesBegin(t *testing.T) {
 	}
 }
 
-// A leader whose leases could not be made yet does not begin later because of that: records that
-// were put meanwhile are read.
+// A leader whose leases could not be created yet keeps the first time of its start: records that
+// were put since then are read.
 func TestAStartStaysPinnedUntilItsLeasesAreMade(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newListings([]string{"s"})

@@ -183,7 +183,7 @@ func TestALeaderThatCannotDoItsWorkStepsDown(t *testing.T) {
 }
 
 // If a handler requests the end of Run while only the session was ending, Run ends within the stop
-// timeout, whatever other handlers do.
+// timeout, regardless of other handlers.
 func TestAnErrorEndsRunAlsoWhileTheSessionEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := quietWorker()

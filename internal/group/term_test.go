@@ -32,7 +32,7 @@ func trusted(t *testing.T) (*Term, *int) {
 	return newTerm(l, tr, func() { *pokes++ }), pokes
 }
 
-// What a heartbeat says about a lease. It releases only leases that the reader has let go of, and
+// Content of a heartbeat about a lease: it releases only leases whose reader has returned, and
 // reports no position once the lease is lost.
 func TestWhatABeatSaysOfATerm(t *testing.T) {
 	t.Parallel()
