@@ -22,8 +22,8 @@ type Deaths struct {
 	// not count, see [Lease.DeathsHere].
 	At    shard.Position
 	Count int // number of owners that died
-	Tried int // owners among them that died while they handled the first record after At by itself
-	Alone int // owners among those that handled no such record of another lease
+	Tried int // of these, owners that died while they handled the first record after At by itself
+	Alone int // of Tried, owners that were not trying a record of another lease at that time
 	// Trial is the epoch at which the owner began to handle the first record after At by itself. It
 	// is 0 if the owner has not begun or has finished.
 	Trial uint64
@@ -116,8 +116,8 @@ const beyondLasts = 2
 
 // DeathsHere returns what [Lease.Deaths] says about the present position of the lease. It is zero
 // once the position has moved. Beyond counts only for the owner that wrote it and for the next
-// owner: no one can have moved the position in between, not even away and back. It therefore does
-// not matter whether a store or a client of an earlier version removes it.
+// owner, because until then no one can have moved the position away and back. So it does no harm if
+// a store or a client of an earlier version does not remove Beyond when the position moves.
 func (l *Lease) DeathsHere() Deaths {
 	if l.Deaths == "" {
 		return Deaths{}

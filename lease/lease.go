@@ -186,7 +186,7 @@ const (
 const GaveUp = "gave records up"
 
 // OnPurpose is the State of a Trouble of a healthy shard whose checkpoint is held back on purpose,
-// since For. Why says by what. Without a Key it is about several shards of the worker.
+// since For. Why names the cause. A Trouble without a Key is about several shards of the worker.
 const OnPurpose = "held on purpose"
 
 // Leader is the present leader as stored.

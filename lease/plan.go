@@ -152,8 +152,8 @@ type holder struct {
 	going  int
 	kept   int // other leases that it holds
 	claims int // leases that count for it: kept ones, and those that it is heir of
-	cap    int // how many leases may count for it
-	share  int // how many should, of all
+	cap    int // the most leases that may count for it
+	share  int // how many of all leases should count for it
 	room   int // share less claims; below zero if it has to hand some on
 	had    int // claims before any decision
 

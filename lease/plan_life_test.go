@@ -142,7 +142,6 @@ func (w *world) beats(session string) bool {
 	return row != nil && !row.Ended && !w.silent[session]
 }
 
-// event makes one event happen.
 func (w *world) event() {
 	for _, row := range w.workers {
 		if w.beats(row.Session) {

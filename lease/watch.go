@@ -169,8 +169,8 @@ func (w *Watch) Told(session string, now time.Time) {
 	}
 }
 
-// Next returns the time from the last view until the next look: how long nothing must move until
-// one of the sessions counts as dead or a revocation is ripe, at most bound.
+// Next returns how long to wait after the last view until the next look. If nothing moves until
+// then, a session counts as dead or a revocation is ripe. It is at most bound.
 func (w *Watch) Next(bound time.Duration) time.Duration {
 	bound = w.beats.next(w.times.Failover, bound)
 	for _, r := range w.revoked {

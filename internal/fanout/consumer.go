@@ -74,11 +74,11 @@ const (
 	// registerTimeout limits finding a consumer, registering it and waiting for it. The shard is
 	// not read during that time. The service usually needs a few seconds.
 	registerTimeout = 30 * time.Second
-	// registerAgain is how long the result of a failed search is reused: a process with a thousand
-	// shards makes one call.
+	// registerAgain is how long the result of a failed search is reused, so that a process with a
+	// thousand shards makes one call.
 	registerAgain = 30 * time.Second
-	// absentAgain is the same if the stream does not exist. It cannot be polled meanwhile either,
-	// and may be created again at any time.
+	// absentAgain replaces registerAgain if the stream does not exist. Such a stream cannot be
+	// polled either, and may be created again at any time.
 	absentAgain = 5 * time.Second
 )
 

@@ -114,7 +114,7 @@ func TestShardsAreSilentForSevenSecondsAtMostWhoeverDies(t *testing.T) {
 				f.workers[3].stop()
 				for _, m := range f.workers {
 					if err := <-m.done; err != nil {
-						t.Log("a worker ended with", err) // an irrelevant one that was killed
+						t.Log("a worker ended with", err) // a killed worker, whose error does not matter
 					}
 				}
 			})

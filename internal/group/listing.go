@@ -72,8 +72,8 @@ type listed struct {
 	// where a fresh listing begins, so that the next one begins there too; zero for other listings
 	// and without a single time
 	pin shard.Position
-	// the time for which the latest listing was made, or which the store let this leader claim: the
-	// listing agrees that the application begins there
+	// where the application begins according to the latest listing, if that was made for this time,
+	// or if the store let this leader claim it
 	claimed     shard.Position
 	absent      map[string]absence // finished shards that the latest listing does not name
 	loggedBirth int64              // the Born value that was logged

@@ -54,8 +54,8 @@ func Renew(listing Listing, existing []lease.Lease, workers []lease.Worker, ripe
 const mostBirths = 200
 
 // Births returns actions that set the creation time of the stream in leases that were made before
-// it was known. Without it they would not be recognized once the stream is deleted. Such a lease
-// could belong to an earlier stream of the name. In that case the service refuses its position.
+// it was known. Without it these leases would not be recognized once the stream is deleted. If such
+// a lease belongs to an earlier stream of that name, the service refuses its position.
 func Births(listing Listing, existing []lease.Lease) (actions []lease.Action) {
 	if listing.Born == 0 {
 		return nil

@@ -178,7 +178,7 @@ func TestALeaseIsGivenBackOnce(t *testing.T) {
 	}
 }
 
-// An abandoned reader has given its lease up, and its later work counts for nothing.
+// An abandoned reader has released its lease, and its later progress does not count.
 func TestWhatALeftReaderDoes(t *testing.T) {
 	t.Parallel()
 	term, _ := trusted(t)

@@ -25,8 +25,8 @@ type worker struct {
 
 	session string
 	first   bool             // no heartbeat of the session has been answered
-	holds   uint64           // the fingerprint of the leases held by the last orders, and
-	unread  []lease.Progress // those of them without a term, as given back
+	holds   uint64           // fingerprint of the leases in the last orders
+	unread  []lease.Progress // leases in the last orders without a term, as given back
 	terms   map[lease.Key]*Term
 	follow  lease.Follow
 	lead    *leadership  // nil while this worker neither leads nor campaigns
