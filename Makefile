@@ -152,7 +152,7 @@ failures: ## A record among 20,000 that can never be handled, and what handlers 
 	scripts/failures.sh $(FLIGHTS)
 
 .PHONY: chaos
-chaos: servers ## Real processes, killed, frozen and cut off for ten minutes on each of three stores; CHAOS=-help says what else there is
+chaos: servers ## Real processes, killed, frozen and cut off for two minutes with one of four stores; CHAOS=-help says what else there is
 	cd internal/proof/integration && $(GO) build -o ../../../bin/chaos ./chaos && WEIR_DEPS=$(DEPS) exec ../../../bin/chaos $(CHAOS)
 
 SIM ?= 60s
@@ -186,7 +186,8 @@ vet: ## gofmt and go vet over every module
 # Not part of CI: building the linter and its first run take some ten minutes of two cores.
 .PHONY: lint
 lint: $(DEPS)/bin/golangci-lint ## The linter, with the configuration in .golangci.yml
-	@for m in $(MODULES); do echo "lint $$m"; (cd $$m && $(DEPS)/bin/golangci-lint run --config $(CURDIR)/.golangci.yml ./...) || exit 1; done
+	@failed=0; for m in $(MODULES); do echo "lint $$m"; \
+		(cd $$m && $(DEPS)/bin/golangci-lint run --config $(CURDIR)/.golangci.yml ./...) || failed=1; done; exit $$failed
 
 $(DEPS)/bin/golangci-lint:
 	GOBIN=$(DEPS)/bin $(GO) install $(LINTER)

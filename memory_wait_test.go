@@ -194,6 +194,8 @@ func TestAShardThatWaitsForMemorySaysSo(t *testing.T) {
 			t.Errorf("the log says %s", text)
 		}
 		cancel()
-		<-done
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
 	})
 }

@@ -80,14 +80,15 @@ func TestRunReturnsWhatItDidNotKeep(t *testing.T) {
 				srv.Put("s", "key", []byte("first"))
 				time.Sleep(5 * time.Second)
 				if c.other {
-					defer start(t, srv.Client(), shared, weir.Options{}, func(_ context.Context, b *weir.Batch) error {
+					stopOther := start(t, srv.Client(), shared, weir.Options{}, func(_ context.Context, b *weir.Batch) error {
 						mu.Lock()
 						defer mu.Unlock()
 						for _, r := range b.Records {
 							got[string(r.Data)]++
 						}
 						return nil
-					})()
+					})
+					defer func() { _ = stopOther() }() // may fail: the store may be down
 					time.Sleep(5 * time.Second)
 				}
 				store.set(true, 0)

@@ -8,6 +8,9 @@ import (
 
 // A record that does not match allocates nothing, also with escapes and operators.
 func TestWhatDoesNotMatchAllocatesNothing(t *testing.T) {
+	if raceDetector {
+		t.Skip("sync.Pool drops objects under the race detector")
+	}
 	f := filter.MustCompile(`{"data":{"kind":["refund",{"prefix":"re"},{"suffix":{"equals-ignore-case":"x"}},{"wildcard":"a*b*c"},{"cidr":"10.0.0.0/8"},{"numeric":[">",5]}],
 		"o":{"p":[{"anything-but":["a","b"]}]}}}`, `{"partitionKey":["other"],"data":{"kind":["order"]}}`)
 	docs := documents()

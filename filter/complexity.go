@@ -49,12 +49,12 @@ func checkWildcards(all []clause) error {
 // wildcards yields the parts of each wildcard in v, anything-but included.
 func (v *values) wildcards(yield func(parts []string) bool) {
 	for _, t := range v.tests {
-		switch {
-		case t.op == wildcard:
+		switch t.op {
+		case wildcard:
 			if !yield(t.parts) {
 				return
 			}
-		case t.op == anythingBut:
+		case anythingBut:
 			for _, not := range t.not.tests {
 				if not.op == wildcard && !yield(not.parts) {
 					return

@@ -96,7 +96,7 @@ for stage in "$@"; do
 	else
 		outcome="**failed**" failed=1
 	fi
-	figure=$(grep -vE '^(make|exit status|ok |\?|PASS$|FAIL$|\s*$)' "$logs/$stage" | tail -n 1 | tr '|\t' '/ ' | cut -c1-160)
+	figure=$(grep -vE '^(make|exit status|ok |\?|PASS$|FAIL|\s*(--- .*)?$)' "$logs/$stage" | tail -n 1 | tr '|\t' '/ ' | cut -c1-160)
 	[ -n "$figure" ] || figure=$(grep . "$logs/$stage" | tail -n 1 | tr '|\t' '/ ' | cut -c1-160)
 	took="$(((SECONDS - began) / 60)) min $(((SECONDS - began) % 60)) s"
 	write "$stage" "| $stage | $outcome | $commit | $(date -u +%F) | $took | $(nproc) cores, load ${load:-?} at the start | $figure |"

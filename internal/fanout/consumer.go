@@ -42,8 +42,8 @@ type Consumers struct {
 
 // New returns Consumers of a name, with those of other names given by their ARNs. They log what
 // they register.
-func New(client *kinesis.Client, name string, given []string, log *slog.Logger) *Consumers {
-	c := &Consumers{Client: client, Name: name, Given: make(map[string]string, len(given)), Log: log}
+func New(client *kinesis.Client, name string, given []string, logger *slog.Logger) *Consumers {
+	c := &Consumers{Client: client, Name: name, Given: make(map[string]string, len(given)), Log: logger}
 	for _, arn := range given {
 		if of, err := streams.ParseConsumer(nil, arn); err == nil {
 			c.Given[of.Name] = arn
@@ -51,7 +51,7 @@ func New(client *kinesis.Client, name string, given []string, log *slog.Logger) 
 	}
 	c.Found = func(s streams.Stream, arn string, registered bool) {
 		if registered {
-			log.Info("fan-out consumer registered; it costs money until it is removed", "stream", s.Name, "arn", arn)
+			logger.Info("fan-out consumer registered; it costs money until it is removed", "stream", s.Name, "arn", arn)
 		}
 	}
 	return c
@@ -318,13 +318,13 @@ const removeWithin = 10 * time.Second
 func (c *Consumers) RemoveLast(ctx context.Context, all []streams.Stream, others func(context.Context) (int, error)) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeWithin)
 	defer cancel()
-	log := c.Log.With("consumer", c.Name)
+	logger := c.Log.With("consumer", c.Name)
 	switch n, err := others(ctx); {
 	case err != nil:
-		log.Warn("the fan-out consumer stays registered and costs money: the store did not report whether other workers are live", "err", err)
+		logger.Warn("the fan-out consumer stays registered and costs money: the store did not report whether other workers are live", "err", err)
 		return
 	case n > 0:
-		log.Info("the fan-out consumer stays registered for the other workers", "workers", n)
+		logger.Info("the fan-out consumer stays registered for the other workers", "workers", n)
 		return
 	}
 	var failed []error
@@ -339,7 +339,7 @@ func (c *Consumers) RemoveLast(ctx context.Context, all []streams.Stream, others
 			continue
 		case err == nil && status != types.ConsumerStatusDeleting:
 			if err = c.remove(ctx, con); err == nil {
-				log.Info("fan-out consumer removed: the last worker has stopped", "stream", s.Name, "arn", arn)
+				logger.Info("fan-out consumer removed: the last worker has stopped", "stream", s.Name, "arn", arn)
 			}
 		}
 		if err != nil {
@@ -347,7 +347,7 @@ func (c *Consumers) RemoveLast(ctx context.Context, all []streams.Stream, others
 		}
 	}
 	if err := errors.Join(failed...); err != nil {
-		log.Error("could not deregister a fan-out consumer; it costs money until it is deregistered", "err", err)
+		logger.Error("could not deregister a fan-out consumer; it costs money until it is deregistered", "err", err)
 	}
 }
 

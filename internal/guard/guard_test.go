@@ -12,7 +12,7 @@ func TestCall(t *testing.T) {
 	if err := Call(func() error { return nil }); err != nil {
 		t.Errorf("a call without an error: %v", err)
 	}
-	if err := Call(func() error { return io.EOF }); err != io.EOF {
+	if err := Call(func() error { return io.EOF }); !errors.Is(err, io.EOF) {
 		t.Errorf("a call that fails: %v", err)
 	}
 	err := Call(func() error { panic(io.ErrUnexpectedEOF) })

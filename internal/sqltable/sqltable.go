@@ -7,6 +7,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 )
 
 // tries limits how often a table is created again after a collision. Each collision means that
@@ -32,8 +33,11 @@ func Make(ctx context.Context, db Database, create, probe string) error {
 		if found = query(ctx, db, probe); found == nil {
 			return nil
 		}
-		if err = errors.Join(made, found); ctx.Err() != nil || made == nil {
-			break // the table is another program's
+		if made == nil {
+			return found // the table is another program's
+		}
+		if err = fmt.Errorf("%w; %w", made, found); ctx.Err() != nil {
+			break
 		}
 	}
 	return err

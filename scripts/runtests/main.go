@@ -10,6 +10,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -42,7 +43,7 @@ func run(args []string, out io.Writer) int {
 	if goCommand == "" {
 		goCommand = "go"
 	}
-	cmd := exec.Command(goCommand, append([]string{"test", "-json"}, args...)...)
+	cmd := exec.CommandContext(context.Background(), goCommand, append([]string{"test", "-json"}, args...)...)
 	cmd.Stderr = os.Stderr
 	pipe, err := cmd.StdoutPipe()
 	if err == nil {

@@ -27,7 +27,7 @@ func TestTheNightlyPageHasEachStage(t *testing.T) {
 		stages = append(stages, strings.Fields(line)[0])
 	}
 	for line := range strings.Lines(string(page)) {
-		if cells := strings.Split(line, "|"); len(cells) > 3 && !strings.Contains(line, "---") && !strings.Contains(line, "| Stage |") {
+		if cells := strings.Split(line, "|"); len(cells) > 3 && !strings.HasPrefix(line, "| --- ") && !strings.HasPrefix(line, "| Stage ") {
 			rows = append(rows, strings.TrimSpace(cells[1]))
 		}
 	}

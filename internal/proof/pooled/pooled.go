@@ -62,7 +62,7 @@ func fill(v reflect.Value, left int, kept []string) {
 	case reflect.Chan:
 		v.Set(reflect.MakeChan(reflect.ChanOf(reflect.BothDir, v.Type().Elem()), 1).Convert(v.Type()))
 	case reflect.Func:
-		v.Set(reflect.MakeFunc(v.Type(), func([]reflect.Value) []reflect.Value { panic("pooled: a stale function is called") }))
+		v.Set(reflect.MakeFunc(v.Type(), func([]reflect.Value) []reflect.Value { return nil }))
 	case reflect.Interface:
 		for _, some := range []any{errors.New("stale"), context.Background(), "stale"} {
 			if of := reflect.ValueOf(some); of.Type().AssignableTo(v.Type()) {

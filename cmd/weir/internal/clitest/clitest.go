@@ -189,7 +189,7 @@ func MustRun(t *testing.T, stdin string, args ...string) string {
 	return c.Out.String()
 }
 
-// kinesis starts a server and returns it with the flag that leads to it.
+// Kinesis starts a server and returns it with the flag that leads to it.
 func Kinesis(t *testing.T) (*kinesistest.Server, string) {
 	t.Helper()
 	s := kinesistest.NewServer(t)

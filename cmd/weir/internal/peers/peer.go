@@ -25,7 +25,7 @@ const (
 // Patience is --connect-timeout: how long the first answer of a service or a store may take.
 type Patience time.Duration
 
-// Set, String and Type are for the flag.
+// Set implements the value of a flag, with String and Type.
 func (p *Patience) Set(s string) error {
 	d, err := time.ParseDuration(s)
 	if err != nil || d <= 0 {

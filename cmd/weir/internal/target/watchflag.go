@@ -19,7 +19,7 @@ type WatchFlag struct {
 	Given bool
 }
 
-// Set, String and Type are for the flag.
+// Set implements the value of a flag, with String and Type.
 func (l *WatchFlag) Set(s string) error {
 	d, err := time.ParseDuration(s)
 	if err == nil {

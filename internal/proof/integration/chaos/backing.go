@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -39,7 +40,9 @@ func newBacking(t testing.TB, kind, dir string) (backing, error) {
 	}
 	switch kind {
 	case servers.PostgresStore:
-		return &postgres{d: servers.Postgres(t)}, nil
+		return &postgres{database{d: servers.Postgres(t)}}, nil
+	case servers.RedisStore:
+		return &redis{database{d: servers.Redis(t)}}, nil
 	case servers.DynamoDBStore:
 		return &dynamo{t: t, dir: dir, s: servers.DynamoDBLocalOn(t, dir)}, nil
 	case servers.SQLiteStore:
@@ -70,32 +73,37 @@ func (noFile) endless() error              { return errNotThere }
 func (noFile) fill() error                 { return errNotThere }
 func (noFile) free() error                 { return errNotThere }
 
-type postgres struct {
+// database has the methods of a server that keeps its data in a directory.
+type database struct {
 	noFile
 	d *servers.Database
 }
 
-func (p *postgres) address() string { return p.d.Addr }
+func (d *database) address() string { return d.d.Addr }
 
-func (p *postgres) place(addr string) string {
-	if addr == "" {
-		addr = p.d.Addr
-	}
-	return (&servers.Database{Addr: addr}).PostgresURL("weir")
-}
-
-func (p *postgres) kill() { p.d.Kill() }
+func (d *database) kill() { d.d.Kill() }
 
 // start retries for a while: the processes of a killed server need a moment to notice.
-func (p *postgres) start() error {
+func (d *database) start() error {
 	for try := 1; ; try++ {
-		err := p.d.TryStart()
+		err := d.d.TryStart()
 		if err == nil || try == 20 {
 			return err
 		}
 		<-time.After(200 * time.Millisecond)
 	}
 }
+
+type postgres struct{ database }
+
+func (p *postgres) place(addr string) string {
+	return (&servers.Database{Addr: cmp.Or(addr, p.d.Addr)}).PostgresURL("weir")
+}
+
+// redis writes each change to its disk before it answers, so that a kill loses none.
+type redis struct{ database }
+
+func (r *redis) place(addr string) string { return cmp.Or(addr, r.d.Addr) }
 
 type dynamo struct {
 	noFile

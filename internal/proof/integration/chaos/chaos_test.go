@@ -125,7 +125,7 @@ func TestTheScriptIsTheSeeds(t *testing.T) {
 		}
 		return b.String()
 	}
-	for _, store := range []string{servers.SQLiteStore, servers.PostgresStore, servers.DynamoDBStore} {
+	for _, store := range []string{servers.SQLiteStore, servers.PostgresStore, servers.DynamoDBStore, servers.RedisStore} {
 		one := text(1, store)
 		if one != text(1, store) {
 			t.Errorf("%s: not the same twice", store)

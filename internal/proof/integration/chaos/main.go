@@ -44,8 +44,8 @@ type settings struct {
 }
 
 var stores = map[string][]string{
-	"sqlite": {servers.SQLiteStore}, "postgres": {servers.PostgresStore}, "dynamodb": {servers.DynamoDBStore},
-	"all": {servers.SQLiteStore, servers.PostgresStore, servers.DynamoDBStore},
+	"sqlite": {servers.SQLiteStore}, "postgres": {servers.PostgresStore}, "dynamodb": {servers.DynamoDBStore}, "redis": {servers.RedisStore},
+	"all": {servers.SQLiteStore, servers.PostgresStore, servers.DynamoDBStore, servers.RedisStore},
 }
 
 const (
@@ -79,7 +79,7 @@ func command(args []string, out, log io.Writer) int {
 	flags := flag.NewFlagSet("chaos", flag.ContinueOnError)
 	flags.SetOutput(log)
 	var s settings
-	store := flags.String("store", "sqlite", "sqlite, postgres, dynamodb, or all, one after the other")
+	store := flags.String("store", "sqlite", "sqlite, postgres, dynamodb, redis, or all, one after the other")
 	flags.StringVar(&s.Reading, "reading", byBoth, "how workers read: polling, fanout, or both, every other one by fan-out")
 	flags.DurationVar(&s.For, "for", 2*time.Minute, "how long faults are inflicted on each store; the last one is played to its end")
 	flags.IntVar(&s.Workers, "workers", 5, "worker processes")

@@ -43,7 +43,7 @@ func (r round) between(unit time.Duration, low, high float64) time.Duration {
 var (
 	cuts    = []string{string(cut.Refuse), string(cut.Reset), string(cut.Blackhole), string(cut.HalfOpen), string(cut.Trickle), string(cut.Delay)}
 	outages = []string{string(cut.Refuse), string(cut.Reset), string(cut.Blackhole)}
-	network = []string{servers.PostgresStore, servers.DynamoDBStore}
+	network = []string{servers.PostgresStore, servers.DynamoDBStore, servers.RedisStore}
 	file    = []string{servers.SQLiteStore}
 )
 

@@ -69,7 +69,7 @@ func contract(t *testing.T, driver, dsn string, d sqlletters.Dialect) {
 	})
 	t.Run("no more is remembered than the marks in the table", func(t *testing.T) {
 		b, db := open(t, "remembered")
-		remembered := func() int { return reflect.ValueOf(b).Elem().FieldByName("marks").FieldByName("by").Len() }
+		remembered := func() int { return reflect.ValueOf(b).Elem().FieldByName("marks").FieldByName("of").Len() }
 		for round := range 2 {
 			for _, id := range []string{"a", "b", "c"} {
 				if err := b.Put(t.Context(), []deadletter.Letter{{Version: deadletter.Version, ID: fmt.Sprint(id, round)}}); err != nil {

@@ -75,7 +75,7 @@ func openPage(t *testing.T, page http.Handler) *site {
 	s.url = server.URL + prefix + "/"
 
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.Env(env...),
-		chromedp.NoSandbox, chromedp.DisableGPU, chromedp.UserDataDir(t.TempDir()), chromedp.WindowSize(1200, 900))
+		chromedp.NoSandbox, chromedp.DisableGPU, chromedp.UserDataDir(profileDir(t)), chromedp.WindowSize(1200, 900))
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	t.Cleanup(cancel)
 	ctx, end := chromedp.NewExecAllocator(ctx, options...)
@@ -99,6 +99,27 @@ func openPage(t *testing.T, page http.Handler) *site {
 	s.ctx = ctx
 	s.do(network.Enable(), log.Enable())
 	return s
+}
+
+// profileDir returns a directory for the browser's profile. Some of the browser's processes outlive
+// the first one for a moment and still write to it, so its removal is tried several times. A
+// directory that stays is no fault of the page, so it does not fail the test.
+func profileDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "weir-page-") //nolint:usetesting // t.TempDir fails the test if a file stays
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		for range 50 {
+			if err = os.RemoveAll(dir); err == nil {
+				return
+			}
+			<-time.After(100 * time.Millisecond)
+		}
+		t.Log("the browser's profile stays:", err)
+	})
+	return dir
 }
 
 func (s *site) do(actions ...chromedp.Action) {

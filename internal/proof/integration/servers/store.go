@@ -10,6 +10,7 @@ import (
 
 	"github.com/weir-go/weir/lease"
 	"github.com/weir-go/weir/store/dynamostore"
+	"github.com/weir-go/weir/store/redisstore"
 	"github.com/weir-go/weir/store/sqlstore"
 )
 
@@ -20,6 +21,7 @@ const (
 	PostgresStore = "Postgres"
 	DynamoDBStore = "DynamoDB Local"
 	MySQLStore    = "MySQL" // or MariaDB
+	RedisStore    = "Redis" // or Valkey
 )
 
 // OpenStore opens the store of a kind at a place.
@@ -35,6 +37,10 @@ func OpenStore(kind, place string) (lease.Store, io.Closer, error) {
 		db.SetMaxOpenConns(4)
 		s, err := sqlstore.New(db, sqlstore.Options{Dialect: sqlstore.Postgres})
 		return s, db, err
+	case RedisStore:
+		client := redisClient(place)
+		s, err := redisstore.New(client, redisstore.Options{})
+		return s, client, err
 	case MySQLStore:
 		db, err := sql.Open("mysql", place)
 		if err != nil {
