@@ -16,7 +16,7 @@ import (
 // These constants say how an active session may treat the leases of a stream.
 const (
 	mayRead = 'r' // it may get them
-	mayKeep = 'k' // it keeps those that it has: it did not report its streams
+	mayKeep = 'k' // it did not report its streams, and keeps its present leases
 	mayNot  = '-' // neither: it has to give them back
 )
 

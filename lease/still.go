@@ -32,8 +32,8 @@ func track[K comparable, T comparable](m map[K]*still[T], key K, value T, step t
 // stillness measures how long the heartbeat count of each session has stood still, over consecutive
 // successful reads. Leaders and their followers count in the same way.
 //
-// Ending a session is conditional on its present count, so a trusted session can only be ended if
-// the measured time is too long. The time is added up in steps between reads, and not counted from
+// Ending a session is conditional on its present count. It is safe as long as the measured time is
+// not longer than the real one. The time is added up in steps between reads, and not counted from
 // the moment when the count was first seen. The reason is outages of the store: during an outage no
 // session can beat, and no session may count as dead after it.
 type stillness struct {

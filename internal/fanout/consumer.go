@@ -29,8 +29,8 @@ type Consumers struct {
 	Given map[string]string
 	// Existing disables registration: without an existing consumer there is no fan-out.
 	Existing bool
-	// Found is called for each consumer that is ready. registered says whether it was registered
-	// for that. May be nil.
+	// Found is called for each consumer that is ready. registered is true if this process
+	// registered it. May be nil.
 	Found func(s streams.Stream, arn string, registered bool)
 	Log   *slog.Logger // for RemoveLast
 

@@ -38,7 +38,7 @@ type Reader struct {
 	backoff      retry.Backoff
 	spread       spread
 	failures     int       // consecutive subscriptions that failed
-	takeovers    int       // consecutive subscriptions that others took over, each within steady
+	takeovers    int       // consecutive subscriptions that lasted less than steady and were taken over
 	refused      time.Time // since when others are in the way; zero if they are not
 	polling      bool
 	due          time.Time    // while polling: time of the next subscription

@@ -418,7 +418,8 @@ func NewLeases(stream string, listing Listing, existing []lease.Lease, fresh boo
 	earlier := map[string]bool{}
 	for _, l := range existing {
 		_, begins := listing.Begin[l.Shard]
-		// it ended before pin but has that position: the start was claimed with it
+		// the shard ended before pin, but its lease has that position because the start was claimed
+		// with it
 		over := !begins && l.Position == pin
 		followed[l.Shard] = !tombstone(l) && !over
 		earlier[l.Shard] = followed[l.Shard] && (l.Position.Kind() != shard.Time || l.Position != listing.Begin[l.Shard])

@@ -73,8 +73,8 @@ func (t *trust) extend(sent time.Time) bool {
 	return true
 }
 
-// check ends trust that has run out by now. Until then it takes no lock, which all shards would
-// share.
+// check ends trust that has run out by now. It takes a lock, which all shards share, only when
+// trust has run out.
 func (t *trust) check(now time.Time) {
 	if sent := t.sent.Load(); sent != nil && within(*sent, now, t.limit) {
 		return

@@ -140,7 +140,7 @@ func (l *life) Done() <-chan struct{} {
 	defer l.mu.Unlock()
 	if l.inner == nil {
 		from, done := l.caller, func() {}
-		if l.window == 0 { // the bound is the only one
+		if l.window == 0 { // the bound never changes, so a deadline suffices
 			from, done = context.WithDeadlineCause(l.caller, l.bound.At, l.bound.Why)
 		}
 		inner, cancel := context.WithCancelCause(from)

@@ -169,7 +169,8 @@ func quickBeatMySQL(t *tx, q quickBeat) error {
 	return t.query(ordersMySQL, ordersCount, q.orders, t.app, r.Session)
 }
 
-// advanceMySQL sets the columns in set to value of each step, unless that is nil.
+// advanceMySQL updates the columns in set for each step. value returns the parameter of a step, or
+// nil to skip it.
 func (t *tx) advanceMySQL(q quickBeat, set, condition string, value func(step) any) error {
 	var b strings.Builder
 	var args []any

@@ -55,7 +55,7 @@ func (s *Store) lookAtConns(ctx context.Context) {
 	var looks sync.WaitGroup
 	for i := range conns {
 		looks.Go(func() {
-			_ = guard.Call(func() error { // the error returns when the connection is used
+			_ = guard.Call(func() error { // the next use of the connection returns the same error
 				c, err := s.db.Conn(ctx)
 				if err != nil {
 					return err
