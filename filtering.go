@@ -85,7 +85,7 @@ func (f *filtering) passes(r *source.Record) bool {
 	matches, isJSON, err := f.loop.in.opts.Filter.match(r)
 	switch {
 	case err != nil:
-		f.loop.in.logPanic(f.loop.repeated(), "the filter of a record failed; the record fails as if the handler had failed, or goes to the function that pulls", err)
+		f.loop.in.logPanic(f.loop.repeated(), "the filter panicked on a record; the record counts as a failure of the handler, or is delivered if the shard is pulled", err)
 		r.Failed = !f.loop.pulls()
 	case isJSON:
 		if pass = matches; !pass {

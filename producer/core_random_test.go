@@ -82,7 +82,7 @@ func (s *service) reshard(split bool) {
 	}
 }
 
-// listing is what ListShards says now.
+// listing returns the result of ListShards.
 func (s *service) listing(all bool) (listed []shard.Shard) {
 	for _, sh := range s.shards {
 		if all || !sh.Closed {
@@ -186,8 +186,8 @@ func (s *service) check(seed uint64, records []*Pending, hashes []shard.HashKey,
 	}
 }
 
-// Whatever the service refuses, loses, splits and merges, and in whatever order its answers and
-// listings come: nothing is lost, each result is where it says, and keys keep their order.
+// Under random refusals, lost answers, splits, merges and reordered answers and listings, no record
+// is lost, each result is at the reported place, and keys keep their order.
 func TestCoreKeepsOrderAndLosesNothing(t *testing.T) {
 	seeds := uint64(40)
 	if longform.On() {

@@ -7,11 +7,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 )
 
-// tick is how exactly the dispatcher keeps times, so that shards that are due at about the same
-// time share a request.
+// tick is the resolution of the dispatcher's timers. Shards that are due at about the same time
+// then share a request.
 const tick = 5 * time.Millisecond
 
-// dispatch sends what is due until the producer is closed and each record has its outcome.
+// dispatch sends due records until the producer is closed and each record has its outcome.
 func (p *Producer) dispatch() {
 	defer close(p.over)
 	timer := time.NewTimer(0)
@@ -42,7 +42,8 @@ func (p *Producer) dispatch() {
 	}
 }
 
-// step starts what is due now, and returns when to be called again. It is called with the mutex.
+// step starts the requests that are due, and returns when to call it again. The caller holds the
+// mutex.
 func (p *Producer) step(now time.Time) (again time.Time) {
 	if p.aborted {
 		p.core.failWaiting(ErrClosed)
@@ -62,7 +63,7 @@ func (p *Producer) step(now time.Time) (again time.Time) {
 	return again
 }
 
-// send makes the call of a request and takes the answer in.
+// send makes the call of a request and processes the answer.
 func (p *Producer) send(r *request) {
 	began := time.Now()
 	a := p.call(r)
@@ -80,7 +81,7 @@ func (p *Producer) send(r *request) {
 	p.tellRequest(r, done, began, a.took)
 }
 
-// refreshCredentials has the client fetch its credentials again.
+// refreshCredentials makes the client fetch its credentials again.
 func (p *Producer) refreshCredentials() {
 	c, ok := p.client.(interface{ Options() kinesis.Options })
 	if !ok {
@@ -91,7 +92,7 @@ func (p *Producer) refreshCredentials() {
 	}
 }
 
-// finish passes on the records that have their outcome. It is called with the mutex.
+// finish passes on the records that have their outcome. The caller holds the mutex.
 func (p *Producer) finish() {
 	for _, rec := range p.core.ended {
 		if p.aborted && rec.err != nil {
@@ -110,7 +111,7 @@ func (p *Producer) finish() {
 	p.core.ended = p.core.ended[:0]
 }
 
-// release gives the room of a record back. It is called with the mutex.
+// release returns the room of a record. The caller holds the mutex.
 func (p *Producer) release(rec *Pending) {
 	p.held--
 	p.buffer.give(rec.size())

@@ -15,7 +15,7 @@ import (
 	"github.com/weir-go/weir/kinesistest"
 )
 
-// lines is what was logged.
+// lines collects log lines.
 type lines struct {
 	mu   sync.Mutex // guards text
 	text strings.Builder

@@ -8,14 +8,13 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// shardMap is which shard has which hash keys: open shards, by their ranges, which cover the whole
-// space. It is immutable.
+// shardMap maps hash keys to open shards. Their ranges cover the whole key space. It is immutable.
 type shardMap struct {
 	shards []shard.Shard
 	ends   []shard.HashKey // of their ranges
 }
 
-// unmapped stands for a stream whose shards are not known: one without an ID.
+// unmapped is the map of a stream whose shards are unknown. It has one shard without an ID.
 var unmapped = &shardMap{
 	[]shard.Shard{{Range: shard.HashRange{End: shard.MaxHashKey}}}, []shard.HashKey{shard.MaxHashKey},
 }
@@ -25,7 +24,7 @@ func (m *shardMap) known() bool { return m != unmapped }
 
 var errGaps = errors.New("the listed shards do not cover each hash key once")
 
-// newShardMap returns the map of a listing. Parents of listed shards are left out: a listing takes
+// newShardMap returns the map of a listing. It omits parents of listed shards: a listing takes
 // several calls, and a shard may be split between two of them.
 func newShardMap(listed []shard.Shard) (*shardMap, error) {
 	parents := map[string]bool{}
@@ -73,10 +72,11 @@ func (m *shardMap) has(id string) bool {
 	return slices.ContainsFunc(m.shards, func(s shard.Shard) bool { return s.ID == id })
 }
 
-// ranges remembers the hash ranges of shards, also of closed ones, which never change.
+// ranges stores the hash ranges of open and closed shards, which never change.
 type ranges map[string]shard.HashRange
 
-// learn adds the shards of a listing. It forgets shards that are not in it when there are many.
+// learn adds the shards of a listing. If there are many, it removes shards that are not in the
+// listing.
 func (r ranges) learn(listed []shard.Shard) {
 	if len(r) > 2*len(listed)+1000 {
 		clear(r)

@@ -236,7 +236,7 @@ var rows = slices.Concat(commandRows, []row{
 // only.
 var nested = []string{"cmd/weir", "deadletter/sqsletters", "internal/proof/integration", "otelweir", "promweir", "sink/s3sink", "store/redisstore"}
 
-// never lists packages that must not be imported from outside, whatever a row says.
+// never lists packages that must not be imported from outside, regardless of the rows.
 var never = []string{"cmd/...", "internal/proof/sim/..."}
 
 // impure lists packages that a pure package must not import.

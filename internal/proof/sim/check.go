@@ -22,7 +22,7 @@ type books struct {
 	last   map[lease.Key]lease.Lease // at the last check
 	view   leases                    // the same, sorted
 	of     map[string]*life          // the life of each session
-	// sessions whose workers had ended when a heartbeat arrived, or when all else was well
+	// sessions whose workers had ended when a heartbeat arrived, or by the time of the final check
 	ghosts  map[string]bool
 	expired map[judge.ID]bool // expired records
 	early   map[judge.ID]bool // put before the application's start
@@ -53,9 +53,9 @@ func nameOf(st *model.Stream, id string) string { return model.NameOf(st.Life, i
 
 func (b *books) shardAt(id string, epoch uint64) string { return b.at[epochOf{id, epoch}] }
 
-// trusted is what a worker may believe by the promise alone: the leases in the last answer, from
-// the sending of the heartbeat for nine tenths of the failover time of its own clock, minus the
-// leases that it returned.
+// trusted are the leases that a worker may trust according to the promise: those in the last
+// answer, from the sending of the heartbeat for nine tenths of the failover time of its own clock,
+// minus the leases that it returned.
 type trusted struct {
 	until int64
 	held  map[lease.Key]uint64
