@@ -132,6 +132,10 @@ bench: ## Every benchmark, once through and short where it has a short form
 bench-read: ## What reading costs beside its targets: weir, the SDK, and receiving the bytes, in one run (about six minutes)
 	$(GO) test -run '^$$' -bench 'Consumer|Fanout|Paced|Shards|LargePages' -benchtime 1x -timeout 30m .
 
+.PHONY: bench-put
+bench-put: ## What putting costs beside its targets: weir, the SDK, and sending prepared requests, in one run (about two minutes)
+	$(GO) test -run '^$$' -bench Producer -benchtime 3x -timeout 30m ./producer
+
 .PHONY: scenarios
 scenarios: servers ## What coordination takes beside its targets: deaths, stops, joins, restarts, new shards (about 15 minutes)
 	$(GO) test -count=1 -v -timeout 40m ./internal/proof/scenario -full

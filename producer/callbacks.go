@@ -33,7 +33,7 @@ func (p *Producer) callBack() {
 		p.mu.Unlock()
 		for todo.n > 0 {
 			rec := todo.pop()
-			if err := guard.Call(func() error { rec.done(rec.result, rec.err); return nil }); err != nil {
+			if err := guard.Call(func() error { rec.done(rec.result(), rec.err); return nil }); err != nil {
 				p.logPanic(err)
 			}
 			p.mu.Lock()

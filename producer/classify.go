@@ -11,6 +11,7 @@ import (
 
 	"github.com/weir-go/weir/internal/retry"
 	"github.com/weir-go/weir/internal/streams"
+	"github.com/weir-go/weir/internal/wire/codec"
 )
 
 // outcome is what an answer means for a record.
@@ -30,12 +31,12 @@ const (
 // needs a sequence number and a shard to count as stored.
 func classifyEntry(e entry) outcome {
 	switch {
-	case e.code == "" && e.sequence != "" && e.shard != "":
+	case e.Code == "" && e.SequenceNumber != "" && e.Shard != "":
 		return stored
-	case e.code == "":
+	case e.Code == "":
 		return unknown
 	}
-	return classifyCode(e.code, 0)
+	return classifyCode(e.Code, 0)
 }
 
 // classifyCall returns what the error of a call means for all of its records.
@@ -112,7 +113,7 @@ func callTimeout(bytes int) time.Duration {
 }
 
 // entry is the answer for one record of a request.
-type entry struct{ shard, sequence, code, message string }
+type entry = codec.PutResult
 
 // answer is the answer to a request: an error, or an entry for each record.
 type answer struct {

@@ -28,7 +28,7 @@ func (e *RemainingError) Unwrap() error { return ErrClosed }
 // add counts a record that failed because the producer was closed.
 func (e *RemainingError) add(rec *Pending) {
 	e.Records++
-	e.Bytes += rec.bytes
+	e.Bytes += rec.size()
 	if rec.repeated {
 		e.MaybeStored++
 	}

@@ -22,6 +22,7 @@ type core struct {
 	retired  []*queue
 	stranded []stranded
 
+	began     time.Time
 	number    uint64 // of the last record
 	hurry     uint64 // records up to this number do not linger
 	draining  bool   // no record lingers
@@ -89,7 +90,7 @@ type stranded struct {
 
 func newCore(o options, now time.Time) *core {
 	c := &core{
-		options: o, ranges: ranges{}, facts: facts{maxRecord: usualRecord}, startBy: now.Add(startPatience),
+		options: o, began: now, ranges: ranges{}, facts: facts{maxRecord: usualRecord}, startBy: now.Add(startPatience),
 		keys: map[shard.HashKey]struct{}{}, lookUp: lookUp{shards: true, facts: true},
 	}
 	c.adopt(unmapped)
@@ -109,7 +110,7 @@ func (c *core) packing() bool { return !c.plain && c.shards.known() && !c.facts.
 // put adds a record.
 func (c *core) put(p *Pending, now time.Time) {
 	c.number++
-	p.number, p.put = c.number, now
+	p.number, p.put = c.number, now.Sub(c.began)
 	c.open++
 	c.counts.Records++
 	c.counts.Bytes += uint64(p.size())
@@ -156,9 +157,9 @@ func (c *core) requeue(back *list) {
 }
 
 // end gives a record its outcome.
-func (c *core) end(p *Pending, r Result, err error) {
-	p.result, p.err, p.finished = r, err, true
-	p.data, p.key, p.explicit, p.cause = nil, "", "", nil
+func (c *core) end(p *Pending, err error) {
+	p.err, p.finished = err, true
+	p.data, p.key, p.explicit, p.failed = nil, "", "", nil
 	c.ended = append(c.ended, p)
 	c.open--
 	if err != nil {
@@ -170,7 +171,11 @@ func (c *core) end(p *Pending, r Result, err error) {
 
 // fail ends a record with an error.
 func (c *core) fail(p *Pending, reason error) {
-	c.end(p, Result{}, &Error{Code: p.code, Attempts: p.attempts, MaybeStored: p.repeated, reason: reason, cause: p.cause})
+	e := &Error{Attempts: int(p.attempts), MaybeStored: p.repeated, reason: reason}
+	if p.failed != nil {
+		e.Code, e.cause = p.failed.code, p.failed.cause
+	}
+	c.end(p, e)
 }
 
 // failWaiting ends all records that are not in flight.

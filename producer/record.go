@@ -109,21 +109,40 @@ type Pending struct {
 	key      string
 	explicit string
 	data     []byte
-	bytes    int // of data and key
 	done     func(Result, error)
-	put      time.Time
-	attempts int
-	most     int  // at most so many records share its request; 0 is no limit
-	whole    bool // is never packed
-	repeated bool // may be stored already
-	code     string
-	cause    error // of the last failed attempt
+	put      time.Duration // since the core began
+	failed   *failure      // the last failed attempt
+	bytes    int32         // of data and key
+	attempts int32
+	most     int32 // at most so many records share its request; 0 is no limit
+	whole    bool  // is never packed
+	repeated bool  // may be stored already
 
 	// The outcome, which is there once finished is set. Guarded by the producer's mutex.
 	finished bool
-	result   Result
+	packed   bool
+	place    int32 // in its container
+	shard    string
+	sequence string
 	err      error
 	waiting  chan struct{} // made by who waits first, closed when the outcome is there
+}
+
+// failure is why an attempt failed. Records that failed together share it.
+type failure struct {
+	code  string
+	cause error
+}
+
+// result returns the outcome of a record that was stored, and otherwise nothing.
+func (p *Pending) result() Result {
+	if p.err != nil {
+		return Result{}
+	}
+	return Result{
+		Shard: p.shard, SequenceNumber: p.sequence, SubSequenceNumber: int(p.place), Packed: p.packed,
+		Attempts: int(p.attempts), Repeated: p.repeated,
+	}
 }
 
 // Wait returns the outcome when it is there. If ctx ends before, it returns the cause of that, and
@@ -132,12 +151,12 @@ func (p *Pending) Wait(ctx context.Context) (Result, error) {
 	done := p.Done()
 	select {
 	case <-done: // whatever ctx says
-		return p.result, p.err
+		return p.result(), p.err
 	default:
 	}
 	select {
 	case <-done:
-		return p.result, p.err
+		return p.result(), p.err
 	case <-ctx.Done():
 		return Result{}, context.Cause(ctx)
 	}
@@ -157,7 +176,7 @@ func (p *Pending) Done() <-chan struct{} {
 }
 
 // size is what the record counts against the limits of the service and of the buffer.
-func (p *Pending) size() int { return p.bytes }
+func (p *Pending) size() int { return int(p.bytes) }
 
 const maxKey = 256 // characters of a partition key
 
@@ -174,10 +193,11 @@ func (p *Pending) prepare(r Record) error {
 		return fmt.Errorf("%w: partition key %.50q... has %d characters, at most %d are allowed", ErrInvalid, r.PartitionKey, n, maxKey)
 	}
 	p.key, p.explicit, p.data, p.done = r.PartitionKey, r.ExplicitHashKey, r.Data, r.Done
-	p.bytes = len(r.Data) + len(r.PartitionKey)
-	if n := p.size(); n > largestRecord {
+	n := len(r.Data) + len(r.PartitionKey)
+	if n > largestRecord {
 		return fmt.Errorf("%w: it has %d bytes with its key, at most %d are allowed", ErrTooLarge, n, largestRecord)
 	}
+	p.bytes = int32(n)
 	if r.ExplicitHashKey == "" {
 		p.hash = shard.HashOf(r.PartitionKey)
 	} else {

@@ -96,7 +96,7 @@ func (c *core) held(q *queue) bool {
 
 // standing returns what decides when q sends next. q has records.
 func (c *core) standing(q *queue, now time.Time) standing {
-	s := standing{held: c.held(q), oldest: q.first.put, linger: c.linger, notUntil: q.notUntil}
+	s := standing{held: c.held(q), oldest: c.began.Add(q.first.put), linger: c.linger, notUntil: q.notUntil}
 	if s.held {
 		return s
 	}
@@ -181,7 +181,7 @@ func (c *core) begin(r *request) *request {
 // expire fails the records of a queue that waited too long.
 func (c *core) expire(q *queue, now time.Time, soon func(time.Time)) {
 	for c.maxAge > 0 && q.n > 0 {
-		if at := q.first.put.Add(c.maxAge); at.After(now) {
+		if at := c.began.Add(q.first.put + c.maxAge); at.After(now) {
 			soon(at)
 			return
 		}
@@ -196,7 +196,7 @@ func (c *core) take(r *request, q *queue, now time.Time) {
 		return
 	}
 	first := len(r.sendings)
-	switch most := q.first.most; {
+	switch most := int(q.first.most); {
 	case most > 0 && first > 0:
 		return // it goes alone, with the next request
 	case most > 0:
@@ -240,7 +240,7 @@ func (c *core) takeContainer(r *request, q *queue, most int, now time.Time) {
 	box := c.box()
 	box.Limit = max(1, size-len(q.first.key))
 	var s sending
-	for q.n > 0 && q.first.most == most && (most == 0 || s.records.n < most) && !q.first.whole && !c.unfit(q.first) {
+	for q.n > 0 && int(q.first.most) == most && (most == 0 || s.records.n < most) && !q.first.whole && !c.unfit(q.first) {
 		p := q.first
 		if p.size() >= box.Limit || !r.room(box.Size()+p.size()) || box.Add(p.key, p.explicit, p.data) != nil {
 			break

@@ -62,7 +62,7 @@ type settled struct {
 
 // reuse keeps the builder of a container for another one.
 func (c *core) reuse(s sending) {
-	if s.box != nil && len(c.boxes) < 64 {
+	if s.box != nil && len(c.boxes) < 256 {
 		s.box.Reset()
 		c.boxes = append(c.boxes, s.box)
 	}
@@ -128,7 +128,7 @@ func (c *core) divide(r *request, s sending) {
 		most = (most + 1) / 2
 	}
 	for p := s.records.first; p != nil; p = p.next {
-		p.most = most
+		p.most = int32(most)
 	}
 }
 
@@ -140,17 +140,17 @@ func (c *core) settleEntry(q *queue, s sending, e entry, t *tally, back *list) {
 			o = refused
 		}
 		var cause error
-		if e.code == "" {
+		if e.Code == "" {
 			cause = errNoAnswer
-		} else if e.message != "" {
-			cause = fmt.Errorf("%s: %s", e.code, e.message)
+		} else if e.Message != "" {
+			cause = fmt.Errorf("%s: %s", e.Code, e.Message)
 		}
-		c.settleFailure(s, o, e.code, cause, t, back)
+		c.settleFailure(s, o, e.Code, cause, t, back)
 		return
 	}
 	t.stored++
 	c.counts.StoredEntries++
-	if e.shard == q.shard {
+	if e.Shard == q.shard {
 		c.confirm(s, e, back)
 		return
 	}
@@ -168,9 +168,10 @@ func (c *core) settleFailure(s sending, o outcome, code string, cause error, t *
 		t.failed = true
 		t.worst = max(t.worst, o)
 	}
+	failed := &failure{code, cause}
 	for n := s.records.n; n > 0; n-- {
 		p := s.records.pop()
-		p.code, p.cause = code, cause
+		p.failed = failed
 		if o == refused {
 			c.fail(p, ErrRefused)
 			continue
@@ -186,16 +187,16 @@ func (c *core) foreign(q *queue, s sending, e entry, back *list) {
 		if q.seen == nil {
 			q.seen = map[string]struct{}{}
 		}
-		q.seen[e.shard] = struct{}{}
+		q.seen[e.Shard] = struct{}{}
 		c.scalePace()
 	}
-	_, known := c.ranges[e.shard]
+	_, known := c.ranges[e.Shard]
 	switch {
 	case c.facts.auto, q.shard == "":
 	case !known:
 		c.lookUp.shards = true
 		c.lookUp.all = c.lookUp.all || c.lookUp.missed > 0
-	case q.inMap && c.shards.has(e.shard):
+	case q.inMap && c.shards.has(e.Shard):
 		c.lookUp.contradictions++
 		c.lookUp.facts = true
 	}
@@ -212,7 +213,7 @@ func (c *core) foreign(q *queue, s sending, e entry, back *list) {
 // that shard are sent again: consumers drop them there, and newer ones of their keys are elsewhere.
 func (c *core) confirm(s sending, e entry, back *list) {
 	packed := s.records.n > 1
-	keys, known := c.ranges[e.shard]
+	keys, known := c.ranges[e.Shard]
 	for i := 0; s.records.n > 0; i++ {
 		p := s.records.pop()
 		if packed && (!known || !keys.Contains(p.hash)) {
@@ -221,9 +222,8 @@ func (c *core) confirm(s sending, e entry, back *list) {
 			back.push(p)
 			continue
 		}
-		c.end(p, Result{
-			Shard: e.shard, SequenceNumber: e.sequence, SubSequenceNumber: i, Packed: packed, Attempts: p.attempts, Repeated: p.repeated,
-		}, nil)
+		p.shard, p.sequence, p.place, p.packed = e.Shard, e.SequenceNumber, int32(i), packed
+		c.end(p, nil)
 	}
 }
 
@@ -233,7 +233,7 @@ func (c *core) settleStranded() {
 	waiting := c.stranded
 	c.stranded = nil
 	for _, s := range waiting {
-		if _, known := c.ranges[s.entry.shard]; !known && c.shards.known() {
+		if _, known := c.ranges[s.entry.Shard]; !known && c.shards.known() {
 			c.stranded = append(c.stranded, s)
 			continue
 		}

@@ -10,10 +10,15 @@ import (
 
 // shardMap is which shard has which hash keys: open shards, by their ranges, which cover the whole
 // space. It is immutable.
-type shardMap struct{ shards []shard.Shard }
+type shardMap struct {
+	shards []shard.Shard
+	ends   []shard.HashKey // of their ranges
+}
 
 // unmapped stands for a stream whose shards are not known: one without an ID.
-var unmapped = &shardMap{[]shard.Shard{{Range: shard.HashRange{End: shard.MaxHashKey}}}}
+var unmapped = &shardMap{
+	[]shard.Shard{{Range: shard.HashRange{End: shard.MaxHashKey}}}, []shard.HashKey{shard.MaxHashKey},
+}
 
 // known reports whether the shards are known.
 func (m *shardMap) known() bool { return m != unmapped }
@@ -36,23 +41,31 @@ func newShardMap(listed []shard.Shard) (*shardMap, error) {
 		}
 	}
 	slices.SortFunc(open, func(a, b shard.Shard) int { return a.Range.Start.Compare(b.Range.Start) })
-	next := shard.HashKey{}
+	next, ends := shard.HashKey{}, make([]shard.HashKey, len(open))
 	for i, s := range open {
 		if s.Range.Start != next || (s.Range.End == shard.MaxHashKey) != (i == len(open)-1) {
 			return nil, fmt.Errorf("%w: shard %s begins at %s", errGaps, s.ID, s.Range.Start)
 		}
-		next = s.Range.End.Next()
+		next, ends[i] = s.Range.End.Next(), s.Range.End
 	}
 	if len(open) == 0 {
 		return nil, fmt.Errorf("%w: no shard is open", errGaps)
 	}
-	return &shardMap{open}, nil
+	return &shardMap{open, ends}, nil
 }
 
 // find returns the index of the shard that has a hash key.
 func (m *shardMap) find(k shard.HashKey) int {
-	i, _ := slices.BinarySearchFunc(m.shards, k, func(s shard.Shard, k shard.HashKey) int { return s.Range.End.Compare(k) })
-	return i
+	low, high := 0, len(m.ends)-1
+	for low < high {
+		mid := (low + high) / 2
+		if m.ends[mid].Compare(k) < 0 {
+			low = mid + 1
+		} else {
+			high = mid
+		}
+	}
+	return low
 }
 
 // has reports whether a shard is one of the open ones.
