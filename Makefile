@@ -18,7 +18,7 @@ all: build vet test ## Build, vet and test
 .PHONY: build
 build: ## Build every module, and the command as bin/weir: one static binary
 	$(GO) build ./...
-	cd cmd/weir && CGO_ENABLED=0 $(GO) build -trimpath -o ../../bin/weir .
+	cd cmd/weir && CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o ../../bin/weir .
 
 .PHONY: cross
 cross: ## What does not run here: everything is built and vetted for Windows and macOS; real servers are started on Unix alone
