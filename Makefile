@@ -18,7 +18,7 @@ all: build vet test ## Build, vet and test
 .PHONY: build
 build: ## Build every module, and the command as bin/weir: one static binary
 	$(GO) build ./...
-	cd cmd/weir && CGO_ENABLED=0 $(GO) build -trimpath -o ../../bin/weir .
+	cd cmd/weir && CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o ../../bin/weir .
 
 .PHONY: cross
 cross: ## What does not run here: everything is built and vetted for Windows and macOS; real servers are started on Unix alone
@@ -131,6 +131,10 @@ bench: ## Every benchmark, once through and short where it has a short form
 .PHONY: bench-read
 bench-read: ## What reading costs beside its targets: weir, the SDK, and receiving the bytes, in one run (about six minutes)
 	$(GO) test -run '^$$' -bench 'Consumer|Fanout|Paced|Shards|LargePages' -benchtime 1x -timeout 30m ./internal/proof/bench
+
+.PHONY: bench-put
+bench-put: ## What putting costs beside its targets: weir, the SDK, and sending prepared requests, in one run (about two minutes)
+	$(GO) test -run '^$$' -bench Producer -benchtime 3x -timeout 30m ./producer
 
 .PHONY: scenarios
 scenarios: servers ## What coordination takes beside its targets: deaths, stops, joins, restarts, new shards (about 15 minutes)

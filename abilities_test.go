@@ -16,7 +16,7 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// able is a store of which a test says what it can do.
+// able is a store whose abilities a test sets.
 type able struct {
 	lease.Store
 	abilities lease.Abilities

@@ -73,8 +73,8 @@ const poisonVariable = "WEIR_POISON"
 // Run joins the application and handles the shards assigned to this worker, until ctx ends, the
 // handler returns [Stop], or an error occurs that no retry can fix. Then it stops: handlers finish
 // their batches, or see their contexts end after Options.StopTimeout, progress is saved, the leases
-// are handed off or become free, and every goroutine ends. Run returns nil if ctx ended and
-// all of that was done. Otherwise the error says why Run stopped and which of these steps failed.
+// are handed off or become free, and every goroutine ends. Run returns nil if ctx ended and all of
+// these steps succeeded. Otherwise the error says why Run stopped and which of these steps failed.
 // errors.Is finds each of these in it:
 //
 //   - the error that the handler passed to Stop;
@@ -86,7 +86,7 @@ const poisonVariable = "WEIR_POISON"
 //     for it 7 s after Options.StopTimeout;
 //   - the error of the store's calls, if ctx ended before the store had answered once.
 //
-// A store or stream that fails for a while, however long, does not end Run. It is no error if
+// A temporary failure of the store or stream, of any length, does not end Run. It is no error if
 // another worker takes a lease while Run stops: that worker handles the unsaved records again. Each
 // call of Run is a separate worker, also if several calls share a Consumer.
 func (c *Consumer) Run(ctx context.Context, h Handler) error {

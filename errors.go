@@ -20,7 +20,7 @@ var (
 	// progress: the handler has worked for longer than Options.HandlerTimeout.
 	ErrStalled = errors.New("weir: the shard makes no progress")
 	// ErrHandedOff ends the iteration of [Shard.Batches] when another worker gets the lease. The
-	// error that [RecordFunc] then returns to a handler around it wraps ErrHandedOff, too.
+	// error that [RecordFunc] then returns to a handler around it also wraps ErrHandedOff.
 	ErrHandedOff = errors.New("weir: another worker is to have the shard")
 	// ErrAbandoned is wrapped by the error of Run when handlers did not return although their
 	// contexts ended. The error names their shards. Their leases are released; their goroutines

@@ -13,8 +13,8 @@ import (
 //
 // Each Run has one goroutine that calls them, and the logger, one after the other, in the order in
 // which the events happened. The Time of an event is when it happened, not when the function is
-// called. A slow function delays other events and the log, nothing else. If the functions do not
-// keep up, events are dropped, except changes of state: [LeaseTaken], [LeaseEnded], [Leading],
+// called. A slow function delays only other events and the log. If the functions do not keep up,
+// events are dropped, except changes of state: [LeaseTaken], [LeaseEnded], [Leading],
 // [ReadingChanged], [Stalled], [Suspected], [StoreFailed] and [PositionExpired]. Of these, the
 // latest of each kind and shard always arrives, and replaces an earlier one that is still waiting.
 // [Consumer.Counts] has exact numbers, and how many events were dropped or replaced. The log says

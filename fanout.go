@@ -122,7 +122,7 @@ func (l *shardLoop) readingChanged(why error) {
 	e := ReadingChanged{Stream: key.Stream, Shard: key.Shard, Reading: FanOut, Err: why}
 	if why != nil {
 		e.Reading = Polling
-		l.repeated().Warn("no fan-out; polling meanwhile, and trying again every minute", "err", why)
+		l.repeated().Warn("fan-out is unavailable; weir polls, and retries fan-out every minute", "err", why)
 	} else {
 		l.repeated().Info("fan-out is back")
 	}

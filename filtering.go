@@ -72,7 +72,7 @@ func (l *shardLoop) Decide(r *source.Record) batch.Decision {
 	matches, isJSON, err := l.in.opts.Filter.match(r)
 	switch {
 	case err != nil:
-		l.in.logPanic(l.repeated(), "the filter of a record failed; the record fails as if the handler had failed, or goes to the function that pulls", err)
+		l.in.logPanic(l.repeated(), "the filter panicked on a record; the record counts as a failure of the handler, or is delivered if the shard is pulled", err)
 		r.Failed = !l.pulls()
 		return batch.Pass
 	case isJSON && matches:

@@ -47,7 +47,7 @@ func (c *Consumer) Ready() error {
 	return errors.Join(all...)
 }
 
-// workers returns the state of the runs that have not returned, and whether any has returned.
+// workers returns the state of the running workers, and whether any run has returned.
 func (c *Consumer) workers() (all []supervise.Worker, returned bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

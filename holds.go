@@ -70,8 +70,8 @@ func (r *run) holdsOf(loops []*shardLoop) (all holds) {
 	return all
 }
 
-// tell appends the holds to troubles: one entry for each shard while they are few, otherwise one
-// sum. A shard that is already in troubles is left out.
+// tell appends the holds to troubles: one entry for each shard if there are few, otherwise one
+// summary. It leaves out shards that are already in troubles.
 func (h holds) tell(troubles []lease.Trouble, now time.Time) []lease.Trouble {
 	if len(h) == 0 {
 		return troubles

@@ -60,7 +60,7 @@ func (r *run) CheckpointSaved(t *group.Term, at Position, took time.Duration) {
 func (r *run) CallFailed(op string, err error, since time.Time) {
 	r.counted.storeFailures.Add(1)
 	if stack := r.newStack(err); stack != "" {
-		r.opts.Logger.Error("a call panicked; it is made again", "op", op, "err", err, "stack", stack)
+		r.opts.Logger.Error("a call panicked; weir repeats the call", "op", op, "err", err, "stack", stack)
 	}
 	emit(r, r.opts.Events.StoreFailed, StoreFailed{Op: StoreOp(op), Err: err, Since: since})
 }

@@ -14,11 +14,11 @@ import (
 // the body starts in another goroutine has to have ended by then, or may be lost with the process.
 // A body that cannot handle a record retries by itself, or leaves the loop.
 //
-// With [Options].ReuseBuffers a record is valid until the next one is requested, too.
+// With [Options].ReuseBuffers a record is valid until the loop requests the next one.
 //
-// The loop ends when ctx ends, or when the body leaves it, and the worker has stopped in order by
-// then. The record at which the body left is not done and will be handled again. If Run would fail,
-// the last pair has no record but its error.
+// The loop ends when ctx ends, or when the body leaves it. Before it ends, the worker has stopped
+// in order. The record at which the body left is not done and will be handled again. If Run would
+// fail, the last pair has no record but its error.
 //
 // Shards take turns by batches: [Options].Batch is the number of records from one shard before
 // another's turn. HandlerTimeout and HandoffTimeout apply to batches, including the time in which
@@ -49,7 +49,7 @@ func (c *Consumer) Records(ctx context.Context) iter.Seq2[Record, error] {
 		case wanted:
 			yield(Record{}, err)
 		default: // the loop has ended and takes no more
-			c.opts.Logger.Warn("the worker whose loop was left ended with an error; what it has not saved is handled again",
+			c.opts.Logger.Warn("a worker ended with an error after the loop over its records was left; records after its checkpoints will be handled again",
 				"app", c.opts.App, "worker", c.opts.Worker, "err", err)
 		}
 	}

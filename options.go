@@ -67,10 +67,10 @@ type Options struct {
 	Streams []string
 	// StreamsFunc returns streams to read in addition to Stream and Streams, by name or ARN. Run
 	// calls it first and waits for its answer, then calls it every ListInterval; after an error the
-	// previous answer stays in use. It has to return when ctx ends, which is after ListInterval or
-	// 30 s, whichever is longer. A worker takes only shards of streams that it returns, and
-	// releases the shards of streams that it no longer returns; they keep their progress. Workers
-	// that return different streams log a warning.
+	// previous answer stays in use. It has to return when ctx ends: after ListInterval, or after 30
+	// s if that is longer. A worker takes only shards of streams that it returns, and releases the
+	// shards of streams that it no longer returns; they keep their progress. Workers that return
+	// different streams log a warning.
 	StreamsFunc func(ctx context.Context) ([]string, error)
 	// Worker names this worker for people. Defaults to host name and process ID. At most 200 bytes.
 	Worker string
@@ -92,8 +92,8 @@ type Options struct {
 	// first record could have been delivered; 1 ms to 5 min. 0, the default, does not wait. A
 	// waiting batch is delivered early when it reaches Batch or BatchBytes or the shard's share of
 	// MaxMemory, when the shard ends, when the lease has to be handed off, and when the worker
-	// stops. Lambda calls it MaximumBatchingWindowInSeconds. It cannot be combined with Parallel,
-	// whose batches have one key each.
+	// stops. Lambda's name for it is MaximumBatchingWindowInSeconds. It cannot be combined with
+	// Parallel, because a batch of Parallel has only one key.
 	BatchWait time.Duration
 	// Aggregates says what becomes of records that the KPL has packed into one: [Unpack] (the
 	// default), [UnpackOwn] or [KeepPacked].
@@ -111,11 +111,12 @@ type Options struct {
 	// FanOutName. Each consumer has to belong to a stream that is read, which is checked before it
 	// is used. The KCL calls it consumerArn.
 	FanOutARNs []string
-	// RemoveFanOut makes the last worker of the application that stops deregister the consumer
-	// FanOutName, so that it costs nothing while no worker runs. Run returns up to 10 s later
-	// because of that. The worker deregisters it if no other worker has a session in the store. A
-	// worker that starts at that moment registers it again, and polls meanwhile. If the last worker
-	// is killed, the consumer stays registered. By default it is not deregistered.
+	// RemoveFanOut deregisters the consumer FanOutName when the last worker of the application
+	// stops, so that it costs nothing while no worker runs. The stopping worker deregisters it if
+	// no other worker has a session in the store, and its Run may return up to 10 s later because
+	// of that. A worker that starts at that moment registers the consumer again, and polls until
+	// then. If the last worker is killed, the consumer stays registered. By default it is not
+	// deregistered.
 	RemoveFanOut bool
 	// Wire chooses how records are read from the service; see [Wire]. Defaults to AutoWire.
 	Wire Wire

@@ -21,14 +21,14 @@ type Shard struct {
 
 // Batches yields the batches of the shard, in order, until the term ends. A yielded batch is not
 // done yet: mark progress with [Batch.Done] or [Batch.Checkpoint], which also work for earlier
-// batches and from other goroutines. All is done when Pull returns nil after the batch with End.
-// With [Options].ReuseBuffers a batch is valid until the next one is requested, and its progress
-// has to be marked before.
+// batches and from other goroutines. All records are done when Pull returns nil after the batch
+// with End. With [Options].ReuseBuffers a batch is valid until the next one is requested, and its
+// progress has to be marked before.
 //
 // When the term ends before the shard does, the last pair has no batch but an error:
 // [ErrLeaseLost], [ErrStopping], [ErrStalled], or [ErrHandedOff] when another worker gets the
-// lease. Pull should return soon after that. The shard's next owner handles the records again that
-// are not done. Batches is not for concurrent use.
+// lease. Pull should return soon after that. The shard's next owner handles the unfinished records
+// again. Batches is not for concurrent use.
 func (s *Shard) Batches() iter.Seq2[*Batch, error] {
 	return func(yield func(*Batch, error) bool) {
 		for {

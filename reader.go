@@ -43,9 +43,9 @@ type ReaderOptions struct {
 	// the stream share, or [FanOut], by the registered consumer FanOutName. While that is not
 	// available, shards are polled.
 	Reading Reading
-	// FanOutName is the name of that consumer, 1 to 128 of a-z, A-Z, 0-9, _ . -; it or FanOutARN is
-	// required with FanOut. Do not use the consumer of an application or of another Reader: the
-	// Reader takes over its subscriptions.
+	// FanOutName is the name of that consumer, 1 to 128 characters from a-z, A-Z, 0-9, _ . -.
+	// FanOut requires FanOutName or FanOutARN. Do not use the consumer of an application or of
+	// another Reader: the Reader takes over its subscriptions.
 	FanOutName string
 	// FanOutARN is that consumer by its ARN, in place of FanOutName. It has to be of the stream,
 	// and FanOutConsumer to be [ExistingConsumer].

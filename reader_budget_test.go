@@ -116,8 +116,8 @@ func TestReaderKeepsToItsMemory(t *testing.T) {
 	})
 }
 
-// Reading records larger than the guaranteed share of a shard waits without holding up the loop,
-// because the loop is what frees memory.
+// Reading a record larger than a shard's guaranteed share waits for memory without blocking the
+// loop, because the loop frees memory.
 func TestReaderReadsRecordsLargerThanAShare(t *testing.T) {
 	const shards, each = 48, 3 // of 16 MiB each is sure of 170 KiB
 	bubbleWith(t, kinesistest.Config{NoLimits: true}, shards, func(t *testing.T, srv *kinesistest.Server) {

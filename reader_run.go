@@ -139,14 +139,14 @@ func (r *reading) leave(ctx context.Context, consumers *fanout.Consumers) {
 	}
 	// Also after ctx has ended, which is how most readers end.
 	if err := consumers.Remove(context.WithoutCancel(ctx)); err != nil {
-		r.opts.Logger.Error("a fan-out consumer was not removed and goes on costing money until somebody removes it", "err", err)
+		r.opts.Logger.Error("could not deregister a fan-out consumer; it costs money until it is deregistered", "err", err)
 	}
 }
 
 // fanOutChanged tells once of each change, not of each failure.
 func (r *reading) fanOutChanged(id string, why error) {
 	if why != nil {
-		r.opts.Logger.Warn("no fan-out; polling meanwhile, and trying again every minute", "stream", r.source.Name, "shard", id, "err", why)
+		r.opts.Logger.Warn("fan-out is unavailable; weir polls, and retries fan-out every minute", "stream", r.source.Name, "shard", id, "err", why)
 	} else {
 		r.opts.Logger.Info("fan-out is back", "stream", r.source.Name, "shard", id)
 	}

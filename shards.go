@@ -244,7 +244,7 @@ func (h *ShardHandlers) open(ctx context.Context, t Term, of *group.Term) (*hand
 // openFailed tells of a failure to open, which is tried again.
 func (l *shardLoop) openFailed(err error, attempt int, next time.Duration) {
 	l.in.counted.handlerFailures.Add(1)
-	l.tellFailure("a shard's handler could not be opened; trying again", l.failsAt(l.term.At()), HandlerFailed{Err: err, Attempt: attempt, Next: next})
+	l.tellFailure("could not open a shard's handler; weir will retry", l.failsAt(l.term.At()), HandlerFailed{Err: err, Attempt: attempt, Next: next})
 }
 
 // close tells the term's handler that the term has ended, with the error that the reader returns.
@@ -262,7 +262,7 @@ func (l *shardLoop) close(err error) {
 	l.handles.idle.stop()
 	l.handledBy(nil)
 	if err != nil {
-		l.in.logPanic(l.log(), "closing a shard's handler failed; its lease goes on to others all the same", err)
+		l.in.logPanic(l.log(), "closing a shard's handler failed; its lease is released anyway", err)
 	}
 }
 

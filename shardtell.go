@@ -35,7 +35,7 @@ func (l *shardLoop) tellBegins(d *handover, records int) {
 
 // shardIsGone tells of a shard that has left the stream, and ends it.
 func (l *shardLoop) shardIsGone(err error) error {
-	l.log().Error("a shard left the stream before it was read to its end; what it still held has expired, and its children are read",
+	l.log().Error("a shard expired before it was read to its end; its unread records are lost, and reading continues with its children",
 		"seq", l.term.At())
 	gone := new(streams.GoneError)
 	_ = errors.As(err, &gone) // nothing else wraps it
@@ -66,10 +66,10 @@ func (l *shardLoop) streamIsThere() {
 
 // What follows a failure of the handler.
 const (
-	failedAgain    = "the handler failed; what is not done will be handled again"
-	failedInParts  = "the handler failed; what is not done will be handled again in parts, at once"
-	failedForGood  = "the handler failed; what it failed at is given up"
-	failedWhenDone = "the handler failed when all was done; nothing will be handled again"
+	failedAgain    = "the handler failed; its unfinished records will be handled again"
+	failedInParts  = "the handler failed; its unfinished records will be handled again at once, in smaller batches"
+	failedForGood  = "the handler failed; the failed records are given up"
+	failedWhenDone = "the handler returned an error for a finished batch; no record will be handled again"
 )
 
 // handlerFailed tells of a failure and of what follows it, after a pause.
@@ -218,6 +218,6 @@ func (l *shardLoop) Expired(e source.Expiry) {
 	if e.Err != nil {
 		args = append(args, "err", e.Err)
 	}
-	l.log().Error("records have left the stream, or may have, that were not handled; Options.Expired says what follows", args...)
+	l.log().Error("records expired before they were handled, or may have; Options.Expired decides what happens next", args...)
 	emit(l.in, l.in.opts.Events.PositionExpired, PositionExpired{Stream: key.Stream, Shard: key.Shard, Position: e.At, Next: e.Next, From: e.From, To: e.To, Err: e.Err})
 }

@@ -106,12 +106,12 @@ func (l *shardLoop) giveBack(ctx context.Context, moves []lease.Action) error {
 		for i, m := range moves {
 			if did[i] {
 				moved = true
-				l.in.opts.Logger.Warn("the sink is behind in a shard that was read before: it is read again, and what descends from it waits",
+				l.in.opts.Logger.Warn("the sink is behind in a shard that was read before; the shard is read again, and its descendants wait",
 					"stream", m.Key.Stream, "shard", m.Key.Shard, "seq", m.Position)
 			}
 		}
 	}
-	l.log().Info("a shard waits for its ancestors, which the sink has not read to their ends")
+	l.log().Info("a shard waits for its ancestors; the sink does not have all their records yet")
 	if !moved { // so that a lease that comes back at once is not given back at once
 		_ = retry.Wait(l.term.Reading(), l.in.opts.BeatInterval)
 	}

@@ -11,12 +11,12 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// ShardState is what a held shard is at, or waits for. Every wait has a bound, or ends with the
-// lease.
+// ShardState is the current activity of a held shard, or the reason why it waits. Every wait has a
+// limit, or ends with the lease.
 type ShardState string
 
 const (
-	// ShardStarting: the lease was just taken; nothing has been asked for yet.
+	// ShardStarting: the lease was just taken, and nothing was requested yet.
 	ShardStarting ShardState = "starting"
 	// ShardAtTip: everything is handled; the next read is due after an idle interval; see
 	// Options.IdleInterval.
@@ -43,7 +43,7 @@ const (
 	// ShardSubscribed: records come as they are written. Only with FanOut.
 	ShardSubscribed ShardState = "subscribed"
 	// ShardGathering: a batch that is not full waits for more records, for Options.BatchWait at
-	// most. Reading goes on.
+	// most. Reading continues.
 	ShardGathering ShardState = "waiting for a full batch"
 	// ShardHandling: the handler is at work, for Options.HandlerTimeout at most if that is set; its
 	// context ends when the lease is lost.
@@ -55,12 +55,12 @@ const (
 	// handling for Options.HandlerTimeout.
 	ShardGivingUp ShardState = "giving records up"
 	// ShardSuspected: workers that had the shard died one after the other, see
-	// Options.SuspectAfter. Its next record waits, for 15 min or [GiveUp].Patience at most, or for
-	// records of other shards that are tried by themselves, before it is handled or given up.
+	// Options.SuspectAfter. Its next record waits before it is handled or given up. It waits for 15
+	// min or [GiveUp].Patience at most, or until single records of other shards were tried.
 	ShardSuspected ShardState = "suspected of killing workers"
 	// ShardOpening: [ShardHandlers] are asked for the term's handler and where it begins.
 	ShardOpening ShardState = "opening its handler"
-	// ShardClosing: the term is over, and its handler is told; see [ShardHandler].
+	// ShardClosing: the term is over, and its handler is being closed; see [ShardHandler].
 	ShardClosing ShardState = "closing its handler"
 	// ShardEnding: the shard was read to its end, and that is being saved with the next beat.
 	ShardEnding ShardState = "read to its end"
@@ -73,41 +73,42 @@ const (
 	ShardAbandoned ShardState = "abandoned"
 )
 
-// ShardStatus is how one of a consumer's shards stands.
+// ShardStatus is the status of one of a consumer's shards.
 type ShardStatus struct {
 	Stream, Shard string
 	Epoch         uint64
-	At            Position   // everything before is handled
-	Saved         Position   // … and that is in the store up to here
-	State         ShardState // of handling if that has something to do, else of reading
+	At            Position   // every record before it is handled
+	Saved         Position   // the position in the store, at or before At
+	State         ShardState // of the handler if it has work, otherwise of reading
 	Since         time.Time  // when State began
-	Reading       ShardState // of reading, which goes on while the handler works
+	Reading       ShardState // of reading, which continues while the handler works
 	ReadingSince  time.Time
-	// failures in a row, of the handler or else of reading; 0 when all is well
-	Attempt   int
-	Err       error // the last of them; nil when all is well
-	Throttled int   // reads that the service throttled, since the lease was taken
-	Failed    int   // … that failed otherwise
-	// … that were made a second time, because the connection of the first was silent
-	Retried  int
-	Behind   time.Duration // of the last answer; negative when not known
-	Buffered int           // records that were read and wait to be handled
-	// How far the shard is behind the tip of the stream now, negative when that is not known, as
-	// before the first answer. ReadLag is the lag in the last answer, plus the time since then. If
-	// reads fail before the first answer, it is the time for which they have failed, a lower bound.
-	// HandledLag is the age of the oldest record that was read and is not handled, SavedLag of the
-	// oldest whose progress is not saved; both are too large by what the records of one page lie
-	// apart at most, and neither is less than the one before.
+	Attempt       int           // failures in a row, of the handler or else of reading; 0 after a success
+	Err           error         // the last of these failures, or nil
+	Throttled     int           // reads that the service throttled, since the lease was taken
+	Failed        int           // reads that failed otherwise, since the lease was taken
+	Retried       int           // reads that were repeated because the first connection was silent
+	Behind        time.Duration // of the last answer; negative if unknown
+	Buffered      int           // records that were read and wait for the handler
+	// The lags measure how far the shard is behind the tip of the stream now. They are negative if
+	// unknown, as before the first answer. ReadLag is the lag in the last answer, plus the time
+	// since then. If reads fail before the first answer, it is the time for which they have failed,
+	// a lower bound. HandledLag is the age of the oldest record that was read and is not handled,
+	// and SavedLag the age of the oldest record whose progress is not saved. Both are too large by
+	// at most the time between the first and the last record of one page. ReadLag is the smallest
+	// of the three, and SavedLag the largest.
 	ReadLag, HandledLag, SavedLag time.Duration
-	// Expired says that the service refuses At, whose records have left the stream, and that the
-	// shard stays there; see [FailExpired].
+	// Expired is true if the service refuses At, whose records have left the stream, and the shard
+	// stays there; see [FailExpired].
 	Expired bool
-	// Held is why At is kept where it is on purpose, such as "by an open window"; see [Shard.Hold].
+	// Held is the reason why At is kept back on purpose, such as "by an open window"; see
+	// [Shard.Hold].
 	Held      string
 	HeldSince time.Time
-	// With Options.Parallel: how many partition keys have records that are not done, how many of
-	// them the handler is at, and how many records there are from the oldest that is not done on.
-	// Should this worker die, so many are handled again at most. Attempt and Err are of the oldest.
+	// With Options.Parallel: Keys is the number of partition keys with unfinished records, Calls
+	// the number of keys in the handler, and Span the number of records from the oldest unfinished
+	// one on. If this worker dies, at most Span records are handled again. Attempt and Err belong
+	// to the oldest record.
 	Keys, Calls, Span int
 }
 
@@ -174,8 +175,8 @@ func (l *shardLoop) status() ShardStatus {
 	return s
 }
 
-// noteArrival notes when the records of a page arrived that is to be handled. It returns the
-// position after the last of them, if there are any; the handler may change them.
+// noteArrival notes when the records of a page that will be handled arrived. It returns the
+// position after the last of them, if there are any, because the handler may change the records.
 func (l *shardLoop) noteArrival(page *source.Page) (end Position, some bool) {
 	if len(page.Records) == 0 {
 		return Position{}, false
@@ -202,7 +203,7 @@ func (l *shardLoop) lags(s *ShardStatus, r *source.Status) {
 	s.ReadLag, s.HandledLag, s.SavedLag = lags.Read, lags.Handled, lags.Saved
 }
 
-// failsAgain notes a failure of what goes on all the same.
+// failsAgain notes a failure that does not stop the shard.
 func (l *shardLoop) failsAgain(attempt int, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

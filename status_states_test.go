@@ -8,7 +8,7 @@ import (
 	"github.com/weir-go/weir/internal/supervise"
 )
 
-// What supervises knows states by the words of status.go, and so does what reads.
+// The supervisor and the readers use the state names of status.go.
 func TestStatesHaveOneNameEach(t *testing.T) {
 	for state, name := range map[ShardState]supervise.State{
 		ShardAtTip: supervise.AtTip, ShardPacing: supervise.Pacing, ShardAwaitingHandler: supervise.AwaitingHandler,

@@ -13,8 +13,8 @@ import (
 
 // creationUntold logs that a stream that is created again will be found late.
 func (r *run) creationUntold(s streams.Stream, err error) {
-	r.opts.Logger.Warn("no permission to ask when a stream was created (kinesis:DescribeStreamSummary): one that is deleted and made "+
-		"anew under its name will only be noticed by checkpoints that are refused", "stream", s.Name, "err", err)
+	r.opts.Logger.Warn("no permission to read when a stream was created (kinesis:DescribeStreamSummary); if it is deleted and created "+
+		"again, weir notices this only when the service rejects a checkpoint", "stream", s.Name, "err", err)
 }
 
 // spread logs, with Options.Parallel, whether the stream keeps the order within a key.
@@ -22,10 +22,10 @@ func (r *run) spread(s streams.Stream, auto bool) {
 	switch {
 	case !r.opts.Parallel.on():
 	case auto:
-		r.opts.Logger.Warn("the stream's records are distributed by the service (AUTO), so those of one key are in different shards: they have no order, with Options.Parallel or without",
+		r.opts.Logger.Warn("the service distributes the stream's records (AUTO), so records of one key are in different shards and have no order, with or without Options.Parallel",
 			"stream", s.Name)
 	default:
-		r.opts.Logger.Info("the stream's records are distributed by their keys again, which are handled in order from now on", "stream", s.Name)
+		r.opts.Logger.Info("the stream distributes records by key again; records of a key are handled in order from now on", "stream", s.Name)
 	}
 }
 
@@ -38,14 +38,14 @@ func (r *run) streamGone(name string, err error) {
 	now := time.Now()
 	last, told := r.gone.LoadOrStore(name, now)
 	if !told || now.Sub(last.(time.Time)) >= goneAgain && r.gone.CompareAndSwap(name, last, now) {
-		r.opts.Logger.Error("the stream does not exist any more; its shards are read again when it does", "stream", name, "err", err)
+		r.opts.Logger.Error("the stream no longer exists; reading resumes when it exists again", "stream", name, "err", err)
 	}
 }
 
 // streamBack logs that a stream is there again.
 func (r *run) streamBack(name string) {
 	if _, told := r.gone.LoadAndDelete(name); told {
-		r.opts.Logger.Info("the stream is there again", "stream", name)
+		r.opts.Logger.Info("the stream exists again", "stream", name)
 	}
 }
 
@@ -67,10 +67,10 @@ func (r *run) learned(given []string) error {
 	}
 	came, left := r.streams.Replace(all)
 	for _, name := range came {
-		r.opts.Logger.Info("a stream is to be read", "stream", name)
+		r.opts.Logger.Info("a stream was added", "stream", name)
 	}
 	for _, name := range left {
-		r.opts.Logger.Info("a stream is not to be read any more", "stream", name)
+		r.opts.Logger.Info("a stream was removed", "stream", name)
 	}
 	return nil
 }
@@ -78,7 +78,7 @@ func (r *run) learned(given []string) error {
 // unlearned reports that Options.StreamsFunc has failed.
 func (r *run) unlearned(err error, failures int, since time.Time) {
 	if failures == 1 {
-		r.opts.Logger.Warn("Options.StreamsFunc fails; what it said before holds", "err", err)
+		r.opts.Logger.Warn("Options.StreamsFunc failed; its previous result stays in use", "err", err)
 	}
 	r.CallFailed("streams", fmt.Errorf("Options.StreamsFunc: %w", err), since)
 }

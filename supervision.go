@@ -204,7 +204,7 @@ func (r *run) probe(ctx context.Context, n int) {
 	}
 	switch before, after := r.standing.probed(err); {
 	case before == nil && after != nil:
-		r.opts.Logger.Error("this worker can read no shard of any stream; it asks for no more of them until it can", "err", after)
+		r.opts.Logger.Error("this worker cannot read from any stream; it requests no further shards until it can", "err", after)
 	case before != nil && after == nil:
 		r.opts.Logger.Info("this worker can read again")
 	}
@@ -215,17 +215,17 @@ func (r *run) tellReading(changes []supervise.Change, now time.Time) {
 	sum := supervise.Summarize(changes)
 	for _, c := range sum.Named {
 		if c.Err != nil {
-			r.opts.Logger.Warn("reading a shard fails again and again; it goes on being tried", "stream", c.Key.Stream, "shard", c.Key.Shard,
+			r.opts.Logger.Warn("reading a shard fails repeatedly; weir keeps trying", "stream", c.Key.Stream, "shard", c.Key.Shard,
 				"for", now.Sub(c.Since).Round(time.Second), "err", c.Err)
 		} else {
-			r.opts.Logger.Info("the shard is read again", "stream", c.Key.Stream, "shard", c.Key.Shard)
+			r.opts.Logger.Info("reading the shard works again", "stream", c.Key.Stream, "shard", c.Key.Shard)
 		}
 	}
 	for _, m := range sum.More {
 		if m.Fail {
-			r.opts.Logger.Warn("reading other shards of the stream fails too; they go on being tried", "stream", m.Stream, "shards", m.Shards)
+			r.opts.Logger.Warn("reading other shards of the stream fails too; weir keeps trying", "stream", m.Stream, "shards", m.Shards)
 		} else {
-			r.opts.Logger.Info("other shards of the stream are read again", "stream", m.Stream, "shards", m.Shards)
+			r.opts.Logger.Info("reading other shards of the stream works again", "stream", m.Stream, "shards", m.Shards)
 		}
 	}
 }
@@ -256,7 +256,7 @@ func (r *run) act(l *shardLoop, e Stalled, what supervise.Verdict, stalls superv
 	case supervise.Slow:
 		l.note(func(n *notes) { n.toldSlow = true })
 		return func() {
-			l.repeated().Warn("a handler has been at work for long; only Options.HandlerTimeout ends it", "since", e.Since)
+			l.repeated().Warn("a handler has been running for a long time; only Options.HandlerTimeout ends it", "since", e.Since)
 		}
 	case supervise.Stalled:
 		r.standing.stalls[key] = stalls
@@ -271,7 +271,7 @@ func (r *run) act(l *shardLoop, e Stalled, what supervise.Verdict, stalls superv
 }
 
 func (r *run) giveUp(l *shardLoop, e Stalled) {
-	l.repeated().Error("a shard makes no progress; its lease is given up",
+	l.repeated().Error("a shard makes no progress; this worker releases its lease",
 		"stage", e.Stage, "since", e.Since, "seq", l.term.At(), "err", e.Err)
 	l.term.GiveUp(ErrStalled)
 	r.sampler.Mark(l.term.Lease.Key, history.Stalled)
@@ -280,7 +280,7 @@ func (r *run) giveUp(l *shardLoop, e Stalled) {
 }
 
 func (r *run) abandon(l *shardLoop, e Stalled) {
-	l.log().Error("a handler goes on although its context has ended; its lease is given up without it, and only the epoch fences what it writes",
+	l.log().Error("a handler still runs although its context has ended; its lease is released without waiting for it, and only the epoch fences its writes",
 		"since", e.Since)
 	l.term.Abandon()
 	r.sampler.Mark(l.term.Lease.Key, history.Stalled)
@@ -298,7 +298,7 @@ func (l *shardLoop) cutShort(began time.Time, cause error) {
 		return
 	}
 	key := l.term.Lease.Key
-	l.log().Warn("a handler did not finish within Options.StopTimeout; its batch will be handled again by whoever reads the shard next",
+	l.log().Warn("a handler did not finish within Options.StopTimeout; the next owner of the shard will handle the batch again",
 		"since", began)
 	l.in.counted.stalls.Add(1)
 	emit(l.in, l.in.opts.Events.Stalled, Stalled{Stream: key.Stream, Shard: key.Shard, Epoch: l.term.Lease.Epoch, Stage: ShardHandling, Since: began, Err: ErrStopping})

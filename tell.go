@@ -28,7 +28,7 @@ type telling struct {
 	repeats  *slog.Logger    // Options.Logger, which limits repeated lines
 	dropping atomic.Bool     // events are being dropped, and a log line said so
 	gone     sync.Map        // streams by name, and when it was logged that they do not exist
-	panics   sync.Map        // by PanicError.Who, the last panic that was logged with its stack
+	panics   sync.Map        // by PanicError.Who: the last panic logged with its stack
 }
 
 // stateKey identifies a state. Of the waiting changes with the same stateKey the latest counts.
@@ -94,7 +94,7 @@ func (r *run) hookPanicked(to *slog.Logger, err error) {
 		err = &PanicError{"a function of Options.Events", p.Value, p.Stack}
 	}
 	_ = contained("the logger", func() error { // its panic can be reported nowhere
-		r.logPanic(to.With("app", r.opts.App, "worker", r.opts.Worker), "a function of Options.Events, or the logger, failed; what it was told is not told again", err)
+		r.logPanic(to.With("app", r.opts.App, "worker", r.opts.Worker), "a function of Options.Events, or the logger, panicked; the event or log line is not delivered again", err)
 		return nil
 	})
 }
@@ -144,12 +144,12 @@ func (r *run) drops(told bool) {
 		return
 	}
 	before := r.queue.Counts().Dropped
-	r.opts.Logger.Warn("functions of Options.Events, or the logger, do not keep up: events of detail are dropped; " +
+	r.opts.Logger.Warn("functions of Options.Events, or the logger, do not keep up: detail events are dropped; " +
 		"Consumer.Counts has exact numbers")
 	// false again when the events that wait now were delivered
 	r.queue.Add(notify.State, stateKey{kind: "dropping"}, func() {
 		r.dropping.Store(false)
-		r.opts.Logger.Log(context.Background(), slog.LevelInfo, "events are told again",
+		r.opts.Logger.Log(context.Background(), slog.LevelInfo, "events are delivered again",
 			"dropped", r.queue.Counts().Dropped-before)
 	})
 }

@@ -15,7 +15,7 @@ type metric struct {
 	about        string         // introduces the levels
 	levels       [levels]string // from the lowest to the highest
 	// reported is not nil if the value is only known from reports. It returns a part of a minute in
-	// percent, and told names the activity.
+	// percent, and told is the name of the activity.
 	reported func(moment) int
 	told     string
 	now      func(*shardInfo) int

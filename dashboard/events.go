@@ -92,7 +92,7 @@ func (l eventLog) with(more []event) eventLog {
 	return l
 }
 
-// changes returns the events between two reads, oldest first. There are none before the first read.
+// changes returns the events between two reads, oldest first. The first read has no events.
 func changes(old, now sighting) []event {
 	if old.at.IsZero() {
 		return nil

@@ -67,10 +67,10 @@ type Options struct {
 
 // Lag is the lag of a shard behind its checkpoint.
 type Lag struct {
-	// Behind is the age of the oldest record after the checkpoint, 0 if there is none.
+	// Behind is the age of the oldest record after the checkpoint, or 0 without such a record.
 	Behind time.Duration
-	// Expired reports that all records up to the checkpoint have left the stream, so later ones may
-	// have, too.
+	// Expired reports that all records up to the checkpoint have left the stream, so later records
+	// may have left it too.
 	Expired bool
 }
 

@@ -115,7 +115,7 @@ func (h *heat) binOf(minute int64, bins int) int {
 // place rounds a coordinate to a tenth.
 func place(f float64) string { return number(math.Round(10*f) / 10) }
 
-// Told describes the marks in words, "" without any.
+// Told describes the marks in words, or returns "" without marks.
 func (h *heat) Told() string {
 	var parts []string
 	for _, of := range []struct {

@@ -84,7 +84,8 @@ func drawRows(pieces []piece, from, to time.Time, most int) picture {
 	shared := make([][]piece, rows)
 	for _, q := range pieces {
 		first, end := stripsOf(q, cuts)
-		// The shard has its own box in rows that it covers completely, and shares the others.
+		// The shard has its own box in rows that it covers completely, and shares the box in other
+		// rows.
 		lo, _ := slices.BinarySearch(groups, first)
 		hi := sort.Search(len(groups), func(i int) bool { return groups[i] > end }) - 1
 		if lo < hi {

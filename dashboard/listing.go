@@ -109,7 +109,7 @@ func (l *listing) add(s types.Shard) {
 		}
 	}
 	if r := s.HashKeyRange; r != nil {
-		of.hashes, _ = shard.ParseHashRange(aws.ToString(r.StartingHashKey), aws.ToString(r.EndingHashKey)) // unknown if it is none
+		of.hashes, _ = shard.ParseHashRange(aws.ToString(r.StartingHashKey), aws.ToString(r.EndingHashKey)) // unknown after an error
 	}
 	if r := s.SequenceNumberRange; r != nil {
 		of.opened, _, _ = timesOf(aws.ToString(r.StartingSequenceNumber))

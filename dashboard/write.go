@@ -264,7 +264,7 @@ func (h *handler) drain(ctx context.Context, view lease.View, a Action, seen str
 	return text, nil
 }
 
-// log logs who requested which action, and the result.
+// log logs the requested action with its user, and the result.
 func (h *handler) log(r *http.Request, a Action, text string, err error) {
 	attrs := h.attrs(r, a)
 	if text != "" {

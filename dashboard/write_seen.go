@@ -25,7 +25,7 @@ func pausesSeen(paused []string) string {
 	return strings.Join(all, "")
 }
 
-// pausesChanged describes changes since a form was shown, "" if there are none.
+// pausesChanged describes changes since a form was shown, or returns "".
 func pausesChanged(seen string, paused []string) string {
 	if seen == pausesSeen(paused) {
 		return ""
@@ -56,7 +56,7 @@ func drainSeen(w *lease.Worker) string {
 	return "takes"
 }
 
-// drainChanged describes changes of a worker since a form was shown, "" if there are none.
+// drainChanged describes changes of a worker since a form was shown, or returns "".
 func drainChanged(seen string, w *lease.Worker) string {
 	switch {
 	case seen == drainSeen(w):
@@ -71,7 +71,7 @@ func nameOf(w *lease.Worker) string { return cmp.Or(w.Name, w.Session) }
 
 // moved is a lease that a reset moves, as shown in a form.
 type moved struct {
-	epoch uint64 // 0 if there is none yet
+	epoch uint64 // 0 without a lease
 	to    string
 }
 

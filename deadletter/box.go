@@ -55,7 +55,7 @@ type Filter struct {
 	Error        string // a part of the error or of its type
 	Reason       Reason
 	Since, Until time.Time // when the record was given up: not before Since, before Until
-	States       []State   // any of them; nil is every state
+	States       []State   // any of these; nil is every state
 }
 
 // Matches reports whether the filter selects a letter.
@@ -86,9 +86,9 @@ type Outcome struct {
 // Retry passes letters to handle, one after the other, in the order in which they were put. Each is
 // marked Begun before, and then Done, or Kept again if handle failed. If the process ends in
 // between, the letter stays Begun, because its result is unknown: an operator must decide about it.
-// Retry continues after an error of handle, and returns the first of them. It ends with an error of
-// the box, and with ctx. If several processes call it at once, each with its own Box, one of them
-// takes each letter.
+// Retry continues after an error of handle, and returns the first error. It ends with an error of
+// the box, and when ctx ends. If several processes call it at once, each with its own Box, each
+// letter is taken by one process.
 func Retry(ctx context.Context, b Box, items []Item, handle func(context.Context, Item) error) (o Outcome, err error) {
 	var first error
 	for _, i := range items {

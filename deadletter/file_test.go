@@ -103,7 +103,7 @@ func TestAFileKeepsLettersAndWhatBecameOfThem(t *testing.T) {
 	}
 }
 
-// The form of a letter is documented: every field of it, as JSON and back.
+// The form of a letter is documented. The test converts every field to JSON and back.
 func TestALetterAsJSON(t *testing.T) {
 	all := filled.Value[deadletter.Letter](t)
 	text, err := json.Marshal(all)

@@ -130,7 +130,8 @@ func fields(e element, at *place, one func(name string, e element, at *place) ([
 	return all, nil
 }
 
-// either returns the alternatives of a field, or those of the objects in its place if it is $or.
+// either returns the alternatives of a field. For the operator $or these are the alternatives of
+// all its objects.
 func either(f member, at *place, one func(name string, e element, at *place) ([]clause, error)) (all []clause, err error) {
 	if f.name != "$or" || !isOr(f.value) {
 		return one(f.name, f.value, at)

@@ -64,9 +64,10 @@ func (v *values) wildcards(yield func(parts []string) bool) {
 	}
 }
 
-// prefixesAtOnce returns an upper bound for how many prefixes of a wildcard a string can match at
-// once. Each star counts once, because a prefix that ends with it matches however the string
-// continues. The text after a star adds as many of its prefixes as can end at one character.
+// prefixesAtOnce returns an upper bound for how many prefixes of a wildcard match a string at the
+// same time. Each star counts once, because a prefix that ends with a star matches any
+// continuation. The text after a star adds the maximum number of its own prefixes that can end at
+// the same character.
 func prefixesAtOnce(parts []string) int {
 	n := 0
 	for _, part := range parts[1:] {
@@ -79,7 +80,7 @@ func prefixesAtOnce(parts []string) int {
 func endsAtOnce(s string) int {
 	most := 0
 	border := make([]int, len(s)+1) // the longest proper prefix of s[:i] that is also its suffix
-	count := make([]int, len(s)+1)  // the prefixes that end where s[:i] does
+	count := make([]int, len(s)+1)  // the number of prefixes that end where s[:i] ends
 	for i := 1; i <= len(s); i++ {
 		if i > 1 {
 			b := border[i-1]

@@ -81,11 +81,11 @@ func (m *machine) dots(n *node, i, depth int) (saved int) {
 			m.gather(t, at+1, true)
 		}
 	}
-	// The elements of an array start from the states that the names below the array have set. So
-	// descendants come first; their IDs are higher.
+	// Handle descendants first, which have higher IDs: the elements of an array start from the
+	// states that the names below the array have set.
 	end := len(m.hits)
 	slices.SortFunc(m.hits[first:end], func(a, b hit) int { return cmp.Compare(b.node, a.node) })
-	for k := first; k < end; k++ { // value may append to the hits, and removes these
+	for k := first; k < end; k++ { // value may append to the hits, and removes its additions
 		h := m.hits[k]
 		if m.data[h.at] == '{' {
 			continue
@@ -106,8 +106,8 @@ func (m *machine) restore(n *node, saved int) {
 	m.saved = m.saved[:saved]
 }
 
-// gather appends the fields of an object that lead to nodes below n: the dotted ones, or all. Of
-// several with one name it takes the last.
+// gather appends the fields of an object that lead to nodes below n: fields with dotted names, or
+// all fields. Of several fields with the same name it appends the last.
 func (m *machine) gather(n *node, i int, all bool) {
 	d := m.data
 	first := len(m.hits)

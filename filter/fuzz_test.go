@@ -65,7 +65,8 @@ func compare(t *testing.T, pattern string, document []byte) bool {
 	return true
 }
 
-// FuzzCompile: any pattern is either compiled and usable, or refused with a sentence.
+// FuzzCompile checks that any pattern is either usable, or refused with an error text that is a
+// sentence.
 func FuzzCompile(f *testing.F) {
 	for _, s := range []string{
 		`{"data":{"a":["x"]},"partitionKey":[{"prefix":"k"}],"approximateArrivalTimestamp":[{"numeric":[">",1]}]}`,

@@ -22,7 +22,7 @@ type element struct {
 	text   string // a string, a number, true, false or null
 	items  []element
 	fields []member
-	at     int64 // the offset of its first byte, or a bit before
+	at     int64 // the offset of its first byte, or slightly before it
 }
 
 // member is a field of an object.

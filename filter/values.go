@@ -16,7 +16,7 @@ const (
 	text    kind = iota
 	number       // the text in the payload
 	literal      // true, false or null, as text
-	instant      // a time in seconds, which has no text
+	instant      // a time in seconds, which is not in the payload
 )
 
 // value is a value of a record.

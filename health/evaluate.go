@@ -103,7 +103,8 @@ func (o Options) Defaults() Options {
 // Shard is the evaluation of a shard.
 type Shard struct {
 	State State
-	// Why is the reason in a few words: what it waits for, its stage, or what holds its checkpoint.
+	// Why is the reason in a few words: the condition that the shard waits for, its stage, or the
+	// reason why its checkpoint stays.
 	Why string
 	// Since is when the state began, as far as known from the window and the owner; otherwise zero.
 	Since time.Time
@@ -126,9 +127,9 @@ func (v Shard) Lag() time.Duration {
 	return Observation{ReadLag: v.ReadLag, HandledLag: v.HandledLag, SavedLag: v.SavedLag}.lag()
 }
 
-// Evaluate rates a shard by its observations, oldest first, at a time not before the last of them.
-// The rules apply in this order: records lost or near the end of retention, no reader, a reset, all
-// done, no progress, and then whether the lag falls.
+// Evaluate rates a shard at a time, which must not be before the last observation. The observations
+// are sorted, oldest first. The rules apply in this order: records lost or near the end of
+// retention, no reader, a reset, all done, no progress, and then whether the lag falls.
 func Evaluate(seen []Observation, now time.Time, o Options) Shard {
 	o = o.Defaults()
 	if len(seen) == 0 {
@@ -244,7 +245,7 @@ func tipSince(seen []Observation, allowed time.Duration) time.Time {
 	return time.Time{}
 }
 
-// stillSince returns the time since which the position has not moved although records waited.
+// stillSince returns the time since which the position stands still while records wait.
 func stillSince(seen []Observation) time.Time {
 	last := seen[len(seen)-1]
 	since := last.At

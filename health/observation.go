@@ -36,8 +36,8 @@ func (w Wait) String() string {
 	return [...]string{"", "waits for its parents", "paused", "no worker has room", "no worker lives", "given to nobody yet", "its worker is silent", "no live worker reads its stream"}[min(w, NoReader)]
 }
 
-// Observation is what was observed of a shard at one moment. Zero fields are unknown, except for
-// the lags, where unknown is [Unknown].
+// Observation describes a shard at one moment. Zero fields are unknown, except for the lags, where
+// unknown is [Unknown].
 type Observation struct {
 	At time.Time
 	// Handled is the handled position, Saved the checkpoint. Outside of the worker only Saved is
@@ -48,9 +48,9 @@ type Observation struct {
 	// Owner is the worker that holds the shard, "" if there is none.
 	Owner string
 	Wait  Wait // why it has no owner
-	// Stage is the owner's activity, in words such as "in the handler", since Since. Attempts is
-	// its number of consecutive failures and Err the last of them. Complains is set if the owner
-	// itself reports no progress, since Since.
+	// Stage is the owner's activity since Since, in words such as "in the handler". Attempts is its
+	// number of consecutive failures and Err the last failure. Complains is set if the owner itself
+	// reports no progress since Since.
 	Stage     string
 	Since     time.Time
 	Attempts  int

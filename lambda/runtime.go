@@ -58,8 +58,8 @@ func (e *FunctionError) Error() string {
 // ErrClosed is the error of [Runtime.Invoke] after [Runtime.Close].
 var ErrClosed = errors.New("lambda: the function's process has ended")
 
-// ErrNotTaken is an [ErrClosed] of a process that had not requested the event: the function never
-// saw it, and has not failed at it.
+// ErrNotTaken is an [ErrClosed] of a process that had not requested the event. The function never
+// received it, so it has not failed at it.
 var ErrNotTaken = fmt.Errorf("%w before it asked for the event", ErrClosed)
 
 // maxErrorText limits the stored text of a function's failure.

@@ -159,7 +159,8 @@ func TestAFunctionThatCannotBeginIsHeard(t *testing.T) {
 	}
 }
 
-// Whatever a process sends, an invocation is only answered by its ID, and the API keeps working.
+// An invocation is only answered by its ID, and the API keeps working after any request of the
+// process.
 func FuzzRuntime(f *testing.F) {
 	f.Add("POST", "/2018-06-01/runtime/invocation/x/response", "", `{}`)
 	f.Add("POST", "/2018-06-01/runtime/init/error", "", `{"errorMessage":1}`)

@@ -22,8 +22,8 @@ import (
 //
 // A window ends when a later record arrives, or the shard was seen to be empty 5 s after the
 // window's end, or the shard ends. Records that arrive for it later get another final event. So do
-// records after its state exceeded [MaxState]: the final event of that state is marked as early,
-// too.
+// records after its state exceeded [MaxState]. The final event of that state is also marked as
+// early.
 //
 // A failed call is retried with the same state, a few times. Then the window is restarted after a
 // backoff, and so on until it succeeds. No record is given up, so MaxAge must be 0.

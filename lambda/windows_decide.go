@@ -15,8 +15,8 @@ const MaxState = 1 << 20
 // noState is the state in the first call of a window.
 const noState = "{}"
 
-// windowAllowance is how long after a window's end, by the clock of this machine, its shard must
-// have been seen to be empty for the window to end without a later record.
+// windowAllowance delays the end of a window without a later record. The window ends when its shard
+// was seen to be empty that long after the window's end, by the clock of this machine.
 const windowAllowance = 5 * time.Second
 
 // span is the time of a window.

@@ -138,8 +138,8 @@ func (a Action) Check() error {
 	}
 }
 
-// checkDeaths returns an error if some store cannot keep this text. The text may be longer than
-// what this version writes, because a later version may write more.
+// checkDeaths returns an error if a store may be unable to keep this text. The text may be longer
+// than this version writes, because a later version may write more.
 func checkDeaths(what string, k Key, deaths string) error {
 	odd := func(r rune) bool { return r < ' ' || r > '~' }
 	if len(deaths) > MaxDeathsBytes || strings.ContainsFunc(deaths, odd) {

@@ -22,8 +22,8 @@ type Deaths struct {
 	// not count, see [Lease.DeathsHere].
 	At    shard.Position
 	Count int // number of owners that died
-	Tried int // owners among them that died while they handled the first record after At by itself
-	Alone int // owners among those that handled no such record of another lease
+	Tried int // of these, owners that died while they handled the first record after At by itself
+	Alone int // of Tried, owners that were not trying a record of another lease at that time
 	// Trial is the epoch at which the owner began to handle the first record after At by itself. It
 	// is 0 if the owner has not begun or has finished.
 	Trial uint64
@@ -36,8 +36,8 @@ type Deaths struct {
 	Record shard.Position
 	// Beyond encodes records that need no handling although the position does not say so. With keys
 	// handled in parallel, these are finished records after At. With a sink, these are records
-	// before At that were dead-lettered or skipped because they killed their workers. It is "" if
-	// there are none or if that is unknown. Workers write and read it. It has at most
+	// before At that were dead-lettered or skipped because they killed their workers. It is ""
+	// without such records, or if they are unknown. Workers write and read it. It has at most
 	// [Deaths.RoomBeyond] characters of [a-zA-Z0-9_-]. It does not describe a death, but is valid
 	// for as long as deaths count: until any owner writes the position.
 	Beyond string
@@ -116,8 +116,8 @@ const beyondLasts = 2
 
 // DeathsHere returns what [Lease.Deaths] says about the present position of the lease. It is zero
 // once the position has moved. Beyond counts only for the owner that wrote it and for the next
-// owner: no one can have moved the position in between, not even away and back. It therefore does
-// not matter whether a store or a client of an earlier version removes it.
+// owner, because until then no one can have moved the position away and back. So it does no harm if
+// a store or a client of an earlier version does not remove Beyond when the position moves.
 func (l *Lease) DeathsHere() Deaths {
 	if l.Deaths == "" {
 		return Deaths{}

@@ -1,6 +1,6 @@
 // Package lease defines how workers share shards: what a lease is, what a store of leases must do,
-// and which lease should move where. Everything in it is pure, except that the [Store] contract is
-// implemented elsewhere.
+// and which lease should move where. Everything in it is pure. Other packages implement the [Store]
+// contract.
 //
 // # Leases and epochs
 //
@@ -22,11 +22,11 @@
 // No two clocks are ever compared. The leader counts a session as dead when the session's heartbeat
 // count has not moved for the failover time. It measures that on its own monotonic clock, and only
 // over periods in which its own reads succeeded ([Watch]). It then ends the session, under the
-// condition that the count is still the one it saw. If a heartbeat was under way, it is answered
-// with [ErrSessionOver], and the worker starts a new session without leases.
+// condition that the count is still the one it saw. A heartbeat of that session that arrives later
+// is answered with [ErrSessionOver], and the worker starts a new session without leases.
 //
 // Every other worker watches in the same way, from the answers to its own heartbeats ([Follow]). A
-// worker that becomes the leader continues with what it has seen. Workers that died together with
+// worker that becomes the leader continues with these observations. Workers that died together with
 // the leader are therefore found at the same time as the leader.
 //
 // # Moving a lease

@@ -1,20 +1,21 @@
 package lease
 
-// Facts are what a leader knows beyond a [View]: its observations over time and the listing of the
+// Facts is a leader's knowledge beyond a [View]: its observations over time and the listing of the
 // streams.
 type Facts struct {
-	// Dead maps each session whose heartbeat count has not moved for the failover time to that
-	// count.
+	// Dead contains the sessions whose heartbeat count has not moved for the failover time, each
+	// with that count.
 	Dead map[string]uint64
-	// Ripe maps revoked leases to their epochs if the old owner can no longer trust them although
-	// it has not acknowledged: the failover time has passed since it could have learned of it.
+	// Ripe contains the revoked leases, with their epochs, that the old owner can no longer trust
+	// although it has not acknowledged. The failover time has passed since it could have learned of
+	// the revocation.
 	Ripe map[Key]uint64
-	// Overdue maps leases to their epochs if they have had the same heir for longer than the
-	// hand-off timeout.
+	// Overdue contains the leases, with their epochs, that have had the same heir for longer than
+	// the hand-off timeout.
 	Overdue map[Key]uint64
 	// Gone contains parents that have no lease and have left the stream, so no child waits for
-	// them. A complete listing did not name them, and that listing began after the lease that names
-	// them was seen.
+	// them. They are missing from a complete listing that began after a lease with that parent was
+	// seen.
 	Gone map[Key]bool
 	// OutOfDate contains the sessions whose fingerprint has differed from the leases for longer
 	// than one heartbeat can explain.
@@ -26,11 +27,11 @@ type Facts struct {
 	// Loads contains the loads of leases without their noise, see [Watch]. A lease that is missing
 	// here counts with its own Load.
 	Loads map[Key]Load
-	// Cooling maps leases to their epochs if they changed owner recently. They are not moved for
-	// their load, and are moved for shares only if there are no others.
+	// Cooling contains the leases, with their epochs, that changed owner recently. They are not
+	// moved for their load, and are moved for shares only if there are no others.
 	Cooling map[Key]uint64
-	// Recent maps leases to their epochs if they changed owner or were finished within the last
-	// heartbeat interval.
+	// Recent contains the leases, with their epochs, that changed owner or were finished within the
+	// last heartbeat interval.
 	Recent map[Key]uint64
 	// Streams are the streams that the leader reads. The zero value means those that the view
 	// contains for the leader.

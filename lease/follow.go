@@ -52,8 +52,8 @@ func (f *Follow) compare(o Orders, step time.Duration) {
 	}
 }
 
-// Watch returns the watch of a worker that has become the leader. It continues with what this
-// worker has seen of all sessions, so that sessions that died together with the previous leader are
+// Watch returns the watch of a worker that has become the leader. It continues with this worker's
+// observations of all sessions, so that sessions that died together with the previous leader are
 // found at the same time. Waiting for revocations starts again, see [Watch.Told]. suspect is as for
 // [NewWatch].
 func (f *Follow) Watch(times Times, suspect Leader) *Watch {

@@ -14,8 +14,8 @@ const (
 	MaxHistoryBytes = 60_000
 )
 
-// HistoryChunk is what a session reported about its shards over some minutes, for operators. No
-// decision about leases reads it.
+// HistoryChunk is the report of a session about its shards over some minutes, for operators.
+// Decisions about leases do not use it.
 type HistoryChunk struct {
 	Session string
 	Since   int64  // the first minute, counted from the beginning of 1970

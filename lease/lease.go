@@ -52,7 +52,7 @@ type Lease struct {
 	// Deaths is a [Deaths] as text: which owners died at one position, and which records beyond it
 	// are done. It is "" if there is nothing to record. See [Lease.DeathsHere].
 	Deaths string
-	// Load is the throughput of the shard as last reported by an owner. It does not affect who may
+	// Load is the throughput of the shard that its last owner reported. It does not affect who may
 	// own the lease.
 	Load Load
 	// Born is the creation time of the stream as reported by the service, in Unix milliseconds, or
@@ -122,7 +122,7 @@ type Worker struct {
 	// Streams are the streams that the worker reads, as of its last heartbeat. [Plan] gives it no
 	// shards of other streams. The zero value means that the worker did not report them.
 	Streams Streams
-	// Troubles are those of the last heartbeat, nil if there are none.
+	// Troubles are those of the last heartbeat, or nil.
 	Troubles []Trouble
 }
 
@@ -186,7 +186,7 @@ const (
 const GaveUp = "gave records up"
 
 // OnPurpose is the State of a Trouble of a healthy shard whose checkpoint is held back on purpose,
-// since For. Why says by what. Without a Key it is about several shards of the worker.
+// since For. Why names the cause. A Trouble without a Key is about several shards of the worker.
 const OnPurpose = "held on purpose"
 
 // Leader is the present leader as stored.

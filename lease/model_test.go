@@ -201,8 +201,8 @@ func (m *model) recent(l *lease.Lease) bool {
 	return ok && at == l.Epoch
 }
 
-// finished reports whether the session has just finished a parent of a lease that it may be given
-// apart from its cap.
+// finished reports whether the session has just finished a parent of a lease. If so, it may be
+// given the lease, within its cap.
 func (m *model) finished(session string, child *lease.Lease) bool {
 	if !m.takes(session) || m.cutOff(session) {
 		return false

@@ -13,23 +13,23 @@ const defaultMovesInFlight = 256
 // Plan decides what a leader does about a view: which sessions get the free leases, which leases of
 // live workers are handed on, and which sessions are ended. It is a pure function of its arguments
 // and changes none of them. It does not depend on the order of anything in them, and it never
-// panics whatever they contain. v.Leases must be filled in, also if the store answered Same.
+// panics. v.Leases must be filled in, also if the store answered Same.
 //
-// The actions are ordered by how much they help if only a prefix is carried out: EndSession, Tell,
+// The most useful actions come first, in case only a prefix is carried out: EndSession, Tell,
 // Assign, Revoke, Handoff, Forget, each kind sorted. No lease is in two of them. Plan never returns
 // Create, Delete or Move. A leader reads the view and plans again after each Apply that did
 // something, and is done when a plan is empty. After that only an outside event (a heartbeat, a
 // death, a finished hand-off) makes the next plan non-empty again.
 //
-// # Who counts
+// # Sessions
 //
 // A session is over if its row says that it has ended, or if it has no row. Its leases may be given
 // out. A session in f.Dead is only ended at first: until the view shows it as ended, the plan gives
 // it nothing and takes nothing from it, but its leases already count in the shares of the others.
 // If its heartbeat has moved past the count in f.Dead, it is alive. A leaving session gets nothing,
 // and all of its leases are handed on. The same applies to a session that is drained, but its moves
-// in flight are limited as for active sessions. All other sessions are active. If there is none,
-// the drained sessions count as active, because no other session could take their leases.
+// in flight are limited as for active sessions. All other sessions are active. Without active
+// sessions, the drained sessions count as active, because no other session could take their leases.
 //
 // A session that is cut off ([Worker.CutOff]) gets no more leases while there is an active session
 // that is not cut off. Its share is at most what it has, and it keeps that until it gives it back
@@ -115,7 +115,7 @@ func decide(v View, f Facts, lim Limits) *planner {
 	return p
 }
 
-// standing is what a plan may do with a session and with the leases that name it.
+// standing decides what a plan may do with a session and with the leases that name it.
 type standing uint8
 
 const (
@@ -152,8 +152,8 @@ type holder struct {
 	going  int
 	kept   int // other leases that it holds
 	claims int // leases that count for it: kept ones, and those that it is heir of
-	cap    int // how many leases may count for it
-	share  int // how many should, of all
+	cap    int // the most leases that may count for it
+	share  int // how many of all leases should count for it
 	room   int // share less claims; below zero if it has to hand some on
 	had    int // claims before any decision
 

@@ -156,7 +156,7 @@ func (p *planner) elsewhere(below needy, e *entry) (best *holder) {
 	return best
 }
 
-// spare returns how many more leases h may come to hold, counting all that it has and will get.
+// spare returns how many more leases h may get, counting its present and planned leases.
 func (h *holder) spare() int {
 	if h.cutOff {
 		return 0
@@ -296,7 +296,7 @@ func spread(list []*entry, n int) []*entry {
 type needy []*holder
 
 // take returns the session furthest below its share and counts one more lease for it. It returns
-// nil if there is none. It returns avoid only if there is no other.
+// avoid only if there is no other such session, and nil if there is no session at all.
 func (n *needy) take(avoid *holder) *holder {
 	q := *n
 	if len(q) == 0 {

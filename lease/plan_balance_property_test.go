@@ -12,15 +12,15 @@ import (
 
 // tally counts for which sessions the leases count, before or after a plan.
 type tally struct {
-	claims map[string]int // by session that takes leases: kept ones, and those that it is heir of
+	claims map[string]int // by session that takes leases: kept leases, and leases that it is heir of
 	// hand-offs of live owners that are not leaving, to an heir that takes leases
 	wishes int
-	// of wishes, those for leases without work, which count against the limit too
+	// wishes for leases without work, which also count against the limit
 	idling int
 	load   map[string]int // all leases that a session holds or is heir of, with and without work
-	idle   map[string]int // those of load without work
-	going  map[string]int // those of load with work that another session is heir of
-	kept   map[string]int // those of load with work that no other session is heir of
+	idle   map[string]int // the leases of load without work
+	going  map[string]int // the leases of load with work that another session is heir of
+	kept   map[string]int // the leases of load with work that no other session is heir of
 	work   int            // leases with work
 	soon   int            // leases with work that cannot be given out yet and count for no session
 	claim  map[lease.Key]string

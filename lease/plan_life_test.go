@@ -136,13 +136,12 @@ func (w *world) someWorker() *lease.Worker {
 	return w.workers[oneOf(w.rng, slices.Sorted(maps.Keys(w.workers))...)]
 }
 
-// beats reports whether the session is really alive, whatever the leader believes.
+// beats reports whether the session is really alive, regardless of the leader's belief.
 func (w *world) beats(session string) bool {
 	row := w.workers[session]
 	return row != nil && !row.Ended && !w.silent[session]
 }
 
-// event makes one event happen.
 func (w *world) event() {
 	for _, row := range w.workers {
 		if w.beats(row.Session) {

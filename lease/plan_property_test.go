@@ -43,7 +43,6 @@ func seeds(t *testing.T, n int, f func(t *testing.T, rng *rand.Rand)) {
 	}
 }
 
-// oneOf picks an element at random.
 func oneOf[T any](rng *rand.Rand, from ...T) T { return from[rng.IntN(len(from))] }
 
 // randomModel returns a small application in a random state that the contract allows.

@@ -16,7 +16,7 @@ import (
 // These constants say how an active session may treat the leases of a stream.
 const (
 	mayRead = 'r' // it may get them
-	mayKeep = 'k' // it keeps those that it has: it did not report its streams
+	mayKeep = 'k' // it did not report its streams, and keeps its present leases
 	mayNot  = '-' // neither: it has to give them back
 )
 
@@ -112,7 +112,8 @@ func (p *planner) split(v View, f Facts) []*planner {
 	return parts
 }
 
-// part returns a planner for the streams with which a session may do what may returns.
+// part returns a planner for one part. may returns a session's permission for the streams of the
+// part.
 func (p *planner) part(may func(*holder) byte) *planner {
 	part := &planner{
 		leases: p.leases, paused: p.paused, recent: p.recent, cooling: p.cooling,
@@ -136,7 +137,7 @@ func (p *planner) part(may func(*holder) byte) *planner {
 		}
 	}
 	if part.readers == 0 {
-		// As in a plan without an active session: no other session could take the leases.
+		// No other session could take the leases, as in a plan without an active session.
 		for _, h := range part.sorted {
 			if h.drain && h.may == mayRead {
 				h.standing, h.drain = active, false
@@ -153,7 +154,7 @@ func (p *planner) part(may func(*holder) byte) *planner {
 	return part
 }
 
-// crowd records how much of each session's cap the other parts of a plan use. The first before
+// crowd records the part of each session's cap that the other parts of a plan use. The first before
 // parts have been planned.
 func (p *planner) crowd(parts []*planner, before int) {
 	p.mixed = len(parts) > 1
@@ -212,8 +213,8 @@ func (h *holder) before(other *holder) bool {
 }
 
 // fillIn gives leases that are still without an owner or heir to any session that has room below
-// its cap. The session whose share they belong to is full of leases of other parts. It gets them
-// once it has given those up.
+// its cap. By its share another session should have them, but it is full of leases of other parts.
+// It gets them once it has given those up.
 func (p *planner) fillIn() {
 	for _, list := range [][]*entry{p.free, p.leaving} {
 		for _, e := range list {

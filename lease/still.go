@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// still is how long a value has been seen unchanged.
+// still measures how long a value has been unchanged.
 type still[T comparable] struct {
 	value T
 	time  time.Duration
-	told  bool // only for revocations: the old owner can have learned of it
+	told  bool // for revocations only: the old owner can know of it
 	seen  uint64
 }
 
@@ -32,10 +32,10 @@ func track[K comparable, T comparable](m map[K]*still[T], key K, value T, step t
 // stillness measures how long the heartbeat count of each session has stood still, over consecutive
 // successful reads. Leaders and their followers count in the same way.
 //
-// Ending a session is conditional on its present count. No trusted session can therefore be ended
-// as long as the time at which the count was first seen is right. The time is added up in steps
-// between reads, and not taken from that first moment, because of outages of the store: during an
-// outage no session can beat, and none may count as dead afterwards.
+// Ending a session is conditional on its present count. It is safe as long as the measured time is
+// not longer than the real one. The time is added up in steps between reads, and not counted from
+// the moment when the count was first seen. The reason is outages of the store: during an outage no
+// session can beat, and no session may count as dead after it.
 type stillness struct {
 	last     time.Time // the end of the last successful read; zero after a failure
 	sessions map[string]*still[uint64]

@@ -79,7 +79,7 @@ type Store interface {
 // Admin has the calls for operators that a store offers in addition to the contract. All stores of
 // weir implement it.
 type Admin interface {
-	// Apps returns, sorted, the applications that have any stored data other than history. It may
+	// Apps returns the sorted applications that have any stored data other than history. It may
 	// read the whole store, so it is for commands and status pages and not for loops.
 	Apps(ctx context.Context) ([]string, error)
 	// Remove deletes all data of an application, even while its workers run. Running workers find
@@ -88,12 +88,12 @@ type Admin interface {
 	Remove(ctx context.Context, app string) error
 }
 
-// Report is what a worker sends with a heartbeat.
+// Report is the content of a worker's heartbeat.
 type Report struct {
 	// identifies this start of the worker: unique, at most [MaxSessionBytes] of [a-zA-Z0-9._:-]
 	Session   string
 	Name      string  // display name of the worker, at most [MaxWorkerBytes]; more is cut
-	First     bool    // no heartbeat of this session has been answered yet
+	First     bool    // no heartbeat of this session was answered yet
 	Leaving   bool    // see [Worker.Leaving]
 	Weight    float64 // see [Worker.Weight]; 0 counts as 1
 	MaxLeases int     // see [Worker.MaxLeases]
@@ -123,7 +123,7 @@ type Progress struct {
 	Epoch uint64
 	// Position is the new checkpoint. The zero Position leaves the stored one. A position before
 	// the stored one is ignored. [shard.End] finishes the lease: it loses its owner and its epoch
-	// increases, whatever Release says.
+	// increases, regardless of Release.
 	Position shard.Position
 	// Release gives the lease back after Position was stored: to the heir if there is one,
 	// otherwise without a new owner. The epoch increases.
@@ -176,7 +176,7 @@ type View struct {
 	Paused []string
 }
 
-// Kind is what an [Action] does.
+// Kind is the kind of an [Action].
 type Kind uint8
 
 // The kinds of action. C is the condition under which it takes effect.
@@ -210,8 +210,8 @@ const (
 	// children wait until the old owner has acknowledged or can no longer trust it, as with any
 	// revocation.
 	Move
-	// Drain sets Worker.Drain of Session to On: the worker is to be emptied while it keeps running,
-	// or no longer. C: the session exists and has not ended.
+	// Drain sets Worker.Drain of Session to On. If it is true, the worker is emptied while it keeps
+	// running. C: the session exists and has not ended.
 	Drain
 	// Pause adds Stream to View.Paused (On) or removes it. "" stands for the whole application. C:
 	// with On, fewer than [MaxPaused] others are paused.

@@ -92,8 +92,8 @@ func ParseTimes(s string) (Times, error) {
 	return t, nil
 }
 
-// TimesOf returns the times that apply to a view. They are those of its leader, or else the longest
-// of each that any of its workers has, so that no live worker counts as dead.
+// TimesOf returns the times that apply to a view. They are those of its leader. If these are
+// unknown, each is the maximum over the workers, so that no live worker counts as dead.
 func TimesOf(v View) Times {
 	var longest Times
 	for i := range v.Workers {

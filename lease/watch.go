@@ -156,9 +156,10 @@ func (w *Watch) seeLeases(v View, step time.Duration, f *Facts) {
 	prune(w.wishes, wished)
 }
 
-// Told records that an Apply with a [Tell] for session returned at now without an error. Every
-// heartbeat that begins after now shows the session which leases were revoked from it in the views
-// seen before. Waiting starts at now, so the time since the last view does not count.
+// Told records that an Apply with a [Tell] for session returned at now without an error. The
+// answers to all heartbeats that begin after now show the session its revoked leases, up to the
+// last view that this leader saw. Waiting starts at now, so the time since the last view does not
+// count.
 func (w *Watch) Told(session string, now time.Time) {
 	for _, r := range w.revoked {
 		if r.value.session == session && !r.told {
@@ -168,8 +169,8 @@ func (w *Watch) Told(session string, now time.Time) {
 	}
 }
 
-// Next returns the time from the last view until the next look: how long nothing must move until
-// one of the sessions counts as dead or a revocation is ripe, at most bound.
+// Next returns how long to wait after the last view until the next look. If nothing moves until
+// then, a session counts as dead or a revocation is ripe. It is at most bound.
 func (w *Watch) Next(bound time.Duration) time.Duration {
 	bound = w.beats.next(w.times.Failover, bound)
 	for _, r := range w.revoked {

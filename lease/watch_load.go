@@ -112,9 +112,9 @@ func (w *Watch) forget(v View) {
 	prune(w.cooling, there)
 }
 
-// steady removes noise of one class from a load. The result differs from was only as much as needed
-// to stay within one class of said. A load that swings by one class around its mean settles there
-// and then stands still.
+// steady removes noise of one class from a load. It moves was only as far as necessary to be within
+// one class of said. A load that swings by one class around its mean settles there and then stands
+// still.
 func steady(was, said Load) Load {
 	switch {
 	case said == 0:

@@ -3,12 +3,14 @@ package producer
 import (
 	"bytes"
 	"context"
+	"crypto/md5"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"io"
 	"net/http"
 	"runtime"
-	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -16,80 +18,84 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 
-	"github.com/weir-go/weir/shard"
+	"github.com/weir-go/weir/aggregate"
+	"github.com/weir-go/weir/internal/proof/benchserver"
+	"github.com/weir-go/weir/internal/wire/codec"
 )
 
-// prepared is a service that costs next to nothing: it answers each call of PutRecords with as many
-// results as the request has records, and lists shards. It is a transport, so that a benchmark
-// measures the client alone.
-type prepared struct {
+// putBench is a case of BenchmarkProducer.
+type putBench struct {
+	name    string
+	size    int // bytes of data
+	plain   bool
 	shards  int
-	mu      sync.Mutex // guards answers
-	answers map[int][]byte
+	records int
+	keys    []string
+	data    []byte
+
+	server *benchserver.Process
+	roots  *x509.CertPool
 }
 
-func (s *prepared) RoundTrip(r *http.Request) (*http.Response, error) {
-	body, err := io.ReadAll(r.Body)
+// BenchmarkProducer compares the CPU time of putting records over TLS in order: by a producer, by a
+// loop of the SDK's PutRecords with 500 records each, and by the limit, which sends prepared
+// requests and hashes them: with SHA-256 for the signature and with MD5 for containers. The server
+// is a separate process. All of them take turns in one run; the figures are per record.
+func BenchmarkProducer(b *testing.B) {
+	for _, c := range []putBench{
+		{name: "1KiB-plain", size: 1 << 10, plain: true, shards: 512, records: 100_000},
+		{name: "10KiB-plain", size: 10 << 10, plain: true, shards: 512, records: 20_000},
+		{name: "100B-packed", size: 100, shards: 64, records: 500_000},
+		{name: "1KiB-packed", size: 1 << 10, shards: 256, records: 100_000},
+	} {
+		b.Run(c.name, c.run)
+	}
+}
+
+func (c putBench) run(b *testing.B) {
+	c.data = bytes.Repeat([]byte{0xa5}, c.size)
+	for i := range 10_000 {
+		c.keys = append(c.keys, fmt.Sprintf("%036d", i))
+	}
+	server, err := benchserver.Start(benchserver.Config{TLS: true, Shards: c.shards, Delay: time.Millisecond})
 	if err != nil {
-		return nil, err
+		b.Fatal(err)
 	}
-	var out []byte
-	switch _, action, _ := strings.Cut(r.Header.Get("X-Amz-Target"), "."); action {
-	case "PutRecords":
-		out = s.answer(bytes.Count(body, []byte(`"Data":`)))
-	case "ListShards":
-		out = s.listing()
-	default:
-		out = []byte(`{"StreamDescriptionSummary":{"OpenShardCount":1,"MaxRecordSizeInKiB":1024}}`)
+	b.Cleanup(func() { _ = server.Close() })
+	c.server, c.roots = server, x509.NewCertPool()
+	c.roots.AppendCertsFromPEM(server.Certificate)
+	var limit, sdk, weir time.Duration
+	var allocs float64
+	rounds := 0
+	for b.Loop() {
+		rounds++
+		limit += c.limit(b)
+		sdk += c.sdk(b)
+		took, n := c.producer(b)
+		weir += took
+		allocs += n
 	}
-	return &http.Response{
-		StatusCode: 200, Request: r, Body: io.NopCloser(bytes.NewReader(out)), ContentLength: int64(len(out)),
-		Header: http.Header{"Content-Type": {"application/x-amz-json-1.1"}, "Date": {time.Now().UTC().Format(http.TimeFormat)}},
-	}, nil
+	each := func(d time.Duration) float64 { return float64(d) / float64(rounds*c.records) }
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(each(limit), "limit-ns")
+	b.ReportMetric(each(weir), "weir-ns")
+	b.ReportMetric(float64(weir)/float64(limit), "weir/limit")
+	b.ReportMetric(float64(sdk)/float64(weir), "sdk/weir")
+	b.ReportMetric(allocs/float64(rounds), "allocs/record")
 }
 
-// answer has one shard's ID for all: the benchmark's shards are all taken for AUTO or plain ones.
-func (s *prepared) answer(n int) []byte {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if out := s.answers[n]; out != nil {
-		return out
-	}
-	var b bytes.Buffer
-	b.WriteString(`{"FailedRecordCount":0,"Records":[`)
-	for i := range n {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		fmt.Fprintf(&b, `{"SequenceNumber":"4950%052d","ShardId":"shardId-%012d"}`, i, 999_999)
-	}
-	b.WriteString(`]}`)
-	s.answers[n] = b.Bytes()
-	return b.Bytes()
+func (c *putBench) key(i int) string { return c.keys[i%len(c.keys)] }
+
+func (c *putBench) transport(b *testing.B) *http.Transport {
+	t := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: c.roots}, MaxIdleConnsPerHost: 100}
+	b.Cleanup(t.CloseIdleConnections)
+	return t
 }
 
-// listing lists the shards, and one more that is closed, has the whole range, and answers for all
-// of them: so containers are taken for stored where they belong.
-func (s *prepared) listing() []byte {
-	var b strings.Builder
-	b.WriteString(`{"Shards":[`)
-	width := ^uint64(0)/uint64(s.shards) + 1
-	for i := range s.shards {
-		start := shard.HashKey{Hi: uint64(i) * width}
-		end := shard.HashKey{Hi: uint64(i+1)*width - 1, Lo: ^uint64(0)}
-		if i == s.shards-1 {
-			end = shard.MaxHashKey
-		}
-		fmt.Fprintf(&b, `{"ShardId":"shardId-%012d","HashKeyRange":{"StartingHashKey":"%s","EndingHashKey":"%s"},"SequenceNumberRange":{"StartingSequenceNumber":"1"}},`, i, start, end)
-	}
-	fmt.Fprintf(&b, `{"ShardId":"shardId-%012d","HashKeyRange":{"StartingHashKey":"0","EndingHashKey":"%s"},"SequenceNumberRange":{"StartingSequenceNumber":"1","EndingSequenceNumber":"2"}}]}`, 999_999, shard.MaxHashKey)
-	return []byte(b.String())
-}
-
-func preparedClient(shards int) *kinesis.Client {
+func (c *putBench) client(b *testing.B) *kinesis.Client {
 	return kinesis.New(kinesis.Options{
-		Region: "eu-west-1", HTTPClient: &http.Client{Transport: &prepared{shards: shards, answers: map[int][]byte{}}},
-		BaseEndpoint: aws.String("http://127.0.0.1"), Credentials: aws.NewCredentialsCache(static{}),
+		Region: "us-east-1", HTTPClient: &http.Client{Transport: c.transport(b)}, BaseEndpoint: aws.String(c.server.URL),
+		Credentials: aws.NewCredentialsCache(static{}),
 	})
 }
 
@@ -99,49 +105,65 @@ func (static) Retrieve(context.Context) (aws.Credentials, error) {
 	return aws.Credentials{AccessKeyID: "a", SecretAccessKey: "b"}, nil
 }
 
-// BenchmarkProducer compares the CPU of a producer with that of a loop that calls PutRecords with
-// 500 records each, over the same client of the SDK and a service that costs nothing. The figures
-// are for one record; the loop's are measured in the same run.
-func BenchmarkProducer(b *testing.B) {
-	for _, c := range []struct {
-		name  string
-		size  int
-		plain bool
-	}{{"1KiB-plain", 1024, true}, {"100B-packed", 100, false}, {"1KiB-packed", 1024, false}, {"10KiB-plain", 10 << 10, true}} {
-		b.Run(c.name, func(b *testing.B) {
-			keys := make([]string, 10_000)
-			for i := range keys {
-				keys[i] = fmt.Sprintf("%036d", i)
-			}
-			data := bytes.Repeat([]byte{0xa5}, c.size)
-			records := max(20_000, min(200_000, 100<<20/c.size))
-			var loop, producer, allocs float64
-			rounds := 0
-			for b.Loop() {
-				rounds++
-				loop += float64(bareLoop(b, keys, data, records))
-				cpu, n := withProducer(b, keys, data, records, c.plain)
-				producer += float64(cpu)
-				allocs += n
-			}
-			total := float64(rounds * records)
-			b.ReportMetric(0, "ns/op")
-			b.ReportMetric(loop/total, "loop-ns/record")
-			b.ReportMetric(producer/total, "producer-ns/record")
-			b.ReportMetric(loop/producer, "loop/producer")
-			b.ReportMetric(allocs/float64(rounds), "allocs/record")
-		})
+// limit sends prepared requests in CBOR, over HTTP/1.1, and drops the answers.
+func (c *putBench) limit(b *testing.B) time.Duration {
+	client := &http.Client{Transport: c.transport(b)}
+	var containers [][]byte
+	entries, perEntry := 500, 1
+	if !c.plain {
+		var box aggregate.Builder
+		for i := 0; box.Add(c.key(i), "", c.data) == nil; i++ {
+			perEntry = i + 1
+		}
+		entries = min(500, (10<<20)/(box.Size()+100))
+		containers = append(containers, box.AppendContainer(nil))
 	}
+	body := codec.AppendText(codec.AppendText(codec.AppendMap(nil, 2), "StreamName"), benchserver.Stream)
+	body = codec.AppendArray(codec.AppendText(body, "Records"), entries)
+	for i := range entries {
+		data := c.data
+		if containers != nil {
+			data = containers[0]
+		}
+		body = codec.AppendText(codec.AppendText(codec.AppendMap(body, 2), "PartitionKey"), c.key(i))
+		body = append(codec.AppendBytesHead(codec.AppendText(body, "Data"), len(data)), data...)
+	}
+	began := cpuTime()
+	for sent := 0; sent < c.records; sent += entries * perEntry {
+		part := min(1, float64(c.records-sent)/float64(entries*perEntry))
+		for range int(float64(entries) * part) {
+			if containers != nil {
+				md5.Sum(containers[0])
+			}
+		}
+		sum := sha256.Sum256(body[:int(float64(len(body))*part)])
+		r, err := http.NewRequestWithContext(b.Context(), http.MethodPost, c.server.URL, bytes.NewReader(body[:int(float64(len(body))*part)]))
+		if err != nil {
+			b.Fatal(err)
+		}
+		r.Header.Set("Content-Type", codec.CBORType)
+		r.Header.Set("X-Amz-Target", "Kinesis_20131202.PutRecords")
+		r.Header.Set("Authorization", fmt.Sprintf("%x", sum))
+		resp, err := client.Do(r)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if _, err := io.Copy(io.Discard, resp.Body); err != nil || resp.StatusCode != http.StatusOK {
+			b.Fatal(resp.Status, err)
+		}
+		_ = resp.Body.Close()
+	}
+	return cpuTime() - began
 }
 
-// bareLoop puts records as people do without a producer, and returns the CPU time.
-func bareLoop(b *testing.B, keys []string, data []byte, records int) time.Duration {
-	client := preparedClient(1)
+// sdk puts records as people do without a producer.
+func (c *putBench) sdk(b *testing.B) time.Duration {
+	client := c.client(b)
 	began := cpuTime()
-	for i := 0; i < records; i += mostEntries {
-		in := &kinesis.PutRecordsInput{StreamName: aws.String("s"), Records: make([]types.PutRecordsRequestEntry, 0, mostEntries)}
+	for i := 0; i < c.records; i += mostEntries {
+		in := &kinesis.PutRecordsInput{StreamName: aws.String(benchserver.Stream), Records: make([]types.PutRecordsRequestEntry, 0, mostEntries)}
 		for j := range mostEntries {
-			in.Records = append(in.Records, types.PutRecordsRequestEntry{Data: data, PartitionKey: aws.String(keys[(i+j)%len(keys)])})
+			in.Records = append(in.Records, types.PutRecordsRequestEntry{Data: c.data, PartitionKey: aws.String(c.key(i + j))})
 		}
 		out, err := client.PutRecords(b.Context(), in)
 		if err != nil || len(out.Records) != mostEntries {
@@ -151,13 +173,13 @@ func bareLoop(b *testing.B, keys []string, data []byte, records int) time.Durati
 	return cpuTime() - began
 }
 
-// withProducer puts as many with a producer, and returns the CPU time and allocations per record.
-func withProducer(b *testing.B, keys []string, data []byte, records int, plain bool) (time.Duration, float64) {
-	p, err := New(preparedClient(512), Options{Stream: "s", NoAggregation: plain, Logger: quiet})
+// producer puts as many with a producer, and returns the CPU time and allocations per record.
+func (c *putBench) producer(b *testing.B) (time.Duration, float64) {
+	p, err := New(c.client(b), Options{Stream: benchserver.Stream, NoAggregation: c.plain, Logger: quiet})
 	if err != nil {
 		b.Fatal(err)
 	}
-	if _, err := p.Put(b.Context(), Record{PartitionKey: "first", Data: data}); err != nil {
+	if _, err := p.Put(b.Context(), Record{PartitionKey: "first", Data: c.data}); err != nil {
 		b.Fatal(err)
 	}
 	if err := p.Flush(b.Context()); err != nil { // the shards are known
@@ -166,8 +188,8 @@ func withProducer(b *testing.B, keys []string, data []byte, records int, plain b
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	began := cpuTime()
-	for i := range records {
-		if _, err := p.Put(b.Context(), Record{PartitionKey: keys[i%len(keys)], Data: data}); err != nil {
+	for i := range c.records {
+		if _, err := p.Put(b.Context(), Record{PartitionKey: c.key(i), Data: c.data}); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -176,8 +198,10 @@ func withProducer(b *testing.B, keys []string, data []byte, records int, plain b
 	}
 	took := cpuTime() - began
 	runtime.ReadMemStats(&after)
-	if n := p.Counts(); n.Stored != uint64(records)+1 || n.Retried > 0 {
+	n := p.Counts()
+	if n.Stored != uint64(c.records)+1 || n.Retried > 0 {
 		b.Fatalf("%+v", n)
 	}
-	return took, float64(after.Mallocs-before.Mallocs) / float64(records)
+	b.Logf("%d requests, %d entries", n.Requests, n.Entries)
+	return took, float64(after.Mallocs-before.Mallocs) / float64(c.records)
 }

@@ -20,7 +20,7 @@ type place struct {
 	ready chan struct{} // closed when it is accepted, or when the producer is closed
 }
 
-// take takes room for a record, unless there is none or others wait for it.
+// take reserves room for a record. It fails if there is no room or if other calls already wait.
 func (b *buffer) take(bytes int) bool {
 	if len(b.line) > 0 || !b.room(bytes) {
 		return false
@@ -47,8 +47,8 @@ func (b *buffer) give(bytes int) {
 	b.bytes -= bytes
 }
 
-// next takes room for the first place in line, and takes that out of the line. It returns nil if
-// there is no room or no place.
+// next reserves room for the first place in line and removes that place from the line. It returns
+// nil if there is no room or no place.
 func (b *buffer) next() *place {
 	if len(b.line) == 0 || !b.room(b.line[0].given.size()) {
 		return nil
@@ -60,14 +60,14 @@ func (b *buffer) next() *place {
 	return p
 }
 
-// leave gives a place up.
+// leave removes a place from the line.
 func (b *buffer) leave(p *place) {
 	if i := slices.Index(b.line, p); i >= 0 {
 		b.line = slices.Delete(b.line, i, i+1)
 	}
 }
 
-// close wakes all that wait.
+// close wakes all waiting calls.
 func (b *buffer) close() {
 	for _, p := range b.line {
 		close(p.ready)
@@ -75,7 +75,7 @@ func (b *buffer) close() {
 	b.line = nil
 }
 
-// admit accepts the records in line for which there is room. It is called with the mutex.
+// admit accepts waiting records as long as there is room. The caller holds the mutex.
 func (p *Producer) admit() {
 	for at := p.buffer.next(); at != nil; at = p.buffer.next() {
 		at.taken = p.accept(&at.given)
@@ -83,7 +83,8 @@ func (p *Producer) admit() {
 	}
 }
 
-// await returns the record of a place when it is accepted. Otherwise it gives the place up.
+// await waits until the record of a place is accepted, and returns it. If ctx ends before, it
+// removes the place.
 func (p *Producer) await(ctx context.Context, at *place) (*Pending, error) {
 	select {
 	case <-at.ready:

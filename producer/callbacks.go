@@ -6,11 +6,11 @@ import (
 	"github.com/weir-go/weir/internal/guard"
 )
 
-// callbacks are records that have an outcome and wait for their callback. The producer's mutex
+// callbacks lists records with an outcome whose callback was not called yet. The producer's mutex
 // guards the list.
 type callbacks struct {
 	list
-	wake chan struct{} // has one element when there are some
+	wake chan struct{} // has one element when the list is not empty
 	over chan struct{} // closed when all were called
 }
 
@@ -22,8 +22,8 @@ func (c *callbacks) push(rec *Pending) {
 	}
 }
 
-// callBack calls the callbacks one after the other, until the dispatcher has ended and none is
-// left.
+// callBack calls the callbacks one after the other. It returns when the dispatcher has ended and no
+// callback is left.
 func (p *Producer) callBack() {
 	defer close(p.callbacks.over)
 	for over := false; ; {
@@ -33,7 +33,7 @@ func (p *Producer) callBack() {
 		p.mu.Unlock()
 		for todo.n > 0 {
 			rec := todo.pop()
-			if err := guard.Call(func() error { rec.done(rec.result, rec.err); return nil }); err != nil {
+			if err := guard.Call(func() error { rec.done(rec.result(), rec.err); return nil }); err != nil {
 				p.logPanic(err)
 			}
 			p.mu.Lock()

@@ -11,34 +11,35 @@ import (
 
 	"github.com/weir-go/weir/internal/retry"
 	"github.com/weir-go/weir/internal/streams"
+	"github.com/weir-go/weir/internal/wire/codec"
 )
 
-// outcome is what an answer means for a record.
+// outcome classifies the answer for a record.
 type outcome uint8
 
 const (
 	stored    outcome = iota
 	throttled         // not stored: the shard has no room
 	postponed         // not stored: another attempt later may succeed
-	unknown           // nobody knows whether it is stored
+	unknown           // may be stored or not
 	unsigned          // not stored: the credentials or the clock are wrong
 	invalid           // not stored: something in the request is wrong
 	refused           // not stored, and another attempt changes nothing
 )
 
-// classifyEntry returns what the code of one record in an answer means. A record without a code
-// needs a sequence number and a shard to count as stored.
+// classifyEntry returns the outcome for the code of one record in an answer. A record without a
+// code counts as stored only if the answer has a sequence number and a shard.
 func classifyEntry(e entry) outcome {
 	switch {
-	case e.code == "" && e.sequence != "" && e.shard != "":
+	case e.Code == "" && e.SequenceNumber != "" && e.Shard != "":
 		return stored
-	case e.code == "":
+	case e.Code == "":
 		return unknown
 	}
-	return classifyCode(e.code, 0)
+	return classifyCode(e.Code, 0)
 }
 
-// classifyCall returns what the error of a call means for all of its records.
+// classifyCall returns the outcome that the error of a call has for all of its records.
 func classifyCall(err error) outcome {
 	var encoding *smithy.SerializationError
 	if errors.As(err, &encoding) {
@@ -59,8 +60,8 @@ func classifyCall(err error) outcome {
 	return classifyCode(api.ErrorCode(), status)
 }
 
-// classifyCode returns what an error code means, or the status if the code says nothing. The status
-// is 0 if there is none.
+// classifyCode returns the outcome for an error code. For an unknown code it uses the HTTP status,
+// which is 0 if there was none.
 func classifyCode(code string, status int) outcome {
 	switch code {
 	case "ProvisionedThroughputExceededException":
@@ -82,17 +83,17 @@ func classifyCode(code string, status int) outcome {
 	case status == http.StatusTooManyRequests:
 		return postponed
 	case status == http.StatusRequestTimeout, status >= http.StatusInternalServerError, status < http.StatusBadRequest:
-		return unknown // also a broken connection, and a code that is not known
+		return unknown // including a broken connection and an unknown code
 	default:
 		return refused
 	}
 }
 
-// mostUnsigned is how often in a row a shard's records are sent with credentials that the service
-// does not accept.
+// mostUnsigned limits how often in a row a shard's records are sent with credentials that the
+// service rejects.
 const mostUnsigned = 5
 
-// pauseAfter returns how long a shard waits after so many failed requests in a row.
+// pauseAfter returns how long a shard waits after the given number of consecutive failed requests.
 func pauseAfter(o outcome, failures int) time.Duration {
 	switch o {
 	case throttled:
@@ -106,13 +107,14 @@ func pauseAfter(o outcome, failures int) time.Duration {
 	}
 }
 
-// callTimeout bounds a call of PutRecords with so many bytes: a slow line takes 512 KiB a second.
+// callTimeout returns the timeout for a PutRecords call of the given size. It allows for a slow
+// line of 512 KiB per second.
 func callTimeout(bytes int) time.Duration {
 	return 5*time.Second + time.Duration(bytes)*time.Second/(512<<10)
 }
 
 // entry is the answer for one record of a request.
-type entry struct{ shard, sequence, code, message string }
+type entry = codec.PutResult
 
 // answer is the answer to a request: an error, or an entry for each record.
 type answer struct {
@@ -124,8 +126,8 @@ type answer struct {
 // errNoAnswer is the error of a call that succeeded without a result for each record.
 var errNoAnswer = errors.New("the answer does not have a result for each record")
 
-// checked returns the answer to a request with so many records. Without one entry for each record
-// nobody knows which of them are stored.
+// checked verifies that a successful answer has one entry for each of the request's records.
+// Without that, it is unknown which records are stored, so checked returns an error answer.
 func (a answer) checked(records int) answer {
 	if a.err == nil && len(a.entries) != records {
 		a.err = errNoAnswer

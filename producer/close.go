@@ -13,11 +13,11 @@ const grace = 5 * time.Second
 // RemainingError is returned by [Producer.Close] when its context ended before each record was
 // stored.
 type RemainingError struct {
-	Records, Bytes int // that were not stored, as far as is known
-	MaybeStored    int // records of these that may be in the stream
+	Records, Bytes int // not stored, as far as the producer knows
+	MaybeStored    int // of these, records that may be in the stream
 }
 
-// Error says how many records are left.
+// Error returns the number of records that are left.
 func (e *RemainingError) Error() string {
 	return fmt.Sprintf("producer: closed with %d records (%d bytes) left, of which %d may be in the stream", e.Records, e.Bytes, e.MaybeStored)
 }
@@ -28,7 +28,7 @@ func (e *RemainingError) Unwrap() error { return ErrClosed }
 // add counts a record that failed because the producer was closed.
 func (e *RemainingError) add(rec *Pending) {
 	e.Records++
-	e.Bytes += rec.bytes
+	e.Bytes += rec.size()
 	if rec.repeated {
 		e.MaybeStored++
 	}
@@ -38,11 +38,11 @@ func (e *RemainingError) add(rec *Pending) {
 // return within 5 s after the context ended.
 var ErrAbandoned = errors.New("producer: a call of the client or a callback has not returned")
 
-// Close sends what is left without lingering and ends the producer. Put returns [ErrClosed] from
-// then on, also where it waits. Close returns nil when each record has its outcome, its callback
-// has returned, and all goroutines have ended.
+// Close sends the remaining records without lingering and ends the producer. From then on Put
+// returns [ErrClosed], also in calls that already wait. Close returns nil when each record has its
+// outcome, its callback has returned, and all goroutines have ended.
 //
-// If ctx ends before, the records that are left fail with [ErrClosed], and Close returns a
+// If ctx ends before, the remaining records fail with [ErrClosed], and Close returns a
 // [*RemainingError], or [ErrAbandoned]. It may be called several times.
 func (p *Producer) Close(ctx context.Context) error {
 	p.mu.Lock()
@@ -82,7 +82,7 @@ func (p *Producer) Close(ctx context.Context) error {
 	return nil
 }
 
-// abort ends the calls that are in flight. Records that are not stored fail.
+// abort cancels the calls in flight. Records that are not stored fail.
 func (p *Producer) abort() {
 	p.mu.Lock()
 	p.aborted = true

@@ -9,7 +9,7 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// core is the state of a producer's records, from Put to their outcome. It starts no goroutine,
+// core holds the state of a producer's records, from Put to their outcome. It starts no goroutine,
 // reads no clock and makes no call: time comes in as an argument. It must not be used concurrently.
 type core struct {
 	options
@@ -18,10 +18,11 @@ type core struct {
 	ranges ranges
 	queues []*queue // one for each shard of the map, in the same order
 	filled []*queue // those with records, in the order in which they take turns
-	// retired are queues that are no longer in the map while requests have records of them.
+	// retired has queues that left the map while requests still have records of them.
 	retired  []*queue
 	stranded []stranded
 
+	began     time.Time
 	number    uint64 // of the last record
 	hurry     uint64 // records up to this number do not linger
 	draining  bool   // no record lingers
@@ -38,26 +39,26 @@ type core struct {
 	boxes []*aggregate.Builder       // for the next containers
 }
 
-// options are what of Options decides about records.
+// options are the parts of Options that affect records.
 type options struct {
 	unordered, plain bool
 	linger, maxAge   time.Duration
 }
 
-// facts are what is known of the stream.
+// facts are the known properties of the stream.
 type facts struct {
 	known     bool // the service answered
 	auto      bool // it distributes records by itself
-	maxRecord int  // bytes of the largest record with its key
-	shards    int  // open ones; 0 if that is not known
+	maxRecord int  // limit for a record with its key, in bytes
+	shards    int  // open shards; 0 if unknown
 }
 
-// lookUp says what is to be asked about the stream.
+// lookUp describes the information about the stream to request.
 type lookUp struct {
 	shards, facts bool // the map, or the facts, are wanted
-	all           bool // closed shards too
-	missed        int  // listings in a row that do not name a shard that answered
-	// contradictions counts answers of another open shard than the one that has the key.
+	all           bool // also list closed shards
+	missed        int  // consecutive listings without a shard that answered
+	// contradictions counts answers from an open shard that does not own the record's key.
 	contradictions int
 }
 
@@ -80,7 +81,7 @@ type queue struct {
 // busy reports whether a record of the queue is in flight.
 func (q *queue) busy() bool { return q.requests+q.stranded > 0 }
 
-// stranded is a container that another shard has than expected, whose range is not known.
+// stranded is a container that was stored in an unexpected shard whose range is not known.
 type stranded struct {
 	q     *queue
 	unit  sending
@@ -89,15 +90,15 @@ type stranded struct {
 
 func newCore(o options, now time.Time) *core {
 	c := &core{
-		options: o, ranges: ranges{}, facts: facts{maxRecord: usualRecord}, startBy: now.Add(startPatience),
+		options: o, began: now, ranges: ranges{}, facts: facts{maxRecord: usualRecord}, startBy: now.Add(startPatience),
 		keys: map[shard.HashKey]struct{}{}, lookUp: lookUp{shards: true, facts: true},
 	}
 	c.adopt(unmapped)
 	return c
 }
 
-// startPatience is how long records wait for the first listing, without which they cannot be
-// packed.
+// startPatience limits how long records wait for the first listing. Without a listing they cannot
+// be packed.
 const startPatience = 3 * time.Second
 
 // ordered reports whether the order of keys is kept.
@@ -109,7 +110,7 @@ func (c *core) packing() bool { return !c.plain && c.shards.known() && !c.facts.
 // put adds a record.
 func (c *core) put(p *Pending, now time.Time) {
 	c.number++
-	p.number, p.put = c.number, now
+	p.number, p.put = c.number, now.Sub(c.began)
 	c.open++
 	c.counts.Records++
 	c.counts.Bytes += uint64(p.size())
@@ -118,7 +119,7 @@ func (c *core) put(p *Pending, now time.Time) {
 	c.fill(q)
 }
 
-// queueOf returns the queue that a record belongs into.
+// queueOf returns the queue of a record.
 func (c *core) queueOf(p *Pending) *queue {
 	if len(c.queues) == 1 {
 		return c.queues[0]
@@ -134,7 +135,7 @@ func (c *core) fill(q *queue) {
 	}
 }
 
-// requeue puts records, which are sorted by number, back to their places.
+// requeue returns records to their places. They are sorted by number.
 func (c *core) requeue(back *list) {
 	parts := map[*queue]*list{}
 	var order []*queue
@@ -156,9 +157,9 @@ func (c *core) requeue(back *list) {
 }
 
 // end gives a record its outcome.
-func (c *core) end(p *Pending, r Result, err error) {
-	p.result, p.err, p.finished = r, err, true
-	p.data, p.key, p.explicit, p.cause = nil, "", "", nil
+func (c *core) end(p *Pending, err error) {
+	p.err, p.finished = err, true
+	p.data, p.key, p.explicit, p.failed = nil, "", "", nil
 	c.ended = append(c.ended, p)
 	c.open--
 	if err != nil {
@@ -170,7 +171,11 @@ func (c *core) end(p *Pending, r Result, err error) {
 
 // fail ends a record with an error.
 func (c *core) fail(p *Pending, reason error) {
-	c.end(p, Result{}, &Error{Code: p.code, Attempts: p.attempts, MaybeStored: p.repeated, reason: reason, cause: p.cause})
+	e := &Error{Attempts: int(p.attempts), MaybeStored: p.repeated, reason: reason}
+	if p.failed != nil {
+		e.Code, e.cause = p.failed.code, p.failed.cause
+	}
+	c.end(p, e)
 }
 
 // failWaiting ends all records that are not in flight.
@@ -193,7 +198,8 @@ func (c *core) failWaiting(reason error) {
 	c.stranded = nil
 }
 
-// adopt makes m the map. Queues of shards that are in both stay, the records of all others move.
+// adopt makes m the map. It keeps the queues of shards in both maps and moves the records of all
+// other queues.
 func (c *core) adopt(m *shardMap) {
 	before := make(map[string]*queue, len(c.queues))
 	for _, q := range c.queues {
@@ -231,15 +237,15 @@ func (c *core) adopt(m *shardMap) {
 	c.scalePace()
 }
 
-// scalePace tells the one queue of an unknown map, or of a stream that distributes records by
-// itself, for how many shards it is.
+// scalePace sets the number of shards for the pace of a single queue. There is a single queue if
+// the map is unknown, or if the stream distributes records by itself.
 func (c *core) scalePace() {
 	if q := c.queues[0]; c.facts.auto || !c.shards.known() {
 		q.pace.shards = float64(max(c.facts.shards, len(q.seen), 1))
 	}
 }
 
-// learnShards takes a listing in, or a nil one if the service refuses to list.
+// learnShards processes a listing. It is nil if the service refuses to list.
 func (c *core) learnShards(listed []shard.Shard, all bool) error {
 	m := unmapped
 	if listed != nil {
@@ -259,7 +265,7 @@ func (c *core) learnShards(listed []shard.Shard, all bool) error {
 		c.lookUp.missed = 0
 		return nil
 	}
-	// A listing of open shards does not name one that was split at once.
+	// A listing of open shards does not name one that was split immediately.
 	c.lookUp.shards, c.lookUp.all = true, true
 	if c.lookUp.missed++; c.lookUp.missed > mostMissed && all {
 		c.lookUp.missed = 0
@@ -270,11 +276,12 @@ func (c *core) learnShards(listed []shard.Shard, all bool) error {
 	return nil
 }
 
-// mostMissed is how many listings may not name a shard that answered. After that the listings are
-// not believed any more.
+// mostMissed is the number of listings that may omit a shard that answered. After that the producer
+// ignores listings.
 const mostMissed = 5
 
-// learnFacts takes in what the service says of the stream, or a zero value if it refuses to.
+// learnFacts processes the service's description of the stream. It is a zero value if the service
+// refuses.
 func (c *core) learnFacts(f facts) (becameAuto bool) {
 	c.lookUp.facts = false
 	if !f.known {
@@ -296,12 +303,11 @@ func (c *core) learnFacts(f facts) (becameAuto bool) {
 	return f.auto && !wasAuto
 }
 
-// mostContradictions is how many answers may come from another open shard than the one that has
-// the key, if the service does not say whether it distributes records by itself.
+// mostContradictions limits the answers from an open shard that does not own the record's key, if
+// the service does not say whether it distributes records by itself.
 const mostContradictions = 3
 
-// started reports whether records may be sent: the stream has been looked at, or that took too
-// long.
+// started reports whether records may be sent: the first lookup has ended, or it took too long.
 func (c *core) started(now time.Time) bool {
 	if c.startBy.IsZero() {
 		return true

@@ -82,7 +82,7 @@ func (s *service) reshard(split bool) {
 	}
 }
 
-// listing is what ListShards says now.
+// listing returns the result of ListShards.
 func (s *service) listing(all bool) (listed []shard.Shard) {
 	for _, sh := range s.shards {
 		if all || !sh.Closed {
@@ -102,15 +102,15 @@ func (s *service) carryOut(r *request, faults bool) answer {
 	for _, snd := range r.sendings {
 		switch n := s.rnd.IntN(20); {
 		case faults && n == 0:
-			a.entries = append(a.entries, entry{code: "ProvisionedThroughputExceededException"})
+			a.entries = append(a.entries, entry{Code: "ProvisionedThroughputExceededException"})
 		case faults && n == 1:
-			a.entries = append(a.entries, entry{code: "InternalFailure"})
+			a.entries = append(a.entries, entry{Code: "InternalFailure"})
 		case faults && n == 2:
 			s.store(snd)
-			a.entries = append(a.entries, entry{code: "InternalFailure", message: "it is stored all the same"})
+			a.entries = append(a.entries, entry{Code: "InternalFailure", Message: "it is stored all the same"})
 		case faults && n == 3:
 			e := s.store(snd)
-			e.sequence = ""
+			e.SequenceNumber = ""
 			a.entries = append(a.entries, e)
 		default:
 			a.entries = append(a.entries, s.store(snd))
@@ -137,7 +137,7 @@ func (s *service) store(snd sending) entry {
 		r.keys = append(r.keys, p.hash)
 	}
 	open[i].stored = append(open[i].stored, r)
-	return entry{shard: open[i].ID, sequence: r.sequence}
+	return entry{Shard: open[i].ID, SequenceNumber: r.sequence}
 }
 
 // check compares what consumers get with what the records say. Consumers either drop packed records
@@ -174,20 +174,20 @@ func (s *service) check(seed uint64, records []*Pending, hashes []shard.HashKey,
 		}
 		for i, p := range records {
 			if !seen[p.number] {
-				s.t.Fatalf("seed %d: record %d, which has %+v and %v, is lost for consumers that drop=%v what is misplaced", seed, i, p.result, p.err, drops)
+				s.t.Fatalf("seed %d: record %d, which has %+v and %v, is lost for consumers that drop=%v what is misplaced", seed, i, p.result(), p.err, drops)
 			}
 		}
 	}
 	for i, p := range records {
-		r := p.result
+		r := p.result()
 		if p.err != nil || !p.finished || stored[place{r.Shard, r.SequenceNumber, r.SubSequenceNumber}] != p.number {
 			s.t.Fatalf("seed %d: record %d has the result %+v, %v, and is not there", seed, i, r, p.err)
 		}
 	}
 }
 
-// Whatever the service refuses, loses, splits and merges, and in whatever order its answers and
-// listings come: nothing is lost, each result is where it says, and keys keep their order.
+// Under random refusals, lost answers, splits, merges and reordered answers and listings, no record
+// is lost, each result is at the reported place, and keys keep their order.
 func TestCoreKeepsOrderAndLosesNothing(t *testing.T) {
 	seeds := uint64(40)
 	if longform.On() {
@@ -234,7 +234,7 @@ func runCore(t *testing.T, seed uint64) {
 				if large && rnd.IntN(20) == 0 {
 					p.data = make([]byte, 60_000)
 				}
-				p.bytes, p.hash = len(p.data)+len(p.key), shard.HashOf(p.key)
+				p.bytes, p.hash = int32(len(p.data)+len(p.key)), shard.HashOf(p.key)
 				hashes = append(hashes, p.hash)
 				records = append(records, p)
 				c.put(p, now)

@@ -57,15 +57,15 @@ func TestWhatAnswersMean(t *testing.T) {
 		entry entry
 		want  outcome
 	}{
-		"stored":                   {entry{shard: "a", sequence: "1"}, stored},
-		"no sequence number":       {entry{shard: "a"}, unknown},
-		"no shard":                 {entry{sequence: "1"}, unknown},
+		"stored":                   {entry{Shard: "a", SequenceNumber: "1"}, stored},
+		"no sequence number":       {entry{Shard: "a"}, unknown},
+		"no shard":                 {entry{SequenceNumber: "1"}, unknown},
 		"nothing at all":           {entry{}, unknown},
-		"no room":                  {entry{code: "ProvisionedThroughputExceededException"}, throttled},
-		"a failure":                {entry{code: "InternalFailure"}, unknown},
-		"a code that is not known": {entry{code: "SomethingNew"}, unknown},
-		"a key":                    {entry{code: "KMSThrottlingException"}, postponed},
-		"a key that is denied":     {entry{code: "KMSAccessDeniedException"}, refused},
+		"no room":                  {entry{Code: "ProvisionedThroughputExceededException"}, throttled},
+		"a failure":                {entry{Code: "InternalFailure"}, unknown},
+		"a code that is not known": {entry{Code: "SomethingNew"}, unknown},
+		"a key":                    {entry{Code: "KMSThrottlingException"}, postponed},
+		"a key that is denied":     {entry{Code: "KMSAccessDeniedException"}, refused},
 	} {
 		if got := classifyEntry(c.entry); got != c.want {
 			t.Errorf("%s: %d, want %d", name, got, c.want)

@@ -1,22 +1,17 @@
 package producer
 
 import (
-	"context"
 	"slices"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
-	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
-
-	"github.com/weir-go/weir/internal/streams"
 )
 
-// tick is how exactly the dispatcher keeps times, so that shards that are due at about the same
-// time share a request.
+// tick is the resolution of the dispatcher's timers. Shards that are due at about the same time
+// then share a request.
 const tick = 5 * time.Millisecond
 
-// dispatch sends what is due until the producer is closed and each record has its outcome.
+// dispatch sends due records until the producer is closed and each record has its outcome.
 func (p *Producer) dispatch() {
 	defer close(p.over)
 	timer := time.NewTimer(0)
@@ -42,9 +37,13 @@ func (p *Producer) dispatch() {
 	}
 	p.cancel(ErrClosed) // ends a listing
 	p.calls.Wait()
+	if p.wire != nil {
+		p.wire.Close()
+	}
 }
 
-// step starts what is due now, and returns when to be called again. It is called with the mutex.
+// step starts the requests that are due, and returns when to call it again. The caller holds the
+// mutex.
 func (p *Producer) step(now time.Time) (again time.Time) {
 	if p.aborted {
 		p.core.failWaiting(ErrClosed)
@@ -64,19 +63,13 @@ func (p *Producer) step(now time.Time) (again time.Time) {
 	return again
 }
 
-// send makes the call of a request and takes the answer in.
+// send makes the call of a request and processes the answer.
 func (p *Producer) send(r *request) {
-	in := p.input(r)
-	ctx, cancel := context.WithTimeout(p.ctx, callTimeout(r.bytes))
 	began := time.Now()
-	out, err := p.client.PutRecords(ctx, in, streams.Once)
-	cancel()
+	a := p.call(r)
 	now := time.Now()
-	a := answer{err: err, took: now.Sub(began)}
-	if err == nil {
-		a.entries = entriesOf(out)
-	}
-	if classifyCall(err) == unsigned {
+	a.took = now.Sub(began)
+	if classifyCall(a.err) == unsigned {
 		p.refreshCredentials()
 	}
 	p.mu.Lock()
@@ -88,40 +81,7 @@ func (p *Producer) send(r *request) {
 	p.tellRequest(r, done, began, a.took)
 }
 
-// input returns what a request is called with. Its strings and data are those of the records.
-func (p *Producer) input(r *request) *kinesis.PutRecordsInput {
-	in := &kinesis.PutRecordsInput{Records: make([]types.PutRecordsRequestEntry, len(r.sendings))}
-	in.StreamName, in.StreamARN = p.stream.NameAndARN()
-	for i := range r.sendings {
-		s, e := &r.sendings[i], &in.Records[i]
-		first := s.records.first
-		e.Data = first.data
-		if s.box != nil {
-			e.Data = s.box.AppendContainer(nil)
-		}
-		if e.Data == nil {
-			e.Data = []byte{}
-		}
-		// A container goes where its first record belongs.
-		if first.key != "" {
-			e.PartitionKey = &first.key
-		}
-		if first.explicit != "" {
-			e.ExplicitHashKey = &first.explicit
-		}
-	}
-	return in
-}
-
-func entriesOf(out *kinesis.PutRecordsOutput) []entry {
-	entries := make([]entry, len(out.Records))
-	for i, r := range out.Records {
-		entries[i] = entry{aws.ToString(r.ShardId), aws.ToString(r.SequenceNumber), aws.ToString(r.ErrorCode), aws.ToString(r.ErrorMessage)}
-	}
-	return entries
-}
-
-// refreshCredentials has the client fetch its credentials again.
+// refreshCredentials makes the client fetch its credentials again.
 func (p *Producer) refreshCredentials() {
 	c, ok := p.client.(interface{ Options() kinesis.Options })
 	if !ok {
@@ -132,7 +92,7 @@ func (p *Producer) refreshCredentials() {
 	}
 }
 
-// finish passes on the records that have their outcome. It is called with the mutex.
+// finish passes on the records that have their outcome. The caller holds the mutex.
 func (p *Producer) finish() {
 	for _, rec := range p.core.ended {
 		if p.aborted && rec.err != nil {
@@ -151,10 +111,10 @@ func (p *Producer) finish() {
 	p.core.ended = p.core.ended[:0]
 }
 
-// release gives the room of a record back. It is called with the mutex.
+// release returns the room of a record. The caller holds the mutex.
 func (p *Producer) release(rec *Pending) {
 	p.held--
-	p.buffer.give(rec.bytes)
+	p.buffer.give(rec.size())
 	p.admit()
 	for i := 0; i < len(p.flushes); i++ {
 		f := p.flushes[i]

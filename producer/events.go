@@ -18,27 +18,27 @@ type Events struct {
 	ShardsListed func(context.Context, ShardsListed)
 }
 
-// Requested is what [Events].Requested gets.
+// Requested is the argument of [Events].Requested.
 type Requested struct {
 	Time    time.Time     // when the call began
 	Took    time.Duration // until its answer
 	Entries int           // records of the stream in the request
-	Records int           // that were put, packed ones included
+	Records int           // records passed to Put, including packed ones
 	Bytes   int           // of data and keys
 	Stored  int           // records with a result
 	Failed  int           // records with an error
-	Again   int           // records that are sent again
-	Code    string        // of a record that was not stored
+	Again   int           // records to send again
+	Code    string        // of the last record that was not stored
 	Err     error         // of the call
 }
 
-// ShardsListed is what [Events].ShardsListed gets.
+// ShardsListed is the argument of [Events].ShardsListed.
 type ShardsListed struct {
 	Time   time.Time
 	Shards int // open ones
 }
 
-// tellRequest tells hooks and the logger of a request.
+// tellRequest calls the hook of a request and logs its failures.
 func (p *Producer) tellRequest(r *request, done settled, began time.Time, took time.Duration) {
 	if hook := p.options.Events.Requested; hook != nil {
 		e := Requested{
@@ -55,7 +55,7 @@ func (p *Producer) tellRequest(r *request, done settled, began time.Time, took t
 	}
 }
 
-// tellShards tells hooks of a listing.
+// tellShards calls the hook of a listing.
 func (p *Producer) tellShards(shards int) {
 	if hook := p.options.Events.ShardsListed; hook != nil {
 		e := ShardsListed{time.Now(), shards}

@@ -122,7 +122,7 @@ func TestAutoStreams(t *testing.T) {
 		if len(records) != 200 || containers != 0 {
 			t.Errorf("%d records, %d containers", len(records), containers)
 		}
-		if n := log.count("by itself (AUTO)"); n != 1 {
+		if n := log.count("itself (AUTO)"); n != 1 {
 			t.Errorf("%d lines say so", n)
 		}
 	})

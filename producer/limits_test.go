@@ -70,8 +70,8 @@ func TestOneShardAtItsLimit(t *testing.T) {
 	}
 }
 
-// Producers that share a shard and know nothing of each other get equal shares of nearly all of it,
-// and little is refused. The model is a shard with a second's worth of tokens.
+// Independent producers that share a shard get equal shares of nearly all of it, with few refusals.
+// The model is a shard whose bucket holds the tokens of one second.
 func TestProducersShareAShard(t *testing.T) {
 	const producers, seconds, container = 8, 600, 25_000
 	var spread, refused float64
@@ -163,7 +163,8 @@ func TestWholeProducersShareAShard(t *testing.T) {
 	})
 }
 
-// While a stream stands still for a minute, the producer holds what it may, and goes on after that.
+// While a stream refuses records for a minute, the producer holds no more than its limit. Then it
+// continues.
 func TestMemoryWhileAStreamStandsStill(t *testing.T) {
 	inBubble(t, 1, Options{MaxBytes: 16 << 20}, func(t *testing.T, server *kinesistest.Server, p *Producer) {
 		still := time.Now().Add(time.Minute)

@@ -14,8 +14,8 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// look starts a goroutine that asks about the stream, if that is wanted and due. It returns when to
-// be called again. It is called with the mutex.
+// look starts a goroutine that looks up the stream, if a lookup is wanted and due. It returns when
+// to call it again. The caller holds the mutex.
 func (p *Producer) look(now time.Time) (again time.Time) {
 	want := p.core.lookUp
 	switch {
@@ -29,7 +29,7 @@ func (p *Producer) look(now time.Time) (again time.Time) {
 	return time.Time{}
 }
 
-// lookUp asks the service for the facts and the shards of the stream, as far as they are wanted.
+// lookUp requests the facts and the shards of the stream, whichever are wanted.
 func (p *Producer) lookUp(want lookUp) {
 	var failed error
 	if want.facts {
@@ -54,7 +54,7 @@ func (p *Producer) lookUp(want lookUp) {
 	p.mu.Unlock()
 	p.signal()
 	if failed != nil && p.ctx.Err() == nil {
-		p.repeated.Warn("the stream could not be looked at; it will be tried again", "err", failed)
+		p.repeated.Warn("could not look up the stream; the producer will retry", "err", failed)
 	}
 }
 
@@ -67,15 +67,15 @@ func (p *Producer) learnFacts(f facts, err error) error {
 	auto := p.core.learnFacts(f)
 	p.mu.Unlock()
 	if err != nil {
-		p.log.Info("the stream may not be described; records of up to 1 MiB are accepted", "err", err)
+		p.log.Info("no permission to describe the stream; records of up to 1 MiB are accepted", "err", err)
 	}
 	if auto {
-		p.log.Info("the stream distributes records by itself (AUTO): keys have no order, and records are not packed")
+		p.log.Info("the stream distributes records itself (AUTO); keys have no order, and records are not packed")
 	}
 	return nil
 }
 
-// list lists the open shards, or all of them.
+// list returns the open shards, or all shards.
 func (p *Producer) list(all bool) ([]shard.Shard, error) {
 	if all {
 		listed, _, err := streams.List(p.ctx, p.client, p.stream)
@@ -101,7 +101,7 @@ func (p *Producer) learnShards(listed []shard.Shard, all bool, err error) error 
 	known, shards := p.core.shards.known(), len(p.core.queues)
 	p.mu.Unlock()
 	if denied {
-		p.log.Warn("the shards of the stream may not be listed; records are not packed", "err", err)
+		p.log.Warn("no permission to list the shards of the stream; records are not packed", "err", err)
 	}
 	if learned == nil && known {
 		p.tellShards(shards)

@@ -4,7 +4,11 @@ import (
 	"os"
 	"testing"
 
+	"github.com/weir-go/weir/internal/proof/benchserver"
 	"github.com/weir-go/weir/internal/proof/leaktest"
 )
 
-func TestMain(m *testing.M) { os.Exit(leaktest.Run(m)) }
+func TestMain(m *testing.M) {
+	benchserver.Main()
+	os.Exit(leaktest.Run(m))
+}

@@ -17,29 +17,30 @@ type Options struct {
 	// Stream is the stream to write to, by name or ARN. Required.
 	Stream string
 
-	// Unordered gives up the order of each key. Several requests of a shard are then in flight at
-	// a time, and a record that is sent again may follow newer ones of its key.
+	// Unordered gives up the order of each key. A shard can then have several requests in flight,
+	// and a record that is sent again may follow newer records of its key.
 	Unordered bool
-	// NoAggregation sends each record as a record of the stream, for consumers that cannot unpack.
-	// In order, one key then gets one record per round trip.
+	// NoAggregation sends each record as a separate record of the stream, for consumers that cannot
+	// unpack. In order, a key then has a throughput of one record per round trip.
 	NoAggregation bool
 
 	// MaxRecords is how many records the producer holds, 1 to 10,000,000. Put blocks beyond that.
 	// Defaults to 100,000. A record counts until its callback has returned.
 	MaxRecords int
-	// MaxBytes is how many bytes of data and keys it holds, 16 MiB to 1 TiB. Defaults to 64 MiB.
+	// MaxBytes is the limit for bytes of data and keys in the buffer, 16 MiB to 1 TiB. Defaults to
+	// 64 MiB.
 	MaxBytes int
 
 	// Linger is how long a record waits for others before it is sent, 1 ms to 1 min. Defaults to 50
 	// ms. A shard with enough records for a request does not wait. Packed records cost less, so a
-	// longer time saves money. The KPL calls it RecordMaxBufferedTime.
+	// longer time saves money. The KPL's name for it is RecordMaxBufferedTime.
 	Linger time.Duration
-	// MaxAge is how long after Put a record may wait until it fails with [ErrExpired], 100 ms to
-	// 168 h. 0, the default, is no limit. A record in flight fails when its answer arrives. The KPL
-	// calls it RecordTtl, and has 30 s.
+	// MaxAge limits how long after Put a record may wait, 100 ms to 168 h. Then it fails with
+	// [ErrExpired]. 0, the default, is no limit. A record in flight fails when its answer arrives.
+	// The KPL's name for it is RecordTtl, with a default of 30 s.
 	MaxAge time.Duration
-	// MaxRequests is how many requests are in flight at a time, 1 to 1,000. Defaults to 16. In
-	// order a shard has at most one of them.
+	// MaxRequests limits the requests in flight, 1 to 1,000. Defaults to 16. In order, a shard has
+	// at most one request in flight.
 	MaxRequests int
 
 	// Events are called when something happens.
@@ -48,7 +49,7 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// The largest record that any stream takes, with its key, and the largest unless told otherwise.
+// Limits for a record with its key: the highest that a stream can have, and the default.
 const (
 	largestRecord = 10 << 20
 	usualRecord   = 1 << 20

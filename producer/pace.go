@@ -11,22 +11,22 @@ const (
 	shardRecords = 1000    // a second
 )
 
-// How a pace follows what the service refuses. Several producers that share a shard get equal
+// Parameters of how a pace reacts to refusals. Several producers that share a shard get equal
 // shares of it, because all of them grow by the same amount and large shares are cut by more.
-// TestProducersShareAShard has what comes of these numbers.
+// TestProducersShareAShard measures the result.
 const (
 	firstShare  = 0.25  // of a new pace, doubles each second until the first cut
 	leastShare  = 0.005 // one container of 25,000 bytes in 5 s
-	keptShare   = 0.7   // what a cut leaves of a share
+	keptShare   = 0.7   // a cut multiplies the share by it
 	growth      = 0.002 // of the share, in the first second after a cut
 	growthAfter = 15.0  // seconds after which it grows twice as fast
 	burst       = 0.25  // seconds for which tokens are saved up
 )
 
-// pace bounds what is sent to a shard. It has tokens for bytes and records, which grow at a share
-// of the shard's limits. A zero pace has not been used.
+// pace limits the rate of sending to a shard. It has tokens for bytes and records, which grow at a
+// share of the shard's limits. A zero pace has not been used.
 type pace struct {
-	shards float64 // how many shards it is for; 0 counts as one
+	shards float64 // number of shards that it covers; 0 counts as one
 
 	share          float64 // at the time of from
 	from           time.Time
@@ -47,7 +47,7 @@ func (p *pace) shareAt(now time.Time) float64 {
 	return min(1, p.share+growth*(t+t*t*t/(3*growthAfter*growthAfter)))
 }
 
-// scale is how much of one shard's limits the pace allows.
+// scale returns the allowed rate as a multiple of one shard's limits.
 func (p *pace) scale(now time.Time) float64 { return p.shareAt(now) * max(1, p.shards) }
 
 // refill adds the tokens for the time that passed.
@@ -65,14 +65,14 @@ func (p *pace) refill(now time.Time) {
 	p.at = now
 }
 
-// room returns how many tokens can be saved up.
+// room returns the maximum of saved tokens.
 func (p *pace) room(now time.Time) (bytes, records float64) {
 	rate := p.scale(now)
 	return burst * rate * shardBytes, max(1, burst*rate*shardRecords)
 }
 
-// wait returns how long to wait until bytes and records can be sent. What needs more tokens than
-// can be saved up is sent when all of them are there, and the next one waits the longer.
+// wait returns how long to wait until bytes and records can be sent. A sending that needs more
+// tokens than the maximum goes out when the maximum is reached, and the next sending waits longer.
 func (p *pace) wait(now time.Time, bytes, records int) time.Duration {
 	p.refill(now)
 	roomBytes, roomRecords := p.room(now)
@@ -88,17 +88,17 @@ func (p *pace) wait(now time.Time, bytes, records int) time.Duration {
 	return time.Duration(math.Ceil(lack * float64(time.Second)))
 }
 
-// fits reports whether a record of so many bytes can be sent beside others of the same request.
+// fits reports whether a record of the given size can join other records of the same request.
 func (p *pace) fits(bytes int) bool { return p.bytes >= float64(bytes) && p.records >= 1 }
 
-// use takes the tokens of what is sent.
+// use removes the tokens of a sending.
 func (p *pace) use(bytes, records int) {
 	p.bytes -= float64(bytes)
 	p.records -= float64(records)
 }
 
-// throttled cuts the share, because what was sent at a time was refused. Answers to requests that
-// were sent before the last cut do not count again.
+// throttled cuts the share after a refusal of a request that was sent at the given time. It ignores
+// requests that were sent before the last cut.
 func (p *pace) throttled(sent, now time.Time) {
 	p.refill(now)
 	p.bytes, p.records = min(p.bytes, 0), min(p.records, 0)
@@ -108,13 +108,12 @@ func (p *pace) throttled(sent, now time.Time) {
 	p.share, p.from, p.cut = max(leastShare, keptShare*p.shareAt(now)), now, true
 }
 
-// unit is what a PUT payload unit has, in bytes. The service bills records by them.
+// unit is the size of a PUT payload unit in bytes. The service bills records by these units.
 const unit = 25_000
 
-// containerSize returns the largest size of a container, with its key. It grows with the round
-// trip, so that a shard with one container in flight takes all that the pace allows, and has whole
-// payload units. A pace that allows little gets small containers, which are refused in smaller
-// pieces.
+// containerSize returns the maximum size of a container, with its key. It grows with the round
+// trip, so that a shard with one container in flight uses the pace fully, and it is a multiple of
+// the payload unit. A low pace has small containers, so that less is refused at once.
 func containerSize(roundTrip time.Duration, share float64, largest int) int {
 	const usual = 45 * time.Millisecond
 	need := max(usual, roundTrip*5/4).Seconds() * share * shardBytes

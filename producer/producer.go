@@ -11,10 +11,16 @@ import (
 
 	"github.com/weir-go/weir/internal/notify"
 	"github.com/weir-go/weir/internal/streams"
+	"github.com/weir-go/weir/internal/wire"
 )
 
-// Client is what a producer calls. A *kinesis.Client is one. The producer switches the client's
-// retries off for its calls, because it has its own.
+// Client has the service calls of a producer. A *kinesis.Client implements it. The producer
+// disables the client's retries for its calls, because it retries itself.
+//
+// The producer makes the PutRecords calls of a *kinesis.Client itself, in CBOR, if the client's
+// options leave nothing for the SDK's stack to do; this takes a fraction of the time. It uses the
+// client's region, endpoint, credentials and HTTP transport. The methods of any other Client are
+// called as they are.
 type Client interface {
 	PutRecords(context.Context, *kinesis.PutRecordsInput, ...func(*kinesis.Options)) (*kinesis.PutRecordsOutput, error)
 	ListShards(context.Context, *kinesis.ListShardsInput, ...func(*kinesis.Options)) (*kinesis.ListShardsOutput, error)
@@ -23,9 +29,11 @@ type Client interface {
 
 // Producer writes records to a stream. Its methods may be called concurrently.
 type Producer struct {
-	client  Client
-	options Options
-	stream  streams.Stream
+	client    Client
+	options   Options
+	stream    streams.Stream
+	name, arn *string      // of the stream, for calls
+	wire      *wire.Caller // makes the calls of PutRecords; nil if the client does
 
 	ctx      context.Context // of calls; ends when the producer does
 	cancel   context.CancelCauseFunc
@@ -46,15 +54,15 @@ type Producer struct {
 	looking   bool
 	lookAgain time.Time
 	lookFails int
-	slab      []Pending // of which the next Pending are
-	held      int       // records that were accepted and are not released
+	slab      []Pending // the next Pending are taken from it
+	held      int       // records that were accepted and not released
 	flushes   []*flush
 	callbacks callbacks
-	remaining RemainingError // of what Close gave up
+	remaining RemainingError // counts the records that Close abandoned
 }
 
-// New makes a producer. It makes no call and starts nothing; the first Put does. The error has all
-// problems, by the names of the fields.
+// New makes a producer. It makes no call and starts no goroutine; the first Put does. The error
+// lists all problems by field name.
 func New(client Client, o Options) (*Producer, error) {
 	o, stream, err := o.parse(client)
 	if err != nil {
@@ -64,17 +72,23 @@ func New(client Client, o Options) (*Producer, error) {
 		client: client, options: o, stream: stream, wake: make(chan struct{}, 1), over: make(chan struct{}),
 		buffer: buffer{mostRecords: o.MaxRecords, mostBytes: o.MaxBytes},
 	}
+	if real, ok := client.(*kinesis.Client); ok {
+		if p.wire, err = ownCalls(real, o); err != nil {
+			return nil, err
+		}
+	}
 	p.ctx, p.cancel = context.WithCancelCause(context.Background())
+	p.name, p.arn = stream.NameAndARN()
 	p.callbacks = callbacks{wake: make(chan struct{}, 1), over: make(chan struct{})}
 	return p, nil
 }
 
-// Put accepts a record for the stream and returns at once if there is room for it. Otherwise it
-// waits for room until ctx ends, and returns the cause of that. Once Put has returned nil for an
-// error, ctx has no meaning for the record.
+// Put accepts a record for the stream and returns immediately if there is room for it. Otherwise it
+// waits for room until ctx ends, and returns the cause. After Put has accepted the record, ctx no
+// longer affects it.
 //
-// An error means that the record was not accepted, and its callback is not called. It is or wraps
-// [ErrInvalid], [ErrTooLarge], [ErrClosed] or the cause of ctx's end.
+// If Put returns an error, the record was not accepted, and its callback is not called. The error
+// is or wraps [ErrInvalid], [ErrTooLarge], [ErrClosed] or the cause of ctx's end.
 func (p *Producer) Put(ctx context.Context, r Record) (*Pending, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -92,12 +106,13 @@ func (p *Producer) Put(ctx context.Context, r Record) (*Pending, error) {
 		defer p.mu.Unlock()
 		return p.accept(&given), nil
 	}
-	at := p.buffer.wait(&given)
+	waits := given // so that given stays on the stack
+	at := p.buffer.wait(&waits)
 	p.mu.Unlock()
 	return p.await(ctx, at)
 }
 
-// TryPut is Put, except that it returns [ErrFull] where Put waits.
+// TryPut is like Put, but returns [ErrFull] instead of waiting.
 func (p *Producer) TryPut(r Record) (*Pending, error) {
 	var given Pending
 	if err := given.prepare(r); err != nil {
@@ -114,7 +129,7 @@ func (p *Producer) TryPut(r Record) (*Pending, error) {
 	return p.accept(&given), nil
 }
 
-// acceptable returns why a record cannot be accepted now. It is called with the mutex.
+// acceptable returns why a record cannot be accepted now. The caller holds the mutex.
 func (p *Producer) acceptable(given *Pending) error {
 	switch {
 	case p.closing:
@@ -131,11 +146,11 @@ func (p *Producer) acceptable(given *Pending) error {
 	return nil
 }
 
-// accept adds a record that has room. It is called with the mutex.
+// accept adds a record that has room. The caller holds the mutex.
 func (p *Producer) accept(given *Pending) *Pending {
 	p.begin()
 	if len(p.slab) == 0 {
-		p.slab = make([]Pending, 32)
+		p.slab = make([]Pending, 128)
 	}
 	pending := &p.slab[0]
 	p.slab = p.slab[1:]
@@ -160,7 +175,7 @@ func (p *Producer) signal() {
 	}
 }
 
-// begin starts the goroutines. It is called with the mutex.
+// begin starts the goroutines. The caller holds the mutex.
 func (p *Producer) begin() {
 	if p.begun {
 		return
@@ -184,9 +199,9 @@ type flush struct {
 	ended chan struct{}
 }
 
-// Flush sends what waits without lingering, and returns nil when each record that was put before
-// has its outcome and its callback has returned. If ctx ends before, it returns the cause of that.
-// What becomes of a record, its Pending and its callback say.
+// Flush sends the waiting records without lingering. It returns nil when each record that was put
+// before the call has its outcome and its callback has returned. If ctx ends before, it returns the
+// cause. The outcome of a record is in its Pending and its callback.
 func (p *Producer) Flush(ctx context.Context) error {
 	p.mu.Lock()
 	if p.held == 0 {
@@ -206,7 +221,7 @@ func (p *Producer) Flush(ctx context.Context) error {
 	}
 }
 
-// Counts returns what the producer has done and what it holds.
+// Counts returns the producer's counters and its current contents.
 func (p *Producer) Counts() Counts {
 	p.mu.Lock()
 	defer p.mu.Unlock()

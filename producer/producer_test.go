@@ -229,7 +229,7 @@ func TestRecordsThatAreNotAccepted(t *testing.T) {
 	})
 }
 
-// Before the stream is described nobody knows what it takes, so the record itself fails.
+// Before the stream is described its limits are unknown, so the record itself fails.
 func TestRecordsThatTheStreamDoesNotTake(t *testing.T) {
 	inBubble(t, 1, Options{}, func(t *testing.T, server *kinesistest.Server, p *Producer) {
 		server.Control("DescribeStreamSummary", func(*kinesistest.Call) kinesistest.Fault { return kinesistest.Fault{Delay: 20 * time.Millisecond} })
@@ -334,7 +334,7 @@ func TestCloseEndsWaitingPuts(t *testing.T) {
 	})
 }
 
-// Close says what it left, and each record what became of it.
+// Close reports the remaining records, and each of them has its own error.
 func TestCloseReportsWhatRemains(t *testing.T) {
 	inBubble(t, 2, Options{}, func(t *testing.T, server *kinesistest.Server, p *Producer) {
 		put(t, p, "first", "1")
@@ -470,7 +470,7 @@ func TestWaitEndsWithItsContext(t *testing.T) {
 			t.Errorf("Wait returns %v", err)
 		}
 		flushed(t, p)
-		if _, err := pending.Wait(ctx); err != nil { // the outcome is there, whatever ctx says
+		if _, err := pending.Wait(ctx); err != nil { // the outcome is there, although ctx has ended
 			t.Error(err)
 		}
 	})

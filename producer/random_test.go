@@ -29,8 +29,9 @@ func rangesOf(t *testing.T, p *Producer) map[string]shard.HashRange {
 	return r
 }
 
-// history is what consumers get of each key, in the order of the stream: a child after its parents.
-// Packed records that do not belong into their shard are left out, as the KCL does.
+// history returns the records of each key that consumers receive, in the order of the stream: a
+// child after its parents. It omits packed records that do not belong into their shard, as the KCL
+// does.
 func history(server *kinesistest.Server, ranges map[string]shard.HashRange) (keys map[string][]string, repeats int) {
 	records := server.Records("s")
 	slices.SortStableFunc(records, func(a, b kinesistest.Record) int { return strings.Compare(a.Shard, b.Shard) })

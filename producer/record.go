@@ -11,7 +11,7 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// Record is what [Producer.Put] takes.
+// Record is a record for [Producer.Put].
 type Record struct {
 	// PartitionKey decides the shard, and the order: 1 to 256 characters of UTF-8. It may be empty
 	// only if the stream distributes records by itself (AUTO).
@@ -19,35 +19,37 @@ type Record struct {
 	// ExplicitHashKey decides the shard in place of the partition key, if it is not empty: a
 	// decimal number from 0 to 2^128-1 without leading zeros.
 	ExplicitHashKey string
-	// Data is the payload. It is not copied: it must not be changed before the record has its
-	// outcome. Data and partition key together have at most 1 MiB, or what the stream allows.
+	// Data is the payload. Put does not copy it: do not change it before the record has its
+	// outcome. Data and partition key together have at most 1 MiB, or the stream's limit.
 	Data []byte
-	// Done is called with the outcome, unless it is nil. Callbacks are made one after the other, in
-	// order for each key. They must not call Flush or Close, and Put only if there is room for
-	// sure: the record takes its place in the buffer until Done has returned. A panic is logged.
+	// Done is called with the outcome, unless it is nil. Callbacks run one after the other, in
+	// order for each key. They must not call Flush or Close. They may call Put only if there is
+	// certainly room, because the record keeps its place in the buffer until Done has returned. A
+	// panic is logged.
 	Done func(Result, error)
 }
 
-// Result says where a record is stored.
+// Result is the place of a stored record.
 type Result struct {
-	// Shard is the ID of the shard that has it.
+	// Shard is the ID of the shard with the record.
 	Shard string
-	// SequenceNumber is that of the stream's record, which packed records share.
+	// SequenceNumber is the number of the stream's record. Packed records share it.
 	SequenceNumber string
-	// SubSequenceNumber is the place of a packed record, from 0.
+	// SubSequenceNumber is the index of a packed record, from 0.
 	SubSequenceNumber int
-	// Packed says that other records are in the same record of the stream.
+	// Packed is true if other records share the stream's record.
 	Packed bool
-	// Attempts is how often it was sent.
+	// Attempts counts the sendings of the record.
 	Attempts int
-	// Repeated says that it may be in the stream more than once: the answer to an earlier attempt
-	// was lost or unclear, or a container went to a shard where not all of its records belong.
+	// Repeated is true if the record may be in the stream more than once: the answer to an earlier
+	// attempt was lost or unclear, or a container arrived in a shard that does not own all of its
+	// records.
 	Repeated bool
 }
 
-// The reasons for which a record fails, or is not accepted.
+// The reasons why a record fails or is not accepted.
 var (
-	// ErrClosed means that the producer is closed, or was before the record was stored.
+	// ErrClosed means that the producer was closed before the record was stored.
 	ErrClosed = errors.New("producer: closed")
 	// ErrFull is returned by [Producer.TryPut] when there is no room.
 	ErrFull = errors.New("producer: the buffer is full")
@@ -57,25 +59,25 @@ var (
 	ErrInvalid = errors.New("producer: the record is invalid")
 	// ErrExpired means that the record was not stored within [Options].MaxAge.
 	ErrExpired = errors.New("producer: the record expired")
-	// ErrRefused means that the service refused the record for a reason that another attempt does
-	// not change, such as missing permission or a stream that does not exist.
+	// ErrRefused means that the service refused the record for a permanent reason, such as a
+	// missing permission or a stream that does not exist.
 	ErrRefused = errors.New("producer: the service refused the record")
 )
 
-// Error says why a record failed. It wraps one of this package's errors, and the last error of the
-// service if there was one.
+// Error is the error of a failed record. It wraps one of this package's errors, and the last error
+// of the service if there was one.
 type Error struct {
 	// Code is the service's last error code for the record. "" if it never answered with one.
 	Code string
-	// Attempts is how often the record was sent.
+	// Attempts counts the sendings of the record.
 	Attempts int
-	// MaybeStored says that the record may be in the stream all the same.
+	// MaybeStored is true if the record may be in the stream in spite of the error.
 	MaybeStored bool
 
 	reason, cause error
 }
 
-// Error says why, and whether the record may be stored.
+// Error returns the reason, and whether the record may be stored.
 func (e *Error) Error() string {
 	text := e.reason.Error()
 	switch {
@@ -98,7 +100,8 @@ func (e *Error) Unwrap() []error {
 	return []error{e.reason, e.cause}
 }
 
-// Pending is a record on its way. Its methods may be called concurrently.
+// Pending is an accepted record whose outcome may be unknown. Its methods may be called
+// concurrently.
 type Pending struct {
 	producer *Producer
 
@@ -109,35 +112,54 @@ type Pending struct {
 	key      string
 	explicit string
 	data     []byte
-	bytes    int // of data and key
 	done     func(Result, error)
-	put      time.Time
-	attempts int
-	most     int  // at most so many records share its request; 0 is no limit
-	whole    bool // is never packed
-	repeated bool // may be stored already
-	code     string
-	cause    error // of the last failed attempt
+	put      time.Duration // since the core began
+	failed   *failure      // the last failed attempt
+	bytes    int32         // of data and key
+	attempts int32
+	most     int32 // limit for the records in its request; 0 is no limit
+	whole    bool  // never packed
+	repeated bool  // may be stored already
 
 	// The outcome, which is there once finished is set. Guarded by the producer's mutex.
 	finished bool
-	result   Result
+	packed   bool
+	place    int32 // in its container
+	shard    string
+	sequence string
 	err      error
-	waiting  chan struct{} // made by who waits first, closed when the outcome is there
+	waiting  chan struct{} // made by the first waiter, closed when the outcome is there
 }
 
-// Wait returns the outcome when it is there. If ctx ends before, it returns the cause of that, and
-// the record is still on its way. The error is an [*Error] otherwise.
+// failure is why an attempt failed. Records that failed together share it.
+type failure struct {
+	code  string
+	cause error
+}
+
+// result returns the outcome of a record that was stored, and otherwise nothing.
+func (p *Pending) result() Result {
+	if p.err != nil {
+		return Result{}
+	}
+	return Result{
+		Shard: p.shard, SequenceNumber: p.sequence, SubSequenceNumber: int(p.place), Packed: p.packed,
+		Attempts: int(p.attempts), Repeated: p.repeated,
+	}
+}
+
+// Wait waits for the outcome and returns it. If ctx ends before, Wait returns the cause, and the
+// record stays pending. The error of a failed record is an [*Error].
 func (p *Pending) Wait(ctx context.Context) (Result, error) {
 	done := p.Done()
 	select {
-	case <-done: // whatever ctx says
-		return p.result, p.err
+	case <-done: // also when ctx has ended
+		return p.result(), p.err
 	default:
 	}
 	select {
 	case <-done:
-		return p.result, p.err
+		return p.result(), p.err
 	case <-ctx.Done():
 		return Result{}, context.Cause(ctx)
 	}
@@ -156,12 +178,12 @@ func (p *Pending) Done() <-chan struct{} {
 	return p.waiting
 }
 
-// size is what the record counts against the limits of the service and of the buffer.
-func (p *Pending) size() int { return p.bytes }
+// size returns the bytes that count against the limits of the service and of the buffer.
+func (p *Pending) size() int { return int(p.bytes) }
 
 const maxKey = 256 // characters of a partition key
 
-// magic is how the payload of an aggregate begins.
+// magic is the prefix of an aggregate's payload.
 var magic = []byte{0xF3, 0x89, 0x9A, 0xC2}
 
 // prepare sets the fields of p that follow from the record. The error wraps [ErrInvalid] or
@@ -174,10 +196,11 @@ func (p *Pending) prepare(r Record) error {
 		return fmt.Errorf("%w: partition key %.50q... has %d characters, at most %d are allowed", ErrInvalid, r.PartitionKey, n, maxKey)
 	}
 	p.key, p.explicit, p.data, p.done = r.PartitionKey, r.ExplicitHashKey, r.Data, r.Done
-	p.bytes = len(r.Data) + len(r.PartitionKey)
-	if n := p.size(); n > largestRecord {
+	n := len(r.Data) + len(r.PartitionKey)
+	if n > largestRecord {
 		return fmt.Errorf("%w: it has %d bytes with its key, at most %d are allowed", ErrTooLarge, n, largestRecord)
 	}
+	p.bytes = int32(n)
 	if r.ExplicitHashKey == "" {
 		p.hash = shard.HashOf(r.PartitionKey)
 	} else {

@@ -12,7 +12,7 @@ const (
 	mostBytes   = 10 << 20
 )
 
-// scanned bounds how many records are looked at to find some with different keys.
+// scanned limits the number of records that are searched for different keys.
 const scanned = 2000
 
 // sending is one record of the stream in a request: a record alone, or a container.
@@ -37,7 +37,7 @@ type request struct {
 	alone    bool // nothing may be added
 }
 
-// room reports whether so many bytes more fit into the request.
+// room reports whether the given number of bytes fits into the request.
 func (r *request) room(bytes int) bool {
 	return len(r.sendings) == 0 || len(r.sendings) < mostEntries && r.bytes+bytes <= mostBytes && !r.alone
 }
@@ -48,7 +48,7 @@ func (r *request) add(s sending, bytes int) {
 	r.records += s.records.n
 }
 
-// standing is what decides when a queue sends next.
+// standing has the facts that decide when a queue sends next.
 type standing struct {
 	held     bool      // until another request is answered
 	hurry    bool      // nothing lingers
@@ -78,7 +78,7 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// held reports whether records of q have to wait for a request to be answered.
+// held reports whether records of q have to wait for the answer to a request.
 func (c *core) held(q *queue) bool {
 	if !c.ordered() {
 		return false
@@ -94,9 +94,9 @@ func (c *core) held(q *queue) bool {
 	return false
 }
 
-// standing returns what decides when q sends next. q has records.
+// standing returns the facts that decide when q sends next. q has records.
 func (c *core) standing(q *queue, now time.Time) standing {
-	s := standing{held: c.held(q), oldest: q.first.put, linger: c.linger, notUntil: q.notUntil}
+	s := standing{held: c.held(q), oldest: c.began.Add(q.first.put), linger: c.linger, notUntil: q.notUntil}
 	if s.held {
 		return s
 	}
@@ -123,8 +123,8 @@ func (c *core) containerSize(q *queue, now time.Time) int {
 	return containerSize(c.roundTrip, q.pace.shareAt(now), min(c.facts.maxRecord, shardBytes))
 }
 
-// next returns the request that is to be sent now. If there is none, it returns when to ask again;
-// the zero time if that depends on a request that is in flight.
+// next returns the request to send now. If there is none, it returns when to call it again, or the
+// zero time if that depends on a request in flight.
 func (c *core) next(now time.Time) (*request, time.Time) {
 	if !c.started(now) {
 		return nil, c.startBy
@@ -164,7 +164,7 @@ func (c *core) next(now time.Time) (*request, time.Time) {
 	return c.begin(r), again
 }
 
-// begin notes that a request is in flight; it returns nil for one without records.
+// begin marks a request as in flight. It returns nil for a request without records.
 func (c *core) begin(r *request) *request {
 	if len(r.sendings) == 0 {
 		return nil
@@ -181,7 +181,7 @@ func (c *core) begin(r *request) *request {
 // expire fails the records of a queue that waited too long.
 func (c *core) expire(q *queue, now time.Time, soon func(time.Time)) {
 	for c.maxAge > 0 && q.n > 0 {
-		if at := q.first.put.Add(c.maxAge); at.After(now) {
+		if at := c.began.Add(q.first.put + c.maxAge); at.After(now) {
 			soon(at)
 			return
 		}
@@ -196,7 +196,7 @@ func (c *core) take(r *request, q *queue, now time.Time) {
 		return
 	}
 	first := len(r.sendings)
-	switch most := q.first.most; {
+	switch most := int(q.first.most); {
 	case most > 0 && first > 0:
 		return // it goes alone, with the next request
 	case most > 0:
@@ -214,7 +214,7 @@ func (c *core) take(r *request, q *queue, now time.Time) {
 	}
 }
 
-// dropUnfit fails records at the front that the stream does not take, as is known by now.
+// dropUnfit fails records at the front that exceed the known limits of the stream.
 func (c *core) dropUnfit(q *queue) {
 	for q.n > 0 {
 		switch p := q.first; {
@@ -233,14 +233,14 @@ func (c *core) unfit(p *Pending) bool {
 	return p.size() > c.facts.maxRecord || p.key == "" && !c.facts.auto
 }
 
-// takeContainer takes as many records from the front as one container has, or one record; at most
-// so many if most is not 0.
+// takeContainer takes one record, or as many records from the front as fit into a container. If
+// most is not 0, it takes at most that many.
 func (c *core) takeContainer(r *request, q *queue, most int, now time.Time) {
 	size := c.containerSize(q, now)
 	box := c.box()
 	box.Limit = max(1, size-len(q.first.key))
 	var s sending
-	for q.n > 0 && q.first.most == most && (most == 0 || s.records.n < most) && !q.first.whole && !c.unfit(q.first) {
+	for q.n > 0 && int(q.first.most) == most && (most == 0 || s.records.n < most) && !q.first.whole && !c.unfit(q.first) {
 		p := q.first
 		if p.size() >= box.Limit || !r.room(box.Size()+p.size()) || box.Add(p.key, p.explicit, p.data) != nil {
 			break
@@ -275,7 +275,7 @@ func (c *core) box() *aggregate.Builder {
 	return new(aggregate.Builder)
 }
 
-// takeFew takes up to most records, after a request with them was found invalid.
+// takeFew takes up to most records, after a request with them was rejected as invalid.
 func (c *core) takeFew(r *request, q *queue, most int, now time.Time) {
 	switch {
 	case c.packing():
@@ -294,8 +294,8 @@ func (c *core) takeOne(r *request, q *queue, before *Pending) {
 	r.add(s, p.size())
 }
 
-// takeDistinct takes records with different keys, each the oldest of its key: the service may
-// refuse one record of a request and store the next.
+// takeDistinct takes records with different keys, the oldest record of each key. The reason is that
+// the service may refuse one record of a request and store the next.
 func (c *core) takeDistinct(r *request, q *queue) {
 	clear(c.keys)
 	var before *Pending
@@ -315,7 +315,7 @@ func (c *core) takeDistinct(r *request, q *queue) {
 	}
 }
 
-// takeAll takes records as they come.
+// takeAll takes records in order.
 func (c *core) takeAll(r *request, q *queue) {
 	for n := 0; q.n > 0 && q.first.most == 0 && !c.unfit(q.first); n++ {
 		if n > 0 && !q.pace.fits(q.first.size()) || !r.room(q.first.size()) {

@@ -7,15 +7,15 @@ import (
 
 var errNoKey = fmt.Errorf("%w: it has no partition key", ErrInvalid)
 
-// tally is what came of the sendings of a queue in one request.
+// tally counts the results of a queue's sendings in one request.
 type tally struct {
 	stored, throttled int
 	failed            bool
-	worst             outcome // of those that are sent again
+	worst             outcome // outcome of the sendings to repeat
 	code              string
 }
 
-// answered takes the answer to a request in. It returns what came of the records.
+// answered processes the answer to a request. It returns the results of the records.
 func (c *core) answered(r *request, a answer, now time.Time) (done settled) {
 	a = a.checked(len(r.sendings))
 	before := c.counts
@@ -53,22 +53,22 @@ func (c *core) answered(r *request, a answer, now time.Time) (done settled) {
 	return done
 }
 
-// settled is what came of the records of a request.
+// settled has the results of a request's records.
 type settled struct {
 	stored, failed, again int
 	code                  string // of the last one that was not stored
 	err                   error  // of the call
 }
 
-// reuse keeps the builder of a container for another one.
+// reuse keeps a container's builder for another container.
 func (c *core) reuse(s sending) {
-	if s.box != nil && len(c.boxes) < 64 {
+	if s.box != nil && len(c.boxes) < 256 {
 		s.box.Reset()
 		c.boxes = append(c.boxes, s.box)
 	}
 }
 
-// measure takes the time of a call into the round trip.
+// measure adds the duration of a call to the average round trip.
 func (c *core) measure(took time.Duration) {
 	if c.roundTrip == 0 {
 		c.roundTrip = took
@@ -76,7 +76,7 @@ func (c *core) measure(took time.Duration) {
 	c.roundTrip += (took - c.roundTrip) / 8
 }
 
-// release forgets retired queues that nothing is in flight of.
+// release removes retired queues without records in flight.
 func (c *core) release() {
 	kept := c.retired[:0]
 	for _, q := range c.retired {
@@ -88,7 +88,7 @@ func (c *core) release() {
 	c.retired = kept
 }
 
-// pause has a queue wait after records of it were not stored.
+// pause makes a queue wait after a failure to store its records.
 func (c *core) pause(q *queue, r *request, t tally, now time.Time) {
 	if t.throttled > 0 {
 		q.pace.throttled(r.sent, now)
@@ -105,7 +105,7 @@ func (c *core) pause(q *queue, r *request, t tally, now time.Time) {
 	q.notUntil = now.Add(pauseAfter(t.worst, q.failures))
 }
 
-// settleCall decides about a sending of a call that failed.
+// settleCall handles a sending of a failed call.
 func (c *core) settleCall(q *queue, r *request, s sending, err error, t *tally, back *list) {
 	o := classifyCall(err)
 	code := codeOf(err)
@@ -120,19 +120,19 @@ func (c *core) settleCall(q *queue, r *request, s sending, err error, t *tally, 
 	c.settleFailure(s, o, code, err, t, back)
 }
 
-// divide bounds how many records go into the next request of each record: as many as its container
-// has, alone in a request, and then half of that.
+// divide limits the size of each record's next request. The first time the limit is the number of
+// records in its container, alone in a request; after that it is half of the previous limit.
 func (c *core) divide(r *request, s sending) {
 	most := s.records.n
 	if len(r.sendings) == 1 {
 		most = (most + 1) / 2
 	}
 	for p := s.records.first; p != nil; p = p.next {
-		p.most = most
+		p.most = int32(most)
 	}
 }
 
-// settleEntry decides about a sending that has an answer of its own.
+// settleEntry handles a sending that has an entry in the answer.
 func (c *core) settleEntry(q *queue, s sending, e entry, t *tally, back *list) {
 	o := classifyEntry(e)
 	if o != stored {
@@ -140,24 +140,24 @@ func (c *core) settleEntry(q *queue, s sending, e entry, t *tally, back *list) {
 			o = refused
 		}
 		var cause error
-		if e.code == "" {
+		if e.Code == "" {
 			cause = errNoAnswer
-		} else if e.message != "" {
-			cause = fmt.Errorf("%s: %s", e.code, e.message)
+		} else if e.Message != "" {
+			cause = fmt.Errorf("%s: %s", e.Code, e.Message)
 		}
-		c.settleFailure(s, o, e.code, cause, t, back)
+		c.settleFailure(s, o, e.Code, cause, t, back)
 		return
 	}
 	t.stored++
 	c.counts.StoredEntries++
-	if e.shard == q.shard {
+	if e.Shard == q.shard {
 		c.confirm(s, e, back)
 		return
 	}
 	c.foreign(q, s, e, back)
 }
 
-// settleFailure sends the records of a sending again, or ends them.
+// settleFailure sends the records of a sending again, or fails them.
 func (c *core) settleFailure(s sending, o outcome, code string, cause error, t *tally, back *list) {
 	c.counts.count(o, s.records.n)
 	t.code = code
@@ -168,9 +168,10 @@ func (c *core) settleFailure(s sending, o outcome, code string, cause error, t *
 		t.failed = true
 		t.worst = max(t.worst, o)
 	}
+	failed := &failure{code, cause}
 	for n := s.records.n; n > 0; n-- {
 		p := s.records.pop()
-		p.code, p.cause = code, cause
+		p.failed = failed
 		if o == refused {
 			c.fail(p, ErrRefused)
 			continue
@@ -180,22 +181,22 @@ func (c *core) settleFailure(s sending, o outcome, code string, cause error, t *
 	}
 }
 
-// foreign decides about a sending that another shard has than the one it was meant for.
+// foreign handles a sending that was stored in another shard than expected.
 func (c *core) foreign(q *queue, s sending, e entry, back *list) {
 	if q.shard == "" {
 		if q.seen == nil {
 			q.seen = map[string]struct{}{}
 		}
-		q.seen[e.shard] = struct{}{}
+		q.seen[e.Shard] = struct{}{}
 		c.scalePace()
 	}
-	_, known := c.ranges[e.shard]
+	_, known := c.ranges[e.Shard]
 	switch {
 	case c.facts.auto, q.shard == "":
 	case !known:
 		c.lookUp.shards = true
 		c.lookUp.all = c.lookUp.all || c.lookUp.missed > 0
-	case q.inMap && c.shards.has(e.shard):
+	case q.inMap && c.shards.has(e.Shard):
 		c.lookUp.contradictions++
 		c.lookUp.facts = true
 	}
@@ -208,11 +209,12 @@ func (c *core) foreign(q *queue, s sending, e entry, back *list) {
 	c.stranded = append(c.stranded, stranded{q, sending{records: s.records}, e})
 }
 
-// confirm ends the records of a sending that a shard has. Packed records that do not belong into
-// that shard are sent again: consumers drop them there, and newer ones of their keys are elsewhere.
+// confirm ends the records of a sending that a shard has stored. It sends packed records again if
+// they do not belong into that shard: consumers drop them there, and newer records of their keys
+// are in another shard.
 func (c *core) confirm(s sending, e entry, back *list) {
 	packed := s.records.n > 1
-	keys, known := c.ranges[e.shard]
+	keys, known := c.ranges[e.Shard]
 	for i := 0; s.records.n > 0; i++ {
 		p := s.records.pop()
 		if packed && (!known || !keys.Contains(p.hash)) {
@@ -221,19 +223,18 @@ func (c *core) confirm(s sending, e entry, back *list) {
 			back.push(p)
 			continue
 		}
-		c.end(p, Result{
-			Shard: e.shard, SequenceNumber: e.sequence, SubSequenceNumber: i, Packed: packed, Attempts: p.attempts, Repeated: p.repeated,
-		}, nil)
+		p.shard, p.sequence, p.place, p.packed = e.Shard, e.SequenceNumber, int32(i), packed
+		c.end(p, nil)
 	}
 }
 
-// settleStranded decides about containers whose shard is known by now. When the map is unknown, all
-// their records are sent again, alone.
+// settleStranded handles containers whose shard is now known. If the map is unknown, it sends all
+// their records again, unpacked.
 func (c *core) settleStranded() {
 	waiting := c.stranded
 	c.stranded = nil
 	for _, s := range waiting {
-		if _, known := c.ranges[s.entry.shard]; !known && c.shards.known() {
+		if _, known := c.ranges[s.entry.Shard]; !known && c.shards.known() {
 			c.stranded = append(c.stranded, s)
 			continue
 		}

@@ -8,19 +8,23 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// shardMap is which shard has which hash keys: open shards, by their ranges, which cover the whole
-// space. It is immutable.
-type shardMap struct{ shards []shard.Shard }
+// shardMap maps hash keys to open shards. Their ranges cover the whole key space. It is immutable.
+type shardMap struct {
+	shards []shard.Shard
+	ends   []shard.HashKey // of their ranges
+}
 
-// unmapped stands for a stream whose shards are not known: one without an ID.
-var unmapped = &shardMap{[]shard.Shard{{Range: shard.HashRange{End: shard.MaxHashKey}}}}
+// unmapped is the map of a stream whose shards are unknown. It has one shard without an ID.
+var unmapped = &shardMap{
+	[]shard.Shard{{Range: shard.HashRange{End: shard.MaxHashKey}}}, []shard.HashKey{shard.MaxHashKey},
+}
 
 // known reports whether the shards are known.
 func (m *shardMap) known() bool { return m != unmapped }
 
 var errGaps = errors.New("the listed shards do not cover each hash key once")
 
-// newShardMap returns the map of a listing. Parents of listed shards are left out: a listing takes
+// newShardMap returns the map of a listing. It omits parents of listed shards: a listing takes
 // several calls, and a shard may be split between two of them.
 func newShardMap(listed []shard.Shard) (*shardMap, error) {
 	parents := map[string]bool{}
@@ -36,23 +40,31 @@ func newShardMap(listed []shard.Shard) (*shardMap, error) {
 		}
 	}
 	slices.SortFunc(open, func(a, b shard.Shard) int { return a.Range.Start.Compare(b.Range.Start) })
-	next := shard.HashKey{}
+	next, ends := shard.HashKey{}, make([]shard.HashKey, len(open))
 	for i, s := range open {
 		if s.Range.Start != next || (s.Range.End == shard.MaxHashKey) != (i == len(open)-1) {
 			return nil, fmt.Errorf("%w: shard %s begins at %s", errGaps, s.ID, s.Range.Start)
 		}
-		next = s.Range.End.Next()
+		next, ends[i] = s.Range.End.Next(), s.Range.End
 	}
 	if len(open) == 0 {
 		return nil, fmt.Errorf("%w: no shard is open", errGaps)
 	}
-	return &shardMap{open}, nil
+	return &shardMap{open, ends}, nil
 }
 
 // find returns the index of the shard that has a hash key.
 func (m *shardMap) find(k shard.HashKey) int {
-	i, _ := slices.BinarySearchFunc(m.shards, k, func(s shard.Shard, k shard.HashKey) int { return s.Range.End.Compare(k) })
-	return i
+	low, high := 0, len(m.ends)-1
+	for low < high {
+		mid := (low + high) / 2
+		if m.ends[mid].Compare(k) < 0 {
+			low = mid + 1
+		} else {
+			high = mid
+		}
+	}
+	return low
 }
 
 // has reports whether a shard is one of the open ones.
@@ -60,10 +72,11 @@ func (m *shardMap) has(id string) bool {
 	return slices.ContainsFunc(m.shards, func(s shard.Shard) bool { return s.ID == id })
 }
 
-// ranges remembers the hash ranges of shards, also of closed ones, which never change.
+// ranges stores the hash ranges of open and closed shards, which never change.
 type ranges map[string]shard.HashRange
 
-// learn adds the shards of a listing. It forgets shards that are not in it when there are many.
+// learn adds the shards of a listing. If there are many, it removes shards that are not in the
+// listing.
 func (r ranges) learn(listed []shard.Shard) {
 	if len(r) > 2*len(listed)+1000 {
 		clear(r)

@@ -1,9 +1,37 @@
 #!/usr/bin/env bash
 # Prepares a release and pushes nothing:
-#   scripts/release.sh vX.Y.Z
-# Has the nested modules require the version, builds dist/, and prints the commands that make the tags. docs/releasing.md says more.
+#
+#	scripts/release.sh vX.Y.Z              from this tree, which has to be ready for it
+#	scripts/release.sh --dry-run vX.Y.Z    from a copy of the last commit
+#
+# It makes the nested modules require the version, builds dist/, and prints the commands that create
+# the tags. A dry run also dates the changelog, commits and tags, all in the copy, and leaves dist/
+# in this tree. See docs/releasing.md.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+if [ "${1:-}" = --dry-run ]; then
+	version=${2:-} here=$PWD
+	copy=$(mktemp -d)
+	trap 'rm -rf "$copy"' EXIT
+	git clone -q --no-tags . "$copy/weir"
+	cd "$copy/weir"
+	commit() { git -c user.name=weir -c user.email=weir@localhost commit -qam "$1"; }
+	sed -i "s/^## \[${version#v}\] - unreleased$/## [${version#v}] - $(date -u +%F)/" CHANGELOG.md
+	git diff --quiet || commit "Date the changelog of $version"
+	if ! scripts/release.sh "$version" >"$copy/log" 2>&1; then
+		# Only the step that changes the requirements is expected to stop.
+		[ -n "$(git status --porcelain)" ] || { cat "$copy/log" >&2; exit 1; }
+		commit "Require $version"
+		scripts/release.sh "$version" >"$copy/log" 2>&1 || { cat "$copy/log" >&2; exit 1; }
+	fi
+	cat "$copy/log"
+	sed -n 's/^  \(git tag .*\) && git push .*/\1/p' "$copy/log" |
+		sed 's/^git /git -c user.name=weir -c user.email=weir@localhost /' | sh -e
+	printf 'release: a dry run made the tag %s\n' $(git tag)
+	rm -rf "$here/dist"
+	mv dist "$here/dist"
+	exit
+fi
 go=${GO:-go} version=${1:-} m=github.com/weir-go/weir
 cli=$m/cmd/weir/internal/cli # which knows the version
 die() { printf 'release: %s\n' "$*" >&2; exit 1; }
@@ -48,7 +76,7 @@ for os in linux darwin windows; do for arch in amd64 arm64; do
 	mkdir -p "$at/completions"
 	(cd cmd/weir && CGO_ENABLED=0 GOOS=$os GOARCH=$arch "$go" build -trimpath -buildvcs=false \
 		-ldflags "-s -w -X $cli.Version=$version -X $cli.commit=$commit" -o "$at/$binary" .)
-	cp LICENSE README.md CHANGELOG.md "$at/"
+	cp LICENSE README.md CHANGELOG.md deploy/Dockerfile "$at/"
 	cp -r "$dir/man" "$at/man"
 	for shell in bash zsh fish powershell; do "$dir/weir" completion $shell >"$at/completions/weir.$shell"; done
 	"$go" run ./scripts/sbom "$at/$binary" >"$at/weir.cdx.json"

@@ -8,6 +8,7 @@ import (
 	"math/big"
 	"math/bits"
 	"slices"
+	"unsafe"
 )
 
 // HashKey is a point in the 128-bit space that partition keys are hashed into.
@@ -18,7 +19,8 @@ var MaxHashKey = HashKey{math.MaxUint64, math.MaxUint64}
 
 // HashOf returns the hash key of a partition key: its MD5, read as a big-endian number.
 func HashOf(partitionKey string) HashKey {
-	sum := md5.Sum([]byte(partitionKey))
+	// md5.Sum only reads. A conversion would copy longer keys to the heap.
+	sum := md5.Sum(unsafe.Slice(unsafe.StringData(partitionKey), len(partitionKey)))
 	return HashKey{binary.BigEndian.Uint64(sum[:8]), binary.BigEndian.Uint64(sum[8:])}
 }
 

@@ -39,7 +39,7 @@ func (notDropped) Match(_ []byte, key string, _ time.Time) (matches, isJSON bool
 	return key != "dropped", true
 }
 
-// amid returns an aggregate of a record between n dropped records before and after it.
+// amid returns an aggregate with a record between n dropped records on each side.
 func amid(t *testing.T, n int, key, name string) []byte {
 	var b aggregate.Builder
 	for i := range 2*n + 1 {

@@ -132,8 +132,8 @@ func (o *owner) take(t *testing.T) []Results[[]string] {
 	return ended
 }
 
-// lull returns the results that end because the shard is empty before the next record arrives, by a
-// clock that is ahead by less than Allowance.
+// lull returns the results that end because the shard is empty before the next record arrives. The
+// clock that sees this is ahead by less than Allowance.
 func (o *owner) lull(roll *rand.Rand) []Results[[]string] {
 	at := o.records[o.next-1].ArrivalTime()
 	pause := time.Hour

@@ -11,14 +11,15 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// open holds the open windows of a shard. It decides which records are in which windows, when these
-// end, and where the next owner begins. These decisions depend only on the records from that place
-// on, so the next owner computes the same windows, whenever the shard moves.
+// open holds the open windows of a shard. It decides which records are in which windows, when
+// windows end, and where the next owner begins. These decisions depend only on the records from
+// that place on, so the next owner computes the same windows, no matter when the shard moves.
 //
-// The place is right before a record at which the running maximum of the times entered a new
-// window, as soon as all earlier windows have ended. From there on the maximum has the same values
-// again. Later records of earlier windows are either in results already or late. If no window is
-// open, the place is after the last record, and the state starts fresh.
+// At each record the state has a maximum of the times up to it. A place is right before a record
+// with which the maximum entered a new window. The next owner can begin there as soon as all
+// earlier windows have ended: from there on it computes the same maximum, and later records of the
+// earlier windows are late for it too, or are in results already. If no window is open, the place
+// is after the last record, and the next owner starts without state.
 type open[S any] struct {
 	*Config[S]
 	term weir.Term
@@ -34,8 +35,8 @@ type open[S any] struct {
 	records, bytes int // since reading began
 }
 
-// mark is a place where the next owner can begin: right before the record at which the running
-// maximum entered a window, or at which the state started fresh.
+// mark is a place where the next owner can begin: right before a record with which the maximum of
+// the times entered a window, or before the first record of a new state.
 type mark[S any] struct {
 	from           weir.Position
 	id             string    // the record's position, used in the names of results
@@ -55,7 +56,7 @@ type pane[S any] struct {
 
 type paneID struct {
 	start time.Time
-	why   Why // Late, NoTime, or 0 for a window
+	why   Why // Late or NoTime; 0 for a record of a window
 }
 
 type panes[S any] map[paneID]*pane[S]
@@ -98,7 +99,7 @@ func (o *open[S]) before(r weir.Record, p *placed) (ended []Results[S]) {
 	if apart && len(o.marks) > 0 {
 		n, size := o.held()
 		limit, why := o.ages()
-		switch { // tip may have ended these already
+		switch { // tip may have ended these windows already
 		case !limit.IsZero() && !r.ArrivalTime().Before(limit):
 			ended = append(ended, o.afresh(why))
 		case n >= o.MaxRecords, size+len(r.Data) > o.MaxBytes:
@@ -241,8 +242,9 @@ func (o *open[S]) held() (records, bytes int) {
 }
 
 // ages returns the arrival time at which the open windows end, and the reason. It is zero if they
-// end by the times of records. The oldest mark counts, even if the next owner begins at a later
-// one: in that case it ended nothing here either.
+// end by the times of records. The age of the oldest mark counts. The next owner may begin at a
+// later mark and gets the same results: in that case the age of the older mark has ended no window
+// here.
 func (o *open[S]) ages() (limit time.Time, why Why) {
 	if o.Time == nil {
 		limit = truncate(o.max, o.Size).Add(o.Size)
@@ -298,8 +300,8 @@ func (o *open[S]) step() Results[S] {
 	return r.sorted()
 }
 
-// afresh ends all open windows. The state then is that of a new shard. If the windows have passed,
-// the later results are the same as without it.
+// afresh ends all open windows and resets the state to that of a new shard. For windows that have
+// passed, that does not change any later result.
 func (o *open[S]) afresh(why Why) Results[S] {
 	r := o.results(o.at())
 	r.take(o.name(o.marks[0]), o.panes, why)

@@ -135,9 +135,9 @@ type Config[S any] struct {
 	MaxRecords, MaxBytes int
 	// MaxAge ends the open windows as [Aged] this long after the arrival of their first record:
 	// when a record arrives that much later, or when the shard was seen to be empty for MaxAge plus
-	// Allowance. With Time, it ends the windows of a quiet shard. It then defaults to twice Size
-	// plus Lateness, at least 1 min. Otherwise it defaults to 0, which disables it, because windows
-	// end by the clock anyway. From 1 s to 8760 h.
+	// Allowance. With Time, only MaxAge ends the windows of a quiet shard, and its default is twice
+	// Size plus Lateness, at least 1 min. Without Time, windows end by the clock, and the default
+	// is 0, which disables MaxAge. From 1 s to 8760 h.
 	MaxAge time.Duration
 	// Allowance is how long after a window's end, by the clock of this machine, the shard must have
 	// been seen to be empty for the window to end without a later record. It must exceed how far

@@ -75,7 +75,7 @@ func add(state []string, r weir.Record) ([]string, error) {
 	return append(state, string(r.Data)), nil
 }
 
-// worker runs one until it is stopped.
+// worker runs a worker until it is stopped.
 func worker(t *testing.T, srv *kinesistest.Server, store lease.Store, c window.Config[[]string], change ...func(*weir.Options)) (stop func()) {
 	t.Helper()
 	h, err := window.Handlers(c)
@@ -159,8 +159,8 @@ func TestAResultIsAFunctionOfItsRecords(t *testing.T) {
 	}
 }
 
-// Open windows hold the checkpoint and end early at their limit. Later records make a separate
-// result.
+// Open windows hold the checkpoint and end early at their limit. Later records of their time are in
+// a separate result.
 func TestWhatIsOpenIsBounded(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *kinesistest.Server) {
 		got, store := &results{t: t, of: map[string]window.Result[[]string]{}}, memstore.New()

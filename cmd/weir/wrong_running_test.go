@@ -38,9 +38,9 @@ func wrongWhileRunning(p *wrongPlace) []wronginput.Input {
 	var inputs []wronginput.Input
 	for _, r := range []runningInput{
 		{name: "a stream that is deleted under tail", args: "tail --from oldest ENDPOINT", happens: deleted, code: cli.ExitFailed, says: []string{"there is no such stream"}},
-		{name: "a stream that is deleted under consume", args: "consume STORE ENDPOINT", happens: deleted, code: cli.ExitDone, says: []string{"the stream does not exist any more", "there is no such stream"}, not: []string{"--create"}, interrupt: true, lines: 10},
+		{name: "a stream that is deleted under consume", args: "consume STORE ENDPOINT", happens: deleted, code: cli.ExitDone, says: []string{"the stream no longer exists", "there is no such stream"}, not: []string{"--create"}, interrupt: true, lines: 10},
 		{name: "a server that goes away under tail", args: "tail --from oldest ENDPOINT", happens: gone, code: cli.ExitFailed, says: []string{"nothing answers"}},
-		{name: "a server that goes away under consume", args: "consume STORE ENDPOINT", happens: gone, code: cli.ExitDone, says: []string{"reading a shard fails again and again", "nothing answers"}, interrupt: true, lines: 10},
+		{name: "a server that goes away under consume", args: "consume STORE ENDPOINT", happens: gone, code: cli.ExitDone, says: []string{"reading a shard fails repeatedly", "nothing answers"}, interrupt: true, lines: 10},
 		{name: "a command that is not there", args: "consume STORE ENDPOINT --exec nosuch", code: cli.ExitDone, says: []string{"nosuch"}, interrupt: true, lines: 10},
 		{name: "a command that fails", args: "consume STORE ENDPOINT --exec false", code: cli.ExitDone, says: []string{"exit status 1"}, interrupt: true, lines: 10},
 	} {

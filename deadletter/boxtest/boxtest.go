@@ -14,8 +14,9 @@ import (
 	"github.com/weir-go/weir/deadletter"
 )
 
-// Run tests boxes. open returns a Box for the letters of that name, which has none at first. Called
-// again with the same name it returns another Box for the same letters, like another process.
+// Run tests boxes. open returns a Box for the letters of that name. The first call with a name
+// returns an empty Box. Later calls with that name return another Box for the same letters, like
+// another process.
 func Run(t *testing.T, open func(t *testing.T, name string) deadletter.Box) {
 	for name, test := range map[string]func(t *testing.T, open func() deadletter.Box){
 		"letters and their states":     states,

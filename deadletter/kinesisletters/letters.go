@@ -63,9 +63,9 @@ func New(client *kinesis.Client, stream string) (*Stream, error) {
 	return s, nil
 }
 
-// Check returns why letters about records of sources, streams by name or ARN, cannot be put, so
-// that the problem is found before a record is at stake: [ErrSource] if the stream is one of them,
-// or the service's error. It puts nothing.
+// Check finds problems before a record is at stake. It returns [ErrSource] if the stream is one of
+// sources, which are streams by name or ARN, and the service's error if letters cannot be put. It
+// puts nothing.
 func (s *Stream) Check(ctx context.Context, sources ...string) error {
 	for _, source := range sources {
 		if s.is(source) {
@@ -129,8 +129,8 @@ type entry struct {
 
 func (e *entry) size() int { return len(e.text) + len(e.key) }
 
-// Put puts letters, and returns nil when the stream has all of them. It retries letters that the
-// service temporarily refuses a few times, followed by the others of their key. See
+// Put puts letters, and returns nil when the stream has every letter. It retries letters that the
+// service temporarily refuses a few times, followed by the other letters of their key. See
 // [deadletter.Destination].
 func (s *Stream) Put(ctx context.Context, letters []deadletter.Letter) error {
 	left := make([]entry, 0, len(letters))
@@ -186,7 +186,7 @@ func next(all []entry) (batch, rest []entry) {
 	for _, e := range all {
 		if keys[e.key] || len(batch) == mostEntries || len(batch) > 0 && bytes+e.size() > mostBytes {
 			rest = append(rest, e)
-			keys[e.key] = true // those that follow it wait, too
+			keys[e.key] = true // the following letters of the key also wait
 			continue
 		}
 		keys[e.key], bytes = true, bytes+e.size()

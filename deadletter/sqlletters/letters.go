@@ -96,8 +96,9 @@ func New(db *sql.DB, d Dialect, table string) (*Box, error) {
 }
 
 // A letter is JSON in bytes, because its texts may contain characters that a database refuses in
-// text. The id is the SHA-256 of the letter's ID, in hexadecimal digits: no collation confuses two
-// of them, and none is too long for an index. since is in microseconds since 1970, 0 for kept.
+// text. The id is the SHA-256 of the letter's ID, in hexadecimal digits: no collation treats two
+// IDs as equal, and every ID is short enough for an index. since is in microseconds since 1970, 0
+// for kept.
 var schemas = map[Dialect]string{
 	SQLite: `CREATE TABLE IF NOT EXISTS {table} (seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE,
 	state TEXT NOT NULL, since INTEGER NOT NULL, marked_by TEXT NOT NULL, letter BLOB NOT NULL)`,

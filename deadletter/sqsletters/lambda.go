@@ -40,7 +40,8 @@ func NewLambda(client *sqs.Client, queueURL string, form deadletter.Lambda) (*La
 // Check is like [Queue.Check].
 func (l *Lambda) Check(ctx context.Context) error { return l.queue.Check(ctx) }
 
-// Put puts messages, and returns nil when the queue has all of them. See [deadletter.Destination].
+// Put puts messages, and returns nil when the queue has every message. See
+// [deadletter.Destination].
 func (l *Lambda) Put(ctx context.Context, letters []deadletter.Letter) error {
 	messages, err := l.form.Messages(letters)
 	if err != nil {

@@ -135,7 +135,7 @@ type message struct {
 	text             string
 }
 
-// Put sends letters, and returns nil when the queue has all of them. See [deadletter.Destination].
+// Put sends letters, and returns nil when the queue has every letter. See [deadletter.Destination].
 func (q *Queue) Put(ctx context.Context, letters []deadletter.Letter) error {
 	left := make([]message, 0, len(letters))
 	for i := range letters {
@@ -213,7 +213,7 @@ func next(all []message) (batch, rest []message) {
 	for _, m := range all {
 		if m.group != "" && groups[m.group] || len(batch) == mostEntries || len(batch) > 0 && bytes+len(m.text) > mostBytes {
 			rest = append(rest, m)
-			groups[m.group] = true // those that follow it wait, too
+			groups[m.group] = true // the following letters of the group also wait
 			continue
 		}
 		groups[m.group], bytes = true, bytes+len(m.text)

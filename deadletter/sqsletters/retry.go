@@ -64,16 +64,16 @@ func (q *Queue) Peek(ctx context.Context, most int) (letters []Received, err err
 }
 
 // Retry receives letters and passes those that wants selects to handle, one after the other. A
-// letter that was handled is deleted. A letter that failed or was not selected is given back when
-// Retry ends, which is when no more letters can be received, and with ctx. Meanwhile no other
-// reader receives them, however long handle takes. If the process dies they become visible after
+// letter that was handled is deleted. Retry ends when it can receive no more letters, or when ctx
+// ends. Then it makes letters that failed or were not selected visible again. Until then no other
+// reader receives them, even if handle takes long. If the process dies, they become visible after
 // two minutes.
 //
 // If the deletion of a letter fails, the letter will be handled again later. In a FIFO queue, a
-// letter that failed or was not selected blocks the others of its group: select by stream, shard or
-// key there.
+// letter that failed or was not selected blocks the other letters of its group: select by stream,
+// shard or key there.
 //
-// Retry continues after an error of handle, and returns the first of them.
+// Retry continues after an error of handle, and returns the first error.
 func (q *Queue) Retry(ctx context.Context, wants func(deadletter.Item) bool, handle func(context.Context, deadletter.Item) error) (o deadletter.Outcome, err error) {
 	h := holder{q: q, handles: map[string]string{}}
 	over := make(chan struct{})
@@ -169,8 +169,8 @@ func (h *holder) hold(m types.Message) bool {
 	return !known
 }
 
-// keep hides the messages from others until over is closed. If that fails, other readers may handle
-// a message too. The only sign of that is that the message is received again.
+// keep hides the messages from other readers until over is closed. If that fails, another reader
+// may handle a message too. The only sign of a failure is that the message is received again.
 func (h *holder) keep(ctx context.Context, over <-chan struct{}) {
 	every := time.NewTicker(sayAgain)
 	defer every.Stop()

@@ -34,7 +34,7 @@ func (a auditors) Match(_ []byte, partitionKey string, _ time.Time) (matches, is
 
 var _ weir.Matcher = auditors{}
 
-// One of four records is large enough, and the checkpoint passes all of them.
+// One of four records is large enough, and the checkpoint passes all four.
 func TestLargeOrdersAreAudited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := shop(t, 1)

@@ -58,13 +58,13 @@ func forward(ctx context.Context, p *producer.Producer, id int, o purchase, outb
 	return err
 }
 
-// sample drops what there is no room for.
+// sample drops a record if the buffer is full.
 func sample(p *producer.Producer, key string, data []byte) (kept bool) {
 	_, err := p.TryPut(producer.Record{PartitionKey: key, Data: data})
 	return !errors.Is(err, producer.ErrFull)
 }
 
-// explain says what became of a record that failed.
+// explain describes the outcome of a failed record.
 func explain(err error) string {
 	var failed *producer.Error
 	switch {
@@ -77,7 +77,7 @@ func explain(err error) string {
 	}
 }
 
-// What the page's code puts, a consumer gets in order.
+// A consumer receives the records of the page's code in order.
 func TestPurchasesArePublished(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := shop(t, 2)

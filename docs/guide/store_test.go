@@ -374,7 +374,7 @@ func (m *inMemory) Swap(ctx context.Context, key string, version int64, of []byt
 	return true, nil
 }
 
-// told counts the heartbeats that reach a store, and passes everything else on unchanged.
+// told counts the heartbeats that reach a store, and passes all other calls on unchanged.
 type told struct {
 	lease.Store
 	beat func(lease.Report, error)

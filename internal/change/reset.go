@@ -59,7 +59,7 @@ func Reset(s Stream, leases []lease.Lease, w Wish) ([]Step, error) {
 		}
 	}
 	moved := affected(graph, w)
-	opened := map[string]bool{} // shards that may have been finished, and are not any more
+	opened := map[string]bool{} // shards that were possibly finished before the reset, and are open after it
 	var steps []Step
 	for _, id := range graph.Ordered() {
 		if !moved[id] {

@@ -8,8 +8,8 @@ import (
 
 // Restore returns the steps that bring the leases of a dump into an application's store. Leases
 // that have the same position and no owner are left unchanged, so an interrupted restore can be
-// repeated. Other existing leases are refused unless replace is set. The error states their number
-// and the first of them. Leases that the dump does not contain stay.
+// repeated. If there are other existing leases, Restore fails unless replace is set. The error
+// states their number and the first lease. Leases that the dump does not contain stay.
 //
 // Epochs keep increasing, because sinks compare them and may have seen those of the dump.
 func Restore(leases []lease.Lease, v lease.View, replace bool) ([]Step, error) {

@@ -31,8 +31,8 @@ func TestFanOutGoesOnWhereEmptyEventsEnd(t *testing.T) {
 	})
 }
 
-// Failures before the last event no longer count: subscriptions that fail or are taken over now and
-// then are no reason to poll or to wait longer each time.
+// Failures before the last event no longer count. Occasional failures and takeovers cause no
+// polling and no longer pauses.
 func TestFanOutForgetsTroubles(t *testing.T) {
 	then := func(events int, f kinesistest.SubscriptionFault) kinesistest.Fault {
 		f.Events = events

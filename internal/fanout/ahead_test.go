@@ -123,7 +123,7 @@ type many struct {
 	budget *memory.Budget
 	fans   []*Reader
 	free   chan struct{} // closed when hanging handlers continue
-	told   atomic.Int32  // failures and changes of the way of reading
+	told   atomic.Int32  // reported failures and changes between fan-out and polling
 }
 
 func fanOutMany(t *testing.T, shards, budget int, handle func(m *many, i int, p source.Page), f func(t *testing.T, m *many)) {
@@ -238,7 +238,7 @@ func TestFanOutHandlersThatHangStopTheirOwnShardsOnly(t *testing.T) {
 			}
 			peak = max(peak, m.budget.InUse())
 		}
-		// where memory is too short for events, polling in small pages has to catch up
+		// where the memory is too small for events, polling in small pages has to catch up
 		time.Sleep(2 * time.Minute)
 		mu.Lock()
 		for id, i := range index {
@@ -300,8 +300,8 @@ func TestFanOutReadsAhead(t *testing.T) {
 	})
 }
 
-// What a page says about the tip applies to its time: every record put before that time has
-// arrived, even if the handler was slow and events were waiting here or on the way.
+// Behind is correct for the time of its page: every record that was put before that time has
+// arrived. This holds even if the handler was slow and events were waiting here or on the way.
 func TestFanOutSaysWhenThereWasNoMore(t *testing.T) {
 	fanOut(t, kinesistest.Config{NoLimits: true}, func(t *testing.T, p *fanned) {
 		var put []time.Time

@@ -29,8 +29,8 @@ type Consumers struct {
 	Given map[string]string
 	// Existing disables registration: without an existing consumer there is no fan-out.
 	Existing bool
-	// Found is called for each consumer that is ready. registered says whether it was registered
-	// for that. May be nil.
+	// Found is called for each consumer that is ready. registered is true if this process
+	// registered it. May be nil.
 	Found func(s streams.Stream, arn string, registered bool)
 	Log   *slog.Logger // for RemoveLast
 
@@ -74,11 +74,11 @@ const (
 	// registerTimeout limits finding a consumer, registering it and waiting for it. The shard is
 	// not read during that time. The service usually needs a few seconds.
 	registerTimeout = 30 * time.Second
-	// registerAgain is how long the result of a failed search is reused: a process with a thousand
-	// shards makes one call.
+	// registerAgain is how long the result of a failed search is reused, so that a process with a
+	// thousand shards makes one call.
 	registerAgain = 30 * time.Second
-	// absentAgain is the same if the stream does not exist. It cannot be polled meanwhile either,
-	// and may be created again at any time.
+	// absentAgain replaces registerAgain if the stream does not exist. Such a stream cannot be
+	// polled either, and may be created again at any time.
 	absentAgain = 5 * time.Second
 )
 
@@ -321,7 +321,7 @@ func (c *Consumers) RemoveLast(ctx context.Context, all []streams.Stream, others
 	logger := c.Log.With("consumer", c.Name)
 	switch n, err := others(ctx); {
 	case err != nil:
-		logger.Warn("the fan-out consumer stays registered and goes on costing money: the store does not say whether another worker lives", "err", err)
+		logger.Warn("the fan-out consumer stays registered and costs money: the store did not report whether other workers are live", "err", err)
 		return
 	case n > 0:
 		logger.Info("the fan-out consumer stays registered for the other workers", "workers", n)
@@ -347,7 +347,7 @@ func (c *Consumers) RemoveLast(ctx context.Context, all []streams.Stream, others
 		}
 	}
 	if err := errors.Join(failed...); err != nil {
-		logger.Error("a fan-out consumer was not removed and goes on costing money until somebody removes it", "err", err)
+		logger.Error("could not deregister a fan-out consumer; it costs money until it is deregistered", "err", err)
 	}
 }
 

@@ -137,7 +137,7 @@ func TestARefusalCountsThoughItsReaderHasEnded(t *testing.T) {
 	ended, end := context.WithCancel(t.Context())
 	end()
 	con := c.of(s)
-	for range 100 { // a random choice would be right sometimes
+	for range 100 { // a random choice would sometimes be right
 		con.arn = "refused"
 		if c.Forget(ended, s, "refused"); con.arn != "" {
 			t.Fatal("it is not forgotten")

@@ -89,7 +89,7 @@ func TestFanOutTellsOfExpiredPositions(t *testing.T) {
 	}
 }
 
-// A record that exists when a subscription begins is not reported, whenever it expires later. That
+// A record that exists when a subscription begins is not reported, even if it expires later. That
 // includes the record of the position, alone or before others. A position that is not at a record
 // is not reported either.
 func TestFanOutDoesNotReportWhatHasNotExpired(t *testing.T) {

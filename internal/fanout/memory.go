@@ -41,8 +41,8 @@ func (m eventMemory) TakeExcess(n int) { m.share.TakeExcess(n) }
 // Give gives n bytes back.
 func (m eventMemory) Give(n int) { m.share.Give(n) }
 
-// errCrowded is the reason why a subscription is abandoned whose events are larger than the memory
-// that other shards leave. Polling can request less.
+// errCrowded ends a subscription whose events are larger than the memory that other shards leave.
+// Polling can request less.
 var errCrowded = errors.New("other shards' records leave no memory for an event")
 
 // memoryPatience is how long a reader waits for memory before it tries something else.

@@ -38,7 +38,7 @@ type Reader struct {
 	backoff      retry.Backoff
 	spread       spread
 	failures     int       // consecutive subscriptions that failed
-	takeovers    int       // consecutive subscriptions that others took over, each within steady
+	takeovers    int       // consecutive subscriptions that lasted less than steady and were taken over
 	refused      time.Time // since when others are in the way; zero if they are not
 	polling      bool
 	due          time.Time    // while polling: time of the next subscription
@@ -60,8 +60,8 @@ const (
 	// takeoverAfter is the age from which another call takes a subscription over. Before that, such
 	// calls are refused.
 	takeoverAfter = 5 * time.Second
-	// refusedFor is how long refusals are normal: the time of the existing subscription and of one
-	// more by another reader.
+	// refusedFor is how long refusals are normal: until the existing subscription can be taken
+	// over, and once more if another reader was faster.
 	refusedFor = 2 * takeoverAfter
 	// steady is how long a subscription must have lasted for a takeover not to count as a conflict.
 	steady = time.Minute
@@ -69,8 +69,8 @@ const (
 	// polled.
 	fallbackAfter = 3
 	// fallbackFor is how long a shard is polled, plus or minus a tenth, before the next attempt to
-	// subscribe. The attempt interrupts polling for at most probeTimeout until the answer and as
-	// long until the first event.
+	// subscribe. The attempt interrupts polling for at most twice probeTimeout: once until the
+	// answer, and once until the first event.
 	fallbackFor  = time.Minute
 	probeTimeout = answerTimeout
 )

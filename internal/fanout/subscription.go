@@ -18,8 +18,7 @@ var (
 	// errRenewed ends a subscription early by choice of this side, so that the subscriptions of a
 	// process do not all end together.
 	errRenewed = errors.New("the subscription is renewed")
-	// errStalled is the reason why a subscription is abandoned that has sent more than the handler
-	// takes.
+	// errStalled ends a subscription whose handler is too slow for its events.
 	errStalled = errors.New("the handler does not take what was sent")
 	// errNothing says that no event is waiting.
 	errNothing = errors.New("no event is waiting")
@@ -62,11 +61,11 @@ const (
 	// together are too large.
 	aheadEvents = 2
 	aheadBytes  = 2 << 20
-	// stallTimeout is how long a subscription is kept that is not read because the handler is busy.
+	// stallTimeout is how long a subscription may stay unread while the handler is busy.
 	stallTimeout = 30 * time.Second
-	// emptyAfter is the duration of a read from which on nothing can have been sent before the read
-	// began. While nothing reads, old events are buffered on the way and say nothing about the
-	// present.
+	// emptyAfter is the minimum duration of a read after which its event is known to be recent.
+	// Shorter reads may return old events: while nothing reads, events are buffered on the way and
+	// say nothing about the present.
 	emptyAfter = time.Second
 )
 

@@ -54,14 +54,14 @@ func (b *beginning) agrees(pin shard.Position) bool {
 	return b == nil || b.pin.IsZero() || b.pin == pin
 }
 
-// first returns those of the missing leases that are made now. The others follow once these exist.
-// existing says that the stream has some leases. pin is where the listing begins.
+// first returns the missing leases to create now. The other missing leases follow when these exist.
+// existing is true if the stream has leases. pin is the start of the listing.
 //
-// A start is claimed before any other lease is made. Leaders that do not know of each other all try
-// to make the lease of the stream's oldest shard, each at its own time, and only one of them
-// succeeds. A leader that sees that lease makes all others at its time. No two leases of a stream
-// therefore begin at different times, however late and in whatever order the leaders' calls reach
-// the store.
+// A start is claimed before other leases are created. Leaders that do not know of each other all
+// try to make the lease of the stream's oldest shard, each at its own time, and only one of them
+// succeeds. A leader that sees that lease makes all others at its time. All leases of a stream
+// therefore begin at the same time, even if the leaders' calls reach the store late or in another
+// order.
 func (b *beginning) first(missing []lease.Lease, pin shard.Position, existing bool) []lease.Lease {
 	begun, shows := b == nil && existing, b != nil && !b.pin.IsZero()
 	if !begun && !shows && !pin.IsZero() {
@@ -71,9 +71,9 @@ func (b *beginning) first(missing []lease.Lease, pin shard.Position, existing bo
 }
 
 // claim returns the first of missing, moved to pin. missing is in the order of the shards' lineage.
-// It claims with the first shard even if that ended before pin: which shards had ended depends on
-// when a leader listed them, and which is the oldest does not. A descendant of a shard that is
-// being read claims nothing. If no lease can claim, claim returns all of missing.
+// Also a shard that ended before pin can be the first. Leaders that list at different times see
+// different shards as ended, but they agree on the oldest shard. A descendant of a shard that is
+// being read cannot be claimed. If no lease can, claim returns all of missing.
 func claim(missing []lease.Lease, pin shard.Position) []lease.Lease {
 	for _, l := range missing {
 		if l.Position.Kind() == shard.Time || l.Position.IsEnd() {
@@ -84,9 +84,9 @@ func claim(missing []lease.Lease, pin shard.Position) []lease.Lease {
 	return missing
 }
 
-// pinnedFirst returns those of the new leases that begin at a time, or all if none does. The rest
-// follows once these exist. If only leases were made that do not show where the stream begins, its
-// other shards would be taken for new ones.
+// pinnedFirst returns the new leases that begin at a time, or all new leases if none does. The
+// other leases follow once these exist. If the others were created first, no lease would show where
+// the stream begins, and the next leader would treat its missing shards as new ones.
 func pinnedFirst(made []lease.Lease) []lease.Lease {
 	shows := func(l lease.Lease) bool { return l.Position.Kind() == shard.Time }
 	if slices.ContainsFunc(made, shows) {
@@ -101,7 +101,8 @@ func pinned(start shard.Position) bool {
 }
 
 // begins returns the beginnings of the streams whose start depends on the time of the first
-// listing. That includes streams listed by other workers, because this worker cannot tell for them.
+// listing. That includes streams listed by other workers, because this worker does not know whether
+// theirs do.
 func (s *listings) begins(leases []lease.Lease, start shard.Position) map[string]*beginning {
 	others := false
 	for name := range s.known {
@@ -119,9 +120,10 @@ func (s *listings) begins(leases []lease.Lease, start shard.Position) map[string
 	return all
 }
 
-// unlisted adds to the paused streams those that have not begun and may still lack leases. Until a
-// session reads such a stream, its existing leases show where it begins. A stream is complete when
-// this leader, or another worker that reads it, has listed its shards and seen all of their leases.
+// unlisted adds to the paused streams those that have not begun and may still lack leases. They
+// must not begin: only as long as no session reads a stream do its leases show where it begins. A
+// stream is complete when this leader, or another worker that reads it, has listed its shards and
+// seen all of their leases.
 func (s *listings) unlisted(paused []string, workers []lease.Worker) []string {
 	all := paused
 	for name := range s.beginnings {

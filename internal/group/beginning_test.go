@@ -284,8 +284,8 @@ func TestWhereNewLeasesBegin(t *testing.T) {
 	}
 }
 
-// A leader whose leases could not be made yet does not begin later because of that: records that
-// were put meanwhile are read.
+// A leader whose leases could not be created yet keeps the first time of its start: records that
+// were put since then are read.
 func TestAStartStaysPinnedUntilItsLeasesAreMade(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newListings([]string{"s"})
@@ -366,7 +366,7 @@ func TestALaterListingDoesNotMakeWhatAnEarlierLeaderBegan(t *testing.T) {
 
 // No lease of a stream is given out before all exist: the one that claims the start, those of the
 // shards that are open at that time, and those that show what lies before. Once reading has begun,
-// the next listing or the next leader takes a shard without a lease for a new one.
+// the next listing or the next leader treats a shard without a lease as a new one.
 func TestNobodyBeginsBeforeAllLeasesAreMade(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newListings([]string{"s"})

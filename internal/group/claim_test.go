@@ -150,7 +150,7 @@ func (h *lateLeaders) shards() (all []shard.Shard, open []string) {
 
 // leads runs a leader for a few looks, or, if it is the last, until it could give leases out.
 func (h *lateLeaders) leads(who int, last bool) {
-	// the stages of the tip that it uses and that is being listed
+	// stage is that of the tip in use, and next that of the running listing
 	s, stage, next := newListings([]string{"s"}), 0, 0
 	cfg := Config{
 		Start: shard.Latest, ListInterval: time.Minute, Log: slog.New(slog.DiscardHandler),

@@ -114,7 +114,7 @@ func TestShardsAreSilentForSevenSecondsAtMostWhoeverDies(t *testing.T) {
 				f.workers[3].stop()
 				for _, m := range f.workers {
 					if err := <-m.done; err != nil {
-						t.Log("a worker ended with", err) // an irrelevant one that was killed
+						t.Log("a worker ended with", err) // a killed worker, whose error does not matter
 					}
 				}
 			})
@@ -183,7 +183,7 @@ func TestALeaderThatCannotDoItsWorkStepsDown(t *testing.T) {
 }
 
 // If a handler requests the end of Run while only the session was ending, Run ends within the stop
-// timeout, whatever other handlers do.
+// timeout, regardless of other handlers.
 func TestAnErrorEndsRunAlsoWhileTheSessionEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := quietWorker()

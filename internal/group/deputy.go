@@ -109,7 +109,7 @@ func (w *worker) startDeputy(names []string) {
 	w.running.Go(func() { d.run(ctx) })
 }
 
-// endDeputy tells the deputy to end and does not wait for it.
+// endDeputy signals the deputy to end and does not wait for it.
 func (w *worker) endDeputy() {
 	if w.deputy == nil {
 		return

@@ -8,7 +8,7 @@ import (
 )
 
 // candidate is the input of a worker's decision about leadership. The worker neither leads nor
-// campaigns, and has just learned who the leader is.
+// campaigns, and has just learned the name of the leader.
 type candidate struct {
 	session  string
 	leader   lease.Leader
@@ -19,7 +19,7 @@ type candidate struct {
 	vacant   time.Duration // how long there has been no live leader
 }
 
-// part is what a worker does about leadership.
+// part is a worker's decision about leadership.
 type part uint8
 
 const (
@@ -52,7 +52,7 @@ func (c candidate) decide(beat time.Duration) part {
 }
 
 // followLeader evaluates the leader in the orders of a heartbeat, and starts or ends this worker's
-// own leadership. said is what the heartbeat reported. It returns the maximum wait until the next
+// own leadership. said is the report of the heartbeat. It returns the maximum wait until the next
 // heartbeat.
 func (w *worker) followLeader(o lease.Orders, said lease.Report, began time.Time) time.Duration {
 	l, now, beat := o.Leader, time.Now(), w.cfg.Times.Beat
@@ -161,8 +161,8 @@ func (w *worker) startLeadership(term uint64, won bool, suspect lease.Leader) {
 	w.running.Go(func() { l.run(ctx) })
 }
 
-// endLeadership tells the leadership to end. It does not wait, so that a slow call never delays a
-// heartbeat. Calls that are under way may safely finish, and Run waits for them at the end.
+// endLeadership signals the leadership to end. It does not wait, so that a slow call never delays a
+// heartbeat. Running calls may safely finish, and Run waits for them at the end.
 func (w *worker) endLeadership() {
 	if w.lead == nil {
 		return

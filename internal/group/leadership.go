@@ -64,8 +64,8 @@ func (l *leadership) ended() bool {
 	}
 }
 
-// deposed reports whether an answer to a heartbeat says that another session leads since. An answer
-// that is older than this leadership says nothing.
+// deposed reports whether the answer to a heartbeat names another session as leader. An answer that
+// is older than this leadership does not count.
 func (l *leadership) deposed(now lease.Leader, session string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -221,7 +221,7 @@ func (l *leadership) step(ctx context.Context) (next time.Duration, leads bool) 
 	var actions []lease.Action
 	if !l.settled || facts.Any() || !l.planned.is(view) || l.planned.streams != facts.Streams {
 		actions = l.streams.actions(view, facts, l.cfg)
-		view.Paused = l.streams.unlisted(paused, view.Workers) // the view may complete some of them
+		view.Paused = l.streams.unlisted(paused, view.Workers) // with this view some streams may be complete
 		l.planned = rosterOf(view)
 		l.planned.streams = facts.Streams
 		l.compareStreams(view)

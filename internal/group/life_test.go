@@ -281,8 +281,8 @@ func TestRenew(t *testing.T) {
 	}
 }
 
-// Leases that were made before the creation time of their stream was known get it, whoever holds
-// them, without being moved.
+// Leases that were created before the creation time of their stream was known get it without a
+// move, for any owner.
 func TestLeasesLearnWhenTheirStreamWasCreated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, 4)
@@ -410,8 +410,8 @@ func TestLoadsAreReportedByTheWayOrSeldom(t *testing.T) {
 	})
 }
 
-// Shards that only the recreated stream has are also read from their beginning, whatever the start
-// of the application is.
+// Shards that only the recreated stream has are also read from their beginning, regardless of the
+// application's start.
 func TestNoShardOfANewStreamBeginsAtTheStart(t *testing.T) {
 	s := newListings([]string{"s"})
 	s.streams["s"].fresh = true

@@ -72,8 +72,8 @@ type listed struct {
 	// where a fresh listing begins, so that the next one begins there too; zero for other listings
 	// and without a single time
 	pin shard.Position
-	// the time for which the latest listing was made, or which the store let this leader claim: the
-	// listing agrees that the application begins there
+	// where the application begins according to the latest listing, if that was made for this time,
+	// or if the store let this leader claim it
 	claimed     shard.Position
 	absent      map[string]absence // finished shards that the latest listing does not name
 	loggedBirth int64              // the Born value that was logged
@@ -337,7 +337,7 @@ func (s *listings) actions(v lease.View, f lease.Facts, cfg Config) []lease.Acti
 			listing.Begin = nil
 			if l.loggedBirth != l.latest.Born {
 				l.loggedBirth = l.latest.Born
-				cfg.Log.Error("the stream was deleted and made anew: its progress is forgotten, and it is read from its beginning",
+				cfg.Log.Error("the stream was deleted and created again; its progress is discarded, and it is read from its beginning",
 					"stream", name, "created", time.UnixMilli(l.latest.Born).UTC())
 			}
 			actions = append(actions, renewed...)
@@ -418,7 +418,8 @@ func NewLeases(stream string, listing Listing, existing []lease.Lease, fresh boo
 	earlier := map[string]bool{}
 	for _, l := range existing {
 		_, begins := listing.Begin[l.Shard]
-		// it ended before pin but has that position: the start was claimed with it
+		// the shard ended before pin, but its lease has that position because the start was claimed
+		// with it
 		over := !begins && l.Position == pin
 		followed[l.Shard] = !tombstone(l) && !over
 		earlier[l.Shard] = followed[l.Shard] && (l.Position.Kind() != shard.Time || l.Position != listing.Begin[l.Shard])

@@ -46,7 +46,7 @@ func (w *worker) giveBack(l lease.Lease) {
 			w.toldForeign = map[string]bool{}
 		}
 		w.toldForeign[l.Stream] = true
-		w.cfg.Log.Warn("this worker was given shards of a stream that it does not read; it gives them back", "stream", l.Stream, "reads", w.names)
+		w.cfg.Log.Warn("this worker was assigned shards of a stream that it does not read; it returns them", "stream", l.Stream, "reads", w.names)
 	}
 }
 
@@ -78,14 +78,14 @@ func (l *leadership) compareStreams(v lease.View) {
 	unread := lease.Unread(v)
 	for _, name := range unread {
 		if !slices.Contains(l.unread, name) {
-			l.cfg.Log.Warn("no live worker reads a stream although the application has leases for it; they stay as they are until a worker reads it", "stream", name)
+			l.cfg.Log.Warn("no live worker reads a stream although the application has leases for it; the leases stay unchanged until a worker reads it", "stream", name)
 		}
 	}
 	l.unread = unread
 	withheld := lease.Withheld(v)
 	for _, name := range withheld {
 		if !slices.Contains(l.withheld, name) {
-			l.cfg.Log.Warn("shards of a stream wait: workers of an older version do not say which streams they read, and get none of this stream while this worker leads; replace them with workers of this version", "stream", name)
+			l.cfg.Log.Warn("shards of a stream wait: workers of an older version do not report their streams, so this leader assigns them no shards of this stream; replace them with workers of this version", "stream", name)
 		}
 	}
 	l.withheld = withheld

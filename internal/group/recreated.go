@@ -5,11 +5,11 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// Renew returns the actions for leases of a deleted stream. Those are leases whose Born is known
-// and differs from the listing's. They are revoked from their owners. Once no session can trust
-// such a lease any more, a new lease of the same name replaces it at a later epoch if there is such
-// a shard. Its parents and range may differ, and the old position means nothing. anew reports
-// whether there are such leases.
+// Renew returns the actions for leases of a deleted stream: their Born is known and differs from
+// the listing's. They are revoked from their owners. Once no session can trust such a lease any
+// more, it is removed. If the new stream has a shard of that name, a new lease at a later epoch
+// replaces it: its parents and range may differ, and the old position is meaningless. anew reports
+// whether there are leases of a deleted stream.
 func Renew(listing Listing, existing []lease.Lease, workers []lease.Worker, ripe map[lease.Key]uint64) (actions []lease.Action, anew bool) {
 	var stale []lease.Lease
 	for _, l := range existing {
@@ -54,8 +54,8 @@ func Renew(listing Listing, existing []lease.Lease, workers []lease.Worker, ripe
 const mostBirths = 200
 
 // Births returns actions that set the creation time of the stream in leases that were made before
-// it was known. Without it they would not be recognized once the stream is deleted. Such a lease
-// could belong to an earlier stream of the name. In that case the service refuses its position.
+// it was known. Without it these leases would not be recognized once the stream is deleted. If such
+// a lease belongs to an earlier stream of that name, the service refuses its position.
 func Births(listing Listing, existing []lease.Lease) (actions []lease.Action) {
 	if listing.Born == 0 {
 		return nil

@@ -293,9 +293,9 @@ func (t *Term) Fail(err error) {
 	t.drain()
 }
 
-// Abandon gives the lease up although the reader has not returned, because its handler ignores the
-// end of Context. Run no longer waits for the reader, and nothing that it still does counts. Only
-// the epoch can fence what it writes elsewhere.
+// Abandon releases the lease although the reader has not returned, because its handler ignores the
+// end of Context. Run no longer waits for the reader, and its later progress does not count. Only
+// the epoch can fence its later writes to other systems.
 func (t *Term) Abandon() {
 	t.mu.Lock()
 	t.stalled, t.left = true, true
@@ -367,7 +367,7 @@ func (t *Term) cancel(cause error) {
 	t.ends()
 }
 
-// over records that the reader has returned or is no longer waited for, whichever comes first.
+// over records that the reader has returned, or that Run stopped waiting for it.
 func (t *Term) over(err error) {
 	t.mu.Lock()
 	if t.returned {
@@ -430,8 +430,8 @@ func (t *Term) settle(p lease.Progress, held bool) (over, saved bool) {
 	if held && p.Position.Compare(now) > 0 {
 		now = p.Position
 	}
-	// It was given back or finished, with this report or, if the reader had not returned by then,
-	// an earlier one.
+	// The lease was released or finished, with this report or, if the reader had not returned by
+	// then, with an earlier one.
 	gone := !held && (p.Position.IsEnd() || p.Release || (t.finished && now.IsEnd()))
 	if gone && !p.Position.IsZero() && p.Position.Compare(now) > 0 {
 		now = p.Position

@@ -32,7 +32,7 @@ func trusted(t *testing.T) (*Term, *int) {
 	return newTerm(l, tr, func() { *pokes++ }), pokes
 }
 
-// What a heartbeat says about a lease. It releases only leases that the reader has let go of, and
+// Content of a heartbeat about a lease: it releases only leases whose reader has returned, and
 // reports no position once the lease is lost.
 func TestWhatABeatSaysOfATerm(t *testing.T) {
 	t.Parallel()
@@ -178,7 +178,7 @@ func TestALeaseIsGivenBackOnce(t *testing.T) {
 	}
 }
 
-// An abandoned reader has given its lease up, and its later work counts for nothing.
+// An abandoned reader has released its lease, and its later progress does not count.
 func TestWhatALeftReaderDoes(t *testing.T) {
 	t.Parallel()
 	term, _ := trusted(t)

@@ -10,9 +10,9 @@ import (
 	"github.com/weir-go/weir/internal/lock"
 )
 
-// trust is how long this worker may act on the store's last answer. Each successful heartbeat
+// trust limits how long this worker may act on the store's last answer. Each successful heartbeat
 // extends it, counted from the moment before that heartbeat was sent. When it runs out, every
-// context made from it ends with [ErrLeaseLost], whatever the beat loop is doing. The next
+// context made from it ends with [ErrLeaseLost], even if the beat loop is blocked. The next
 // successful heartbeat begins a new period.
 type trust struct {
 	limit time.Duration
@@ -35,8 +35,8 @@ func newTrust(failover time.Duration) *trust {
 	return t
 }
 
-// context returns the present period of trust, which has already ended if there is none. If of is
-// set, that term is woken when the period ends.
+// context returns the present period of trust. The context has already ended if there is no trust.
+// If of is set, that term is woken when the period ends.
 func (t *trust) context(of *Term) context.Context {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -73,8 +73,8 @@ func (t *trust) extend(sent time.Time) bool {
 	return true
 }
 
-// check ends trust that has run out by now. Until then it takes no lock, which all shards would
-// share.
+// check ends trust that has run out by now. It takes a lock, which all shards share, only when
+// trust has run out.
 func (t *trust) check(now time.Time) {
 	if sent := t.sent.Load(); sent != nil && within(*sent, now, t.limit) {
 		return

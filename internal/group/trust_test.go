@@ -134,8 +134,8 @@ func TestCheckEndsTrustWhoseTimerIsLate(t *testing.T) {
 	}
 }
 
-// Trust lasts for nine tenths of the failover time from before a heartbeat was sent, whatever
-// happens meanwhile.
+// Trust lasts for nine tenths of the failover time from before the heartbeat was sent, regardless
+// of other events.
 func TestWhatAnAnswerProves(t *testing.T) {
 	const failover, limit = 10 * time.Second, 9 * time.Second
 	type answer struct{ sent, came time.Duration }
@@ -143,7 +143,7 @@ func TestWhatAnAnswerProves(t *testing.T) {
 		name    string
 		answers []answer
 		trusts  []bool
-		ends    time.Duration // 0 if there is none at the end
+		ends    time.Duration // 0 without a period at the end
 	}{
 		{"nothing", nil, nil, 0},
 		{"one", []answer{{0, 0}}, []bool{true}, limit},

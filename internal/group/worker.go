@@ -25,8 +25,8 @@ type worker struct {
 
 	session string
 	first   bool             // no heartbeat of the session has been answered
-	holds   uint64           // the fingerprint of the leases held by the last orders, and
-	unread  []lease.Progress // those of them without a term, as given back
+	holds   uint64           // fingerprint of the leases in the last orders
+	unread  []lease.Progress // leases in the last orders without a term, as given back
 	terms   map[lease.Key]*Term
 	follow  lease.Follow
 	lead    *leadership  // nil while this worker neither leads nor campaigns
@@ -217,8 +217,8 @@ func (w *worker) beat(ctx context.Context) time.Duration {
 // changesTerms reports whether progress requires an action of the leader.
 func changesTerms(p lease.Progress) bool { return p.Release || p.Position.IsEnd() }
 
-// take acts on orders. took is how long the store needed. It keeps almost nothing of them, because
-// they contain every held lease.
+// take acts on orders. took is how long the store needed. It keeps almost nothing from the orders,
+// because they contain every held lease.
 func (w *worker) take(o lease.Orders, sent map[*Term]lease.Progress, took time.Duration) {
 	if byKey := func(a, b lease.Lease) int { return a.Key.Compare(b.Key) }; !slices.IsSortedFunc(o.Held, byKey) {
 		// a store that violates the contract must not look like one that took leases away

@@ -271,7 +271,7 @@ func TestBeatsThatFailAreRepeatedSooner(t *testing.T) {
 }
 
 // Events that affect many terms at once happen in the order of their shards, so that the same
-// events have the same history whatever the order of a map.
+// events have the same history for every order of a map.
 func TestTermsAreInTheOrderOfTheirShards(t *testing.T) {
 	terms := map[lease.Key]*Term{}
 	var want []lease.Key

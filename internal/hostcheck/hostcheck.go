@@ -17,11 +17,11 @@ func Allows(req *http.Request, names ...string) bool {
 	return allows(local, req.Host, names...)
 }
 
-// allows reports whether a request that came to a local address, nil where that is not known, may
-// ask for a host. Over loopback that is localhost, any address, and the given names, nothing else:
-// a page may have pointed its own name at this machine. Nobody can point an address at another
-// machine, and what is deployed beside a program that listens on all interfaces may pass a probe
-// for the pod's address on over loopback.
+// allows reports whether a request with a Host header may be answered. local is the local address
+// of its connection, nil if unknown. Over loopback only localhost, IP addresses and the given names
+// are allowed, because a web page may have pointed its domain at this machine. IP addresses are
+// safe: nobody can point one at another machine. They are needed, because a container next to a
+// program that listens on all interfaces may forward a probe for the pod's address over loopback.
 func allows(local net.Addr, host string, names ...string) bool {
 	if local == nil {
 		return true

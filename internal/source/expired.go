@@ -15,7 +15,7 @@ var ErrNoPosition = errors.New("the service refuses the position")
 type IfExpired uint8
 
 const (
-	StayExpired   IfExpired = iota // retry and report it: losing records was not allowed
+	StayExpired   IfExpired = iota // retry and report it, because the user does not allow lost records
 	OldestExpired                  // continue with the oldest record
 	// continue with records that arrive from now on, by the service's clock
 	LatestExpired

@@ -37,10 +37,10 @@ type Page struct {
 	Tip time.Time
 
 	Wire   *codec.Page // the memory of the records; nil if it has no owner
-	Lender Lender      // gets Wire back; nil: it is released
+	Lender Lender      // gets Wire back; if nil, Wire is released
 }
 
-// ErrEmpty is returned instead of waiting: everything that was read was handed over.
+// ErrEmpty is returned instead of waiting if every record that was read was handed over.
 var ErrEmpty = errors.New("nothing has been read that was not handled")
 
 // Lender lends pages.
@@ -68,9 +68,9 @@ func (p *Page) Keep() {
 	}
 }
 
-// Placed returns an error if records are out of order. All were compared while they were decoded,
-// so that no broken answer moves a checkpoint back or makes it skip records. Placed checks that the
-// first and the last have valid numbers.
+// Placed returns an error if the records of a page are out of order, so that a broken answer cannot
+// move a checkpoint back or make it skip records. Decoding has compared neighbouring records.
+// Placed also checks that the numbers of the first and the last record are valid.
 func Placed(w *codec.Page) error {
 	for _, i := range [...]int{0, len(w.Records) - 1} {
 		if i < len(w.Records) && i >= 0 {
@@ -85,8 +85,8 @@ func Placed(w *codec.Page) error {
 	return nil
 }
 
-// Covers reports whether the whole record with a number is before the position. Only a position at
-// a record covers any.
+// Covers reports whether the whole record with a number is before the position. It returns false
+// for a position that is not at a record.
 func Covers(at shard.Position, number string) bool {
 	if at.Kind() != shard.Sequence {
 		return false

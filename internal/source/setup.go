@@ -31,7 +31,7 @@ type Listener interface {
 	Expired(Expiry)
 }
 
-// ListenerFuncs is a Listener made of functions, each of which may be nil.
+// ListenerFuncs implements Listener with functions. Nil functions are skipped.
 type ListenerFuncs struct {
 	OnFailed  func(err error, throttled bool, next time.Duration)
 	OnExpired func(Expiry)

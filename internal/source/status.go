@@ -6,7 +6,7 @@ import "time"
 type Doing uint8
 
 const (
-	// Starting: nothing has been requested yet.
+	// Starting: there was no request yet.
 	Starting Doing = iota
 	// AtTip: everything has been read; the next read is due after the idle interval.
 	AtTip
@@ -44,7 +44,7 @@ type Status struct {
 	Doing   Doing
 	Since   time.Time
 	Attempt int // consecutive failed reads
-	// Trying is since when reads have been attempted without success; zero if no read is due.
+	// Trying is the time since which reads are attempted without success; zero if no read is due.
 	Trying time.Time
 	Err    error // the error of the last read; nil if it succeeded
 	// Lacks says how much memory is in use while Doing is AwaitingMemory; otherwise nil.
@@ -57,7 +57,7 @@ type Status struct {
 	Retried  int
 	Behind   time.Duration
 	Buffered int // records read that the handler has not begun
-	// Oldest is when the first of them arrived, zero if there are none.
+	// Oldest is when the oldest of these records arrived; zero without records.
 	Oldest time.Time
 }
 

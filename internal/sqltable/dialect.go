@@ -46,8 +46,8 @@ func MySQLCode(err error) string {
 	return ""
 }
 
-// Mentions reports whether the text of an error contains one of these. Drivers of SQLite have error
-// types of their own, but all of them carry its English text.
+// Mentions reports whether the text of an error contains one of the texts. The drivers of SQLite
+// have different error types, but all of them contain its English text.
 func Mentions(err error, texts ...string) bool {
 	return err != nil && slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(err.Error(), text) })
 }

@@ -18,7 +18,7 @@ type answer struct {
 	lean   *http1.Response // exactly one of lean and full is set
 	full   *http.Response
 	url    *url.URL // the URL that lean came from
-	target []string // of its request, if that was not GetRecords
+	target []string // of the request, nil for GetRecords
 }
 
 func fullAnswer(resp *http.Response) answer {

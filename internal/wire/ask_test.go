@@ -106,7 +106,7 @@ func TestAskedCalls(t *testing.T) {
 	}
 }
 
-// An asked call is abandoned with its line, and no other call gets its answer.
+// Parking a line abandons its asked call, and no other call gets that answer.
 func TestAskedAndParked(t *testing.T) {
 	t.Parallel()
 	server := newFake(t, func(w http.ResponseWriter, r seen) {

@@ -30,9 +30,8 @@ const (
 )
 
 // next returns the state after a call in the format of state s, and whether to repeat the call at
-// once in the other format. One bad answer of an endpoint whose CBOR is proven may be an accident:
-// the call fails, and the next one decides. JSON is settled only after it worked where CBOR did
-// not.
+// once in the other format. If an endpoint's CBOR is proven, one bad answer may be an accident: the
+// call fails, and the next call decides. JSON is settled only after it worked where CBOR did not.
 func (s formatState) next(o outcome) (to formatState, again bool) {
 	switch s {
 	case cborUntried:

@@ -1,5 +1,5 @@
 // Package wire makes GetRecords calls and reads their answers at little more than the cost of
-// receiving the bytes.
+// receiving the bytes. It makes PutRecords calls in the same way.
 //
 // # Cost
 //

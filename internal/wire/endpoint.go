@@ -28,6 +28,7 @@ type endpoint struct {
 	agent  []string
 	signer signer
 	format formatChoice
+	puts   formatChoice // the same for PutRecords
 	quiet  *silence
 	// lean is nil if net/http makes the calls.
 	lean *http1.Host

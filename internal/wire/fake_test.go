@@ -65,7 +65,6 @@ func (f *fake) take() []seen {
 	return all
 }
 
-// write sends an answer with a status, a type and a body.
 func write(w http.ResponseWriter, status int, contentType, body string) {
 	w.Header()["Content-Type"] = []string{contentType}
 	if contentType == "" {

@@ -70,7 +70,7 @@ type bound struct {
 }
 
 // live begins the life of a call, which ends after d with a cause. If the call was sent with Ask,
-// it returns the life of that. The caller must end it.
+// it returns that call's life. The caller must end it.
 func live(ctx context.Context, req *Request, d time.Duration, cause error) *life {
 	lock.Free("the service")
 	if req.Line != nil && req.Line.asked != nil {
@@ -83,8 +83,8 @@ func live(ctx context.Context, req *Request, d time.Duration, cause error) *life
 	return l
 }
 
-// next makes the call end with a cause after d, and replaces the earlier bound. It fails if that is
-// over already.
+// next replaces the bound of the call: it ends with a cause after d. next fails if the earlier
+// bound has passed already.
 func (l *life) next(d time.Duration, cause error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -140,7 +140,7 @@ func (l *life) Done() <-chan struct{} {
 	defer l.mu.Unlock()
 	if l.inner == nil {
 		from, done := l.caller, func() {}
-		if l.window == 0 { // the bound is the only one
+		if l.window == 0 { // the bound never changes, so a deadline suffices
 			from, done = context.WithDeadlineCause(l.caller, l.bound.At, l.bound.Why)
 		}
 		inner, cancel := context.WithCancelCause(from)

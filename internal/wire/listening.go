@@ -137,8 +137,8 @@ func (b *heardBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// listen begins to wait for a byte. Usually the timer fires soon enough as it is, and finds no
-// silence.
+// listen begins to wait for a byte. It rarely changes the timer, which usually fires soon enough
+// and then finds no silence.
 func (l *life) listen(now mono.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

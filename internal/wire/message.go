@@ -43,6 +43,8 @@ const (
 	recordsCBOR call = iota
 	recordsJSON
 	iteratorJSON
+	putCBOR
+	putJSON
 	calls
 )
 
@@ -55,15 +57,18 @@ func callFor(f codec.Format) call {
 }
 
 func (c call) contentType() string {
-	if c == recordsCBOR {
+	if c == recordsCBOR || c == putCBOR {
 		return codec.CBORType
 	}
 	return codec.JSONType
 }
 
 func (c call) target() string {
-	if c == iteratorJSON {
+	switch c {
+	case iteratorJSON:
 		return iteratorTarget
+	case putCBOR, putJSON:
+		return putTarget
 	}
 	return target
 }
@@ -132,19 +137,20 @@ func (ep *endpoint) message(d *draft, now time.Time, cred *aws.Credentials, f co
 func (ep *endpoint) signed(d *draft, now time.Time, cred *aws.Credentials, of call) []byte {
 	at := ep.templates.signedAt(now)
 	t := ep.templateFor(cred, at)
-	signature := t.signature(d, of, at, d.body)
+	signature := t.signature(d, of, at, sha256.Sum256(d.body))
 	m := append(append(append(d.message[:0], t.text[of].head...), at...), t.authorization...)
-	m = append(append(m, signature...), "\r\nContent-Length: "...)
+	m = append(append(m, signature...), lengthField...)
 	m = append(strconv.AppendInt(m, int64(len(d.body)), 10), "\r\n\r\n"...)
 	d.message = append(m, d.body...)
 	return d.message
 }
 
-// signature returns the signature of a request with a body, in hexadecimal digits. It is valid
-// until the draft is reused.
-func (t *template) signature(d *draft, of call, at string, body []byte) []byte {
+const lengthField = "\r\nContent-Length: "
+
+// signature returns the signature of a request in hexadecimal digits. sum is the hash of its body.
+// The result is valid until the draft is reused.
+func (t *template) signature(d *draft, of call, at string, sum [sha256.Size]byte) []byte {
 	text := &t.text[of]
-	sum := sha256.Sum256(body)
 	b := append(append(append(d.scratch[:0], text.signed...), at...), text.after...)
 	b = hex.AppendEncode(b, sum[:])
 	sum = sha256.Sum256(b)

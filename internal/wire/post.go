@@ -3,6 +3,7 @@ package wire
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"io"
 	"net/http"
@@ -10,6 +11,8 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+
+	"github.com/weir-go/weir/internal/wire/codec"
 )
 
 // post makes a call over net/http. The caller must close the answer.
@@ -61,22 +64,28 @@ func (ep *endpoint) request(ctx context.Context, now time.Time, cred *aws.Creden
 	at := ep.templates.signedAt(now)
 	t := ep.templateFor(cred, at)
 	d := drafts.Get().(*draft)
-	signature := t.signature(d, of, at, body)
+	signature := t.signature(d, of, at, sha256.Sum256(body))
 	values := []string{at, cred.SessionToken, t.credential + string(signature)}
 	drafts.Put(d)
 
 	h := make(http.Header, 8) // one group of Go's maps
 	h["Content-Type"] = jsonValue
-	h["X-Amz-Target"] = targetValue
-	switch of {
-	case recordsCBOR:
+	if of.contentType() == codec.CBORType {
 		h["Content-Type"] = cborValue
-	case iteratorJSON:
-		h["X-Amz-Target"] = iteratorTargetValue
 	}
 	h["User-Agent"] = ep.agent
 	h["Accept-Encoding"] = identity
-	h["Idempotency-Key"] = safeToRepeat
+	switch of {
+	case iteratorJSON:
+		h["X-Amz-Target"] = iteratorTargetValue
+	case putCBOR, putJSON:
+		h["X-Amz-Target"] = putTargetValue
+	default:
+		h["X-Amz-Target"] = targetValue
+	}
+	if of != putCBOR && of != putJSON {
+		h["Idempotency-Key"] = safeToRepeat
+	}
 	h["X-Amz-Date"] = values[0:1:1]
 	if cred.SessionToken != "" {
 		h["X-Amz-Security-Token"] = values[1:2:2]

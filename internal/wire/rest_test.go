@@ -65,7 +65,7 @@ func TestReadingALargeAnswer(t *testing.T) {
 		if c.held.Load() != 0 {
 			t.Error("closed twice")
 		}
-		// At most half of the connections are held. Other answers are read whole.
+		// Half of the connections at most hold an answer in parts. Other answers are read whole.
 		var held []*Rest
 		for range 3 {
 			if rest, err = c.Read(t.Context(), Request{Iterator: "it"}, new(codec.Page)); err != nil {

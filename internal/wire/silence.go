@@ -10,8 +10,8 @@ import (
 
 const (
 	// leastSilence and mostSilence limit how long no byte may arrive before a call is made a second
-	// time. Within them it is four times what 99 of 100 answers take to begin. It starts with
-	// mostSilence, because that time is not known yet.
+	// time. Within these limits the time is four times the 99th percentile of the time to the first
+	// byte. It starts with mostSilence, because that percentile is not known yet.
 	leastSilence = time.Second
 	mostSilence  = 4 * time.Second
 	// enoughAnswers is the number of answers from which on their times count.
@@ -106,7 +106,8 @@ type firstBytes struct {
 const (
 	shortestFirst = 19
 	longestFirst  = 35
-	// rememberedFirst is the number of answers after which each counts half.
+	// rememberedFirst is the number of answers after which an earlier answer has half of its
+	// weight.
 	rememberedFirst = 1024
 )
 
@@ -122,7 +123,7 @@ func (f *firstBytes) add(d time.Duration) {
 	}
 }
 
-// sizeOf returns the size class of a time. The time is at most mostOf the class.
+// sizeOf returns the size class of a time, which is at most mostOf of that class.
 func sizeOf(d time.Duration) int {
 	n := uint64(max(d, 1) - 1)
 	top := bits.Len64(n) - 1 // the highest bit

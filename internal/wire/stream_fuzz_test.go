@@ -68,8 +68,8 @@ func naiveEvents(stream []byte) (pages []*codec.Page, whole bool) {
 }
 
 // FuzzStream reads a whole subscription in random fragments. The events are those that the SDK's
-// decoder finds, up to the end or the first broken message. That is an error of a documented kind.
-// There are no more reads than bytes, and no more memory than was received.
+// decoder finds, up to the end or the first broken message, which causes an error of a documented
+// kind. There are no more reads than bytes, and no more memory than was received.
 func FuzzStream(f *testing.F) {
 	const event = "SubscribeToShardEvent"
 	hello := answers.EventMessage(f, "initial-response", codec.JSONType, "{}")

@@ -333,7 +333,7 @@ func TestSubscriptionsThatBreak(t *testing.T) {
 	}
 }
 
-// The error about an answer that is not an event stream says what it is. A stream that begins with
+// The error about an answer that is not an event stream names its type. A stream that begins with
 // an event is read.
 func TestSubscriptionsOfOtherServers(t *testing.T) {
 	event := string(answers.EventMessage(t, "SubscribeToShardEvent", "", `{"Records":[],"ContinuationSequenceNumber":"7"}`))

@@ -33,7 +33,7 @@ type network struct {
 	conns     []*blackhole
 }
 
-// blackhole is a connection that can silently stop to transfer data.
+// blackhole is a connection that can silently stop transferring data.
 type blackhole struct {
 	net.Conn
 	dead atomic.Bool

@@ -1,10 +1,10 @@
-// Command moduleproxy makes a module proxy of files out of a tree: what the go command would be
-// given for the published modules if the tree were tagged with a version. So installs are tried
-// before there is a tag, and go.sum files name what a tag is going to have.
+// Command moduleproxy makes a module proxy of files from a tree. It has the files that the go
+// command would receive if the tree were tagged with a version. With it, installs can be tried
+// before there is a tag, and go.sum files get the checksums of the future tag.
 //
 //	moduleproxy -tree . -version v1.2.3 -out DIR
 //
-// Then GOPROXY=file://DIR. It packs the files that git knows, as they lie there.
+// Then GOPROXY=file://DIR. It packs the files that git tracks, with their current contents.
 package main
 
 import (
@@ -99,8 +99,8 @@ func pack(tree, dir, version, out string, files []string) error {
 // packedFile is a file of the repository, and its name in a module.
 type packedFile struct{ from, to string }
 
-// of are the files of the module in dir: those below it, without those of modules further below. A
-// module without a licence of its own gets the root's, as the go command does it.
+// of returns the files of the module in dir, without those of nested modules. A module without a
+// licence file gets the root's, as in the go command.
 func of(dir string, files []string) (all []packedFile) {
 	prefix := ""
 	if dir != "." {

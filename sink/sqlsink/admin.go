@@ -23,19 +23,19 @@ func (s *Sink) Migrate(ctx context.Context) error {
 }
 
 // ResetEpochs admits owners of any epoch again. If the leases of an application are deleted or
-// lost, epochs start again. Each owner then counts as late, and fails with [ErrFenced], until
-// ResetEpochs was called once. Positions and their guarantees stay. But while a worker that has
-// lost its leases still runs, it may alternate with its successor. ResetEpochs returns the number
-// of affected shards.
+// lost, epochs start again. Each owner then looks like a former one, and fails with [ErrFenced],
+// until ResetEpochs is called once. Positions and their guarantees stay. If a worker that has lost
+// its leases still runs, it may take turns with its successor. ResetEpochs returns the number of
+// affected shards.
 func (s *Sink) ResetEpochs(ctx context.Context) (int, error) {
 	return s.change(ctx, "resetting epochs", "UPDATE {table} SET epoch = 0 WHERE app = ? AND epoch <> 0", s.o.App)
 }
 
 // Forget removes the rows of shards that have ended and were unchanged for a duration of at least a
 // day, by the database's clock. Call it occasionally if streams are split and merged often. The
-// sink never calls it itself. The duration must be longer than the stream's retention. These rows
-// are needed for a database that was restored from a backup, to replay what it has lost and to
-// recognize repeated records. Forget returns the number of removed rows.
+// sink never calls it itself. The duration must be longer than the stream's retention. After a
+// restore from a backup, the sink needs these rows to replay lost records and to recognize repeated
+// ones. Forget returns the number of removed rows.
 func (s *Sink) Forget(ctx context.Context, unchangedFor time.Duration) (int, error) {
 	if unchangedFor < 24*time.Hour {
 		return 0, fmt.Errorf("sqlsink: forgetting shards that ended %v ago: want at least 24h, and longer than the stream keeps records", unchangedFor)
@@ -45,8 +45,8 @@ func (s *Sink) Forget(ctx context.Context, unchangedFor time.Duration) (int, err
 }
 
 // RemoveStream removes all rows of a stream, for example one that is deleted and created again
-// under the same name. No worker that reads it may be running. Records that are read again after
-// that take effect again. It returns the number of affected shards.
+// under the same name. No worker that reads it may be running. Records that are read again take
+// effect again. RemoveStream returns the number of affected shards.
 func (s *Sink) RemoveStream(ctx context.Context, stream string) (int, error) {
 	return s.change(ctx, "removing the rows of a stream", "DELETE FROM {table} WHERE app = ? AND stream = ?", s.o.App, stream)
 }

@@ -47,7 +47,7 @@ type dialect struct {
 	// end of a locking read.
 	lock, locking string
 	now           string // the time by the database's clock
-	before        string // the time a number of seconds ago, which is the parameter
+	before        string // the time some seconds ago; the parameter is their number
 	// ago returns the parameter of before.
 	ago func(seconds int64) any
 	// endsByStatement says that the driver abandons a statement when its context ends, and waits

@@ -10,9 +10,9 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// Letters returns a destination for [weir.GiveUp].To. It passes letters to another destination, and
-// when that has stored them, moves the position past their records. Without it a given-up record
-// that no later record of its shard has followed is handled again by the next owner of the shard.
+// Letters returns a destination for [weir.GiveUp].To. It stores letters in another destination, and
+// then moves the position past their records. Without it, the next owner of a shard handles a
+// given-up record again if no later record of the shard is done.
 func (s *Sink) Letters(to deadletter.Destination) deadletter.Destination {
 	return deadletter.Func(func(ctx context.Context, letters []deadletter.Letter) error {
 		if to == nil {

@@ -11,7 +11,7 @@ import (
 
 // Move runs apply in the transaction that moves the position of a term's shard from one position to
 // another. It is for effects of many records at once, such as the results of windows. end says that
-// the shard has ended at to. An effect that is in the database already is not applied again. apply
+// the shard has ended at to. If the effect is in the database already, apply is not called. apply
 // must not end tx. Use [Sink.Position] for [weir.ShardHandlers].Position, so that reading begins
 // where the last Move ended, and use no other [Sink.Handlers] for the same App.
 //

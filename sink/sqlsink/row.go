@@ -81,8 +81,8 @@ type verdict struct {
 	none bool          // there is nothing to do
 }
 
-// judge decides about a batch. was is the row, if found is set. known is the position at which the
-// term has last seen it.
+// judge decides about a batch. was is the row, if found is set. known is the row's position when
+// this term last saw it.
 func judge(was row, found bool, known weir.Position, b *weir.Batch) (verdict, error) {
 	switch {
 	case !found:

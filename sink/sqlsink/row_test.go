@@ -86,7 +86,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// weir must not see which record an error names, but everything else.
+// The error that weir gets does not name a record, but keeps all its other properties.
 func TestAnUnnamedError(t *testing.T) {
 	own := errors.New("own")
 	for _, err := range []error{own, weir.Stop(own), weir.Reject(own), errors.Join(ErrFenced, own)} {

@@ -23,8 +23,8 @@ var (
 	// a worker ran. Nothing was skipped. Start the workers again: they read from the position in
 	// the database.
 	ErrSetBack = errors.New("sqlsink: the database was set back while a worker ran")
-	// ErrTxEnded is wrapped by the error of Run if a [Func] has committed or rolled back the
-	// transaction itself.
+	// ErrTxEnded is wrapped by the error of Run if a [Func] has committed or rolled back its
+	// transaction.
 	ErrTxEnded = errors.New("sqlsink: the function has ended the transaction, which only the sink may end")
 	// ErrLocked is wrapped by the error of a handler that has waited for Options.LockTimeout.
 	ErrLocked = errors.New("sqlsink: another transaction holds the position of the shard")

@@ -70,7 +70,7 @@ type coded string
 func (c coded) Error() string    { return "the server's words" }
 func (c coded) SQLState() string { return string(c) }
 
-// Only a lock of another transaction is retried here. weir retries after all other errors.
+// The sink retries only after a lock of another transaction. weir retries after all other errors.
 func TestLocksAreToldFromOtherFailures(t *testing.T) {
 	for _, c := range []struct {
 		d      *dialect

@@ -50,7 +50,8 @@ func (s *Sink) open(ctx context.Context, t weir.Term, apply Func) (weir.ShardHan
 		s.fenced.Add(1)
 		return nil, fenced(is.epoch, t.Epoch)
 	case !is.ended && !is.at.IsZero() && is.at.Compare(t.From) < 0:
-		// Set back since weir's query: weir queries again before it opens again.
+		// The row was set back after weir read it. weir reads it again before it opens the handler
+		// again.
 		return nil, fmt.Errorf("sqlsink: %s/%s is read from %s on, but the database is at %s", t.Stream, t.Shard, t.From, is.at)
 	}
 	return &term{Sink: s, Term: t, apply: apply, known: is.at}, nil
@@ -69,7 +70,7 @@ func (t *term) Handle(ctx context.Context, b *weir.Batch) error {
 	}
 	place := slices.IndexFunc(b.Records, func(r weir.Record) bool { return r.Position() == at.Position() })
 	if place < 0 {
-		return unnamed{err} // weir would count all records before one of another batch as done
+		return unnamed{err} // weir would count all records before one from another batch as done
 	}
 	if place == 0 {
 		return err
@@ -99,8 +100,8 @@ func (t *term) try(ctx context.Context, b *weir.Batch) (err error) {
 		if err := t.move(ctx, tx, b.Stream, b.Shard, did.next); err != nil {
 			return was, err
 		}
-		// without b's progress, which a rollback would not undo, and its slice, which it may need
-		// again
+		// Without b's progress, which a rollback would not undo, and with a copy of its slice,
+		// because weir may need the original again.
 		own := weir.Batch{
 			Stream: b.Stream, Shard: b.Shard, Epoch: b.Epoch, Records: slices.Clone(did.todo), Behind: b.Behind, End: b.End, Attempt: b.Attempt, FirstFailure: b.FirstFailure,
 		}
@@ -181,7 +182,7 @@ func (s *Sink) end(own context.Context, cancel func(), tx *sql.Tx, word string) 
 		ctx, stop := context.WithTimeout(own, endWithin)
 		defer stop()
 		_, err := tx.ExecContext(ctx, word)
-		return err // with own, database/sql rolls back an empty transaction
+		return err // database/sql rolls back an empty transaction when own ends
 	}
 	defer time.AfterFunc(endWithin, cancel).Stop()
 	if word == commit {
@@ -263,8 +264,8 @@ func (s *Sink) tryLock(ctx context.Context, stream, id string) (*sql.Tx, row, bo
 	return tx, is, found, nil
 }
 
-// move writes the row of a shard before the effects. If the function commits by itself, the effects
-// and the position are still committed together.
+// move writes the row of a shard before the effects. So even if the function commits the
+// transaction, effects and position are committed together.
 func (s *Sink) move(ctx context.Context, tx *sql.Tx, stream, id string, to row) error {
 	ended := 0
 	if to.ended {

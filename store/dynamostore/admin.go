@@ -12,8 +12,8 @@ import (
 const scanning = "list the applications"
 
 // Apps implements [lease.Admin]. It scans the whole table, page by page of 1 MB each, at one read
-// unit per 4 KB. A running application never does that. In addition to what [Policy] allows it
-// needs dynamodb:Scan.
+// unit per 4 KB. A running application never does that. It needs the permission dynamodb:Scan in
+// addition to [Policy].
 func (s *Store) Apps(ctx context.Context) ([]string, error) {
 	ctx, cancel, err := s.begin(ctx, "any")
 	if err != nil {
@@ -48,8 +48,7 @@ func (s *Store) Apps(ctx context.Context) ([]string, error) {
 }
 
 // Remove implements [lease.Admin]. It deletes row by row, the sessions first, so that no worker
-// continues with the remaining rows. After an error the rest is still there. Repeat the call in
-// that case.
+// continues with the remaining rows. After an error some rows may remain; repeat the call.
 func (s *Store) Remove(ctx context.Context, app string) error {
 	ctx, cancel, err := s.begin(ctx, app)
 	if err != nil {

@@ -74,7 +74,7 @@ func (s *Store) Apply(ctx context.Context, app string, actions []lease.Action) (
 	return done, nil
 }
 
-// announce records that leases changed, for the sessions whose orders they are in, and for views.
+// announce records that leases changed: for the sessions whose orders contain them, and for views.
 func (s *Store) announce(ctx context.Context, app string, told news) error {
 	return parallel(2, func(i int) error {
 		if i == 0 {
@@ -232,7 +232,7 @@ func (s *Store) apply(ctx context.Context, app string, a lease.Action) (bool, []
 	return true, []string{owner}, nil
 }
 
-// move depends on whether the lease has an owner.
+// move carries out a Move. The write depends on whether the lease has an owner.
 func (s *Store) move(ctx context.Context, app string, a lease.Action) (bool, []string, error) {
 	mark := rand.Text()
 	for _, owned := range [...]bool{true, false} {

@@ -17,19 +17,18 @@ import (
 
 // Beat implements [lease.Store].
 //
-// Orders may come from memory, for the following reason. A process that changes the leases of a
-// session writes the lease first, and then increases attrTold in the session's row, before its call
-// returns. A heartbeat writes the session's row first, and the answer contains attrTold. It reads
-// the leases after that. Leases that are cached under a value of attrTold were therefore read after
-// attrTold had that value. If a later heartbeat gets the same value, every change that had
-// increased attrTold by then was written before the cached read began. A change that increases
-// attrTold later may be missing from both. Its call had not returned when the heartbeat began, and
-// the next heartbeat reads it.
+// Orders may come from memory. This is correct because of the order of writes and reads. A process
+// that changes the leases of a session writes the lease first, and then increases attrTold in the
+// session's row, before its call returns. A heartbeat writes the session's row first, gets attrTold
+// with the answer, and reads the leases after that. So leases cached under a value of attrTold were
+// read after attrTold had this value. If a later heartbeat gets the same value, the cached leases
+// contain every change that was announced by then. A change that is announced later may be missing,
+// but its call had not returned when the heartbeat began. The next heartbeat reads it.
 //
 // Leases that the report itself gives back also increase attrTold, before the answer. If nothing
-// else increased it meanwhile, a read would find the cached leases less those given back, so these
-// are cached under the new value. If attrTold has increased by one note that names its leases,
-// reading those is enough; see tell.
+// else has increased it since, the cached leases without these are the present ones, and are cached
+// under the new value. If attrTold has increased by one note that names its leases, reading those
+// is enough; see tell.
 func (s *Store) Beat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
 	r, err := checkReport(r)
 	if err != nil {
@@ -42,8 +41,8 @@ func (s *Store) Beat(ctx context.Context, app string, r lease.Report) (lease.Ord
 	defer cancel()
 	key := orderKey{app, r.Session}
 
-	// Nothing of an ended session may take effect, so its row comes first. The leader does not
-	// depend on that, unless the session resigns.
+	// An ended session must change nothing, so its row comes first. Reading the leader can run in
+	// parallel, unless the session resigns.
 	var (
 		leader    lease.Leader
 		others    []lease.SessionBeat

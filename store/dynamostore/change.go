@@ -35,7 +35,6 @@ func (c *change) value(v types.AttributeValue) string {
 	return p
 }
 
-// set sets an attribute.
 func (c *change) set(attr string, v types.AttributeValue) *change {
 	c.sets = append(c.sets, c.name(attr)+" = "+c.value(v))
 	return c
@@ -74,8 +73,8 @@ func (c *change) copy(attr, from string) *change {
 // value.
 func (c *change) next(attr, before string) *change {
 	was := "if_not_exists(" + c.name(attr) + ", " + c.value(number(0)) + ")"
-	// Expressions use the old row. This order is also correct for an emulator in which they see
-	// each other's results.
+	// Expressions use the old row. In this order they are also correct for an emulator that applies
+	// them one after the other.
 	c.sets = append(c.sets, c.name(before)+" = "+was, c.name(attr)+" = "+was+" + "+c.value(number(1)))
 	return c
 }

@@ -11,8 +11,8 @@ import (
 )
 
 // resign removes the leader if session still leads at that term. It never fails a heartbeat. If the
-// row cannot be written, the answer shows that the session still leads. If the heartbeat failed for
-// this reason, the session would count as alive without being trusted.
+// row cannot be written, the answer shows that the session still leads. The heartbeat itself must
+// not fail: it has counted already, so the session would be alive without being trusted.
 func (s *Store) resign(ctx context.Context, app, session string, term uint64) {
 	if end, ok := ctx.Deadline(); ok { // leave time for the answer to the heartbeat
 		var cancel context.CancelFunc
@@ -28,9 +28,9 @@ func (s *Store) resign(ctx context.Context, app, session string, term uint64) {
 // The rows of the group are adjacent, so one Query returns them. It is charged by size, one read
 // unit per 4 KB in total, which is about 15 sessions. Reading the leader's two rows alone would
 // cost two. The read is consistent, because the leader must be current. The counts need not be
-// current: an old one at most makes a session look dead too early, and the write that ends it names
-// the count and is refused. But reading them inconsistently, at half the price, would take a second
-// request, and would be cheaper in total only from about 60 sessions on.
+// current. An old count can at most make a session look dead too early, and then the write that
+// ends it names this count and is refused. An eventually consistent read costs half, but would be a
+// second request, and the total would be lower only from about 60 sessions on.
 func (s *Store) readBeats(ctx context.Context, app, self string) (lease.Leader, []lease.SessionBeat, error) {
 	items, err := s.query(ctx, "read the beats", app, groupPrefix, "")
 	if err != nil {

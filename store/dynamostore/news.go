@@ -17,8 +17,8 @@ import (
 const (
 	mostNews      = 8
 	mostNewsBytes = 400
-	// keepNews is how long they stay there: every look of the leader reads the rows of all
-	// sessions.
+	// keepNews is how long they stay in the row. They should not stay for long, because every look
+	// of the leader reads the rows of all sessions.
 	keepNews = 10 * time.Second
 )
 
@@ -77,9 +77,9 @@ func (s *Store) tell(ctx context.Context, app string, n news) error {
 	})
 }
 
-// stale reports whether a session's row has had news for long. The session's heartbeat then removes
-// them. If that removes a newer note, the session finds that attrTold has changed without named
-// leases, and reads all of its leases.
+// stale reports whether a session's row has had news for longer than keepNews. Then the session's
+// heartbeat removes them. If that removes a newer note, the session finds that attrTold has changed
+// without named leases, and reads all of its leases.
 func (s *Store) stale(k orderKey) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -13,8 +13,8 @@ type pool struct {
 	client dynamodb.HTTPClient
 	// closeIdle closes unused connections. After an unanswered request, the others may be dead as
 	// well: a failed gateway, or one that has dropped them, sends nothing. Each would cost the
-	// store one more attempt, and there may be more of them than there is time for while leases are
-	// trusted.
+	// store one more attempt. There may be so many that trust in the leases would end before all
+	// were found.
 	closeIdle func()
 	// longest limits an attempt.
 	longest time.Duration

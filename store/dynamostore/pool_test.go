@@ -116,7 +116,7 @@ func TestConnectionsThatDiedCostOneAttempt(t *testing.T) {
 				lead := func() time.Duration {
 					t.Helper()
 					began := time.Now()
-					// A heartbeat of a worker with a failover time of 10 s has half of it.
+					// With a failover time of 10 s a heartbeat has half of that.
 					if ok, err := s.Lead(within(t, 5*time.Second), "app", "a", 0); !ok || err != nil {
 						t.Errorf("%t, %v", ok, err)
 					}

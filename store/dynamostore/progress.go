@@ -12,9 +12,9 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// maxTries limits how often a write is prepared again because the row changed meanwhile. Each time
-// another write to the same lease succeeded, which is rare. This many in a row mean that something
-// is wrong.
+// maxTries limits how often a write is prepared again because the row changed since it was read.
+// Each time another write to the same lease succeeded, which is rare. This many in a row indicate a
+// bug.
 const maxTries = 20
 
 // progress is the result of carrying out a report.
@@ -197,8 +197,8 @@ func (s *Store) giveBack(ctx context.Context, app, session string, p lease.Progr
 	return false, "", fmt.Errorf("dynamostore: %s: the row changed under each of %d tries", what, maxTries)
 }
 
-// asSeen returns a change of l under the condition that l is unchanged. Only its owner's checkpoint
-// can have moved the position, but a concurrent checkpoint must not be undone.
+// asSeen returns a change of l that requires l to be unchanged, including the position. Only the
+// owner's checkpoint can move the position, and a concurrent checkpoint must not be undone.
 func asSeen(app string, l lease.Lease) *change {
 	return newChange(app, leaseRow(l.Key)).
 		when(attrEpoch, "=", number(l.Epoch)).when(attrPositionKey, "=", text(l.Position.SortKey())).
@@ -273,9 +273,9 @@ func (s *Store) Leave(ctx context.Context, app string, r lease.Report) error {
 	return err
 }
 
-// freeAll removes session from every lease that names it as owner or as revoked. It reads the
-// leases until none does, because a leader that does not know yet that session is leaving may still
-// assign leases to it.
+// freeAll removes session from every lease that names it as owner or as revoked. It repeats this
+// until no lease names session, because a leader that does not know yet that session is leaving may
+// still assign leases to it.
 func (s *Store) freeAll(ctx context.Context, app, session string, told news) (changed bool, err error) {
 	var mu sync.Mutex
 	for range maxTries {

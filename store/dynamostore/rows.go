@@ -56,7 +56,7 @@ const (
 	attrNews      = "news"      // the leases that changed when attrTold last increased
 	attrNewsAfter = "newsafter" // the value of attrTold before that
 	attrFreed     = "freed"     // increases after the session gave leases back or finished them
-	attrUnsettled = "unsettled" // set while the session is about to: freed has not increased yet
+	attrUnsettled = "unsettled" // set while the session is giving leases back and freed has not increased yet
 
 	// Of the leader's row.
 	attrSession = "session"

@@ -21,8 +21,8 @@ import (
 // and encrypted with DynamoDB's default key.
 type Settings struct {
 	// ReadCapacity and WriteCapacity are provisioned units per second, which are charged whether or
-	// not they are used. Set both or neither. docs/stores.md says what a worker uses. With less
-	// than that its heartbeats are throttled. By default the table is billed per request.
+	// not they are used. Set both or neither. docs/stores.md has the consumption of a worker. With
+	// less capacity its heartbeats are throttled. By default the table is billed per request.
 	ReadCapacity, WriteCapacity int64
 	// KMSKey is the AWS KMS key for the encryption of the table: an ARN, an ID or an alias such as
 	// "alias/aws/dynamodb". Defaults to DynamoDB's key, which costs nothing.

@@ -102,8 +102,8 @@ func (s *Store) remember(k orderKey, told uint64, held []lease.Lease) {
 	s.orders[k] = orders{told, held}
 }
 
-// subtract copies what is cached under attrTold, less the given epochs of leases, to the next
-// value.
+// subtract copies the cached orders of attrTold to its next value, without leases at the given
+// epochs.
 func (s *Store) subtract(k orderKey, told uint64, back map[lease.Key]uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -155,7 +155,7 @@ func (s *Store) Lead(ctx context.Context, app, session string, term uint64) (boo
 	if err != nil || ok {
 		return ok, err
 	}
-	// Or it happened, and only the answer was lost.
+	// Perhaps an earlier attempt took effect and only its answer was lost.
 	row, err := s.get(ctx, "read the leader", app, leaderRowKey)
 	if err != nil {
 		return false, err

@@ -153,7 +153,7 @@ func (s *Store) explain(ctx context.Context, what string, err error) error {
 	}
 	switch code := answer.ErrorCode(); code {
 	case "ResourceNotFoundException":
-		// The same answer comes while the table is being created.
+		// DynamoDB returns the same error while the table is being created.
 		if what != describing {
 			if t, derr := s.describe(ctx); derr == nil && t.TableStatus == types.TableStatusCreating {
 				return fmt.Errorf("dynamostore: %s: table %s is still being created: %w", what, s.name(), err)

@@ -13,19 +13,19 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// readInFull is the maximum age of leases that a view need not read again. It limits the delay for
-// a change whose announcement was lost because its process died.
+// readInFull is the maximum age of leases that a view may reuse. It limits the delay for a change
+// whose announcement was lost because its process died.
 const readInFull = time.Minute
 
 // View implements [lease.Store].
 //
-// It reads the group's rows first, then the leases, then the group's rows again. The revision
-// condenses the first read: the count of announced changes and, for each session, the count of what
-// it freed. These counts increase after the leases changed. Leases that were read after the counts
-// thus contain at least all announced changes, and possibly more than the revision claims, but
-// never less. A session announces beforehand that it will give leases back. While a session is
-// unsettled, no view is the same as another. Workers and leader are from the second read, so no
-// lease names a live session that is missing.
+// It reads the group's rows first, then the leases, then the group's rows again. The revision is a
+// summary of the first read: the count of announced changes and, for each session, its count of
+// freed leases. These counts increase after the leases changed. Leases that were read after the
+// counts therefore contain every counted change, and possibly later ones. A session announces
+// beforehand that it will give leases back. While a session is unsettled, no view counts as
+// unchanged. Workers and leader are from the second read, so no lease names a live session that is
+// missing.
 func (s *Store) View(ctx context.Context, app, since string) (lease.View, error) {
 	ctx, cancel, err := s.begin(ctx, app)
 	if err != nil {

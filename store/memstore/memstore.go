@@ -439,7 +439,7 @@ func (a *application) others(session string) []lease.SessionBeat {
 	return others
 }
 
-// leads returns the leader. There is none if the leader's session has ended or left.
+// leads returns the leader, or the zero value if the leader's session has ended or left.
 func (a *application) leads() lease.Leader {
 	w := a.sessions[a.leader]
 	if w == nil || w.Ended {

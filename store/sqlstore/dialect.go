@@ -56,16 +56,17 @@ type dialect struct {
 	// until the transaction ends, or until migrated. It is "" if the database does that itself.
 	migrating, migrated string
 	// repeated reports whether an error says that a statement of the schema was carried out before,
-	// by an incomplete migration. It is nil if a step takes effect as a whole or not at all.
+	// by an incomplete migration. It is nil if the database carries out a step as a whole or not at
+	// all.
 	repeated func(error) bool
 	// replacing returns the end of an INSERT of leases that updates these columns of an existing
 	// row. Only for servers.
 	replacing func(columns []string) string
 	// quickBeat carries out an ordinary heartbeat outside a transaction; nil if that is not faster.
 	quickBeat func(t *tx, q quickBeat) error
-	// begin starts a transaction. If write is set, the rows that it read do not change until it
-	// ends. If not, it sees the database at one moment. A server guarantees the first by the locks
-	// that it takes, and transactions for reading are not used there.
+	// begin starts a transaction. If write is set, the rows that it reads do not change until it
+	// ends; on a server its locks guarantee that. Otherwise it sees the database as of one moment.
+	// Servers do not use read transactions.
 	begin func(ctx context.Context, c *sql.Conn, write bool) error
 	// busy reports whether an error says that the transaction collided with another and should be
 	// retried.

@@ -45,8 +45,8 @@ func (t *tx) flush() error {
 	return err
 }
 
-// moved reports whether the lease changed in another way than by a checkpoint or a load, which
-// views may hide.
+// moved reports whether the lease changed in a way that views must show, which is any change except
+// a checkpoint or a load.
 func (r *row) moved() bool {
 	if r.was == nil || r.is == nil {
 		return r.was != r.is

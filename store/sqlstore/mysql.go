@@ -127,9 +127,9 @@ func hopelessMySQL(err error, fresh bool) string {
 }
 
 // An ordinary heartbeat is two statements, or three with checkpoints, each a separate transaction.
-// That is sufficient. The first finds the session alive and increases its count, so no leader that
-// saw the earlier count can end it any more. Each checkpoint is conditional on owner, epoch and
-// position. The last reads the state after that.
+// No common transaction is needed. The first statement finds the session alive and increases its
+// count, so no leader that saw the earlier count can end it any more. Each checkpoint is
+// conditional on owner, epoch and position. The last statement reads the resulting state.
 var (
 	countMySQL = `UPDATE {sessions} SET beat = beat + 1, name = ?, leaving = ?, weight = ?, max_leases = ?, holds = ?, troubles = ?, streams = ?
 WHERE app = ? AND session = ? AND ended = 0`
@@ -169,7 +169,8 @@ func quickBeatMySQL(t *tx, q quickBeat) error {
 	return t.query(ordersMySQL, ordersCount, q.orders, t.app, r.Session)
 }
 
-// advanceMySQL sets the columns in set to value of each step, unless that is nil.
+// advanceMySQL updates the columns in set for each step. value returns the parameter of a step, or
+// nil to skip it.
 func (t *tx) advanceMySQL(q quickBeat, set, condition string, value func(step) any) error {
 	var b strings.Builder
 	var args []any

@@ -42,8 +42,8 @@ func (s *Store) lend(ctx context.Context, do func(*sql.Conn) error) error {
 
 // lookAtConns pings all unused connections at once, and closes those that do not answer. A failed
 // server, or a gateway that has dropped its connections, sends nothing. Each dead connection would
-// cost one whole call. A pool that the program also uses for other purposes may hold more of them
-// than there is time for while leases are trusted.
+// cost one whole call. In a pool that the program also uses for other purposes there may be many,
+// and trust in the leases would end before all were found.
 func (s *Store) lookAtConns(ctx context.Context) {
 	bound := lookWithin
 	if end, ok := ctx.Deadline(); ok {
@@ -55,7 +55,7 @@ func (s *Store) lookAtConns(ctx context.Context) {
 	var looks sync.WaitGroup
 	for i := range conns {
 		looks.Go(func() {
-			_ = guard.Call(func() error { // the error returns when the connection is used
+			_ = guard.Call(func() error { // the next use of the connection returns the same error
 				c, err := s.db.Conn(ctx)
 				if err != nil {
 					return err

@@ -127,8 +127,9 @@ func hopelessPostgres(err error, fresh bool) string {
 
 // An ordinary heartbeat is a single statement. It reads the database as of its start, but checks
 // rows that it changes in their present state: an ended session is not found, and a lease with a
-// new owner takes no position. Orders that were read before that would say that the lease is still
-// held and its position saved. In that case errCollided makes the store read them again.
+// new owner takes no position. In that case the orders of the same statement are out of date: they
+// say that the lease is still held and its position saved. So errCollided makes the store read the
+// orders again.
 var (
 	countPostgres = `WITH me AS (
   UPDATE {sessions} SET beat = beat + 1, name = $3, leaving = $4, weight = $5, max_leases = $6, holds = $7, troubles = $8, streams = $9

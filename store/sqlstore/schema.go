@@ -57,8 +57,8 @@ func (s *Store) version() int64 { return int64(len(s.dialect.schema)) }
 
 // generation is the number of compatible versions. Programs that use one of the versions 1 to 99
 // work with the tables of any later version in that range, because an older worker may restart
-// during an upgrade. A step within a generation only adds columns or tables, with defaults that
-// suit rows of programs that do not know them.
+// during an upgrade. A step within a generation only adds columns or tables. Their defaults are
+// right for rows of programs that do not know them.
 const generation = 100
 
 // suits reports whether tables of one version have everything that a program of another version

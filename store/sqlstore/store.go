@@ -229,7 +229,6 @@ func flag(b bool) int64 {
 	return 0
 }
 
-// session reads the row of a session.
 func (t *tx) session(session string) (w lease.Worker, there bool, err error) {
 	err = t.query("SELECT "+sessionColumns+" FROM {sessions} WHERE app = ? AND session = ?"+t.locking(), sessionCount, func(values []any) (err error) {
 		there = true

@@ -50,8 +50,8 @@ func (s *Store) inTxOf(ctx context.Context, app string, write bool, do func(*tx)
 			s.checked.Store(int64(time.Since(s.born)) + 1)
 		}
 		if write && s.dialect.server {
-			// A transaction that may change data that a view must not hide locks the application's
-			// row first, so that such transactions take turns.
+			// A transaction that may change data of views locks the application's row first, so
+			// that such transactions take turns.
 			if _, err := t.application(); err != nil {
 				return err
 			}
@@ -191,8 +191,8 @@ func (t *tx) run(write bool, do func(*tx) error) error {
 		if !open {
 			return
 		}
-		// If it is local, this is done even after the end of ctx. If it fails, or the transaction
-		// is gone already, only closing the connection is certain to work.
+		// If the database is local, this is done even after the end of ctx. After a failure, or if
+		// the transaction has ended already, only closing the connection is certain to work.
 		if _, err := t.conn.ExecContext(t.ending(), "ROLLBACK"); err != nil {
 			_ = t.conn.Raw(func(any) error { return driver.ErrBadConn })
 		}

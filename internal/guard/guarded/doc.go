@@ -6,7 +6,7 @@ package guarded
 import "github.com/weir-go/weir/internal/lock"
 
 // Panicked returns the error for a panic with a value. It is called where the panic was recovered.
-// who names what panicked, such as "the store".
+// who names the code that panicked, such as "the store".
 type Panicked func(who string, value any) error
 
 // call calls f and returns its error, or that of its panic.

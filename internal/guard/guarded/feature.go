@@ -14,7 +14,7 @@ type Feature struct {
 	Required bool
 }
 
-// Features lists all of them. None is required today.
+// Features lists all features. None is required today.
 var Features = []Feature{
 	{Name: "those that die together with the leader are found with it", Needs: lease.WatchBeats},
 	{Name: "a leader that cannot do its work leaves it to others without ending its session", Needs: lease.ResignByBeat},

@@ -205,9 +205,9 @@ func (s *Sampler) report(ctx context.Context, now time.Time, bound time.Duration
 	if failed := err != nil; failed != s.failed {
 		s.failed = failed
 		if failed {
-			s.Log.Warn("how shards stand cannot be kept for pages that show it later; nothing else depends on it", "err", err)
+			s.Log.Warn("could not save the progress history of the shards; only the dashboard needs it", "err", err)
 		} else {
-			s.Log.Info("how shards stand is kept again")
+			s.Log.Info("the progress history of the shards is saved again")
 		}
 	}
 }

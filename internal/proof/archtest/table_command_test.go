@@ -8,9 +8,9 @@ var commandUses = []string{
 	"internal/streams", "internal/wire",
 }
 
-// commandRows are the packages below cmd/weir/internal that know each other. What commands share
-// does not know the commands, and commands hardly know each other. Packages without a row of their
-// own are used by others alone, or are programs.
+// commandRows lists the packages below cmd/weir/internal that import each other. Shared packages do
+// not import commands, and commands rarely import each other. Packages without a row are imported
+// only from elsewhere, or are programs.
 var commandRows = []row{
 	commandRow("redact", "takes passwords out of texts"),
 	commandRow("figures", "writes numbers for people"),

@@ -93,8 +93,8 @@ func TestBatchesAreBoundedByBytes(t *testing.T) {
 	}
 }
 
-// A batch that is not full waits until its first record has waited for so long, whichever way
-// records come, and its records are handled once, in order.
+// A batch that is not full waits until its first record has waited for BatchWait, for every way of
+// reading. Its records are handled once, in order.
 func TestABatchThatIsNotFullWaits(t *testing.T) {
 	for _, reading := range []weir.Reading{weir.Polling, weir.FanOut} {
 		for _, reuse := range []bool{false, true} {
@@ -140,8 +140,7 @@ func TestABatchThatIsNotFullWaits(t *testing.T) {
 	}
 }
 
-// What is left of a page when it has filled the batch that waited goes into the next batch with the
-// rest of the page.
+// When a page fills a waiting batch, the rest of the page goes into the next batch.
 func TestAPageThatFillsABatchGoesOnInWholeOnes(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		var got gotBatches
@@ -165,7 +164,7 @@ func TestAPageThatFillsABatchGoesOnInWholeOnes(t *testing.T) {
 	})
 }
 
-// What waits is handed over with the end of its shard, before its children's.
+// Waiting records are handed over with the end of their shard, before those of its children.
 func TestTheEndOfAShardEndsTheWait(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		var got gotBatches
@@ -239,7 +238,7 @@ func TestWhatWaitsIsBoundedByMemory(t *testing.T) {
 			srv.Put("s", "key", fat(s.next("key"), 100_000))
 		}
 		time.Sleep(2 * time.Minute)
-		if missing := s.missing(); missing > 160 { // 70 MB were read, of which 16 may wait
+		if missing := s.missing(); missing > 160 { // of 70 MB, 16 MB may wait
 			t.Errorf("%d of 700 records wait", missing)
 		}
 		if most > 16<<20 || most < 1<<20 {
@@ -278,7 +277,7 @@ func TestABatchThatWaitedAndFailsIsRepeated(t *testing.T) {
 	})
 }
 
-// Shards with a batch that waits need no goroutine of their own, and say what they wait for.
+// A shard with a waiting batch needs no separate goroutine, and its status is ShardGathering.
 func TestABatchThatWaitsIsShown(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		var got gotBatches
@@ -296,7 +295,7 @@ func TestABatchThatWaitsIsShown(t *testing.T) {
 			t.Errorf("%+v", s)
 		}
 		time.Sleep(time.Minute)
-		until(t, "the batch is handled, and the shard at its tip", time.Second, func() bool { // but for reads in between
+		until(t, "the batch is handled, and the shard at its tip", time.Second, func() bool { // except for reads in between
 			s := c.Shards()
 			return len(s) == 1 && s[0].State == weir.ShardAtTip
 		})
@@ -307,8 +306,8 @@ func TestABatchThatWaitsIsShown(t *testing.T) {
 	})
 }
 
-// Handlers that ask are called when there is nothing, however records come and whoever has the
-// loop; a call that fails is repeated, and it moves no checkpoint.
+// Handlers with idle calls are called when there is no record, for every way of reading and of
+// handling. A failed call is repeated, and it moves no checkpoint.
 func TestCallsWhenThereIsNothing(t *testing.T) {
 	for _, reading := range []weir.Reading{weir.Polling, weir.FanOut} {
 		for _, pull := range []bool{false, true} {
@@ -373,7 +372,7 @@ func TestCallsWhenThereIsNothing(t *testing.T) {
 					}
 					idle = 0
 					mu.Unlock()
-					for i := range 60 { // it is never idle for so long
+					for i := range 60 { // never idle for that long
 						put(srv, i, i)
 						time.Sleep(time.Second)
 					}

@@ -81,7 +81,7 @@ func TestAMachineWhoseClockIsOffReads(t *testing.T) {
 				if err := stop(); err != nil {
 					t.Error(err)
 				}
-				if log.count("no permission") > 0 || log.count("no fan-out") > 0 {
+				if log.count("no permission") > 0 || log.count("fan-out is unavailable") > 0 {
 					t.Error("it is told as something else")
 				}
 			}

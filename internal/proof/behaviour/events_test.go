@@ -261,7 +261,7 @@ func TestReadsThatFailForLongAreToldOnce(t *testing.T) {
 		for _, c := range []struct {
 			text        string
 			least, most int
-		}{{"reading a shard fails again and again", 5, 30}, {"reading other shards of the stream fails too", 1, 6}, {"the shard is read again", 5, shards}, {"InternalFailure", 5, 30}} {
+		}{{"reading a shard fails repeatedly", 5, 30}, {"reading other shards of the stream fails too", 1, 6}, {"reading the shard works again", 5, shards}, {"InternalFailure", 5, 30}} {
 			if n := strings.Count(s, c.text); n < c.least || n > c.most {
 				t.Errorf("%q is told %d times, want %d to %d", c.text, n, c.least, c.most)
 			}

@@ -61,7 +61,7 @@ func (s *faultyStore) crashed() bool {
 	return s.dead
 }
 
-// crash cuts the worker off for good. Nothing it does has an effect any more; gone is told when it
+// crash cuts the worker off permanently: its calls have no effect any more. gone is done when it
 // has ended.
 func (p *process) crash(gone *sync.WaitGroup) {
 	p.mu.Lock()

@@ -32,7 +32,7 @@ func TestTheChildrenOfAShardThatIsGoneAreRead(t *testing.T) {
 				srv.Put("s", "k", []byte("2"))
 				stop = start(t, srv.Client(), store, opts, s.handle)
 				time.Sleep(30 * time.Second)
-				if n := log.count("a shard left the stream"); n != 1 || s.all() != "s 1, s 2" {
+				if n := log.count("a shard expired before it was read"); n != 1 || s.all() != "s 1, s 2" {
 					t.Errorf("said %d times; handled %q", n, s.all())
 				}
 				if err := stop(); err != nil {
@@ -43,8 +43,8 @@ func TestTheChildrenOfAShardThatIsGoneAreRead(t *testing.T) {
 	}
 }
 
-// The worker that finds that shards have left has just listed the stream: their child does not wait
-// for the leader's listing, which takes time.
+// The worker that finds shards gone has just listed the stream, so their child is read without
+// waiting for the leader's listing.
 func TestTheChildOfShardsThatAreGoneWaitsForNoListing(t *testing.T) {
 	for _, reading := range []weir.Reading{weir.Polling, weir.FanOut} {
 		t.Run(reading.String(), func(t *testing.T) {
@@ -122,10 +122,10 @@ func TestAStreamThatIsGoneIsToldOnce(t *testing.T) {
 				time.Sleep(10 * time.Second)
 				srv.DeleteStream("s")
 				time.Sleep(9 * time.Minute) // iterators expire after five
-				if n, of := log.count("the stream does not exist any more"), log.count("level=ERROR"); n != 1 || of != 1 {
+				if n, of := log.count("the stream no longer exists"), log.count("level=ERROR"); n != 1 || of != 1 {
 					t.Errorf("it was said %d times, of %d errors: %q", n, of, log.all)
 				}
-				if n := log.count("again and again"); n != 0 {
+				if n := log.count("fails repeatedly"); n != 0 {
 					t.Errorf("and %d times that its shards cannot be read", n)
 				}
 				if err := stop(); err != nil {

@@ -25,8 +25,8 @@ import (
 )
 
 // spied is a store that calls a function before each method, with the method's name and the place
-// in weir that called it. It embeds nothing, so a new method of an interface has to be added here
-// before the package compiles.
+// in weir that called it. It embeds nothing, so the package compiles only if it has every method of
+// the interfaces.
 type spied struct {
 	to   *memstore.Store
 	call func(method, site string)

@@ -24,8 +24,8 @@ import (
 // before is called with the name of a function or method of the user's before it does its work.
 type before func(name string)
 
-// Doubles of the interfaces that users implement. They embed nothing, so a new method of an
-// interface has to be added here before the package compiles.
+// Doubles of the interfaces that users implement. They embed nothing, so the package compiles only
+// if they have every method of the interfaces.
 
 type spiedLog struct {
 	before before

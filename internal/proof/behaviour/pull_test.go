@@ -24,7 +24,8 @@ func checkpointOf(t *testing.T, store lease.Store) weir.Position {
 	return view.Leases[0].Position
 }
 
-// What is pulled is done only when that is said, also of earlier batches and by other goroutines.
+// A pulled record is done only when the test marks it. This works for earlier batches and from
+// other goroutines.
 func TestWhatIsPulledIsDoneWhenThatIsSaid(t *testing.T) {
 	for _, reading := range []weir.Reading{weir.Polling, weir.FanOut} {
 		t.Run(reading.String(), func(t *testing.T) {

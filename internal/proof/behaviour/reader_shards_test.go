@@ -45,8 +45,8 @@ func TestReaderReadsTheShardsThatAreNamed(t *testing.T) {
 	})
 }
 
-// A Reader may begin anywhere in one shard: at a record, after it, or inside an aggregate; what
-// descends from the shard is read from its beginning.
+// A Reader may begin anywhere in a shard: at a record, after it, or inside an aggregate. The
+// shard's descendants are read from their beginning.
 func TestReaderBeginsAtASequenceNumber(t *testing.T) {
 	for _, reading := range []weir.Reading{weir.Polling, weir.FanOut} {
 		t.Run(reading.String(), func(t *testing.T) {

@@ -13,9 +13,9 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// With ReuseBuffers a batch is whole until its handler has returned, also one that was unpacked and
-// is part of a page, and not for much longer: what is released is filled with nonsense here, so
-// that it shows.
+// With ReuseBuffers a batch stays intact until its handler has returned, also if it was unpacked or
+// is part of a page. Soon after that its buffer is released. The test overwrites released buffers,
+// so that later use shows.
 func TestReusedBuffersLastAsLongAsTheHandler(t *testing.T) {
 	t.Setenv("WEIR_POISON", "1")
 	for _, reading := range []weir.Reading{weir.Polling, weir.FanOut} {

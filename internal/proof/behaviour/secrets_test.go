@@ -19,8 +19,8 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// TestNothingThatIsToldHasASecret lets calls fail in every way, and searches all that the library
-// logs, tells and prints of itself for the credentials and for what is in records.
+// TestNothingThatIsToldHasASecret makes calls fail in every way. It then searches the log, the
+// events and the printed values of the library for credentials and record contents.
 func TestNothingThatIsToldHasASecret(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const secret = "Pl4ntedS3cr3t"

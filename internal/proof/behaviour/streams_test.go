@@ -142,7 +142,7 @@ func TestAStreamThatIsMadeAnewIsReadFromItsBeginning(t *testing.T) {
 				srv.CreateStream("s", 2)
 				srv.Put("s", "k", []byte("new"))
 				until(t, "the new one is read", 3*time.Minute, func() bool { return s.all() == "s new, s old" })
-				if n := log.count("made anew: its progress is forgotten"); n != 1 {
+				if n := log.count("created again; its progress is discarded"); n != 1 {
 					t.Errorf("it was said %d times", n)
 				}
 				time.Sleep(5 * time.Minute)
@@ -163,7 +163,7 @@ func TestAStreamThatIsMadeAnewBeforeItsFirstListing(t *testing.T) {
 		srv.Control("ListShards", func(call *kinesistest.Call) kinesistest.Fault {
 			if call.N == 1 {
 				srv.DeleteStream("s")
-				time.Sleep(time.Second) // births are told apart by the millisecond
+				time.Sleep(time.Second) // creation times differ by at least a millisecond
 				srv.CreateStream("s", 2)
 			}
 			return kinesistest.Fault{}
@@ -207,7 +207,7 @@ func TestNoPermissionToAskWhenAStreamWasCreatedIsSaidOnce(t *testing.T) {
 		stop := start(t, srv.Client(), memstore.New(), weir.Options{Streams: []string{"s", "z"}, Logger: slog.New(slog.NewTextHandler(&log, nil))}, s.handle)
 		srv.Put("s", "k", []byte("1"))
 		time.Sleep(3 * time.Hour)
-		if n := log.count("no permission to ask"); n != 1 || s.all() != "s 1" {
+		if n := log.count("no permission to read when a stream was created"); n != 1 || s.all() != "s 1" {
 			t.Errorf("it was said %d times; handled %s", n, s.all())
 		}
 		if err := stop(); err != nil {
@@ -262,7 +262,7 @@ func TestASignatureThatIsRefusedIsNoLackOfPermission(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if n := log.count("no permission to ask"); n != 0 || s.all() != "s 1" || len(view.Leases) != 1 || view.Leases[0].Born == 0 {
+			if n := log.count("no permission to read when a stream was created"); n != 0 || s.all() != "s 1" || len(view.Leases) != 1 || view.Leases[0].Born == 0 {
 				t.Errorf("%s: it was said %d times; handled %q; leases %+v", code, n, s.all(), view.Leases)
 			}
 			if err := stop(); err != nil {

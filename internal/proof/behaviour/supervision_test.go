@@ -38,7 +38,7 @@ func linked(srv *kinesistest.Server) (*link, *kinesis.Client) {
 	return l, srv.Client(func(o *kinesis.Options) { o.HTTPClient = &http.Client{Transport: l} })
 }
 
-// told collects stalls.
+// told collects the reported stalls.
 type told struct {
 	mu     sync.Mutex
 	stalls []weir.Stalled
@@ -170,7 +170,8 @@ func TestAnOutageOfTheServiceIsNoStormOfMoves(t *testing.T) {
 				l.down.Store(false)
 			}
 			until(t, "what came meanwhile handled", time.Minute, func() bool { return s.missing() == 0 })
-			// All was well since, so patience is what it was, unless the other worker remembers.
+			// There was no stall since then, so the patience is back at its start, unless the other
+			// worker remembers the stalls.
 			time.Sleep(time.Minute)
 			before := len(events.all())
 			for _, l := range links {
@@ -196,7 +197,7 @@ func TestAnOutageOfTheServiceIsNoStormOfMoves(t *testing.T) {
 	}
 }
 
-// What every worker would be told moves nothing.
+// An error that every worker would get moves no lease.
 func TestWhatIsTheSameEverywhereIsNoStall(t *testing.T) {
 	for code, errText := range map[string]string{"ProvisionedThroughputExceededException": "", "handler": "the disk is full"} {
 		bubble(t, 2, func(t *testing.T, srv *kinesistest.Server) {
@@ -325,7 +326,7 @@ func TestAHandlerThatIgnoresItsContextIsAbandoned(t *testing.T) {
 	})
 }
 
-// When the handler comes to itself the shard goes on in the same process.
+// When the abandoned handler returns, the same process continues the shard.
 func TestAnAbandonedHandlerThatReturnsLetsTheShardGoOn(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		s := newSink(t)
@@ -382,8 +383,8 @@ func TestAStopDoesNotWaitForEver(t *testing.T) {
 	})
 }
 
-// What was given up before the stop began is not waited for either, however long a hand-off may
-// take; and a stop that a handler asked for counts like any other.
+// A stop does not wait for handlers that were abandoned before it, for any length of the hand-off
+// timeout. This includes a stop that a handler requested.
 func TestAStopDoesNotWaitForWhatWasLostBefore(t *testing.T) {
 	for _, asked := range []bool{false, true} {
 		bubble(t, 2, func(t *testing.T, srv *kinesistest.Server) {
@@ -420,7 +421,7 @@ func TestAStopDoesNotWaitForWhatWasLostBefore(t *testing.T) {
 	}
 }
 
-// What a stop cuts short is told, and handled again by the next worker.
+// A batch that a stop cuts short is reported, and the next worker handles it again.
 func TestAStopThatCutsAHandlerShortSaysSo(t *testing.T) {
 	bubble(t, 2, func(t *testing.T, srv *kinesistest.Server) {
 		store, s := memstore.New(), newSink(t)

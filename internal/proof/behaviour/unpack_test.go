@@ -94,7 +94,8 @@ func TestAggregatesAreUnpackedInOrder(t *testing.T) {
 	})
 }
 
-// Wherever inside an aggregate a worker stopped, the next one goes on with the record after that.
+// If a worker stops at any record inside an aggregate, the next worker continues with the record
+// after it.
 func TestACheckpointInsideAnAggregate(t *testing.T) {
 	for stopAt := 1; stopAt <= 7; stopAt++ {
 		bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {

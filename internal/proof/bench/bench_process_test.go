@@ -25,9 +25,9 @@ import (
 	"github.com/weir-go/weir/internal/proof/leaktest"
 )
 
-// The benchmarks of reading have their server in a separate process, which runs the same test
-// binary, so that the CPU time of this process is the client's alone. Benchmarks of memory run the
-// client in a separate process, too.
+// The server of the read benchmarks runs in a separate process of the same test binary, so that the
+// CPU time of this process is the client's alone. Memory benchmarks also run the client in a
+// separate process.
 
 func TestMain(m *testing.M) {
 	benchserver.Main()

@@ -33,7 +33,7 @@ func BenchmarkFanout(b *testing.B) {
 	})
 }
 
-// readEvents measures reading all events of so many shards side by side.
+// readEvents measures reading all events of the given number of shards concurrently.
 func readEvents(tb testing.TB, who string, c readCase, shards int, read func(ctx context.Context, shard int) (records, size int, err error)) spent {
 	tb.Helper()
 	var records, size atomic.Int64

@@ -15,10 +15,10 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// BenchmarkPaced reads a few shards of a live stream, each at the pace of the service's limits and
-// weir's idle interval, and has the limit and the bare SDK make the same calls at the same times.
-// Each read then meets cold caches and a wake-up, for all of them: what a worker costs that has
-// little to do.
+// BenchmarkPaced measures the cost of a worker with little to do. It reads a few shards of a live
+// stream at the pace of the service's limits and weir's idle interval. The receive-and-drop loop
+// and the bare SDK make the same calls at the same times, so that each program pays for a wake-up
+// and cold caches with each read.
 //
 //	go test -run '^$' -bench Paced -benchtime 1x ./internal/proof/bench
 func BenchmarkPaced(b *testing.B) {

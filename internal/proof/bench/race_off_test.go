@@ -2,6 +2,6 @@
 
 package bench
 
-// raceDetector says that the tests run under the race detector, where sync.Pool drops a part of
-// what it is given at random.
+// raceDetector reports whether the tests run under the race detector, where sync.Pool drops some
+// items at random.
 const raceDetector = false

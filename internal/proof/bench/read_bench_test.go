@@ -49,10 +49,11 @@ func byWeir(opts weir.Options, client ...func(*kinesis.Options)) func(testing.TB
 var reuse = weir.Options{ReuseBuffers: true}
 
 // BenchmarkConsumer reads streams through the whole consumer (Run, leases, checkpoints, a handler
-// that counts bytes). It compares the CPU time of this process with that of receiving the same
-// answers over net/http and dropping them, and with a bare loop of the SDK's client; the three take
-// turns in one run. There are so many shards with a backlog that the machine limits reading, not
-// the service's limit for each shard. The ratios matter; they are printed as a table.
+// that counts bytes). It compares the CPU time of this process with that of two other programs: one
+// receives the same answers over net/http and drops them, the other is a bare loop of the SDK's
+// client. The three take turns in one run. All shards have a backlog, and there are enough of them
+// that the machine limits reading and the service's limit for each shard does not. The ratios
+// matter; they are printed as a table.
 //
 //	go test -run '^$' -bench Consumer -benchtime 1x ./internal/proof/bench
 func BenchmarkConsumer(b *testing.B) {
@@ -163,7 +164,7 @@ func printTable(b *testing.B, modes []mode, measured map[string][]spent) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// beside prints a figure with its target, which is a lower or an upper bound; 0 is no target.
+// beside prints a figure with its target, an upper or lower bound. 0 is no target.
 func beside(format string, figure, target float64, lower bool) string {
 	s := fmt.Sprintf(format, figure)
 	if target > 0 {

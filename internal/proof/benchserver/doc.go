@@ -1,8 +1,8 @@
 // Package benchserver is a Kinesis for measurements, in a separate process. It copies prepared
 // answers, so that many shards need little memory and the client's cost can be separated from the
 // server's. All shards have the same records. It supports weir, the SDK and net/http by polling
-// (CBOR and JSON) and by fan-out, and has no limits. It only checks the parts of requests that it
-// needs.
+// (CBOR and JSON), by fan-out and for puts, and has no limits. It only checks the parts of requests
+// that it needs.
 package benchserver
 
 import "time"

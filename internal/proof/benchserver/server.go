@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -17,6 +18,7 @@ type Server struct {
 	cfg   Config
 	stock *stock
 	stats *counters
+	puts  atomic.Int64 // records that were put
 }
 
 // NewServer returns a server, or an error for an invalid cfg.
@@ -38,7 +40,7 @@ func NewServer(cfg Config) (*Server, error) {
 const (
 	maxPage      = 10_000
 	maxPageBytes = 10 << 20
-	maxRequest   = 1 << 20
+	maxRequest   = 11 << 20
 )
 
 var bodies = sync.Pool{New: func() any { return new(bytes.Buffer) }}
@@ -69,6 +71,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch action {
 	case "GetRecords":
 		err = s.getRecords(w, f, body.Bytes())
+	case "PutRecords":
+		err = s.putRecords(w, f, body.Bytes())
 	case "SubscribeToShard":
 		err = s.subscribe(w, r, f, body.Bytes())
 	default:

@@ -55,8 +55,8 @@ const (
 	None      Fault = iota
 	Refuse          // answered with 503, and not carried out
 	Deny            // answered with 403, and not carried out
-	NoBucket        // … with 404
-	Elsewhere       // … with 301, as for a bucket of another region
+	NoBucket        // fails with 404
+	Elsewhere       // fails with 301, as for a bucket of another region
 	Cut             // the connection ends, and it is not carried out
 	Lose            // carried out, and the answer is lost
 )

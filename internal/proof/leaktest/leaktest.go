@@ -38,8 +38,9 @@ func asked(name string) bool {
 	return f != nil && f.Value.String() != "" && f.Value.String() != "false"
 }
 
-// Left returns the stacks of all other goroutines, as soon as there are none or at the end of the
-// time. Goroutines of the runtime and of signals, which end with the process, do not count.
+// Left waits until no other goroutine runs, for at most the given time, and returns the stacks of
+// those that remain. Goroutines of the runtime and of signals, which end with the process, do not
+// count.
 func Left(within time.Duration) string {
 	late := time.NewTimer(within)
 	defer late.Stop()

@@ -144,7 +144,8 @@ func (e *edges) begin(on bool) {
 
 func (e *edges) add(to uint32) { e.ends = append(e.ends, to) }
 
-// stuck counts the states that cannot reach a good one, and returns the steps to the first of them.
+// stuck counts the states that cannot reach a good state, and returns the steps to the first such
+// state.
 func (m *Model) stuck(e edges, good []bool, origins []origin) (int, []string) {
 	e.begin(true)
 	for changed := true; changed; {

@@ -11,7 +11,7 @@ type Model struct {
 	Failover, Trust uint8
 	Faults          Faults
 	// OwnWatch gives each process its own watch, which begins with a read. Without it every process
-	// knows how long each count has not changed since the store moved it. No watch knows more: any
+	// knows how long each count has not changed in the store. No watch can know more. So any
 	// session that a worker may end by its own watch, the model may end too, with far fewer states.
 	OwnWatch bool
 	Bug      Bug

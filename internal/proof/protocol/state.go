@@ -13,7 +13,7 @@ const (
 	maxLate     = 2
 )
 
-// nobody is the ref that names no session. The session at place i of a state has the ref i+1.
+// nobody is the ref without a session. The session at index i of a state has the ref i+1.
 const nobody = 0
 
 // oldest is the greatest distinguished distance of an epoch. Nothing needs more than the epoch
@@ -84,8 +84,8 @@ type row struct {
 	// noted means that every beat's answer shows the revocation. Until the Apply that wrote it has
 	// returned, or a Tell has, answers may still name the lease; in the model they do.
 	noted bool
-	// told is the leader's watch: since when the old owner must know of the revocation, by the
-	// leader's clock.
+	// told is the leader's watch of the old owner: the time, by the leader's clock, since the owner
+	// must know of the revocation.
 	told uint8
 
 	name, epoch uint8 // for traces only
@@ -146,7 +146,7 @@ type state struct {
 
 	// A checkpoint of another epoch was accepted; the search ends there.
 	spoiled bool
-	names   uint8 // the number of sessions so far, for traces only
+	names   uint8 // the number of names given to sessions, for traces only
 }
 
 // Faults limits how often each fault may happen in one history.

@@ -374,7 +374,7 @@ func (f *fleet) leader() *worker {
 	return nil
 }
 
-// notes returns the handled records so far.
+// notes returns the records handled until now.
 func (f *fleet) notes() []scenario.Handled {
 	f.mu.Lock()
 	defer f.mu.Unlock()

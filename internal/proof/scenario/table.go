@@ -21,8 +21,8 @@ type row struct {
 	missed                      bool
 }
 
-// Add adds measured values, one for each run or shard. bound is their maximum; a negative value
-// means that there is none. It reports whether the bound holds.
+// Add adds measured values, one for each run or shard. bound is their maximum; a negative value is
+// no maximum. It reports whether the bound holds.
 func (t *Table) Add(what string, each []time.Duration, bound time.Duration) bool {
 	return add(t, what, each, bound, func(d time.Duration) string {
 		if d < 10*time.Millisecond {

@@ -57,7 +57,7 @@ func (w *world) admit(c *call) {
 	}
 }
 
-// answer answers a call, unless it has been abandoned or its worker is paused.
+// answer answers a call, unless the caller no longer waits or its worker is paused.
 func (w *world) answer(c *call, r reply) {
 	l := c.life
 	if l.dead.Load() {

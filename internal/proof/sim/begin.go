@@ -11,8 +11,8 @@ import (
 func (w *world) clock() time.Time { return w.wall().Add(w.skew) }
 
 // pins records the first lease of an application that starts at the tip. Records that were put
-// after the lease's creator learned which shards are open must be handled, whatever happens to the
-// other leases. Earlier records must not be handled, unless leases of an earlier leader arrive
+// after the lease's creator learned which shards are open must be handled, even if other leases are
+// created later. Earlier records must not be handled, unless leases of an earlier leader arrive
 // late. The service's clock has a resolution of seconds.
 func (w *world) pins(by map[string]int64, made *lease.Lease) {
 	st := w.streamNamed(made.Stream).now

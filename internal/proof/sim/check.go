@@ -22,7 +22,7 @@ type books struct {
 	last   map[lease.Key]lease.Lease // at the last check
 	view   leases                    // the same, sorted
 	of     map[string]*life          // the life of each session
-	// sessions whose workers had ended when a heartbeat arrived, or when all else was well
+	// sessions whose workers had ended when a heartbeat arrived, or by the time of the final check
 	ghosts  map[string]bool
 	expired map[judge.ID]bool // expired records
 	early   map[judge.ID]bool // put before the application's start
@@ -53,9 +53,9 @@ func nameOf(st *model.Stream, id string) string { return model.NameOf(st.Life, i
 
 func (b *books) shardAt(id string, epoch uint64) string { return b.at[epochOf{id, epoch}] }
 
-// trusted is what a worker may believe by the promise alone: the leases in the last answer, from
-// the sending of the heartbeat for nine tenths of the failover time of its own clock, minus the
-// leases that it returned.
+// trusted are the leases that a worker may trust according to the promise: those in the last
+// answer, from the sending of the heartbeat for nine tenths of the failover time of its own clock,
+// minus the leases that it returned.
 type trusted struct {
 	until int64
 	held  map[lease.Key]uint64
@@ -364,6 +364,9 @@ func (w *world) removed(l lease.Lease) {
 func (w *world) well() string {
 	if n := w.judge.Missing(); n > 0 {
 		return fmt.Sprintf("%d records are not handled, such as %s", n, w.judge.Lost())
+	}
+	if id := w.windows.uncounted(); id != (judge.ID{}) {
+		return fmt.Sprintf("results do not count the stray %s yet", id)
 	}
 	if w.operator != nil {
 		return "an operator is at work"

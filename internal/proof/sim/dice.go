@@ -14,7 +14,7 @@ func roll(seed uint64, name string, more ...uint64) dice {
 
 const unnamed = uint64(14695981039346656037)
 
-// named adds to the hash of a name, so that nobody has to put its parts together first.
+// named adds a name to a hash, so that callers need not join its parts first.
 func named(h uint64, name string) uint64 {
 	for i := range len(name) {
 		h = (h ^ uint64(name[i])) * (1<<40 + 0x1b3)
@@ -62,7 +62,7 @@ func (d *dice) span(low, high time.Duration) time.Duration {
 	return low + time.Duration(d.next()%uint64(high-low+1))
 }
 
-// often is a duration between two of which most are short.
+// often returns a duration in a range, usually a short one.
 func (d *dice) often(low, high time.Duration) time.Duration {
 	a := d.span(low, high)
 	return min(a, min(d.span(low, high), d.span(low, high)))

@@ -27,6 +27,7 @@ type duty struct {
 
 	reading reading // the answers to its owner since then
 	read    int64   // when they last were progress
+	line    line
 }
 
 // duties are the current duties, with their start times.
@@ -44,6 +45,7 @@ type duties struct {
 	places uint64             // a hash of the checkpoints, if records are dropped
 	done   int                // records minus missing ones, and shards
 	worst  map[string]float64 // the largest used part of each limit
+	line   line               // the longest of all workers
 }
 
 func newDuties() duties {
@@ -421,7 +423,7 @@ func (w *world) owed(l *lease.Lease, sh *model.Shard, led, takers int64) {
 		}
 		if w.profile.Huge > 0 {
 			at = max(at, owner.hindered.othersKeep(about(l.Stream, l.Shard)))
-			may += w.inLine(owner)
+			may += d.line.inLine(at, w.shardsOf(owner))
 		}
 		// A consumer may have to be found, a subscription may be taken, or refused for a while.
 		if w.reading == weir.FanOut {
@@ -470,11 +472,11 @@ func (w *world) unsettled(wrong string) {
 		may += killerPause
 	}
 	if w.profile.Huge > 0 {
-		longest := time.Duration(0)
+		most := 0
 		for _, wk := range w.workers {
-			longest = max(longest, w.inLine(wk.life))
+			most = max(most, w.shardsOf(wk.life))
 		}
-		may += longest
+		may += d.line.inLine(since, most)
 	}
 	if w.counts[ReaderStuck] > 0 || w.opensLess() {
 		may += 2 * s.stall

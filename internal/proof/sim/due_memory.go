@@ -21,16 +21,35 @@ func (h *hindered) othersKeep(shard string) int64 {
 	return before
 }
 
+// line is the line of a worker's shards that wait for memory.
+type line struct {
+	since  int64 // when the wait began
+	shards int   // the largest number since then
+}
+
 // inLine returns how long a shard of a worker waits for memory at most, while fewer than two
-// handlers hold any. It waits 10 s before it joins the queue, for two discarded reads, and for each
-// shard before it in the queue. Each read may need 5 s because of the service's limit, and a page
-// is held for at most 5 s before the next shard is served.
-func (w *world) inLine(l *life) time.Duration {
-	shards := 0
+// handlers hold any. The shard has waited since then. It waits 10 s before it joins the queue, for
+// two discarded reads, and for each shard before it in the queue. Each read may need 5 s because of
+// the service's limit, and a page is held for at most 5 s before the next shard is served. Shards
+// that the worker has lost or finished since the wait began also were before it in the queue.
+func (n *line) inLine(since int64, shards int) time.Duration {
+	if since != n.since {
+		*n = line{since: since}
+	}
+	n.shards = max(n.shards, shards)
+	return time.Duration(1+max(n.shards, 1)) * 10 * time.Second
+}
+
+// shardsOf returns how many shards a worker reads, including those that were revoked from it and
+// that it may not know of.
+func (w *world) shardsOf(l *life) (shards int) {
+	if l == nil || l.session == "" {
+		return 0
+	}
 	for _, of := range w.books.last {
-		if l != nil && of.Owner == l.session && !of.Finished() {
+		if (of.Owner == l.session || of.Revoked == l.session) && !of.Finished() {
 			shards++
 		}
 	}
-	return time.Duration(1+max(shards, 1)) * 10 * time.Second
+	return shards
 }

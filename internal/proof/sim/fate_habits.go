@@ -8,8 +8,7 @@ import (
 	"github.com/weir-go/weir/internal/proof/sim/judge"
 )
 
-// leftover is what a handler's failed call has left: it must be handled again, before anything
-// else.
+// leftover is the rest of a handler's failed call: it must be handled again before other records.
 type leftover struct {
 	epoch     uint64
 	ids       []judge.ID // of the call
@@ -179,8 +178,8 @@ func (w *world) admitLate(c *call, _ *late) {
 	w.after(d.often(time.Millisecond, 8*time.Second), func() { w.answer(c, reply{}) })
 }
 
-// notesLate reports whether such a goroutine may still mark records as done: after the end of the
-// term others may have done them, too.
+// notesLate reports whether such a goroutine may still mark records as done. After the end of the
+// term other owners may have done them too.
 func (w *world) notesLate(c *call, g *late) bool {
 	if g.ctx.Err() != nil {
 		return false

@@ -201,6 +201,7 @@ func (w *world) handled(c *call, h *handling, r *reply) {
 	case v.kind == "":
 		w.judge.Done(h.judge, n, w.wall())
 		w.takes(h, n)
+		w.noteFinished(c.life, h.judge.IDs)
 		// A function that pulls reports done records later. A loop does not learn that its term is
 		// over, and has restarted since.
 		if !c.life.pulls && (!w.isLoop() || h.judge.Alive() && c.life.fromStore() < c.sent) {

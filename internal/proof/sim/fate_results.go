@@ -22,6 +22,7 @@ func (w *world) admitEmission(c *call, e *emission) {
 		return
 	}
 	e.judge = &judge.Batch{Worker: l.who, Shard: of, Epoch: r.Term.Epoch, IDs: ids, End: r.End, Unordered: w.windows.payload != nil, Amid: w.amid(), Alive: func() bool { return !l.dead.Load() && c.ctx.Err() == nil }}
+	e.judge.Repeats = w.windows.repeats(of, r.Term.From, ids)
 	w.judge.Begin(e.judge, w.wall())
 
 	took := d.often(0, 300*time.Millisecond)
@@ -112,6 +113,7 @@ func (w *world) keepResults(c *call, e *emission) error {
 			s.has[id], s.effects = true, append(s.effects, id)
 			delete(s.lost, id)
 		}
+		w.keepsStrays(c.life, c.about, e)
 	}
 	w.judge.Done(e.judge, len(e.judge.IDs), w.wall())
 	return nil

@@ -15,7 +15,7 @@ const (
 	TornApply   Fault = "apply in parts"     // other calls come in between
 	ApplyBreaks Fault = "apply breaks off"   // after some actions, with an error
 	CrashBefore Fault = "crash before call"  // of the worker, before the call takes effect
-	CrashAfter  Fault = "crash after effect" // … before the answer
+	CrashAfter  Fault = "crash after effect" // after the effect and before the answer
 	// for Kinesis, an event, Options.StreamsFunc or a checkpoint in the middle of a batch
 	CrashWaits Fault = "crash while waiting"
 )

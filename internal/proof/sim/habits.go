@@ -13,12 +13,12 @@ import (
 	"github.com/weir-go/weir/internal/proof/sim/judge"
 )
 
-// habit is what a realistic handler does before it succeeds or fails.
+// habit is an action of a realistic handler before it succeeds or fails.
 type habit struct {
 	done     int  // records to mark as done, 0 for none
 	how      int  // of noters
 	change   int  // of changers, the modification of Batch.Records; 0 for nothing
-	early    bool // … before progress is marked, not after
+	early    bool // happens before progress is marked, not after
 	confuses bool // with records from outside of the batch
 	keeps    bool
 	leaves   int  // records that a goroutine marks as done later
@@ -238,7 +238,7 @@ func (k *kept) keep(b *weir.Batch, records []weir.Record) {
 	k.others[i], k.over[i] = last, &before
 }
 
-// changed describes changes of the kept data, "" if there are none.
+// changed describes changes of the kept data, or returns "".
 func (k *kept) changed() string {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -38,7 +38,7 @@ func (h *handling) done() int {
 type verdict struct {
 	kind       Fault  // "" for success
 	checkpoint int    // records to save before that, 0 for none
-	habit      *habit // what to do before that, nil for nothing
+	habit      *habit // the action before that, or nil
 	bad        *badly // fail at one of the records
 }
 

@@ -354,6 +354,7 @@ func (w *world) keepLetters(l *life, all []deadletter.Letter) {
 		s.kept++
 		of := owned{l.who, letter.Epoch, id}
 		w.judge.GivenUp(l.who, letter.Epoch, id, s.again[of] || w.sink != nil, w.wall())
+		w.noteFinished(l, []judge.ID{id})
 		s.again[of] = true
 	}
 }

@@ -65,10 +65,13 @@ type life struct {
 	left     map[string]*leftover // records left by failed calls of handlers, by shard
 	// records up to which a goroutine marked progress after its call, with the epoch
 	noted  map[judge.ID]uint64
+	strays map[string][]judge.ID // told when the lease was another's, by shard
 	kept   kept
 	tries  tries
 	epochs map[lease.Key]uint64 // of the leases that it last held; only with a loop
 	pins   map[string]int64     // when it last learned which shards are open, by stream
+	// records that it has handled or given up since the end of the faults
+	finished map[judge.ID]bool
 	// how far it has read since the end of the faults, if records are dropped
 	settling map[lease.Key]reading
 }
@@ -129,7 +132,7 @@ func (w *world) start(of *worker) {
 	l := &life{
 		w: w, of: of, index: w.begun, who: judge.Worker{Name: of.name, Life: of.lifes}, began: w.now(),
 		counts: map[string][]counted{}, done: make(chan struct{}), hindered: newHindered(), pins: map[string]int64{},
-		left: map[string]*leftover{}, noted: map[judge.ID]uint64{}, epochs: map[lease.Key]uint64{},
+		left: map[string]*leftover{}, noted: map[judge.ID]uint64{}, strays: map[string][]judge.ID{}, epochs: map[lease.Key]uint64{},
 	}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	of.life = l

@@ -173,8 +173,8 @@ func (o *operator) place(l *lease.Lease) shard.Position {
 	return at
 }
 
-// unchanged tells the judge about leases that stay because they were already at their destination
-// and had no owner, then or since: there, too, all later records are handled from now on.
+// unchanged informs the judge about leases that stay because they were already at their destination
+// and had no owner, then or since. All their later records are handled from now on, too.
 func (o *operator) unchanged(steps []change.Step, seen leases) {
 	for i := range steps {
 		s := &steps[i]
@@ -245,8 +245,8 @@ func (o *operator) apply(steps []change.Step) (left int) {
 	return left
 }
 
-// wanted tells the judge from where the records of a shard are handled again, whatever happened to
-// them before the lease had this epoch.
+// wanted informs the judge of the place from which the records of a shard are handled again,
+// regardless of their earlier handling under an earlier epoch.
 func (o *operator) wanted(s *change.Step, epoch uint64) {
 	b := &o.w.books
 	i := slices.IndexFunc(o.st.now.Shards, func(sh *model.Shard) bool { return sh.ID == s.Shard })

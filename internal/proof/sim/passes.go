@@ -86,6 +86,25 @@ func (r *reading) advances(kept []container, reached uint64, wants func(judge.ID
 	return true
 }
 
+// noteFinished notes records that a life has handled or given up. If their shard's former owner
+// had given up records, the life may have to handle all of these again, and each bad one may take
+// as long as the first time. So since the end of the faults each record counts as progress, once
+// for each life.
+func (w *world) noteFinished(l *life, ids []judge.ID) {
+	if w.stage != settling || w.letters == nil && w.killers == nil {
+		return
+	}
+	if l.finished == nil {
+		l.finished = map[judge.ID]bool{}
+	}
+	for _, id := range ids {
+		if !l.finished[id] {
+			l.finished[id] = true
+			w.duties.late = w.now()
+		}
+	}
+}
+
 // leaseAbout returns the key of the lease in a call's subject.
 func leaseAbout(about string) lease.Key {
 	if stream, shard, other := strings.Cut(about, "/"); other {

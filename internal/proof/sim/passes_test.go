@@ -49,3 +49,35 @@ func TestLeaseOfACall(t *testing.T) {
 		}
 	}
 }
+
+// TestHandlingAgainIsProgress checks for a series of handled records whether each is progress,
+// although an earlier owner had already handled all of them.
+func TestHandlingAgainIsProgress(t *testing.T) {
+	id := func(n int) judge.ID { return judge.ID{Key: "k", N: n} }
+	one, two := &life{}, &life{}
+	for _, step := range []struct {
+		what     string
+		stage    int
+		without  bool // no record is given up, or kills
+		by       *life
+		records  []judge.ID
+		progress bool
+	}{
+		{"before the end of the faults", faulty, false, one, []judge.ID{id(1)}, false},
+		{"if no record takes long", settling, true, one, []judge.ID{id(1)}, false},
+		{"a record", settling, false, one, []judge.ID{id(1)}, true},
+		{"the same again", settling, false, one, []judge.ID{id(1)}, false},
+		{"the same and another one", settling, false, one, []judge.ID{id(1), id(2)}, true},
+		{"both by another life", settling, false, two, []judge.ID{id(1), id(2)}, true},
+		{"both by the first life again", settling, false, one, []judge.ID{id(1), id(2)}, false},
+	} {
+		w := &world{shared: &shared{stage: step.stage, instant: 7}, letters: &letters{}}
+		if step.without {
+			w.letters = nil
+		}
+		w.noteFinished(step.by, step.records)
+		if got := w.duties.late == 7; got != step.progress {
+			t.Errorf("%s: progress is %v, want %v", step.what, got, step.progress)
+		}
+	}
+}

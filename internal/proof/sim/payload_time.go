@@ -24,6 +24,8 @@ type payloadTime struct {
 	told   map[judge.ID]window.Why // passed to that code
 	counts map[string]strayCounts  // of results, by shard and end
 	cuts   map[string]map[int]bool // places with a fresh start, by shard; true if certain
+	// how many of a shard's records are before the farthest results
+	reached map[string]int
 }
 
 // strayCounts are the counts of strays in results.
@@ -39,6 +41,7 @@ func (v *windows) makePayload() {
 	v.payload = &payloadTime{
 		lateness: d.often(0, 20*time.Second), ahead: d.span(500*time.Millisecond, 5*time.Second), maxAge: d.span(10*time.Second, time.Minute), strays: d.chance(.5),
 		told: map[judge.ID]window.Why{}, counts: map[string]strayCounts{}, cuts: map[string]map[int]bool{},
+		reached: map[string]int{},
 	}
 }
 
@@ -115,10 +118,15 @@ func (w *world) admitStray(c *call, s strayCall) {
 		case f != "":
 			w.answer(c, reply{value: verdict{kind: f}})
 		default:
-			// A call of a former owner has no effect: the next owner repeats it.
-			if held, of := w.books.last[s.key], l.session; held.Owner == of && !l.dead.Load() && !c.gone.Load() {
+			switch held := w.books.last[s.key]; {
+			case l.dead.Load(), c.gone.Load():
+			case held.Owner == l.session:
 				b := &judge.Batch{Worker: l.who, Shard: w.nameOfLease(&held), Epoch: held.Epoch, IDs: []judge.ID{s.id}}
 				w.judge.Noted(b, 1, w.wall())
+			default:
+				// The next owner repeats a call of a former one, unless the former one then moves
+				// the sink beyond the record.
+				l.strays[c.about] = append(l.strays[c.about], s.id)
 			}
 			w.answer(c, reply{value: verdict{}})
 		}
@@ -152,10 +160,7 @@ func (p *payloadTime) check(v *windows, of string, r *window.Results[[]judge.ID]
 		w := &r.Windows[i]
 		for _, id := range w.State {
 			a := all[v.places[id]]
-			start := v.begins(a.of)
-			if !a.timed {
-				start = v.begins(a.at)
-			}
+			start := v.windowOf(a)
 			if !w.Start.Equal(start) || !w.End.Equal(start.Add(v.size)) || a.timed == (w.Why == window.NoTime) {
 				return fmt.Sprintf("%s of %v, which arrived at %v, is in the result %s (%s) from %v to %v", id, a.of, a.at, w.ID, w.Why, w.Start, w.End)
 			}
@@ -174,6 +179,7 @@ func (p *payloadTime) check(v *windows, of string, r *window.Results[[]judge.ID]
 	if !p.strays && said != counts {
 		return fmt.Sprintf("results up to %s say that %v are late and without a time, and have %v", r.UpTo, said, counts)
 	}
+	p.reached[of] = max(p.reached[of], v.upTo(of, r.UpTo))
 	if r.From == r.UpTo { // the end of a shard whose windows all had results before
 		return ""
 	}

@@ -28,7 +28,7 @@ type Profile struct {
 	Sinks  bool    // handlers write to a sink that decides where reading begins
 	// handlers always fail at some records, and Options.GiveUp decides about them
 	Letters bool
-	Killers bool // … and end the process at others
+	Killers bool // and handlers end the process at other records
 	// the keys of a shard are handled in parallel
 	Parallel bool
 	Filters  bool // Options.Filter drops records

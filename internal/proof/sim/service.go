@@ -37,7 +37,7 @@ type exchange struct {
 	answer http.Response
 	fields [3]string
 	body   bytes.Reader
-	whole  model.Answer // what is in body
+	whole  model.Answer // the decoded body
 }
 
 // Read implements io.Reader, of the answer's body.

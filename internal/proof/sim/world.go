@@ -49,7 +49,7 @@ type shared struct {
 	struck  []string          // the faults that happened
 	wrong   string
 	settled int64    // when all was well again
-	late    []string // what was wrong until then
+	late    []string // problems found until then
 	begun   int      // number of lives
 	apps    []*world
 	foreign atomic.Pointer[string] // the name of an application that a worker of another one named
@@ -121,8 +121,8 @@ type Options struct {
 	Workers int             // 0 for the profile's number
 	Lasts   time.Duration   // of the part with faults; 0 for the profile's
 	Whole   bool            // keep the complete history
-	// Breaks, if set, decides from the faults so far whether a promise is broken: it tests how
-	// histories are shrunk.
+	// Breaks, if set, decides from the faults whether a promise is broken. Tests of shrinking use
+	// it.
 	Breaks func(struck []string) string
 }
 

@@ -26,8 +26,9 @@ const base64Bad = 1 << 31
 // that were read are overwritten. It returns the new positions.
 func base64Groups(b []byte, dst, src int) (int, int) {
 	t := &base64Tables
-	// Eight characters make six bytes. They are stored as eight bytes, of which the next store
-	// overwrites two. That stays behind the read position as long as dst is at most src.
+	// Eight characters make six bytes. They are stored as eight bytes, and the next store
+	// overwrites the last two. As long as dst is at most src, the store does not reach characters
+	// that were not read.
 	for src+8 <= len(b) {
 		in := b[src : src+8 : src+8]
 		hi := t[0][in[0]] | t[1][in[1]] | t[2][in[2]] | t[3][in[3]]

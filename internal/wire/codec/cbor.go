@@ -271,7 +271,7 @@ func (d *cborReader) str(major byte, what string) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		whole = append(whole, chunk...) // to the left of the chunk: its head makes enough room
+		whole = append(whole, chunk...) // overwrites the heads of the chunks, so it never reaches unread bytes
 	}
 }
 

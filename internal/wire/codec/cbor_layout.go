@@ -47,8 +47,8 @@ const (
 )
 
 // cborRoom is how many bytes must follow a name so that its value can be read without further
-// checks: the longest expected head, or a time with its tag. Only the last record of an answer may
-// end sooner, and is then read in the general way.
+// checks: the longest expected head, or a time with its tag. Only the last record of an answer can
+// have fewer, and is then read in the general way.
 const cborRoom = 10
 
 // usualDigits is the length of the service's sequence numbers.

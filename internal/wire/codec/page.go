@@ -113,13 +113,13 @@ func (p *Page) finish(stale []Record) {
 // usualRecords is the maximum of the service, and of the initial capacity.
 const usualRecords = 10_000
 
-// slot appends a record that the caller fills. It may hold old values. added must follow. left is
-// how many bytes of the answer follow.
+// slot appends a record that the caller fills. It may hold old values. The caller must call added
+// after that. left is the number of bytes of the answer that follow.
 func (p *Page) slot(left int) *Record {
 	n := len(p.Records)
 	if n == cap(p.Records) {
-		// As many more as there may be if they are like the earlier ones, whose numbers, times and
-		// member names are not in Bytes.
+		// Estimate how many more records follow, if they are like the earlier ones. The sizes of
+		// their numbers, times and member names are not in Bytes.
 		more := 1
 		if n > 0 {
 			per := p.Bytes/n + 128

@@ -8,6 +8,12 @@ import (
 // AppendMap appends the head of a map with n members in CBOR.
 func AppendMap(b []byte, n int) []byte { return appendHead(b, cborMap, uint64(n)) }
 
+// AppendArray appends the head of an array with n elements in CBOR.
+func AppendArray(b []byte, n int) []byte { return appendHead(b, cborArray, uint64(n)) }
+
+// AppendBytesHead appends the head of n bytes in CBOR, which have to follow.
+func AppendBytesHead(b []byte, n int) []byte { return appendHead(b, cborBytes, uint64(n)) }
+
 // AppendOpenMap appends the head of a map in CBOR that [AppendEnd] ends.
 func AppendOpenMap(b []byte) []byte { return append(b, cborMap|cborOpen) }
 

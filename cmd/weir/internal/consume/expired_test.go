@@ -35,7 +35,7 @@ func TestConsumeAtACheckpointThatIsRefused(t *testing.T) {
 			c := clitest.Start(t, "", args...)
 			told := "which stays there"
 			if policy == "oldest" || policy == "latest" {
-				told = "have left the stream, or may have, that were not handled"
+				told = "records expired before they were handled"
 			}
 			c.Err.Await(t, "what happened", func(s string) bool { return strings.Contains(s, told) })
 			if policy == "oldest" {

@@ -26,7 +26,8 @@ func main() {
 		log.Fatal(err)
 	}
 	store := dynamostore.New(dynamodb.NewFromConfig(cfg), dynamostore.Options{Table: "weir"})
-	c, err := weir.New(kinesis.NewFromConfig(cfg), store, weir.Options{Stream: "orders", App: "billing"})
+	options := weir.Options{Stream: "orders", App: "billing"}
+	c, err := weir.New(kinesis.NewFromConfig(cfg), store, options)
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -17,7 +17,7 @@ import (
 // Cost is in capacity units.
 type Cost struct {
 	Requests      int
-	Kinds         map[string]int // of them, by action
+	Kinds         map[string]int // requests by action
 	Writes, Reads float64
 }
 
@@ -37,7 +37,7 @@ func (m *Meter) Options(o *dynamodb.Options) {
 func (m *Meter) handle(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (
 	out middleware.InitializeOutput, metadata middleware.Metadata, err error,
 ) {
-	// Every operation with a price has this field.
+	// Every operation that consumes capacity has this field.
 	if field := reflect.ValueOf(in.Parameters).Elem().FieldByName("ReturnConsumedCapacity"); field.IsValid() {
 		field.Set(reflect.ValueOf(types.ReturnConsumedCapacityTotal))
 	}

@@ -31,8 +31,8 @@ const (
 	jump    = 1 << 20         // of epochs; a store signals possible data loss with it
 )
 
-// Run tests a store, which must be empty and set up. place is the processes' address of it. The
-// disturb functions run one after the other while the crowd works; without them no call of the
+// Run tests a store, which must be empty and set up. place is its address for the processes. The
+// disturb functions run one after the other while the crowd works. Without them no call of the
 // crowd may fail.
 func Run(t *testing.T, s lease.Store, place string, disturb ...func()) {
 	run(t, s, place, []string{os.Args[0]}, disturb...)

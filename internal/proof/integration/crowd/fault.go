@@ -113,7 +113,7 @@ func LostAnswers(t *testing.T, clean, faulty lease.Store, lose func(n int), lost
 	Faults(t, clean, Fault{Store: faulty, At: func(n int, _ context.CancelFunc) { lose(n) }, Happened: lost})
 }
 
-// Losing counts a client's requests through a proxy, to lose the answer of one of them.
+// Losing counts a client's requests through a proxy, and can lose the answer of one request.
 func Losing(p *servers.Proxy) (lose func(n int), lost func() bool) {
 	var mu sync.Mutex
 	wanted, sent, hit := 0, 0, false

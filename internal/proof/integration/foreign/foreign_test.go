@@ -279,7 +279,7 @@ func waitFor(t *testing.T, what string, f func() bool) {
 	}
 }
 
-// journalled is a worker with its journal so far.
+// journalled is a worker with its journal.
 type journalled struct {
 	*worker.Worker
 	all []scenario.Handled

@@ -160,7 +160,7 @@ func TestTheKCLReadsThroughASplitAndAMerge(t *testing.T) {
 			h.mu.Lock()
 			defer h.mu.Unlock()
 			judge(t, h, srv.Records("orders"), records)
-			// What came before what.
+			// Parents were read before their children.
 			for child, parents := range map[string][]string{
 				"shardId-000000000002": {"shardId-000000000000"}, "shardId-000000000003": {"shardId-000000000000"},
 				"shardId-000000000004": {"shardId-000000000003", "shardId-000000000001"},

@@ -87,7 +87,7 @@ func newStage(t *testing.T, n, shards int, fails func(flight int) string) *stage
 
 func (s *stage) path(name string) string { return filepath.Join(s.folder, name) }
 
-// effects returns the functions' results so far.
+// effects returns the current results of the functions.
 func (s *stage) effects(t *testing.T) (effects []effect) {
 	t.Helper()
 	text, err := os.ReadFile(s.path("handled"))
@@ -107,7 +107,7 @@ func (s *stage) effects(t *testing.T) (effects []effect) {
 	return effects
 }
 
-// letters returns the letters of flights so far.
+// letters returns the current letters of flights.
 func (s *stage) letters(t *testing.T) map[int][]deadletter.Letter {
 	t.Helper()
 	text, err := os.ReadFile(s.path("dead.ndjson"))

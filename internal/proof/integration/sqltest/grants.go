@@ -16,7 +16,7 @@ import (
 	"github.com/weir-go/weir/store/sqlstore"
 )
 
-// securityPage has the documented grants. Tests run in the folders of their packages.
+// securityPage contains the documented grants. Tests run in the folders of their packages.
 const securityPage = "../../../../docs/security.md"
 
 var sqlBlock = regexp.MustCompile("(?s)```sql\n-- ([^\n]*)\n(.*?)```")

@@ -146,7 +146,7 @@ func note(path string, at time.Time) error {
 	return errors.Join(err, f.Close())
 }
 
-// noted reads the time that note wrote, zero if there is none.
+// noted reads the time that note wrote, or returns zero without a note.
 func noted(path string) time.Time {
 	text, err := os.ReadFile(path)
 	if err != nil || !strings.HasSuffix(string(text), "\n") {
@@ -162,7 +162,7 @@ func noted(path string) time.Time {
 // Killed returns when a record ended the process, zero if none has.
 func (w *Worker) Killed() time.Time { return noted(w.journal + ".killed") }
 
-// Told returns when [weir.Events].Suspected was first called, zero if it was not.
+// Told returns when [weir.Events].Suspected was first called, or zero if it was not.
 func (w *Worker) Told() time.Time { return noted(w.journal + ".told") }
 
 // apply inserts each record as a row of the table effects, once.

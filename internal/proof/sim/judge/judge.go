@@ -59,6 +59,8 @@ type Batch struct {
 	// Amid means that an operator is moving checkpoints (see [Judge.Moved]), and may have reached
 	// the shard's parents but not the shard: all of it must be handled again after them.
 	Amid bool
+	// Repeats are records that may be handled again without a reason.
+	Repeats map[ID]bool
 	// Unordered means that the records of a key may come in any order.
 	Unordered bool
 }
@@ -352,6 +354,9 @@ func (j *Judge) follows(others []ID, id ID, low int) bool {
 // explained checks that there is a reason for handling a record again.
 func (j *Judge) explained(b *Batch, id ID, r *record) {
 	j.Again++
+	if b.Repeats[id] {
+		return
+	}
 	since := r.at.Add(-j.Grace)
 	explained := j.faulty(r.by, since)
 	if s := j.shard(b.Shard); j.Span > 0 && !explained && r.epoch != b.Epoch {

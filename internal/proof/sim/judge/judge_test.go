@@ -164,6 +164,16 @@ func TestWhatIsRightAndWrong(t *testing.T) {
 			c.handles(one, "parent", 1, k1)
 			c.handles(one, "parent", 1, k1)
 		}, "again at the same epoch"},
+		{"again at the same epoch, a record that may be repeated", func(c *court) {
+			c.handles(one, "parent", 1, k1)
+			b := &Batch{Worker: one, Shard: "parent", Epoch: 1, IDs: []ID{k1, other}, Alive: yes, Repeats: map[ID]bool{k1: true}}
+			c.Begin(b, c.now)
+		}, ""},
+		{"… and another one", func(c *court) {
+			c.handles(one, "parent", 1, k1, other)
+			b := &Batch{Worker: one, Shard: "parent", Epoch: 1, IDs: []ID{k1, other}, Alive: yes, Repeats: map[ID]bool{k1: true}}
+			c.Begin(b, c.now)
+		}, "is handed other/1 in parent again at the same epoch"},
 		{"again without a reason", func(c *court) {
 			c.handles(one, "parent", 1, k1)
 			c.handles(two, "parent", 2, k1)

@@ -36,7 +36,7 @@ type Shard struct {
 	Lo, Hi   uint64 // of the hash keys, their upper 64 bits
 	Start    uint64 // a sequence number before the first record
 	Closed   time.Time
-	Records  []Record // all records so far
+	Records  []Record // all records until now
 	Trimmed  int      // the number of expired ones
 	GoneAt   time.Time
 	hashes   hashes
@@ -159,7 +159,8 @@ func (s *Service) Split(st *Stream, sh *Shard, now time.Time) bool {
 	return true
 }
 
-// Merge replaces a shard and its upper neighbour with one. It returns false if there is none.
+// Merge replaces a shard and its upper neighbour with one shard. It returns false without a
+// neighbour.
 func (s *Service) Merge(st *Stream, sh *Shard, now time.Time) bool {
 	for _, next := range st.Shards {
 		if sh.Closed.IsZero() && next.Closed.IsZero() && sh.Hi != math.MaxUint64 && next.Lo == sh.Hi+1 {

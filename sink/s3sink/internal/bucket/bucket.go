@@ -78,7 +78,7 @@ func (b Bucket) Put(ctx context.Context, key string, body []byte, about map[stri
 	}
 }
 
-// Get reads an object of at most most bytes, nil if there is none.
+// Get reads an object of at most most bytes. body is nil if there is no object.
 func (b Bucket) Get(ctx context.Context, key string, most int64) (body []byte, etag string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout+time.Duration(most/slowest)*time.Second)
 	defer cancel()

@@ -29,7 +29,7 @@ const (
 	Build   = "weir_build_info" // identifies the process
 )
 
-// Metrics returns the names of all of them.
+// Metrics returns the names of all metrics of this package.
 func Metrics() []string { return []string{Handled, Lag, Dropped, Build} }
 
 // Seen contains the scraped series, by metric name.
@@ -66,7 +66,7 @@ type Report struct {
 	// skipped: too small during the first call for a shard
 	First int           `json:"first_samples"`
 	Under time.Duration `json:"lag_under_ns"` // the largest deviation below
-	Over  time.Duration `json:"lag_over_ns"`  // … and above
+	Over  time.Duration `json:"lag_over_ns"`  // the largest deviation above
 	Off   int           `json:"lag_off"`      // samples with a larger deviation than allowed
 
 	Silences int           `json:"silences"` // long waits of a shard's records, by the files

@@ -23,7 +23,7 @@ type Counter struct {
 	Table  string
 }
 
-// most limits the effects in a transaction: 100 actions, one of which moves the position.
+// most limits the effects in a transaction. It has at most 100 actions, and one moves the position.
 const most = 99
 
 // Handlers returns handlers for [weir.Consumer.RunShards].
