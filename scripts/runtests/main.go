@@ -1,11 +1,11 @@
 // Command runtests runs go test over several modules at once and reports what failed at the end:
 //
-//	go run ./scripts/runtests [-note TEXT] [-lines N] [go test flags] PACKAGE...
+//	go run ./scripts/runtests [-note TEXT] [-slowest N] [go test flags] PACKAGE...
 //
 // It runs every package even if one fails to build, prints one line for each package, prints the
 // output of failed tests only, shortens goroutine dumps, and closes with at most ten lines that
 // count the tests and name the failures. Output that was cut is in a file that the summary names.
-// The exit code is 1 if anything failed, or if no test ran.
+// With -slowest, the N slowest tests are listed before the summary. The exit code is 1 if anything failed, or if no test ran.
 package main
 
 import (
@@ -17,6 +17,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -28,6 +29,12 @@ func run(args []string, out io.Writer) int {
 	note, args := take(args, "-note")
 	if note != "" {
 		fmt.Fprintln(out, note)
+	}
+	slowest, args := take(args, "-slowest")
+	listed, err := strconv.Atoi(slowest)
+	if slowest != "" && err != nil {
+		fmt.Fprintf(out, "runtests: -slowest %s is not a number of tests\n", slowest)
+		return 1
 	}
 	began := time.Now()
 	full, err := os.CreateTemp("", "weir-tests-*.log")
@@ -65,6 +72,7 @@ func run(args []string, out io.Writer) int {
 		}
 	}
 	waitErr := cmd.Wait()
+	r.listSlowest(listed)
 	ok := r.close(time.Since(began), filepath.Clean(full.Name()), load())
 	if waitErr != nil && ok {
 		fmt.Fprintln(out, "runtests: go test:", waitErr)

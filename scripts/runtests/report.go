@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -44,6 +46,7 @@ type report struct {
 	builds  map[string]bool   // packages that do not build
 	tests   map[string]int    // tests that ended, by package
 	running map[unit]struct{} // tests that began and have not ended
+	times   map[unit]float64  // seconds that each test took, with its subtests
 }
 
 func newReport(out, full io.Writer) *report {
@@ -51,6 +54,7 @@ func newReport(out, full io.Writer) *report {
 		out: out, full: full,
 		output: map[unit][]string{}, skipped: map[string]int{}, reasons: map[unit]string{},
 		builds: map[string]bool{}, tests: map[string]int{}, running: map[unit]struct{}{},
+		times: map[unit]float64{},
 	}
 }
 
@@ -84,6 +88,9 @@ func (r *report) line(s string) {
 			r.packageEnded(e)
 		} else {
 			r.testEnded(u, e.Action)
+			if !strings.Contains(e.Test, "/") {
+				r.times[u] = e.Elapsed
+			}
 		}
 		delete(r.output, u)
 		delete(r.reasons, u)
@@ -144,6 +151,17 @@ func (r *report) print(u unit) {
 		fmt.Fprintln(r.out, s)
 	}
 	delete(r.output, u)
+}
+
+// listSlowest prints the n tests that took longest, with the seconds of each. A test that runs in
+// parallel with others shares the processor with them, so its time is longer than alone.
+func (r *report) listSlowest(n int) {
+	units := slices.SortedFunc(maps.Keys(r.times), func(a, b unit) int {
+		return cmp.Or(cmp.Compare(r.times[b], r.times[a]), cmp.Compare(a.pkg+a.test, b.pkg+b.test))
+	})
+	for _, u := range units[:min(n, len(units))] {
+		fmt.Fprintf(r.out, "%7.1f s  %s %s\n", r.times[u], short(u.pkg), u.test)
+	}
 }
 
 // close prints the summary, at most ten lines, and returns whether all is well.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 	"time"
@@ -104,4 +105,18 @@ func TestLeaves(t *testing.T) {
 	if strings.Join(got, ",") != "a TestX/one,a TestXY" {
 		t.Errorf("%q", got)
 	}
+}
+
+func TestTheSlowestTestsAreListedWithTheSlowestFirst(t *testing.T) {
+	t.Parallel()
+	var out strings.Builder
+	r := newReport(&out, io.Discard)
+	for name, seconds := range map[string]string{"TestA": "1.5", "TestB": "20", "TestC": "3", "TestC/part": "2.9", "TestD": "0"} {
+		r.line(`{"Action":"pass","Package":"` + m + `/a","Test":"` + name + `","Elapsed":` + seconds + `}`)
+	}
+	r.listSlowest(3)
+	if want := "   20.0 s  a TestB\n    3.0 s  a TestC\n    1.5 s  a TestA\n"; out.String() != want {
+		t.Errorf("it printed\n%s, want\n%s", out.String(), want)
+	}
+	r.listSlowest(9) // more than there are
 }
