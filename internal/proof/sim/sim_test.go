@@ -51,14 +51,17 @@ type tally struct {
 	pairs                                *matrix // nil if no features are crossed
 }
 
-// TestSimulations runs seeds of each profile, by default few and always the same; `make sim` runs
-// others.
+// TestSimulations runs seeds of each profile. By default it is one seed, always the same, with as
+// few workers as a large profile has, in which things go wrong for a minute at most. The long form
+// takes two seeds and the profiles' own ranges, and `make sim` takes other seeds.
 func TestSimulations(t *testing.T) {
-	seed, seeds := *flagSeed, *flagSeeds
+	seed, seeds, short := *flagSeed, *flagSeeds, false
 	if seeds == 0 && *flagTime == 0 {
 		seed, seeds = max(seed, 1), 1
 		if longform.On() && !raced {
 			seeds = 2
+		} else {
+			short = true
 		}
 	}
 	if seed == 0 {
@@ -87,8 +90,15 @@ func TestSimulations(t *testing.T) {
 				all[p.Name] = &tally{faults: map[Fault]int{}, due: map[Fault]float64{}, worst: map[string]float64{}}
 			}
 			o := Options{Workers: *flagWorkers, Lasts: *flagLasts}
-			if raced && o.Lasts == 0 {
+			switch {
+			case o.Lasts > 0:
+			case raced:
 				o.Lasts = 2 * time.Minute
+			case short && p.Lasts[1] > time.Minute:
+				o.Lasts = time.Minute
+			}
+			if short && o.Workers == 0 && p.Workers[0] > 5 {
+				o.Workers = p.Workers[0]
 			}
 			before := cpuTime()
 			r := Run(t, seed+uint64(i), p, o)
