@@ -17,6 +17,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -50,7 +51,10 @@ func run(args []string, out io.Writer) int {
 	if goCommand == "" {
 		goCommand = "go"
 	}
-	cmd := exec.CommandContext(context.Background(), goCommand, append([]string{"test", "-json"}, args...)...)
+	// Tests that wait for processes and servers leave processors idle, so there are more packages at
+	// work than processors. A -p among the arguments counts, because it comes later.
+	args = append([]string{"test", "-json", "-p", strconv.Itoa(runtime.NumCPU() + 2)}, args...)
+	cmd := exec.CommandContext(context.Background(), goCommand, args...)
 	cmd.Stderr = os.Stderr
 	pipe, err := cmd.StdoutPipe()
 	if err == nil {

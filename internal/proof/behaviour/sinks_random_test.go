@@ -102,11 +102,8 @@ func (f *flaky) handlers(pull bool) weir.ShardHandlers {
 // of crashes, resharding, failures of the sink, and restores of the sink from a backup while no
 // worker runs.
 func TestSinksThatAreSetBackAtRandom(t *testing.T) {
-	seeds := uint64(6)
-	switch {
-	case testing.Short():
-		seeds = 4
-	case longform.On():
+	seeds := uint64(3)
+	if longform.On() {
 		seeds = 20
 	}
 	for seed := range seeds {

@@ -27,12 +27,14 @@ const commit = "e51672958a43670986aea23e59dd4665e8633f73"
 // Version is the source of the previous version, with its built programs. Its methods are for one
 // goroutine.
 type Version struct {
-	Source string // the folder, until the test ends
+	Source string // the folder, which other tests use at the same time: read only
 
-	command string // the path, "" before it is built
+	programs string // the folder of what is built, until the test ends
+	command  string // the path, "" before it is built
 }
 
-// Unpack extracts the previous version from the history. Without git, or in a clone without the
+// Unpack extracts the previous version from the history into the user's cache. The folder stays
+// there, because the build cache knows packages by their folders. Without git, or in a clone without the
 // history, the test is skipped, or fails if skipping is not allowed.
 func Unpack(t testing.TB) *Version {
 	t.Helper()
@@ -47,15 +49,46 @@ func Unpack(t testing.TB) *Version {
 		}
 		t.Skipf(how, commit, err)
 	}
+	v := &Version{programs: t.TempDir()}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		cache = v.programs
+	}
+	v.Source = filepath.Join(cache, "weir-tests", "version-"+commit[:12])
+	if _, err := os.Stat(v.Source); err == nil {
+		return v
+	}
 	archive, err := git(t, strings.TrimSpace(string(top)), "archive", "--format=tar", commit)
+	if err == nil {
+		err = place(archive, v.Source)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := t.TempDir()
-	if err := unpack(archive, dir); err != nil {
-		t.Fatal(err)
+	return v
+}
+
+// place extracts an archive so that dir is there with all of its files or not at all, also if other
+// processes do the same at the same time.
+func place(archive []byte, dir string) error {
+	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
+		return err
 	}
-	return &Version{Source: dir}
+	part, err := os.MkdirTemp(filepath.Dir(dir), "part-")
+	if err != nil {
+		return err
+	}
+	err = unpack(archive, part)
+	if err == nil {
+		err = os.Rename(part, dir)
+	}
+	if err != nil {
+		_ = os.RemoveAll(part)
+		if _, there := os.Stat(dir); there == nil {
+			return nil // another process was faster
+		}
+	}
+	return err
 }
 
 // Tests builds the test program of the calling test's package in the previous version. Such a
@@ -88,7 +121,7 @@ func (v *Version) CreateStore(t testing.TB, url string, more ...string) {
 // cache is used.
 func (v *Version) build(t testing.TB, pkg string, how ...string) string {
 	t.Helper()
-	program := filepath.Join(v.Source, strings.ReplaceAll(pkg, string(filepath.Separator), "-")+".exe")
+	program := filepath.Join(v.programs, strings.ReplaceAll(pkg, string(filepath.Separator), "-")+".exe")
 	cmd := exec.CommandContext(t.Context(), "go", append(how, "-buildvcs=false", "-o", program, ".")...)
 	cmd.Dir = filepath.Join(v.Source, pkg)
 	cmd.Env = append(os.Environ(), "GOWORK="+filepath.Join(v.Source, "go.work"))
