@@ -65,8 +65,7 @@ func TestABlankCommandAcknowledgesNothing(t *testing.T) {
 	}
 }
 
-// refusesBlank runs a command with one thing blank: the command line is wrong, and a sentence names
-// what.
+// refusesBlank runs a command with one blank value and requires a usage error that names it.
 func refusesBlank(t *testing.T, cmd *cobra.Command, args []string, names string) {
 	t.Helper()
 	if isFlag := strings.HasPrefix(args[0], "--"); isFlag && cmd.Args != nil && cmd.Args(cmd, nil) != nil {

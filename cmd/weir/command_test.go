@@ -27,7 +27,7 @@ func TestEveryCommandTeaches(t *testing.T) {
 			t.Errorf("%s has no example", cmd.CommandPath())
 		}
 		for _, line := range strings.Split(cmd.Example, "\n") {
-			// What the examples show has to exist: their commands are found, their flags known.
+			// Every command and flag in the examples exists.
 			_, ours, found := strings.Cut(line, "weir ")
 			if !found {
 				continue

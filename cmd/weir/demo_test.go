@@ -147,7 +147,7 @@ func TestDemoWorkerDiesWithItsParent(t *testing.T) {
 	}
 }
 
-// The demo by fan-out comes to the same verdict.
+// The demo by fan-out has the same verdict.
 func TestDemoByFanOut(t *testing.T) {
 	t.Parallel()
 	o, said := smallDemo(t)

@@ -14,7 +14,7 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/clitest"
 )
 
-// No line of any help is broken by a screen of 80 columns, but for command lines to copy.
+// All help fits a screen of 80 columns, except command lines to copy.
 func TestHelpFitsTheScreen(t *testing.T) {
 	wide, narrow := newRoot(cli.Terminal{}), newRoot(cli.Terminal{})
 	cli.WrapHelp(wide, 10_000)

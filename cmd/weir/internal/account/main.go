@@ -1,5 +1,5 @@
-// Command account is a worker that reads a stream of another account as a role of that account,
-// while its own account has the table.
+// Command account is a worker that assumes a role of another account to read a stream there. The
+// store's table is in the worker's account.
 package main
 
 import (

@@ -47,7 +47,7 @@ type Flags struct {
 	HTTP2 bool
 	// the library reads with the client of Kinesis, which may not be wrapped then; see greet
 	Reads bool
-	Wait  bool // go on until all have answered
+	Wait  bool // retry until all have answered
 
 	patience peers.Patience
 	Service  *peers.Peer // Kinesis, once there is a client
@@ -55,7 +55,7 @@ type Flags struct {
 	Objects  *peers.Peer // S3, the same
 	Queues   *peers.Peer // SQS, the same
 
-	noted map[string]bool // what was said already: two clients of one command must not say it twice
+	noted map[string]bool // printed notes, so that two clients of one command print each once
 }
 
 func (f *Flags) Register(cmd *cobra.Command, withDynamo bool) {
@@ -69,8 +69,8 @@ func (f *Flags) Register(cmd *cobra.Command, withDynamo bool) {
 }
 
 // Kinesis makes a client, after checking that it has an endpoint, a region and credentials to work
-// with. Whoever reads with it must leave its HTTP client alone: over another one weir's own calls
-// do not go. All others lose no connection in the middle of answers that come early.
+// with. Callers that read must not replace its HTTP client, because weir's own calls need this one.
+// Other callers keep their connection when an answer comes before the request is sent completely.
 func (f *Flags) Kinesis(ctx context.Context, t cli.Terminal) (*kinesis.Client, error) {
 	if err := checkEndpoint("--endpoint", f.endpoint); err != nil {
 		return nil, err
@@ -110,8 +110,8 @@ func (f *Flags) Patient(client *kinesis.Client) *kinesis.Client {
 	})
 }
 
-// Greet asks for streams that are to be read, and so whether the service answers: what reads goes
-// on whatever fails, for as long as it takes. So what is wrong from the start has to show before.
+// Greet describes the streams, to find out whether the service answers. A reader retries every
+// error without end, so errors that are there from the start have to be reported before it begins.
 func (f *Flags) Greet(ctx context.Context, client *kinesis.Client, streams ...string) error {
 	asking := f.Patient(client)
 	for _, s := range streams {
@@ -199,7 +199,7 @@ func (f *Flags) settings(ctx context.Context, t cli.Terminal, endpointOf func(aw
 	load := func(more ...func(*config.LoadOptions) error) (aws.Config, error) {
 		options := append([]func(*config.LoadOptions) error{
 			config.WithHTTPClient(httpClient(f.HTTP2)),
-			// what it says of a call we say in better words, or not at all
+			// weir reports a failed call itself
 			config.WithLogger(logging.Nop{}),
 		}, more...)
 		if f.region != "" {
@@ -272,9 +272,8 @@ func retrieve(ctx context.Context, cfg aws.Config) (aws.Credentials, error) {
 	return cfg.Credentials.Retrieve(ctx)
 }
 
-// httpClient keeps to HTTP/1.1 unless told otherwise, which costs half the CPU for polling, and
-// gives up on a silent address sooner than the SDK would. It has to be of the SDK's type:
-// AWS_CA_BUNDLE works with no other.
+// httpClient uses HTTP/1.1 by default, which halves the CPU time of polling, and gives up on a
+// silent address sooner than the SDK does. It is the SDK's type, because AWS_CA_BUNDLE needs that.
 func httpClient(http2 bool) *awshttp.BuildableClient {
 	return awshttp.NewBuildableClient().
 		WithDialerOptions(func(d *net.Dialer) { d.Timeout = 5 * time.Second }).

@@ -47,7 +47,7 @@ func NameOrARN(stream string) (name, arn *string) {
 
 var NameForm = regexp.MustCompile(`^[a-zA-Z0-9_.-]{1,128}$`)
 
-// BucketForm is what the name of a bucket looks like.
+// BucketForm matches the name of a bucket.
 var BucketForm = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$`)
 
 // AskStream asks about a stream, by name or ARN.

@@ -18,8 +18,8 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/wholebody"
 )
 
-// role is what Kinesis is called as, in place of the credentials of the AWS settings: in another
-// account, as a rule. The store and S3 are called with those.
+// role replaces the credentials of the AWS settings for calls to Kinesis, usually in another
+// account. The store and S3 use the settings' credentials.
 type role struct{ arn, externalID, session string }
 
 func (r *role) Register(cmd *cobra.Command) {

@@ -13,7 +13,8 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/explain"
 )
 
-// CanConfirm refuses a command that has to ask where nobody answers. sure says that it need not.
+// CanConfirm refuses a command that has to ask a question when standard input is not a terminal.
+// With sure it does not have to ask.
 func CanConfirm(cmd *cobra.Command, t Terminal, sure bool) error {
 	if !sure && !t.canAsk() {
 		return Usagef("%s asks nobody where there is no terminal: give --yes if you are sure", cmd.CommandPath())

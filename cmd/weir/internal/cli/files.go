@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// ExistsError says that there is a file of that path already.
+// ExistsError means that a file exists at the path.
 type ExistsError struct{ path string }
 
 func (e ExistsError) Error() string {
@@ -35,7 +35,7 @@ func WriteNew(path string, write func(*os.File) error) (err error) {
 	return file.Sync()
 }
 
-// RootError is what the system said, without the path that our own words name.
+// RootError returns the system's error without the path, which weir's message names.
 func RootError(err error) error {
 	var path *fs.PathError
 	if errors.As(err, &path) {

@@ -9,10 +9,10 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// HelpColumns is how wide help is where nobody says how wide the screen is.
+// HelpColumns is the width of help when the width of the screen is unknown.
 const HelpColumns = 80
 
-// WrapHelp has the help of a command and of those below it end its lines between words.
+// WrapHelp breaks the lines of help between words, for a command and its subcommands.
 func WrapHelp(root *cobra.Command, columns int) {
 	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", ".FlagUsagesWrapped "+strconv.Itoa(columns)))
 	EachCommand(root, func(cmd *cobra.Command) { cmd.Long = wrap(cmd.Long, columns) })
@@ -25,7 +25,7 @@ func EachCommand(cmd *cobra.Command, do func(*cobra.Command)) {
 	}
 }
 
-// wrap lays out paragraphs anew. Lines that are indented stay as they are.
+// wrap breaks paragraphs into lines. Indented lines do not change.
 func wrap(text string, columns int) string {
 	var b strings.Builder
 	at := 0 // the column after what is written
@@ -57,8 +57,8 @@ func wrap(text string, columns int) string {
 	return strings.TrimRight(b.String(), "\n")
 }
 
-// unquoteFlags takes the marks out of the flags' texts that name a value for help. What completes
-// shows texts as they are.
+// unquoteFlags removes the quotes that mark a value's name in the flags' texts, because shell
+// completion shows the texts unchanged.
 func unquoteFlags(root *cobra.Command) {
 	EachCommand(root, func(cmd *cobra.Command) {
 		cmd.Flags().VisitAll(func(f *pflag.Flag) { _, f.Usage = pflag.UnquoteUsage(f) })

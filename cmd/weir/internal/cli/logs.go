@@ -46,8 +46,8 @@ func (f *LogFormat) Set(s string) error {
 	return nil
 }
 
-// Handler is a log on w, of all levels from info. Errors are told in a sentence, options by their
-// flags.
+// Handler logs to w at level info and above. It explains errors in a sentence and names options by
+// their flags.
 func (f LogFormat) Handler(w io.Writer) slog.Handler {
 	options := &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 		switch v := a.Value.Any().(type) {

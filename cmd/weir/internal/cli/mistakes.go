@@ -42,7 +42,7 @@ func mistakenFlag(cmd *cobra.Command, err error) error {
 	return fmt.Errorf("%s %.140q: %s", flag, bad.GetValue(), want)
 }
 
-// NoArgs is what is wrong with the arguments of a command that takes none.
+// NoArgs refuses arguments of a command that takes none.
 func NoArgs(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 || cmd.HasSubCommands() {
 		return cobra.NoArgs(cmd, args)
@@ -50,8 +50,7 @@ func NoArgs(cmd *cobra.Command, args []string) error {
 	return Usagef("%s takes no argument %.140q", cmd.CommandPath(), args[0])
 }
 
-// OneFileAtMost is what is wrong with the arguments of a command that reads a file or standard
-// input.
+// OneFileAtMost refuses a second argument of a command that reads a file or standard input.
 func OneFileAtMost(cmd *cobra.Command, args []string) error {
 	if len(args) > 1 {
 		return Usagef("%s takes one FILE at a time, not %s", cmd.CommandPath(), strings.Join(args, " and "))
@@ -135,10 +134,10 @@ func edits(a, b string) int {
 	return last[len(b)]
 }
 
-// RefuseBlank refuses flags and arguments that were given and say nothing, as with a variable of
-// the shell that is not set: a default would count that nobody asked for, and a blank --exec would
-// run nothing and acknowledge everything. No flag means anything when it is blank; one that is to
-// would be excepted here, by name.
+// RefuseBlank refuses flags and arguments with a blank value, such as an unset variable of the
+// shell. Otherwise a default would apply that the user did not choose, and a blank --exec would run
+// nothing and acknowledge everything. No flag has a meaning when it is blank; such a flag would be
+// an exception here, by name.
 func RefuseBlank(cmd *cobra.Command, args []string) error {
 	var blank []string
 	cmd.Flags().Visit(func(f *pflag.Flag) {

@@ -18,13 +18,13 @@ const (
 	ExitDone   = 0
 	ExitFailed = 1
 	ExitUsage  = 2
-	ExitWrong  = 3 // what was looked at is not as it should be
+	ExitWrong  = 3 // the command found a fault
 
 	ExitWarned   = 4 // doctor: it may become so
-	ExitIntended = 5 // doctor: it is as somebody wanted it, for now
+	ExitIntended = 5 // doctor: only faults that an operator caused on purpose
 )
 
-// Terminal is what a command talks to; tests give it buffers.
+// Terminal has the input and the outputs of a command; tests use buffers.
 type Terminal struct {
 	In       io.Reader
 	Out, Err io.Writer
@@ -32,7 +32,7 @@ type Terminal struct {
 	Asks bool
 	// Interrupt does what Ctrl-C does, for screens that get the key instead of the signal.
 	Interrupt func()
-	// speech is shared by all copies of a terminal; run makes one if there is none.
+	// speech is shared by all copies of a terminal; run makes it if it is nil.
 	speech *speech
 }
 
@@ -41,7 +41,7 @@ func NewTerminal(in io.Reader, out, err io.Writer) Terminal {
 	return Terminal{In: in, Out: out, Err: err, speech: &speech{}}
 }
 
-// Note tells the person something that is neither result nor error.
+// Note prints a message that is neither a result nor an error.
 func (t Terminal) Note(format string, args ...any) { t.Say(slog.LevelInfo, format, args...) }
 
 // Say is note with a level, which a log has.
@@ -67,7 +67,7 @@ func (t Terminal) columns() int {
 	return HelpColumns
 }
 
-// canAsk reports whether somebody is there to be asked.
+// canAsk reports whether a person can answer a question.
 func (t Terminal) canAsk() bool { return t.Asks || IsTerminal(t.In) }
 
 func IsTerminal(stream any) bool {
@@ -79,5 +79,5 @@ func IsTerminal(stream any) bool {
 // long.
 type speech struct{ log atomic.Pointer[slog.Logger] }
 
-// Silent is where nobody listens.
+// Silent is a terminal without input whose outputs are dropped.
 var Silent = Terminal{Out: io.Discard, Err: io.Discard}

@@ -11,12 +11,11 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/figures"
 )
 
-// Visible is a name from a store, a service or a command line as people may see it: what is no
-// character to be read, such as what breaks a line or steers a terminal, is written as Go writes it
-// in a string.
+// Visible makes a name from a store, a service or a command line safe to print: it escapes
+// unprintable characters, such as line breaks and terminal controls, as Go does in a string.
 func Visible(s string) string { return escape(s, "") }
 
-// escape is visible, but for some characters.
+// escape is visible with exceptions.
 func escape(s, but string) string {
 	readable := func(r rune) bool { return strconv.IsPrint(r) || strings.ContainsRune(but, r) }
 	if utf8.ValidString(s) && strings.IndexFunc(s, func(r rune) bool { return !readable(r) }) < 0 {

@@ -44,8 +44,8 @@ func overlap() {
 // makeRoot makes the command that command lines are run by; Main sets it.
 var makeRoot func(cli.Terminal) *cobra.Command
 
-// Main runs the tests of a package, for its TestMain. It keeps the settings of whoever runs
-// the tests out of them. root makes the command that start and its like run.
+// Main runs the tests of a package, for its TestMain. It hides the user's settings from the tests.
+// root makes the command for start and similar functions.
 func Main(m *testing.M, root func(cli.Terminal) *cobra.Command) {
 	makeRoot = root
 	env := map[string]string{"AWS_CONFIG_FILE": os.DevNull, "AWS_SHARED_CREDENTIALS_FILE": os.DevNull, "AWS_EC2_METADATA_DISABLED": "true"}
@@ -166,7 +166,7 @@ func Start(t *testing.T, stdin string, args ...string) *Command {
 	return StartTo(t, NewOutput(), strings.NewReader(stdin), args...)
 }
 
-// StartTo is start with an output that others may write to, too, and an input that may last.
+// StartTo is start with an output that the caller can share and an input that can stay open.
 func StartTo(t *testing.T, out *Output, in io.Reader, args ...string) *Command {
 	t.Helper()
 	ctx, cancel := context.WithCancelCause(context.Background())
@@ -179,7 +179,7 @@ func StartTo(t *testing.T, out *Output, in io.Reader, args ...string) *Command {
 	return c
 }
 
-// MustRun runs a command line that has to succeed and returns its standard output.
+// MustRun runs a command line, requires success and returns its standard output.
 func MustRun(t *testing.T, stdin string, args ...string) string {
 	t.Helper()
 	c := Start(t, stdin, args...)

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// UnusedAddr is the address of a port on which nobody listens, nor will before the test ends: a
-// connection goes out from it.
+// UnusedAddr returns an address that refuses connections until the test ends: an outgoing
+// connection occupies its port.
 func UnusedAddr(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -67,7 +67,7 @@ func SilentServer(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// Get is what is answered to a GET.
+// Get returns the answer to a GET.
 func Get(t *testing.T, url string) (int, string) {
 	t.Helper()
 	resp, err := http.Get(url)

@@ -9,7 +9,8 @@ import (
 // Evil is a name that breaks lines and steers terminals where it is not made visible.
 const Evil = "x\n\t\x1b]0;owned\a\u009b2J\r\u202e"
 
-// CheckShown fails unless a text shows Evil in so many lines and does nothing to a terminal.
+// CheckShown fails unless a text shows Evil in the given number of lines and has no terminal
+// controls.
 func CheckShown(t *testing.T, what, text string, lines int) {
 	t.Helper()
 	whole := strings.ReplaceAll(text, "\n", "")

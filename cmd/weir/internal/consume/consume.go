@@ -236,7 +236,7 @@ func (o *outlet) write(ctx context.Context, buf []byte) error {
 		return context.Cause(ctx)
 	}
 	written := make(chan error, 1)
-	go func() { // ends with the write; should nobody ever read, with the process
+	go func() { // ends with the write, or with the process if the output is never read
 		_, err := o.t.Out.Write(buf)
 		<-o.turn
 		written <- err

@@ -54,7 +54,7 @@ func TestAClosedOutputIsAnOrderlyEnd(t *testing.T) {
 	})
 }
 
-// stuck is a standard output that nobody reads before it is closed.
+// stuck is a standard output that blocks until it is closed.
 type stuck struct{ entered, closed chan struct{} }
 
 func (s stuck) Write([]byte) (int, error) {

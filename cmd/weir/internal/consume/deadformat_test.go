@@ -11,7 +11,7 @@ import (
 	"github.com/weir-go/weir/internal/proof/fakes3"
 )
 
-// What a consumer gives up is in a bucket as Lambda would put it there.
+// Dead letters in a bucket have Lambda's form.
 func TestLettersInLambdasForm(t *testing.T) {
 	bucket := fakes3.New()
 	web := httptest.NewServer(bucket)

@@ -77,7 +77,7 @@ type destination struct {
 	close func() error
 }
 
-// destination opens what the flags name. What is wrong with it shows here, before a stream is read.
+// destination opens the destination that the flags name. It fails here, before a stream is read.
 func (o *options) destination(ctx context.Context, t cli.Terminal, region string) (destination, error) {
 	lines := s3sink.Payloads
 	if o.out == cli.FormatJSON {
@@ -149,7 +149,7 @@ func openAppending(path string, lines s3sink.Lines) (*appending, error) {
 		return nil, bad(err)
 	}
 	err = endLastLine(f)
-	if err == nil && runtime.GOOS != "windows" { // the file may have been made just now
+	if err == nil && runtime.GOOS != "windows" { // the file may be new
 		err = syncFile(filepath.Dir(path))
 	}
 	if err != nil {
@@ -208,6 +208,6 @@ func (a *appending) Handle(ctx context.Context, b *weir.Batch) error {
 	if err == nil {
 		return nil
 	}
-	// how much of it is there nobody knows; a full disk may have room again
+	// an unknown part of it was written; a full disk may have room again
 	return errors.Join(fmt.Errorf("the file %s cannot be written: %w", a.path, cli.RootError(err)), endLastLine(a.file))
 }

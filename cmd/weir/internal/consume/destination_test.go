@@ -49,7 +49,7 @@ func TestRecordsGoIntoAFile(t *testing.T) {
 	if c.Out.String() != "" {
 		t.Errorf("standard output has %q", c.Out)
 	}
-	// what is in the file is done
+	// records in the file are done
 	server.Put("s", "k", []byte("4"))
 	c = clitest.Start(t, "", "consume", endpoint, store, "--stream=s", "--app=a", "--to=file:"+path, "-o=json")
 	clitest.Eventually(t, "the fourth", func() bool { return len(lines()) == 7 })

@@ -75,13 +75,13 @@ func (f *emfFlags) write(ctx context.Context, t cli.Terminal, m *emfweir.Metrics
 		case err := <-ended:
 			return errors.Join(err, closing())
 		case <-hangs.C:
-			return nil // who reads standard error does not keep the worker
+			return nil // a slow reader of standard error does not delay the worker
 		}
 	}, nil
 }
 
-// emfWriter writes metrics. What cannot be written is left out, and said when that begins: a worker
-// goes on without its metrics.
+// emfWriter writes metrics. It drops metrics that it cannot write and logs the first failure, so
+// that a worker runs without its metrics.
 type emfWriter struct {
 	io.Writer
 	t       cli.Terminal

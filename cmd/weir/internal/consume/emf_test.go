@@ -100,7 +100,7 @@ type fullDisk struct{}
 
 func (fullDisk) Write([]byte) (int, error) { return 0, errors.New("no space left on device") }
 
-// A worker goes on without its metrics, and says so once.
+// A worker that cannot write metrics logs that once and keeps running.
 func TestLinesThatCannotBeWrittenAreToldOnce(t *testing.T) {
 	var said bytes.Buffer
 	w := &emfWriter{Writer: fullDisk{}, t: cli.Terminal{Err: &said}}

@@ -10,8 +10,8 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/clitest"
 )
 
-// A checkpoint that the service refuses is told once and with what to do, and --expired says where
-// to go on.
+// A checkpoint that the service refuses is logged once with its remedy, and --expired sets the
+// position to continue from.
 func TestConsumeAtACheckpointThatIsRefused(t *testing.T) {
 	server, endpoint := clitest.Kinesis(t)
 	server.CreateStream("s", 1)

@@ -11,7 +11,7 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/fanout"
 )
 
-// What fan-out leaves behind is seen and removed.
+// The command lists and removes consumers that fan-out left behind.
 func TestConsumeByFanOutAndClearUp(t *testing.T) {
 	t.Parallel()
 	server, endpoint := clitest.Kinesis(t)
@@ -73,8 +73,8 @@ func TestConsumeByFanOutAndClearUp(t *testing.T) {
 	}
 }
 
-// A consumer that somebody else has registered is read by and stays; one of the application's own
-// is removed by the last worker, when asked.
+// A given consumer is used and never removed. The last worker removes the application's own
+// consumer if the flag asks for it.
 func TestConsumeByAGivenConsumerAndRemoveOnesOwn(t *testing.T) {
 	t.Parallel()
 	server, endpoint := clitest.Kinesis(t)

@@ -15,7 +15,7 @@ import (
 	"github.com/weir-go/weir/deadletter"
 )
 
-// giveUpFlags say when consume gives records up, beside what they set in the options.
+// giveUpFlags hold the settings of dead letters that are not in the options.
 type giveUpFlags struct {
 	dead     string
 	asLambda bool // letters are written in Lambda's form
@@ -78,8 +78,8 @@ func (g *giveUpFlags) apply(to *weir.GiveUp, handled bool) error {
 	return nil
 }
 
-// open opens the place of the letters, if there is one. What is wrong with it shows here: it should
-// not be found out when a record is at stake.
+// open opens the destination of dead letters, if one is set. An unusable destination fails here,
+// not when the first record needs it.
 func (g *giveUpFlags) open(ctx context.Context, t cli.Terminal, f *awsconf.Flags, streams []string, form func() (deadletter.Lambda, error)) error {
 	if g.place.Kind == "" {
 		return nil
@@ -98,8 +98,8 @@ func (g *giveUpFlags) open(ctx context.Context, t cli.Terminal, f *awsconf.Flags
 	return nil
 }
 
-// lambdasForm is what letters in Lambda's form say of where records are from. An account is known
-// only of a stream that is given by its ARN.
+// lambdasForm has the source that letters in Lambda's form name. The account is known only if the
+// stream is given by its ARN.
 func (o *options) lambdasForm(region string) (deadletter.Lambda, error) {
 	before := ""
 	for _, s := range o.streams {

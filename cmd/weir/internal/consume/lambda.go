@@ -158,7 +158,8 @@ func (f *lambdaFlags) apply(o *options) error {
 // used reports whether a function of Lambda is to handle the records.
 func (f *lambdaFlags) used() bool { return f.command != "" || f.invoke != "" }
 
-// functions are the processes of a function. Each is one slot, which whoever calls it holds.
+// functions are the processes of a function. Each is one slot, which a caller holds during its
+// call.
 type functions struct {
 	t       cli.Terminal
 	command string
@@ -214,7 +215,7 @@ func (fs *functions) invoke(ctx context.Context, _ *weir.Batch, event []byte) ([
 	}
 }
 
-// close ends all processes. It waits for calls that have not returned.
+// close ends all processes. It waits for calls to return.
 func (fs *functions) close() error {
 	for range cap(fs.free) {
 		(<-fs.free).end(false)
@@ -244,8 +245,8 @@ var errFunctionTimeout = errors.New("the function has not answered in time")
 
 const longestStartPause = 30 * time.Second
 
-// invoke gives an event to the process, or starts one for it. A process may end after an answer, as
-// one does that has panicked: what it has not asked for is given to the next.
+// invoke gives an event to the process, or starts one for it. A process may end after an answer,
+// for example by a panic; the next process then gets the event that this one did not ask for.
 func (f *function) invoke(ctx context.Context, event []byte) ([]byte, error) {
 	answer, err := f.invokeOnce(ctx, event)
 	if errors.Is(err, lambda.ErrNotTaken) {
@@ -277,7 +278,7 @@ func (f *function) invokeOnce(ctx context.Context, event []byte) ([]byte, error)
 	case errors.Is(err, lambda.ErrClosed): // the API ends with the process
 		err = fmt.Errorf("the function's process ended in the middle of a call: %w", f.ended())
 		f.end(true)
-	case call.Err() != nil: // whatever it does, nobody waits for it
+	case call.Err() != nil: // no caller waits for it
 		f.end(true)
 	}
 	return answer, err
@@ -310,7 +311,7 @@ func (f *function) start(ctx context.Context) error {
 	go func() { // ends with the process, which end sees to
 		defer close(f.exited)
 		f.why = f.of.bounded(cmd, f.number)
-		_ = shellexec.EndGroup(cmd, true) // what is left of it
+		_ = shellexec.EndGroup(cmd, true) // its remaining processes
 		out.flush()
 		api.Close()
 	}()
@@ -359,8 +360,8 @@ func (f *function) end(force bool) {
 	f.api = nil
 }
 
-// source is what events of a stream say of where its records are from. An ARN is known only of a
-// stream that is given by it.
+// source has the source that events of a stream name. The ARN is known only if the stream is given
+// by it.
 func (o *options) source(region string) func(stream string) lambda.Source {
 	arns := map[string]string{}
 	for _, s := range o.streams {

@@ -86,7 +86,7 @@ func (i *invoker) call(ctx context.Context, _ *weir.Batch, event []byte) ([]byte
 	return body, nil
 }
 
-// functionError is what a function says of its own failure.
+// functionError is the error that a function reports.
 func functionError(kind string, body []byte) error {
 	var said struct{ ErrorMessage, ErrorType string }
 	if err := json.Unmarshal(body, &said); err != nil || said.ErrorMessage == "" {

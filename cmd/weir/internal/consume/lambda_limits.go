@@ -105,7 +105,7 @@ func (l *lambdaLimits) checkWindow(f *lambdaFlags, o *options) error {
 	return nil
 }
 
-// megabytes is how much memory functions are told that they have.
+// megabytes is the memory size that functions see.
 func (l *lambdaLimits) megabytes() int {
 	if l.memory == 0 {
 		return 128

@@ -23,7 +23,7 @@ type memoryBound struct {
 	tell    func(err error) // that it cannot be measured, once
 
 	mu      sync.Mutex
-	watched map[int]func(used int) // what is to be done with a group that uses too much
+	watched map[int]func(used int) // called for a group that uses too much memory
 
 	ended chan struct{}
 	done  chan struct{}
@@ -65,7 +65,7 @@ func (m *memoryBound) watches() bool {
 	return len(m.watched) > 0
 }
 
-// judge has the groups killed that use too much. Each is told once.
+// judge kills the groups that use too much memory and reports each once.
 func (m *memoryBound) judge(used map[int]int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -77,7 +77,7 @@ func (m *memoryBound) judge(used map[int]int) {
 	}
 }
 
-// watch has a group be measured. kill must not wait for anything. A nil bound does nothing.
+// watch begins to measure a group. kill must not block. A nil bound does nothing.
 func (m *memoryBound) watch(group int, kill func(used int)) {
 	if m == nil {
 		return

@@ -12,8 +12,8 @@ import (
 // measuresMemory says that what a process group uses can be found out.
 const measuresMemory = true
 
-// groupsMemory is how much memory each process group uses: what its processes have in RAM, added
-// up. What two of them share counts twice.
+// groupsMemory returns the memory of each process group: the sum of its processes' resident memory.
+// Shared pages count for each process.
 func groupsMemory() (map[int]int, error) { return groupsMemoryIn("/proc") }
 
 func groupsMemoryIn(proc string) (map[int]int, error) {
@@ -32,7 +32,7 @@ func groupsMemoryIn(proc string) (map[int]int, error) {
 			continue
 		}
 		stat, err := os.ReadFile(filepath.Join(proc, name, "stat"))
-		if err != nil { // it has ended, or is somebody else's
+		if err != nil { // it has ended or belongs to another user
 			continue
 		}
 		if group, pages, ok := parseStat(stat); ok {

@@ -46,7 +46,7 @@ func FuzzParseStat(f *testing.F) {
 	})
 }
 
-// What a process that was started by another of the group uses counts, too.
+// Memory of grandchildren counts.
 func TestTheMemoryOfAGroupIsThatOfAllItsProcesses(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), "/bin/sh", "-c", "sleep 100 & sleep 100; :")
 	shellexec.OwnGroup(cmd)

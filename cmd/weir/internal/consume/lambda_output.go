@@ -14,18 +14,17 @@ import (
 const (
 	// outputRate is how many bytes a second a function's process may write, if no flag says it.
 	outputRate = 256 << 10
-	// outputBurst is how many seconds of that a process that was silent may write at once.
+	// outputBurst is the burst of a process that was silent, in seconds of its rate.
 	outputBurst = 10
 	// outputWaiting is how many bytes of all processes may wait to be written.
 	outputWaiting = 8 << 20
-	// outputTold is how often it is told that output is dropped.
+	// outputTold is the interval of reports on dropped output.
 	outputTold = time.Minute
 )
 
-// outputs passes on what the processes of a function write, line by line, as far as each keeps to
-// its rate and somebody reads it. What is beyond that is dropped and told, so that a process that
-// floods fills no disk, and none ever waits for its output. One goroutine writes; it ends with
-// close.
+// outputs passes on the output of a function's processes, line by line. It drops output beyond a
+// process's rate, or that is not read in time, and reports how much. So a flood cannot fill a disk,
+// and no process waits for its output. One goroutine writes; it ends with close.
 type outputs struct {
 	to   io.Writer
 	rate int // bytes a second for each process; 0 is no bound
@@ -37,10 +36,10 @@ type outputs struct {
 
 	mu      sync.Mutex
 	lines   []byte
-	dropped []int // bytes since it was told, by process
+	dropped []int // bytes since the last report, by process
 }
 
-// passOutput begins to pass on the output of so many processes.
+// passOutput begins to pass on the output of n processes.
 func passOutput(to io.Writer, processes, rate int, tell func(format string, args ...any)) *outputs {
 	o := &outputs{
 		to: to, rate: rate, tell: tell, dropped: make([]int, processes),
@@ -75,11 +74,11 @@ func (o *outputs) write() {
 	o.lines = nil
 	o.mu.Unlock()
 	if len(lines) > 0 {
-		_, _ = o.to.Write(lines) // there is nobody to tell
+		_, _ = o.to.Write(lines) // there is no place to report it
 	}
 }
 
-// tellDropped tells of which processes output was dropped since that was told last.
+// tellDropped reports the bytes that were dropped since the last report, by process.
 func (o *outputs) tellDropped() {
 	o.mu.Lock()
 	dropped := append([]int(nil), o.dropped...)
@@ -92,8 +91,8 @@ func (o *outputs) tellDropped() {
 	}
 }
 
-// close writes what waits. It gives up when nobody reads that; then the goroutine ends with the
-// program.
+// close writes the waiting lines. It gives up if they are not read; then the goroutine ends with
+// the program.
 func (o *outputs) close() {
 	close(o.ended)
 	late := time.NewTimer(shellexec.Grace)
@@ -128,13 +127,14 @@ func (p *processOutput) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// outputRoom is how much a process may still write: so many bytes a second, saved up for a burst.
+// outputRoom is the number of bytes that a process may write now. It grows with time, up to a
+// burst.
 type outputRoom struct {
 	left float64
 	at   time.Time // when left was right; zero before the first line
 }
 
-// take takes n bytes, if there is room for all of them.
+// take reserves n bytes, all or none.
 func (r *outputRoom) take(n, rate int, now time.Time) bool {
 	most := float64(rate) * outputBurst
 	if r.at.IsZero() {
@@ -150,7 +150,7 @@ func (r *outputRoom) take(n, rate int, now time.Time) bool {
 	return true
 }
 
-// parseOutputRate reads a number of bytes a second of which the longest line is a burst at most.
+// parseOutputRate parses bytes per second. The longest line has to fit a burst.
 func parseOutputRate(s string) (int, error) {
 	n, err := cli.ParseSize(s)
 	if err == nil && n > 0 && n < 1<<10 {
@@ -163,7 +163,7 @@ func parseOutputRate(s string) (int, error) {
 const longestOutputLine = 8 << 10
 
 // prefixed writes whole lines with something in front, so that those of many processes do not mix.
-// What is behind the first bytes of a long line is left out.
+// The end of a long line is cut off.
 type prefixed struct {
 	w      io.Writer
 	prefix string
@@ -171,7 +171,7 @@ type prefixed struct {
 	long   bool
 }
 
-// Write never fails: a process does not have to end because nobody reads what it says.
+// Write never fails, so that a process does not end because its output is not read.
 func (p *prefixed) Write(b []byte) (int, error) {
 	n := len(b)
 	for len(b) > 0 {

@@ -43,7 +43,8 @@ func TestHowMuchAProcessMayWrite(t *testing.T) {
 	}
 }
 
-// What is beyond the rate is dropped and told once a minute, by process, and no other is affected.
+// Output beyond the rate is dropped and reported once a minute, by process. Other processes lose
+// none.
 func TestAProcessThatFloodsIsCutAndTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out, told := clitest.NewOutput(), clitest.NewOutput()
@@ -81,7 +82,7 @@ func TestAProcessThatFloodsIsCutAndTold(t *testing.T) {
 	})
 }
 
-// A process does not wait for whoever does not read, and neither does the end.
+// Neither a process nor close waits for a reader that is stuck.
 func TestOutputThatNobodyReadsIsDropped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, w := io.Pipe()

@@ -29,8 +29,8 @@ func init() {
 	}
 }
 
-// beFunction is a runtime client with a function that prints its records. What the records say may
-// be told to go wrong once: the file WEIR_TEST_ONCE is made by whoever does it.
+// beFunction is a runtime client with a function that prints its records. A record can ask for a
+// failure that happens once: the first process that does it creates the file WEIR_TEST_ONCE.
 func beFunction(kind string) {
 	base := "http://" + os.Getenv("AWS_LAMBDA_RUNTIME_API") + "/2018-06-01/runtime/"
 	post := func(path, body string) {

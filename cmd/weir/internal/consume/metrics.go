@@ -14,7 +14,7 @@ import (
 	"github.com/weir-go/weir/promweir"
 )
 
-// metricsFlags say where a worker tells Prometheus and CloudWatch what it does.
+// metricsFlags set the metrics for Prometheus and CloudWatch.
 type metricsFlags struct {
 	addr   string
 	shards bool
@@ -42,7 +42,7 @@ func (f *metricsFlags) check(cmd *cobra.Command) (err error) {
 	return err
 }
 
-// metrics are what a worker tells; what nobody asks for is nil.
+// metrics has a worker's outputs of metrics; those that are off are nil.
 type metrics struct {
 	of  *promweir.Metrics
 	emf *emfweir.Metrics
@@ -62,7 +62,7 @@ func (f *metricsFlags) observe(options *weir.Options) (metrics, error) {
 	return m, err
 }
 
-// watch has them tell about the shards of a consumer.
+// watch makes them report the shards of a consumer.
 func (m metrics) watch(c *weir.Consumer) {
 	if m.of != nil {
 		m.of.Watch(c)

@@ -14,7 +14,7 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/serve"
 )
 
-// observers are what a worker tells over HTTP.
+// observers serve a worker's state over HTTP.
 type observers struct {
 	health, metrics string // addresses; "" for what is not wanted
 	told            metrics

@@ -31,8 +31,8 @@ while IFS= read -r line; do
 done
 echo '{"end":true}' >&3`
 
-// Two bad records among others, in batches of many: each is in a letter of its own with what the
-// command said of it, and everything else is handled.
+// With two bad records in large batches, each has a separate letter with the command's message, and
+// all others are handled.
 func TestACommandAnswersForEachRecord(t *testing.T) {
 	server, endpoint := clitest.Kinesis(t)
 	server.CreateStream("s", 1)
@@ -76,7 +76,7 @@ func TestACommandAnswersForEachRecord(t *testing.T) {
 	}
 }
 
-// What a command gets has an ID, which is that of the letter.
+// The ID that a command gets is the letter's ID.
 func TestWhatAnAnsweringCommandGets(t *testing.T) {
 	server, endpoint := clitest.Kinesis(t)
 	server.CreateStream("s", 1)
