@@ -23,9 +23,9 @@ func (o *options) registerWait(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&o.aws.Wait, "wait", false, "go on until the service and the store answer, however long that takes, instead of ending after --connect-timeout")
 }
 
-// begin asks the streams and the store, and returns the store. A worker goes on whatever fails, for
-// as long as it takes. So what is wrong from the start shows here; with --wait an outage is not
-// wrong.
+// begin checks that the streams and the store answer, and returns the store. A worker retries every
+// error without end, so errors that are there from the start are reported here. With --wait an
+// outage is no error.
 func (o *options) begin(ctx context.Context, t cli.Terminal, client *kinesis.Client, url stores.URL) (stores.Store, error) {
 	if o.new.Given {
 		err := peers.Persist(ctx, o.aws.Wait, o.aws.Service, func() error { return o.new.MakeAll(ctx, t, o.aws.Patient(client), o.streams) })
@@ -117,7 +117,7 @@ func (o *options) run(ctx context.Context, t cli.Terminal, url stores.URL, from 
 	}
 	healthy.Store(consumer)
 	told.watch(consumer)
-	cli.SpeakThrough(t, log, o.app, o.worker) // what came before is for who started it
+	cli.SpeakThrough(t, log, o.app, o.worker) // earlier messages are for the person who started it
 	return ended(t, store, to.run(ctx, consumer))
 }
 

@@ -18,8 +18,8 @@ import (
 	"github.com/weir-go/weir/internal/fanout"
 )
 
-// registerSettings adds the flags that are named as the options of package weir that they set. An
-// option without a value of its own has package weir's default, which the texts say.
+// registerSettings adds the flags that have the names of the options of package weir that they set.
+// The texts name package weir's defaults.
 func registerSettings(cmd *cobra.Command, o *weir.Options) {
 	f := cmd.Flags()
 	for _, d := range []struct {
@@ -83,7 +83,7 @@ func (o *options) options(h slog.Handler, from weir.Position) weir.Options {
 	options := o.settings
 	options.App, options.Streams, options.Worker, options.Start = o.app, o.streams, o.worker, from
 	options.Reading, options.FanOutName, options.FanOutARNs = o.fanOut.Reading(), o.fanOut.Name, o.fanOut.ARNs
-	// What the other handlers keep of records are copies.
+	// The other handlers copy the parts of records that they keep.
 	options.ReuseBuffers = o.to.bucket == "" && options.Parallel.Keys < 2
 	log := slog.New(leases{h, o.verbose})
 	options.Logger = log
@@ -119,8 +119,8 @@ func (h leases) WithGroup(name string) slog.Handler {
 	return leases{h.Handler.WithGroup(name), h.verbose}
 }
 
-// throttles tells a person that reads are throttled: not of a few, which happen, for instance when
-// a shard changes hands.
+// throttles reports that reads are throttled. A few throttles are normal, for instance when a shard
+// moves, and are not reported.
 type throttles struct {
 	mu    sync.Mutex
 	since time.Time

@@ -31,8 +31,8 @@ func kebab(option string) string {
 	return b.String()
 }
 
-// Each option of the library is a flag of consume, by its own name but for those below, and what is
-// given arrives there.
+// Each option of the library is a flag of consume with the option's name, except those below, and
+// the flag's value reaches the option.
 func TestEveryOptionIsAFlag(t *testing.T) {
 	elsewhere := map[string]string{"Streams": "stream", "Start": "from", "Reading": "fan-out", "FanOutName": "fan-out", "FanOutARNs": "fan-out", "GiveUp": "dead", "Filter": "filter"}
 	none := map[string]string{
@@ -130,8 +130,8 @@ func TestZeroMayBeGiven(t *testing.T) {
 	}
 }
 
-// The log has one format, to the last line; each says when, how bad, and whose it is. As text it
-// begins with the work: what is said before is for who started it.
+// All lines of the log have one format with time, level and application. As text it begins when the
+// worker runs; earlier messages are for the person who started it.
 func TestTheLogOfConsume(t *testing.T) {
 	server, endpoint := clitest.Kinesis(t)
 	server.CreateStream("s", 1)

@@ -9,8 +9,8 @@ import (
 	"github.com/weir-go/weir/kinesistest"
 )
 
-// A service that falls silent after its first answers is told of, though nothing ends by it: also
-// where the library reads over connections of its own.
+// A service that stops answering is reported, and the command keeps running. This includes the
+// library's own connections.
 func TestLaterSilenceIsTold(t *testing.T) {
 	t.Parallel()
 	for args, action := range map[string]string{

@@ -35,8 +35,8 @@ func TestConsumeMakesItsStreamsWhenAsked(t *testing.T) {
 	again.Interrupt(t)
 }
 
-// Two workers, a split and a merge: every line appears, those of each key in order whoever printed
-// them.
+// With two workers, a split and a merge, every line appears, and those of each key are in order
+// over both workers.
 func TestConsumeThroughSplitsAndMerges(t *testing.T) {
 	t.Parallel()
 	server, endpoint := clitest.Kinesis(t)

@@ -73,14 +73,14 @@ func (p *pageWrites) allow(t cli.Terminal, o *dashboard.Options) {
 	o.Logger = slog.New(cli.LogText.Handler(t.Err))
 	o.Authorize = func(r *http.Request, _ dashboard.Action) error {
 		if !p.behindAuth {
-			return nil // whoever is on this machine
+			return nil // everyone on this machine
 		}
 		_, err := p.named(r)
 		return err
 	}
 	if p.behindAuth {
 		o.User = func(r *http.Request) string {
-			name, _ := p.named(r) // nobody is ""
+			name, _ := p.named(r) // "" without a name
 			return name
 		}
 	}
@@ -89,7 +89,7 @@ func (p *pageWrites) allow(t cli.Terminal, o *dashboard.Options) {
 	}
 }
 
-// named is who asks, as the proxy says.
+// named returns the user that the proxy names.
 func (p *pageWrites) named(r *http.Request) (string, error) {
 	names := r.Header.Values(p.userHeader)
 	switch {
@@ -119,7 +119,7 @@ func (p *pageWrites) serve(ctx context.Context, t cli.Terminal, addr string, pag
 	})
 }
 
-// saveProgress writes the progress of an application to a file of its own in a directory, for good.
+// saveProgress writes the progress of an application to a new file in a directory and syncs it.
 func saveProgress(dir, app string, progress []byte, now time.Time) (string, error) {
 	const tries = 100 // in one second
 	for n := range tries {

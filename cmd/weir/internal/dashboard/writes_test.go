@@ -69,7 +69,7 @@ func TestDashboardChangesThings(t *testing.T) {
 	if out := clitest.MustRun(t, "", "group", "resume", "--app=billing", store, "--wait=30s"); !strings.Contains(out, "is not paused any more") {
 		t.Errorf("the command says %s", out)
 	}
-	// what is read, and from where, as it was before
+	// the streams and positions did not change
 	body := get("reset?app=billing&to=oldest")
 	if !strings.Contains(body, "2 checkpoints would move to oldest") || !strings.Contains(body, "Workers run: w1") {
 		t.Fatalf("the plan is %s", body)

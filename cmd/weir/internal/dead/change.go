@@ -22,15 +22,15 @@ import (
 	"github.com/weir-go/weir/deadletter"
 )
 
-// letterChange is what drop and retry have in common.
+// letterChange has the parts that drop and retry share.
 type letterChange struct {
 	Flags
 	out  cli.Format
 	all  bool
 	yes  bool
 	dry  bool
-	verb string // what is done to letters
-	done string // what was
+	verb string // such as "drop"
+	done string // such as "dropped"
 }
 
 func (c *letterChange) register(cmd *cobra.Command) {
@@ -41,12 +41,12 @@ func (c *letterChange) register(cmd *cobra.Command) {
 	c.out.Register(cmd, "output format")
 }
 
-// changed is what drop and retry tell as JSON.
+// changed is the JSON output of drop and retry.
 type changed struct {
 	Letters int `json:"letters"` // that were chosen
 	Done    int `json:"done"`
 	Failed  int `json:"failed"`
-	Taken   int `json:"taken"` // by somebody else meanwhile
+	Taken   int `json:"taken"` // by another process meanwhile
 }
 
 // check completes the filter, and wants to know which letters are meant.
@@ -97,7 +97,7 @@ func (c *letterChange) change(ctx context.Context, cmd *cobra.Command, t cli.Ter
 	return errors.Join(c.tell(t, len(items), o), err, letters.Unreadable(unread))
 }
 
-// tell says what was done to n letters.
+// tell reports the result for n letters.
 func (c *letterChange) tell(t cli.Terminal, n int, o deadletter.Outcome) error {
 	text := fmt.Sprintf("%s of %s %s.\n", strconv.Itoa(o.Done), cli.Count(n, "letter"), c.done)
 	if o.Failed > 0 {
@@ -147,7 +147,7 @@ chooses one.`,
 					all = append(all, i.ID)
 				}
 				o := deadletter.Outcome{}
-				for some := range slices.Chunk(all, 500) { // what is dropped is known to so many
+				for some := range slices.Chunk(all, 500) { // a call of Drop takes at most this many
 					err := box.Mark(ctx, deadletter.Dropped, some...)
 					taken := changedLetters(err)
 					if err != nil && taken == 0 {
@@ -164,7 +164,7 @@ chooses one.`,
 	return cmd
 }
 
-// changedLetters is how many letters somebody else has changed, if nothing else is wrong.
+// changedLetters returns how many letters another process has changed, if there is no other error.
 func changedLetters(err error) (n int) {
 	if several, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, err := range several.Unwrap() {
@@ -269,7 +269,7 @@ func (r *retry) run(cmd *cobra.Command, t cli.Terminal, ids []string) error {
 	})
 }
 
-// handler is what handles a letter again.
+// handler handles a letter again.
 func (r *retry) handler(ctx context.Context, t cli.Terminal) (letterHandler, error) {
 	if r.toStream != "" {
 		return intoStream(ctx, t, &r.AWS, r.toStream)
@@ -289,7 +289,7 @@ type letterHandler func(context.Context, deadletter.Item) error
 // errTold stands for the error of a letter that a person has seen already.
 var errTold = errors.New("it failed")
 
-// told says what a letter failed with.
+// told prints the error of a letter.
 func (h letterHandler) told(ctx context.Context, t cli.Terminal, i deadletter.Item) error {
 	err := h(ctx, i)
 	if err != nil && ctx.Err() == nil {

@@ -26,7 +26,7 @@ func TestABadRecordIsGivenUpAndHandledLater(t *testing.T) {
 	clitest.MustRun(t, text, "put", endpoint, "--stream=s", "--key=key")
 	dir := t.TempDir()
 	dead := "--dead=file:" + filepath.Join(dir, "dead.ndjson")
-	// each batch goes to a file of its own, unless the bad record is in it
+	// each batch goes to a new file, unless it has the bad record
 	load := fmt.Sprintf(`cat >%s/in.$$; if grep -q '"n":57}' %[1]s/in.$$; then rm %[1]s/in.$$; echo "cannot read it" >&2; exit 3; fi; cat %[1]s/in.$$`, dir)
 	c := clitest.Start(t, "", "consume", endpoint, "--stream=s", "--app=a", "--store=memory:", "--retry-min=1ms", "--retry-max=10ms", "--exec", load,
 		dead, "--attempts=3", "--bisect", "--patience=0")
@@ -165,7 +165,7 @@ func TestLettersThatSeveralRetryAreHandledOnce(t *testing.T) {
 	}
 }
 
-// What was interrupted is begun, and waits for a person.
+// An interrupted letter is marked as begun and waits for a person.
 func TestALetterThatWasInterruptedStaysBegun(t *testing.T) {
 	dead, ids := letters(t, 3)
 	c := clitest.Start(t, "", "dead", "retry", dead, "--all", "--yes", "--exec", `echo ready; case $WEIR_LETTER in *1) sleep 600;; esac`)

@@ -95,7 +95,7 @@ func receivedText(all []sqsletters.Received) string {
 	return b.String()
 }
 
-// fromQueue handles letters of a queue again. Nobody knows beforehand which they are.
+// fromQueue handles letters of a queue again. A queue cannot list its letters beforehand.
 func (c *letterChange) fromQueue(ctx context.Context, cmd *cobra.Command, t cli.Terminal, ids []string, warning string, handler func() (letterHandler, error)) error {
 	if err := c.check(cmd, t, ids); err != nil {
 		return err

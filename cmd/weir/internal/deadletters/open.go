@@ -31,7 +31,7 @@ type Letters struct {
 	Place    Place
 	Box      deadletter.Box    // whose letters can be listed and marked
 	Table    *sqlletters.Box   // the box, if it is a table
-	one      string            // what a letter is there, for people: a line of a file, say
+	one      string            // the word for a letter in this place, such as "a line of a file"
 	Queue    *sqsletters.Queue // the letters, if they are in a queue, which has no box
 	Unmarked bool              // the place keeps no marks, so box only takes them
 	sqs      *sqs.Client       // of a queue
@@ -185,7 +185,7 @@ type unmarked struct{ *kinesisletters.Stream }
 // Mark forgets what became of letters.
 func (unmarked) Mark(context.Context, deadletter.State, ...string) error { return nil }
 
-// InLambdasForm has letters written in Lambda's form.
+// InLambdasForm makes the destination write letters in Lambda's form.
 func (o *Letters) InLambdasForm(form func() (deadletter.Lambda, error)) error {
 	of, err := form()
 	if err != nil {

@@ -41,7 +41,7 @@ type Options struct {
 	Beat, Failover time.Duration // of the workers; 0 is weir's default
 	// Page, if any, makes the page that is served while the demo runs.
 	Page func(lease.Store, *kinesis.Client) http.Handler
-	// Show is told what happens; it must be quick.
+	// Show receives each event; it must not block.
 	Show Audience
 }
 
@@ -51,7 +51,7 @@ type Audience interface {
 	Picture(p picture)
 }
 
-// Result is what came of a demo.
+// Result is the outcome of a demo.
 type Result struct {
 	judge.Verdict
 	Splits, Merges int
@@ -62,8 +62,8 @@ type Result struct {
 	Dir            string // with Options.Keep
 }
 
-// Run runs the demo to its end. An error means that it did not come to a verdict; the verdict may
-// still be a bad one. When Run returns, no process, goroutine or file of the demo is left.
+// Run runs the demo to its end. It returns an error if there is no verdict; a verdict can still be
+// a bad one. When Run returns, no process, goroutine or file of the demo is left.
 func Run(ctx context.Context, o Options) (result Result, err error) {
 	all, err := flights(o.Flights)
 	if err != nil {
@@ -107,7 +107,7 @@ func Run(ctx context.Context, o Options) (result Result, err error) {
 	return d.result, err
 }
 
-// stage is a running demo. What no lock guards belongs to the goroutine of Run.
+// stage is a running demo. Fields without a lock belong to the goroutine of Run.
 type stage struct {
 	options   Options
 	dir       string

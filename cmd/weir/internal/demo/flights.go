@@ -14,14 +14,14 @@ import (
 //go:embed flights.ndjson.gz
 var packed []byte
 
-// flight is one record of the demo: what is put, and its partition key.
+// flight is one record of the demo with its partition key.
 type flight struct {
 	origin string
 	data   []byte
 }
 
-// flights unpacks the first n flights. Each is the line of the file with its place in front,
-// {"flight":17,"date":…}, by which its handling is recognized whatever became of it on the way.
+// flights unpacks the first n flights. Each is the line of the file with its number in front,
+// {"flight":17,"date":…}, which identifies the record in the journals.
 func flights(n int) ([]flight, error) {
 	unpacked, err := gzip.NewReader(bytes.NewReader(packed))
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	tea "charm.land/bubbletea/v2"
 )
 
-// RunLive is Run with a picture that lives in a terminal. interrupt is called when somebody presses
-// Ctrl-C, which reaches a full-screen program as a key.
+// RunLive is Run with a live picture in a terminal. It calls interrupt on Ctrl-C, which reaches a
+// full-screen program as a key.
 func RunLive(ctx context.Context, o Options, in io.Reader, out io.Writer, interrupt func()) (Result, error) {
 	program := tea.NewProgram(model{interrupt: interrupt, width: LeastWidth, height: LeastHeight},
 		tea.WithInput(in), tea.WithOutput(out), tea.WithoutSignalHandler(), tea.WithFPS(20))

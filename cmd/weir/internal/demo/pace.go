@@ -2,9 +2,9 @@ package demo
 
 import "time"
 
-// rate is how many flights a second to put: what is left over the time that is left. While the
-// script still has events to show, the rest is stretched, so that traffic gets thinner when a slow
-// machine is late but never ends before the last event.
+// rate returns how many flights a second to put: the remaining flights divided by the remaining
+// time. While the script still has events to show, the time is extended, so that on a slow machine
+// traffic gets thinner but does not end before the last event.
 func rate(left int, untilEnd time.Duration, scriptDone bool) float64 {
 	horizon := max(untilEnd, 8*time.Second)
 	if scriptDone {

@@ -9,7 +9,7 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/figures"
 )
 
-// Plain is the audience that reads lines: what happens, and every few seconds how it stands.
+// Plain prints a line for each event and the state every few seconds.
 type Plain struct {
 	Out    io.Writer
 	status time.Duration // when the next line about the state is due

@@ -25,11 +25,11 @@ func removeScratch(dir string) error {
 }
 
 // abandonScratch removes the directory of a demo whose main process is gone, while its workers,
-// this one too, may still make files there by its name. Each of them tries, and whoever comes first
+// this one too, may still make files there by its name. Each of them tries, and the first one
 // succeeds.
 func abandonScratch(dir string) {
 	gone := dir + "-gone"
-	if os.Rename(dir, gone) == nil { // from here on nobody finds it
+	if os.Rename(dir, gone) == nil { // from here on no process finds it
 		_ = removeScratch(gone)
 	}
 }
@@ -49,8 +49,7 @@ func (p *process) life() life     { return life(p.state.Load()) }
 func (p *process) become(l life)  { p.state.Store(uint32(l)) }
 func (p *process) wasAsked() bool { return p.life() >= stopping }
 
-// startProcess starts a worker as a process of its own: command and arguments are this program's
-// hidden worker command.
+// startProcess starts a worker process with this program's hidden worker command.
 func startProcess(command []string, dir, name string) (*process, error) {
 	log, err := os.OpenFile(logPath(dir, name), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
@@ -94,7 +93,7 @@ func (p *process) kill() error {
 	return nil
 }
 
-// stop asks the process to stop in order; whoever waits for ended sees it go.
+// stop asks the process to stop in order; ended is closed when it has stopped.
 func (p *process) stop() error {
 	p.become(stopping)
 	if err := askToStop(p); err != nil && p.alive() {
@@ -128,7 +127,7 @@ func (p *process) finish(ctx context.Context, bound time.Duration) error {
 	}
 }
 
-// failure says why a process ended that nobody asked to.
+// failure returns why a process ended without a request, or nil.
 func (p *process) failure(dir string) error {
 	last := ""
 	if f, err := os.Open(logPath(dir, p.name)); err == nil {

@@ -30,7 +30,7 @@ var (
 		lipgloss.BrightBlue, lipgloss.BrightWhite}
 )
 
-// screen draws a picture for a terminal of a size. It is pure: what it shows is what it was given.
+// screen draws a picture for a terminal of the given size. It is a pure function of its arguments.
 func screen(p picture, width, height int) string {
 	width, height = max(width, LeastWidth), max(height, LeastHeight)
 	top := []string{
@@ -59,7 +59,7 @@ func pageLine(p picture) string {
 	return dim.Render(" in a browser: " + p.page)
 }
 
-// hashSpace is one bar for the whole hash space, in the colours of those who read its parts.
+// hashSpace draws the hash space as one bar, each part in the colour of its worker.
 func hashSpace(p picture, cells int) string {
 	var b strings.Builder
 	for i := range cells {
@@ -90,8 +90,7 @@ func span(r shard.HashRange) (from, to float64) {
 
 func rangeWidth(width int) int { return max(20, min(40, width-56)) }
 
-// shardLines are the rows of the shards, at most so many. Those that still take records come first
-// when not all fit.
+// shardLines returns the rows of at most n shards. If not all fit, the open shards come first.
 func shardLines(p picture, width, space int) []string {
 	rows := slices.Clone(p.shards)
 	left := 0
@@ -222,7 +221,7 @@ func fit(s string, width int) string {
 	return s
 }
 
-// beside puts two blocks of lines next to each other.
+// beside joins two blocks of lines horizontally.
 func beside(left, right []string, leftWidth int) []string {
 	lines := make([]string, max(len(left), len(right)))
 	for i := range lines {

@@ -14,7 +14,7 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/judge"
 )
 
-// patience bounds every wait of the script. What takes longer has gone wrong.
+// patience bounds every wait of the script. A longer wait is an error.
 const patience = 45 * time.Second
 
 // The steps of the script, in order.
@@ -206,8 +206,7 @@ func (d *stage) stop(ctx context.Context) error {
 	return nil
 }
 
-// flows tells when every shard of a gap is read again. One that has nothing left to be read cannot
-// show it.
+// flows reports when every shard of a gap is read again. It skips shards without unread records.
 func (d *stage) flows(measure func() judge.Gap) func(picture) bool {
 	return func(p picture) bool {
 		waits := map[string]bool{}
@@ -253,7 +252,7 @@ func (d *stage) drain(ctx context.Context, producer *producer) error {
 	return err
 }
 
-// lateError says what the script waited for in vain.
+// lateError names the condition that did not become true in time.
 type lateError struct{ what string }
 
 func (e *lateError) Error() string {
@@ -291,8 +290,7 @@ func (d *stage) wait(ctx context.Context, t time.Duration) error {
 	return err
 }
 
-// look takes a picture, shows it, and complains about workers that ended though nobody asked them
-// to.
+// look takes a picture, shows it, and fails if a worker ended without a request.
 func (d *stage) look(ctx context.Context) (picture, error) {
 	for _, p := range d.processes {
 		switch {

@@ -10,8 +10,7 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// picture is what the demo saw at one moment: in the store, in the journals of the handlers, and of
-// its own processes.
+// picture is the state of the store, the handlers' journals and the processes at one moment.
 type picture struct {
 	at      time.Duration // since the start
 	shards  []shardState  // parents before children
@@ -27,7 +26,7 @@ type shardState struct {
 	id       string
 	parents  []string
 	hash     shard.HashRange
-	owner    string // the worker's name, "" while nobody holds the lease
+	owner    string // the worker's name, "" while the lease is free
 	moving   bool   // a wish to hand it over is written
 	epoch    uint64
 	finished bool // read to its end
@@ -78,7 +77,7 @@ type step struct {
 	begun bool
 	done  bool
 	took  time.Duration
-	found string // what came of it
+	found string // the outcome
 }
 
 func (p picture) worker(name string) workerState {
@@ -116,8 +115,7 @@ func (p picture) open() []shardState {
 	return slices.DeleteFunc(slices.Clone(p.shards), func(s shardState) bool { return s.closed || s.finished })
 }
 
-// balanced reports whether the leases that have work are shared evenly among so many workers, and
-// nothing is on its way.
+// balanced reports whether n workers share the leases with work evenly and no lease is moving.
 func (p picture) balanced(workers int) bool {
 	finished := map[string]bool{}
 	known := map[string]bool{}

@@ -25,7 +25,7 @@ const (
 	app    = "demo"
 )
 
-// Worker is what a worker process of the demo is told on its command line.
+// Worker has the arguments of a worker process of the demo.
 type Worker struct {
 	Name     string
 	Endpoint string        // of the embedded Kinesis in the parent
@@ -61,7 +61,7 @@ func (w Worker) Run(ctx context.Context, lifeline io.Reader, log io.Writer) (err
 		}
 		close(orphaned)
 		if !w.Keep {
-			abandonScratch(w.Dir) // nobody else is left to do it
+			abandonScratch(w.Dir) // the main process is gone
 		}
 		os.Exit(1)
 	}()

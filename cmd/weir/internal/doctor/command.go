@@ -78,7 +78,7 @@ there is nothing but what somebody asked for, a pause or a drain, and 0 when not
 	return cmd
 }
 
-// report is what doctor shows.
+// report is the output of doctor.
 type report struct {
 	App      string       `json:"app"`
 	State    health.State `json:"state"`    // that of the worst shard
@@ -125,7 +125,7 @@ func (o *options) run(ctx context.Context, t cli.Terminal, url stores.URL) error
 	return err
 }
 
-// judged is how the application does by the two looks, the second of which is now.
+// judged is the state of the application from two looks; the second is the current one.
 func judged(f Facts, now time.Time) health.Application {
 	var seen observe.Watch
 	for i, view := range []lease.View{f.First, f.Second} {
@@ -162,7 +162,7 @@ func (r report) verdict() error {
 	return nil
 }
 
-// leading names the leader, if it was seen to beat or beats too seldom to be seen.
+// leading names the leader if its beat was seen or is too slow to be seen.
 func leading(f Facts) string {
 	for _, w := range f.Second.Workers {
 		if w.Session == f.Second.Leader.Session && !w.Ended && (f.Beats[w.Session] || f.Apart < 2*w.Times.Or(lease.DefaultTimes).Beat) {
@@ -293,7 +293,7 @@ func (o *options) askStreams(ctx context.Context, client *kinesis.Client, named 
 		name := s[strings.LastIndex(s, "/")+1:]
 		wanted[name] = true
 		if i := slices.Index(all, name); i >= 0 {
-			all[i] = s // by its ARN, if that is what was given
+			all[i] = s // by its ARN if that was given
 		} else {
 			all = append(all, s)
 		}
@@ -325,7 +325,7 @@ func askStream(ctx context.Context, client *kinesis.Client, stream string, denie
 	if about.ARN == "" {
 		return s
 	}
-	// what it costs is no worker's concern
+	// its cost does not concern workers
 	if _, consumers, err := fanout.List(ctx, client, about.ARN); err == nil {
 		s.Consumers = []string{}
 		for _, c := range consumers {

@@ -16,7 +16,7 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// Scripts and monitors tell by the exit code what is to be done at once.
+// The exit code tells scripts and monitors how urgent the findings are.
 func TestTheDoctorsExitCodeIsThatOfTheWorst(t *testing.T) {
 	for _, c := range []struct {
 		found []Severity
@@ -40,7 +40,7 @@ func TestTheDoctorsExitCodeIsThatOfTheWorst(t *testing.T) {
 	}
 }
 
-// A service that does not answer is one error, whatever it is that does not.
+// A service that does not answer is one error, whichever call fails.
 func TestAnOutageIsOneError(t *testing.T) {
 	t.Parallel()
 	server, endpoint := clitest.Kinesis(t)
@@ -63,7 +63,7 @@ func TestAnOutageIsOneError(t *testing.T) {
 			t.Errorf("it says %q", text)
 		}
 	}
-	// Nobody reads, and it was asked for.
+	// No worker reads, because an operator paused it.
 	clitest.MustRun(t, "", "group", "pause", store, "--app=a")
 	out, _ := clitest.MustExit(t, cli.ExitIntended, "doctor", endpoint, store, "--app=a", "--watch=50ms")
 	if want := "Application a: nothing is wrong, and something is paused or drained on purpose."; !strings.HasPrefix(out, want) {
@@ -145,7 +145,7 @@ func TestTheDoctorNamesALeaderThatLives(t *testing.T) {
 	}
 }
 
-// What the service says breaks no line of what people see and steers no terminal.
+// Messages of the service cannot break lines or control the terminal.
 func TestFindingsDoNothingToTheTerminal(t *testing.T) {
 	report := report{App: clitest.Evil, Leader: clitest.Evil, Findings: []Finding{{Severity: Error, Text: clitest.Evil, Do: clitest.Evil}}}
 	clitest.CheckShown(t, "doctor", report.text(), 4)

@@ -47,7 +47,7 @@ type patient struct {
 	names    map[string]string
 	taking   int // workers that beat and take leases
 	room     int // leases that these may hold beyond what they do; -1 is no bound
-	running  int // workers that beat, or of which that was not to be seen yet
+	running  int // workers that beat, or whose beat is not due yet
 	stuck    map[lease.Key]bool
 	lives    map[string]bool // sessions that have a row and have not ended
 	findings []Finding
@@ -89,7 +89,7 @@ func newPatient(f Facts) *patient {
 	named := slices.Clone(f.Second.Leases)
 	for i := range named {
 		if p.over(named[i].Revoked) {
-			named[i].Revoked = "" // nobody waits for what it will not acknowledge
+			named[i].Revoked = "" // it will not acknowledge, so no worker waits
 		}
 	}
 	p.waiting = lease.Waiting(named, gone)
@@ -122,7 +122,7 @@ func (p *patient) found(s Severity, code, about, do, text string, args ...any) {
 func (p *patient) beats(w lease.Worker) bool { return !w.Ended && p.Beats[w.Session] }
 
 // over reports whether a session has ended or has no row, so that it holds nothing and acknowledges
-// nothing. No session is over, too.
+// nothing. It is true for an empty session.
 func (p *patient) over(session string) bool { return !p.lives[session] }
 
 // unseen reports whether there was too little time to see the worker beat.
@@ -136,7 +136,7 @@ func (p *patient) isPaused(stream string) bool {
 	return slices.Contains(p.Second.Paused, "") || slices.Contains(p.Second.Paused, stream)
 }
 
-// toRead are the leases that somebody should hold, sorted.
+// toRead returns the leases that a worker should hold, sorted.
 func (p *patient) toRead() []lease.Lease {
 	var all []lease.Lease
 	for _, l := range p.Second.Leases {
@@ -165,7 +165,7 @@ func (p *patient) workers() {
 			"no worker beats, so nobody reads the %s that could be read", count(len(p.toRead()), "shard"))
 	}
 	named := map[string]int{}
-	for _, l := range p.toRead() { // the others nobody is to hold now
+	for _, l := range p.toRead() { // the others are free on purpose
 		named[l.Owner]++
 	}
 	was := map[string]lease.Worker{}
@@ -211,7 +211,7 @@ func (p *patient) leader() {
 	}
 }
 
-// given looks for leases that nobody holds although somebody should.
+// given looks for leases that no worker holds although one should.
 func (p *patient) given() {
 	var free []lease.Lease
 	unread := lease.Unread(p.live())
@@ -263,7 +263,7 @@ func (p *patient) held() {
 	p.stood(stood)
 }
 
-// failure is why shards of a stream cannot be read: mostly the same for all of them.
+// failure returns why shards of a stream cannot be read; the cause is usually the same for all.
 type failure struct {
 	stream, why string
 	kms         bool
@@ -294,7 +294,7 @@ func (p *patient) unreadable(failed map[failure][]lease.Key) {
 	}
 	severity := Warning
 	if p.allFailed(failed) {
-		severity = Error // nobody reads
+		severity = Error // no worker reads
 	}
 	for why, keys := range failed {
 		which := keys[0].String()
@@ -306,7 +306,7 @@ func (p *patient) unreadable(failed map[failure][]lease.Key) {
 			p.found(Error, "kms", why.stream, "let whoever reads use the key (kms:Decrypt), and see that it is enabled",
 				"%s cannot be decrypted: %s", which, why.why)
 		case slices.ContainsFunc(p.Streams, func(s Stream) bool { return s.Name == why.stream && s.Err != "" }):
-			// That the stream cannot be asked about is said of it.
+			// A stream that cannot be described has its own finding.
 		default:
 			p.alike(severity, "unreadable", "stream", why.stream, "if it stays, look at the service's status and at the network", "shards could not be read: "+why.why,
 				"%s could not be read: %s", which, why.why)
@@ -327,7 +327,7 @@ func (p *patient) allFailed(failed map[failure][]lease.Key) bool {
 func (p *patient) troubles() {
 	severity := Warning
 	if p.cutOff() {
-		severity = Error // nobody reads
+		severity = Error // no worker reads
 	}
 	for _, w := range p.Second.Workers {
 		if !p.beats(w) {

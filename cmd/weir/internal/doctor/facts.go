@@ -1,6 +1,5 @@
-// Package doctor says what is wrong with an application, from what was seen of it. It is pure, and
-// compares no clocks: whether a worker lives is whether it was seen to beat, and ages are the
-// service's own.
+// Package doctor finds faults of an application from two looks at its store and streams. It is pure
+// and compares no clocks: a worker lives if its beats were seen, and ages come from the service.
 package doctor
 
 import (
@@ -10,8 +9,8 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// Facts are what was seen of an application: its store at two moments, and its streams between and
-// at them.
+// Facts are observations of an application: its store at two moments, and its streams from the
+// first to the second.
 type Facts struct {
 	App           string
 	First, Second lease.View // leases filled in
@@ -19,15 +18,15 @@ type Facts struct {
 	Apart   time.Duration
 	Beats   map[string]bool
 	Streams []Stream
-	// what reading at the checkpoints said; of leases that are not finished
+	// the result of a read at each checkpoint of an unfinished lease
 	Shards map[lease.Key]Shard
 	Denied []Denied // calls that are not allowed
 }
 
-// Stream is what the service said of a stream.
+// Stream is the service's description of a stream.
 type Stream struct {
 	Name      string
-	Err       string        // why nothing is known of it, "" when something is
+	Err       string        // why nothing is known about it, or ""
 	Missing   bool          // with Err: it does not exist
 	Shards    []shard.Shard // of a complete listing
 	Born      int64         // see [lease.Lease.Born]
@@ -35,15 +34,15 @@ type Stream struct {
 	Now       time.Time     // the service's time
 	Status    string        // "" when it is not known
 	Consumers []string      // registered for fan-out; nil when it is not known
-	Wanted    bool          // somebody named it, though it may have no leases
+	Wanted    bool          // a worker names it; it may have no leases
 }
 
-// Shard is what reading at a checkpoint said, twice.
+// Shard has the results of two reads at a checkpoint.
 type Shard struct {
 	First, Second Look
 }
 
-// Look is what one read at a checkpoint said.
+// Look is the result of one read at a checkpoint.
 type Look struct {
 	Err     string // why nothing is known, "" when something is
 	Code    string // the service's for Err
@@ -55,7 +54,7 @@ type Look struct {
 // Denied is a call that the service refused for want of a permission.
 type Denied struct {
 	Action string // as in a policy, such as kinesis:GetRecords
-	On     string // what it was about
+	On     string // its subject
 }
 
 // Severity says how bad a finding is.
@@ -67,7 +66,7 @@ const (
 	Warning Severity = "warning" // it is not as it should be, and may become an error
 	Info    Severity = "info"    // good to know
 
-	Intended Severity = "intended" // somebody asked for it, and may have forgotten it
+	Intended Severity = "intended" // an operator asked for it, and may have forgotten it
 )
 
 // Finding is one thing that was found.
@@ -75,7 +74,7 @@ type Finding struct {
 	Severity Severity `json:"severity"`
 	Code     string   `json:"code"`             // for programs; stays the same
 	About    string   `json:"about,omitempty"`  // a worker, a stream, or stream/shard
-	Others   []string `json:"others,omitempty"` // of which the same is true; Text says how many
+	Others   []string `json:"others,omitempty"` // further subjects of the same finding; Text has their number
 	Text     string   `json:"text"`
-	Do       string   `json:"do"` // what to do about it
+	Do       string   `json:"do"` // the remedy
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// stream looks at one stream beside the leases of it.
+// stream compares one stream with its leases.
 func (p *patient) stream(s Stream) {
 	var leases []lease.Lease
 	for _, l := range p.Second.Leases {

@@ -24,8 +24,8 @@ type stand struct {
 	age   time.Duration // of the oldest record that waits
 }
 
-// standing says how bad it is that a checkpoint has stood still for so long: a batch may take any
-// time, so that alone proves nothing. It is "" when it is not worth a word.
+// standing rates a checkpoint that has not moved for some time. A batch may take any time, so this
+// alone proves nothing. It returns "" if it is not worth a finding.
 func standing(apart, age time.Duration, complains bool) Severity {
 	switch {
 	case age < waitsLong:
@@ -86,7 +86,7 @@ func (p *patient) stood(all []stand) {
 	}
 }
 
-// complaint is what a worker says of one of its shards, if anything.
+// complaint is the trouble that a worker reports for one of its shards, if any.
 func (p *patient) complaint(session string, k lease.Key) (lease.Trouble, bool) {
 	for _, t := range p.workerOf(session).Troubles {
 		if t.Key == k && t.State != lease.GaveUp && t.State != lease.OnPurpose {
@@ -96,7 +96,7 @@ func (p *patient) complaint(session string, k lease.Key) (lease.Trouble, bool) {
 	return lease.Trouble{}, false
 }
 
-// onPurpose is what a worker says of a checkpoint that it holds on purpose, or of several of them.
+// onPurpose is the reason that a worker reports for checkpoints that it holds on purpose.
 func (p *patient) onPurpose(session string, k lease.Key) (lease.Trouble, bool) {
 	for _, t := range p.workerOf(session).Troubles {
 		if t.State == lease.OnPurpose && (t.Key == k || t.Key == lease.Key{}) {

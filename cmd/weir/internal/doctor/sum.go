@@ -8,15 +8,15 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// like is what a finding has in common with others of its kind, which makes them one.
+// like is the key by which findings of one kind are combined.
 type like struct {
 	severity Severity
 	code     string
-	noun     string // what each of them is about, "" for findings that stand alone
-	each     string // what is wrong with each, without its name
+	noun     string // the kind of their subjects, "" for single findings
+	each     string // the fault of each, without its name
 }
 
-// alike adds a finding that is summed up with others of which the same is true.
+// alike adds a finding that is combined with others of its kind.
 func (p *patient) alike(s Severity, code, noun, about, do, each, text string, args ...any) {
 	p.found(s, code, about, do, text, args...)
 	p.likes[len(p.findings)-1] = like{s, code, noun, each}

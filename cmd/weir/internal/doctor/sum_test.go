@@ -45,7 +45,7 @@ func (f *Facts) complain(state string, why func(lease.Key) string) {
 	}
 }
 
-// Whatever befalls everybody is one finding, and an error if nobody gets on.
+// A fault that all subjects share is one finding, and an error if no worker makes progress.
 func TestOneTroubleOfAllIsOneFinding(t *testing.T) {
 	for name, c := range map[string]struct {
 		shards int

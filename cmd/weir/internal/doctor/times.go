@@ -9,8 +9,7 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// silent is what can be said of a worker that was not seen to beat and is not dead by its own
-// times.
+// silent describes a worker whose beat was not seen and that is not dead by its own times.
 func (p *patient) silent(w lease.Worker, name string) {
 	times := timesOf(w)
 	longer := "look for longer: --watch " + (max(times.Failover, 2*times.Beat) + time.Second).String()
@@ -22,9 +21,9 @@ func (p *patient) silent(w lease.Worker, name string) {
 		"worker %s (session %s) has not beaten for %v though it beats every %v; it counts as dead after %v", name, w.Session, figures.Duration(p.Apart), figures.Duration(times.Beat), figures.Duration(times.Failover))
 }
 
-// times looks for workers that judge each other by different times. What matters is the shortest
-// failover time of any, who may lead at some time: against how long others trust their leases, and
-// against how often they beat.
+// times looks for workers that judge each other by different times. Any worker may lead, so the
+// shortest failover time of all is compared with how long the others trust their leases and how
+// often they beat.
 func (p *patient) times() {
 	var live []lease.Worker
 	for _, w := range p.Second.Workers {
@@ -60,7 +59,7 @@ func (p *patient) times() {
 	}
 }
 
-// workerOf is the row of a session, an ended one if there is none.
+// workerOf returns the row of a session, or an ended one without a row.
 func (p *patient) workerOf(session string) lease.Worker {
 	for _, w := range p.Second.Workers {
 		if w.Session == session {

@@ -65,7 +65,7 @@ func explained(err error) string {
 			endpoint = " at " + u.Scheme + "://" + u.Host
 		}
 	}
-	about := "" // what we were doing, in front of what the SDK says
+	about := "" // the failed action, in front of the SDK's message
 	if before, _, found := strings.Cut(text, "operation error "); fromSDK && found {
 		about = strings.TrimSuffix(strings.NewReplacer("weir: ", "", "provision: ", "").Replace(before), context.DeadlineExceeded.Error()+" (")
 	}
@@ -74,7 +74,7 @@ func explained(err error) string {
 		return about + said
 	}
 	switch {
-	case errors.Is(err, lease.ErrSetup): // whatever it was concluded from
+	case errors.Is(err, lease.ErrSetup): // from any cause
 		return SetupText(err)
 	case errors.As(err, &api):
 		return explainAPI(about, service, op, api)
@@ -156,8 +156,8 @@ type PlainError struct {
 func (e PlainError) Error() string { return e.Text }
 func (e PlainError) Unwrap() error { return e.Cause }
 
-// SetupText is what a store says about its setup. It says what to do, in a block of its own if that
-// takes one.
+// SetupText is the message of a store about its setup, with the remedy, as a separate block if that
+// is long.
 func SetupText(err error) string {
 	text := err.Error()
 	if i := strings.LastIndex(text, "\n("); i > 0 {
@@ -213,8 +213,7 @@ func OneLine(s string) string {
 // ErrInterrupted is the cause of a command's context after the first Ctrl-C.
 var ErrInterrupted = errors.New("interrupted")
 
-// Orderly is the error of a command that is meant to be interrupted: being interrupted, at whatever
-// moment, is none.
+// Orderly is the error of a command that users end by an interrupt: nil if the interrupt ended it.
 func Orderly(ctx context.Context, err error) error {
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) && NotKept(err) == nil {
 		return nil

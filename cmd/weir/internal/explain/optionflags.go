@@ -19,7 +19,7 @@ var OptionFlags = map[string]string{
 
 var optionForm = regexp.MustCompile(`(weir: )?\b(Reader)?Options\.(?:GiveUp\.|Parallel\.|Filter\.)?([A-Za-z]+)`)
 
-// clientsRegion is what package weir advises who makes the client.
+// clientsRegion is package weir's advice to the caller who makes the client.
 var clientsRegion = regexp.MustCompile(`the SDK uses the client's region, so make the client with region (\S+)`)
 
 // TextInFlags is a text with flags where it names options.

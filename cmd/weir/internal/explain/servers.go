@@ -16,7 +16,7 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
-// What a server can be found to be.
+// The kinds of servers.
 const (
 	speaksNothing  = ""
 	speaksSSH      = "an SSH server"
@@ -29,7 +29,7 @@ const (
 	closesAtOnce   = "a server that closes the connection"
 )
 
-// language is what a server speaks, by what it says first; asked is what it was asked.
+// language returns a server's kind from its first answer; asked is the request.
 func language(said, asked string) string {
 	switch {
 	case strings.HasPrefix(said, "SSH-"):
@@ -54,15 +54,15 @@ func language(said, asked string) string {
 	return speaksNothing
 }
 
-// What a server is asked that does not speak first.
+// The requests to a server that waits for the client.
 const (
 	// which Redis, and servers with TLS, refuse in words of theirs
 	askHTTP     = "GET / HTTP/1.0\r\n\r\n"
 	askPostgres = "\x00\x00\x00\x08\x04\xd2\x16\x2f" // whether it speaks TLS
 )
 
-// whoAnswers finds out what is at an address, speaksNothing if that cannot be told. It takes a
-// second at most.
+// whoAnswers returns the kind of the server at an address, or speaksNothing if it is unknown. It
+// takes a second at most.
 func whoAnswers(addr string) string {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
@@ -168,8 +168,8 @@ func hostPort(u *url.URL) string {
 	return net.JoinHostPort(u.Hostname(), port)
 }
 
-// foreignServer says what is where a service of AWS should be, when a call got no answer that is
-// one; "" when that cannot be told.
+// foreignServer describes the server that gave an invalid answer in place of an AWS service, or
+// returns "" if it is unknown.
 func foreignServer(at *url.Error, service string) string {
 	if at == nil {
 		return "" // no call over the network
@@ -185,7 +185,7 @@ func foreignServer(at *url.Error, service string) string {
 		return fmt.Sprintf("the server at %s closed the connection: is it %s?", serverURL(u), service)
 	case speaksHTTP:
 		if u.Scheme == "http" {
-			return "" // what it says is for others to tell
+			return "" // the caller reports its message
 		}
 		return fmt.Sprintf("the server at %s speaks no TLS: write the endpoint with http://", serverURL(u))
 	case speaksTLS:
@@ -217,8 +217,8 @@ func isDial(err error) bool {
 	return errors.As(err, &op) && (op.Op == "dial" || op.Op == "proxyconnect")
 }
 
-// WhatAnswers says what is where the server of a store should be; "" when it is that, or cannot be
-// told.
+// WhatAnswers describes the wrong server at a store's address. It returns "" for the right server
+// or an unknown one.
 func WhatAnswers(store string) string {
 	u, err := url.Parse(store)
 	if err != nil || strings.Contains(u.Host, ",") {

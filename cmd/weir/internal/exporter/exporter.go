@@ -138,7 +138,7 @@ func (w *watcher) handler() http.Handler {
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4}))
 	mux.HandleFunc("GET /lag.json", w.serveLag)
 	mux.HandleFunc("GET /{$}", func(rw http.ResponseWriter, _ *http.Request) {
-		_, _ = fmt.Fprintln(rw, "weir exporter: /metrics for Prometheus, /lag.json for autoscalers") // who asked may have left
+		_, _ = fmt.Fprintln(rw, "weir exporter: /metrics for Prometheus, /lag.json for autoscalers") // the client may have left
 	})
 	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		if !hostcheck.Allows(r) {

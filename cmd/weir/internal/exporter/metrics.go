@@ -42,7 +42,7 @@ func (exported) Describe(to chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect judges and tells.
+// Collect judges the applications and sends their metrics.
 func (e exported) Collect(to chan<- prometheus.Metric) {
 	now := time.Now()
 	for _, a := range e.of.judge(now) {
@@ -59,7 +59,7 @@ func (e exported) Collect(to chan<- prometheus.Metric) {
 		}
 		gauge(descLooked, float64(a.looked.UnixMilli())/1000)
 		to <- prometheus.MustNewConstMetric(descReads, prometheus.CounterValue, float64(a.reads), a.name)
-		if up == 1 { // else who lives is not known
+		if up == 1 { // otherwise the living workers are unknown
 			gauge(descWorkers, float64(a.living))
 			gauge(descLed, a.led())
 		}
@@ -164,5 +164,5 @@ func (w *watcher) serveLag(rw http.ResponseWriter, r *http.Request) {
 		body = all[0]
 	}
 	rw.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(rw).Encode(body) // who asked may have left
+	_ = json.NewEncoder(rw).Encode(body) // the client may have left
 }

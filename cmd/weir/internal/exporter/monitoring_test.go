@@ -15,7 +15,7 @@ import (
 	"github.com/weir-go/weir/promweir"
 )
 
-// What is shipped to watch weir asks for metrics and labels that workers or the exporter tell.
+// The shipped dashboards and alerts use metrics and labels that workers or the exporter have.
 func TestDashboardsAndAlertsAskForWhatIsExported(t *testing.T) {
 	t.Parallel()
 	names, labels := exportedNames(t)
@@ -71,7 +71,7 @@ func TestDashboardsAndAlertsAskForWhatIsExported(t *testing.T) {
 	}
 }
 
-// Who opens a dashboard finds no panel over another one, and each says what it shows.
+// On the dashboards no panel covers another one, and each has a description.
 func TestDashboardsAreWhole(t *testing.T) {
 	t.Parallel()
 	uids := map[string]bool{}
@@ -112,7 +112,7 @@ func TestDashboardsAreWhole(t *testing.T) {
 	}
 }
 
-// shippedDashboard is what these tests look at.
+// shippedDashboard has the parts of a dashboard that these tests check.
 type shippedDashboard struct {
 	UID, Title string
 	Templating struct{ List []struct{ Definition string } }

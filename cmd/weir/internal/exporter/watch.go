@@ -20,8 +20,7 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// watcher looks at applications until it is stopped. One goroutine looks; what it found is read
-// under mu.
+// watcher looks at applications until it is stopped. One goroutine looks; mu guards its results.
 type watcher struct {
 	store   stores.Shown
 	kinesis *kinesis.Client // nil when it is not to be asked
@@ -32,10 +31,10 @@ type watcher struct {
 	apps       map[string]*watchedApp
 	listed     error     // why applications could not be listed, nil when they could
 	discovered time.Time // when they were listed last; of the goroutine that looks, as is
-	denied     bool      // it was told that lags are not known
+	denied     bool      // it was logged that lags are unknown
 }
 
-// watchedApp is what is known of an application. But for name it is guarded by watcher.mu.
+// watchedApp is the known state of an application. watcher.mu guards all fields except name.
 type watchedApp struct {
 	name      string
 	err       error // of the last look at the store
@@ -46,7 +45,7 @@ type watchedApp struct {
 	lags      map[lease.Key]observe.Lag
 	unread    int   // shards whose lag could not be found out in the last reading
 	lagErr    error // why
-	reads     int   // so far
+	reads     int   // up to now
 	retention map[string]time.Duration
 	moved     map[lease.Key]moved
 }
@@ -89,7 +88,7 @@ func (w *watcher) look(ctx context.Context) {
 		apps = append(apps, a)
 	}
 	w.mu.Unlock()
-	slices.SortFunc(apps, func(a, b *watchedApp) int { return a.looked.Compare(b.looked) }) // who waited longest first
+	slices.SortFunc(apps, func(a, b *watchedApp) int { return a.looked.Compare(b.looked) }) // the longest wait first
 	for _, a := range apps {
 		w.visit(ctx, a)
 	}

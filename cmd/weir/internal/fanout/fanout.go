@@ -23,7 +23,7 @@ import (
 type Flag struct {
 	On   bool
 	Name string   // "" for the application's
-	ARNs []string // of consumers that somebody else has registered
+	ARNs []string // of consumers that were registered elsewhere
 }
 
 // defaultName is the flag's value when none is given; no consumer can have this name.
@@ -51,8 +51,7 @@ func (f *Flag) Register(cmd *cobra.Command) {
 	cmd.Flags().Lookup("fan-out").NoOptDefVal = defaultName
 }
 
-// Args is what is wrong with a command line's arguments. A name without the equals sign is one of
-// them.
+// Args returns the error of a command line's arguments, such as a name without the equals sign.
 func (f *Flag) Args(cmd *cobra.Command, args []string) error {
 	if len(args) == 1 && f.On && f.Name == "" {
 		return cli.Usagef("%s takes no argument %q: if the consumer is to be named so, write --fan-out=%s", cmd.CommandPath(), args[0], args[0])

@@ -12,7 +12,7 @@ import (
 )
 
 // The program prints what is in the stream, and ends in order with its context. When it runs again
-// it goes on behind that.
+// it continues after those records.
 func TestTheFirstConsumer(t *testing.T) {
 	srv := kinesistest.NewServer(t)
 	srv.CreateStream("flights", 4)

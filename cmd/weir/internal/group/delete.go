@@ -55,7 +55,7 @@ func (o *deleteOptions) run(ctx context.Context, t cli.Terminal, url stores.URL)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = store.Close() }() // what was written is written
+	defer func() { _ = store.Close() }() // the writes are complete
 	admin, err := store.Admin()
 	if err != nil {
 		return err

@@ -26,8 +26,8 @@ func (l *late) Read(p []byte) (int, error) {
 	return l.Reader.Read(p)
 }
 
-// Whoever is asked may answer after an hour: a worker that has started meanwhile is not deleted
-// under its feet.
+// The answer to the question may come after an hour: then an application whose worker has started
+// meanwhile is not deleted.
 func TestDeleteLooksAgainAfterTheAnswer(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.db")
 	clitest.MustRun(t, `{"weir":"progress","version":1,"app":"a","leases":1}`+"\n"+`{"stream":"s","shard":"0","range":["0","9"],"epoch":1,"position":"17"}`,

@@ -18,16 +18,16 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// description is what group describe shows.
+// description is the output of group describe.
 type description struct {
 	App     string       `json:"app"`
-	Leader  *leaderInfo  `json:"leader"`           // null when nobody leads, or who did is dead
+	Leader  *leaderInfo  `json:"leader"`           // null without a living leader
 	Paused  []string     `json:"paused,omitempty"` // streams; "" stands for all of them
 	Notes   []string     `json:"notes,omitempty"`  // about the streams that workers read
 	Workers []workerInfo `json:"workers"`
 	Leases  []leaseInfo  `json:"leases"`
 
-	led string // who led and does not live, in a sentence
+	led string // a sentence on the dead leader
 }
 
 type leaderInfo struct {
@@ -50,7 +50,7 @@ type workerInfo struct {
 	Streams          []string `json:"streams,omitempty"`
 	target.TimesInfo          // the defaults if it did not report them
 
-	Troubles []troubleInfo `json:"troubles,omitempty"` // what it says is not going well
+	Troubles []troubleInfo `json:"troubles,omitempty"` // the troubles that it reports
 }
 
 type troubleInfo struct {
@@ -123,8 +123,8 @@ func (d deathsInfo) String() string {
 	return text
 }
 
-// describe puts together what was seen. beating are the sessions that were seen to beat in so long,
-// nil when nobody looked.
+// describe combines the observations. beating are the sessions whose beat was seen within the given
+// time, nil without a look.
 func describe(app, stream string, v lease.View, beating map[string]bool, looked time.Duration, lags map[lease.Key]shardlag.Lag) description {
 	d := description{App: app, Paused: v.Paused, Notes: lease.DescribeStreams(v), Workers: []workerInfo{}, Leases: []leaseInfo{}}
 	names := map[string]string{}
@@ -199,7 +199,7 @@ func describe(app, stream string, v lease.View, beating map[string]bool, looked 
 	return d
 }
 
-// leaseState is what describe calls the state of a lease.
+// leaseState is the word for the state of a lease.
 func leaseState(l lease.Lease, paused, waiting bool) string {
 	switch {
 	case l.Finished():
@@ -220,7 +220,7 @@ func leaseState(l lease.Lease, paused, waiting bool) string {
 	return "free"
 }
 
-// workerState is what describe calls the state of a worker.
+// workerState is the word for the state of a worker.
 func workerState(w lease.Worker, beating map[string]bool, looked time.Duration) string {
 	switch {
 	case w.Ended:
@@ -352,7 +352,7 @@ func rate(bytes int64) string {
 	return loadText(lease.LoadOf(float64(bytes)))
 }
 
-// loadText is a load that somebody has said.
+// loadText formats a reported load.
 func loadText(l lease.Load) string {
 	if l == 1 {
 		return "idle"

@@ -105,7 +105,7 @@ func TestDescribeTellsWhatHoldsACheckpoint(t *testing.T) {
 	}
 }
 
-// Who does not live does not lead, whatever the store still says.
+// A dead worker does not lead, even if the store still names it.
 func TestADeadLeaderDoesNotLead(t *testing.T) {
 	for name, c := range map[string]struct {
 		session string

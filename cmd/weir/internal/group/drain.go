@@ -69,7 +69,7 @@ When no other worker takes leases, a drained one keeps its own: shards that are 
 	return cmd
 }
 
-// drainReport is what drain shows.
+// drainReport is the output of drain.
 type drainReport struct {
 	App      string   `json:"app"`
 	Worker   string   `json:"worker"`
@@ -83,7 +83,7 @@ func (o *drainOptions) run(ctx context.Context, t cli.Terminal, url stores.URL, 
 	if err != nil {
 		return err
 	}
-	defer func() { _ = store.Close() }() // what was written is written
+	defer func() { _ = store.Close() }() // the writes are complete
 	sessions, err := sessionsOf(o.App, view, worker)
 	if err != nil {
 		return err

@@ -120,7 +120,7 @@ A SQLite file is made if need be, other stores have to be there: see "weir store
 	return cmd
 }
 
-// importReport is what import shows.
+// importReport is the output of import.
 type importReport struct {
 	App    string     `json:"app"`
 	From   string     `json:"from"` // the application that the file is of
@@ -137,7 +137,7 @@ func (o *importOptions) run(ctx context.Context, t cli.Terminal, url stores.URL,
 	if err != nil {
 		return err
 	}
-	defer func() { _ = store.Close() }() // what was written is written
+	defer func() { _ = store.Close() }() // the writes are complete
 	view, err := store.ReadApp(ctx, o.App)
 	if err != nil {
 		return err
@@ -161,7 +161,7 @@ func (o *importOptions) run(ctx context.Context, t cli.Terminal, url stores.URL,
 			return err
 		}
 	}
-	// Paused first: what is not to be read must not be given out in between.
+	// The pause comes first, so that no lease is given out in between.
 	err = pauseAll(ctx, store, o.App, file.Paused)
 	var out outcome
 	if err == nil {

@@ -8,12 +8,11 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// failingInfo is what group describe shows of a handler that fails, or of records that were given
-// up.
+// failingInfo describes a failing handler or records that were given up.
 type failingInfo struct {
 	At       string `json:"at,omitempty"`       // the record, by the position after it
 	KeyHash  string `json:"key_hash,omitempty"` // 8 hex digits of the SHA-256 of its partition key
-	Records  int    `json:"records,omitempty"`  // of which it is the first, if it is not known that it is that one
+	Records  int    `json:"records,omitempty"`  // the number of suspects of which it is the first
 	Attempts int    `json:"attempts,omitempty"`
 	Held     string `json:"held,omitempty"` // why it is not given up: patience or rate
 	Letters  bool   `json:"letters_fail,omitempty"`

@@ -10,7 +10,7 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/clitest"
 )
 
-// What a newcomer does first: put, tail, consume, describe.
+// A newcomer's first steps: put, tail, consume, describe.
 func TestPutTailConsumeDescribe(t *testing.T) {
 	t.Parallel()
 	server, endpoint := clitest.Kinesis(t)

@@ -17,7 +17,7 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// What an operator does while a worker runs.
+// An operator's commands while a worker runs.
 func TestGroupWithARunningWorker(t *testing.T) {
 	t.Parallel()
 	server, endpoint := clitest.Kinesis(t)
@@ -230,7 +230,8 @@ func TestNoResetWithoutADump(t *testing.T) {
 	}
 }
 
-// An application moves from store to store, is deleted in the old one, and goes on where it was.
+// An application moves from store to store, is deleted in the old one, and continues at its
+// checkpoints.
 func TestExportImportDelete(t *testing.T) {
 	server, endpoint := clitest.Kinesis(t)
 	server.CreateStream("s", 2)

@@ -75,7 +75,7 @@ every shard, so it fits into any monitor that runs a command.`,
 	return cmd
 }
 
-// lagReport is what group lag shows.
+// lagReport is the output of group lag.
 type lagReport struct {
 	App      string       `json:"app"`
 	State    health.State `json:"state"`    // that of the worst shard

@@ -48,7 +48,7 @@ func TestSessionsOf(t *testing.T) {
 	}
 }
 
-// A plan names workers as people know them, and says who carries it out.
+// A plan has workers' names instead of sessions, and the name of the leader that carries it out.
 func TestPlanReport(t *testing.T) {
 	v := exampleView(t)
 	v.Leases = v.Leases[1:6]

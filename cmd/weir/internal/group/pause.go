@@ -68,12 +68,12 @@ With --wait the command ends when every lease that can be read is held, and fail
 	return cmd
 }
 
-// pauseReport is what pause and resume show.
+// pauseReport is the output of pause and resume.
 type pauseReport struct {
 	App     string   `json:"app"`
 	Paused  []string `json:"paused"` // streams after the change; "" stands for all of them
 	Changed bool     `json:"changed"`
-	Held    int      `json:"held"` // leases of what was paused or resumed that somebody holds
+	Held    int      `json:"held"` // held leases of the paused or resumed streams
 }
 
 func (o *pauseOptions) run(ctx context.Context, t cli.Terminal, url stores.URL, on bool) error {
@@ -81,7 +81,7 @@ func (o *pauseOptions) run(ctx context.Context, t cli.Terminal, url stores.URL, 
 	if err != nil {
 		return err
 	}
-	defer func() { _ = store.Close() }() // what was written is written
+	defer func() { _ = store.Close() }() // the writes are complete
 	if on || !slices.Contains(view.Paused, o.stream) {
 		if _, err := target.LeasesOf(o.App, view.Leases, o.stream); err != nil {
 			return err // a slip of the pen should not be kept as a pause
@@ -147,8 +147,8 @@ func (r pauseReport) still() string {
 	return "still paused: " + cli.List(r.Paused)
 }
 
-// overIn says which sessions hold nothing, whatever leases name them: those that have ended or have
-// no row, and no session at all.
+// overIn returns which sessions hold nothing even if leases name them: those that have ended or
+// have no row, and the empty one.
 func overIn(v lease.View) func(session string) bool {
 	runs := map[string]bool{}
 	for _, w := range v.Workers {
@@ -157,8 +157,8 @@ func overIn(v lease.View) func(session string) bool {
 	return func(session string) bool { return !runs[session] }
 }
 
-// waitingIn are the leases that may not be given out yet, as far as a view shows. Nobody waits for
-// what a session that is over may acknowledge.
+// waitingIn returns the leases that a view shows as not free yet. A session that is over has
+// nothing to acknowledge.
 func waitingIn(v lease.View) map[lease.Key][]lease.Key {
 	over, leases := overIn(v), slices.Clone(v.Leases)
 	for i := range leases {
@@ -169,7 +169,7 @@ func waitingIn(v lease.View) map[lease.Key][]lease.Key {
 	return lease.Waiting(leases, nil)
 }
 
-// heldOf are the leases of a stream, "" for all, that somebody holds.
+// heldOf returns the held leases of a stream, "" for all streams.
 func heldOf(v lease.View, stream string) (n int) {
 	over := overIn(v)
 	for _, l := range v.Leases {
@@ -180,7 +180,7 @@ func heldOf(v lease.View, stream string) (n int) {
 	return n
 }
 
-// unread are the leases of a stream, "" for all, that could be read and that nobody holds.
+// unread returns the leases of a stream, "" for all streams, that are readable and not held.
 func unread(v lease.View, stream string) (n int) {
 	waiting, over := waitingIn(v), overIn(v)
 	for _, l := range v.Leases {
@@ -191,7 +191,7 @@ func unread(v lease.View, stream string) (n int) {
 	return n
 }
 
-// await looks until no lease is left that is what says, and fails after length.
+// await looks until no lease has the state that what names, and fails after length.
 func await(ctx context.Context, t cli.Terminal, store stores.Store, app string, length time.Duration, what string, left func(lease.View) int) (lease.View, error) {
 	first, err := store.ReadApp(ctx, app)
 	if err != nil {

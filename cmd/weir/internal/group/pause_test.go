@@ -11,8 +11,8 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// A worker that dies while its application is paused stands in its leases until they are given out
-// again. Nobody holds them for that.
+// Leases name a worker that died during a pause until they are given out again. They do not count
+// as held.
 func TestAWorkerThatHasEndedHoldsNothing(t *testing.T) {
 	mem := memstore.New()
 	for _, s := range []string{"A", "B"} {
