@@ -22,7 +22,7 @@ func TestACommandEndsWithAWorkerThatIsKilled(t *testing.T) {
 	server.Put("s", "k", []byte("x"))
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "consume", endpoint, "--stream=s", "--app=a", "--store=memory:", "--exec", "echo begun; exec sleep 1000")
 	cmd.Env = append(os.Environ(), asCommand+"=1")
-	// The end of this pipe is that of all who hold it: the worker and its command.
+	// The pipe ends when the worker and its command have both closed it.
 	out, in, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)

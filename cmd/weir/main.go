@@ -26,8 +26,8 @@ func main() {
 	// default.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 
-	// net/http tells the standard logger what it thinks of a server's answers; what it makes of
-	// them is an error, which we tell.
+	// net/http logs invalid answers of a server to the standard logger. It also returns an error,
+	// which the command reports.
 	log.SetOutput(io.Discard)
 
 	ctx, cancel := context.WithCancelCause(context.Background())

@@ -8,8 +8,8 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/demo"
 )
 
-// asCommand is set for a test program that is to be the command: in a process of its own, with all
-// that its libraries print.
+// asCommand makes the test program run as the command, in a separate process, with all output of
+// its libraries.
 const asCommand = "WEIR_TEST_AS_COMMAND"
 
 // TestMain lets the demo start this test program as its workers, and other tests start it as the

@@ -17,8 +17,8 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/local"
 )
 
-// What README.md shows to be typed, in its order, by how each block begins: what runs it, or why
-// nothing does.
+// The blocks of README.md in order, by their first words: the function that runs each, or the
+// reason why none does.
 var readmeBlocks = []struct {
 	begins string
 	run    func(r *readme, script string)
@@ -32,8 +32,7 @@ var readmeBlocks = []struct {
 	{begins: "export AWS_ENDPOINT", run: (*readme).work},
 }
 
-// The README is right: what it shows does what it says, typed as it is, from a clone and with Go
-// alone.
+// The commands of the README work as shown, in a clone and with Go alone.
 func TestReadme(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../README.md")
@@ -102,7 +101,7 @@ func indented(text string) (blocks []string) {
 	return blocks
 }
 
-// readme is somebody who follows the README.
+// readme follows the README.
 type readme struct {
 	t       *testing.T
 	dir     string // where they work
@@ -119,8 +118,8 @@ func (r *readme) shell(dir, script string) *exec.Cmd {
 	return cmd
 }
 
-// lasts begins what goes on until Ctrl-C. The shell becomes the command, which gets the signal
-// itself then.
+// lasts starts a command that runs until Ctrl-C. The shell is replaced by the command, which then
+// gets the signal itself.
 func (r *readme) lasts(script string) *clitest.Output {
 	out := clitest.NewOutput()
 	if at := strings.LastIndex(script, "\n") + 1; at > 0 { // settings come first

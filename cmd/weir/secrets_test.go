@@ -18,13 +18,13 @@ import (
 	"github.com/weir-go/weir/kinesistest"
 )
 
-// planted is a secret that has characters which have to be escaped in a URL; what of it is looked
-// for has none.
+// planted is a secret with characters that have to be escaped in a URL. The tests look for a part
+// without them.
 const planted = "Pl4nted/@ S3cr3t"
 
 var marks = []string{"Pl4nted", "S3cr3t"}
 
-// process runs a command line as a process of its own and returns all that it printed.
+// process runs a command line in a separate process and returns all of its output.
 func process(t *testing.T, env []string, stdin string, args ...string) (output string, code int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -51,7 +51,8 @@ func noSecret(t *testing.T, what, text string) {
 	}
 }
 
-// answeringBytes is a server that says one thing to whoever connects, after it has heard something.
+// answeringBytes is a server that sends the same bytes to each client after the client's first
+// bytes.
 func answeringBytes(t *testing.T, first bool, said string) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -87,7 +88,7 @@ func TestNoFailureOfAStoreShowsAPassword(t *testing.T) {
 	t.Parallel()
 	gone := strings.TrimPrefix(clitest.UnusedAddr(t), "http://")
 	nonsense := answeringBytes(t, true, "HTTP/1.1 400 Bad Request\r\n\r\n")
-	// What servers say that do not know the command which brings the password.
+	// The answers of servers that do not know the command with the password.
 	echo := answeringBytes(t, false, "-ERR unknown command 'HELLO', with args beginning with: '3' 'auth' 'weir' '"+planted+"' \r\n"+
 		"-ERR unknown command 'AUTH', with args beginning with: 'weir' '"+planted+"' \r\n")
 	user, query := url.UserPassword("weir", planted).String(), url.QueryEscape(planted)

@@ -11,7 +11,7 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/records"
 )
 
-// The shard that one command prints, in whatever way, is one that the others take.
+// Every form of a shard that a command prints is accepted by the others.
 func TestCommandsTakeTheShardsThatCommandsPrint(t *testing.T) {
 	t.Parallel()
 	server, endpoint := clitest.Kinesis(t)

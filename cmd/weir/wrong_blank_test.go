@@ -2,8 +2,7 @@ package main
 
 import "github.com/weir-go/weir/internal/proof/wronginput"
 
-// wrongBlanks are what a variable of the shell that is not set, or has nothing but spaces, makes of
-// a command line.
+// wrongBlanks are command lines with an unset or blank variable of the shell.
 func wrongBlanks(p *wrongPlace) []wronginput.Input {
 	blank := func(name, args string, words ...string) wronginput.Input {
 		return more(misused(name, args, "blank"), words...)

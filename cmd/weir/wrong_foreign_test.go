@@ -15,8 +15,8 @@ import (
 	"github.com/weir-go/weir/internal/proof/wronginput"
 )
 
-// talking is the address of a server that greets whoever connects, reads what comes if it is to
-// wait, and closes.
+// talking returns the address of a server that greets each client, reads if it has to wait, and
+// closes.
 func talking(t *testing.T, greeting string, wait bool) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -8,7 +8,7 @@ import (
 	"github.com/weir-go/weir/internal/proof/wronginput"
 )
 
-// wrongOutputs are disks that are full, pipes that nobody reads, and ports that are taken.
+// wrongOutputs are full disks, pipes without a reader, and ports in use.
 func wrongOutputs(p *wrongPlace) []wronginput.Input {
 	t := p.t
 	inputs := []wronginput.Input{

@@ -12,7 +12,8 @@ import (
 	"github.com/weir-go/weir/internal/proof/wronginput"
 )
 
-// nobodyID is a user without rights on any system: root, who runs many a CI, may do everything.
+// nobodyID is a user without rights on any system, for tests that run as root, as in many CI
+// systems.
 const nobodyID = 65534
 
 // Files and directories that this user may not read or write are named as such.

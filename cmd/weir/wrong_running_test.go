@@ -17,12 +17,12 @@ type runningInput struct {
 	// ENDPOINT stands for the flags that lead to a stream of one record, STORE for those of a
 	// SQLite file
 	name, args string
-	// happens is what goes wrong once the command has written the record.
+	// happens is called when the command has written the record, and causes the failure.
 	happens func(s *kinesistest.Server, file string) error
 	code    int
 	says    []string
-	// interrupt ends the command once it has said the first of that; without it the command has to
-	// end by itself.
+	// interrupt ends the command when it has printed the first of these texts; otherwise the
+	// command has to end by itself.
 	interrupt bool
 	not       []string // advice that would lead astray
 	lines     int

@@ -19,7 +19,7 @@ type wrongPlace struct {
 	dir      string
 	kinesis  *kinesistest.Server
 	endpoint string // the flag that leads to a Kinesis with the stream s of one shard
-	// the flag that leads to a SQLite file with the application a, which has a lease of that shard
+	// the flag for a SQLite file with the application a, which has a lease of that shard
 	store   string
 	records string // a file of three lines of JSON with a field k
 }
@@ -55,7 +55,7 @@ func (p *wrongPlace) command() wronginput.Command {
 	return wronginput.Command{Path: os.Args[0], Env: append(wronginput.Settings(p.dir), asCommand+"=1"), Dir: p.dir}
 }
 
-// path is where a file of that name is or could be.
+// path returns the path for a file of the given name.
 func (p *wrongPlace) path(name string) string { return filepath.Join(p.dir, name) }
 
 // file makes a file.

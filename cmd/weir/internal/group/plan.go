@@ -55,7 +55,7 @@ the leader's FailoverAfter; while nobody leads, for the longest of any worker (s
 	return cmd
 }
 
-// planReport is what group plan shows.
+// planReport is the output of group plan.
 type planReport struct {
 	App     string           `json:"app"`
 	Actions []plannedAction  `json:"actions"`
@@ -111,7 +111,7 @@ func (o *planOptions) observe(ctx context.Context, store stores.Store, first lea
 		last, facts = now, seen.See(now, time.Now(), time.Now())
 		return len(target.BeatBetween(first, now))+len(facts.Dead) < alive
 	})
-	facts.OutOfDate = nil // telling is about notes between leader and workers: nothing that moves
+	facts.OutOfDate = nil // notes between leader and workers move no lease
 	return last, facts, store.Explain(err)
 }
 
@@ -142,7 +142,7 @@ func planOf(app string, v lease.View, f lease.Facts) planReport {
 	return r
 }
 
-// planNote says why nothing happens, or who would do it.
+// planNote says why nothing happens, or which worker would carry the plan out.
 func planNote(v lease.View, f lease.Facts, actions int) string {
 	workers, unfinished := 0, 0
 	for _, w := range v.Workers {

@@ -27,7 +27,7 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// guard is what commands that change progress have in common.
+// guard has the flags and checks of commands that change progress.
 type guard struct {
 	yes   bool
 	dump  string
@@ -154,7 +154,7 @@ func parseTo(s string) (w change.Wish, ago *time.Duration, err error) {
 	return w, ago, nil
 }
 
-// resetReport is what reset shows.
+// resetReport is the output of reset.
 type resetReport struct {
 	App   string     `json:"app"`
 	Dump  string     `json:"dump,omitempty"` // the file with the progress as it was
@@ -166,7 +166,7 @@ func (o *resetOptions) run(ctx context.Context, t cli.Terminal, url stores.URL, 
 	if err != nil {
 		return err
 	}
-	defer func() { _ = store.Close() }() // what was written is written
+	defer func() { _ = store.Close() }() // the writes are complete
 	view, err := store.ReadApp(ctx, o.App)
 	if err != nil {
 		return err

@@ -18,7 +18,7 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// outcome is what became of steps.
+// outcome is the result of steps.
 type outcome struct{ operate.Outcome }
 
 // carryOut carries steps out, and shows how far it is.
@@ -30,8 +30,7 @@ func carryOut(ctx context.Context, t cli.Terminal, store stores.Store, app strin
 	return outcome{out}
 }
 
-// failure is the error of an outcome in which something is left to do. what is what would have been
-// done.
+// failure is the error of an outcome with unfinished steps. what names the whole change.
 func (o *outcome) failure(what string) error {
 	switch {
 	case o.Left == 0:

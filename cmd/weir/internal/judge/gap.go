@@ -11,8 +11,7 @@ import (
 type Gap struct {
 	Longest time.Duration
 	Shard   string // the one that was silent longest
-	// Silent are shards in which nobody has handled anything since. Longest says nothing about
-	// them.
+	// Silent are shards without a handled record since then. Longest does not cover them.
 	Silent []string
 }
 

@@ -1,6 +1,6 @@
-// Package judge decides from what handlers really wrote whether a stream was read as weir promises:
-// every record, and the records of each key in order. It is pure: what was put and what was handled
-// come in, the verdict goes out.
+// Package judge decides from the journals of handlers whether a stream was read as weir promises:
+// every record, and the records of each key in order. It is pure: the records that were put and the
+// journals go in, the verdict comes out.
 package judge
 
 import (
@@ -20,13 +20,13 @@ type Handling struct {
 	At       int64 // Unix nanoseconds on the one clock of the machine
 }
 
-// Verdict is what the journals of all workers say about the records that were put.
+// Verdict compares the journals of all workers with the records that were put.
 type Verdict struct {
 	Put             int // records that the stream took
 	Handled         int // handlings, repetitions included
 	Distinct        int // records that were handled at least once
 	Lost            int // records that never were
-	Duplicates      int // handlings of a record that had been handled before
+	Duplicates      int // repeated handlings of a record
 	OrderViolations int // handlings that break one of the rules of Judge
 
 	// Complaints are the first few losses and violations, a sentence each.
@@ -45,7 +45,7 @@ func (v *Verdict) complain(format string, args ...any) {
 // workers' journals, each in the order it was written. A handling breaks the order when
 //
 //   - it is the first of its record, although a later record of the same key was handled before it;
-//   - it leaves out a record in a repetition: an owner that begins anew may go back, to any record
+//   - it leaves out a record in a repetition: a new owner may go back to any record
 //     that was handled before, but from there the records of a key must follow in the same order,
 //     up to where it had been;
 //   - a newer epoch of its shard was there already: two owners at a time.

@@ -28,7 +28,7 @@ func book(ctx context.Context, tx *sql.Tx, b *weir.Batch) error {
 	return nil
 }
 
-// Run books orders until ctx ends. Letters of records that are none go to letters.
+// Run books orders until ctx ends. Records that are no orders become dead letters in letters.
 func Run(ctx context.Context, db *sql.DB, letters deadletter.Destination, consumer func(weir.Options) (*weir.Consumer, error)) error {
 	sink, err := sqlsink.New(db, sqlsink.Options{Dialect: sqlsink.SQLite, App: "billing"})
 	if err != nil {
@@ -47,7 +47,7 @@ func Run(ctx context.Context, db *sql.DB, letters deadletter.Destination, consum
 	return c.RunShards(ctx, sink.Handlers(book))
 }
 
-// Reset is for when the leases were lost: epochs begin anew.
+// Reset is for lost leases: epochs start from the beginning.
 func Reset(ctx context.Context, db *sql.DB) error {
 	sink, err := sqlsink.New(db, sqlsink.Options{Dialect: sqlsink.SQLite, App: "billing"})
 	if err != nil {

@@ -123,7 +123,7 @@ func (o *options) run(ctx context.Context, t cli.Terminal, wanted []wantedStream
 			return fmt.Errorf("stream %s: %w", s.name, err)
 		}
 	}
-	// only now: what --stream asks for is there when the address is
+	// the streams of --stream have to exist before the address is printed
 	server.SetStateDelay(o.stateDelay)
 	if _, err := fmt.Fprint(t.Out, welcome(server.URL(), server.Region(), o.caFile, o.cfg.TLS, wanted)); err != nil {
 		return err

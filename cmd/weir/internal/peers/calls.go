@@ -38,7 +38,7 @@ func (p *Peer) Ask(ctx context.Context, do func(context.Context) error) error {
 	}
 }
 
-// Persist calls ask until the peer answers, if the command is to go on until then.
+// Persist calls ask until the peer answers, if the command retries without end.
 func Persist(ctx context.Context, wait bool, p *Peer, ask func() error) error {
 	for pause := time.Second; ; pause = min(2*pause, 10*time.Second) {
 		err := ask()
@@ -47,7 +47,7 @@ func Persist(ctx context.Context, wait bool, p *Peer, ask func() error) error {
 		}
 		why := explain.Error(err)
 		if errors.As(err, new(noAnswer)) {
-			why = "" // which is what the word is about
+			why = "" // the message already says it
 		}
 		p.again(why)
 		timer := time.NewTimer(pause)
@@ -77,8 +77,8 @@ func Unanswered(err error) bool {
 	return isSilence(err) || errors.As(err, &dns)
 }
 
-// passes reports whether an error is an outage, so that time mends it: no answer, or one which says
-// that there is none.
+// passes reports whether an error is an outage that ends by itself: no answer, or an answer such as
+// "unavailable".
 func passes(err error) bool {
 	var answer interface{ HTTPStatusCode() int }
 	var sql interface{ SQLState() string } // Postgres: it starts, or stops
@@ -165,7 +165,7 @@ type heardConn struct {
 
 func (c *heardConn) Write(b []byte) (int, error) {
 	c.mu.Lock()
-	if c.asked == nil && c.p.hasAnswered() { // before that calls count, whatever a proxy says
+	if c.asked == nil && c.p.hasAnswered() { // before the first answer only calls count, because a proxy may answer
 		c.asked = c.p.begin(context.Background())
 	}
 	c.mu.Unlock()

@@ -15,11 +15,11 @@ import (
 
 const (
 	DefaultPatience = Patience(30 * time.Second)
-	// firstWord is the silence after which a person is told of it. The next words come after twice
-	// the time each, a minute apart at most.
+	// firstWord is the silence after which the command reports it. Each further report comes after
+	// twice the time, at most a minute apart.
 	firstWord  = 5 * time.Second
 	mostQuiet  = time.Minute
-	peerRested = 15 * time.Second // without a call: whoever tries again does so sooner
+	peerRested = 15 * time.Second // without a call: retries come sooner
 )
 
 // Patience is --connect-timeout: how long the first answer of a service or a store may take.
@@ -50,7 +50,7 @@ type waits struct {
 
 type waitsKey struct{}
 
-// Say tells a person a sentence, as fmt.Sprintf formats it.
+// Say prints a sentence that fmt.Sprintf formats.
 type Say func(level slog.Level, format string, args ...any)
 
 // WithWaits begins to say what the command of this context waits for, until end is called.
@@ -69,7 +69,7 @@ func New(ctx context.Context, name string, limit time.Duration) *Peer {
 	p.late, p.expire = context.WithCancelCause(context.Background())
 	w, ok := ctx.Value(waitsKey{}).(*waits)
 	if !ok {
-		return p // nobody is to be told
+		return p // without anyone to report to
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -100,7 +100,7 @@ func (w *waits) watch() {
 	}
 }
 
-// Peer is a service or a store, by what calls to it have come to. It is safe for concurrent use.
+// Peer is the state of a service or a store as its calls show it. It is safe for concurrent use.
 type Peer struct {
 	limit time.Duration
 	Wait  bool // --wait: calls are made again after that
@@ -108,21 +108,21 @@ type Peer struct {
 	mu       sync.Mutex
 	name     string
 	answered bool // at least once
-	open     int  // calls that go on
+	open     int  // calls that have not ended
 	failed   bool // one has ended without an answer since the last answer
 	// since when nothing has come although something was asked, zero when all is answered
 	since  time.Time
 	ended  time.Time       // the end of the last call
 	said   time.Duration   // the silence at the last word about it
-	back   time.Duration   // the silence that was told and is over, until that is told, too
-	why    string          // what a call failed with that is made again
+	back   time.Duration   // a reported silence whose end is not reported yet
+	why    string          // the error of a call that is retried
 	due    time.Time       // of the first answer
 	timer  *time.Timer     // until late, nil before the first call
 	late   context.Context // ends when the first answer is overdue
 	expire context.CancelCauseFunc
 }
 
-// call is one that goes on.
+// call is a call that has not ended.
 type call struct {
 	p      *Peer
 	late   context.Context // the peer's at its begin
@@ -133,7 +133,7 @@ type call struct {
 	heard  bool
 }
 
-// begin notes that something is asked. What asks uses the call's context, and ends the call.
+// begin notes the start of a call. The caller uses the call's context and ends the call.
 func (p *Peer) begin(ctx context.Context) *call {
 	now := time.Now()
 	p.mu.Lock()
@@ -167,7 +167,7 @@ func (p *Peer) UntilDue(ctx context.Context) (context.Context, context.CancelFun
 	return context.WithDeadline(ctx, p.due)
 }
 
-// hears notes that an answer has come, all of it.
+// hears notes that a whole answer has come.
 func (c *call) hears() {
 	c.hearsSome()
 	p := c.p
@@ -211,10 +211,10 @@ func (c *call) end() {
 // overdue is the error of a call that was given up because there was no first answer, nil for
 // others.
 func (c *call) overdue() error {
-	return context.Cause(c.late) // nil while it goes on
+	return context.Cause(c.late) // nil while the call runs
 }
 
-// again lets calls be made once more after those that were given up. why is what they failed with.
+// again allows new calls after others were given up. why is their error.
 func (p *Peer) again(why string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -244,7 +244,7 @@ func (p *Peer) rename(name string) {
 	p.name = name
 }
 
-// word is what is to be said now, "" for nothing.
+// word returns the message to print now, "" for none.
 func (p *Peer) word(now time.Time) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -272,7 +272,7 @@ func (p *Peer) word(now time.Time) string {
 	return word
 }
 
-// nextWord is the silence that is told after one that was told.
+// nextWord is the silence after which the next report is due.
 func nextWord(said time.Duration) time.Duration {
 	if said == 0 {
 		return firstWord

@@ -23,7 +23,7 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// told runs what a command does, in virtual time, and returns what was said.
+// told runs the calls of a command in virtual time and returns the messages.
 func told(in context.Context, t *testing.T, do func(context.Context)) []string {
 	t.Helper()
 	var out bytes.Buffer
@@ -109,7 +109,7 @@ func TestWhatIsNotSilenceIsNotTold(t *testing.T) {
 	}
 }
 
-// Calls that time out one after another are one silence, and its end is told.
+// Calls that time out one after another are one silence, and its end is reported.
 func TestSilenceOutlastsCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		got := told(t.Context(), t, func(ctx context.Context) {
@@ -164,7 +164,7 @@ func TestTheFirstAnswerIsWaitedForNoLongerThanAsked(t *testing.T) {
 			t.Errorf("a store that has answered once, with an error, was given up after %v: %v", time.Since(began), err)
 		}
 	})
-	synctest.Test(t, func(t *testing.T) { // whoever is interrupted waits no more
+	synctest.Test(t, func(t *testing.T) { // an interrupt ends the wait
 		p, began := New(t.Context(), "the store", 30*time.Second), time.Now()
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
@@ -273,7 +273,7 @@ type httpFunc func(*http.Request) (*http.Response, error)
 
 func (f httpFunc) Do(r *http.Request) (*http.Response, error) { return f(r) }
 
-// What the library asks over its own connections is told of, too.
+// The library's own connections are watched, too.
 func TestASilentConnectionIsToldOf(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		got := told(t.Context(), t, func(ctx context.Context) {

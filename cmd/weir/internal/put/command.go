@@ -115,8 +115,8 @@ func (o *putOptions) run(ctx context.Context, t cli.Terminal, name string) error
 		return err
 	}
 
-	// Ctrl-C ends the reading; what was read is still put, so that it can be said how far the
-	// stream got.
+	// Ctrl-C ends the reading. Records that were read are still put, so that the summary can say
+	// how far the stream got.
 	began := time.Now()
 	source := newLines(in, o.field, limit)
 	raw := make(chan Entry, 1024)
@@ -159,7 +159,7 @@ func drainContext(ctx context.Context, by time.Duration) (context.Context, conte
 	return drained, func() { stop(); cancel() }
 }
 
-// feed reads lines into entries until they end, one is wrong, or somebody asks to stop.
+// feed reads lines into entries until the input ends, a line is invalid, or a stop is requested.
 func feed(ctx context.Context, source *lines, entries chan<- Entry, position *atomic.Int64) error {
 	for {
 		e, err := source.next()
@@ -215,7 +215,7 @@ func howFar(sum Summary) string {
 	}
 }
 
-// openInput opens the file or standard input. size is -1 when nobody knows it.
+// openInput opens the file or standard input. size is -1 if it is unknown.
 func openInput(t cli.Terminal, name string) (in io.ReadCloser, size int64, err error) {
 	if name == "-" {
 		return io.NopCloser(t.In), -1, nil
@@ -259,8 +259,8 @@ func (o *putOptions) makeStream(ctx context.Context, t cli.Terminal, client *kin
 	return nil
 }
 
-// recordLimit asks how large a record of the stream may be, data and key together. Who may only put
-// gets the limit that every stream has.
+// recordLimit asks how large a record of the stream may be, data and key together. Without the
+// permission to ask, it returns the limit that every stream has.
 func recordLimit(ctx context.Context, client *kinesis.Client, stream string) (int, error) {
 	const usual = 1024 << 10
 	name, arn := awsconf.NameOrARN(stream)

@@ -17,9 +17,9 @@ import (
 // memory, or never end.
 type lines struct {
 	in      *bufio.Reader
-	field   string // whose value is the partition key; "" gives each record a key of its own
+	field   string // its value is the partition key; "" gives each record a random key
 	limit   int    // bytes of data and key in one record
-	read    int64  // bytes so far
+	read    int64  // bytes up to now
 	number  int64  // of the line that was read last
 	skipped int64  // empty lines
 }

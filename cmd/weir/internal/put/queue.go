@@ -1,5 +1,5 @@
-// Package put sends records to a stream in the order of each partition key, whatever the service
-// refuses on the way.
+// Package put sends records to a stream in the order of each partition key, even if the service
+// refuses some.
 package put
 
 // The limits of one PutRecords request that weir keeps to. The service takes up to 10 MiB by now;
@@ -16,16 +16,16 @@ type Entry struct {
 	Line int64 // its place in the input, from 1, rising
 }
 
-// Size is what an entry counts against the limits of the service.
+// Size is the number of bytes that an entry counts against the limits of the service.
 func (e Entry) Size() int { return len(e.Data) + len(e.Key) }
 
-// Queue holds the entries that the service has not taken yet, in order of the input, and says which
-// go into the next request.
+// Queue holds the entries that the service has not accepted yet, in the order of the input, and
+// chooses those of the next request.
 //
 // PutRecords keeps no order inside a request: it may refuse a record and take the next one of the
 // same key. So a request holds one record of each key, the oldest, and a refused record is sent
-// again before anything newer of its key. Loose gives that up: a request then holds the oldest
-// entries, whatever their keys.
+// again before anything newer of its key. With Loose a request holds the oldest entries, even
+// several of one key, so the order of a key can change.
 type Queue struct {
 	Loose bool
 
@@ -63,7 +63,7 @@ func (q *Queue) Through() int64 {
 	return q.last
 }
 
-// Beyond is the number of entries after that line that were taken, too.
+// Beyond is the number of accepted entries after that line.
 func (q *Queue) Beyond() int64 {
 	if len(q.entries) == 0 {
 		return 0

@@ -16,8 +16,8 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/figures"
 )
 
-// What may wait in the queue: enough that a request finds many keys even in an input that is sorted
-// a little.
+// The limits of the queue: large enough that a request finds many keys even in a partly sorted
+// input.
 const (
 	windowEntries = 10_000
 	windowBytes   = 16 << 20
@@ -37,7 +37,7 @@ type Sender struct {
 	Taken func(e Entry, shard, sequence string)
 }
 
-// Summary is what came of a Send.
+// Summary is the result of a Send.
 type Summary struct {
 	Records  int64
 	Bytes    int64 // of data and keys
@@ -48,7 +48,7 @@ type Summary struct {
 	Refusals  map[string]int64 // records that were sent again, by the code of the refusal
 	Shards    map[string]int64 // records by shard
 	Through   int64            // every line up to this one is in the stream
-	Beyond    int64            // records of later lines that are, too
+	Beyond    int64            // accepted records of later lines
 }
 
 // Send sends what comes from entries until that is closed and everything was taken, or ctx ends, or

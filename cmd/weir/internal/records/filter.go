@@ -26,7 +26,7 @@ const AboutFilters = `--filter takes a pattern of Amazon EventBridge, as for Lam
 seconds. Records that match none of the patterns are passed over. --filter-not-json says what becomes of a record that is
 not JSON where that matters.`
 
-// Register adds the flags. fail is what becomes of a record that is not JSON and fails.
+// Register adds the flags. fail describes the outcome for a record that is not JSON.
 func (f *FilterFlags) Register(cmd *cobra.Command, fail string) {
 	f.flag = cmd
 	cmd.Flags().StringArrayVar(&f.patterns, "filter", nil, "only records that match `PATTERN`, or the one in @FILE; may be repeated: one has to match")
@@ -36,7 +36,7 @@ func (f *FilterFlags) Register(cmd *cobra.Command, fail string) {
 		cli.Word("fail", weir.FailNotJSON, fail))
 }
 
-// Compiled is the filter; nil if there is none.
+// Compiled is the filter, or nil.
 func (f *FilterFlags) Compiled() (*filter.Filter, error) {
 	if len(f.patterns) == 0 {
 		if f.flag.Flags().Changed("filter-not-json") {

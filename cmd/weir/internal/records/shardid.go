@@ -9,9 +9,9 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/cli"
 )
 
-// A shard has one ID and several ways to write it. Tables show the digits alone, JSON and the
-// service the whole ID, plans put the stream before it, and people leave the zeros out. [ShortID]
-// makes the first, [ParseShard] takes all of them.
+// A shard's ID is written in several ways. Tables show only the digits, JSON and the service the
+// whole ID, plans put the stream before it, and people leave the zeros out. [ShortID] makes the
+// first form, [ParseShard] takes all of them.
 
 const shardPrefix = "shardId-"
 
@@ -21,7 +21,7 @@ const ShardHelp = "as any command shows it: shardId-000000000003, 000000000003 o
 // The service's own rule for the IDs of shards.
 var shardForm = regexp.MustCompile(`^[a-zA-Z0-9_.-]{1,128}$`)
 
-// ShortID is a shard's ID as tables show it: the number, if that is what it has.
+// ShortID returns a shard's ID as tables show it: the number, if it ends in one.
 func ShortID(shard string) string {
 	if number := strings.TrimPrefix(shard, shardPrefix); isNumber(number) {
 		return number
@@ -31,9 +31,9 @@ func ShortID(shard string) string {
 
 func isNumber(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
 
-// ParseShard is the ID of the shard that a person names with --shard, and the stream if they name
-// that, too ("flights/3"). What is no number is taken as it is: other servers may have IDs of other
-// forms.
+// ParseShard returns the ID of the shard in a value of --shard, and the stream if the value names
+// one ("flights/3"). A value without a number is used unchanged, because other servers may have IDs
+// of other forms.
 func ParseShard(s string) (id, stream string, err error) {
 	if i := strings.LastIndexByte(s, '/'); i >= 0 {
 		if stream, s = s[:i], s[i+1:]; stream == "" {

@@ -15,9 +15,9 @@ const hidden = "xxxxx"
 // could list, so all others are hidden.
 var shown = []string{"weir_prefix", "weir_schema", "weir_replicas", "sslmode", "tls", "addr", "db", "protocol", "master_name"}
 
-// URL is a URL without its password and without parameters that may be one. What is no URL is cut
-// off where a password could begin: a data source name of a driver, or a URL with a character that
-// has to be escaped.
+// URL removes the password from a URL, and parameters that may hold one. A text that is not a URL
+// is cut off where a password could begin: a data source name of a driver, or a URL with a
+// character that has to be escaped.
 func URL(s string) string {
 	u, err := url.Parse(s)
 	if err != nil || u.Host == "" || u.Opaque != "" || strings.Contains(u.Path+u.Fragment, "@") {
@@ -27,7 +27,7 @@ func URL(s string) string {
 	query := u.Query()
 	for name := range query {
 		if !slices.Contains(shown, name) {
-			// the name, too: after a password with an & in it, it is the rest of that
+			// the name too: after a password with an &, the name is the rest of the password
 			query.Del(name)
 		}
 	}

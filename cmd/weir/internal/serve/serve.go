@@ -29,7 +29,7 @@ func Addr(flag, addr string) (string, error) {
 	return addr, CheckAddr(flag, addr)
 }
 
-// Note says where something is, and who learns what from it.
+// Note says where a server listens and what it shows to whom.
 func Note(what string, addr net.Addr, paths string) string {
 	note := fmt.Sprintf("%s: http://%s%s", what, addr, paths)
 	if tcp, ok := addr.(*net.TCPAddr); ok && !tcp.IP.IsLoopback() {
@@ -62,8 +62,8 @@ func ListenError(flag, addr string, err error) error {
 
 var HostForm = regexp.MustCompile(`^[a-zA-Z0-9]([a-zA-Z0-9_.-]{0,252}[a-zA-Z0-9])?$`)
 
-// Until serves on an address until ctx ends, and says where. open is what it means that not
-// only this machine reaches it.
+// Until serves on an address until ctx ends, and prints the address. open is the warning for an
+// address that other machines reach.
 func Until(ctx context.Context, t cli.Terminal, addr string, page http.Handler, open string, where func(addr string) string) error {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
 	if err != nil {
@@ -87,7 +87,7 @@ func Until(ctx context.Context, t cli.Terminal, addr string, page http.Handler, 
 	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 	defer cancel()
 	err = server.Shutdown(ending)
-	if errors.Is(err, context.DeadlineExceeded) { // who does not take an answer does not hold it up
+	if errors.Is(err, context.DeadlineExceeded) { // a client that does not read its answer does not delay the end
 		err = server.Close()
 	}
 	if served := <-done; !errors.Is(served, http.ErrServerClosed) {
@@ -96,5 +96,5 @@ func Until(ctx context.Context, t cli.Terminal, addr string, page http.Handler, 
 	return err
 }
 
-// WithoutPassword is what whoever reaches an address learns.
+// WithoutPassword is the warning for an address that needs no password.
 const WithoutPassword = "whoever reaches it sees names of streams, shards and workers, positions and errors, without a password"

@@ -9,7 +9,7 @@ import (
 	"github.com/weir-go/weir/store/sqlstore"
 )
 
-// Letters are letters in a table of a server. Close them when nobody uses them any more.
+// Letters are letters in a table of a server. Close them after the last use.
 type Letters struct {
 	*sqlletters.Box
 	io.Closer

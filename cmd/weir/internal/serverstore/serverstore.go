@@ -37,9 +37,8 @@ type Place struct {
 	replicas int
 }
 
-// Parse reads a URL such as postgres://user@host/database. It may have, beside what the server's
-// client knows, the parameters weir_prefix, weir_schema (Postgres and MySQL) and weir_replicas
-// (Redis).
+// Parse reads a URL such as postgres://user@host/database. Besides the parameters of the server's
+// client it may have weir_prefix, weir_schema (Postgres and MySQL) and weir_replicas (Redis).
 func Parse(s string) (Place, error) {
 	u, err := url.Parse(s)
 	if err != nil {
@@ -96,7 +95,7 @@ type store interface {
 	lease.Historian
 }
 
-// Store is a store on a server. Close it when nobody uses it any more.
+// Store is a store on a server. Close it after the last use.
 type Store struct {
 	store
 	io.Closer
@@ -210,7 +209,7 @@ func (p Place) openRedis() (*Store, error) {
 			return nil, p.plain(err)
 		}
 		o.ContextTimeoutEnabled = true
-		// only the primary knows who owns what
+		// only the primary has the current leases
 		o.RouteByLatency, o.RouteRandomly, o.ReplicaOnly = false, false, false
 		client = redis.NewFailoverClient(o)
 	} else {
@@ -235,7 +234,7 @@ func serverName(c *tls.Config, name string) {
 	}
 }
 
-// plain keeps the password out of an error of a client, which may quote the URL or a part of it.
+// plain removes the password from a client's error, which may quote the URL or a part of it.
 func (p Place) plain(err error) error {
 	text := redact.Text(strings.ReplaceAll(err.Error(), p.url.String(), redact.URL(p.url.String())))
 	var secrets []string

@@ -29,8 +29,8 @@ type Lag struct {
 	Err error
 	// Waits says that a record is there that is not handled.
 	Waits bool
-	// Expired says that everything up to the checkpoint has left the shard, so records that came
-	// after it may have, too.
+	// Expired means that all records up to the checkpoint have left the shard, so later ones may
+	// have left, too.
 	Expired bool
 }
 
@@ -124,7 +124,7 @@ func oldestIsAfter(ctx context.Context, client *kinesis.Client, l lease.Lease, s
 	return err == nil && len(page.Records) > 0 && shard.CompareSequence(aws.ToString(page.Records[0].SequenceNumber), seq) > 0
 }
 
-// LookAt is what was seen at a moment, as it is judged.
+// LookAt converts an observation into the form that is judged.
 func LookAt(at time.Time, v lease.View, lags map[lease.Key]Lag) observe.Look {
 	l := observe.Look{At: at, View: v, Lags: map[lease.Key]observe.Lag{}}
 	for k, found := range lags {
@@ -135,8 +135,8 @@ func LookAt(at time.Time, v lease.View, lags map[lease.Key]Lag) observe.Look {
 	return l
 }
 
-// Retentions asks for how long streams keep records, but of those that are known; it hardly ever
-// changes. Of streams that cannot be asked about it stays unknown.
+// Retentions asks for the retention of streams for which it is not known yet; it hardly ever
+// changes. It stays unknown for streams that cannot be described.
 func Retentions(ctx context.Context, client *kinesis.Client, streams []string, known map[string]time.Duration) map[string]time.Duration {
 	kept := map[string]time.Duration{}
 	for _, stream := range streams {
@@ -190,7 +190,7 @@ func IteratorAt(p shard.Position) *kinesis.GetShardIteratorInput {
 	case shard.Sequence:
 		in.StartingSequenceNumber = aws.String(p.SequenceNumber())
 		in.ShardIteratorType = types.ShardIteratorTypeAfterSequenceNumber
-		if p.Done() != shard.Whole { // a part of that record is still to be handled
+		if p.Done() != shard.Whole { // a part of that record is not handled yet
 			in.ShardIteratorType = types.ShardIteratorTypeAtSequenceNumber
 		}
 	default:
@@ -216,7 +216,7 @@ func Asker(client *kinesis.Client) func(context.Context, []lease.Lease) (map[lea
 	}
 }
 
-// SilentIn are the sessions that have not beaten for their failover time.
+// SilentIn returns the sessions without a beat for their failover time.
 func SilentIn(v lease.View, beats map[string]bool, length time.Duration) map[string]bool {
 	silent := map[string]bool{}
 	for _, w := range v.Workers {

@@ -30,7 +30,7 @@ type Handler struct {
 	Terminal cli.Terminal
 	Command  string
 	Format   cli.Format
-	// the command gets the worker's credentials, too
+	// the command also gets the worker's credentials
 	Credentials bool
 }
 
@@ -67,12 +67,12 @@ func (e Handler) runWith(ctx context.Context, input io.Reader, files []*os.File,
 	cmd.Cancel = func() error { return EndGroup(cmd, false) }
 	cmd.WaitDelay = Grace
 	err := Run(cmd, nil)
-	// it exited with 0, though something it started goes on
+	// it exited with 0, although a process that it started still runs
 	if err == nil || errors.Is(err, exec.ErrWaitDelay) {
 		return nil
 	}
 	if ctx.Err() != nil {
-		_ = EndGroup(cmd, true) // what is left of it
+		_ = EndGroup(cmd, true) // its remaining processes
 		return context.Cause(ctx)
 	}
 	var exit *exec.ExitError
@@ -82,7 +82,7 @@ func (e Handler) runWith(ctx context.Context, input io.Reader, files []*os.File,
 	return weir.Stop(fmt.Errorf("the command cannot be run: %w", err))
 }
 
-// commands are those that run now, for the end at which nobody waits for them.
+// commands are the running commands, for an end that does not wait for them.
 var commands struct {
 	mu      sync.Mutex
 	running map[*exec.Cmd]bool
@@ -122,8 +122,8 @@ func KillAll() {
 	}
 }
 
-// ofWorker are the variables with which a worker shows who it is, to AWS and to its store. A
-// command of --exec has no need of them as a rule, and handles what strangers put into a stream.
+// ofWorker are the variables with the worker's credentials for AWS and its store. A command of
+// --exec usually does not need them, and it handles data from strangers.
 var ofWorker = []string{
 	"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_SECURITY_TOKEN", "AWS_WEB_IDENTITY_TOKEN_FILE",
 	"AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_CONTAINER_CREDENTIALS_FULL_URI", "AWS_CONTAINER_AUTHORIZATION_TOKEN",
@@ -134,7 +134,7 @@ func RegisterCredentials(cmd *cobra.Command, to *bool) {
 	cmd.Flags().BoolVar(to, "exec-credentials", false, "let the command have the worker's AWS credentials, "+cli.StoreVariable+" and "+cli.DeadVariable+", which are kept from it otherwise")
 }
 
-// Environment is what a command finds, beside what weir says of its records.
+// Environment is the environment of a command, without the variables that describe its records.
 func Environment(credentials bool) []string {
 	all := os.Environ()
 	if credentials {

@@ -16,7 +16,7 @@ import (
 func TestACommandEndsWithTheLease(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	out, handled := clitest.NewOutput(), make(chan error, 1)
-	// It starts something of its own, which has to end too.
+	// It starts a process, which has to end, too.
 	command := `(trap 'echo ended; exit' TERM; echo ready; while :; do sleep 1; done) & wait`
 	go func() {
 		handled <- Handler{cli.Terminal{Out: out, Err: clitest.NewOutput()}, command, cli.FormatText, false}.

@@ -39,8 +39,8 @@ func (f *ResultsFlag) Register(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.On, "exec-results", false, "let the command say of each record what became of it, on its descriptor 3")
 }
 
-// Apply checks the flag, and has the command get objects. format is the name of the flag that says
-// what it gets.
+// Apply checks the flag and makes the command's input objects. format is the name of the flag for
+// the input's format.
 func (f *ResultsFlag) Apply(cmd *cobra.Command, command, formatFlag string, to *cli.Format) error {
 	switch {
 	case !f.On:
@@ -117,7 +117,7 @@ func (e PerRecord) ask(ctx context.Context, input []byte, ids []string, env ...s
 		defer close(drained)
 		said.read(r)
 		close(answered)
-		_, _ = io.Copy(io.Discard, r) // whoever goes on writing must not be held up
+		_, _ = io.Copy(io.Discard, r) // a process that still writes must not block
 	}()
 	err = e.runWith(ctx, bytes.NewReader(input), []*os.File{w}, append(env, "WEIR_RESULTS_FD="+strconv.Itoa(resultsDescriptor))...)
 	_ = w.Close()
@@ -133,7 +133,7 @@ func (e PerRecord) ask(ctx context.Context, input []byte, ids []string, env ...s
 	if err == nil || errors.As(err, &exit) {
 		return said.outcome(err)
 	}
-	// It was ended, or did not begin. What it said by then counts, but for failures: it may have
-	// failed because it was ended.
+	// It was ended, or did not begin. Its results up to then count, except failures, because the
+	// end may have caused them.
 	return batchOutcome{done: said.outcome(nil).done, err: err}
 }

@@ -15,13 +15,13 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/clitest"
 )
 
-// Whatever a command does with its descriptor: no record counts as done of which it does not say
-// so, and nothing waits for what it has left behind.
+// For any use of the descriptor: a record counts as done only if the command says so, and weir does
+// not wait for processes that it has left behind.
 func TestWhatCommandsDoWithTheirResults(t *testing.T) {
 	const all = `echo '{"id":"a","result":"done"}' >&3; echo '{"id":"b","result":"done"}' >&3; echo '{"end":true}' >&3; `
 	for name, c := range map[string]struct {
 		command string
-		want    string // what is said of the batch
+		want    string // the error of the batch
 	}{
 		"says all":                        {all, "2 done"},
 		"never writes":                    {"cat", "the command wrote no results"},

@@ -31,7 +31,7 @@ func EndGroup(cmd *exec.Cmd, force bool) error {
 		return os.ErrProcessDone
 	}
 	if err := syscall.Kill(-cmd.Process.Pid, signal); err != nil {
-		return os.ErrProcessDone // what Wait expects when nobody was there
+		return os.ErrProcessDone // Wait expects it if the process is gone
 	}
 	return nil
 }

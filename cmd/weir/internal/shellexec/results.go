@@ -12,7 +12,7 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/cli"
 )
 
-// answer is what a command of --exec-results says of a record.
+// answer is one result of a command of --exec-results.
 type answer uint8
 
 const (
@@ -29,8 +29,8 @@ const (
 	mostResultText = 4 << 10 // of an error, as letters keep it
 )
 
-// results are what a command says of the records of its batch. They count only as a whole: when
-// every line was understood, up to the one that says the end.
+// results are a command's results for the records of its batch. They count only as a whole: if
+// every line up to the end line is valid.
 type results struct {
 	ids    map[string]int // of the batch's records
 	of     []answer
@@ -94,16 +94,16 @@ func (a *results) line(line []byte) error {
 	return nil
 }
 
-// batchOutcome is what becomes of a batch.
+// batchOutcome is the outcome of a batch.
 type batchOutcome struct {
-	done     int  // so many records from the first
+	done     int  // the number of records, from the first
 	named    bool // it failed at the one after them; otherwise at anything that is left
-	rejected bool // … which can never succeed
+	rejected bool // the failed record can never succeed
 	err      error
 }
 
-// outcome says what the results mean, with the error of a command that did not exit with 0. What
-// nobody said to be done is not done.
+// outcome combines the results with the error of a command that did not exit with 0. A record
+// without a result is not done.
 func (a *results) outcome(exit error) batchOutcome {
 	switch {
 	case a.broken != nil:

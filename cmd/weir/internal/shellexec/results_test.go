@@ -12,7 +12,7 @@ import (
 
 var errExit = errors.New("the command failed: exit status 1")
 
-// What becomes of a batch of the records a, b and c, by what its command says.
+// The outcomes of a batch with the records a, b and c, by the command's results.
 func TestWhatResultsMean(t *testing.T) {
 	const end = `{"end":true}` + "\n"
 	say := func(id, result string) string { return fmt.Sprintf(`{"id":%q,"result":%q}`+"\n", id, result) }
@@ -97,7 +97,7 @@ func shown(o batchOutcome) string {
 	return fmt.Sprintf("%d done, named %v, rejected %v: %v", o.done, o.named, o.rejected, o.err)
 }
 
-// Errors are bounded, whatever a command writes.
+// Errors are bounded for any output of a command.
 func TestAResultsErrorIsBounded(t *testing.T) {
 	said := newResults([]string{"a"})
 	said.read(strings.NewReader(`{"id":"a","result":"failed","error":"` + strings.Repeat("é", 30_000) + "\"}\n" + `{"end":true}`))
@@ -106,8 +106,7 @@ func TestAResultsErrorIsBounded(t *testing.T) {
 	}
 }
 
-// Whatever a command writes: a record counts as done only if a line says so in the words that are
-// documented, and only before the line that says the end.
+// For any output: a record counts as done only if a valid line before the end line says so.
 func FuzzResults(f *testing.F) {
 	for _, s := range []string{
 		`{"id":"a","result":"done"}` + "\n" + `{"id":"b","result":"failed","error":"x"}` + "\n" + `{"end":true}` + "\n",
@@ -134,7 +133,7 @@ func FuzzResults(f *testing.F) {
 		if o.done+btoi(o.named) > 0 && !bytes.Contains(text, []byte("end")) && !bytes.Contains(text, []byte(`\u`)) {
 			t.Fatalf("%+v without an end", o)
 		}
-		if bytes.Count(text, []byte("\n")) < o.done { // each takes a line of its own
+		if bytes.Count(text, []byte("\n")) < o.done { // each takes a separate line
 			t.Fatalf("%d done in %q", o.done, text)
 		}
 		if o.done > bytes.Count(text, []byte("done")) && !bytes.Contains(text, []byte(`\u`)) {

@@ -17,15 +17,14 @@ import (
 	"github.com/weir-go/weir/store/sqlstore"
 )
 
-// File is a store in a SQLite file. Close it when nobody uses it any more.
+// File is a store in a SQLite file. Close it after the last use.
 type File struct {
 	*sqlstore.Store
 	db *sql.DB
 }
 
-// Open opens the file. With create it is made and given its tables if need be; a file is made by
-// naming it, so asking for that in a second step would teach nobody anything. Without create a
-// missing file is an error.
+// Open opens the file. With create it makes the file and its tables if they are missing; naming a
+// file is enough, a second step would protect nothing. Without create a missing file is an error.
 func Open(ctx context.Context, path string, create bool) (*File, error) {
 	if path == "" {
 		return nil, errors.New("a SQLite store needs a path, such as sqlite:weir.db")

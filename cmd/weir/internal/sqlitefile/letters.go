@@ -10,7 +10,7 @@ import (
 	"github.com/weir-go/weir/deadletter/sqlletters"
 )
 
-// Letters are letters in a SQLite file. Close them when nobody uses them any more.
+// Letters are letters in a SQLite file. Close them after the last use.
 type Letters struct {
 	*sqlletters.Box
 	db *sql.DB
@@ -44,7 +44,7 @@ func OpenLetters(ctx context.Context, path string, create bool) (*Letters, error
 	if err != nil {
 		return nil, err
 	}
-	// others may be writing, too: workers, and people who retry
+	// workers and people who retry may write at the same time
 	db, err := sql.Open("sqlite", name+"&_pragma=busy_timeout(10000)")
 	if err != nil {
 		return nil, fmt.Errorf("the SQLite file %s cannot be opened: %w", path, err)

@@ -91,8 +91,8 @@ needs ?master_name=NAME; user and password before the @ are for the sentinels th
 	return cmd
 }
 
-// printSchema prints the statements that would be run, on tables of a version or, for 0, where
-// there are none.
+// printSchema prints the statements that bring tables of a version up to date, or for 0 those that
+// make the tables.
 func printSchema(t cli.Terminal, u URL, since int) error {
 	switch {
 	case u.Kind == Dynamo && since == 0:

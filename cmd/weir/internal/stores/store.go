@@ -22,7 +22,7 @@ import (
 	"github.com/weir-go/weir/store/dynamostore"
 )
 
-// Store is a store and how to let go of it.
+// Store is a store with a way to close it.
 type Store struct {
 	lease.Store
 	io.Closer
@@ -81,7 +81,7 @@ func (s Store) Explain(err error) error {
 	return err
 }
 
-// ofFile is what a store says about its setup, about the SQLite file of that name.
+// ofFile returns a store's message about its setup with the name of the SQLite file.
 func ofFile(name, text string) string {
 	if strings.Contains(text, "tables of these names") { // a file has no prefix to choose
 		return fmt.Sprintf("the SQLite file %s has tables of weir's names that weir did not make: name another file", name)
@@ -113,7 +113,7 @@ func (s Store) Create(ctx context.Context) error {
 		if server.Schema() == "" {
 			return nil // it asks nothing, so nothing answers
 		}
-		// what is made may take longer than an answer
+		// the creation may take longer than an answer
 		if _, err := s.View(ctx, "weir", ""); err != nil && peers.Unanswered(err) {
 			return err
 		}
@@ -154,8 +154,8 @@ func (s Store) Ask(ctx context.Context, do func(context.Context) error) error {
 	case s.Peer == nil:
 		return do(ctx)
 	case s.url.Kind != Server:
-		// The HTTP client tells of DynamoDB's answers: a table takes longer to be made than they
-		// do.
+		// The HTTP client reports DynamoDB's answers, because the creation of a table takes longer
+		// than one answer.
 		return s.Peer.Ask(ctx, do)
 	}
 	return s.Peer.Ask(ctx, func(ctx context.Context) error {
@@ -183,7 +183,7 @@ func (s Store) Apply(ctx context.Context, app string, actions []lease.Action) (d
 	return did, err
 }
 
-// Admin is what the store offers beside its contract.
+// Admin is the administrative interface of the store, or nil.
 func (s Store) Admin() (lease.Admin, error) {
 	if admin, ok := s.Store.(lease.Admin); ok {
 		return notedAdmin{s, admin}, nil
@@ -207,7 +207,7 @@ func (s Store) TellDifferences(ctx context.Context, t cli.Terminal, table *dynam
 	return err
 }
 
-// notedAdmin is what a store offers beside its contract, through calls that are noted.
+// notedAdmin is the administrative interface of a store whose calls are noted.
 type notedAdmin struct {
 	of Store
 	lease.Admin

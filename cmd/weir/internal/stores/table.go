@@ -44,7 +44,7 @@ func parseUnits(to *int64, v string) (err error) {
 	return nil
 }
 
-// parseTable reads a URL of DynamoDB, which is s; rest is what follows the colon.
+// parseTable parses s, a URL of DynamoDB; rest is the part after the colon.
 func parseTable(from, s, rest string) (URL, error) {
 	name, query, settled := strings.Cut(rest, "?")
 	u := URL{Kind: Dynamo, name: name}
@@ -59,7 +59,7 @@ func parseTable(from, s, rest string) (URL, error) {
 		return u, cli.Usagef("%s %q: the settings after the question mark cannot be read: %v", from, redact.URL(s), err)
 	}
 	u.table = &dynamostore.Settings{}
-	for _, key := range slices.Sorted(maps.Keys(given)) { // so that of several mistakes it is always the same that is told
+	for _, key := range slices.Sorted(maps.Keys(given)) { // so that the same of several mistakes is always reported
 		set, values := tableSettings[key], given[key]
 		if set == nil {
 			return u, cli.Usagef("%s %q: a DynamoDB table has no setting %q; it has %s", from, redact.URL(s), key, strings.Join(settingNames(), ", "))

@@ -33,9 +33,9 @@ func (u URL) String() string {
 	return u.Kind + ":" + u.name
 }
 
-// Open opens a store. make says that it may be made if it does not exist; SQLite files always are
-// when a worker opens them, tables of a service only when somebody says so, since they may cost
-// money and need permissions that workers should not have.
+// Open opens a store. make allows its creation. Workers always create missing SQLite files. Tables
+// of a service are created only on request, because they may cost money and need permissions that
+// workers should not have.
 func (u URL) Open(ctx context.Context, t cli.Terminal, f *awsconf.Flags, newFile, newTable bool) (Store, error) {
 	switch u.Kind {
 	case Memory:

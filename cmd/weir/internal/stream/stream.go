@@ -116,7 +116,7 @@ var provisionFlags = strings.NewReplacer(
 	"provision: ", "", "Stream.Name", "--stream", "Stream.Shards", "--shards", "Stream.KMSKey", "--kms-key", "Stream.Retention", "--retention",
 	"Stream.MaxRecordSize", "--max-record-size", "Stream.Tags", "--tag", "\n", "; ")
 
-// provisionForm is an error about what was asked for, nil if it is none.
+// provisionForm returns the error if it is about the requested form of the stream, otherwise nil.
 func provisionForm(err error) error {
 	if !strings.HasPrefix(err.Error(), "provision: Stream.") {
 		return nil

@@ -144,7 +144,7 @@ func (o *tailOptions) checkFanOut() error {
 	return nil
 }
 
-// reader is what the records come from.
+// reader is the source of the records.
 func (o *tailOptions) reader(client *kinesis.Client, t cli.Terminal, from weir.Position) (*weir.Reader, error) {
 	opts := weir.ReaderOptions{
 		Stream: o.stream, Start: from, Shards: o.shards, UntilTip: o.untilTip, ReadShare: o.share, Wire: o.wire, Logger: slog.New(cli.LogText.Handler(t.Err)),
@@ -209,7 +209,7 @@ func (o *tailOptions) run(ctx context.Context, t cli.Terminal, from weir.Positio
 		}
 		if _, err := t.Out.Write(buf); err != nil {
 			if errors.Is(err, syscall.EPIPE) {
-				return nil // whoever read has seen enough
+				return nil // the reader of the output has seen enough
 			}
 			return fmt.Errorf("standard output cannot be written: %w", err)
 		}

@@ -13,8 +13,7 @@ import (
 
 var fileForm = regexp.MustCompile(`[^a-zA-Z0-9._-]+`)
 
-// DumpProgress writes what a view holds to a file of its own, before something changes it. path ""
-// chooses one.
+// DumpProgress writes a view's progress to a new file before a change. path "" chooses one.
 func DumpProgress(app string, v lease.View, path string, now time.Time) (string, error) {
 	if path == "" {
 		path = DumpName(app, now, 0)

@@ -103,8 +103,8 @@ func (g *Flags) absent() error {
 	return fmt.Errorf("there is no application %s in that store: check --app and --store; \"weir group list\" shows what is there", cli.Visible(g.App))
 }
 
-// CheckNew refuses the name of an application that no worker could have. Who looks after one that
-// is there may call it what it is called.
+// CheckNew refuses a name that no worker's application could have. Commands for existing
+// applications accept any name.
 func (g *Flags) CheckNew() error {
 	if awsconf.NameForm.MatchString(g.App) {
 		return nil

@@ -14,14 +14,14 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// WatchBeats looks until the beat count of every session has moved, or for so long. A nil result
-// says nothing.
+// WatchBeats looks until the beat count of every session has moved, or until the time is over. A
+// nil result proves nothing.
 func WatchBeats(ctx context.Context, store lease.Store, app string, first lease.View, length time.Duration) map[string]bool {
 	if length == 0 {
 		return nil
 	}
 	seen := map[string]bool{}
-	// what was seen until then is the answer
+	// the observations up to then are the answer
 	_ = Watch(ctx, store, app, first, length, func(now lease.View) bool {
 		for _, w := range BeatBetween(first, now) {
 			seen[w.Session] = true
@@ -31,7 +31,7 @@ func WatchBeats(ctx context.Context, store lease.Store, app string, first lease.
 	return seen
 }
 
-// NotEnded is how many sessions have not ended.
+// NotEnded counts the sessions that have not ended.
 func NotEnded(v lease.View) (n int) {
 	for _, w := range v.Workers {
 		if !w.Ended {
@@ -41,15 +41,15 @@ func NotEnded(v lease.View) (n int) {
 	return n
 }
 
-// RefuseWhileRunning fails if a worker beats, or starts, while it looks for so long. Without
-// sessions it need not look at all.
+// RefuseWhileRunning fails if a worker beats or starts during the given time. Without sessions it
+// returns at once.
 func RefuseWhileRunning(ctx context.Context, t cli.Terminal, store stores.Store, app string, first lease.View, length time.Duration) error {
 	if NotEnded(first) == 0 {
 		return nil
 	}
 	t.Note("the store has workers; watching for up to %s whether they run", figures.Duration(length))
 	var running []lease.Worker
-	var enough time.Time // since one was seen, the others have had the time to beat, too
+	var enough time.Time // the others have had time to beat since the first beat was seen
 	err := Watch(ctx, store, app, first, length, func(now lease.View) bool {
 		running = BeatBetween(first, now)
 		if len(running) > 0 && enough.IsZero() {
@@ -73,8 +73,8 @@ func (e RunningError) Error() string {
 	return fmt.Sprintf("workers run: %s; stop them first", namesOf(e.Running))
 }
 
-// Watch has look called with a view every so often until it says that that is enough, or for so
-// long. It fails if no view came at the end of that time, because then nothing is proved.
+// Watch calls look with a view at intervals until look returns true or the time is over. It fails
+// if there was no view at the end of that time, because then nothing is proved.
 func Watch(ctx context.Context, store lease.Store, app string, first lease.View, length time.Duration, look func(lease.View) (more bool)) error {
 	late := time.NewTimer(length)
 	defer late.Stop()
@@ -106,8 +106,8 @@ func Watch(ctx context.Context, store lease.Store, app string, first lease.View,
 	}
 }
 
-// BeatBetween are the sessions that have beaten between two views, or that are new in the second,
-// sorted by name.
+// BeatBetween returns the sessions that have beaten between two views, or that are new in the
+// second, sorted by name.
 func BeatBetween(first, now lease.View) []lease.Worker {
 	before := map[string]uint64{}
 	for _, w := range first.Workers {

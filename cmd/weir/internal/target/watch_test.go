@@ -33,7 +33,7 @@ func TestStirring(t *testing.T) {
 	}
 }
 
-// blind is a store that cannot be looked at after so many looks.
+// blind is a store whose View fails after a number of calls.
 type blind struct {
 	lease.Store
 	looks int
@@ -58,7 +58,7 @@ func TestAllThatRunAreNamed(t *testing.T) {
 			go func() {
 				tick := time.NewTicker(time.Second + time.Duration(i)*300*time.Millisecond)
 				defer tick.Stop()
-				for name != "cid" { // who is dead
+				for name != "cid" { // the dead worker
 					select {
 					case <-ctx.Done():
 						return
@@ -84,13 +84,13 @@ func TestAllThatRunAreNamed(t *testing.T) {
 	})
 }
 
-// Nobody is taken for gone who was not looked at for long enough.
+// No session counts as gone before it was watched for long enough.
 func TestRefuseWhileRunning(t *testing.T) {
 	for name, c := range map[string]struct {
 		// between two beats of the one worker; 0 for none at all, negative for one that is dead
 		beat  time.Duration
 		looks int           // that succeed
-		want  string        // "" when it may go on
+		want  string        // "" if it may continue
 		takes time.Duration // at most
 	}{
 		"no worker ever":             {0, 99, "", 0},

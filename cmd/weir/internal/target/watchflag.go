@@ -50,8 +50,8 @@ func (l *WatchFlag) Check(none bool) error {
 	return cli.Usagef("--watch %v: want more than 0, up to %v", l.Asked, lookingMost)
 }
 
-// UntilDead is long enough to see of each worker that has not ended whether it lives: the longest
-// of their failover times, at most a minute of it, or two of its beats.
+// UntilDead is long enough to see whether each worker that has not ended lives: the longest
+// failover time, but at most a minute, or two beats.
 func (l *WatchFlag) UntilDead(v lease.View) time.Duration {
 	return l.orLongest(v, lease.DefaultTimes.Failover, func(t lease.Times) time.Duration { return max(min(t.Failover, time.Minute), 2*t.Beat) }) + l.slack()
 }
@@ -70,8 +70,8 @@ func (l *WatchFlag) slack() time.Duration {
 	return time.Second
 }
 
-// orLongest is what was asked for, else the longest that any worker needs, and least where there is
-// none.
+// orLongest returns the requested time, or the longest that any worker needs, or least without
+// workers.
 func (l *WatchFlag) orLongest(v lease.View, least time.Duration, needs func(lease.Times) time.Duration) time.Duration {
 	if l.Given {
 		return l.Asked

@@ -20,9 +20,8 @@ import (
 // encoding.
 const limit = 32 << 20
 
-// Client returns a client that calls through inner, or, where that is the SDK's own, over
-// connections of its own with the same settings, which CloseIdleConnections closes as net/http's
-// does.
+// Client returns a client that calls through inner. If inner is the SDK's client, it uses separate
+// connections with the same settings; CloseIdleConnections closes them.
 func Client(inner aws.HTTPClient) aws.HTTPClient {
 	if b, ok := inner.(*awshttp.BuildableClient); ok {
 		inner = &http.Client{Transport: b.GetTransport(), Timeout: b.GetTimeout(), CheckRedirect: stay}
@@ -35,7 +34,7 @@ type client struct{ inner aws.HTTPClient }
 // stay follows no redirect: the signature covers the host.
 func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
-// CloseIdleConnections closes the connections that nobody uses, where inner can.
+// CloseIdleConnections closes unused connections if inner supports that.
 func (c client) CloseIdleConnections() {
 	if closer, ok := c.inner.(interface{ CloseIdleConnections() }); ok {
 		closer.CloseIdleConnections()
