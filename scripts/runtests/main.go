@@ -5,7 +5,8 @@
 // It runs every package even if one fails to build, prints one line for each package, prints the
 // output of failed tests only, shortens goroutine dumps, and closes with at most ten lines that
 // count the tests and name the failures. Output that was cut is in a file that the summary names.
-// With -slowest, the N slowest tests are listed before the summary. The exit code is 1 if anything failed, or if no test ran.
+// With -slowest, the N slowest tests are listed before the summary. The exit code is 1 if anything
+// failed, or if no test ran.
 package main
 
 import (
@@ -51,8 +52,8 @@ func run(args []string, out io.Writer) int {
 	if goCommand == "" {
 		goCommand = "go"
 	}
-	// Tests that wait for processes and servers leave processors idle, so there are more packages at
-	// work than processors. A -p among the arguments counts, because it comes later.
+	// Tests that wait for processes and servers leave processors idle, so more packages run at once
+	// than there are processors. A -p among the arguments counts, because it comes later.
 	args = append([]string{"test", "-json", "-p", strconv.Itoa(runtime.NumCPU() + 2)}, args...)
 	cmd := exec.CommandContext(context.Background(), goCommand, args...)
 	cmd.Stderr = os.Stderr

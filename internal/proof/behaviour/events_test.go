@@ -290,7 +290,8 @@ func TestTheEndOfALeaseIsToldWithoutTheStore(t *testing.T) {
 		}}}
 		stop := start(t, srv.Client(), silentFarewell{memstore.New()}, opts, func(context.Context, *weir.Batch) error { return nil })
 		time.Sleep(20 * time.Second)
-		if err := stop(); err != nil {
+		// A beat may release the leases before the farewell. If not, Run says so.
+		if err := stop(); err != nil && !errors.Is(err, weir.ErrNotReleased) {
 			t.Error(err)
 		}
 		if ended != 3 {

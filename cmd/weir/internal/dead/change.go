@@ -147,7 +147,7 @@ chooses one.`,
 					all = append(all, i.ID)
 				}
 				o := deadletter.Outcome{}
-				for some := range slices.Chunk(all, 500) { // a call of Drop takes at most this many
+				for some := range slices.Chunk(all, 500) { // an error leaves at most this many in doubt
 					err := box.Mark(ctx, deadletter.Dropped, some...)
 					taken := changedLetters(err)
 					if err != nil && taken == 0 {
@@ -289,7 +289,7 @@ type letterHandler func(context.Context, deadletter.Item) error
 // errTold stands for the error of a letter that a person has seen already.
 var errTold = errors.New("it failed")
 
-// told prints the error of a letter.
+// told handles a letter and prints its error.
 func (h letterHandler) told(ctx context.Context, t cli.Terminal, i deadletter.Item) error {
 	err := h(ctx, i)
 	if err != nil && ctx.Err() == nil {

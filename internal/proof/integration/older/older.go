@@ -34,8 +34,8 @@ type Version struct {
 }
 
 // Unpack extracts the previous version from the history into the user's cache. The folder stays
-// there, because the build cache knows packages by their folders. Without git, or in a clone without the
-// history, the test is skipped, or fails if skipping is not allowed.
+// there, because the build cache knows packages by their folders. Without git, or in a clone
+// without the history, the test is skipped, or fails if skipping is not allowed.
 func Unpack(t testing.TB) *Version {
 	t.Helper()
 	top, err := git(t, ".", "rev-parse", "--show-toplevel")
