@@ -12,8 +12,8 @@ import (
 	"github.com/weir-go/weir/internal/wire/codec"
 )
 
-// What is read becomes batches: bounded by Options.Batch and BatchBytes, and with BatchWait those
-// that are not full wait for more. Reading goes on meanwhile.
+// Pages become batches of at most Options.Batch records and BatchBytes bytes. With BatchWait a
+// batch that is not full waits for more records, while reading continues.
 
 // size bounds the batches of the loop.
 func (l *shardLoop) size() batch.Size {
@@ -27,7 +27,7 @@ func (l *shardLoop) unpacker() *batch.Unpacker {
 	return u
 }
 
-// tellUnpacked tells what became of the aggregates of a page.
+// tellUnpacked reports the aggregates of a page.
 func (l *shardLoop) tellUnpacked(u *batch.Unpacker) {
 	if c, some := u.Counted(); some {
 		emit(l.in, l.in.opts.Events.Unpacked, Unpacked{
@@ -136,7 +136,7 @@ func (l *shardLoop) nextPage() (source.Page, error) {
 		return l.source.Next(reading)
 	}
 	if d := l.source.Status().Doing; d != source.Subscribed && d != source.AtTip && d != source.Pacing {
-		// a call that is cut short would have to be made again
+		// a call that is cut short would have to be repeated
 		due = later(due, time.Now().Add(15*time.Second))
 	}
 	ctx, cancel := context.WithDeadline(reading, due)
@@ -173,8 +173,8 @@ func (l *shardLoop) isGathering() bool {
 	return l.state == ShardGathering
 }
 
-// gatheredIsDue reports whether what waits is to be handed over before more is read: it has waited
-// for as long as it may, or reading waits for memory, of which it has some.
+// gatheredIsDue reports whether the waiting records have to be handed over before more is read:
+// BatchWait is over, or reading waits for memory, some of which they use.
 func (l *shardLoop) gatheredIsDue() bool {
 	if l.handles == nil || !l.handles.gathered.Waits() {
 		return false

@@ -27,7 +27,7 @@ type Consumer struct {
 	judge   supervise.Judge
 
 	mu     lock.Mutex[lock.Consumer]  // guards the fields below
-	runs   map[*run]struct{}          // that have not returned, or have abandoned handlers
+	runs   map[*run]struct{}          // runs that have not returned, or have abandoned handlers
 	queues map[*notify.Queue]struct{} // whose counts are not in eventsMissed
 	// of the queues of runs that have returned
 	eventsMissed notify.Counts

@@ -14,8 +14,8 @@ import (
 
 const (
 	defaultSuspectAfter = 2
-	// Before a record is handled again that has killed its worker, the shard waits for so long,
-	// doubling with each worker that dies.
+	// The shard waits this long before it handles a record again that has killed its worker. The
+	// time doubles with each further death.
 	suspectPause, suspectPauseMost = time.Minute, 15 * time.Minute
 )
 
@@ -36,9 +36,9 @@ func (l *shardLoop) trial() *failure.Trial {
 	return h.trial
 }
 
-// alone is what precedes a call of the handler. In a trial it cuts the next record off from the
-// others of the delivery, and notes durably that it is begun. A record that is known to kill is
-// given up here, or waited for. It fails when the term is over, and when the lease is wanted back.
+// alone prepares a call of the handler. In a trial it separates the next record from the others of
+// the delivery, and notes durably that it is begun. It gives up a record that is known to kill, or
+// waits before it. It fails when the term is over, and when the lease is wanted back.
 func (l *shardLoop) alone(d *handover) error {
 	if d.dying != nil { // which comes first
 		return nil
@@ -123,8 +123,8 @@ func (l *shardLoop) tried(d *handover, err error) {
 	case t.Turn == failure.NoTurn: // the record was not begun as one that may kill
 		return
 	case err == nil:
-		// The next beat has to say both: should the worker die before the next record is begun, its
-		// successor goes on trying.
+		// The next beat has to report both, so that the successor continues the trial if the worker
+		// dies before the next record is begun.
 		l.term.NoteSoon(t.Survived(l.term.At(), l.term.Lease.Epoch))
 		l.term.Advance(t.Deaths.At)
 	default:
@@ -178,7 +178,7 @@ func (l *shardLoop) giveUpKiller(d *handover, t *failure.Trial, id string) error
 	}
 }
 
-// acquit has it noted that no record has killed the owners: there is none after the position at
+// acquit notes that no record has killed the owners, because there is none after the position at
 // which they died. The beat loop calls it for shards that have nothing to handle.
 func (l *shardLoop) acquit() {
 	d := l.term.Deaths()
@@ -196,7 +196,7 @@ func (l *shardLoop) acquit() {
 	l.term.NoteParked(note)
 }
 
-// tellSuspected tells that owners of the shard have died, and of what, if that is known.
+// tellSuspected reports that owners of the shard have died, with the cause if it is known.
 func (l *shardLoop) tellSuspected(t *failure.Trial, id string, next time.Duration) {
 	key, d := l.term.Lease.Key, t.Deaths
 	what := "workers that had this shard died one after the other at one position; its records are handled one at a time"

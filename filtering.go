@@ -9,31 +9,31 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// Filter says which records are handled. The others are done as soon as they are read, in their
-// order: the checkpoint passes them when everything before them is done. They are counted in
-// [Counts].RecordsFiltered, each time that they are read, and told by [Events].Filtered. Aggregates
-// are unpacked before, unless [KeepPacked] says that they are not.
+// Filter selects the records that are handled. The others are done as soon as they are read, in
+// their order: the checkpoint passes them when everything before them is done. Each read of them
+// counts in [Counts].RecordsFiltered and calls [Events].Filtered. Aggregates are unpacked before,
+// unless [KeepPacked] is set.
 type Filter struct {
 	// By decides. Package filter makes one of EventBridge's patterns. nil, the default, handles all
 	// records.
 	By Matcher
-	// NotJSON says what becomes of a record of which By cannot tell whether it matches:
+	// NotJSON sets the outcome for a record that is not JSON, if By needs JSON to decide:
 	// [PassNotJSON] (the default), [DropNotJSON] or [FailNotJSON].
 	NotJSON NotJSON
 }
 
 // Matcher decides which records are handled. A *filter.Filter is one.
 type Matcher interface {
-	// Match reports whether a record is to be handled. isJSON is false if that cannot be told,
-	// because the payload is not JSON and the answer depends on it. It is called concurrently, and
-	// must neither keep nor change data. It has to give the same answer each time. A panic is a
-	// failure of the handler at that record, and Match is called again for the next attempt; a
-	// function that pulls gets the record.
+	// Match reports whether a record is to be handled. isJSON is false if the answer depends on the
+	// payload and the payload is not JSON. It is called concurrently, and must neither keep nor
+	// change data. It has to give the same answer each time. A panic is a failure of the handler at
+	// that record, and Match is called again for the next attempt; a function that pulls gets the
+	// record.
 	Match(data []byte, partitionKey string, arrival time.Time) (matches, isJSON bool)
 }
 
-// NotJSON says what becomes of records that are not JSON although a [Filter] is about that. They
-// are counted in [Counts].RecordsNotJSON, whatever it is.
+// NotJSON is the outcome for records that are not JSON, if a [Filter] needs JSON to decide.
+// [Counts].RecordsNotJSON counts them for each value.
 type NotJSON int
 
 const (
@@ -41,8 +41,8 @@ const (
 	PassNotJSON NotJSON = iota
 	// DropNotJSON drops them, as AWS Lambda does.
 	DropNotJSON
-	// FailNotJSON hands them to nobody. Each is a failure of the handler at that record: it is
-	// tried again for ever, or given up as one that the handler rejects if [GiveUp].To is set. It
+	// FailNotJSON does not hand them over. Each counts as a failure of the handler at that record:
+	// it is tried again without end, or, if [GiveUp].To is set, given up like a rejected record. It
 	// cannot be used with [ShardHandlers].Pull.
 	FailNotJSON
 )
@@ -89,7 +89,7 @@ func (l *shardLoop) Decide(r *source.Record) batch.Decision {
 	return batch.PassNotJSON
 }
 
-// tellFiltered counts and tells what was filtered of a page.
+// tellFiltered counts and reports the filtered records of a page.
 func (l *shardLoop) tellFiltered(f *batch.Filter) {
 	if f == nil || f.Dropped+f.NotJSON == 0 {
 		return
@@ -152,8 +152,8 @@ func (d *handover) passesNow(b *Batch) (bool, error) {
 	return d.loop.in.opts.Filter.again(&d.Slice(d.Head, d.Head+1)[0])
 }
 
-// passed notes that everything before a position is done when what was read before it is: handled,
-// waiting for a full batch, or with a function that pulls. So what was dropped there is, too.
+// passed notes a position before which all records are done as soon as the earlier ones are that
+// wait for a full batch, or that a pulling function has. This includes dropped records.
 func (l *shardLoop) passed(upTo Position) {
 	switch {
 	case l.handles != nil && l.handles.gathered.Waits():
@@ -167,7 +167,7 @@ func (l *shardLoop) passed(upTo Position) {
 	}
 }
 
-// trail is what was dropped after the last record that a function which pulls got.
+// trail has the records that were dropped after the last record that a pulling function got.
 type trail struct{ after, upTo Position }
 
 // handedOver notes the last record that the function gets.

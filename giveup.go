@@ -8,21 +8,21 @@ import (
 	"github.com/weir-go/weir/internal/failure"
 )
 
-// GiveUp says when a record is given up that the handler fails at. Its letter goes to To, and only
-// when that has it does handling go on after the record. The zero GiveUp gives nothing up: a batch
-// is handled again until it succeeds.
+// GiveUp sets when a record is given up at which the handler fails. Its letter goes to To, and
+// handling continues after the record only when To has it. The zero GiveUp gives nothing up: a
+// batch is handled again until it succeeds.
 //
-// What is given up is the record that [FailedAt] names, or that a [RecordFunc] failed at, or that
-// is alone in its batch. When a handler fails with a batch of several and does not say where, all
-// of them are given up as one, unless Bisect finds out.
+// The record that is given up is the one that [FailedAt] names, that a [RecordFunc] failed at, or
+// that is alone in its batch. When a handler fails with a batch of several and does not say where,
+// all of them are given up as one, unless Bisect finds out.
 //
 // It does not concern [ShardHandlers].Pull, whose function sees to failures itself.
 type GiveUp struct {
 	// To gets the letters of records that are given up. Required with any other field; with To
 	// alone only what the handler rejects is given up, see [Reject].
 	To deadletter.Destination
-	// Attempts is how many calls of the handler may fail at a record, 1 to 10,000. They are counted
-	// by each owner of the shard anew. 0, the default, is no bound.
+	// Attempts is how many calls of the handler may fail at a record, 1 to 10,000. Each owner of
+	// the shard counts from zero. 0, the default, is no bound.
 	Attempts int
 	// MaxAge is how old a record may be that fails, from its arrival at the service to now by this
 	// worker's clock, 1 s to 366 days. Older records are handed over all the same, and given up
@@ -30,18 +30,19 @@ type GiveUp struct {
 	MaxAge time.Duration
 	// Bisect finds the record at fault when the handler fails with a batch of several: it is handed
 	// over again in halves, in order, each as soon as what is before it is done, and with the
-	// shortest pauses. Only calls that fail with the record alone count as its attempts. What
-	// [Reject] is returned for is always found in this way.
+	// shortest pauses. Only calls that fail with the record alone count as its attempts. A batch
+	// that fails with [Reject] is always bisected.
 	Bisect bool
 	// Patience is how long a record is still handled again although it could be given up, while
-	// this worker has handled nothing else between its last two failures: then not the record may
-	// be at fault but what the handler needs, such as a database. It counts from the first failure.
-	// Defaults to 2 min, at most 24 h; negative is none. It does not hold for what is rejected.
+	// this worker has handled nothing else between its last two failures: then the cause may be not
+	// the record but a dependency of the handler, such as a database. It counts from the first
+	// failure. Defaults to 2 min, at most 24 h; negative is none. It does not apply to rejected
+	// records.
 	Patience time.Duration
-	// PerMinute is how many records a minute this worker gives up at most; until it may it goes on
-	// handling them again. A batch of more, that fails as one, is given up only when it has failed
-	// for the minutes that so many take. Defaults to 60, up to 1,000,000; negative is no bound. It
-	// holds for what is rejected too.
+	// PerMinute is how many records a minute this worker gives up at most; records beyond that are
+	// handled again. A larger batch that fails as one is given up only when it has failed for the
+	// minutes that this rate needs. Defaults to 60, up to 1,000,000; negative is no bound. It also
+	// applies to rejected records.
 	PerMinute int
 }
 
@@ -101,11 +102,10 @@ func (e *rejectError) Error() string {
 func (e *rejectError) Unwrap() error { return e.err }
 
 // FailedAt is returned by a handler that failed at r, one of the batch's records, and has done all
-// before it, as [Batch.Done] would say. Handling goes on with r. Of several that are joined the
-// first record counts. If [Batch.Done] said in the same call that r is done, r stays done: what
-// follows r is handled again after a pause, and the failure is logged with this contradiction and
-// counts as an attempt of no record. A record that was not in the batch says nothing of where the
-// handler failed.
+// before it, as [Batch.Done] would say. Handling continues with r. If several are joined, the first
+// record counts. If [Batch.Done] said in the same call that r is done, r stays done: the records
+// after r are handled again after a pause, and the failure is logged with this contradiction and
+// counts as an attempt of no record. A record that was not in the batch is ignored.
 func FailedAt(r Record, err error) error {
 	if err == nil {
 		err = errors.New("weir: the handler failed without an error")

@@ -51,7 +51,7 @@ func (l *shardLoop) afterDenial(d *handover, err error) time.Duration {
 	return pause
 }
 
-// leaveOut gives up what the handler has left untried because of its age.
+// leaveOut gives up records that the handler has left untried because of their age.
 func (l *shardLoop) leaveOut(d *handover, err error, n int) {
 	from := d.MoveHead()
 	if d.Err != nil { // it was tried before it got too old
@@ -95,8 +95,8 @@ type dying struct {
 	untried bool  // the handler left them out: they are none of those that a minute may have
 }
 
-// putLetters puts letters once, and returns the pause before it has to be tried again. It fails
-// when the term is over.
+// putLetters puts letters once, and returns the pause before the next attempt. It fails when the
+// term is over.
 func (l *shardLoop) putLetters(d *handover) (time.Duration, error) {
 	g, policy := d.dying, &l.in.opts.GiveUp
 	d.enter(ShardGivingUp, d.Attempts, g.last)
@@ -167,7 +167,7 @@ func (d *handover) letters(v failure.Verdict, err error) []deadletter.Letter {
 	return letters
 }
 
-// tellWaits tells once that a record is not given up although it could be.
+// tellWaits reports once that a record is not given up although it could be.
 func (l *shardLoop) tellWaits(d *handover, v failure.Verdict) {
 	if d.Held == v.Do {
 		return
@@ -181,7 +181,7 @@ func (l *shardLoop) tellWaits(d *handover, v failure.Verdict) {
 	emit(l.in, l.in.opts.Events.GiveUpHeld, GiveUpHeld{Stream: d.From.Stream, Shard: d.From.Shard, Records: v.Records, Reason: v.Reason, Why: why})
 }
 
-// lettersFailed tells that letters could not be put.
+// lettersFailed reports that letters could not be put.
 func (l *shardLoop) lettersFailed(d *handover, letters []deadletter.Letter, err error, attempt int, pause time.Duration) {
 	l.repeated().Error("the letters of records that are given up could not be put; it is tried again, and the shard waits for that",
 		"records", len(letters), "first", letters[0].ID, "attempt", attempt, "next", pause.Round(time.Millisecond), "err", err)
@@ -190,7 +190,7 @@ func (l *shardLoop) lettersFailed(d *handover, letters []deadletter.Letter, err 
 	emit(l.in, l.in.opts.Events.LettersFailed, LettersFailed{Stream: d.From.Stream, Shard: d.From.Shard, Records: len(letters), Err: err, Attempt: attempt, Next: pause})
 }
 
-// tellGivenUp tells that records were given up.
+// tellGivenUp reports that records were given up.
 func (l *shardLoop) tellGivenUp(d *handover, v failure.Verdict, letters []deadletter.Letter, err error) {
 	l.log().Error("gave up; letters keep the records, and the shard goes on", "records", len(letters), "first", letters[0].ID,
 		"reason", v.Reason, "attempts", letters[0].Attempts, "err", letters[0].Error)
@@ -200,9 +200,9 @@ func (l *shardLoop) tellGivenUp(d *handover, v failure.Verdict, letters []deadle
 	})
 }
 
-// failsHere notes at what the handler fails, for those who look at the shard. letters says that the
-// letters of records that are given up cannot be put. It is called when the shard has entered the
-// state that follows.
+// failsHere notes the record at which the handler fails, for the shard's status. letters says that
+// the letters of records that are given up cannot be put. It is called when the shard has entered
+// the state that follows.
 func (l *shardLoop) failsHere(d *handover, letters bool) {
 	at := d.Failing()
 	if at.Letters = letters; letters {

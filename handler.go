@@ -16,7 +16,7 @@ import (
 // [Options].Filter drops it, and [Options].Expired says what follows if it has left the stream.
 // [Stop] ends Run.
 //
-// ctx ends when the worker must not go on with the shard: its cause is then [ErrLeaseLost],
+// ctx ends when the worker must stop with the shard; its cause is then [ErrLeaseLost],
 // [ErrStopping] or [ErrStalled]. A handler should return soon after that; another worker may handle
 // the same records already. ctx has the values of Run's context.
 type Handler interface {
@@ -72,8 +72,8 @@ func (f RecordFunc) Handle(ctx context.Context, b *Batch) (err error) {
 
 // Batch is some consecutive records of one shard, as one call of a handler gets them. The handler
 // owns Records: it may reslice, sort, filter and overwrite the slice, and keep it for longer than
-// the call (unless [Options].ReuseBuffers is set). None of that changes what is handled again after
-// a failure. Copies of a Batch share its progress.
+// the call (unless [Options].ReuseBuffers is set). None of that changes the records that are
+// handled again after a failure. Copies of a Batch share its progress.
 type Batch struct {
 	Stream string // the stream's name
 	Shard  string // the shard's ID
@@ -90,8 +90,8 @@ type Batch struct {
 	// End marks the last batch of a shard that was split or merged. Its children are handled after
 	// it is done.
 	End bool
-	// Idle marks a call without records, because nothing has been handled for [ShardHandlers].Idle.
-	// No other handler gets one.
+	// Idle marks a call without records, because no record has been handled for
+	// [ShardHandlers].Idle. Other handlers do not get such calls.
 	Idle bool
 	// Tip is set with Idle: at that time, by this machine's clock, all that was in the shard had
 	// been read and handled. It is zero when that is not known, as while reads fail.
@@ -111,12 +111,12 @@ type Batch struct {
 var errNoDelivery = errors.New("weir: progress in a batch that did not come from a consumer")
 
 // Done notes that every record of the batch up to and including r is done. It does not wait: the
-// progress is saved with the worker's next beat. After a failure handling goes on with the record
+// progress is saved with the worker's next beat. After a failure handling continues with the record
 // after r. r must be a record of this batch, as it was handed over: Done fails for a record that
 // was read with it and is in a later batch. Done of a record before the last one that is done
-// changes nothing. It fails with [ErrLeaseLost] when the shard belongs to somebody else now. It may
-// be called by several goroutines at a time, also after Handle has returned. What is done stays
-// done, also if the call then fails with [FailedAt] such a record.
+// changes nothing. It fails with [ErrLeaseLost] when another worker owns the shard. It may be
+// called by several goroutines at a time, also after Handle has returned. A done record stays done,
+// also if the call then fails with [FailedAt] that record.
 func (b *Batch) Done(r Record) error {
 	if b.delivery == nil {
 		return errNoDelivery

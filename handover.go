@@ -18,7 +18,7 @@ import (
 )
 
 // handover is a batch that is with the user's code. The handler gets copies of the records, so a
-// retry has all of them in order, whatever the handler did to its batch.
+// retry has all of them in order, even if the handler changed its batch.
 type handover struct {
 	// Handlers that kept an old batch may read the first fields at any time, so they never change.
 	loop   *shardLoop
@@ -31,13 +31,14 @@ type handover struct {
 	calling
 }
 
-// calling is what the calls of one batch need. It belongs to the goroutine that hands it over.
+// calling is the state of the calls of one batch. It belongs to the goroutine that hands the batch
+// over.
 type calling struct {
-	failing failing   // what is known of failures, beside others
-	dying   *dying    // letters that are to be put; nil if there are none
+	failing failing   // the state of failures, read by other goroutines
+	dying   *dying    // letters to put, or nil
 	batch   *Batch    // for the first call
-	first   []Record  // what the first call gets, if that is not a copy
-	copies  *[]Record // what the handler gets where buffers are reused, and first is not there
+	first   []Record  // the records of the first call, if not a copy
+	copies  *[]Record // the handler's records with reused buffers, if first is nil
 }
 
 // handover begins one, of a run of records that stays as it is until the handover is closed. own
@@ -147,8 +148,8 @@ func (d *handover) close() {
 	}
 }
 
-// next returns the batch for the next call: what is not done, or a part of it. It is nil when all
-// is done.
+// next returns the batch for the next call: the records that are not done, or a part of them. It is
+// nil when all are done.
 func (d *handover) next() *Batch {
 	p, some := d.Next(d.loop.in.opts.Filter.By != nil)
 	if !some {
@@ -164,7 +165,7 @@ func (d *handover) next() *Batch {
 	}
 	switch n := len(p.Records); {
 	case d.Calls == 1 && d.first != nil:
-		b.Records = d.first[p.From : p.From+n : p.From+n] // some may have been given up before it
+		b.Records = d.first[p.From : p.From+n : p.From+n] // records before it may have been given up
 	case d.copies != nil:
 		*d.copies = append((*d.copies)[:0], whole(p.Records)...)
 		b.Records = (*d.copies)[:n:n]
@@ -181,8 +182,8 @@ func (d *handover) next() *Batch {
 	return b
 }
 
-// where notes that all before the first record is done that an error of the handler names. The
-// error that it returns says so if the call was about none of those, or had them done.
+// where notes that all records before the first one that an error of the handler names are done.
+// The error that it returns says so if the record was not in the call, or was done.
 func (d *handover) where(err error) (failure.Blame, error) {
 	if err == nil {
 		return failure.Blame{}, nil

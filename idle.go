@@ -26,7 +26,7 @@ func (h *ShardHandlers) check() error {
 	return nil
 }
 
-// again has the next call be made when nothing has been handled for a while from now on.
+// again schedules the next call for when no record has been handled for a while from now on.
 func (i *idle) again() {
 	if i.every > 0 {
 		i.due = time.Now().Add(i.every)

@@ -12,13 +12,13 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// How the loop has keys be handled in parallel, by a [keyed.Runner].
+// How the loop handles keys in parallel, with a [keyed.Runner].
 
 // keyHost calls the handler for the runner of a shard.
 type keyHost struct {
 	*shardLoop
 	batches []Batch  // that were not used yet, for the handler
-	records []Record // … with room for more
+	records []Record // with spare capacity
 	made    int      // batches, the last time
 }
 
@@ -38,15 +38,15 @@ func (l *shardLoop) newRunner() *keyed.Runner {
 	return r
 }
 
-// runnerNow is the runner, nil if there is none, for other goroutines than the loop's.
+// runnerNow returns the runner, or nil, for other goroutines than the loop's.
 func (l *shardLoop) runnerNow() *keyed.Runner {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.runner
 }
 
-// Begin prepares a batch and copies of records for a handler that may keep them, in memory of which
-// some is made at a time.
+// Begin prepares a batch and copies of records for a handler that may keep them. It allocates their
+// memory in blocks.
 func (h *keyHost) Begin(c *keyed.Call, read []source.Record) {
 	d, _ := c.Of.(*handover)
 	if d == nil {
@@ -79,7 +79,7 @@ func (h *keyHost) Fail(err error) { h.term.Fail(err) }
 // then all of it is handled. It fails when the term is over or the lease is wanted back, and when
 // the handler ends Run.
 func (l *shardLoop) takeKeys(page source.Page) (over bool, err error) {
-	defer page.Release() // what is added has a share of the memory of its own
+	defer page.Release() // added records hold their own share of the memory
 	l.tellRead(&page)
 	if end, some := l.noteArrival(&page); some {
 		if err := l.addKeys(&page, end); err != nil {
@@ -160,8 +160,8 @@ func (l *shardLoop) leaveRunner() (parks bool, err error) {
 	return err == nil && !stops, err
 }
 
-// endRunner begins nothing new, waits for the calls that are going on, and has the term keep how
-// far everything is done. It returns the error with which the handler ends Run.
+// endRunner begins nothing new, waits for the running calls, and gives the term the final progress.
+// It returns the error with which the handler ends Run.
 func (l *shardLoop) endRunner(r *keyed.Runner) error {
 	err := r.End()
 	l.term.SetMark(nil)
@@ -182,22 +182,22 @@ func (l *shardLoop) lookAtKeys() (look keyed.Look) {
 	return look
 }
 
-// With keys in parallel records are done beyond the checkpoint. A term that ends in order has that
-// kept with the lease, so that the next owner need not handle them again. It is kept beside what is
-// known of deaths, under the same condition: it counts at the position that it names and nowhere
-// else. It names the epoch, too, so that it does not count either when somebody has moved the
-// position, also to where it is, or away and back.
+// With keys in parallel records are done beyond the checkpoint. A term that ends in order saves
+// that with the lease, so that the next owner does not handle them again. It is saved like the
+// notes on deaths, under the same condition: it counts only at the position that it names. It names
+// the epoch, too, so that it does not count after the position was moved, even to the same place,
+// or away and back.
 
-// noteBeyond has it kept what is done beyond the place before which everything is.
+// noteBeyond saves which records beyond the checkpoint are done.
 func (l *shardLoop) noteBeyond(d lease.Deaths) {
-	// Who counts deaths does not trust what was handled there, and a filter that is changed in
-	// between would have other records be counted.
+	// While deaths are counted these records are not trusted, and a filter that changes in between
+	// would count other records.
 	if l.in.opts.Filter.By == nil && d.Beyond != "" && !d.At.IsZero() && l.term.Deaths().Count == 0 {
 		l.term.NoteSoon(d)
 	}
 }
 
-// known tells which of the records that are read next the owner before has done.
+// known returns which of the next records the previous owner has done.
 func (l *shardLoop) known() *keyed.Known {
 	h := l.handles
 	if h.known == nil {

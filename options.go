@@ -113,10 +113,9 @@ type Options struct {
 	FanOutARNs []string
 	// RemoveFanOut deregisters the consumer FanOutName when the last worker of the application
 	// stops, so that it costs nothing while no worker runs. The stopping worker deregisters it if
-	// no other worker has a session in the store, and its Run may return up to 10 s later because
-	// of that. A worker that starts at that moment registers the consumer again, and polls until
-	// then. If the last worker is killed, the consumer stays registered. By default it is not
-	// deregistered.
+	// no other worker has a session in the store. This may delay the return of its Run by up to 10
+	// s. A worker that starts at that moment registers the consumer again, and polls until then. If
+	// the last worker is killed, the consumer stays registered. By default it is not deregistered.
 	RemoveFanOut bool
 	// Wire chooses how records are read from the service; see [Wire]. Defaults to AutoWire.
 	Wire Wire

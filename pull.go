@@ -75,7 +75,7 @@ type puller struct {
 	held    hold     // why the checkpoint stays where it is
 
 	handed Position              // after the last record that the function got; of the shard's goroutine
-	trail  atomic.Pointer[trail] // records dropped after that; nil if there are none
+	trail  atomic.Pointer[trail] // records dropped after that, or nil
 
 	// Of the function's goroutine.
 	out  bool // it has a batch

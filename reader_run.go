@@ -107,7 +107,7 @@ func (r *reading) hand(got *follow.Read, yield func(*Batch, error) bool) bool {
 	own := unpack.Unpacks(&got.Page)
 	got.Page.Keep() // the records are the caller's for good
 	for run := range unpack.Runs(&got.Page, batch.Size{Records: 10_000}) {
-		if len(run) == 0 { // the end has a batch of its own
+		if len(run) == 0 { // the end has a separate batch
 			continue
 		}
 		if own {
@@ -121,7 +121,7 @@ func (r *reading) hand(got *follow.Read, yield func(*Batch, error) bool) bool {
 	return !got.Page.End || yield(made(nil, true), nil)
 }
 
-// consumers is what the Reader reads by with fan-out, registered if that is asked for.
+// consumers returns the fan-out consumers of the Reader, registered if an option asks for it.
 func (r *reading) consumers() *fanout.Consumers {
 	var given []string
 	if r.opts.FanOutARN != "" {
@@ -143,7 +143,7 @@ func (r *reading) leave(ctx context.Context, consumers *fanout.Consumers) {
 	}
 }
 
-// fanOutChanged tells once of each change, not of each failure.
+// fanOutChanged reports each change once, not each failure.
 func (r *reading) fanOutChanged(id string, why error) {
 	if why != nil {
 		r.opts.Logger.Warn("fan-out is unavailable; weir polls, and retries fan-out every minute", "stream", r.source.Name, "shard", id, "err", why)

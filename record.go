@@ -28,7 +28,7 @@ type Record struct {
 	// sub-records of SequenceNumber that are done after this one; shard.Whole for a plain record
 	done      uint32
 	encrypted bool
-	failed    bool    // it is handed to nobody, see FailNotJSON
+	failed    bool    // it is not handed over, see FailNotJSON
 	from      *origin // nil only for a Record that weir did not make
 }
 
@@ -37,14 +37,14 @@ type Record struct {
 type Aggregates int
 
 const (
-	// Unpack makes each packed record a [Record] of its own, with its own key and position. The
-	// default. A payload that only looks like an aggregate, or is a damaged one, is delivered as it
-	// is.
+	// Unpack makes each packed record a separate [Record] with its own key and position. The
+	// default. A payload that only looks like an aggregate, or a damaged one, is delivered
+	// unchanged.
 	Unpack Aggregates = iota
 	// UnpackOwn is Unpack without the packed records whose keys do not belong to the shard: after a
 	// split the KPL sends those once more, to the right shard. Only for streams whose producers do
 	// that: elsewhere, and on streams that distribute records by themselves, it drops the only
-	// copy. What it drops is counted in [Events].Unpacked.
+	// copy. [Events].Unpacked counts the dropped ones.
 	UnpackOwn
 	// KeepPacked delivers aggregates as they are.
 	KeepPacked
@@ -85,8 +85,8 @@ func (r Record) Shard() string {
 	return r.from.Shard
 }
 
-// Tags are what the producer packed beside the record into an aggregate, such as the context of its
-// trace; nearly always none. They are copies: they may be kept for longer than the record.
+// Tags are tags that the producer added to the record in an aggregate, such as the context of its
+// trace; nearly always nil. They are copies and may be kept for longer than the record.
 func (r Record) Tags() aggregate.Tags {
 	if r.from == nil {
 		return aggregate.Tags{}
@@ -114,9 +114,9 @@ func (r Record) SDK() types.Record {
 
 func asRecord(r *source.Record) *Record { return (*Record)(unsafe.Pointer(r)) }
 
-// whole are records as they were read, in the same memory: a copy of each would be a large part of
-// what reading small ones costs. [Record] is laid out as [source.Record] is, to which
-// TestARecordIsLaidOutAsItWasRead holds it.
+// whole returns the records of a read in the same memory: a copy of each would be a large part of
+// the cost of small ones. [Record] has the layout of [source.Record];
+// TestARecordIsLaidOutAsItWasRead checks that.
 func whole(read []source.Record) []Record {
 	return unsafe.Slice(asRecord(unsafe.SliceData(read)), len(read))
 }

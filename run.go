@@ -82,7 +82,7 @@ func (c *Consumer) run(ctx context.Context, h Handler, shards *ShardHandlers) (e
 	return err
 }
 
-// run is one Run of a consumer: what its shards share.
+// run is one Run of a consumer with the state that its shards share.
 type run struct {
 	consumer *Consumer
 	store    *guarded.Store
@@ -103,7 +103,7 @@ type run struct {
 	standing standing
 }
 
-// reads is what the shards of a run are read with.
+// reads has the shared means by which a run reads its shards.
 type reads struct {
 	client    *kinesis.Client
 	caller    *wire.Caller
@@ -116,7 +116,7 @@ type reads struct {
 	lineage   *lineage.Lineage
 }
 
-// beats is what the beat loop keeps from look to look, and what it starts.
+// beats is the state of the beat loop between looks, and the goroutines that it starts.
 type beats struct {
 	looks      []*shardLoop      // scratch memory
 	toldMemory time.Time         // when a log line last said that shards wait for memory
@@ -153,7 +153,7 @@ func (r *run) loop(t *group.Term) *shardLoop {
 	return l
 }
 
-// pagesOf is what a shard is read from, from a position on.
+// pagesOf returns the source of a shard's pages from a position on.
 func (r *run) pagesOf(l *shardLoop, at Position) pages {
 	poll := polling.Poll{
 		Setup: r.setup(l.term.Lease.Stream), Shard: l.term.Lease.Shard, From: at, Limit: r.mostRead(), Listener: l,
@@ -172,7 +172,7 @@ func (r *run) mostRead() int32 {
 	return int32(r.opts.Batch)
 }
 
-// setup is what a stream's shards are read with.
+// setup has the settings for reading a stream's shards.
 func (r *run) setup(stream string) *source.Setup {
 	of := r.streams.Stream(stream)
 	if known, ok := r.setups.Load(of); ok {

@@ -36,9 +36,9 @@ type shardLoop struct {
 	since   mono.Time
 	rate    supervise.Rate  // of what is handled
 	failure *handlerFailure // nil while the handler's last call was no failure
-	handles *handling       // nil until there is something to handle; set by whoever runs the loop
+	handles *handling       // nil before the first record; set by the loop's goroutine
 	runner  *keyed.Runner   // nil if no keys are handled in parallel
-	failing *failing        // nil before the user's code failed; of whoever calls it
+	failing *failing        // nil before the user's code failed; of its caller's goroutine
 	refusal *refusal        // nil before a position was refused; set by the goroutine that reads
 	notes
 }
@@ -51,7 +51,7 @@ type refusal struct {
 	stays bool      // PositionExpired was called for it; guarded by the loop's mutex
 }
 
-// handlerFailure is how a handler fails, for those who look at the shard.
+// handlerFailure describes a handler's failure for the shard's status.
 type handlerFailure struct {
 	err     error
 	attempt int
@@ -151,7 +151,7 @@ func (l *shardLoop) read() error {
 // otherwise that would have to wait for the next owner. It has one try and almost a beat's time for
 // the read.
 func (l *shardLoop) last() error {
-	if l.in.opts.Parallel.on() { // calls that go on now would have to be waited for
+	if l.in.opts.Parallel.on() { // running calls would have to end first
 		return nil
 	}
 	beat := l.in.opts.BeatInterval
@@ -173,9 +173,9 @@ func (l *shardLoop) last() error {
 // next owner reads them again. It wraps what a middleware of handlers may look for.
 var errForHeir = fmt.Errorf("weir: what is left of the page is for the next owner: %w", ErrHandedOff)
 
-// take delivers a page, in batches, and notes how far that is. It reports whether the shard has
-// ended. When the lease is wanted back, and it is later than until, it begins no other batch than
-// the first: a page can be of so many that they would outlast the time for a hand-off or a stop.
+// take delivers a page in batches and notes the progress. It reports whether the shard has ended.
+// When the lease is wanted back, and it is later than until, it begins no other batch than the
+// first: a page can be of so many that they would outlast the time for a hand-off or a stop.
 func (l *shardLoop) take(page source.Page, until time.Time) (over bool, err error) {
 	if l.in.opts.Parallel.on() && l.trial() == nil {
 		return l.takeKeys(page)
@@ -265,10 +265,10 @@ func (l *shardLoop) deliver(d *handover) error {
 	}
 }
 
-// step calls the handler with what is not done of a delivery, or puts the letters of what is given
-// up. It begins at began, which is now, and ends at after, so that whoever goes on at once need not
-// read the clock again. over says that nothing is left to be done with it; else there is a pause
-// before the next step. It fails as deliver does.
+// step calls the handler with the records of a delivery that are not done, or puts the letters of
+// given-up records. began is the current time and after the time at the end, so that a caller that
+// continues at once need not read the clock again. over means that the delivery is finished;
+// otherwise there is a pause before the next step. It fails as deliver does.
 func (l *shardLoop) step(d *handover, began time.Time) (after time.Time, pause time.Duration, over bool, err error) {
 	if err := l.term.Check(began); err != nil {
 		return began, 0, false, err
@@ -373,8 +373,8 @@ func (l *shardLoop) handled(d *handover, took time.Duration, now time.Time) {
 	})
 }
 
-// passedOn notes that a batch is with the function that pulls, which notes its progress. What is
-// done by the time it asks for more counts as handled.
+// passedOn notes that the pulling function has a batch and notes its progress. Records that are
+// done when it asks for more count as handled.
 func (l *shardLoop) passedOn(d *handover, took time.Duration, now time.Time) {
 	if records, bytes := d.Size(); records == d.Done() {
 		l.handled(d, took, now)

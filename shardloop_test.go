@@ -55,8 +55,8 @@ func (f *forgetful) Beat(ctx context.Context, app string, r lease.Report) (lease
 }
 
 // No call of a handler begins when trust is over, also if the timer that is to end the term's
-// context is late. What a call begins in time is one thing, and the next batch, or the same once
-// more, another.
+// context is late. A call that began in time may finish; neither the next batch nor a retry may
+// begin.
 func TestNoHandlerIsCalledWithoutTrust(t *testing.T) {
 	const failover = 5 * time.Second
 	over := func(context.Context) { time.Sleep(failover) }

@@ -21,7 +21,7 @@ type Term struct {
 	Stream string // the stream's name
 	Shard  string // the shard's ID
 	Epoch  uint64 // see [Batch]
-	// From is where reading begins: what [ShardHandlers].Position said, else the lease's
+	// From is where reading begins: the result of [ShardHandlers].Position, or the lease's
 	// checkpoint.
 	From Position
 }
@@ -31,8 +31,7 @@ type ShardHandler interface {
 	Handler
 	// Close is called once, when the term ends: after the last call of Handle has returned, and
 	// before the lease goes to another worker unless it is lost already. ctx is as for Handle; it
-	// may have ended. What Close leaves undone is not handled again unless its records were not
-	// done.
+	// may have ended. Records are handled again after Close only if they were not done.
 	Close(ctx context.Context, why EndReason)
 }
 
@@ -44,15 +43,16 @@ type ShardHandlers struct {
 	// Open makes the handler of a term, before anything is read. ctx is as for Handle.
 	Open func(ctx context.Context, t Term) (ShardHandler, error)
 
-	// Pull is for those who want the loop themselves: it is called when a term begins, ranges over
-	// [Shard.Batches], and returns nil after the shard's end. When it returns anything else, it is
-	// called again after a pause and gets what is not done from the stream again.
+	// Pull is for handlers with their own loop: it is called when a term begins, ranges over
+	// [Shard.Batches], and returns nil after the shard's end. When it returns an error, or nil
+	// before the end, it is called again after a pause and gets the records that are not done from
+	// the stream again.
 	Pull func(ctx context.Context, s *Shard) error
 
-	// Idle has the handler be called with a batch without records, whose Idle is set, when it has
-	// had nothing to do for so long, and again after each such time; [Shard.Batches] yields it. It
-	// is how a handler that waits for the clock comes to its turn. A call that fails is repeated
-	// like any other. 100 ms to 1 h; 0, the default, is never. With [FanOut] it may come up to 15 s
+	// Idle makes the loop call the handler with a batch without records, whose Idle is set, when it
+	// has had no records for this time, and again after each such time; [Shard.Batches] yields it.
+	// A handler that waits for the clock acts in these calls. A call that fails is repeated like
+	// any other. 100 ms to 1 h; 0, the default, is never. With [FanOut] it may come up to 15 s
 	// later while there is no subscription.
 	Idle time.Duration
 
@@ -67,13 +67,13 @@ type ShardHandlers struct {
 	// position behind the checkpoint leaves the checkpoint as it is until handling has passed it;
 	// [Options].Expired holds for one whose records have left the stream.
 	//
-	// For an ancestor, which the lease says was read to its end, a position that is not at its end
-	// has it read again from there, and what descends from it waits: a sink that was restored from
-	// a backup misses nothing. For that the sink has to answer for shards that have ended: one that
-	// removes what it knew of them, and is set back, may miss records of their descendants. The
-	// zero Position of a shard with an ancestor that the sink knows says the same as [Oldest]: that
-	// it has none of its records. Where it knows no ancestor either, the lease's word counts: the
-	// sink is new, or removes what it knew of shards that have ended.
+	// An ancestor that the lease shows as read to its end is read again if its position is before
+	// that end, and its descendants wait: a sink that was restored from a backup misses nothing.
+	// For that the sink has to keep positions of shards that have ended: one that removes them, and
+	// is restored, may miss records of their descendants. The zero Position of a shard with an
+	// ancestor that the sink knows means the same as [Oldest]: the sink has no record of the shard.
+	// If the sink knows no ancestor either, the lease decides: the sink is new, or removes
+	// positions of shards that have ended.
 	//
 	// With [Options].GiveUp the sink has to keep [shard.End] when it handles a batch with
 	// [Batch].End: a record that was given up at the end of a shard is not in the sink, and without
@@ -86,7 +86,7 @@ type ShardHandlers struct {
 	KeepsRecords bool
 }
 
-// RunShards is [Consumer.Run] with a handler of its own for each term.
+// RunShards is [Consumer.Run] with a separate handler for each term.
 func (c *Consumer) RunShards(ctx context.Context, h ShardHandlers) error {
 	if (h.Open == nil) == (h.Pull == nil) {
 		return errors.New("weir: RunShards wants one of ShardHandlers.Open and ShardHandlers.Pull")
@@ -109,7 +109,7 @@ func (c *Consumer) RunShards(ctx context.Context, h ShardHandlers) error {
 	return c.run(ctx, nil, &h)
 }
 
-// handling is what a term's records are handled with.
+// handling has the handler of a term's records.
 type handling struct {
 	ShardHandler
 	pull  *puller // the ShardHandler, where that is one
@@ -126,7 +126,7 @@ type handling struct {
 	// which records are done that the owner before had beyond the checkpoint; nil before it was
 	// looked for
 	known  *keyed.Known
-	handed backlog.Log // what was handed over and is not saved; with the loop's lock
+	handed backlog.Log // handed over and not saved; guarded by the loop's lock
 }
 
 // everyShards is a handler that all shards share.
@@ -241,13 +241,13 @@ func (h *ShardHandlers) open(ctx context.Context, t Term, of *group.Term) (*hand
 	return &handling{ShardHandler: made}, err
 }
 
-// openFailed tells of a failure to open, which is tried again.
+// openFailed reports a failure to open, which is tried again.
 func (l *shardLoop) openFailed(err error, attempt int, next time.Duration) {
 	l.in.counted.handlerFailures.Add(1)
 	l.tellFailure("could not open a shard's handler; weir will retry", l.failsAt(l.term.At()), HandlerFailed{Err: err, Attempt: attempt, Next: next})
 }
 
-// close tells the term's handler that the term has ended, with the error that the reader returns.
+// close notifies the term's handler of the term's end, with the error that the reader returns.
 func (l *shardLoop) close(err error) {
 	if l.handles == nil {
 		return
@@ -310,8 +310,8 @@ func (l *shardLoop) stopReading() {
 	l.source = nil
 }
 
-// pagesNow is what pages come from, nil while the handler is opened, for other goroutines than the
-// loop's.
+// pagesNow returns the source of pages, nil while the handler is opened, for other goroutines than
+// the loop's.
 func (l *shardLoop) pagesNow() pages {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -12,9 +12,9 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// What a shardLoop counts, logs and tells.
+// The counters, logs and events of a shardLoop.
 
-// tellRead tells of what was read, before it is handled.
+// tellRead reports a page before it is handled.
 func (l *shardLoop) tellRead(page *source.Page) {
 	n := len(page.Records)
 	if n == 0 && !page.End {
@@ -27,13 +27,13 @@ func (l *shardLoop) tellRead(page *source.Page) {
 	emit(l.in, l.in.opts.Events.Read, Read{Stream: key.Stream, Shard: key.Shard, Records: n, Bytes: page.Bytes, Took: page.Took, Behind: page.Behind, End: page.End})
 }
 
-// tellBegins tells that the handler is called.
+// tellBegins reports a call of the handler.
 func (l *shardLoop) tellBegins(d *handover, records int) {
 	d.enter(ShardHandling, d.Attempts, d.Err)
 	emit(l.in, l.in.opts.Events.BatchBegins, BatchBegins{Stream: d.From.Stream, Shard: d.From.Shard, Records: records, Attempt: d.Attempts + 1})
 }
 
-// shardIsGone tells of a shard that has left the stream, and ends it.
+// shardIsGone reports a shard that has left the stream, and ends it.
 func (l *shardLoop) shardIsGone(err error) error {
 	l.log().Error("a shard expired before it was read to its end; its unread records are lost, and reading continues with its children",
 		"seq", l.term.At())
@@ -72,7 +72,7 @@ const (
 	failedWhenDone = "the handler returned an error for a finished batch; no record will be handled again"
 )
 
-// handlerFailed tells of a failure and of what follows it, after a pause.
+// handlerFailed reports a failure and the step that follows after a pause.
 func (l *shardLoop) handlerFailed(d *handover, what string, err error, next time.Duration) {
 	l.in.counted.handlerFailures.Add(1)
 	records, first, last := d.Rest()
@@ -86,14 +86,14 @@ func (l *shardLoop) handlerFailed(d *handover, what string, err error, next time
 	l.tellFailure(what, f, HandlerFailed{Records: records, First: first, Last: last, Err: err, Attempt: d.Attempts, Next: next})
 }
 
-// failing is what is known of failures of the user's code at one position.
+// failing is the history of the user's code's failures at one position.
 type failing struct {
 	at    Position
 	pulls int  // of ShardHandlers.Pull
 	stack bool // of a panic, was logged
 }
 
-// failsAt is what is known of failures at a position. There is none before the last one.
+// failsAt returns the history of failures at a position, or nil for a position before the last one.
 func (l *shardLoop) failsAt(at Position) *failing {
 	if l.failing == nil || l.failing.at != at {
 		l.failing = &failing{at: at}
@@ -101,8 +101,8 @@ func (l *shardLoop) failsAt(at Position) *failing {
 	return l.failing
 }
 
-// tellFailure logs and tells a failure of the user's code. Of a panic it logs the stack, once until
-// there is progress: it is the same at each attempt.
+// tellFailure logs and reports a failure of the user's code. It logs the stack of a panic once
+// until there is progress, because it is the same at each attempt.
 func (l *shardLoop) tellFailure(what string, f *failing, e HandlerFailed) {
 	key := l.term.Lease.Key
 	e.Stream, e.Shard, e.At = key.Stream, key.Shard, l.term.At()
@@ -125,13 +125,13 @@ func (l *shardLoop) tellFailure(what string, f *failing, e HandlerFailed) {
 // Context ends reading.
 func (l *shardLoop) Context() context.Context { return l.term.Context() }
 
-// Calls is what all shards' calls are made with.
+// Calls returns the caller that all shards share.
 func (l *shardLoop) Calls() context.Context { return l.term.Trust() }
 
-// Wake has the loop go on.
+// Wake wakes the loop.
 func (l *shardLoop) Wake() { l.term.Wake() }
 
-// Failed tells of a read that failed and is tried again.
+// Failed reports a failed read that is tried again.
 func (l *shardLoop) Failed(err error, throttled bool, next time.Duration) {
 	refused := errors.Is(err, source.ErrNoPosition)
 	known := throttled || refused || errors.Is(err, streams.ErrNoStream)
@@ -167,8 +167,8 @@ func (l *shardLoop) Failed(err error, throttled bool, next time.Duration) {
 	}
 }
 
-// needsReset reports once that a position has been refused for longer than the leader needs to
-// notice a stream that was deleted and created again.
+// needsReset reports once that a position was refused for longer than the leader needs to notice a
+// recreated stream.
 func (l *shardLoop) needsReset(now time.Time) bool {
 	r := l.refuses()
 	if r.since == 0 {
@@ -181,8 +181,8 @@ func (l *shardLoop) needsReset(now time.Time) bool {
 	return true
 }
 
-// refuses returns the loop's refusal and makes it first if there is none. Only the goroutine that
-// reads calls it.
+// refuses returns the loop's refusal and makes it if it is nil. Only the reading goroutine calls
+// it.
 func (l *shardLoop) refuses() *refusal {
 	if l.refusal == nil {
 		l.mu.Lock()
@@ -205,7 +205,7 @@ func (l *shardLoop) refusedAt() Position {
 	return at
 }
 
-// Expired tells of records that have left the stream, or may have, and were not handled.
+// Expired reports records that have left the stream, or may have, and were not handled.
 func (l *shardLoop) Expired(e source.Expiry) {
 	key := l.term.Lease.Key
 	args := []any{"seq", e.At, "resumes", e.Next}

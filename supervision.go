@@ -21,15 +21,15 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// notes are what a shardLoop notes for the looks of the beat loop.
+// notes are a shardLoop's notes for the looks of the beat loop.
 type notes struct {
 	ended     mono.Time     // when the term's context was seen to have ended
 	left      chan struct{} // not nil once the handler was left behind, closed when it returns
 	stalls    int16         // terms of the shard in a row, before this one, that stalled
 	forAll    bool          // the last read failed, as it would on every worker
 	well      bool          // the term has brought something, or there was nothing to bring
-	toldSlow  bool          // that the handler takes long was told
-	toldFails bool          // that reading fails was told
+	toldSlow  bool          // a slow handler was reported
+	toldFails bool          // failing reads were reported
 	// The two below are used only by the goroutine that runs the loop. They are here so that a loop
 	// stays small; see TestWhatAShardIsReadWithIsSmall.
 	begun  bool
@@ -53,7 +53,7 @@ func (l *shardLoop) noteHandled(bytes int, now time.Time) {
 	}
 }
 
-// load is what the shard brings.
+// load is the load of the shard.
 func (l *shardLoop) load(now time.Time) lease.Load {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -100,13 +100,13 @@ func (l *shardLoop) snapshot() (s supervise.Shard, well bool) {
 	return s, l.well || l.state == "" && r.Doing == source.AtTip
 }
 
-// Troubles is what each beat does with the shards: it gives up those that make no progress, and
-// returns what is not going well.
+// Troubles looks at the shards before each beat: it gives up those that make no progress, and
+// returns the troubles of all.
 func (r *run) Troubles() []lease.Trouble {
 	look := supervise.Look{Now: time.Now(), Stays: r.opts.Expired == FailExpired}
 	var stalled bool
 	look.Limits, stalled = r.standing.look(look.Now, &r.opts)
-	var acts []func() // what is left to do when all shards were looked at
+	var acts []func() // actions after the look at all shards
 	r.looks = r.running(r.looks[:0])
 	defer clear(r.looks)
 	r.sampler.Look()
@@ -185,7 +185,7 @@ const (
 	probeStreams = 3
 )
 
-// probe tries to read from some of the streams, and notes what came of it.
+// probe tries to read from some of the streams and notes the results.
 func (r *run) probe(ctx context.Context, n int) {
 	call, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
@@ -210,7 +210,7 @@ func (r *run) probe(ctx context.Context, n int) {
 	}
 }
 
-// tellReading tells of shards that are read in vain, or again.
+// tellReading reports shards whose reads fail, or succeed again.
 func (r *run) tellReading(changes []supervise.Change, now time.Time) {
 	sum := supervise.Summarize(changes)
 	for _, c := range sum.Named {
@@ -292,7 +292,7 @@ func (r *run) abandon(l *shardLoop, e Stalled) {
 	emit(r, r.opts.Events.Stalled, e)
 }
 
-// cutShort tells of a batch that was not handled within Options.StopTimeout.
+// cutShort reports a batch that was not handled within Options.StopTimeout.
 func (l *shardLoop) cutShort(began time.Time, cause error) {
 	if !errors.Is(cause, ErrStopping) {
 		return
