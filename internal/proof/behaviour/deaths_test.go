@@ -18,8 +18,8 @@ import (
 	"github.com/weir-go/weir/weirtest"
 )
 
-// fleet is workers whose handlers kill their process at some records: their stores do not hear of
-// them any more. As many are started anew after a while.
+// fleet is a group of workers whose handlers kill their process at some records: their stores get
+// no more calls from them. New ones replace them after a while.
 type fleet struct {
 	t      *testing.T
 	srv    *kinesistest.Server
@@ -148,8 +148,8 @@ func TestARecordThatKillsIsGivenUp(t *testing.T) {
 	}
 }
 
-// Without a policy the workers die less and less often, however many there are, while all other
-// shards go on; an operator who moves the shard past the record ends it.
+// Without a policy the workers die less and less often, whatever their number, while all other
+// shards are read; an operator who moves the shard past the record ends it.
 func TestARecordThatKillsIsTriedLessAndLessOften(t *testing.T) {
 	bubble(t, 2, func(t *testing.T, srv *kinesistest.Server) {
 		f := newFleet(t, srv, weir.Options{}, "bad")
@@ -190,8 +190,8 @@ func TestARecordThatKillsIsTriedLessAndLessOften(t *testing.T) {
 	})
 }
 
-// A record that is handled slowly beside one that kills dies with it, again and again, and is not
-// given up for that.
+// A slow record in handling at the same time as a killer dies with it repeatedly, and is not given
+// up for that.
 func TestWhoDiesWithAKillerIsNoKiller(t *testing.T) {
 	bubble(t, 8, func(t *testing.T, srv *kinesistest.Server) {
 		box := &letterbox{}
@@ -226,7 +226,7 @@ func TestWhoDiesWithAKillerIsNoKiller(t *testing.T) {
 		if got := box.data(); !slices.Equal(got, []string{"bad"}) {
 			t.Errorf("letters of %q", got)
 		}
-		if n := len(f.deaths["bad"]); n > 5 { // two, one beside others, and one by itself
+		if n := len(f.deaths["bad"]); n > 5 { // two, one together with others, and one alone
 			t.Errorf("%d deaths", n)
 		}
 		if len(f.got) < 7 {
@@ -235,8 +235,8 @@ func TestWhoDiesWithAKillerIsNoKiller(t *testing.T) {
 	})
 }
 
-// A build that dies of everything empties no stream into letters, and its shards are well as soon
-// as it is mended.
+// A build that dies at every record does not empty a stream into letters, and its shards are read
+// as soon as it is repaired.
 func TestABrokenBuildIsNoReasonToGiveUp(t *testing.T) {
 	bubble(t, 4, func(t *testing.T, srv *kinesistest.Server) {
 		box := &letterbox{}

@@ -79,7 +79,7 @@ func data(records []weir.Record) (all []string) {
 	return all
 }
 
-// habits are what Go code does with a slice that it was given, and with what the slice is in.
+// habits are changes that Go code makes to a slice argument and to its array.
 var habits = map[string]func(b *weir.Batch){
 	"takes records off as from a queue": func(b *weir.Batch) { b.Records = b.Records[len(b.Records)/2:] },
 	"takes all of them off":             func(b *weir.Batch) { b.Records = b.Records[len(b.Records):] },
@@ -216,7 +216,7 @@ func TestRecordsOfEarlierAttemptsStayWhatTheyWere(t *testing.T) {
 	})
 }
 
-// What was checkpointed is done, also if it is all of a batch and the handler fails after that.
+// Checkpointed records are done, also if they are the whole batch and the handler fails after that.
 func TestAHandlerThatFailsWhenAllIsDoneIsNotCalledAgain(t *testing.T) {
 	for how, fail := range map[string]func() error{
 		"with an error": func() error { return errOnceMore },
@@ -331,7 +331,7 @@ func TestWhatACopyOfABatchCheckpointsIsDone(t *testing.T) {
 	})
 }
 
-// Several goroutines may note progress at a time; what was noted by any of them is done.
+// Several goroutines may note progress at a time; records that any of them noted are done.
 func TestGoroutinesCheckpointAtOneTime(t *testing.T) {
 	inEachReading(t, func(t *testing.T, srv *kinesistest.Server, opts weir.Options, want []string) {
 		var got []string

@@ -15,11 +15,11 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// What AWS Lambda's event source does with batches that fail, as it is documented and was recorded,
-// row by row, and what weir does. Records are letters; a call is what it got, with a ! if it
-// failed. Where weir differs on purpose, differs says why.
+// Failed batches in AWS Lambda's event source, as documented and recorded, row by row, and in weir.
+// Records are letters; a call is what it got, with a ! if it failed. Where weir differs on purpose,
+// differs says why.
 //
-// What has no row, and why:
+// Behaviour without a row, with the reason:
 //
 //   - The pauses between tries: Lambda's schedule is not published, only that they grow. Here they
 //     are as long as each other, and TestBisectingTakesALogarithmOfCalls needs hardly any.
@@ -260,7 +260,7 @@ func (row lambdaRow) check(t *testing.T) {
 	})
 }
 
-// What fails before the handler is called is no attempt.
+// A failure before the call of the handler is no attempt.
 func TestReadsThatFailAreNoAttempts(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		names := putSome(t, srv, false)

@@ -16,7 +16,7 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// What a handler leaves out because of its age is no failure, and the brake neither holds it back
+// A record that a handler leaves out because of its age is no failure, and the brake neither delays
 // nor counts it: the record that fails behind 200 of them is given up in its minute.
 func TestWhatIsLeftOutForItsAgeHasNoBrake(t *testing.T) {
 	for _, keys := range []int{0, 4} {

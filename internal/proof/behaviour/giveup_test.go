@@ -19,7 +19,7 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// letterbox keeps letters, and fails as it is told.
+// letterbox keeps letters, and fails as the test asks.
 type letterbox struct {
 	mu   sync.Mutex
 	got  []deadletter.Letter
@@ -46,7 +46,7 @@ func (b *letterbox) letters() []deadletter.Letter {
 	return slices.Clone(b.got)
 }
 
-// data is what the letters hold.
+// data returns the data of the letters.
 func (b *letterbox) data() (all []string) {
 	for _, l := range b.letters() {
 		all = append(all, string(l.Data))
@@ -54,7 +54,7 @@ func (b *letterbox) data() (all []string) {
 	return all
 }
 
-// taster is a handler that fails at some records, in a way of its own.
+// taster is a handler that fails at some records in a given way.
 type taster struct {
 	bad   map[string]bool
 	calls map[string]int // at a bad record
@@ -156,9 +156,9 @@ var ways = map[string]struct {
 	}},
 }
 
-// However it is read and however the handler fails: what it fails at is in a letter, everything
-// else is handled in order, once where the handler says how far it came, and a later worker sees
-// none of it again.
+// For each way of reading and of failing: the record that fails is in a letter, all others are
+// handled in order, once if the handler reports its progress, and a later worker gets none of them
+// again.
 func TestOnlyWhatFailsIsGivenUp(t *testing.T) {
 	for name, way := range ways {
 		t.Run(name, func(t *testing.T) {
@@ -224,7 +224,8 @@ func TestOnlyWhatFailsIsGivenUp(t *testing.T) {
 	}
 }
 
-// A batch whose handler does not say where it failed is given up as one, but for what it has done.
+// A batch whose handler does not name the failed record is given up as one, except its done
+// records.
 func TestABatchThatFailsAsOneIsGivenUpAsOne(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		names := putSome(t, srv, false)
@@ -298,7 +299,7 @@ func TestAgeGivesUpOnlyWhatHasFailed(t *testing.T) {
 }
 
 // While nothing else succeeds a record is not given up before the patience is over, and that is
-// told once; where something else does, at once.
+// reported once; if something else succeeds, it is given up at once.
 func TestTheBrakeWaitsForOtherRecords(t *testing.T) {
 	for _, others := range []bool{false, true} {
 		bubble(t, 2, func(t *testing.T, srv *kinesistest.Server) {
@@ -355,7 +356,8 @@ func TestTheBrakeWaitsForOtherRecords(t *testing.T) {
 	}
 }
 
-// What a handler needs is away for a minute: no letter. For ten: a letter a shard and two minutes.
+// An outage of a handler's dependency for a minute gives no letter; one of ten minutes gives a
+// letter for each shard and two minutes.
 func TestAnOutageDoesNotEmptyAStreamIntoLetters(t *testing.T) {
 	for _, row := range []struct {
 		away time.Duration
@@ -407,8 +409,8 @@ func TestAnOutageDoesNotEmptyAStreamIntoLetters(t *testing.T) {
 	}
 }
 
-// A record that fails for a reason of its own right before an outage, and would succeed later, is
-// no letter: what was handled before the outage says nothing of the failures in it.
+// A record that fails right before an outage, and would succeed later, gets no letter: records that
+// were handled before the outage do not count for the failures in it.
 func TestAFailureRightBeforeAnOutageIsNoReasonToGiveUp(t *testing.T) {
 	bubble(t, 4, func(t *testing.T, srv *kinesistest.Server) {
 		box := &letterbox{}
@@ -475,8 +477,8 @@ func TestTheRateOfLettersIsBounded(t *testing.T) {
 	})
 }
 
-// Nothing passes a record whose letter is not durable, whatever becomes of its destination, and no
-// letter is put twice by one owner.
+// No record passes one whose letter is not durable, for any failure of its destination, and one
+// owner puts no letter twice.
 func TestNothingPassesALetterThatFails(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		names := putSome(t, srv, false)
@@ -501,7 +503,7 @@ func TestNothingPassesALetterThatFails(t *testing.T) {
 		done := make(chan error, 1)
 		go func() { done <- c.Run(ctx, ways["a function of single records"].handle(h)) }()
 		time.Sleep(90 * time.Second)
-		synctest.Wait() // what is looked at is written to by others
+		synctest.Wait() // other goroutines write the state
 		if !slices.Equal(h.got, names[:5]) || len(box.letters()) > 0 {
 			t.Errorf("handled %q, letters of %q", h.got, box.data())
 		}
@@ -566,7 +568,7 @@ func TestALetterThatIsPutAgainHasItsID(t *testing.T) {
 	})
 }
 
-// The end of a shard is given up by nobody, and follows the letters of its last records.
+// The end of a shard is never given up, and follows the letters of its last records.
 func TestAShardEndsAfterItsLetters(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		names := putSome(t, srv, false)
@@ -674,8 +676,8 @@ func TestAShardWhoseLettersFailIsHandedOff(t *testing.T) {
 	})
 }
 
-// A part whose records are all done, and whose handler fails all the same, says nothing of the next
-// part: its first record has not failed.
+// If a handler fails after all records of a part are done, the first record of the next part has
+// not failed.
 func TestAFailureWhenAPartIsDoneIsNobodysAttempt(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		putSome(t, srv, false)

@@ -13,8 +13,8 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// One key fails, so the checkpoint stays before it, while the others are done beyond it. What the
-// next owner is handed over of them depends on how it comes to the shard.
+// One key fails, so the checkpoint stays before it, while the others are done beyond it. The way in
+// which the next owner gets the shard decides which of them it gets.
 func TestWhatIsDoneBeyondTheCheckpoint(t *testing.T) {
 	const each = 10
 	keys := someKeys(20)

@@ -67,8 +67,8 @@ func TestAStreamWithoutOrderIsTold(t *testing.T) {
 	})
 }
 
-// While what handlers need is away, what waits fills the memory and nothing can be read. That is no
-// reason to hand leases around: other workers would do no better.
+// During an outage of the handlers' dependency, waiting records fill the memory and no shard can be
+// read. Leases do not move for that: other workers would have the same problem.
 func TestAnOutageKeepsLeasesWhenKeysAreSideBySide(t *testing.T) {
 	bubble(t, 8, func(t *testing.T, srv *kinesistest.Server) {
 		var stalled, taken atomic.Int64

@@ -112,7 +112,7 @@ func (h *keyed) inOrder(keys []string, each int) {
 	}
 }
 
-// putKeys puts so many records of each key, in turns.
+// putKeys puts n records of each key, in turns.
 func putKeys(srv *kinesistest.Server, keys []string, each int) {
 	for i := range each {
 		for _, key := range keys {
@@ -138,7 +138,7 @@ func shardOf(t *testing.T, c *weir.Consumer) weir.ShardStatus {
 	return all[0]
 }
 
-// runs starts a consumer that can be asked how it is. What Run returned is sent when it is over.
+// runs starts a consumer whose health can be asked. It sends the result of Run.
 func runs(t *testing.T, srv *kinesistest.Server, store lease.Store, opts weir.Options, h weir.HandlerFunc) (*weir.Consumer, context.CancelFunc, <-chan error) {
 	t.Helper()
 	opts.App, opts.Stream, opts.Logger = "app", "s", quiet
@@ -185,8 +185,8 @@ func TestKeysAreHandledSideBySide(t *testing.T) {
 	}
 }
 
-// A key that fails waits by itself: others go on, as far as the span allows, the checkpoint waits
-// with it, and who asks is told.
+// A key that fails waits alone: other keys continue as far as the span allows, the checkpoint waits
+// with it, and the status shows it.
 func TestAKeyThatFailsHoldsUpItself(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		store, h := memstore.New(), newKeyed(t, time.Millisecond)
@@ -234,7 +234,7 @@ func TestAKeyThatFailsHoldsUpItself(t *testing.T) {
 	})
 }
 
-// With a policy a key that fails is given up by itself, and the checkpoint goes on.
+// With a policy a key that fails is given up alone, and the checkpoint advances.
 func TestAKeyIsGivenUpBesideOthers(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		h, box := newKeyed(t, time.Millisecond), &letterbox{fail: func(put int) error {
@@ -310,8 +310,8 @@ func TestTheEndWaitsForAllKeys(t *testing.T) {
 	})
 }
 
-// A handler that stops Run is heard at once, whatever other calls do: nothing new is begun, in
-// other shards either.
+// A handler that stops Run takes effect at once, even during other calls: nothing new begins, in no
+// shard.
 func TestStopIsHeardWhileOthersAreAtWork(t *testing.T) {
 	for name, end := range map[string]func() error{
 		"Stop":         func() error { return weir.Stop(errors.New("enough")) },
@@ -372,7 +372,7 @@ func TestCallsThatSaveLeaveTheirPlaces(t *testing.T) {
 	})
 }
 
-// What is saved inside a handler is everything up to there, of other keys, too.
+// A save inside a handler covers everything up to there, of other keys, too.
 func TestACheckpointWaitsForOtherKeys(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		h, store := newKeyed(t, time.Millisecond), memstore.New()
@@ -407,8 +407,8 @@ func TestACheckpointWaitsForOtherKeys(t *testing.T) {
 	})
 }
 
-// What weir keeps of a call serves the next one. A batch that is over has no part in that: it takes
-// no record of another one, and says so.
+// weir reuses the memory of a call for the next one. A batch that is over cannot reach it: it takes
+// no record of another one, and returns an error.
 func TestABatchThatIsOverTakesNoRecordOfTheNext(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		h := newKeyed(t, time.Millisecond)
@@ -432,7 +432,7 @@ func TestABatchThatIsOverTakesNoRecordOfTheNext(t *testing.T) {
 			}
 			if key := r.PartitionKey; !failed[key] {
 				failed[key] = true
-				return errors.New("not yet") // nothing of it is done, whatever the others said
+				return errors.New("not yet") // none of it is done, even if the others said so
 			}
 			return nil
 		}
