@@ -157,6 +157,13 @@ func TestPlantedViolations(t *testing.T) {
 		{"one of a part of the wire", "internal/wire/codec/x.go", `import "sync"; var _ sync.Mutex`, "internal/wire/codec uses sync.Mutex"},
 		{"one of a test", "internal/group/x_test.go", `import "sync"; var _ sync.Mutex`, ""},
 		{"one outside of the engine", "kinesistest/x.go", `import "sync"; var _ sync.Mutex`, ""},
+		{"deliveries know failures", "internal/delivery/x.go", `import _ "` + module + `/internal/failure"`, ""},
+		{"failures know no deliveries", "internal/failure/x.go", `import _ "` + module + `/internal/delivery"`, "internal/failure imports internal/delivery"},
+		{"batches know neither", "internal/batch/x.go", `import _ "` + module + `/internal/delivery"`, "internal/batch imports internal/delivery"},
+		{"keys know no Kinesis", "internal/keyed/x.go", `import _ "` + module + `/internal/wire"`, "internal/keyed imports internal/wire"},
+		{"keys know no group", "internal/keyed/x.go", `import _ "` + module + `/internal/group"`, "internal/keyed imports internal/group"},
+		{"no part of the engine knows the API", "internal/keyed/x.go", `import _ "` + module + `"`, "internal/keyed imports ."},
+		{"a decision about failures reads no clock", "internal/failure/x.go", `import "time"; var _ = time.Now()`, "internal/failure uses time.Now"},
 		{"a mutex with a rank", "internal/group/x.go", `import "` + module + `/internal/lock"; var _ lock.Mutex[lock.Term]`, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
