@@ -211,6 +211,7 @@ var rows = slices.Concat(commandRows, []row{
 	},
 	{pkg: "scripts/sbom", why: "what a release was built of, in a form that tools read"},
 	{pkg: "scripts/runtests", why: "go test over all modules, with a summary that a person can read"},
+	{pkg: "scripts/codecount", why: "lines, exported names and statements of each package, now and at an earlier commit"},
 	{pkg: "scripts/moduleproxy", why: "what the go command would be given if the tree were released, so that installs are tried before"},
 	{
 		pkg: "internal/proof/benchserver", why: "a Kinesis that copies prepared answers, for benchmarks; sharing code would share costs",
