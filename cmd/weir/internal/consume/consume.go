@@ -49,126 +49,86 @@ type options struct {
 	lambda          lambdaFlags
 }
 
+// Command returns the command.
 func Command(t cli.Terminal) *cobra.Command {
 	var o options
 	cmd := &cobra.Command{
-		Use:   "consume --stream NAME --app NAME --store URL",
-		Short: "Work on a stream together with others",
-		Long: `Runs one worker of an application. All workers with the same --app and --store share the shards of the stream: start
-as many as you like, stop and kill them at will. Every record is handled at least once, those of one key in order.
-
-A record is handled when it was written to standard output, or, with --exec, when the command that got it exits with 0,
-with --lambda, when the function has answered, or, with --to, when it is in a file or in an object in S3. Only then does
-the application's progress pass it. --exec runs the command once for each batch, through the shell, with the batch's
-records on its standard input; any other exit code means that the same batch is given to it again, after a pause that
-grows to 30 s. The command finds WEIR_STREAM, WEIR_SHARD and WEIR_EPOCH in its environment; the epoch grows with every
-change of the shard's owner, so a database can refuse a late writer. The command is ended when the shard moves to another worker before it is done. Batches of several
-shards run at the same time. If the worker is killed (SIGKILL), Linux kills the command too, but not what the command
-has started; begin the last command with "exec" so that there is nothing in between. Elsewhere it goes on; compare the
-epoch where that matters.
-The command inherits the worker's environment, but for AWS credentials, ` + cli.StoreVariable + ` and ` + cli.DeadVariable + `,
-unless --exec-credentials lets it have them.
-
-` + shellexec.AboutResults + `
-
-` + aboutLambda + `
-
---to file:PATH appends a line of JSON for each record to a file: its data if that is JSON, {"data_base64":"..."} if it is
-not, or with -o json the object about it. A batch is on disk before it counts as handled. What a worker had written when
-it was killed may be there twice, and its last line may be cut short.
-
---to s3://BUCKET/PREFIX writes such lines into objects, compressed, below PREFIX/STREAM/dt=DATE/hour=HOUR/, by the hour in
-UTC in which an object's first record arrived. Each record is in one object, once, whatever ends or repeats. An object is
-written when it has --object-size bytes, or --object-age after its first record. The bucket has to be in the stream's
-region, and needs permission to list, read and write; AWS_ENDPOINT_URL_S3 names another server than AWS.
-
-` + records.AboutFilters + `
-
-A batch that the command or the function fails at is given to it again for ever, unless --attempts or --max-age says when to give it up.
-Its letters go to --dead first, with the records as they were, and only then does the progress pass it; "weir dead" shows
-them and handles them again. (Not those of --dead-format lambda, which are for programs that read what Lambda's event
-source sends: its account is that of --stream by ARN, or 000000000000, and its function is --app.) While nothing else can be handled, either, or too much is given up, it waits with that.
-
-Ctrl-C, SIGTERM and a closed standard output (as by "| head") end the worker in order: it finishes its batches,
-saves its progress and gives its shards to the others. What is not finished after --stop-timeout is interrupted and named
-on standard error; it will be handled again. 20 s after that time at the latest the worker has ended.
-A second Ctrl-C or SIGTERM, a second or more after the first, ends it at once. If the store does not answer while it
-stops, so that progress may not be saved, it says so and exits with 1.
-
-Standard output has records alone. What happens is told on standard error, a line each: when, how bad, of which application,
-worker, stream and shard. A failure names the first and the last sequence number of what will be handled again.
-
-How a worker works is set by the options of weir's Go package, by the same names (--failover-after is FailoverAfter); the
-package's documentation says more about each.
-
-` + records.AboutBinary,
-		Example: `  weir consume --stream flights --app billing --store sqlite:billing.db
-  weir consume --stream flights --app billing --store dynamodb:weir --create-store
-  weir consume --stream flights --create-stream 4 --app billing --store dynamodb:weir --create-store
-  weir consume --stream flights --app loader --store sqlite:loader.db --batch 500 --exec 'psql -c "copy raw from stdin"'
-  weir consume --stream flights --app loader --store sqlite:loader.db --exec ./load --attempts 3 --bisect --dead file:dead.ndjson
-  weir consume --stream flights --app loader --store sqlite:loader.db --exec ./load.py --exec-results --dead file:dead.ndjson
-  weir consume --stream flights --app loader --store sqlite:loader.db --lambda 'python3 -m awslambdaric app.handler' --function-response-types ReportBatchItemFailures
-  weir consume --stream flights --app archive --store dynamodb:weir --to s3://my-bucket/raw
-  weir consume --stream flights --app billing --store sqlite:billing.db --fan-out
-  weir consume --stream flights --app big --store sqlite:big.db --filter '{"data":{"amount":[{"numeric":[">",100]}]}}'
-  weir consume --stream flights --app look --store memory: --from 15m`,
-		Args: o.fanOut.Args,
+		Use:     "consume --stream NAME --app NAME --store URL",
+		Short:   "Work on a stream together with others",
+		Long:    about,
+		Example: examples,
+		Args:    o.fanOut.Args,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := cli.Require(cmd, "stream", "app", "store"); err != nil {
-				return err
-			}
-			url, err := stores.Parse(o.store)
+			url, from, err := o.check(cmd)
 			if err != nil {
-				return err
-			}
-			if o.new.Given {
-				if err := awsconf.CheckNewStreams(o.streams...); err != nil {
-					return err
-				}
-			}
-			if err := o.lambda.names.apply(&o.lambda); err != nil {
-				return err
-			}
-			from, err := records.ParseFrom(o.from, time.Now())
-			if err != nil {
-				return err
-			}
-			if err := o.execResults.Apply(cmd, o.exec, "output", &o.out); err != nil {
-				return err
-			}
-			if o.exec == "" && o.execCredentials {
-				return cli.Usagef("--exec-credentials is about the command of --exec: give that, too (--lambda has --pass-env)")
-			}
-			if err := o.filter.Apply(&o.settings.Filter); err != nil {
-				return err
-			}
-			fails := o.settings.Filter.NotJSON == weir.FailNotJSON
-			o.giveUp.rejects = o.execResults.On || fails
-			if err := o.lambda.apply(&o); err != nil {
-				return err
-			}
-			if err := o.to.check(o.exec != "" || o.lambda.used()); err != nil {
-				return err
-			}
-			if err := o.giveUp.apply(&o.settings.GiveUp, o.exec != "" || o.lambda.used() || fails); err != nil {
-				return err
-			}
-			if o.worker == "" {
-				host, _ := os.Hostname()
-				o.worker = fmt.Sprintf("%s-%d", strings.ToValidUTF8(host, "_"), os.Getpid())
-			}
-			if o.health != "" {
-				if o.health, err = serve.Addr("--health", o.health); err != nil {
-					return err
-				}
-			}
-			if err := o.metrics.check(cmd); err != nil {
 				return err
 			}
 			return explain.Orderly(cmd.Context(), o.run(cmd.Context(), t, url, from))
 		},
 	}
+	o.register(cmd)
+	return cmd
+}
+
+// check refuses flags that contradict each other, completes the options, and returns the store's
+// URL and the place where a new application starts.
+func (o *options) check(cmd *cobra.Command) (url stores.URL, from weir.Position, err error) {
+	if err := cli.Require(cmd, "stream", "app", "store"); err != nil {
+		return url, from, err
+	}
+	url, err = stores.Parse(o.store)
+	if err != nil {
+		return url, from, err
+	}
+	if o.new.Given {
+		if err := awsconf.CheckNewStreams(o.streams...); err != nil {
+			return url, from, err
+		}
+	}
+	if err := o.lambda.names.apply(&o.lambda); err != nil {
+		return url, from, err
+	}
+	from, err = records.ParseFrom(o.from, time.Now())
+	if err != nil {
+		return url, from, err
+	}
+	if err := o.execResults.Apply(cmd, o.exec, "output", &o.out); err != nil {
+		return url, from, err
+	}
+	if o.exec == "" && o.execCredentials {
+		return url, from, cli.Usagef("--exec-credentials is about the command of --exec: give that, too (--lambda has --pass-env)")
+	}
+	if err := o.filter.Apply(&o.settings.Filter); err != nil {
+		return url, from, err
+	}
+	fails := o.settings.Filter.NotJSON == weir.FailNotJSON
+	o.giveUp.rejects = o.execResults.On || fails
+	if err := o.lambda.apply(o); err != nil {
+		return url, from, err
+	}
+	if err := o.to.check(o.exec != "" || o.lambda.used()); err != nil {
+		return url, from, err
+	}
+	if err := o.giveUp.apply(&o.settings.GiveUp, o.exec != "" || o.lambda.used() || fails); err != nil {
+		return url, from, err
+	}
+	if o.worker == "" {
+		host, _ := os.Hostname()
+		o.worker = fmt.Sprintf("%s-%d", strings.ToValidUTF8(host, "_"), os.Getpid())
+	}
+	if o.health != "" {
+		if o.health, err = serve.Addr("--health", o.health); err != nil {
+			return url, from, err
+		}
+	}
+	if err := o.metrics.check(cmd); err != nil {
+		return url, from, err
+	}
+	return url, from, nil
+}
+
+// register adds the flags.
+func (o *options) register(cmd *cobra.Command) {
 	cmd.Flags().StringArrayVar(&o.streams, "stream", nil, "stream, by `NAME` or ARN; may be repeated")
 	cmd.Flags().StringVar(&o.app, "app", "", "application: the `NAME` under which workers share the progress")
 	stores.Register(cmd, &o.store)
@@ -196,7 +156,6 @@ package's documentation says more about each.
 	o.aws.Register(cmd, true)
 	o.aws.Role.Register(cmd)
 	o.registerWait(cmd)
-	return cmd
 }
 
 // printer is the handler that writes records to standard output.
