@@ -23,16 +23,16 @@ type FilterFlags struct {
 
 const AboutFilters = `--filter takes a pattern of Amazon EventBridge, as for Lambda's event source mappings, such as {"data":{"kind":["order"]}}:
 "data" is the payload, which has to be JSON, "partitionKey" the key, and "approximateArrivalTimestamp" the arrival in
-seconds. Records that match none of the patterns are passed over. --filter-not-json says what becomes of a record that is
-not JSON where that matters.`
+seconds. Records that match no pattern are skipped. --filter-not-json sets the outcome for records that are not JSON if a
+pattern needs "data".`
 
 // Register adds the flags. fail describes the outcome for a record that is not JSON.
 func (f *FilterFlags) Register(cmd *cobra.Command, fail string) {
 	f.flag = cmd
 	cmd.Flags().StringArrayVar(&f.patterns, "filter", nil, "only records that match `PATTERN`, or the one in @FILE; may be repeated: one has to match")
-	cli.Choose(cmd, "filter-not-json", &f.notJSON, "what becomes of a record that is not JSON although --filter is about that: pass, drop (as Lambda does), or fail: "+fail,
+	cli.Choose(cmd, "filter-not-json", &f.notJSON, "the outcome for a record that is not JSON if --filter needs its data: pass, drop (as Lambda does), or fail: "+fail,
 		cli.Word("pass", weir.PassNotJSON, "it is handled like others"),
-		cli.Word("drop", weir.DropNotJSON, "it is passed over"),
+		cli.Word("drop", weir.DropNotJSON, "it is skipped"),
 		cli.Word("fail", weir.FailNotJSON, fail))
 }
 

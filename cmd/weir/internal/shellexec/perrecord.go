@@ -19,24 +19,24 @@ import (
 	"github.com/weir-go/weir/deadletter"
 )
 
-const AboutResults = `With --exec-results the command says of each record what became of it, instead of answering for the batch with its exit code.
-It gets an object a line, as with -o json, that also has the record's "id", and writes lines to its descriptor 3 (the number
-is in WEIR_RESULTS_FD):
+const AboutResults = `With --exec-results the command reports a result for each record, instead of one for the batch with its exit code. It
+gets one object per line, as with -o json, that also has the record's "id", and writes lines to its descriptor 3 (the
+number is in WEIR_RESULTS_FD):
 
   {"id":"...","result":"done"}
   {"id":"...","result":"failed","error":"why"}
   {"id":"...","result":"rejected","error":"why it can never succeed"}
   {"end":true}
 
-The progress passes the records that are done, up to the first that is not; that one and all behind it are given to the
-command again. A record that no line names is not done. Without the last line, and with any line that is not like these,
-with an id that is not in the batch, or with two different answers for one, nothing of the batch counts as done.`
+The progress passes the records that are done, up to the first that is not; the command gets that one and all after it
+again. A record without a line is not done. No record of the batch counts as done if the end line is missing, a line has
+another form, an id is not in the batch, or a record has two different results.`
 
 // ResultsFlag has the command of --exec answer for each record.
 type ResultsFlag struct{ On bool }
 
 func (f *ResultsFlag) Register(cmd *cobra.Command) {
-	cmd.Flags().BoolVar(&f.On, "exec-results", false, "let the command say of each record what became of it, on its descriptor 3")
+	cmd.Flags().BoolVar(&f.On, "exec-results", false, "let the command report a result for each record, on its descriptor 3")
 }
 
 // Apply checks the flag and makes the command's input objects. format is the name of the flag for
