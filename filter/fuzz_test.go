@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/weir-go/weir/filter"
+	"github.com/weir-go/weir/internal/proof/longform"
 )
 
 // FuzzMatch compares Match with the model: the same answers for any pattern and document, and the
@@ -94,9 +95,9 @@ func FuzzCompile(f *testing.F) {
 // TestRandomPatternsAndDocuments compares many random patterns and related documents.
 func TestRandomPatternsAndDocuments(t *testing.T) {
 	t.Parallel()
-	n := 15_000
-	if testing.Short() {
-		n = 3_000
+	n := 4_000
+	if longform.On() {
+		n = 15_000
 	}
 	dice := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // must be reproducible
 	matched := 0

@@ -17,6 +17,7 @@ import (
 
 	"github.com/weir-go/weir"
 	"github.com/weir-go/weir/aggregate"
+	"github.com/weir-go/weir/internal/proof/longform"
 	"github.com/weir-go/weir/kinesistest"
 	"github.com/weir-go/weir/shard"
 	"github.com/weir-go/weir/store/memstore"
@@ -190,12 +191,16 @@ func same(t *testing.T, first map[string]Result[[]string], w Result[[]string]) {
 	}
 }
 
-// seeds returns the number of histories: fewer with -short, which runs with the race detector.
+// seeds returns the number of histories: all in the long form, fewer with -short, which runs with
+// the race detector.
 func seeds(n uint64) uint64 {
-	if testing.Short() {
+	switch {
+	case longform.On():
+		return n
+	case testing.Short():
 		return n / 4
 	}
-	return n
+	return n / 2
 }
 
 // The results do not depend on the history of owners. If a sink moves its position with them, each

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/weir-go/weir/internal/mono"
+	"github.com/weir-go/weir/internal/proof/longform"
 	"github.com/weir-go/weir/internal/source"
 	"github.com/weir-go/weir/shard"
 )
@@ -289,10 +290,13 @@ func TestASpanIsLikeAListThatIsLookedThrough(t *testing.T) {
 }
 
 func rounds() uint64 {
-	if testing.Short() {
+	switch {
+	case longform.On():
+		return 1000
+	case testing.Short():
 		return 100
 	}
-	return 1000
+	return 300
 }
 
 // One place is kept for the record that all wait for, and those of its lane that follow wait for a

@@ -107,7 +107,7 @@ func (m *Model) walk(r *rand.Rand, steps int) (broken string, last []string, ser
 }
 
 func TestRandomWalksOfLargerSizes(t *testing.T) {
-	walks := 50
+	walks := 20
 	switch {
 	case *full:
 		walks = 1000

@@ -66,7 +66,7 @@ func TestSeedsReplay(t *testing.T) {
 	if raced {
 		t.Skip("a Go program that looks for races has a scheduler that is random on purpose")
 	}
-	seeds, lasts := 1, time.Minute
+	seeds, lasts := 1, 30*time.Second
 	if longform.On() {
 		seeds, lasts = 2, 3*time.Minute
 	}
