@@ -361,7 +361,8 @@ func (t *Term) cancel(cause error) {
 		}
 	}
 	if t.rare != nil && t.rare.waits != nil {
-		t.rare.waits.end(cause)
+		// If trust is ending at this moment, its cause may not have arrived there yet.
+		t.rare.waits.end(t.cause())
 	}
 	t.mu.Unlock()
 	t.ends()

@@ -71,3 +71,20 @@ func TestTheContextOfATerm(t *testing.T) {
 		}
 	}
 }
+
+// Trust may end just before the reader returns because of that. A goroutine that waits with the
+// context still gets the cause of the end of trust, even if it has not arrived at its context yet.
+func TestTheCauseOfTheEndOfTrustIsNotReplaced(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		tr := newTrust(time.Hour)
+		tr.extend(time.Now())
+		term := newTerm(lease.Lease{}, tr, func() {})
+		term.rarely().waits = await(context.Background()) // the end of trust does not arrive by itself
+		tr.end(ErrLeaseLost)
+		term.over(nil)
+		if err := context.Cause(term.Context()); !errors.Is(err, ErrLeaseLost) {
+			t.Errorf("the cause is %v", err)
+		}
+	})
+}
