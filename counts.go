@@ -46,14 +46,24 @@ type counters struct {
 	recordsFiltered, recordsNotJSON                                                                              atomic.Uint64
 }
 
+// countsField has for each field of counters the index of its field in Counts.
+var countsField = func() (indexes []int) {
+	from, to := reflect.TypeFor[counters](), reflect.TypeFor[Counts]()
+	for i := range from.NumField() {
+		name := from.Field(i).Name
+		field, _ := to.FieldByName(strings.ToUpper(name[:1]) + name[1:])
+		indexes = append(indexes, field.Index[0])
+	}
+	return indexes
+}()
+
 // Counts returns the counters of all calls of Run together. It may be called at any time,
 // concurrently with [Consumer.Run] and by [Events].
 func (c *Consumer) Counts() (all Counts) {
 	from, to := reflect.ValueOf(&c.counted).Elem(), reflect.ValueOf(&all).Elem()
-	for i := range from.NumField() {
-		name := from.Type().Field(i).Name
+	for i, field := range countsField {
 		counter := (*atomic.Uint64)(from.Field(i).Addr().UnsafePointer())
-		to.FieldByName(strings.ToUpper(name[:1]) + name[1:]).SetUint(counter.Load())
+		to.Field(field).SetUint(counter.Load())
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
