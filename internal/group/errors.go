@@ -27,6 +27,7 @@ type StopError struct {
 	Failover time.Duration // time after which other workers take the leases over
 	Unsaved  []lease.Key   // shards that were handled further than the store has recorded
 	Held     []lease.Key   // leases that the store may still assign to this worker
+	Unheard  bool          // the store may have assigned others in an answer that did not arrive
 	Err      error         // of the last call to the store
 }
 
@@ -38,6 +39,9 @@ func (e *StopError) Error() string {
 	if len(e.Held) > 0 {
 		said = append(said, fmt.Sprintf("the leases of %s were not released, and other workers take them over after %v", some(e.Held), e.Failover))
 	}
+	if e.Unheard {
+		said = append(said, fmt.Sprintf("the store did not answer the heartbeats of its last session, and other workers take over the leases that it may have assigned to it after %v", e.Failover))
+	}
 	return fmt.Sprintf("weir: application %s: the worker stopped without the store: %s: %v", e.App, strings.Join(said, "; "), e.Err)
 }
 
@@ -46,7 +50,7 @@ func (e *StopError) Unwrap() (all []error) {
 	if len(e.Unsaved) > 0 {
 		all = append(all, ErrNotSaved)
 	}
-	if len(e.Held) > 0 {
+	if len(e.Held) > 0 || e.Unheard {
 		all = append(all, ErrNotReleased)
 	}
 	return append(all, e.Err)
@@ -74,5 +78,16 @@ func (w *worker) stopError(unsaved, held []lease.Key, err error) error {
 	byKey := func(a, b lease.Key) int { return a.Compare(b) }
 	slices.SortFunc(unsaved, byKey)
 	slices.SortFunc(held, byKey)
-	return &StopError{w.cfg.App, w.cfg.Times.Failover, slices.Compact(unsaved), slices.Compact(held), err}
+	return &StopError{App: w.cfg.App, Failover: w.cfg.Times.Failover, Unsaved: slices.Compact(unsaved), Held: slices.Compact(held), Err: err}
+}
+
+// neverHeard returns the error of a stop in a session none of whose heartbeats were answered, after
+// the farewell ended with err. The store may have begun the session and assigned leases to it,
+// unless it accepted the farewell. neverBegan reports it if no session was ever answered.
+func (w *worker) neverHeard(err error) error {
+	refused := errors.Is(err, lease.ErrSessionOver) || errors.Is(err, lease.ErrSetup) || errors.Is(err, lease.ErrFormat)
+	if err == nil || refused || !w.beaten || w.neverBegan() != nil {
+		return w.stopError(w.unsaved, nil, errSessionEnded)
+	}
+	return &StopError{App: w.cfg.App, Failover: w.cfg.Times.Failover, Unsaved: w.unsaved, Unheard: true, Err: err}
 }

@@ -128,3 +128,42 @@ func TestAStopNamesLeasesThatItsFarewellBrings(t *testing.T) {
 		}
 	})
 }
+
+// refusesLeave is a store whose Leave fails with an error.
+type refusesLeave struct {
+	lease.Store
+	err error
+}
+
+func (s refusesLeave) Leave(context.Context, string, lease.Report) error { return s.err }
+
+// The store may assign leases to a session in an answer that does not arrive. If the farewell of
+// such a session fails, Run reports that leases may not be released.
+func TestAStopBeforeTheFirstAnswerOfASession(t *testing.T) {
+	for _, c := range []struct {
+		name          string
+		begun, beaten bool // an earlier session was answered; this one was sent
+		failed, leave error
+		want          error
+	}{
+		{"the store has the farewell", true, true, nil, nil, nil},
+		{"the store does not answer", true, true, nil, errDown, ErrNotReleased},
+		{"the store does not answer, and Run reports that", false, true, errDown, errDown, nil},
+		{"the only heartbeat was sent while it stopped", false, true, nil, errDown, ErrNotReleased},
+		{"the store never had a heartbeat of it", true, false, nil, errDown, nil},
+		{"the session is over", true, true, nil, lease.ErrSessionOver, nil},
+		{"the store is not set up", true, true, nil, lease.ErrSetup, nil},
+		{"the store has a newer format", true, true, nil, lease.ErrFormat, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := quietWorker()
+				w.cfg.Store = refusesLeave{w.cfg.Store, c.leave}
+				w.begun, w.beaten, w.failed = c.begun, c.beaten, c.failed
+				if err := w.leave(t.Context()); !errors.Is(err, c.want) || (err != nil) != (c.want != nil) {
+					t.Errorf("leave returned %v, want %v", err, c.want)
+				}
+			})
+		})
+	}
+}

@@ -63,7 +63,7 @@ func (w *worker) leave(ctx context.Context) error {
 		err := w.farewell(ctx, report)
 		switch {
 		case w.first:
-			return w.stopError(w.unsaved, nil, errSessionEnded)
+			return w.neverHeard(err)
 		case errors.Is(err, lease.ErrSessionOver):
 			unsaved := append(w.unsaved, w.notSaved()...)
 			w.dropAll()

@@ -25,6 +25,7 @@ type worker struct {
 
 	session string
 	first   bool             // no heartbeat of the session has been answered
+	beaten  bool             // a heartbeat of the session was sent
 	holds   uint64           // fingerprint of the leases in the last orders
 	unread  []lease.Progress // leases in the last orders without a term, as given back
 	terms   map[lease.Key]*Term
@@ -78,7 +79,7 @@ func newWorker(cfg Config) *worker {
 }
 
 func (w *worker) newSession() {
-	w.session, w.first, w.follow = jitter.Name(w.cfg.Worker), true, lease.Follow{}
+	w.session, w.first, w.beaten, w.follow = jitter.Name(w.cfg.Worker), true, false, lease.Follow{}
 	w.foreign, w.unlisted = nil, nil
 	w.holds, w.unread, w.vacant, w.resigns, w.unheard = 0, nil, time.Time{}, 0, 0
 	w.hurryUntil = time.Now().Add(2 * w.cfg.Times.Beat)
@@ -176,6 +177,7 @@ func (w *worker) findFatal() error {
 func (w *worker) beat(ctx context.Context) time.Duration {
 	report, sent := w.report()
 	began := time.Now()
+	w.beaten = true
 	ctx, cancel := context.WithTimeout(ctx, w.cfg.Times.Failover/2)
 	orders, err := w.cfg.Store.Beat(ctx, w.cfg.App, report)
 	cancel()
