@@ -120,6 +120,9 @@ func (l *shardLoop) addKeys(page *source.Page, end Position) error {
 	defer l.tellFiltered(unpack.Filter)
 	again := unpack.Unpacks(page) // the memory of runs is used again
 	page.Keep()
+	if known := l.known(); known != nil {
+		known.Page(time.Now())
+	}
 	size := min(l.in.opts.Parallel.Span/8, 1000)
 	added := false
 	for run, isLast := range unpack.Runs(page, batch.Size{Records: size}) {

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"strconv"
+	"time"
 
 	"github.com/weir-go/weir/internal/source"
 )
@@ -13,7 +14,8 @@ import (
 // text: the lengths of the runs of records that are not done and that are done, in turn, starting
 // at the mark. A shard does not change, so every reader that starts at the same position counts the
 // same records, if it unpacks aggregates in the same way. A hash of the first record checks that
-// the position is the same.
+// the position is the same. Records that expire between two pages are missing from the count, so
+// the rest of the text is dropped where that is possible.
 
 // beyondForm is the first byte of the text. The second one says what is made of aggregates.
 const beyondForm = 1
@@ -67,7 +69,13 @@ type Known struct {
 	runs []byte
 	left uint64
 	done bool
+	last int64 // arrival of the last record, in milliseconds of Unix time
 }
+
+// Kept is the age up to which no record has expired. A stream keeps its records for 24 hours at
+// least (CreateStream); the rest is a margin for clocks. A simulation in which records expire
+// sooner changes it before it starts.
+var Kept = 23 * time.Hour
 
 // ParseBeyond decodes a text of Beyond. The result has no record if the text is invalid, or if
 // aggregates are unpacked in another way now.
@@ -97,6 +105,15 @@ func (k *Known) next() bool {
 // Over reports whether it knows nothing of what follows.
 func (k *Known) Over() bool { return k.left == 0 }
 
+// Page is called before the records of each page that was read before now. If the last record of the
+// previous page may have expired by then, so may the next ones, and it is unknown which record the
+// page begins with.
+func (k *Known) Page(now time.Time) {
+	if k.last != 0 && now.Sub(time.UnixMilli(k.last)) >= Kept {
+		*k = Known{}
+	}
+}
+
 // Done reports whether the next record is done.
 func (k *Known) Done(r *source.Record) bool {
 	if k.Over() {
@@ -110,6 +127,7 @@ func (k *Known) Done(r *source.Record) bool {
 		k.name = ""
 	}
 	done := k.done
+	k.last = r.Arrival
 	if k.left--; k.left == 0 {
 		k.next()
 	}

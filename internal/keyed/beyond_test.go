@@ -4,7 +4,9 @@ import (
 	"encoding/base64"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/weir-go/weir/internal/failure"
 	"github.com/weir-go/weir/internal/source"
@@ -149,5 +151,40 @@ func TestBeyondIsNotReadFromKilledRecords(t *testing.T) {
 	text := failure.Killed(nil).Add(p).Text(100)
 	if known := ParseBeyond(text, 0); text == "" || !known.Over() {
 		t.Errorf("%q is read as records that are done", text)
+	}
+}
+
+// Between two pages records may have expired that the text counts. The rest of the text is dropped
+// if the last record before may be among them; a record that is not done would be skipped otherwise.
+func TestRecordsThatExpireBetweenTwoPages(t *testing.T) {
+	at := time.Unix(1_800_000_000, 0)
+	for _, row := range []struct {
+		name  string
+		after time.Duration // from the arrival of the first page's last record to the next page
+		gap   int           // records that have expired before that page
+		want  []bool
+	}{
+		{"nothing can have expired", Kept - time.Millisecond, 0, []bool{false, true, true, false}},
+		{"something may have expired", Kept, 0, []bool{false, true, false, false}},
+		{"a record has expired", Kept, 1, []bool{false, true, false}}, // the last one would count as done
+	} {
+		all := run(1, "a b c a")
+		for i := range all {
+			all[i].Arrival = at.UnixMilli()
+		}
+		text := append([]byte{beyondForm, 0}, nameOf(&all[0])...)
+		known := ParseBeyond(encoded(append(text, 1, 2)), 0) // one record is not done, then two are
+		known.Page(at.Add(100 * Kept))                       // the position is checked by the first record's name
+		var got []bool
+		for i := range 2 {
+			got = append(got, known.Done(&all[i]))
+		}
+		known.Page(at.Add(row.after))
+		for i := 2 + row.gap; i < 4; i++ {
+			got = append(got, known.Done(&all[i]))
+		}
+		if !slices.Equal(got, row.want) {
+			t.Errorf("%s: %v are done, want %v", row.name, got, row.want)
+		}
 	}
 }
