@@ -58,7 +58,7 @@ func (s sink) Position(ctx context.Context, id string) (p Position, err error) {
 	switch p.Kind() {
 	case shard.None, shard.First, shard.Time, shard.Sequence, shard.Finished:
 	default:
-		err = fmt.Errorf("weir: %q is no position that a sink can have reached", p)
+		err = fmt.Errorf("weir: %q is not a position that a sink can have reached", p)
 	}
 	if err != nil {
 		return Position{}, fmt.Errorf("weir: the sink's position in shard %s: %w", id, err)
@@ -75,23 +75,37 @@ func (s sink) Unread(ctx context.Context, of lease.Lease, id string, at Position
 	}
 	ctx, cancel := context.WithTimeout(ctx, bound)
 	defer cancel()
-	unread, err := polling.Unread(ctx, l.in.setup(l.term.Lease.Stream), id, at, wanted)
-	switch {
-	case err == nil:
+	setup := l.in.setup(l.term.Lease.Stream)
+	unread, err := polling.Unread(ctx, setup, id, at, wanted)
+	if err == nil {
 		return unread, nil
-	case errors.Is(err, source.ErrNoPosition): // the sink's mistake
-		return false, err
-	case !errors.Is(err, streams.ErrNoShard):
+	}
+	if errors.Is(err, source.ErrNoPosition) {
+		left, oldest, failed := polling.UnreadIfExpired(ctx, setup, id, at, wanted)
+		switch {
+		case failed == nil && !oldest: // the sink's mistake
+			return false, err
+		case failed == nil && left && l.in.opts.Expired == OldestExpired:
+			return true, nil // reading the shard again reports it
+		case failed != nil:
+			err = failed
+		default:
+			err = fmt.Errorf("%w: %w", errExpired, err)
+		}
+	}
+	if !errors.Is(err, streams.ErrNoShard) && !errors.Is(err, errExpired) {
 		return false, &lineage.LookupError{Err: err}
 	}
 	key := lease.Key{Stream: l.term.Lease.Stream, Shard: id}
 	if l.in.opts.Expired == FailExpired {
-		return false, fmt.Errorf("weir: the sink is at %s in %s, which has left the stream: what the sink misses of it is lost; "+
-			"Options.Expired says whether to go on", at, key)
+		return false, fmt.Errorf("weir: the sink is at %s in %s, which has left the stream: the records that the sink does not have are lost; "+
+			"set Options.Expired to continue", at, key)
 	}
 	l.Expired(source.Expiry{At: at, Next: shard.End, Err: err})
 	return false, nil
 }
+
+var errExpired = errors.New("weir: the position has expired")
 
 // giveBack sets leases back and gives the term's own back, to be read after them.
 func (l *shardLoop) giveBack(ctx context.Context, moves []lease.Action) error {
@@ -101,7 +115,7 @@ func (l *shardLoop) giveBack(ctx context.Context, moves []lease.Action) error {
 		defer cancel()
 		did, err := l.in.store.Apply(call, l.in.opts.App, moves)
 		if err != nil {
-			return &lineage.LookupError{Err: fmt.Errorf("weir: setting leases back to where the sink is: %w", err)}
+			return &lineage.LookupError{Err: fmt.Errorf("weir: setting leases back to the position of the sink: %w", err)}
 		}
 		for i, m := range moves {
 			if did[i] {

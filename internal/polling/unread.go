@@ -49,3 +49,23 @@ func Unread(ctx context.Context, setup *source.Setup, id string, at shard.Positi
 		}
 	}
 }
+
+// UnreadIfExpired examines a position in an ended shard that the service refuses, because its
+// record has expired or because it belongs to another shard. expired reports that all remaining
+// records come after it, left that there are some. wanted and errors are as for [Unread].
+func UnreadIfExpired(
+	ctx context.Context, setup *source.Setup, id string, at shard.Position, wanted func(*source.Page) bool,
+) (left, expired bool, err error) {
+	expired, first := true, true
+	left, err = Unread(ctx, setup, id, shard.Oldest, func(page *source.Page) bool {
+		if len(page.Records) == 0 {
+			return false
+		}
+		if first {
+			first = false
+			expired = shard.CompareSequence(page.Records[0].SequenceNumber, at.SequenceNumber()) > 0
+		}
+		return !expired || wanted == nil || wanted(page)
+	})
+	return left, expired, err
+}
