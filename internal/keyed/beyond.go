@@ -105,9 +105,9 @@ func (k *Known) next() bool {
 // Over reports whether it knows nothing of what follows.
 func (k *Known) Over() bool { return k.left == 0 }
 
-// Page is called before the records of each page that was read before now. If the last record of the
-// previous page may have expired by then, so may the next ones, and it is unknown which record the
-// page begins with.
+// Page is called before the records of each page, which was read before now. If the last record of
+// the previous page may have expired by then, so may the next ones, and it is unknown which record
+// the page begins with. The rest is then dropped.
 func (k *Known) Page(now time.Time) {
 	if k.last != 0 && now.Sub(time.UnixMilli(k.last)) >= Kept {
 		*k = Known{}
