@@ -61,7 +61,7 @@ func (w *world) admitHandling(c *call, h *handling) {
 	}
 	b := h.batch
 	shard := ""
-	h.judge = &judge.Batch{Worker: l.who, Epoch: b.Epoch, End: b.End, Alive: func() bool { return !l.dead.Load() && c.ctx.Err() == nil }}
+	h.judge = &judge.Batch{Worker: l.who, Epoch: b.Epoch, End: b.End, Unsure: w.isLoop(), Alive: func() bool { return !l.dead.Load() && c.ctx.Err() == nil }}
 	h.judge.IDs = make([]judge.ID, 0, len(b.Records))
 	for _, r := range b.Records {
 		id, ok := idOf(r.Data)
@@ -203,8 +203,8 @@ func (w *world) handled(c *call, h *handling, r *reply) {
 		w.takes(h, n)
 		w.noteFinished(c.life, h.judge.IDs)
 		// A function that pulls reports done records later. A loop does not learn that its term is
-		// over, and has restarted since.
-		if !c.life.pulls && (!w.isLoop() || h.judge.Alive() && c.life.fromStore() < c.sent) {
+		// over, and has restarted since. Nor does its body, which tries a record again.
+		if !c.life.pulls && (!w.isLoop() || h.batch.Attempt == 1 && h.judge.Alive() && c.life.fromStore() < c.sent) {
 			w.judge.Acked(h.judge, n)
 		}
 	case c.life.pulls: // it queries the sink again

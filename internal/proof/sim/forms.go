@@ -35,8 +35,9 @@ func (l *life) loop(c *weir.Consumer) error {
 		if err != nil {
 			return err
 		}
-		for began := time.Now(); ; {
-			err := l.handleOne(r)
+		began := time.Now()
+		for attempt := 1; ; attempt++ {
+			err := l.handleOne(r, attempt)
 			if err == nil {
 				break
 			}
@@ -50,12 +51,12 @@ func (l *life) loop(c *weir.Consumer) error {
 	return nil
 }
 
-// handleOne handles a record of a loop.
-func (l *life) handleOne(r weir.Record) (err error) {
+// handleOne handles a record of a loop. The body of the loop makes the attempts.
+func (l *life) handleOne(r weir.Record, attempt int) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = errHandler
 		}
 	}()
-	return l.handle(l.ctx, &weir.Batch{Stream: r.Stream(), Shard: r.Shard(), Records: []weir.Record{r}, Attempt: 1})
+	return l.handle(l.ctx, &weir.Batch{Stream: r.Stream(), Shard: r.Shard(), Records: []weir.Record{r}, Attempt: attempt})
 }

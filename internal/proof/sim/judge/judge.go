@@ -63,6 +63,9 @@ type Batch struct {
 	Repeats map[ID]bool
 	// Unordered means that the records of a key may come in any order.
 	Unordered bool
+	// Unsure means that the code that handles the batch does not notice the end of its lease. A
+	// record that was handled after that may be handled again with the same lease.
+	Unsure bool
 }
 
 // Judge records events as they happen. It keeps the first violation. It is not safe for concurrent
@@ -367,7 +370,7 @@ func (j *Judge) explained(b *Batch, id ID, r *record) {
 		return
 	}
 	switch {
-	case r.by == b.Worker && r.epoch == b.Epoch && !j.shard(b.Shard).doubted && (j.Span == 0 || !explained):
+	case r.by == b.Worker && r.epoch == b.Epoch && !j.shard(b.Shard).doubted && (j.Span == 0 && (r.acked || !b.Unsure) || !explained):
 		j.breaks("%s is handed %s in %s again at the same epoch %d", b.Worker, id, b.Shard, b.Epoch)
 	case !explained:
 		j.breaks("%s is handed %s in %s (epoch %d), which %s had handled (epoch %d) %v before, and nothing had happened to that",
