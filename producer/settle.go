@@ -102,7 +102,11 @@ func (c *core) pause(q *queue, r *request, t tally, now time.Time) {
 	default:
 		q.failures++
 	}
-	q.notUntil = now.Add(pauseAfter(t.worst, q.failures))
+	wait := pauseAfter(t.worst, q.failures)
+	if c.maxAge > 0 { // so that no record expires before the first request with it
+		wait = min(wait, c.maxAge/2)
+	}
+	q.notUntil = now.Add(wait)
 }
 
 // settleCall handles a sending of a failed call.
