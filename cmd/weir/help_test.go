@@ -64,7 +64,7 @@ func TestHelpOfACommand(t *testing.T) {
 		"grup":          `there is no command "weir grup": did you mean weir group?`,
 		"group plann":   `there is no command "weir group plann": did you mean weir group plan?`,
 		"group x":       `there is no command "weir group x": there is delete, describe,`,
-		"put something": `weir put has no commands, so no "something"`,
+		"put something": `weir put has no commands, so there is no "something"`,
 	} {
 		if out, said := clitest.MustExit(t, cli.ExitUsage, append([]string{"help"}, strings.Fields(line)...)...); out != "" || !strings.Contains(said, want) {
 			t.Errorf("help %s: %s%s", line, out, said)

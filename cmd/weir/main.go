@@ -51,7 +51,7 @@ func main() {
 		shellexec.KillAll()
 		restore()
 		if !quiet {
-			briefly(func() { t.Say(slog.LevelWarn, "stopped at once by a second signal; what was begun may be unfinished") })
+			briefly(func() { t.Say(slog.LevelWarn, "stopped at once by a second signal; work may be unfinished") })
 		}
 		os.Exit(exitCode(s))
 	})

@@ -23,11 +23,13 @@ func newRoot(t cli.Terminal) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "weir",
 		Short: "Groups of workers that share a Kinesis stream",
-		Long: `weir works with Amazon Kinesis data streams and with the applications that read them: groups of workers
-that share the shards of a stream, remember how far they got, follow every split and merge in order,
-and go on when any of them dies.
+		Long: `weir works with Amazon Kinesis data streams and with applications that read
+them: groups of workers that share the shards of a stream, checkpoint their
+progress, follow every split and merge in order, and keep running when any
+worker dies.
 
-New here? "weir demo" shows all of that on this machine within a minute. It needs no account and no network.`,
+New here? "weir demo" shows all of that on this machine within a minute. It
+needs no account and no network.`,
 		Example: `  weir demo                                        see it work, with real data
   weir local --stream flights:4                    a Kinesis for development, on port 4567
   weir put --stream flights --key origin FILE      fill a stream from a file

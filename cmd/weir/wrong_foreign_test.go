@@ -93,7 +93,7 @@ func foreignServers(p *wrongPlace) []wronginput.Input {
 		fails("JSON of something else", tail(pages(t, 200, "application/json", `{"status":"ok"}`)), "Kinesis"),
 		fails("an empty answer", tail(pages(t, 200, "text/plain", "")), "Kinesis"),
 		fails("a cut answer", tail(pages(t, 200, "application/x-amz-json-1.1", `{"Shards":[{"Sha`)), "Kinesis"),
-		fails("a redirection", tail(redirecting(t)), "30"),
+		fails("a redirect", tail(redirecting(t)), "30"),
 		fails("TLS to a plain port", tail("https://"+strings.TrimPrefix(plain, "http://")), "http://"),
 		fails("plain to a TLS port", tail("http://"+strings.TrimPrefix(tls.URL, "https://")), "https://"),
 		fails("a certificate that nobody trusts", tail(tls.URL), "certificate", "AWS_CA_BUNDLE"),
@@ -122,16 +122,16 @@ func foreignStores(p *wrongPlace) []wronginput.Input {
 		fails("Kinesis as DynamoDB", "group describe --app a --store dynamodb:weir --dynamodb-endpoint "+p.kinesis.URL(), "DynamoDB"),
 	}
 	inputs = append(inputs,
-		fails("postgres: an SSH server", list("postgres://u@"+talking(t, banner, true)+"/d"), "SSH", "Postgres should be", "--store"),
-		fails("redis: an SSH server", list("redis://"+talking(t, banner, true)), "SSH", "Redis should be", "--store"),
-		fails("redis: an HTTP server", list("redis://"+page), "HTTP", "Redis should be", "--store"),
+		fails("postgres: an SSH server", list("postgres://u@"+talking(t, banner, true)+"/d"), "SSH", "instead of Postgres", "--store"),
+		fails("redis: an SSH server", list("redis://"+talking(t, banner, true)), "SSH", "instead of Redis", "--store"),
+		fails("redis: an HTTP server", list("redis://"+page), "HTTP", "instead of Redis", "--store"),
 	)
 	for name, url := range map[string]string{
 		"postgres: an HTTP server": "postgres://u@" + page + "/d",
 		"mysql: an SSH server":     "mysql://u@" + talking(t, banner, true) + "/d",
 		"mysql: an HTTP server":    "mysql://u@" + page + "/d",
 	} { // each waits for the other
-		in := fails(name, list(url)+" --connect-timeout 7s", "server answers at", "should be: check --store")
+		in := fails(name, list(url)+" --connect-timeout 7s", "server answers at", ": check --store")
 		in.Until = 7 * time.Second
 		inputs = append(inputs, in)
 	}

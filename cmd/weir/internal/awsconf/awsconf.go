@@ -220,7 +220,7 @@ func (f *Flags) settings(ctx context.Context, t cli.Terminal, endpointOf func(aw
 		return cfg, err
 	}
 	if cfg.Region != "" && !regionForm.MatchString(cfg.Region) {
-		return cfg, fmt.Errorf("the AWS region %q is not one: set AWS_REGION or --region to something like eu-west-1", cfg.Region)
+		return cfg, fmt.Errorf("%q is not an AWS region: set AWS_REGION or --region to something like eu-west-1", cfg.Region)
 	}
 	endpoint := aws.ToString(endpointOf(cfg))
 	if err := checkEndpoint("the endpoint in the AWS settings", endpoint); err != nil {
@@ -259,7 +259,7 @@ func (f *Flags) settings(ctx context.Context, t cli.Terminal, endpointOf func(aw
 			f.noted = map[string]bool{}
 		}
 		f.noted[said] = true
-		t.Note("%s is on this machine, so %s will do: the AWS settings have none", endpoint, said)
+		t.Note("%s is on this machine and the AWS settings are incomplete: using %s", endpoint, said)
 	}
 	return cfg, nil
 }
@@ -301,7 +301,7 @@ func checkEndpoint(where, endpoint string) error {
 		return cli.Usagef("%s %q is not the URL of a server: write it like http://127.0.0.1:4567", where, redact.URL(endpoint))
 	}
 	if u.User != nil {
-		return cli.Usagef("%s %q has a user: calls are signed with the AWS credentials, and nothing else is sent", where, redact.URL(endpoint))
+		return cli.Usagef("%s %q has a user name: remove it, because calls are signed with the AWS credentials", where, redact.URL(endpoint))
 	}
 	return nil
 }

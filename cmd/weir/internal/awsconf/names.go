@@ -18,7 +18,7 @@ func CheckStreams(streams ...string) error {
 	for _, s := range streams {
 		// a stream's name has the form of a consumer's
 		if !strings.HasPrefix(s, "arn:") && !NameForm.MatchString(s) {
-			return cli.Usagef("--stream %.140q is no name of a stream: use 1 to 128 of a-z, A-Z, 0-9, _ . -, or an ARN", s)
+			return cli.Usagef("--stream %.140q is not the name of a stream: use 1 to 128 of a-z, A-Z, 0-9, _ . -, or an ARN", s)
 		}
 	}
 	return nil

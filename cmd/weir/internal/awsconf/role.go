@@ -23,8 +23,8 @@ import (
 type role struct{ arn, externalID, session string }
 
 func (r *role) Register(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&r.arn, "role", "", "call Kinesis as the IAM role with this `ARN`, as in another account; the store and S3 are called with the credentials of the AWS settings")
-	cmd.Flags().StringVar(&r.externalID, "role-external-id", "", "the external `ID` that the role's trust policy asks for")
+	cmd.Flags().StringVar(&r.arn, "role", "", "call Kinesis with the IAM role of this `ARN`, for example of another account; the store and S3 keep the normal AWS credentials")
+	cmd.Flags().StringVar(&r.externalID, "role-external-id", "", "the external `ID` that the role's trust policy requires")
 	cmd.Flags().StringVar(&r.session, "role-session", "weir", "the session's `NAME`, which CloudTrail shows")
 }
 
@@ -38,9 +38,9 @@ var (
 func (r *role) check() error {
 	switch {
 	case r.arn == "" && r.externalID != "":
-		return cli.Usagef("--role-external-id is for --role, which names none")
+		return cli.Usagef("--role-external-id needs --role")
 	case r.arn == "" && r.session != "" && r.session != "weir":
-		return cli.Usagef("--role-session is for --role, which names none")
+		return cli.Usagef("--role-session needs --role")
 	case r.arn == "":
 		return nil
 	case !roleForm.MatchString(r.arn):

@@ -17,7 +17,7 @@ import (
 // With sure it does not have to ask.
 func CanConfirm(cmd *cobra.Command, t Terminal, sure bool) error {
 	if !sure && !t.canAsk() {
-		return Usagef("%s asks nobody where there is no terminal: give --yes if you are sure", cmd.CommandPath())
+		return Usagef("%s cannot ask for confirmation without a terminal: add --yes if you are sure", cmd.CommandPath())
 	}
 	return nil
 }
@@ -36,7 +36,7 @@ func Confirm(ctx context.Context, t Terminal, question, word string) error {
 		return explain.PlainError{Text: "nothing was changed: it was interrupted", Cause: context.Cause(ctx)}
 	case line := <-typed:
 		if line != word {
-			return fmt.Errorf("nothing was changed: what was typed is not %s", word)
+			return fmt.Errorf("nothing was changed: the answer was not %s", word)
 		}
 		return nil
 	}

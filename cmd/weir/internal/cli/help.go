@@ -112,7 +112,7 @@ next:
 // were probably meant.
 func noSuchCommand(cmd *cobra.Command, word string) error {
 	if !cmd.HasAvailableSubCommands() {
-		return Usagef("%s has no commands, so no %.140q", cmd.CommandPath(), word)
+		return Usagef("%s has no commands, so there is no %.140q", cmd.CommandPath(), word)
 	}
 	cmd.SuggestionsMinimumDistance = 2
 	names := cmd.SuggestionsFor(word)

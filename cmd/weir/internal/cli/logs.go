@@ -40,7 +40,7 @@ func (f *LogFormat) Type() string   { return "text|json" }
 
 func (f *LogFormat) Set(s string) error {
 	if s != string(LogText) && s != string(LogJSON) {
-		return fmt.Errorf("%.40q is no format of a log: use text or json", s)
+		return fmt.Errorf("%.40q is not a log format: use text or json", s)
 	}
 	*f = LogFormat(s)
 	return nil

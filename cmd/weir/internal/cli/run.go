@@ -97,7 +97,7 @@ Exit codes:
   2 the command line is wrong
   3 doctor found an error, or lag --max a shard too far behind
   4 doctor found warnings and no error
-  5 doctor found only pauses and drains, which somebody asked for
+  5 doctor found nothing but pauses and drains
 {{end}}`)
 	root.SetFlagErrorFunc(mistakenFlag)
 	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)

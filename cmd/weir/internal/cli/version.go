@@ -48,7 +48,7 @@ func VersionCommand(t Terminal) *cobra.Command {
 	var out Format
 	cmd := &cobra.Command{
 		Use:     "version",
-		Short:   "Say which weir this is",
+		Short:   "Print the version",
 		Long:    "Prints the version of weir, the commit it was built from where that is known, and the Go release and platform.",
 		Example: "  weir version\n  weir version -o json",
 		Args:    NoArgs,

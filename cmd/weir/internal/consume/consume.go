@@ -54,7 +54,7 @@ func Command(t cli.Terminal) *cobra.Command {
 	var o options
 	cmd := &cobra.Command{
 		Use:     "consume --stream NAME --app NAME --store URL",
-		Short:   "Work on a stream together with others",
+		Short:   "Handle the records of a stream, together with other workers",
 		Long:    about,
 		Example: examples,
 		Args:    o.fanOut.Args,
@@ -96,7 +96,7 @@ func (o *options) check(cmd *cobra.Command) (url stores.URL, from weir.Position,
 		return url, from, err
 	}
 	if o.exec == "" && o.execCredentials {
-		return url, from, cli.Usagef("--exec-credentials is about the command of --exec: give that, too (--lambda has --pass-env)")
+		return url, from, cli.Usagef("--exec-credentials applies only to --exec: add it (--lambda has --pass-env)")
 	}
 	if err := o.filter.Apply(&o.settings.Filter); err != nil {
 		return url, from, err
@@ -130,29 +130,29 @@ func (o *options) check(cmd *cobra.Command) (url stores.URL, from weir.Position,
 // register adds the flags.
 func (o *options) register(cmd *cobra.Command) {
 	cmd.Flags().StringArrayVar(&o.streams, "stream", nil, "stream, by `NAME` or ARN; may be repeated")
-	cmd.Flags().StringVar(&o.app, "app", "", "application: the `NAME` under which workers share the progress")
+	cmd.Flags().StringVar(&o.app, "app", "", "application: workers with the same `NAME` share the progress")
 	stores.Register(cmd, &o.store)
-	cmd.Flags().BoolVar(&o.newTable, "create-store", false, "make the DynamoDB table if it does not exist (SQLite files always are); \"weir store create\" says which settings its URL may have")
+	cmd.Flags().BoolVar(&o.newTable, "create-store", false, "create the DynamoDB table if it does not exist (a SQLite file is always created); \"weir store create -h\" lists the settings of its URL")
 	stream.RegisterNew(cmd, &o.new)
 	cmd.Flags().StringVar(&o.from, "from", "oldest", "where a new application starts: "+records.FromHelp)
-	cmd.Flags().StringVar(&o.worker, "worker", "", "name of this worker for people (default host and process)")
+	cmd.Flags().StringVar(&o.worker, "worker", "", "name of this worker in logs and listings (default: host and process)")
 	cmd.Flags().StringVar(&o.exec, "exec", "", "shell `COMMAND` that handles each batch")
 	shellexec.RegisterCredentials(cmd, &o.execCredentials)
 	o.execResults.Register(cmd)
 	o.lambda.register(cmd)
 	o.to.register(cmd)
-	cmd.Flags().StringVar(&o.health, "health", "", "answer /livez and /readyz over HTTP on `ADDR`, such as 8080 for this machine or 0.0.0.0:8080 for all")
+	cmd.Flags().StringVar(&o.health, "health", "", "serve /livez and /readyz over HTTP on `ADDR`, such as 8080 for this machine or 0.0.0.0:8080 for all")
 	o.metrics.register(cmd)
 	o.fanOut.Register(cmd)
 	registerSettings(cmd, &o.settings)
 	o.giveUp.register(cmd, &o.settings.GiveUp)
-	o.filter.Register(cmd, "it is tried again for ever, or with --dead given up")
-	cmd.Flags().BoolVarP(&o.verbose, "verbose", "v", false, "log which shards are taken and given back, too")
+	o.filter.Register(cmd, "it is retried without end, or with --dead it is dead-lettered")
+	cmd.Flags().BoolVarP(&o.verbose, "verbose", "v", false, "also log each shard that is taken or given back")
 	o.log = cli.LogText
-	cmd.Flags().Var(&o.log, "log", "how standard error tells what happens: text or json, a line each")
+	cmd.Flags().Var(&o.log, "log", "format of the log on standard error: text or json, one event per line")
 	cli.MustComplete(cmd, "log", "text\tname=value, for people and grep", "json\tan object a line, from the first word on")
-	cli.MustComplete(cmd, "from", "oldest\twhat the stream still keeps", "latest\tfrom now on", "15m\tthe last quarter of an hour")
-	o.out.Register(cmd, "text hands on the data, json an object about each record")
+	cli.MustComplete(cmd, "from", "oldest\tthe oldest record in the stream", "latest\trecords that arrive from now on", "15m\tthe last quarter of an hour")
+	o.out.Register(cmd, "text is the data, json an object about each record")
 	o.aws.Register(cmd, true)
 	o.aws.Role.Register(cmd)
 	o.registerWait(cmd)

@@ -24,7 +24,7 @@ func TestLettersInLambdasForm(t *testing.T) {
 	}
 	c := clitest.Start(t, "", "consume", "--stream=s", "--app=a", "--store=memory:", "--retry-min=1ms", "--retry-max=10ms", endpoint, "--exec", `in=$(cat); case $in in *bad*) exit 3;; esac`,
 		"--attempts=2", "--bisect", "--patience=0", "--dead=s3://bucket/dead", "--dead-format=lambda")
-	c.Err.Await(t, "the letter", func(s string) bool { return strings.Contains(s, "gave up") })
+	c.Err.Await(t, "the letter", func(s string) bool { return strings.Contains(s, "records were dead-lettered") })
 	clitest.Stop(t, c)
 	var found []string
 	for _, key := range bucket.Keys() {
@@ -68,7 +68,7 @@ func TestWhatLettersInLambdasFormSayOfTheirStream(t *testing.T) {
 		}
 	}
 	two := options{streams: []string{"arn:aws:kinesis:eu-west-1:1:stream/a", "arn:aws:kinesis:eu-west-1:2:stream/b"}}
-	if _, err := two.lambdasForm("eu-west-1"); err == nil || !strings.Contains(err.Error(), "two accounts") {
+	if _, err := two.lambdasForm("eu-west-1"); err == nil || !strings.Contains(err.Error(), "in different accounts") {
 		t.Errorf("%v", err)
 	}
 }
@@ -79,15 +79,15 @@ func TestWrongWordsAboutLambdasForm(t *testing.T) {
 		want string
 		args []string
 	}{
-		{"--dead-format lambda is for a queue or a bucket", []string{"--exec=cat", "--attempts=2", "--dead=file:x", "--dead-format=lambda"}},
-		{"--dead-format lambda is for a queue or a bucket", []string{"--exec=cat", "--attempts=2", "--dead=kinesis:x", "--dead-format=lambda"}},
-		{"--dead-format is about giving records up", []string{"--exec=cat", "--dead-format=lambda"}},
+		{"--dead-format lambda applies only to a queue or a bucket", []string{"--exec=cat", "--attempts=2", "--dead=file:x", "--dead-format=lambda"}},
+		{"--dead-format lambda applies only to a queue or a bucket", []string{"--exec=cat", "--attempts=2", "--dead=kinesis:x", "--dead-format=lambda"}},
+		{"--dead-format needs a destination for dead letters", []string{"--exec=cat", "--dead-format=lambda"}},
 		{"use letter or lambda", []string{"--exec=cat", "--attempts=2", "--dead=s3://bucket", "--dead-format=x"}},
-		{"give --exec or --lambda, too", []string{"--attempts=2", "--dead=s3://bucket"}},
+		{"add --exec or --lambda", []string{"--attempts=2", "--dead=s3://bucket"}},
 		{"--maximum-record-age-in-seconds or --max-age", []string{"--lambda=x", "--dead=s3://bucket"}},
 		{"--to and --lambda are two ways", []string{"--lambda=x", "--to=file:x"}},
 		{"a function says which records failed with --function-response-types", []string{"--lambda=x", "--exec-results"}},
-		{"--exec-credentials is about the command of --exec", []string{"--lambda=x", "--exec-credentials"}},
+		{"--exec-credentials applies only to --exec", []string{"--lambda=x", "--exec-credentials"}},
 	} {
 		if _, said := clitest.MustExit(t, cli.ExitUsage, append(consume, row.args...)...); !strings.Contains(said, row.want) {
 			t.Errorf("%v: %s", row.args, said)

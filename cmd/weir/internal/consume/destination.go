@@ -37,7 +37,7 @@ func (f *toFlags) register(cmd *cobra.Command) {
 	f.flag = cmd
 	cmd.Flags().StringVar(&f.url, "to", "", "write records to `URL`: file:PATH or s3://BUCKET/PREFIX")
 	cmd.Flags().Var(&cli.Number[int]{To: &f.size, Parse: cli.ParseSize, Low: 1, High: 1 << 30, Want: "1 byte to 1GiB, such as 16MiB"}, "object-size",
-		"end an object of --to s3:// that has so much data, before compression (default 16MiB)")
+		"the size of data before compression at which an object of --to s3:// is finished (default 16MiB)")
 	cmd.Flags().Var(&cli.Span{To: &f.age}, "object-age", "end an object of --to s3:// so long after its first record, 1s to 24h (default 1m)")
 }
 
@@ -61,11 +61,11 @@ func (f *toFlags) check(handled bool) error {
 		}
 		f.bucket, f.prefix = bucket, prefix
 	default:
-		return cli.Usagef("--to %.140q is no place for records: use file:PATH or s3://BUCKET/PREFIX", f.url)
+		return cli.Usagef("--to %.140q is not a destination for records: use file:PATH or s3://BUCKET/PREFIX", f.url)
 	}
 	for _, name := range []string{"object-size", "object-age"} {
 		if f.flag.Flags().Changed(name) && f.bucket == "" {
-			return cli.Usagef("--%s is about objects in S3: say where they go, with --to s3://BUCKET/PREFIX", name)
+			return cli.Usagef("--%s applies only to objects in S3: add --to s3://BUCKET/PREFIX", name)
 		}
 	}
 	return nil
@@ -101,7 +101,7 @@ func (o *options) destination(ctx context.Context, t cli.Terminal, region string
 		to.close = f.file.Close
 		return to, nil
 	case o.to.bucket != "" && o.settings.Parallel.Keys > 1:
-		return destination{}, cli.Usagef("--parallel does not go with --to s3: an object has a shard's records one after the other")
+		return destination{}, cli.Usagef("--parallel cannot be combined with --to s3: an object has the records of a shard one after the other")
 	case o.to.bucket != "":
 		return o.intoBucket(ctx, t, lines)
 	}
@@ -164,7 +164,7 @@ func endLastLine(f *os.File) error {
 	case err != nil:
 		return err
 	case !i.Mode().IsRegular():
-		return errors.New("it is no file of a disk")
+		return errors.New("it is not a regular file")
 	case i.Size() == 0:
 		return nil
 	}

@@ -145,7 +145,7 @@ func TestRecordsGoIntoABucket(t *testing.T) {
 	}{
 		"that may not be written":   {fakes3.Deny, "no permission for S3 PutObject"},
 		"that is not there":         {fakes3.NoBucket, "there is no such bucket (NoSuchBucket): check --to"},
-		"that is in another region": {fakes3.Elsewhere, "the bucket is in another region than --region or AWS_REGION says"},
+		"that is in another region": {fakes3.Elsewhere, "the bucket is not in the region of --region or AWS_REGION"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bucket.Control(func(fakes3.Call) fakes3.Fault { return row.fault })

@@ -25,15 +25,15 @@ type emfFlags struct {
 const emfFile = "file:"
 
 func (f *emfFlags) register(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.to, "metrics-emf", "", "write metrics for CloudWatch Logs, a line a minute for each shard, with the KCL's names: `WHERE` is stderr, or file:PATH for CloudWatch's agent")
-	cmd.Flags().StringVar(&f.namespace, "metrics-namespace", "", "with --metrics-emf: CloudWatch's namespace, by `NAME` (default --app)")
-	cli.MustComplete(cmd, "metrics-emf", "stderr\tas log drivers of containers send it to CloudWatch Logs", "file:\ta file that is appended to")
+	cmd.Flags().StringVar(&f.to, "metrics-emf", "", "write metrics for CloudWatch Logs, one line per minute and shard, with the KCL's names: `WHERE` is stderr, or file:PATH for the CloudWatch agent")
+	cmd.Flags().StringVar(&f.namespace, "metrics-namespace", "", "with --metrics-emf: the CloudWatch namespace `NAME` (default: --app)")
+	cli.MustComplete(cmd, "metrics-emf", "stderr\tfor log drivers of containers that send it to CloudWatch Logs", "file:\ta file that is appended to")
 }
 
 func (f *emfFlags) check() error {
 	switch {
 	case f.to == "" && f.namespace != "":
-		return cli.Usagef("--metrics-namespace says under which name --metrics-emf tells: say --metrics-emf stderr, too")
+		return cli.Usagef("--metrics-namespace applies only to --metrics-emf: add --metrics-emf stderr")
 	case f.to == "" || f.to == "stderr" || strings.HasPrefix(f.to, emfFile) && f.to != emfFile:
 		return nil
 	}
@@ -46,7 +46,7 @@ func (f *emfFlags) observe(options *weir.Options, shards bool) (*emfweir.Metrics
 	if err != nil {
 		flag := "--metrics-namespace"
 		if f.namespace == "" {
-			flag = "--app is CloudWatch's namespace unless --metrics-namespace names another"
+			flag = "--app is the CloudWatch namespace unless --metrics-namespace is set"
 		}
 		return nil, cli.Usagef("%s: %s", flag, strings.TrimPrefix(err.Error(), "emfweir: "))
 	}

@@ -85,9 +85,9 @@ func TestWrongFlagsOfMetricsForCloudWatch(t *testing.T) {
 	}{
 		{"--app=a --metrics-emf=stdout", cli.ExitUsage, `--metrics-emf "stdout": want stderr, or file:PATH`},
 		{"--app=a --metrics-emf=file:", cli.ExitUsage, `--metrics-emf "file:": want`},
-		{"--app=a --metrics-namespace=x", cli.ExitUsage, "say --metrics-emf stderr, too"},
+		{"--app=a --metrics-namespace=x", cli.ExitUsage, "add --metrics-emf stderr"},
 		{"--app=a --metrics-emf=stderr --metrics-namespace=AWS/x", cli.ExitUsage, `--metrics-namespace: Namespace "AWS/x"`},
-		{"--app=größe --metrics-emf=stderr", cli.ExitUsage, "unless --metrics-namespace names another"},
+		{"--app=größe --metrics-emf=stderr", cli.ExitUsage, "unless --metrics-namespace is set"},
 		{"--app=a --metrics-emf=file:" + filepath.Join(t.TempDir(), "none", "x"), cli.ExitFailed, "--metrics-emf: open "},
 	} {
 		if _, said := clitest.MustExit(t, c.code, append(args, strings.Fields(c.more)...)...); !strings.Contains(said, c.want) {

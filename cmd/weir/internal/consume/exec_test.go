@@ -48,7 +48,7 @@ func TestConsumeHandlesKeysSideBySide(t *testing.T) {
 		t.Errorf("exit code %d", code)
 	}
 	clitest.CheckOrder(t, c.Out.Lines(), lines)
-	if _, said := clitest.MustExit(t, cli.ExitUsage, "consume", endpoint, "--stream=s", "--app=a", "--store=memory:", "--parallel=8", "--to=s3://bucket/x"); !strings.Contains(said, "--parallel does not go with --to s3") {
+	if _, said := clitest.MustExit(t, cli.ExitUsage, "consume", endpoint, "--stream=s", "--app=a", "--store=memory:", "--parallel=8", "--to=s3://bucket/x"); !strings.Contains(said, "--parallel cannot be combined with --to s3") {
 		t.Errorf("with S3: %s", said)
 	}
 }

@@ -33,7 +33,7 @@ func TestConsumeAtACheckpointThatIsRefused(t *testing.T) {
 				args = append(args, "--expired="+policy)
 			}
 			c := clitest.Start(t, "", args...)
-			told := "which stays there"
+			told := "so it is not read"
 			if policy == "oldest" || policy == "latest" {
 				told = "records expired before they were handled"
 			}

@@ -31,15 +31,15 @@ var aboutGivingUp = []string{"attempts", "max-age", "bisect", "patience", "dead-
 func (g *giveUpFlags) register(cmd *cobra.Command, to *weir.GiveUp) {
 	g.flag = cmd
 	f := cmd.Flags()
-	deadletters.Register(cmd, &g.dead, "where the letters of records go that are given up")
-	f.Var(&cli.Number[int]{To: &to.Attempts, Parse: strconv.Atoi, Low: 1, High: 10_000, Want: "1 to 10000"}, "attempts", "give a batch up that was failed at so many times, 1 to 10000 (default: never)")
+	deadletters.Register(cmd, &g.dead, "destination of dead letters")
+	f.Var(&cli.Number[int]{To: &to.Attempts, Parse: strconv.Atoi, Low: 1, High: 10_000, Want: "1 to 10000"}, "attempts", "dead-letter a batch after this number of failed calls, 1 to 10000 (default: never)")
 	f.Var(&cli.Span{To: &to.MaxAge}, "max-age", "give a batch up that is failed at when it is older, from 1s (default: never)")
-	f.BoolVar(&to.Bisect, "bisect", false, "find the record at fault: hand a batch that failed over in halves, and give up single records only")
+	f.BoolVar(&to.Bisect, "bisect", false, "find the record that fails: pass a failed batch again in halves, and dead-letter single records only")
 	f.Var(&cli.Span{To: &to.Patience, Zero: true}, "patience",
-		"do not give up for so long while nothing else is handled, either: it may not be the record's fault; 0 is not to wait (default 2m)")
-	f.Var(&cli.Number[int]{To: &to.PerMinute, Parse: strconv.Atoi, Low: 0, High: 1_000_000, Want: "0 to 1000000"}, "dead-per-minute", "give up at most so many records a minute; 0 is no limit (default 60)")
-	cli.Choose(cmd, "dead-format", &g.asLambda, "form of letters: weir's own, or of what AWS Lambda sends to a queue (without the record) or puts into a bucket (with it); for sqs: and s3: only",
-		cli.Word("letter", false, "what \"weir dead\" reads"), cli.Word("lambda", true, "what programs read that were written for Lambda"))
+		"how long to wait before dead-lettering if no other record is handled either, because the cause may be an outage; 0 does not wait (default 2m)")
+	f.Var(&cli.Number[int]{To: &to.PerMinute, Parse: strconv.Atoi, Low: 0, High: 1_000_000, Want: "0 to 1000000"}, "dead-per-minute", "the maximum number of records to dead-letter per minute; 0 is no limit (default 60)")
+	cli.Choose(cmd, "dead-format", &g.asLambda, "format of dead letters: weir, or lambda, which AWS Lambda sends to a queue (without the record) or puts into a bucket (with it); only for sqs: and s3:",
+		cli.Word("letter", false, "readable by \"weir dead\""), cli.Word("lambda", true, "readable by programs that expect Lambda's format"))
 }
 
 // apply completes the options. handled says that a command or a function handles the batches.
@@ -47,7 +47,7 @@ func (g *giveUpFlags) apply(to *weir.GiveUp, handled bool) error {
 	given := func(name string) bool { return g.flag.Flags().Changed(name) }
 	for _, name := range aboutGivingUp {
 		if given(name) && g.dead == "" {
-			return cli.Usagef("--%s is about giving records up: say where their letters go, with --dead, such as --dead file:PATH", name)
+			return cli.Usagef("--%s needs a destination for dead letters: add --dead, such as --dead file:PATH", name)
 		}
 	}
 	when := given("attempts") || given("max-age") || g.rejects
@@ -55,11 +55,11 @@ func (g *giveUpFlags) apply(to *weir.GiveUp, handled bool) error {
 	case g.dead == "", !given("dead") && !(handled && when): // the environment may name a place for others
 		return nil
 	case !handled:
-		return cli.Usagef("--dead is for what a command or a function fails at: give --exec or --lambda, too; or for what is not JSON, with --filter-not-json fail")
+		return cli.Usagef("--dead needs a handler that can fail: add --exec or --lambda, or --filter-not-json fail for records that are not JSON")
 	case !when && given("lambda"):
-		return cli.Usagef("--dead alone gives nothing up: say when, with --maximum-retry-attempts, --maximum-record-age-in-seconds or --max-age")
+		return cli.Usagef("--dead alone dead-letters nothing: add --maximum-retry-attempts, --maximum-record-age-in-seconds or --max-age")
 	case !when:
-		return cli.Usagef("--dead alone gives nothing up: say when, with --attempts or --max-age, or let the command say it, with --exec-results")
+		return cli.Usagef("--dead alone dead-letters nothing: add --attempts or --max-age, or let the command reject records, with --exec-results")
 	}
 	if given("patience") && to.Patience == 0 {
 		to.Patience = -1
@@ -72,7 +72,7 @@ func (g *giveUpFlags) apply(to *weir.GiveUp, handled bool) error {
 		return err
 	}
 	if g.asLambda && place.Kind != deadletters.Queue && place.Kind != deadletters.S3 {
-		return cli.Usagef("--dead-format lambda is for a queue or a bucket, where Lambda's event source writes: use --dead sqs:URL or s3://BUCKET/PREFIX, or leave it out")
+		return cli.Usagef("--dead-format lambda applies only to a queue or a bucket, as with Lambda's event sources: use --dead sqs:URL or s3://BUCKET/PREFIX, or leave it out")
 	}
 	g.place, to.To = place, &g.letters
 	return nil
@@ -105,7 +105,7 @@ func (o *options) lambdasForm(region string) (deadletter.Lambda, error) {
 	for _, s := range o.streams {
 		at, _, found := strings.Cut(s, ":stream/")
 		if found && before != "" && at != before {
-			return deadletter.Lambda{}, cli.Usagef("--dead-format lambda: %s and %s are of two accounts or regions, and letters name one: give each a worker of its own", before, at)
+			return deadletter.Lambda{}, cli.Usagef("--dead-format lambda: %s and %s are in different accounts or regions, and a dead letter names only one: run a separate worker for each", before, at)
 		}
 		if found {
 			before = at

@@ -64,14 +64,14 @@ func (f *lambdaFlags) register(cmd *cobra.Command) {
 	flags.StringVar(&f.invoke, "invoke", "", "`URL` of an emulator of AWS Lambda, whose function handles each batch; without a path the function is called as --app")
 	f.names.register(f)
 	f.limits.register(f)
-	flags.Var(&cli.Number[int]{To: &f.processes, Parse: strconv.Atoi, Low: 1, High: 1000, Want: "1 to 1000"}, "lambda-processes", "at most so many processes of --lambda, 1 to 1000 (default: one for each core)")
+	flags.Var(&cli.Number[int]{To: &f.processes, Parse: strconv.Atoi, Low: 1, High: 1000, Want: "1 to 1000"}, "lambda-processes", "the maximum number of processes of --lambda, 1 to 1000 (default: one per core)")
 	flags.Var(&cli.Span{To: &f.timeout}, "lambda-timeout", "how long one call of a function may take, and its start, up to 24h (default 1m)")
 	flags.StringArrayVar(&f.respond, "function-response-types", nil, "`TYPE` of a function's answer: ReportBatchItemFailures lets it say which records failed")
-	flags.StringArrayVar(&f.pass, "pass-env", nil, "let the function have the variable `NAME`, though it is the worker's; may be repeated")
+	flags.StringArrayVar(&f.pass, "pass-env", nil, "pass the worker's environment variable `NAME` to the function; may be repeated")
 	flags.Var(&cli.Number[int]{To: &f.batch, Parse: strconv.Atoi, Low: 1, High: 10_000, Want: "1 to 10000"}, "batch-size", "--batch for --lambda, by Lambda's name (default 100)")
 	flags.Var(&cli.Number[int]{To: &f.retries, Parse: strconv.Atoi, Low: -1, High: 9_999, Want: "-1 to 9999"}, "maximum-retry-attempts", "calls after the first that failed, until records are given up; -1 is no limit (default -1)")
 	flags.Var(&cli.Number[int]{To: &f.factor, Parse: strconv.Atoi, Low: 1, High: 10_000, Want: "1 to 10000"}, "parallelization-factor", "--parallel for --lambda, by Lambda's name (default 1)")
-	flags.BoolVar(&f.bisect, "bisect-batch-on-function-error", false, "--bisect for --lambda, by Lambda's name")
+	flags.BoolVar(&f.bisect, "bisect-batch-on-function-error", false, "Lambda's name for --bisect; only with --lambda")
 }
 
 // apply checks the flags and sets those of weir that they stand for.
@@ -80,7 +80,7 @@ func (f *lambdaFlags) apply(o *options) error {
 	if !f.used() {
 		for _, name := range append(aboutLimits, aboutFunctions...) {
 			if given(name) {
-				return cli.Usagef("--%s is about functions of AWS Lambda: give --lambda or --invoke, too", name)
+				return cli.Usagef("--%s applies only to functions of AWS Lambda: add --lambda or --invoke", name)
 			}
 		}
 		return nil
@@ -91,9 +91,9 @@ func (f *lambdaFlags) apply(o *options) error {
 	case f.command != "" && f.invoke != "":
 		return cli.Usagef("--lambda and --invoke are two ways to reach a function: give one of them")
 	case f.invoke != "" && (given("lambda-processes") || given("pass-env")):
-		return cli.Usagef("--lambda-processes and --pass-env are about processes that --lambda starts; --invoke starts none")
+		return cli.Usagef("--lambda-processes and --pass-env apply only to --lambda; --invoke starts no processes")
 	case given("output"):
-		return cli.Usagef("--output is about what a command gets; a function gets Lambda's event: leave it out")
+		return cli.Usagef("--output does not apply to functions, which get Lambda's event: leave it out")
 	case f.timeout > 24*time.Hour:
 		return cli.Usagef("--lambda-timeout %v is too long: use up to 24h", f.timeout)
 	}
@@ -111,7 +111,7 @@ func (f *lambdaFlags) apply(o *options) error {
 	}
 	for _, name := range f.pass {
 		if name == "" || strings.Contains(name, "=") {
-			return cli.Usagef("--pass-env %.140q is no name of a variable: write it like --pass-env AWS_PROFILE", name)
+			return cli.Usagef("--pass-env %.140q is not the name of a variable: write it like --pass-env AWS_PROFILE", name)
 		}
 	}
 	for name, ours := range map[string]string{
@@ -121,7 +121,7 @@ func (f *lambdaFlags) apply(o *options) error {
 		case given(name) && given(ours):
 			return cli.Usagef("--%s and --%s are two names of one thing: give one of them", name, ours)
 		case given(name) && o.giveUp.dead == "" && (ours == "attempts" && f.retries >= 0 || ours == "bisect" && f.bisect):
-			return cli.Usagef("--%s is about giving records up: say where their letters go, with --dead file:PATH", name)
+			return cli.Usagef("--%s needs a destination for dead letters: add --dead file:PATH", name)
 		}
 	}
 	if err := f.limits.apply(f, o); err != nil {
@@ -195,7 +195,7 @@ func (o *options) functions(t cli.Terminal, region string) *functions {
 	}
 	if most := o.lambda.limits.memory; most > 0 {
 		fs.memory = boundMemory(most, groupsMemory, func(err error) {
-			t.Say(slog.LevelError, "--lambda-memory bounds nothing: the memory of processes cannot be measured: %v", err)
+			t.Say(slog.LevelError, "--lambda-memory has no effect, because the memory of processes cannot be measured: %v", err)
 		})
 	}
 	fs.output = passOutput(t.Err, o.lambda.processes, o.lambda.limits.output, func(format string, args ...any) { t.Say(slog.LevelWarn, format, args...) })
@@ -242,7 +242,7 @@ type function struct {
 	before time.Time // when the next may be tried
 }
 
-var errFunctionTimeout = errors.New("the function has not answered in time")
+var errFunctionTimeout = errors.New("the function did not answer in time")
 
 const longestStartPause = 30 * time.Second
 
@@ -326,7 +326,7 @@ func (f *function) start(ctx context.Context) error {
 	case <-f.exited:
 		err = f.ended()
 	case <-late.C:
-		err = fmt.Errorf("it has not asked for an event in %v", f.of.timeout)
+		err = fmt.Errorf("it did not request an event within %v", f.of.timeout)
 	case <-ctx.Done():
 		f.end(true)
 		return context.Cause(ctx)

@@ -118,10 +118,10 @@ var aboutNames = []string{"maximum-batching-window-in-seconds", "starting-positi
 
 func (n *lambdaNames) register(f *lambdaFlags) {
 	flags := f.flag.Flags()
-	flags.IntVar(&n.window, "maximum-batching-window-in-seconds", 0, "--batch-wait for --lambda, by Lambda's name, `N` from 0 to 300")
-	flags.StringVar(&n.position, "starting-position", "", "--from for --lambda, by Lambda's name: TRIM_HORIZON, LATEST or AT_TIMESTAMP")
+	flags.IntVar(&n.window, "maximum-batching-window-in-seconds", 0, "Lambda's name for --batch-wait, `N` from 0 to 300; only with --lambda")
+	flags.StringVar(&n.position, "starting-position", "", "Lambda's name for --from: TRIM_HORIZON, LATEST or AT_TIMESTAMP; only with --lambda")
 	flags.StringVar(&n.at, "starting-position-timestamp", "", "the `TIME` of AT_TIMESTAMP, such as 2026-03-01T12:00:00Z or seconds since 1970")
-	flags.StringVar(&n.criteria, "filter-criteria", "", "--filter for --lambda, as Lambda's `JSON`: {\"Filters\":[{\"Pattern\":\"…\"}]}")
+	flags.StringVar(&n.criteria, "filter-criteria", "", "Lambda's `JSON` for --filter; only with --lambda: {\"Filters\":[{\"Pattern\":\"…\"}]}")
 	cli.MustComplete(f.flag, "starting-position", "TRIM_HORIZON", "LATEST", "AT_TIMESTAMP")
 }
 
@@ -131,7 +131,7 @@ func (n *lambdaNames) apply(f *lambdaFlags) error {
 	if f.command == "" && f.invoke == "" {
 		for _, name := range aboutNames {
 			if given(name) {
-				return cli.Usagef("--%s is about functions of AWS Lambda: give --lambda or --invoke, too", name)
+				return cli.Usagef("--%s applies only to functions of AWS Lambda: add --lambda or --invoke", name)
 			}
 		}
 		return nil

@@ -125,7 +125,7 @@ func TestAFunctionThatIsInvokedIsBounded(t *testing.T) {
 	if code := c.Interrupt(t); code != cli.ExitDone {
 		t.Errorf("exit code %d", code)
 	}
-	for _, why := range []string{"has not answered in time", "more than 6 MiB"} {
+	for _, why := range []string{"did not answer in time", "more than 6 MiB"} {
 		if !strings.Contains(c.Err.String(), why) {
 			t.Errorf("standard error lacks %q: %s", why, c.Err)
 		}

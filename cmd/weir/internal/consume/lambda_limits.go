@@ -29,9 +29,9 @@ func (l *lambdaLimits) register(f *lambdaFlags) {
 	flags.Var(&cli.Number[int]{To: &l.window, Parse: strconv.Atoi, Low: 0, High: 900, Want: "0 to 900"}, "tumbling-window-in-seconds",
 		"give the function the records in windows of the time at which they arrived, with a state from answer to answer, 1 to 900; 0 is without (default 0)")
 	flags.Var(&cli.Number[int]{To: &l.memory, Parse: cli.ParseSize, Low: 16 << 20, High: 1 << 40, Want: "16MiB to 1024GiB"}, "lambda-memory",
-		"kill and start again a process of --lambda that uses more memory than so many bytes with all that it started, such as 512MiB; from 16MiB, on Linux only (default: no bound)")
+		"memory limit, such as 512MiB, for a process of --lambda and its children; a process above it is killed and restarted; at least 16MiB, Linux only (default: no limit)")
 	flags.Var(&cli.Number[int]{To: &l.output, Parse: parseOutputRate, Low: 0, High: 1 << 30, Want: "1KiB to 1GiB, or 0 for no bound"}, "lambda-output",
-		"pass on so many bytes a second of what each process of --lambda writes, and ten times as many at once, and drop the rest; 0 is no bound (default 256KiB)")
+		"how many bytes per second of the output of each process of --lambda are passed on, with bursts of ten times as many; the rest is dropped; 0 is no limit (default 256KiB)")
 }
 
 // parseRecordAge reads a number of seconds that Lambda takes for an age.
@@ -51,11 +51,11 @@ func (l *lambdaLimits) apply(f *lambdaFlags, o *options) error {
 	}
 	switch {
 	case given("lambda-output") && f.invoke != "":
-		return cli.Usagef("--lambda-output is about processes that --lambda starts; --invoke starts none")
+		return cli.Usagef("--lambda-output applies only to --lambda; --invoke starts no processes")
 	case l.memory > 0 && f.invoke != "":
-		return cli.Usagef("--lambda-memory is about processes that --lambda starts; --invoke starts none")
+		return cli.Usagef("--lambda-memory applies only to --lambda; --invoke starts no processes")
 	case l.memory > 0 && !measuresMemory:
-		return cli.Usagef("--lambda-memory is for Linux, where weir can see what processes use: leave it out here")
+		return cli.Usagef("--lambda-memory works only on Linux, where weir can measure the memory of processes: leave it out here")
 	}
 	if l.window > 0 {
 		if err := l.checkWindow(f, o); err != nil {
@@ -66,9 +66,9 @@ func (l *lambdaLimits) apply(f *lambdaFlags, o *options) error {
 		const name = "maximum-record-age-in-seconds"
 		switch {
 		case f.flag.Flags().Changed("max-age"):
-			return cli.Usagef("--%s gives up what is older, and --max-age only what has also failed: give one of them", name)
+			return cli.Usagef("--%s dead-letters all older records, and --max-age only those that also failed: give one of them", name)
 		case o.giveUp.dead == "":
-			return cli.Usagef("--%s is about giving records up: say where their letters go, with --dead file:PATH", name)
+			return cli.Usagef("--%s needs a destination for dead letters: add --dead file:PATH", name)
 		}
 		o.giveUp.rejects = true
 	}
@@ -91,14 +91,14 @@ func (l *lambdaLimits) checkWindow(f *lambdaFlags, o *options) error {
 		{"dead", given("dead")},
 	} {
 		if c.on {
-			return cli.Usagef("--%s does not go with --tumbling-window-in-seconds: a window is of all of its records, so none is given up, and a call that fails is made again until it succeeds", c.name)
+			return cli.Usagef("--%s cannot be combined with --tumbling-window-in-seconds: a window needs all of its records, so none is dead-lettered, and a failed call is repeated until it succeeds", c.name)
 		}
 	}
 	switch {
 	case f.factor > 1:
-		return cli.Usagef("--parallelization-factor does not go with --tumbling-window-in-seconds: a window's records are handled one after the other")
+		return cli.Usagef("--parallelization-factor cannot be combined with --tumbling-window-in-seconds: the records of a window are handled one after the other")
 	case o.settings.Parallel.Keys > 1:
-		return cli.Usagef("--parallel does not go with --tumbling-window-in-seconds: a window's records are handled one after the other")
+		return cli.Usagef("--parallel cannot be combined with --tumbling-window-in-seconds: the records of a window are handled one after the other")
 	case o.settings.Filter.NotJSON == weir.FailNotJSON:
 		return cli.Usagef("--filter-not-json fail does not go with --tumbling-window-in-seconds: no record fails by itself there; use pass or drop")
 	}

@@ -22,8 +22,8 @@ type metricsFlags struct {
 }
 
 func (f *metricsFlags) register(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.addr, "metrics", "", "answer scrapes of Prometheus at /metrics on `ADDR`, such as 9090 for this machine or 0.0.0.0:9090 for all; may be that of --health")
-	cmd.Flags().BoolVar(&f.shards, "metrics-by-shard", true, "with --metrics: gauges of lag and state have the shard as a label; with --metrics-emf: a line for each shard; =false tells the worst shard of the worker, and a line for each stream")
+	cmd.Flags().StringVar(&f.addr, "metrics", "", "serve /metrics for Prometheus on `ADDR`, such as 9090 for this machine or 0.0.0.0:9090 for all; may be the address of --health")
+	cmd.Flags().BoolVar(&f.shards, "metrics-by-shard", true, "report each shard: as a label of lag and state with --metrics, as its own line with --metrics-emf; =false reports the worker's worst shard, and a line per stream")
 	f.emf.register(cmd)
 }
 
@@ -34,7 +34,7 @@ func (f *metricsFlags) check(cmd *cobra.Command) (err error) {
 	}
 	if f.addr == "" {
 		if f.emf.to == "" && cmd.Flags().Changed("metrics-by-shard") {
-			return cli.Usagef("--metrics-by-shard says how --metrics and --metrics-emf tell: say --metrics ADDR or --metrics-emf stderr, too")
+			return cli.Usagef("--metrics-by-shard applies only to --metrics and --metrics-emf: add --metrics ADDR or --metrics-emf stderr")
 		}
 		return nil
 	}

@@ -78,7 +78,7 @@ func TestWrongMetricsFlags(t *testing.T) {
 	if _, said := clitest.MustExit(t, cli.ExitUsage, append(args, "--metrics=x")...); !strings.Contains(said, `--metrics "127.0.0.1:x"`) {
 		t.Errorf("an address that is none: %s", said)
 	}
-	if _, said := clitest.MustExit(t, cli.ExitUsage, append(args, "--metrics-by-shard=false")...); !strings.Contains(said, "say --metrics ADDR") {
+	if _, said := clitest.MustExit(t, cli.ExitUsage, append(args, "--metrics-by-shard=false")...); !strings.Contains(said, "add --metrics ADDR") {
 		t.Errorf("a flag without effect: %s", said)
 	}
 }

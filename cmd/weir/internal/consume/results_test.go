@@ -41,7 +41,7 @@ func TestACommandAnswersForEachRecord(t *testing.T) {
 	dead := "--dead=file:" + filepath.Join(t.TempDir(), "dead.ndjson")
 	c := clitest.Start(t, "", "consume", endpoint, "--stream=s", "--app=a", "--store=memory:", "--retry-min=1ms", "--retry-max=10ms",
 		"--exec", answersEach, "--exec-results", dead, "--attempts=3", "--patience=0")
-	c.Err.Await(t, "both letters", func(s string) bool { return strings.Count(s, "gave up") == 2 })
+	c.Err.Await(t, "both letters", func(s string) bool { return strings.Count(s, "records were dead-lettered") == 2 })
 	c.Out.Await(t, "what is behind them", func(s string) bool { return strings.Contains(s, `\"n\":119}`) })
 	if code := c.Interrupt(t); code != cli.ExitDone {
 		t.Errorf("exit code %d: %s", code, c.Err)
@@ -98,10 +98,10 @@ func TestWrongExecResults(t *testing.T) {
 		want string
 		args []string
 	}{
-		{"--exec-results is about a command: give --exec, too", consume},
+		{"--exec-results applies only to --exec: add it", consume},
 		{"the command gets JSON, to know each record's id: leave --output out", append(consume, "--exec=cat", "-o=text")},
 		{"the command gets JSON, to know each record's id: leave --input out", []string{"dead", "retry", "--dead=file:x", "--all", "--exec=cat", "--exec-results", "--input=text"}},
-		{"--exec-results is about a command: give --exec, too", []string{"dead", "retry", "--dead=file:x", "--all", "--to-stream=s", "--exec-results"}},
+		{"--exec-results applies only to --exec: add it", []string{"dead", "retry", "--dead=file:x", "--all", "--to-stream=s", "--exec-results"}},
 	} {
 		if _, said := clitest.MustExit(t, cli.ExitUsage, c.args...); !strings.Contains(said, c.want) {
 			t.Errorf("%v: %s", c.args, said)

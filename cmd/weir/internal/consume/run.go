@@ -20,7 +20,7 @@ import (
 )
 
 func (o *options) registerWait(cmd *cobra.Command) {
-	cmd.Flags().BoolVar(&o.aws.Wait, "wait", false, "go on until the service and the store answer, however long that takes, instead of ending after --connect-timeout")
+	cmd.Flags().BoolVar(&o.aws.Wait, "wait", false, "wait for the service and the store without a time limit, instead of ending after --connect-timeout")
 }
 
 // begin checks that the streams and the store answer, and returns the store. A worker retries every
@@ -125,7 +125,7 @@ func (o *options) run(ctx context.Context, t cli.Terminal, url stores.URL, from 
 func ended(t cli.Terminal, store stores.Store, err error) error {
 	broken := explain.NotKept(err)
 	if errors.Is(err, syscall.EPIPE) {
-		t.Note("standard output was closed: stopped; what was not read from it will be handled again")
+		t.Note("standard output was closed, so the worker stopped; records that were not read from it will be handled again")
 		return broken
 	}
 	if broken != nil {

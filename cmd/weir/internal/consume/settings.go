@@ -41,15 +41,15 @@ func registerSettings(cmd *cobra.Command, o *weir.Options) {
 	}
 	f.Var(&cli.Span{To: &o.HandlerTimeout, Zero: true}, "handler-timeout",
 		"how long a batch may take before its shard goes to another worker, from 1s; 0 is no limit (default 0)")
-	f.Var(&cli.Number[int]{To: &o.Batch, Parse: strconv.Atoi, Low: 1, High: 10_000, Want: "1 to 10000"}, "batch", "at most so many records in a batch, 1 to 10000 (default 10000)")
+	f.Var(&cli.Number[int]{To: &o.Batch, Parse: strconv.Atoi, Low: 1, High: 10_000, Want: "1 to 10000"}, "batch", "the maximum number of records in a batch, 1 to 10000 (default 10000)")
 	f.Var(&cli.Number[int]{To: &o.BatchBytes, Parse: cli.ParseSize, Low: 0, High: 1 << 30, Want: "0 to 1GiB"}, "batch-bytes",
-		"at most so many bytes of data in a batch, such as 4MiB; a larger record is a batch by itself, and 0 is no limit (default 0)")
+		"the maximum size of the data in a batch, such as 4MiB; a larger record is its own batch, and 0 is no limit (default 0)")
 	f.Var(&cli.Span{To: &o.BatchWait, Zero: true}, "batch-wait",
 		"how long a batch that is not full waits for more records, up to 5m; 0 hands over what there is (default 0)")
 	f.Var(&cli.Number[int]{To: &o.MaxMemory, Parse: cli.ParseSize, Low: 16 << 20, High: 1 << 40, Want: "16MiB to 1024GiB"}, "max-memory",
 		"bytes of records that may wait to be handled, of all shards together, such as 512MiB; from 16MiB (default 128MiB)")
 	f.Var(&cli.Number[int]{To: &o.MaxLeases, Parse: strconv.Atoi, Low: 0, High: math.MaxInt, Want: "a number from 0 on"}, "max-leases",
-		"at most so many shards for this worker; 0 is no limit (default 0)")
+		"the maximum number of shards for this worker; 0 is no limit (default 0)")
 	f.Var(&cli.Number[int]{To: &o.Parallel.Keys, Parse: strconv.Atoi, Low: 1, High: 10_000, Want: "1 to 10000"}, "parallel",
 		"how many partition keys of a shard are handled at a time, each in its order, 1 to 10000 (default 1: one batch of a shard after the other)")
 	f.Var(&cli.Number[int]{To: &o.SuspectAfter, Parse: parseSuspect, Low: -1, High: 1000, Want: "1 to 1000, or -1 for never"}, "suspect-after",
@@ -57,16 +57,16 @@ func registerSettings(cmd *cobra.Command, o *weir.Options) {
 	f.Var(&cli.Number[float64]{To: &o.Weight, Parse: cli.ParseFloat, Low: math.SmallestNonzeroFloat64, High: math.MaxFloat64, Want: "a number above 0"}, "weight",
 		"this worker's share of the shards, relative to the others (default 1)")
 	records.RegisterReadShare(cmd, &o.ReadShare)
-	f.BoolVar(&o.NoHistory, "no-history", false, "do not keep in the store how this worker's shards stand, a write a minute, which \"weir dashboard\" shows for 3 hours")
-	f.BoolVar(&o.RemoveFanOut, "remove-fan-out", false, "the last worker that stops removes the consumer of --fan-out, so that it costs nothing while nobody runs; one given by its ARN stays")
-	cli.Choose(cmd, "aggregates", &o.Aggregates, "what becomes of records that the KPL has packed into one: unpack, unpack-own (without those whose keys belong to another shard) or keep-packed",
-		cli.Word("unpack", weir.Unpack, "each becomes a record of its own"),
+	f.BoolVar(&o.NoHistory, "no-history", false, "do not write the history of this worker's shards to the store (one write per minute, which \"weir dashboard\" shows for 3 hours)")
+	f.BoolVar(&o.RemoveFanOut, "remove-fan-out", false, "let the last worker that stops remove the consumer of --fan-out, so that it costs nothing while no worker runs; a consumer given by its ARN stays")
+	cli.Choose(cmd, "aggregates", &o.Aggregates, "how to handle records that the KPL has packed into one: unpack, unpack-own (without those whose keys belong to another shard) or keep-packed",
+		cli.Word("unpack", weir.Unpack, "each becomes a separate record"),
 		cli.Word("unpack-own", weir.UnpackOwn, "those whose keys belong to another shard are dropped"),
-		cli.Word("keep-packed", weir.KeepPacked, "handed on as they are"))
-	cli.Choose(cmd, "expired", &o.Expired, "where a shard goes on whose checkpoint the service refuses, because its records have left the stream: fail stays there and says so",
-		cli.Word("fail", weir.FailExpired, "the shard stays where it is, until somebody decides"),
-		cli.Word("oldest", weir.OldestExpired, "with the oldest record there is"),
-		cli.Word("latest", weir.LatestExpired, "with what arrives from then on"))
+		cli.Word("keep-packed", weir.KeepPacked, "they are passed on unchanged"))
+	cli.Choose(cmd, "expired", &o.Expired, "where to continue if the service refuses a shard's checkpoint because its records have left the stream: fail does not continue and reports it",
+		cli.Word("fail", weir.FailExpired, "the shard is not read until a person decides"),
+		cli.Word("oldest", weir.OldestExpired, "at the oldest record in the stream"),
+		cli.Word("latest", weir.LatestExpired, "with records that arrive from then on"))
 	records.RegisterWire(cmd, &o.Wire)
 }
 

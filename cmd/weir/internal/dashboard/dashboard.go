@@ -30,26 +30,34 @@ func Command(t cli.Terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "dashboard --store URL [--addr 127.0.0.1:4568]",
 		Short: "Show applications on a page in a browser",
-		Long: `Serves a page that shows the applications of a store: the state of each with the reason, the lag, the workers, and the shards
-of a stream over time, with their splits, merges and checkpoints. The page only looks unless --allow-writes says otherwise.
+		Long: `Serves a page that shows the applications of a store: the state of each and the
+reason for it, the lag, the workers, and the shards of a stream over time, with
+their splits, merges and checkpoints. The page is read-only unless
+--allow-writes is set.
 
-It reads the store, so it also shows applications of which no worker lives. From Kinesis it asks for the shards of
-a stream each half minute, and for the lag by one read of each shard every 5 s, or less often with more than 100 shards;
-such reads count against the five a second that all readers of a shard share. All this only while somebody has the page
-open. With --no-kinesis it shows what the store knows.
+The page reads the store, so it also shows applications that have no live
+worker. While somebody has the page open, it lists the shards of each stream
+every 30 s and reads each shard once every 5 s for the lag (less often with more
+than 100 shards). These reads count against the five per second that all readers
+of a shard share. With --no-kinesis the page shows only what is in the store.
 
-It asks nobody for a password, so it listens on this machine alone unless --addr says otherwise. Payloads are never on it;
-names of streams, shards and workers, positions and error texts are. Behind a reverse proxy that passes its own name on, give
-that name with --host.
+The page has no password, so it listens on this machine only unless --addr says
+otherwise. It never shows payloads. It does show the names of streams, shards
+and workers, positions and error texts. Behind a reverse proxy that passes its
+own host name on, set --host to that name.
 
-With --allow-writes whoever reaches it can pause and resume an application or a stream, drain a worker, and move checkpoints,
-under the rules of "weir group". What would be done is shown first, the progress as it was is saved in --dump-dir, and what has
-changed since it was shown is not done. Each write is told on standard error. Where others reach the page, that needs a
-proxy in front that asks for passwords, and --behind-auth to say so; a write is then done only if the proxy names who asks, in
---user-header.
+With --allow-writes, anyone with access to the page can pause and resume an
+application or a stream, drain a worker, and move checkpoints, under the same
+rules as "weir group". The page shows each change first, saves the previous
+progress in --dump-dir, and refuses a change if the state has changed since it
+was shown. Each write is logged on standard error. If others can reach the page,
+put a proxy with authentication in front of it and set --behind-auth. A write
+then requires that the proxy names the user in --user-header.
 
-With --dead it shows the records that were given up, without their keys and payloads. With --retry-exec, too, letters that are
-shown can be handed to a command, one after the other for 50 s at most, as "weir dead retry" does for as long as it takes.`,
+With --dead the page lists dead letters, without their keys and payloads. With
+--retry-exec as well, the listed dead letters can be passed to a command, one
+after the other, for 50 s at most. "weir dead retry" does the same without a
+time limit.`,
 		Example: `  weir dashboard --store sqlite:billing.db
   weir dashboard --store dynamodb:weir --addr 127.0.0.1:9000
   weir dashboard --store sqlite:billing.db --no-kinesis
@@ -80,9 +88,9 @@ shown can be handed to a command, one after the other for 50 s at most, as "weir
 		},
 	}
 	o.RegisterStore(cmd)
-	cmd.Flags().StringVar(&o.addr, "addr", "127.0.0.1:4568", "`ADDR` to listen on; a port alone is on this machine, port 0 is any free one")
-	cmd.Flags().StringArrayVar(&o.hosts, "host", nil, "a `NAME` by which a reverse proxy on this machine passes requests on; may be repeated")
-	cmd.Flags().BoolVar(&o.noKinesis, "no-kinesis", false, "ask Kinesis for nothing: neither shards nor lag are shown then but what the store knows")
+	cmd.Flags().StringVar(&o.addr, "addr", "127.0.0.1:4568", "`ADDR` to listen on; a port alone means this machine, and port 0 any free port")
+	cmd.Flags().StringArrayVar(&o.hosts, "host", nil, "a host `NAME` that a reverse proxy on this machine uses for requests; may be repeated")
+	cmd.Flags().BoolVar(&o.noKinesis, "no-kinesis", false, "do not call Kinesis: show only what is in the store, without shards and lag")
 	o.writes.register(cmd)
 	o.letters.register(cmd)
 	return cmd

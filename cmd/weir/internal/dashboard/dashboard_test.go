@@ -33,7 +33,7 @@ func TestDashboardShowsARunningApplication(t *testing.T) {
 	}
 	for end := time.Now().Add(time.Minute); ; {
 		body := get("")
-		if strings.Contains(body, `href="app?app=billing"`) && strings.Contains(body, "all 2 shards are handled up to now") {
+		if strings.Contains(body, `href="app?app=billing"`) && strings.Contains(body, "all 2 shards are up to date") {
 			break
 		}
 		if time.Now().After(end) {
@@ -74,11 +74,11 @@ func TestDashboardWarnsWhereOthersReachIt(t *testing.T) {
 func TestDashboardRefusesWhatItCannotServe(t *testing.T) {
 	store := "--store=sqlite:" + filepath.Join(t.TempDir(), "leases.db")
 	for want, args := range map[string][]string{
-		"dashboard needs --store":              {"dashboard"},
-		"memory: belongs to the worker":        {"dashboard", "--store=memory:"},
-		`--addr "127.0.0.1:x": write it like`:  {"dashboard", store, "--addr=x"},
-		`--host "http://a": give a name alone`: {"dashboard", store, "--host=http://a"},
-		`weir dashboard takes no argument "x"`: {"dashboard", store, "x"},
+		"dashboard needs --store":               {"dashboard"},
+		"memory: exists only inside the worker": {"dashboard", "--store=memory:"},
+		`--addr "127.0.0.1:x": write it like`:   {"dashboard", store, "--addr=x"},
+		`--host "http://a": give a name alone`:  {"dashboard", store, "--host=http://a"},
+		`weir dashboard takes no argument "x"`:  {"dashboard", store, "x"},
 	} {
 		if _, said := clitest.MustExit(t, cli.ExitUsage, args...); !strings.Contains(said, want) {
 			t.Errorf("%q: %s, want %q", args, said, want)

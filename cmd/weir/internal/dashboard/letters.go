@@ -24,9 +24,9 @@ type pageLetters struct {
 
 func (p *pageLetters) register(cmd *cobra.Command) {
 	deadletters.Register(cmd, &p.dead, "show letters of records that were given up")
-	cmd.Flags().StringVar(&p.exec, "retry-exec", "", "shell `COMMAND` that handles a letter again when the page is asked to, as \"weir dead retry --exec\" does")
+	cmd.Flags().StringVar(&p.exec, "retry-exec", "", "shell `COMMAND` with which the page handles a dead letter again, as \"weir dead retry --exec\" does")
 	p.records = cli.FormatText
-	cmd.Flags().Var(&p.records, "input", "what that command gets: text is the data, json an object about the record")
+	cmd.Flags().Var(&p.records, "input", "input of that command: text is the data, json an object about the record")
 	cli.MustComplete(cmd, "input", "text\tthe data", "json\tan object about the record")
 	shellexec.RegisterCredentials(cmd, &p.credentials)
 }
@@ -37,7 +37,7 @@ func (p *pageLetters) check(cmd *cobra.Command, writes bool) error {
 	}
 	switch {
 	case p.exec != "" && !writes:
-		return cli.Usagef("--retry-exec is for a page that changes things: give --allow-writes, too")
+		return cli.Usagef("--retry-exec needs a page that may change things: add --allow-writes")
 	case p.exec != "" && p.dead == "":
 		return cli.Usagef("--retry-exec handles letters again: say with --dead where they are")
 	case p.exec == "" && (cmd.Flags().Changed("input") || p.credentials):

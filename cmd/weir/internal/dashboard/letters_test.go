@@ -72,7 +72,7 @@ func TestDashboardRefusesLettersThatItCannotHandle(t *testing.T) {
 	store, dead := "--store=sqlite:"+filepath.Join(dir, "leases.db"), "--dead=file:"+filepath.Join(dir, "dead.ndjson")
 	clitest.MustRun(t, "", "store", "create", store)
 	for want, args := range map[string][]string{
-		"give --allow-writes, too":           {dead, "--retry-exec=cat"},
+		"add --allow-writes":                 {dead, "--retry-exec=cat"},
 		"say with --dead where they are":     {"--allow-writes", "--retry-exec=cat"},
 		"are for --retry-exec":               {dead, "--input=json"},
 		"a queue cannot be listed":           {"--dead=sqs:http://127.0.0.1:1/q"},

@@ -31,9 +31,9 @@ type pageWrites struct {
 
 func (p *pageWrites) register(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&p.on, "allow-writes", false, "let the page pause, resume, drain and reset")
-	cmd.Flags().BoolVar(&p.behindAuth, "behind-auth", false, "nobody reaches the page but through a proxy that asks who they are")
-	cmd.Flags().StringVar(&p.userHeader, "user-header", "X-Forwarded-User", "the `HEADER` in which that proxy names who asks")
-	cmd.Flags().StringVar(&p.dumpDir, "dump-dir", ".", "`DIR` for the progress as it was before checkpoints are moved")
+	cmd.Flags().BoolVar(&p.behindAuth, "behind-auth", false, "the page is reached only through a proxy that authenticates users")
+	cmd.Flags().StringVar(&p.userHeader, "user-header", "X-Forwarded-User", "the `HEADER` in which that proxy passes the user's name")
+	cmd.Flags().StringVar(&p.dumpDir, "dump-dir", ".", "`DIR` in which the page saves the progress before it moves checkpoints")
 }
 
 var headerForm = regexp.MustCompile(`^[a-zA-Z0-9-]{1,64}$`)
@@ -41,9 +41,9 @@ var headerForm = regexp.MustCompile(`^[a-zA-Z0-9-]{1,64}$`)
 func (p *pageWrites) check(cmd *cobra.Command, addr string) error {
 	switch {
 	case p.on && !p.behindAuth && !awsconf.IsLoopback("http://"+addr):
-		return cli.Usagef("--allow-writes with --addr %s lets whoever reaches that change things without a password: put a proxy that asks for one in front, and say so with --behind-auth", addr)
+		return cli.Usagef("--allow-writes with --addr %s lets anyone who reaches the address change things without a password: put a proxy with authentication in front, and add --behind-auth", addr)
 	case cmd.Flags().Changed("user-header") && !p.behindAuth:
-		return cli.Usagef("--user-header is believed behind a proxy only: give --behind-auth, too, if there is one")
+		return cli.Usagef("--user-header is trusted only behind a proxy: add --behind-auth if there is one")
 	case !headerForm.MatchString(p.userHeader):
 		return cli.Usagef("--user-header %.80q: give the name of a header, such as X-Forwarded-User", p.userHeader)
 	case cmd.Flags().Changed("dump-dir") && !p.on:
@@ -94,9 +94,9 @@ func (p *pageWrites) named(r *http.Request) (string, error) {
 	names := r.Header.Values(p.userHeader)
 	switch {
 	case len(names) == 0 || strings.TrimSpace(names[0]) == "":
-		return "", fmt.Errorf("the proxy in front named nobody in %s: have it set that header, or name its own with --user-header", p.userHeader)
+		return "", fmt.Errorf("the proxy in front sent no user in %s: configure it to set that header, or set --user-header to the header that it uses", p.userHeader)
 	case len(names) > 1:
-		return "", fmt.Errorf("the header %s came more than once: have the proxy in front set it, whatever the browser sent", p.userHeader)
+		return "", fmt.Errorf("the header %s was sent more than once: configure the proxy in front to replace it", p.userHeader)
 	}
 	return strings.TrimSpace(names[0]), nil
 }
@@ -106,9 +106,9 @@ func (p *pageWrites) serve(ctx context.Context, t cli.Terminal, addr string, pag
 	open := serve.WithoutPassword
 	switch {
 	case p.on && p.behindAuth:
-		open = fmt.Sprintf("whoever reaches it past the proxy can name anybody in %s, and change things", p.userHeader)
+		open = fmt.Sprintf("anyone who bypasses the proxy can send any user name in %s and change things", p.userHeader)
 	case p.behindAuth:
-		open = "whoever reaches it past the proxy needs no password"
+		open = "anyone who bypasses the proxy needs no password"
 	}
 	return serve.Until(ctx, t, addr, page, open, func(addr string) string {
 		text := fmt.Sprintf("the page is at http://%s/", addr)

@@ -109,17 +109,17 @@ func TestDashboardBelievesTheProxyThatNamesOne(t *testing.T) {
 	clitest.MustRun(t, "", "store", "create", store)
 	clitest.MustRun(t, "", "group", "reset", endpoint, store, "--app=billing", "--stream=s", "--to=oldest", "--yes", "--dump="+filepath.Join(t.TempDir(), "x"))
 	c := clitest.Start(t, "", "dashboard", endpoint, store, "--addr=0.0.0.0:0", "--no-kinesis", "--allow-writes", "--behind-auth", "--user-header=X-Who")
-	c.Err.Await(t, "what that means", func(s string) bool { return strings.Contains(s, "can name anybody in X-Who, and change things") })
+	c.Err.Await(t, "what that means", func(s string) bool { return strings.Contains(s, "can send any user name in X-Who and change things") })
 	base := strings.Replace(pageLink.FindStringSubmatch(strings.ReplaceAll(c.Err.String(), "[::]", "127.0.0.1"))[1], "0.0.0.0", "127.0.0.1", 1)
 	for _, step := range []struct {
 		headers []string
 		code    int
 		says    string
 	}{
-		{nil, http.StatusForbidden, "named nobody in X-Who"},
-		{[]string{"X-Forwarded-User", "ann"}, http.StatusForbidden, "named nobody in X-Who"},
-		{[]string{"X-Who", " "}, http.StatusForbidden, "named nobody in X-Who"},
-		{[]string{"X-Who", "eve", "X-Who", "ann"}, http.StatusForbidden, "came more than once"},
+		{nil, http.StatusForbidden, "sent no user in X-Who"},
+		{[]string{"X-Forwarded-User", "ann"}, http.StatusForbidden, "sent no user in X-Who"},
+		{[]string{"X-Who", " "}, http.StatusForbidden, "sent no user in X-Who"},
+		{[]string{"X-Who", "eve", "X-Who", "ann"}, http.StatusForbidden, "was sent more than once"},
 		{[]string{"X-Who", "ann"}, http.StatusOK, "is paused"},
 	} {
 		pause := url.Values{"do": {"pause"}, "app": {"billing"}, "stream": {"s"}, "seen": {""}}
@@ -136,13 +136,13 @@ func TestDashboardBelievesTheProxyThatNamesOne(t *testing.T) {
 func TestDashboardDoesNotLetStrangersWrite(t *testing.T) {
 	store := "--store=sqlite:" + filepath.Join(t.TempDir(), "leases.db")
 	for want, args := range map[string][]string{
-		"--allow-writes with --addr 0.0.0.0:80 lets whoever": {"--allow-writes", "--addr=0.0.0.0:80"},
-		"--allow-writes with --addr [::]:80 lets whoever":    {"--allow-writes", "--addr=[::]:80"},
-		"--allow-writes with --addr 10.0.0.1:80 lets":        {"--allow-writes", "--addr=10.0.0.1:80"},
-		"--user-header is believed behind a proxy only":      {"--allow-writes", "--user-header=X-Who"},
-		`--user-header "a b": give the name of a header`:     {"--allow-writes", "--behind-auth", "--user-header=a b"},
-		"--dump-dir is for --allow-writes":                   {"--dump-dir=."},
-		"--dump-dir /nowhere: no such file or directory":     {"--allow-writes", "--dump-dir=/nowhere"},
+		"--allow-writes with --addr 0.0.0.0:80 lets anyone": {"--allow-writes", "--addr=0.0.0.0:80"},
+		"--allow-writes with --addr [::]:80 lets anyone":    {"--allow-writes", "--addr=[::]:80"},
+		"--allow-writes with --addr 10.0.0.1:80 lets":       {"--allow-writes", "--addr=10.0.0.1:80"},
+		"--user-header is trusted only behind a proxy":      {"--allow-writes", "--user-header=X-Who"},
+		`--user-header "a b": give the name of a header`:    {"--allow-writes", "--behind-auth", "--user-header=a b"},
+		"--dump-dir is for --allow-writes":                  {"--dump-dir=."},
+		"--dump-dir /nowhere: no such file or directory":    {"--allow-writes", "--dump-dir=/nowhere"},
 	} {
 		if _, said := clitest.MustExit(t, cli.ExitUsage, append([]string{"dashboard", store}, args...)...); !strings.Contains(said, want) {
 			t.Errorf("%q: %s, want %q", args, said, want)

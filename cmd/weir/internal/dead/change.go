@@ -35,8 +35,8 @@ type letterChange struct {
 
 func (c *letterChange) register(cmd *cobra.Command) {
 	c.Flags.register(cmd, "kept")
-	cmd.Flags().BoolVar(&c.all, "all", false, "all letters, where nothing else says which")
-	cmd.Flags().BoolVar(&c.dry, "dry-run", false, "show which letters it is about, and do nothing")
+	cmd.Flags().BoolVar(&c.all, "all", false, "all dead letters; needed if no other flag chooses some")
+	cmd.Flags().BoolVar(&c.dry, "dry-run", false, "show the chosen dead letters and do nothing")
 	cmd.Flags().BoolVar(&c.yes, "yes", false, "do not ask")
 	c.out.Register(cmd, "output format")
 }
@@ -104,7 +104,7 @@ func (c *letterChange) tell(t cli.Terminal, n int, o deadletter.Outcome) error {
 		text += fmt.Sprintf("%s failed and stay: run it again for them.\n", strconv.Itoa(o.Failed))
 	}
 	if o.Taken > 0 {
-		text += fmt.Sprintf("%s left alone, which somebody else has changed meanwhile.\n", cli.Count(o.Taken, "letter"))
+		text += fmt.Sprintf("%s skipped: another process has changed them since.\n", cli.Count(o.Taken, "letter"))
 	}
 	return c.report(t, changed{n, o.Done, o.Failed, o.Taken}, text)
 }
@@ -128,7 +128,7 @@ func dropCommand(t cli.Terminal) *cobra.Command {
 	c := letterChange{verb: "drop", done: "dropped"}
 	cmd := &cobra.Command{
 		Use:   "drop --dead PLACE (ID ... | FILTER | --all)",
-		Short: "Say that letters are not needed any more",
+		Short: "Drop dead letters that are no longer needed",
 		Long: `Marks letters as dropped: nothing handles them again, and "weir dead list" shows them only with --state dropped. They stay where
 they are, with their payload.
 
@@ -195,36 +195,47 @@ func retryCommand(t cli.Terminal) *cobra.Command {
 	r := retry{letterChange: letterChange{verb: "retry", done: "handled"}}
 	cmd := &cobra.Command{
 		Use:   "retry --dead PLACE --exec COMMAND (ID ... | --all)",
-		Short: "Handle records again that were given up",
-		Long: `Hands letters to a command, one after the other, in the order in which they were given up: the record on its standard input,
-as "weir consume --exec" does, with WEIR_STREAM, WEIR_SHARD, WEIR_EPOCH and WEIR_LETTER (the letter's ID) in its
-environment. If it exits with 0 the letter is done; otherwise it stays, and the next one's turn comes. With --exec-results it
-says so on its descriptor 3, as that of "weir consume --exec-results" does.
+		Short: "Handle dead letters again",
+		Long: `Passes dead letters to a command, one after the other, oldest first. The command
+gets the record on its standard input, as with "weir consume --exec", and
+WEIR_STREAM, WEIR_SHARD, WEIR_EPOCH and WEIR_LETTER (the ID of the dead letter)
+in its environment. If it exits with 0, the dead letter is done. Otherwise the
+dead letter stays, and the next one follows. With --exec-results the command
+reports the outcome on its descriptor 3, as with "weir consume --exec-results".
 
-Each letter is marked as begun before and as done after. If that is interrupted nobody knows how far the command came: the
-letter stays begun, and is handled again only when --state begun asks for it. Of several that retry letters at once, one
-takes each of them. This is not so for letters in a stream (--dead kinesis:STREAM), which keeps no marks: what is retried
-twice is handled twice. Of a queue (--dead sqs:URL) each letter is received, handled and deleted; one that fails, or that no
-filter chooses, is given back at the end. Nobody else receives it meanwhile, and after two minutes if weir was killed. --since and --until choose what was given up meanwhile.
+Each dead letter is marked as begun before the command runs and as done
+afterwards. If weir is interrupted in between, the outcome is unknown: the dead
+letter stays begun and is handled again only with --state begun. If several
+processes retry dead letters at once, each dead letter goes to one of them.
 
---to-stream puts the records into a stream instead, by their keys. Every application that reads the stream gets them again
-then, behind all that has arrived meanwhile, so the order of their keys is lost.
+A stream (--dead kinesis:STREAM) has no such marks: a dead letter that is
+retried twice is handled twice. From a queue (--dead sqs:URL) each dead letter
+is received, handled and deleted. One that fails, or that no filter chooses, is
+given back at the end. Until then no other process receives it. If weir is
+killed, it becomes visible again after two minutes. --since and --until choose
+dead letters by the time at which they were written.
 
-It shows which letters it is about, and asks. Where there are letters of several applications it refuses, unless --app
-chooses one. A queue cannot be listed beforehand: without --app, weir handles the letters of the application that it receives
-first, gives all others back, and then names their applications and exits with an error.`,
+--to-stream puts the records into a stream instead, by their keys. Every
+application that reads the stream gets them again, behind all records that have
+arrived since, so the order of their keys is lost.
+
+The command lists the chosen dead letters and asks for confirmation. If they
+belong to several applications, --app has to choose one. A queue cannot be
+listed in advance: without --app, weir handles the dead letters of the
+application that it receives first, gives all others back, names their
+applications, and exits with 1.`,
 		Example: `  weir dead retry --dead file:dead.ndjson --all --exec ./handle --dry-run
   weir dead retry --dead file:dead.ndjson --error timeout --exec ./handle
   weir dead retry --dead file:dead.ndjson --stream flights --to-stream flights-again`,
 		RunE: func(cmd *cobra.Command, ids []string) error { return r.run(cmd, t, ids) },
 	}
 	r.register(cmd)
-	cmd.Flags().StringVar(&r.exec, "exec", "", "shell `COMMAND` that handles each letter")
+	cmd.Flags().StringVar(&r.exec, "exec", "", "shell `COMMAND` that handles each dead letter")
 	shellexec.RegisterCredentials(cmd, &r.credentials)
 	r.results.Register(cmd)
 	cmd.Flags().StringVar(&r.toStream, "to-stream", "", "put the records into this stream, by `NAME`")
 	r.records = cli.FormatText
-	cmd.Flags().Var(&r.records, "input", "what the command gets: text is the data, json an object about the record")
+	cmd.Flags().Var(&r.records, "input", "input of the command: text is the data, json an object about the record")
 	cli.MustComplete(cmd, "input", "text\tthe data", "json\tan object about the record")
 	return cmd
 }

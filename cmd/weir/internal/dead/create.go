@@ -16,12 +16,15 @@ func createCommand(t cli.Terminal) *cobra.Command {
 	print := false
 	cmd := &cobra.Command{
 		Use:   "create --dead PLACE",
-		Short: "Make the table for letters in a database",
-		Long: `Makes the table in which letters are kept, in Postgres, MySQL, MariaDB or a SQLite file. What exists already is left as it
-is, so the command may be repeated. Workers do not make tables of a server by themselves: they need no permission for it,
-only INSERT, UPDATE and SELECT. A SQLite file is also made by the first worker that names it.
+		Short: "Create the table for dead letters in a database",
+		Long: `Creates the table for dead letters in Postgres, MySQL, MariaDB or a SQLite file.
+A table that exists is not changed, so the command can be repeated. Workers do
+not create tables on a server: they need INSERT, UPDATE and SELECT, and no
+permission to create tables. A SQLite file is also created by the first worker
+that uses it.
 
-A URL may have ?weir_prefix=P for the name of the table, which is P and "letters" ("weir_letters" by default).`,
+A URL may set ?weir_prefix=P. The name of the table is P followed by "letters"
+(by default "weir_letters").`,
 		Example: `  weir dead create --dead postgres://weir@db/shop
   weir dead create --dead postgres://weir@db/shop --print | psql
   weir dead create --dead sqlite:letters.db`,
@@ -60,6 +63,6 @@ A URL may have ?weir_prefix=P for the name of the table, which is P and "letters
 		},
 	}
 	l.registerPlace(cmd)
-	cmd.Flags().BoolVar(&print, "print", false, "print the statement that makes it instead of doing so")
+	cmd.Flags().BoolVar(&print, "print", false, "print the statement that creates it, and do nothing")
 	return cmd
 }

@@ -27,20 +27,25 @@ import (
 func Command(t cli.Terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "dead",
-		Short: "Look at records that were given up, and handle them again",
-		Long: `Looks after the letters of records that an application has given up: "weir consume --dead", or GiveUp of the Go package. A
-letter has the whole record, and why it was given up.
+		Short: "List dead letters and handle them again",
+		Long: `Lists and handles dead letters: records that an application could not handle and
+has put aside, with "weir consume --dead" or with GiveUp of the Go package. A
+dead letter contains the whole record and the reason.
 
-What was given up is kept until it was handled again (done) or a person drops it. A letter that was begun and neither is
-one whose outcome nobody knows, because handling it was interrupted: "weir dead retry --state begun" or
-"weir dead drop --state begun" says what becomes of it.
+A dead letter is kept until its record has been handled again (done) or a person
+drops it. One that is begun was being handled when weir was interrupted, so its
+outcome is unknown: decide with "weir dead retry --state begun" or "weir dead
+drop --state begun".
 
-A stream (--dead kinesis:STREAM) keeps no such marks and removes nothing before its retention is over: all its letters are
-kept, also those that were handled again, and what is retried twice is handled twice. A queue (--dead sqs:URL) cannot be
-listed: "weir dead peek" shows some of its letters, and "weir dead retry" deletes those that were handled.
+A stream (--dead kinesis:STREAM) has no such marks and removes nothing before
+its retention ends: a dead letter stays kept after it was handled, and one that
+is retried twice is handled twice. A queue (--dead sqs:URL) cannot be listed:
+"weir dead peek" shows some of its dead letters, and "weir dead retry" deletes
+those that were handled.
 
-Applications may share a place. --app chooses the letters of one; "weir dead retry" and "weir dead drop" need it where there
-are letters of several.`,
+Applications can share a place. --app chooses the dead letters of one. "weir
+dead retry" and "weir dead drop" need it if the place has dead letters of
+several applications.`,
 		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -65,22 +70,22 @@ func (l *Flags) register(cmd *cobra.Command, states string) {
 	l.registerPlace(cmd)
 	f := cmd.Flags()
 	registerLetterApp(cmd, &l.filter.App)
-	f.StringVar(&l.filter.Stream, "stream", "", "letters of this stream only, by `NAME`")
-	f.StringVar(&l.shard, "shard", "", "letters of this shard only, by `ID` "+records.ShardHelp)
-	f.StringVar(&l.filter.Key, "key", "", "letters with this partition `KEY` only")
-	f.StringVar(&l.filter.Error, "error", "", "letters only whose error, or its type, contains this `TEXT`")
-	f.StringVar(&l.reason, "reason", "", "letters given up for this `REASON` only: rejected, attempts, age or killed")
-	f.StringVar(&l.since, "since", "", "letters given up at this `TIME` or later (2026-01-31T12:00:00Z, or how long ago: 15m)")
-	f.StringVar(&l.until, "until", "", "letters given up before this `TIME`")
-	f.StringArrayVar(&l.states, "state", nil, "letters in this `STATE` only: kept, begun, done or dropped; may be repeated (default "+states+")")
-	cli.MustComplete(cmd, "reason", "rejected\tit can never succeed", "attempts\tit failed as often as it may", "age\tit failed, and was too old", "killed\tworkers died of it")
-	cli.MustComplete(cmd, "state", "kept\tnothing was done about it yet", "begun\thandling it was interrupted", "done\tit was handled again", "dropped\ta person dropped it")
+	f.StringVar(&l.filter.Stream, "stream", "", "only dead letters of the stream `NAME`")
+	f.StringVar(&l.shard, "shard", "", "only dead letters of the shard `ID` "+records.ShardHelp)
+	f.StringVar(&l.filter.Key, "key", "", "only dead letters with the partition `KEY`")
+	f.StringVar(&l.filter.Error, "error", "", "only dead letters whose error, or its type, contains `TEXT`")
+	f.StringVar(&l.reason, "reason", "", "only dead letters with this `REASON`: rejected, attempts, age or killed")
+	f.StringVar(&l.since, "since", "", "only dead letters from this `TIME` or later (2026-01-31T12:00:00Z, or how long ago: 15m)")
+	f.StringVar(&l.until, "until", "", "only dead letters from before this `TIME`")
+	f.StringArrayVar(&l.states, "state", nil, "only dead letters in this `STATE`: kept, begun, done or dropped; may be repeated (default "+states+")")
+	cli.MustComplete(cmd, "reason", "rejected\tit can never succeed", "attempts\tit failed the maximum number of times", "age\tit failed and was too old", "killed\tit killed workers")
+	cli.MustComplete(cmd, "state", "kept\tnot handled again yet", "begun\thandling it was interrupted", "done\tit was handled again", "dropped\ta person dropped it")
 }
 
 // registerLetterApp registers --app. It alone is not enough for retry and drop: they still need
 // another filter, or --all.
 func registerLetterApp(cmd *cobra.Command, to *string) {
-	cmd.Flags().StringVar(to, "app", "", "letters of this application only, by `NAME`; retry and drop need it where there are several")
+	cmd.Flags().StringVar(to, "app", "", "only dead letters of the application `NAME`; retry and drop need it if there are several")
 }
 
 func (l *Flags) registerPlace(cmd *cobra.Command) {
@@ -241,12 +246,15 @@ func listCommand(t cli.Terminal) *cobra.Command {
 	var out cli.Format
 	cmd := &cobra.Command{
 		Use:   "list --dead PLACE [ID ...]",
-		Short: "Show which records were given up, and why",
-		Long: `Shows letters, a line each: when and why the record was given up, how many calls failed at it, how large it is, the last
-error, and the letter's ID. Keys and payloads are not shown, which may be about people: "weir dead show" and -o json have
-them. Those that were handled again or dropped are shown with --state done and --state dropped.
+		Short: "List dead letters",
+		Long: `Lists dead letters, one per line: when and why the record was put aside, the
+number of failed calls, the size, the last error, and the ID. Keys and payloads
+can contain personal data, so they are shown only by "weir dead show" and -o
+json. Dead letters that were handled again or dropped are listed with --state
+done and --state dropped.
 
-A line of a file, or another letter, that cannot be read is told on standard error, and the exit code is 1 then.`,
+A line of a file, or a dead letter, that cannot be read is reported on standard
+error, and the exit code is then 1.`,
 		Example: `  weir dead list --dead file:dead.ndjson
   weir dead list --dead file:dead.ndjson --error timeout --since 2h
   weir dead list --dead s3://my-bucket/dead --app billing --stream flights
@@ -313,10 +321,12 @@ func showCommand(t cli.Terminal) *cobra.Command {
 	payload := false
 	cmd := &cobra.Command{
 		Use:   "show --dead PLACE ID",
-		Short: "Show one letter, whole",
-		Long: `Shows a letter as an indented JSON object, with the record's key and its payload in base64, whatever became of it; or,
-with --data, the payload alone, as it is. ID is the letter's, or that of its record (stream/shard/position); --app chooses
-one of several applications that gave the record up.`,
+		Short: "Show one dead letter completely",
+		Long: `Shows a dead letter in any state as an indented JSON object, with the key and
+the payload (in base64) of its record. With --data it writes the payload alone,
+unchanged. ID is the ID of the dead letter or of its record
+(stream/shard/position). If several applications have a dead letter for that
+record, --app chooses one.`,
 		Example: `  weir dead show --dead file:dead.ndjson flights/shardId-000000000000/49590338271490256608559692538361571095921575989136588898
   weir dead show --dead file:dead.ndjson --data flights/shardId-000000000000/49590338271490256608559692538361571095921575989136588898 > record`,
 		RunE: func(cmd *cobra.Command, ids []string) (err error) {
@@ -355,7 +365,7 @@ one of several applications that gave the record up.`,
 	}
 	l.registerPlace(cmd)
 	registerLetterApp(cmd, &l.filter.App)
-	cmd.Flags().BoolVar(&payload, "data", false, "the payload alone, as it is")
+	cmd.Flags().BoolVar(&payload, "data", false, "the payload alone, unchanged")
 	return cmd
 }
 

@@ -31,7 +31,7 @@ func TestABadRecordIsGivenUpAndHandledLater(t *testing.T) {
 	c := clitest.Start(t, "", "consume", endpoint, "--stream=s", "--app=a", "--store=memory:", "--retry-min=1ms", "--retry-max=10ms", "--exec", load,
 		dead, "--attempts=3", "--bisect", "--patience=0")
 	c.Out.Await(t, "all other records", func(s string) bool { return strings.Count(s, "\n") >= len(lines)-1 })
-	c.Err.Await(t, "the letter", func(s string) bool { return strings.Contains(s, "gave up") })
+	c.Err.Await(t, "the letter", func(s string) bool { return strings.Contains(s, "records were dead-lettered") })
 	if code := c.Interrupt(t); code != cli.ExitDone {
 		t.Errorf("exit code %d: %s", code, c.Err)
 	}
@@ -157,7 +157,7 @@ func TestLettersThatSeveralRetryAreHandledOnce(t *testing.T) {
 	if err := os.WriteFile(into+".go", nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if code := c.Wait(t); code != cli.ExitDone || !strings.Contains(c.Out.String(), "1 of 3 letters handled.\n2 letters left alone, which somebody else has changed meanwhile.\n") {
+	if code := c.Wait(t); code != cli.ExitDone || !strings.Contains(c.Out.String(), "1 of 3 letters handled.\n2 letters skipped: another process has changed them since.\n") {
 		t.Errorf("exit code %d: %s", code, c.Out)
 	}
 	if got, err := os.ReadFile(into); err != nil || string(got) != "first\nsecond\nsecond\n" {
@@ -252,15 +252,15 @@ func TestWrongWordsAboutDeadLetters(t *testing.T) {
 		{cli.ExitFailed, `there is no letter "x"`, []string{"dead", "show", dead, "x"}},
 		{cli.ExitUsage, "wants to know which letters", []string{"dead", "drop", dead, "--yes"}},
 		{cli.ExitUsage, "--all is all letters", []string{"dead", "drop", dead, "--yes", "--all", "--shard=1"}},
-		{cli.ExitUsage, "give --yes if you are sure", []string{"dead", "drop", dead, "--all"}},
+		{cli.ExitUsage, "add --yes if you are sure", []string{"dead", "drop", dead, "--all"}},
 		{cli.ExitUsage, "give --exec or --to-stream", []string{"dead", "retry", dead, "--all", "--yes"}},
 		{cli.ExitUsage, "give --exec or --to-stream", []string{"dead", "retry", dead, "--all", "--yes", "--exec=cat", "--to-stream=s"}},
 		{cli.ExitUsage, "--exec is blank", []string{"dead", "retry", dead, "--all", "--yes", "--exec= "}},
-		{cli.ExitUsage, "--attempts is about giving records up: say where their letters go", append(consume, "--exec=cat", "--attempts=3")},
-		{cli.ExitUsage, "--patience is about", append(consume, "--exec=cat", "--patience=3m")},
+		{cli.ExitUsage, "--attempts needs a destination for dead letters", append(consume, "--exec=cat", "--attempts=3")},
+		{cli.ExitUsage, "--patience needs a destination", append(consume, "--exec=cat", "--patience=3m")},
 		{cli.ExitUsage, "want 1 to 10000", append(consume, "--exec=cat", dead, "--attempts=0")},
-		{cli.ExitUsage, "give --exec or --lambda, too", append(consume, dead, "--attempts=3")},
-		{cli.ExitUsage, "--dead alone gives nothing up", append(consume, "--exec=cat", dead)},
+		{cli.ExitUsage, "add --exec or --lambda", append(consume, dead, "--attempts=3")},
+		{cli.ExitUsage, "--dead alone dead-letters nothing", append(consume, "--exec=cat", dead)},
 		{cli.ExitUsage, "--max-age 1ms must be between", append(consume, "--exec=cat", dead, "--max-age=1ms")},
 		{cli.ExitUsage, "--patience 48h0m0s must be 24h at most", append(consume, "--exec=cat", dead, "--attempts=3", "--patience=48h")},
 		{cli.ExitUsage, "use file:PATH", append(consume, "--exec=cat", "--dead=kafka:s", "--attempts=3")},

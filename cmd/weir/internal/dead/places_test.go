@@ -25,7 +25,7 @@ func letterThrough(t *testing.T, place string, more ...string) {
 	dead := append([]string{"--dead", place, endpoint}, more...)
 	c := clitest.Start(t, "", append([]string{"consume", "--stream=s", "--app=a", "--store=memory:", "--retry-min=1ms", "--retry-max=10ms", "--exec",
 		`in=$(cat); case $in in *bad*) exit 3;; esac; echo "$in"`, "--attempts=2", "--bisect", "--patience=0"}, dead...)...)
-	c.Err.Await(t, "the letter", func(s string) bool { return strings.Contains(s, "gave up") })
+	c.Err.Await(t, "the letter", func(s string) bool { return strings.Contains(s, "records were dead-lettered") })
 	clitest.Stop(t, c)
 	dead = append([]string{"dead", "list"}, dead...)
 	as := func(verb string, more ...string) []string {
@@ -174,7 +174,7 @@ func TestWrongWordsAboutAQueueOfLetters(t *testing.T) {
 		{cli.ExitUsage, "a queue cannot be listed", []string{"dead", "show", place, "x"}},
 		{cli.ExitUsage, "a queue cannot be listed", []string{"dead", "drop", place, "--all", "--yes"}},
 		{cli.ExitUsage, "--dry-run is not for a queue", []string{"dead", "retry", place, "--all", "--dry-run", "--exec=cat"}},
-		{cli.ExitUsage, "--state is not for a queue", []string{"dead", "retry", place, "--all", "--yes", "--state=begun", "--exec=cat"}},
+		{cli.ExitUsage, "--state does not apply to a queue", []string{"dead", "retry", place, "--all", "--yes", "--state=begun", "--exec=cat"}},
 		{cli.ExitUsage, "wants to know which letters", []string{"dead", "retry", place, "--yes", "--exec=cat"}},
 		{cli.ExitUsage, `file:x is no queue: "weir dead list" shows`, []string{"dead", "peek", "--dead=file:x"}},
 		{cli.ExitUsage, "want 1 to 1000", []string{"dead", "peek", place, "--most=0"}},

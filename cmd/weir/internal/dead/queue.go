@@ -43,11 +43,13 @@ func peekCommand(t cli.Terminal) *cobra.Command {
 	most := 10
 	cmd := &cobra.Command{
 		Use:   "peek --dead sqs:URL",
-		Short: "Show some letters of a queue, without taking them",
-		Long: `Shows some letters of a queue, whichever it gives: a line each as "weir dead list" has them, with how often the letter was
-received. They are given back at once, but a look counts as a receive. A queue with a redrive policy moves a message
-that was received too often to a dead-letter queue of its own, whoever received it: such a policy is told beforehand.
-Nobody else receives the letters while they are looked at.`,
+		Short: "Show some dead letters of a queue without removing them",
+		Long: `Shows some dead letters of a queue, in the order in which the queue returns
+them: one per line, as in "weir dead list", and how often each was received.
+They are given back at once, but each look counts as a receive. A queue with a
+redrive policy moves a message that was received too often to its own
+dead-letter queue. The command warns of such a policy first. No other process
+receives the dead letters while they are shown.`,
 		Example: `  weir dead peek --dead sqs:https://sqs.eu-west-1.amazonaws.com/111122223333/orders-dead
   weir dead peek --dead sqs:https://sqs.eu-west-1.amazonaws.com/111122223333/orders-dead --most 100 -o json`,
 		Args: cli.NoArgs,
@@ -60,7 +62,7 @@ Nobody else receives the letters while they are looked at.`,
 				return err
 			}
 			if about.MaxReceives > 0 {
-				t.Note("this counts as a receive of each letter; the queue moves a letter to its own dead-letter queue when it has been received %s", cli.Count(about.MaxReceives, "time"))
+				t.Note("this counts as a receive of each dead letter; the queue moves it to its own dead-letter queue after %s", cli.Count(about.MaxReceives, "time"))
 			}
 			received, err := letters.Queue.Peek(cmd.Context(), most)
 			if out == cli.FormatJSON {
@@ -75,7 +77,7 @@ Nobody else receives the letters while they are looked at.`,
 		},
 	}
 	l.registerPlace(cmd)
-	cmd.Flags().Var(&cli.Number[int]{To: &most, Parse: strconv.Atoi, Low: 1, High: 1000, Want: "1 to 1000"}, "most", "at most so many letters, 1 to 1000")
+	cmd.Flags().Var(&cli.Number[int]{To: &most, Parse: strconv.Atoi, Low: 1, High: 1000, Want: "1 to 1000"}, "most", "the maximum number of dead letters, 1 to 1000")
 	out.Register(cmd, "output format; json is a letter a line, with its payload")
 	return cmd
 }
@@ -83,7 +85,7 @@ Nobody else receives the letters while they are looked at.`,
 // receivedText is a table of letters, without what may be about people.
 func receivedText(all []sqsletters.Received) string {
 	if len(all) == 0 {
-		return "No letters that nobody else has received just now.\n"
+		return "No dead letters, except those that other processes have received just now.\n"
 	}
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
@@ -104,7 +106,7 @@ func (c *letterChange) fromQueue(ctx context.Context, cmd *cobra.Command, t cli.
 	case c.dry:
 		return cli.Usagef("--dry-run is not for a queue, whose letters cannot be listed: \"weir dead peek\" shows some")
 	case len(c.states) > 0:
-		return cli.Usagef("--state is not for a queue, which keeps no marks: what is in it was not handled")
+		return cli.Usagef("--state does not apply to a queue, which has no states: no dead letter in it was handled")
 	}
 	letters, about, err := c.openQueue(ctx, t)
 	if err != nil {
@@ -117,7 +119,7 @@ func (c *letterChange) fromQueue(ctx context.Context, cmd *cobra.Command, t cli.
 		}
 		text := fmt.Sprintf("The queue has about %s. This will retry %s, and delete what was handled.%s", cli.Count(about.Messages, "message"), which, warning)
 		if about.MaxReceives > 0 {
-			text += fmt.Sprintf(" It counts as a receive of each; the queue moves a letter to its own dead-letter queue when it has been received %s.", cli.Count(about.MaxReceives, "time"))
+			text += fmt.Sprintf(" This counts as a receive of each; the queue moves a dead letter to its own dead-letter queue after %s.", cli.Count(about.MaxReceives, "time"))
 		}
 		if err := cli.Confirm(ctx, t, text, c.verb); err != nil {
 			return err

@@ -100,7 +100,7 @@ func Parse(s string) (Place, error) {
 }
 
 func Register(cmd *cobra.Command, to *string, text string) {
-	cmd.Flags().StringVar(to, "dead", os.Getenv(cli.DeadVariable), text+", by `PLACE`: "+places+"; by default what "+cli.DeadVariable+" says")
+	cmd.Flags().StringVar(to, "dead", os.Getenv(cli.DeadVariable), text+", by `PLACE`: "+places+"; default: the value of "+cli.DeadVariable)
 	cmd.Flags().Lookup("dead").DefValue = "" // help does not show a password
 	err := cmd.RegisterFlagCompletionFunc("dead", cobra.FixedCompletions(
 		[]cobra.Completion{"file:\ta line of JSON each", "s3://\tan object each", "sqlite:\ta table in a file", "postgres://\ta table", "mysql://\ta table", "kinesis:\ta record of another stream each", "sqs:\ta message each"},

@@ -28,16 +28,19 @@ func Command(t cli.Terminal) *cobra.Command {
 	var victim string
 	cmd := &cobra.Command{
 		Use:   "demo",
-		Short: "See a group of workers share a stream, survive and lose nothing",
-		Long: `Starts a Kinesis inside this program, puts 20,000 real flights into it (key: the airport of origin), and lets
-three worker processes read them together on leases in a SQLite file. While the flights flow, a shard is split,
-two are merged, a worker joins, one is killed with SIGKILL and one stops in order. It says where its page is, on which all of
-that can be watched in a browser while it lasts (see "weir dashboard").
+		Short: "Watch workers share a stream, survive failures and lose nothing",
+		Long: `Starts a Kinesis inside this program, puts 20,000 real flights into it (the key
+is the airport of origin), and lets three worker processes read them together,
+with leases in a SQLite file. While the flights arrive, one shard is split, two
+are merged, a worker joins, one worker is killed with SIGKILL, and one stops in
+order. The address of a page is printed: it shows all of this in a browser while
+the demo runs (see "weir dashboard").
 
-It ends by itself within about a minute, with a verdict that is computed from what the workers' handlers really
-wrote: how many flights were lost (none), how many were handled twice (those that the killed worker had not
-checkpointed yet), and whether the order of every airport was kept. Everything happens on this machine, in a
-temporary directory that is removed at the end.
+The demo ends by itself within about a minute, with a verdict computed from what
+the workers' handlers wrote: how many flights were lost (none), how many were
+handled twice (those that the killed worker had not checkpointed yet), and
+whether the order within each airport was kept. Everything happens on this
+machine, in a temporary directory that is removed at the end.
 
 The exit code is 0 only if nothing was lost and no order was broken.`,
 		Example: `  weir demo                  watch it
@@ -72,7 +75,7 @@ The exit code is 0 only if nothing was lost and no order was broken.`,
 			}
 			if err != nil {
 				if o.Keep && result.Dir != "" {
-					t.Note("what there is lies in %s", result.Dir)
+					t.Note("the files are in %s", result.Dir)
 				}
 				return err
 			}
@@ -89,13 +92,13 @@ The exit code is 0 only if nothing was lost and no order was broken.`,
 			return nil
 		},
 	}
-	out.Register(cmd, "what to print at the end; json prints nothing else on standard output")
-	cmd.Flags().BoolVar(&plain, "plain", false, "lines instead of a live picture (always so without a terminal of 80 by 24)")
-	cmd.Flags().StringVar(&victim, "kill", "leader", "whom to kill: leader (the hardest to lose) or other")
+	out.Register(cmd, "format of the verdict; json prints nothing else on standard output")
+	cmd.Flags().BoolVar(&plain, "plain", false, "print lines instead of a live picture (the default without a terminal of 80 by 24)")
+	cmd.Flags().StringVar(&victim, "kill", "leader", "which worker to kill: leader (the hardest to lose) or other")
 	cmd.Flags().IntVar(&o.Flights, "flights", 20000, "how many flights to put, 1000 to 20000")
 	cmd.Flags().IntVar(&o.Shards, "shards", 6, "shards of the stream at the start, 3 to 16")
 	cmd.Flags().DurationVar(&o.Duration, "duration", 40*time.Second, "how long the flights take, 10s to 10m")
-	cmd.Flags().BoolVar(&o.FanOut, "fan-out", false, "have the flights pushed to the workers by fan-out instead of polling")
+	cmd.Flags().BoolVar(&o.FanOut, "fan-out", false, "push the flights to the workers by fan-out, instead of polling")
 	cmd.Flags().BoolVar(&o.Keep, "keep", false, "keep the temporary directory: journals, logs, leases")
 	cli.MustComplete(cmd, "kill", "leader", "other")
 	return cmd

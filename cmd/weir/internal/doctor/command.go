@@ -40,22 +40,29 @@ func Command(t cli.Terminal) *cobra.Command {
 	var o options
 	cmd := &cobra.Command{
 		Use:   "doctor --app NAME --store URL",
-		Short: "Say what is wrong with an application, and what to do",
-		Long: `Looks at an application twice, some seconds apart, and at its streams, and says in sentences what is wrong and what to do
-about each: shards that do not get on, workers that are dead, no leader, leases that nobody holds, pauses and drains that
-were forgotten, what workers complain about, permissions and keys, checkpoints that have expired, streams that were made
-anew. It changes nothing.
+		Short: "Find problems of an application and say what to do",
+		Long: `Looks at an application twice, some seconds apart, and at its streams. For each
+problem it prints a sentence that says what is wrong and what to do: shards that
+make no progress, dead workers, no leader, leases without an owner, forgotten
+pauses and drains, errors that workers report, missing permissions and keys,
+expired checkpoints, and streams that were deleted and created again. It changes
+nothing.
 
-Each shard is read once at its checkpoint, and those with unhandled records once more; that counts against the five reads a
-second that a shard allows. Permissions are those of whoever runs this. No clocks are compared: a worker is dead if it does not
-beat for its own FailoverAfter, and it is looked for as long as the workers' times call for, a minute or two beats at most (see --watch).
+Each shard is read once at its checkpoint, and shards with unhandled records
+once more. These reads count against the five per second that a shard allows.
+Permissions are checked for the user who runs this command. Clocks are not
+compared: a worker counts as dead if it sends no heartbeat for its own
+FailoverAfter, so the command watches for as long as the workers' settings
+require, for a minute or two heartbeats at most (see --watch).
 
-What is the same of many shards, workers or streams is one finding, and an outage of the service is one for all of them.
-The exit code is that of the worst finding: 3 for an error (records are not handled, or may be lost), 4 for a warning, 5 when
-there is nothing but what somebody asked for, a pause or a drain, and 0 when nothing is wrong. 1 is that it could not look.`,
+The same problem of many shards, workers or streams is one finding, and an
+outage of the service is one finding for all of them. The exit code is that of
+the worst finding: 3 for an error (records are not handled, or may be lost), 4
+for a warning, 5 if there are only pauses and drains, 0 if nothing is wrong. 1
+means that the command could not look.`,
 		Example: `  weir doctor --app billing --store sqlite:billing.db
   weir doctor --app billing --store dynamodb:weir -o json | jq -r '.findings[] | .text'
-  weir doctor --app billing --store sqlite:billing.db; [ $? -ne 3 ] || page-somebody`,
+  weir doctor --app billing --store sqlite:billing.db; [ $? -ne 3 ] || page-on-call`,
 		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			url, err := o.URL(cmd, "app")
@@ -72,8 +79,8 @@ there is nothing but what somebody asked for, a pause or a drain, and 0 when not
 		},
 	}
 	o.Register(cmd)
-	cmd.Flags().StringArrayVar(&o.streams, "stream", nil, "a stream that it should read, by `NAME` or ARN; may be repeated (those with leases are looked at anyway)")
-	o.watch.Register(cmd, "how long to look, by default until all workers that do not beat count as dead")
+	cmd.Flags().StringArrayVar(&o.streams, "stream", nil, "a stream that the application should read, by `NAME` or ARN; may be repeated (streams with leases are checked anyway)")
+	o.watch.Register(cmd, "how long to watch; by default until each worker has sent a heartbeat or counts as dead")
 	o.out.Register(cmd, "output format")
 	return cmd
 }

@@ -59,7 +59,7 @@ func TestAnOutageIsOneError(t *testing.T) {
 		if got := clitest.FindingCodes(t, out); !slices.Equal(got, []string{"no-workers", "service-unreachable"}) {
 			t.Fatalf("it found %v: %s", got, said)
 		}
-		if text := findings[1].Text; !strings.HasPrefix(text, "none of 1 stream and 4 shards can be asked about: ") || !strings.Contains(text, c.says) {
+		if text := findings[1].Text; !strings.HasPrefix(text, "none of 1 stream and 4 shards can be described: ") || !strings.Contains(text, c.says) {
 			t.Errorf("it says %q", text)
 		}
 	}
@@ -69,7 +69,7 @@ func TestAnOutageIsOneError(t *testing.T) {
 	if want := "Application a: nothing is wrong, and something is paused or drained on purpose."; !strings.HasPrefix(out, want) {
 		t.Errorf("it says %s", out)
 	}
-	if help := clitest.MustRun(t, "", "doctor", "--help"); !strings.Contains(help, fmt.Sprint(cli.ExitIntended)+" doctor found only pauses") {
+	if help := clitest.MustRun(t, "", "doctor", "--help"); !strings.Contains(help, fmt.Sprint(cli.ExitIntended)+" doctor found nothing but pauses") {
 		t.Errorf("the help does not say what the codes are: %s", help)
 	}
 }
@@ -104,14 +104,14 @@ func TestDoctorFindsWhatTheServiceRefuses(t *testing.T) {
 			t.Errorf("%s refused: found %s, want %s", action, got, c.want)
 		}
 		for _, f := range report.Findings {
-			if f.Code == "permission" && !strings.Contains(f.Text, "kinesis:"+action+" is not allowed on stream s") {
+			if f.Code == "permission" && !strings.Contains(f.Text, "no permission for kinesis:"+action+" on stream s") {
 				t.Errorf("%s refused: %s", action, f.Text)
 			}
 		}
 	}
 	out, _ := clitest.MustExit(t, cli.ExitWrong, "doctor", endpoint, store, "--app=a", "--watch=50ms", "--stream="+server.StreamARN("s"))
 	if !strings.HasPrefix(out, "Application a: 1 error and 0 warnings. 2 leases, 0 workers beat; nobody leads.\nBy its shards it is unread: shardId-000000000000 of s, no worker lives since ") ||
-		!strings.Contains(out, "\n\nerror     [no-workers] no worker beats") {
+		!strings.Contains(out, "\n\nerror     [no-workers] no worker is alive") {
 		t.Errorf("it says %s", out)
 	}
 	server.DeleteStream("s")
@@ -120,7 +120,7 @@ func TestDoctorFindsWhatTheServiceRefuses(t *testing.T) {
 	// The leases do not know yet when their stream was made, but their sequence numbers are of
 	// another one.
 	if got := clitest.FindingCodes(t, out); !slices.Contains(got, "expired-checkpoint") || !slices.Contains(got, "no-stream") {
-		t.Errorf("after the stream was made anew: %v", got)
+		t.Errorf("after the stream was recreated: %v", got)
 	}
 }
 
@@ -131,7 +131,7 @@ func TestTheDoctorNamesALeaderThatLives(t *testing.T) {
 		beating bool
 		want    string
 	}{
-		"it beats":                   {"S1", true, "alpha"},
+		"heartbeat":                  {"S1", true, "alpha"},
 		"it is silent":               {"S1", false, ""},
 		"it has ended":               {"S2", true, ""},
 		"the store has forgotten it": {"S9", true, ""},

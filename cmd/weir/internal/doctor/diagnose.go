@@ -150,19 +150,19 @@ func (p *patient) toRead() []lease.Lease {
 
 func (p *patient) permissions() {
 	for _, d := range p.Denied {
-		p.found(Error, "permission", d.On, "allow "+d.Action+" on it in the IAM policy; workers need it, too, if they run under the same policy",
-			"%s is not allowed on %s for whoever runs this command", d.Action, d.On)
+		p.found(Error, "permission", d.On, "allow "+d.Action+" on it in the IAM policy; workers also need it if they use the same policy",
+			"the user of this command has no permission for %s on %s", d.Action, d.On)
 	}
 }
 
 func (p *patient) workers() {
 	switch {
 	case len(p.Second.Leases) == 0 && p.running > 0:
-		p.found(Error, "no-leases", p.App, "look at what the leader logs: listing the shards of its streams fails, or they have none",
-			"%s run, but there is no lease", count(p.running, "worker"))
+		p.found(Error, "no-leases", p.App, "look at the leader's log: it cannot list the shards of its streams, or they have none",
+			"%s run, but the application has no leases", count(p.running, "worker"))
 	case p.running == 0 && len(p.toRead()) > 0:
 		p.found(Error, "no-workers", p.App, "start workers",
-			"no worker beats, so nobody reads the %s that could be read", count(len(p.toRead()), "shard"))
+			"no worker is alive, so the %s that could be read are not read", count(len(p.toRead()), "shard"))
 	}
 	named := map[string]int{}
 	for _, l := range p.toRead() { // the others are free on purpose
@@ -177,22 +177,22 @@ func (p *patient) workers() {
 		before, known := was[w.Session]
 		switch {
 		case w.Ended && known && before.Ended && named[w.Session] > 0 && p.running > 0:
-			p.alike(Warning, "ended-session", "worker", name, "find out why its leases are not given out: other findings say it, or \"weir group plan\"", "their sessions have ended, and leases are still theirs",
-				"worker %s (session %s) has ended, and %s still its own after %v", name, w.Session, count(named[w.Session], "lease")+plural(named[w.Session], " is", " are"), figures.Duration(p.Apart))
+			p.alike(Warning, "ended-session", "worker", name, "find out why its leases are not assigned: see the other findings, or \"weir group plan\"", "their sessions have ended, and they still own leases",
+				"worker %s (session %s) has ended, and %s still assigned to it after %v", name, w.Session, count(named[w.Session], "lease")+plural(named[w.Session], " is", " are"), figures.Duration(p.Apart))
 		case w.Ended || !known || p.beats(w):
 		case p.Apart < timesOf(w).Failover || p.unseen(w):
 			p.silent(w, name)
 		case p.running > 0:
-			p.alike(Warning, "dead-worker", "worker", name, "if it was killed, nothing: the leader ends its session; if it runs, it cannot reach the store",
-				"not seen to beat, for longer than it takes to count as dead",
-				"worker %s (session %s) has not beaten for %v, and counts as dead after %v", name, w.Session, figures.Duration(p.Apart), figures.Duration(timesOf(w).Failover))
+			p.alike(Warning, "dead-worker", "worker", name, "nothing if it was killed: the leader ends its session; if it runs, it cannot reach the store",
+				"without a heartbeat for so long that they count as dead",
+				"worker %s (session %s) has sent no heartbeat for %v, and counts as dead after %v", name, w.Session, figures.Duration(p.Apart), figures.Duration(timesOf(w).Failover))
 		default:
-			p.alike(Info, "dead-worker", "worker", name, "nothing: the next worker that starts clears it away", "they do not run any more and did not end in order",
-				"worker %s (session %s) does not run any more and did not end in order", name, w.Session)
+			p.alike(Info, "dead-worker", "worker", name, "nothing: the next worker that starts removes it", "they no longer run, and did not stop in order",
+				"worker %s (session %s) no longer runs, and did not stop in order", name, w.Session)
 		}
 		if p.beats(w) && w.Drain {
-			p.alike(Intended, "draining", "worker", name, "\"weir group drain --off "+name+"\" when it is to work again", "to be drained, so they take no leases",
-				"worker %s is to be drained, and takes no leases", name)
+			p.alike(Intended, "draining", "worker", name, "\"weir group drain --off "+name+"\" when it may work again", "drained, so they take no leases",
+				"worker %s is drained, and takes no leases", name)
 		}
 	}
 }
@@ -202,12 +202,12 @@ func (p *patient) leader() {
 	switch {
 	case p.running == 0:
 	case b.Session == "" && a.Session == "":
-		p.found(Error, "no-leader", p.App, "look at the workers' logs: taking the lead fails at the store",
-			"nobody leads though %s beat, so nothing moves and new shards are not found", count(p.running, "worker"))
+		p.found(Error, "no-leader", p.App, "look at the workers' logs: they cannot take the lead in the store",
+			"there is no leader although %s send heartbeats, so no lease is assigned and new shards are not found", count(p.running, "worker"))
 	case p.unseen(p.workerOf(b.Session)):
 	case a.Session == b.Session && a.Term == b.Term && a.Beat == b.Beat:
-		p.found(Warning, "leader-silent", p.names[b.Session], "if it stays, look at the workers' logs: another one should take over within their failover time",
-			"the leader, %s, has not beaten for %v", p.names[b.Session], figures.Duration(p.Apart))
+		p.found(Warning, "leader-silent", p.names[b.Session], "if this does not change, look at the workers' logs: another worker should take the lead within their failover time",
+			"the leader, %s, has sent no heartbeat for %v", p.names[b.Session], figures.Duration(p.Apart))
 	}
 }
 
@@ -227,17 +227,17 @@ func (p *patient) given() {
 	if len(free) == 0 || p.running == 0 {
 		return
 	}
-	example := fmt.Sprintf("%s nobody's, %s among them", count(len(free), "lease")+plural(len(free), " is", " are"), free[0].Key)
+	example := fmt.Sprintf("%s without an owner, %s among them", count(len(free), "lease")+plural(len(free), " is", " are"), free[0].Key)
 	switch {
 	case p.taking == 0:
 		p.found(Error, "no-taker", p.App, "end a drain with \"weir group drain --off WORKER\", or start workers",
-			"%s, and no worker takes leases: all of them leave or are drained", example)
+			"%s, and no worker takes leases: all of them stop or are drained", example)
 	case p.room >= 0 && p.room < len(free):
 		p.found(Error, "max-leases", p.App, "start more workers, or raise MaxLeases",
 			"%s, and the workers have room for %d by their MaxLeases", example, p.room)
 	default:
 		p.found(Error, "not-given-out", p.App, "look at the leader's log, and at \"weir group plan\"",
-			"%s though workers have room", example)
+			"%s, although workers have room", example)
 	}
 }
 
@@ -276,15 +276,15 @@ func (p *patient) readable(l lease.Lease, seen Shard, failed map[failure][]lease
 	case strings.HasPrefix(look.Code, "KMS"):
 		failed[failure{l.Stream, look.Err, true}] = append(failed[failure{l.Stream, look.Err, true}], l.Key)
 	case look.Code == "InvalidArgumentException":
-		p.alike(Error, "expired-checkpoint", "shard", l.Key.String(), "decide where to go on: \"weir group reset --shard\", or Options.Expired",
-			"the service does not take the checkpoint, so it has expired or the stream was made anew",
-			"the service does not take the checkpoint %s of %s, so it has expired or the stream was made anew: %s", l.Position, l.Key, look.Err)
+		p.alike(Error, "expired-checkpoint", "shard", l.Key.String(), "decide where to continue: with \"weir group reset --shard\", or with Options.Expired",
+			"the service refuses their checkpoints, so they have expired or the stream was recreated",
+			"the service refuses the checkpoint %s of %s, so it has expired or the stream was recreated: %s", l.Position, l.Key, look.Err)
 	case look.Err != "" && look.Code != "ResourceNotFoundException" && !strings.Contains(look.Code, "AccessDenied"):
 		failed[failure{l.Stream, look.Err, false}] = append(failed[failure{l.Stream, look.Err, false}], l.Key)
 	case seen.First.Expired && seen.Second.Expired && seen.First.Waits && seen.Second.Waits:
-		p.alike(Warning, "expired-checkpoint", "shard", l.Key.String(), "start workers, or make them faster, and keep records for longer; what expired is lost",
-			"everything up to the checkpoint has left the stream, so records after it may have, too",
-			"everything up to the checkpoint of %s has left the stream, so records after it may have, too", l.Key)
+		p.alike(Warning, "expired-checkpoint", "shard", l.Key.String(), "start workers or make them faster, and increase the retention; expired records are lost",
+			"all records up to the checkpoint have left the stream, so later ones may have expired as well",
+			"all records up to the checkpoint of %s have left the stream, so later ones may have expired as well", l.Key)
 	}
 }
 
@@ -303,12 +303,12 @@ func (p *patient) unreadable(failed map[failure][]lease.Key) {
 		}
 		switch {
 		case why.kms:
-			p.found(Error, "kms", why.stream, "let whoever reads use the key (kms:Decrypt), and see that it is enabled",
+			p.found(Error, "kms", why.stream, "allow the readers to use the key (kms:Decrypt), and check that it is enabled",
 				"%s cannot be decrypted: %s", which, why.why)
 		case slices.ContainsFunc(p.Streams, func(s Stream) bool { return s.Name == why.stream && s.Err != "" }):
 			// A stream that cannot be described has its own finding.
 		default:
-			p.alike(severity, "unreadable", "stream", why.stream, "if it stays, look at the service's status and at the network", "shards could not be read: "+why.why,
+			p.alike(severity, "unreadable", "stream", why.stream, "if this does not change, check the service's status and the network", "shards could not be read: "+why.why,
 				"%s could not be read: %s", which, why.why)
 		}
 	}
@@ -341,9 +341,9 @@ func (p *patient) troubles() {
 				continue // it follows from what is said with more weight
 			}
 			if t.Key == (lease.Key{}) {
-				p.alike(severity, "worker-trouble", "worker", p.names[w.Session], "look at its network, its credentials and its log; others get its shards until it can read again",
-					t.State+", as they say: "+oneLine(t.Why),
-					"worker %s says that it is %s for %s: %s", p.names[w.Session], t.State, rough(t.For), oneLine(t.Why))
+				p.alike(severity, "worker-trouble", "worker", p.names[w.Session], "check its network, its credentials and its log; other workers get its shards until it can read again",
+					t.State+", as they report: "+oneLine(t.Why),
+					"worker %s reports that it is %s for %s: %s", p.names[w.Session], t.State, rough(t.For), oneLine(t.Why))
 				continue
 			}
 			if p.failing(w, t) {
@@ -352,8 +352,8 @@ func (p *patient) troubles() {
 			if p.stuck[t.Key] {
 				continue // that was said with more weight
 			}
-			p.alike(Warning, "worker-trouble", "shard", t.Key.String(), "look at the log of "+p.names[w.Session], t.State+", as workers say: "+reason(t.Key, t.Why),
-				"worker %s says of %s: %s for %s: %s", p.names[w.Session], t.Key, t.State, rough(t.For), oneLine(t.Why))
+			p.alike(Warning, "worker-trouble", "shard", t.Key.String(), "look at the log of "+p.names[w.Session], t.State+", as workers report: "+reason(t.Key, t.Why),
+				"worker %s reports of %s: %s for %s: %s", p.names[w.Session], t.Key, t.State, rough(t.For), oneLine(t.Why))
 		}
 	}
 }
@@ -365,13 +365,13 @@ func (p *patient) deaths() {
 		case l.Finished():
 		case d.Alone > 0:
 			p.alike(Error, "killer", "shard", l.Key.String(),
-				"have the handler survive that record; Options.GiveUp gives such records up, and \"weir group reset\" with their shard goes on after them",
+				"fix the handler, so that it survives that record; Options.GiveUp dead-letters such records, and \"weir group reset\" with the shard skips them",
 				"a record kills the worker that handles it",
-				"%s died one after the other at %s, %d of them while they handled one record by itself: the one before %s", count(d.Count, "worker"), l.Key, d.Tried, d.Record)
+				"%s died one after the other at %s, %d of them while they handled a single record: the one before %s", count(d.Count, "worker"), l.Key, d.Tried, d.Record)
 		case d.Count > 1:
-			p.alike(Warning, "deaths", "shard", l.Key.String(), "look at how those workers ended: out of memory, or by an error that ends the process?",
-				"workers that had them died one after the other, and none got any further",
-				"%s died one after the other while they had %s, and none got any further", count(d.Count, "worker"), l.Key)
+			p.alike(Warning, "deaths", "shard", l.Key.String(), "find out how those workers ended: out of memory, or by an error that ends the process?",
+				"their owners died one after the other, and none made progress",
+				"%s died one after the other while they had %s, and none made progress", count(d.Count, "worker"), l.Key)
 		}
 	}
 }
@@ -379,9 +379,9 @@ func (p *patient) deaths() {
 func (p *patient) paused() {
 	for _, stream := range p.Second.Paused {
 		if stream == "" {
-			p.found(Intended, "paused", p.App, "\"weir group resume\" when it is to go on", "the application is paused, so nobody reads it")
+			p.found(Intended, "paused", p.App, "\"weir group resume\" when it may continue", "the application is paused, so no worker reads")
 		} else {
-			p.alike(Intended, "paused", "stream", stream, "\"weir group resume --stream "+stream+"\" when it is to go on", "paused, so nobody reads them", "stream %s is paused, so nobody reads it", stream)
+			p.alike(Intended, "paused", "stream", stream, "\"weir group resume --stream "+stream+"\" when it may continue", "paused, so no worker reads them", "stream %s is paused, so no worker reads it", stream)
 		}
 	}
 }
@@ -399,16 +399,16 @@ func (p *patient) blocked() {
 		l, there := p.second[k]
 		switch {
 		case !there:
-			p.alike(Warning, "parent-unknown", "shard", k.String(), "it mends itself when the leader lists the stream; if it stays, look at the leader's log", "others wait for them, and they have no lease",
+			p.alike(Warning, "parent-unknown", "shard", k.String(), "nothing: the leader repairs it when it lists the stream; if this does not change, look at the leader's log", "others wait for them, and they have no lease",
 				"%s for %s, which has no lease", children, k)
 		case p.over(l.Owner) && p.running > 0:
-			p.alike(Info, "waiting", "shard", k.String(), "nothing: order needs it; see the other findings about "+k.String(), "others wait for their end, and nobody holds them now", "%s for the end of %s, which nobody holds now", children, k)
+			p.alike(Info, "waiting", "shard", k.String(), "nothing: the order of records requires it; see the other findings about "+k.String(), "others wait for their end, and they have no owner now", "%s for the end of %s, which has no owner now", children, k)
 		default:
 			behind := ""
 			if seen, asked := p.Shards[k]; asked && seen.Second.Err == "" && seen.Second.Waits {
 				behind = ", which is " + rough(seen.Second.Age) + " behind"
 			}
-			p.alike(Info, "waiting", "shard", k.String(), "nothing: order needs it", "others wait for their end", "%s for the end of %s%s", children, k, behind)
+			p.alike(Info, "waiting", "shard", k.String(), "nothing: the order of records requires it", "others wait for their end", "%s for the end of %s%s", children, k, behind)
 		}
 	}
 }

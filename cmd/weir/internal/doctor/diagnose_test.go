@@ -92,10 +92,10 @@ func TestDiagnose(t *testing.T) {
 		want   string   // severity, code and what it is about, a line each
 		says   []string // in the text or the advice of the first
 	}{
-		"all is well":               {func(*Facts) {}, "", nil},
-		"a slow batch is not stuck": {func(f *Facts) { f.look("1", Look{Waits: true, Age: 59 * time.Second}) }, "", nil},
+		"nothing if the handler takes longer": {func(*Facts) {}, "", nil},
+		"a slow batch is not stuck":           {func(f *Facts) { f.look("1", Look{Waits: true, Age: 59 * time.Second}) }, "", nil},
 		"a checkpoint stands still while old records wait": {func(f *Facts) { f.look("1", Look{Waits: true, Age: 3 * time.Minute}) },
-			"warning no-checkpoint ann", []string{"no checkpoint of s/1 for 6 s", "the oldest for 3 min", "all is well", "--watch 2m0s"}},
+			"warning no-checkpoint ann", []string{"no checkpoint of s/1 for 6 s", "the oldest for 3 min", "nothing if the handler takes longer", "--watch 2m0s"}},
 		"a worker that is young has old records, and slow batches": {func(f *Facts) {
 			f.Apart = 2 * time.Second
 			f.look("2", Look{Waits: true, Age: 47 * time.Minute})
@@ -108,13 +108,13 @@ func TestDiagnose(t *testing.T) {
 		"a checkpoint stands still for longer than workers bear in silence": {func(f *Facts) {
 			f.Apart = stallAfter
 			f.look("1", Look{Waits: true, Age: 3 * time.Minute})
-		}, "error stuck-shard s/1", []string{"has not moved for 2 min", "the oldest for 3 min", "ann holds it"}},
+		}, "error stuck-shard s/1", []string{"has not moved for 2 min", "the oldest for 3 min", "its owner is ann"}},
 		"a checkpoint stands still and its worker complains": {func(f *Facts) {
 			f.look("2", Look{Waits: true, Age: 3 * time.Minute})
 			f.worker("B", func(w *lease.Worker) {
 				w.Troubles = []lease.Trouble{{Key: key("2"), State: "in the handler", For: 150 * time.Second, Why: "a\nb"}, {Key: key("3"), State: "blocked"}}
 			})
-		}, "error stuck-shard s/2\nwarning worker-trouble s/3", []string{"has not moved for 6 s", "bob holds it, and says: in the handler for 2 min 30 s: a b"}},
+		}, "error stuck-shard s/2\nwarning worker-trouble s/3", []string{"has not moved for 6 s", "its owner is bob, and says: in the handler for 2 min 30 s: a b"}},
 		"a complaint about another shard is none about this one": {func(f *Facts) {
 			f.look("2", Look{Waits: true, Age: 3 * time.Minute})
 			f.worker("B", func(w *lease.Worker) { w.Troubles = []lease.Trouble{{Key: key("3"), State: "blocked"}} })
@@ -141,11 +141,11 @@ func TestDiagnose(t *testing.T) {
 		"a worker that is silent, and not dead by its own times": {func(f *Facts) {
 			f.Beats["B"] = false
 			f.times(lease.Times{Beat: time.Second, Failover: 20 * time.Second, Handoff: 30 * time.Second})
-		}, "warning silent-worker bob", []string{"session B", "for 6 s though it beats every 1 s", "dead after 20 s", "--watch 21s"}},
+		}, "warning silent-worker bob", []string{"session B", "for 6 s although its interval is 1 s", "dead after 20 s", "--watch 21s"}},
 		"a worker whose beats are further apart than the looks": {func(f *Facts) {
 			f.Beats["B"] = false
 			f.times(lease.Times{Beat: 4 * time.Second, Failover: 20 * time.Second, Handoff: 30 * time.Second})
-		}, "info unseen-worker bob", []string{"in 6 s: it beats every 4 s", "--watch 21s"}},
+		}, "info unseen-worker bob", []string{"in 6 s: it sends a heartbeat every 4 s", "--watch 21s"}},
 		"workers whose beats are further apart than the looks": {func(f *Facts) {
 			f.Beats = nil
 			f.Second.Leader.Beat = f.First.Leader.Beat
@@ -159,12 +159,12 @@ func TestDiagnose(t *testing.T) {
 			f.worker("B", func(w *lease.Worker) {
 				w.Times = lease.Times{Beat: time.Second, Failover: 7 * time.Second, Handoff: 30 * time.Second}
 			})
-		}, "warning times-differ billing", []string{"worker ann takes others for dead after 5 s, and worker bob trusts its leases for up to 7 s", "the same BeatInterval"}},
+		}, "warning times-differ billing", []string{"worker ann considers others dead after 5 s, and worker bob keeps its leases for up to 7 s", "the same BeatInterval"}},
 		"a worker that beats too seldom for another": {func(f *Facts) {
 			f.worker("B", func(w *lease.Worker) {
 				w.Times = lease.Times{Beat: 1700 * time.Millisecond, Failover: 7 * time.Second, Handoff: 30 * time.Second}
 			})
-		}, "warning times-differ billing", []string{"worker bob beats every 1.7 s, and worker ann takes others for dead after 5 s"}},
+		}, "warning times-differ billing", []string{"worker bob sends a heartbeat every 1.7 s, and worker ann considers others dead after 5 s"}},
 		"workers whose times differ and do no harm": {func(f *Facts) {
 			f.worker("B", func(w *lease.Worker) {
 				w.Times = lease.Times{Beat: 1500 * time.Millisecond, Failover: 5 * time.Second, Handoff: 30 * time.Second}
@@ -203,7 +203,7 @@ func TestDiagnose(t *testing.T) {
 			for _, id := range []string{"2", "3"} {
 				f.lease(id, func(l *lease.Lease) { l.Owner, l.Revoked = "", "B" })
 			}
-		}, "error not-given-out billing", []string{"2 leases are nobody's, s/2"}},
+		}, "error not-given-out billing", []string{"2 leases are without an owner, s/2"}},
 		"a parent that was moved to its end, and whose worker has ended": {func(f *Facts) { f.lease("0", func(l *lease.Lease) { l.Revoked = "gone" }) }, "", nil},
 		"a session that ended and is not cleared away yet": {func(f *Facts) {
 			for _, v := range []*lease.View{&f.First, &f.Second} {
@@ -213,7 +213,7 @@ func TestDiagnose(t *testing.T) {
 		"a worker that joined is none that is silent": {func(f *Facts) {
 			f.Second.Workers = append(f.Second.Workers, lease.Worker{Session: "C", Name: "cid"})
 		}, "", nil},
-		"nobody leads": {func(f *Facts) { f.First.Leader, f.Second.Leader = lease.Leader{Term: 4}, lease.Leader{Term: 4} }, "error no-leader billing", []string{"2 workers beat"}},
+		"nobody leads": {func(f *Facts) { f.First.Leader, f.Second.Leader = lease.Leader{Term: 4}, lease.Leader{Term: 4} }, "error no-leader billing", []string{"2 workers send heartbeats"}},
 		"a shard that was away and came back has had no time either": {func(f *Facts) {
 			f.look("1", Look{Waits: true, Age: time.Hour})
 			f.Second.Leases[1].Epoch = 4
@@ -221,7 +221,7 @@ func TestDiagnose(t *testing.T) {
 		"a leader goes":                                    {func(f *Facts) { f.Second.Leader = lease.Leader{Term: 4} }, "", nil},
 		"a leader comes":                                   {func(f *Facts) { f.First.Leader = lease.Leader{} }, "", nil},
 		"the leader is silent":                             {func(f *Facts) { f.Second.Leader.Beat = 10 }, "warning leader-silent ann", []string{"ann"}},
-		"leases are not given out":                         {func(f *Facts) { f.lease("1", free) }, "error not-given-out billing", []string{"1 lease is nobody's, s/1"}},
+		"leases are not assigned":                          {func(f *Facts) { f.lease("1", free) }, "error not-given-out billing", []string{"1 lease is without an owner, s/1"}},
 		"a lease that just became free":                    {func(f *Facts) { free(&f.Second.Leases[1]) }, "", nil},
 		"a lease that was given out and became free again": {func(f *Facts) { f.lease("1", free); f.Second.Leases[1].Epoch = 9 }, "", nil},
 		"a lease that was revoked and waits":               {func(f *Facts) { f.lease("1", func(l *lease.Lease) { l.Owner, l.Revoked = "", "A" }) }, "", nil},
@@ -230,7 +230,7 @@ func TestDiagnose(t *testing.T) {
 			f.lease("2", free)
 			f.worker("A", func(w *lease.Worker) { w.MaxLeases = 1 })
 			f.worker("B", func(w *lease.Worker) { w.MaxLeases = 1 })
-		}, "error max-leases billing", []string{"2 leases are nobody's", "room for 1", "MaxLeases"}},
+		}, "error max-leases billing", []string{"2 leases are without an owner", "room for 1", "MaxLeases"}},
 		"caps with room": {func(f *Facts) {
 			f.lease("1", free)
 			f.worker("A", func(w *lease.Worker) { w.MaxLeases = 2 })
@@ -250,13 +250,13 @@ func TestDiagnose(t *testing.T) {
 			for _, id := range []string{"1", "2", "3"} {
 				f.lease(id, free)
 			}
-		}, "intended paused billing", []string{"nobody reads it", "weir group resume"}},
+		}, "intended paused billing", []string{"no worker reads", "weir group resume"}},
 		"a stream is paused": {func(f *Facts) { f.Second.Paused = []string{"s"} }, "intended paused s", []string{"weir group resume --stream s"}},
 		"workers died at a checkpoint": {func(f *Facts) {
 			f.lease("1", func(l *lease.Lease) { l.Deaths = lease.Deaths{At: l.Position, Count: 3}.String() })
 			f.lease("2", func(l *lease.Lease) { l.Deaths = lease.Deaths{At: l.Position, Count: 1}.String() })
 			f.lease("3", func(l *lease.Lease) { l.Deaths = lease.Deaths{At: shard.Latest, Count: 3}.String() })
-		}, "warning deaths s/1", []string{"3 workers died one after the other while they had s/1, and none got any further", "out of memory"}},
+		}, "warning deaths s/1", []string{"3 workers died one after the other while they had s/1, and none made progress", "out of memory"}},
 		"a record kills": {func(f *Facts) {
 			f.lease("1", func(l *lease.Lease) {
 				l.Deaths = lease.Deaths{At: l.Position, Count: 3, Tried: 1, Alone: 1, Record: shard.Latest}.String()
@@ -266,48 +266,48 @@ func TestDiagnose(t *testing.T) {
 			f.worker("B", func(w *lease.Worker) {
 				w.Troubles = []lease.Trouble{{Key: key("2"), State: "waiting to handle again", For: 5 * time.Minute, Why: "the database\nis full"}}
 			})
-		}, "warning worker-trouble s/2", []string{"worker bob says of s/2: waiting to handle again for 5 min: the database is full"}},
+		}, "warning worker-trouble s/2", []string{"worker bob reports of s/2: waiting to handle again for 5 min: the database is full"}},
 		"a handler fails": {func(f *Facts) {
 			f.worker("B", func(w *lease.Worker) {
 				w.Troubles = []lease.Trouble{{Key: key("2"), State: "in the handler", For: 5 * time.Minute, Why: "the database\nis full",
 					Failing: lease.Failing{At: "4959", KeyHash: "ab12cd34", Records: 1, Attempts: 12, GivenUp: 3}}}
 			})
-		}, "warning handler-fails s/2", []string{"the handler of worker bob fails at the record 4959 of s/2 (hash of its key ab12cd34) for 5 min, 12 calls so far: the database is full; 3 records of the shard were given up lately", "Options.GiveUp"}},
+		}, "warning handler-fails s/2", []string{"the handler of worker bob fails at the record 4959 of s/2 (hash of its key ab12cd34) for 5 min, 12 calls until now: the database is full; 3 records of the shard were dead-lettered recently", "Options.GiveUp"}},
 		"a handler fails and its checkpoint stands still": {func(f *Facts) {
 			f.look("2", Look{Waits: true, Age: 3 * time.Minute})
 			f.worker("B", func(w *lease.Worker) {
 				w.Troubles = []lease.Trouble{{Key: key("2"), For: 5 * time.Minute, Failing: lease.Failing{At: "4959", Records: 250, Attempts: 1}}}
 			})
-		}, "error handler-fails s/2", []string{"fails with 250 records of s/2, from 4959 on for 5 min, 1 call so far"}},
+		}, "error handler-fails s/2", []string{"fails with 250 records of s/2, from 4959 on for 5 min, 1 call until now"}},
 		"a handler fails at the end of a shard": {func(f *Facts) {
 			f.worker("B", func(w *lease.Worker) {
 				w.Troubles = []lease.Trouble{{Key: key("2"), For: 5 * time.Minute, Failing: lease.Failing{Attempts: 2}}}
 			})
-		}, "warning handler-fails s/2", []string{"fails with what is next of s/2 for"}},
+		}, "warning handler-fails s/2", []string{"fails with the next records of s/2 for"}},
 		"the brake holds giving up": {func(f *Facts) {
 			f.worker("B", func(w *lease.Worker) {
 				w.Troubles = []lease.Trouble{{Key: key("2"), For: time.Minute, Why: "no", Failing: lease.Failing{At: "4959", Records: 1, Attempts: 12, Held: lease.HeldPatience}}}
 			})
-		}, "warning give-up-held s/2", []string{"not given up yet, because the worker has handled nothing else since", "Patience"}},
+		}, "warning give-up-held s/2", []string{"not dead-lettered yet, because the worker has handled no other record since", "Patience"}},
 		"the rate holds giving up of all shards": {func(f *Facts) {
 			for i, s := range []string{"A", "A", "B"} {
 				f.worker(s, func(w *lease.Worker) {
 					w.Troubles = append(w.Troubles, lease.Trouble{Key: f.Second.Leases[i+1].Key, For: time.Minute, Why: "no", Failing: lease.Failing{At: "4959", Attempts: 12, Held: lease.HeldRate}})
 				})
 			}
-		}, "error give-up-held s/1", []string{"3 shards: records could be given up, and are not yet, because that would be too many a minute: no, first s/1", "PerMinute"}},
+		}, "error give-up-held s/1", []string{"3 shards: records fail, and are not dead-lettered yet, because there are too many per minute: no, first s/1", "PerMinute"}},
 		"letters cannot be put": {func(f *Facts) {
 			f.look("2", Look{Waits: true, Age: 3 * time.Minute})
 			f.worker("B", func(w *lease.Worker) {
 				w.Troubles = []lease.Trouble{{Key: key("2"), State: "letters cannot be put", For: time.Minute, Why: "no such bucket", Failing: lease.Failing{At: "4959", Attempts: 12, Letters: true}}}
 			})
-		}, "error letters-fail s/2", []string{"worker bob is to give up records of s/2, and cannot put their letters for 60 s, for which the shard waits: no such bucket", "--dead"}},
+		}, "error letters-fail s/2", []string{"worker bob cannot dead-letter records of s/2 for 60 s, so the shard waits: no such bucket", "--dead"}},
 		"records were given up": {func(f *Facts) {
 			f.look("2", Look{Waits: true, Age: 59 * time.Second})
 			f.worker("B", func(w *lease.Worker) {
 				w.Troubles = []lease.Trouble{{Key: key("2"), State: lease.GaveUp, For: time.Hour, Why: "no", Failing: lease.Failing{At: "4959", GivenUp: 12}}}
 			})
-		}, "warning given-up s/2", []string{"worker bob has given up 12 records of s/2 within 60 min, the last of them 4959: no", "weir dead list"}},
+		}, "warning given-up s/2", []string{"worker bob has dead-lettered 12 records of s/2 within 60 min, the last of them 4959: no", "weir dead list"}},
 		"records were given up, and the checkpoint stands still for another reason": {func(f *Facts) {
 			f.look("2", Look{Waits: true, Age: 3 * time.Minute})
 			f.worker("B", func(w *lease.Worker) {
@@ -319,14 +319,14 @@ func TestDiagnose(t *testing.T) {
 			f.worker("B", func(w *lease.Worker) {
 				w.Troubles = []lease.Trouble{{Key: key("2"), State: lease.OnPurpose, For: 29 * time.Minute, Why: "by an open window"}}
 			})
-		}, "info held s/2", []string{"s/2 is held on purpose, as worker bob says, for 29 min: by an open window; the oldest record behind it is 30 min old"}},
+		}, "info held s/2", []string{"s/2 is held on purpose, as worker bob reports, for 29 min: by an open window; the oldest record behind it is 30 min old"}},
 		"open windows hold many checkpoints": {func(f *Facts) {
 			f.look("2", Look{Waits: true, Age: 30 * time.Minute})
 			f.look("3", Look{Waits: true, Age: 30 * time.Minute})
 			f.worker("B", func(w *lease.Worker) {
 				w.Troubles = []lease.Trouble{{State: lease.OnPurpose, For: 29 * time.Minute, Why: "by an open window"}}
 			})
-		}, "info held s/2", []string{"2 shards: their checkpoints are held on purpose, as workers say: by an open window, first s/2"}},
+		}, "info held s/2", []string{"2 shards: their checkpoints are held on purpose, as workers report: by an open window, first s/2"}},
 		"a checkpoint moves that an open window held": {func(f *Facts) {
 			f.worker("B", func(w *lease.Worker) {
 				w.Troubles = []lease.Trouble{{Key: key("2"), State: lease.OnPurpose, For: time.Minute, Why: "by an open window"}}
@@ -342,13 +342,13 @@ func TestDiagnose(t *testing.T) {
 			f.worker("B", func(w *lease.Worker) {
 				w.Troubles = []lease.Trouble{{State: lease.CutOff, For: 5 * time.Minute, Why: "no route\nto host"}}
 			})
-		}, "warning worker-trouble bob", []string{"worker bob says that it is cut off for 5 min: no route to host", "others get its shards"}},
+		}, "warning worker-trouble bob", []string{"worker bob reports that it is cut off for 5 min: no route to host", "other workers get its shards"}},
 		"a dead worker's complaints are of the past": {func(f *Facts) {
 			f.Beats["B"] = false
 			f.worker("B", func(w *lease.Worker) { w.Troubles = []lease.Trouble{{Key: key("2")}} })
 		}, "warning dead-worker bob", nil},
 		"a permission is missing": {func(f *Facts) { f.Denied = []Denied{{"kinesis:GetRecords", "stream s"}} },
-			"error permission stream s", []string{"kinesis:GetRecords is not allowed on stream s", "allow kinesis:GetRecords"}},
+			"error permission stream s", []string{"no permission for kinesis:GetRecords on stream s", "allow kinesis:GetRecords"}},
 		"a stream that may not be listed": {func(f *Facts) {
 			f.Denied = []Denied{{"kinesis:ListShards", "stream s"}}
 			f.Streams[0] = Stream{Name: "s", Err: "no permission"}

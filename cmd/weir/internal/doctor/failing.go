@@ -17,7 +17,7 @@ func (p *patient) failing(w lease.Worker, t lease.Trouble) bool {
 	if t.Why != "" {
 		why = ": " + oneLine(t.Why)
 	}
-	at := "with what is next of " + t.Key.String()
+	at := "with the next records of " + t.Key.String()
 	switch {
 	case f.At == "":
 	case f.Records > 1:
@@ -28,30 +28,30 @@ func (p *patient) failing(w lease.Worker, t lease.Trouble) bool {
 	if f.KeyHash != "" {
 		at += " (hash of its key " + f.KeyHash + ")"
 	}
-	fails := fmt.Sprintf("the handler of worker %s fails %s for %s, %s so far%s", name, at, rough(t.For), count(f.Attempts, "call"), why)
+	fails := fmt.Sprintf("the handler of worker %s fails %s for %s, %s until now%s", name, at, rough(t.For), count(f.Attempts, "call"), why)
 	if f.GivenUp > 0 && t.State != lease.GaveUp {
-		fails += fmt.Sprintf("; %s of the shard %s given up lately", count(f.GivenUp, "record"), plural(f.GivenUp, "was", "were"))
+		fails += fmt.Sprintf("; %s of the shard %s dead-lettered recently", count(f.GivenUp, "record"), plural(f.GivenUp, "was", "were"))
 	}
 	switch {
 	case t.State == lease.GaveUp:
-		p.alike(Warning, "given-up", "shard", t.Key.String(), `look at their letters ("weir dead list"), and have them handled when they can be ("weir dead retry")`,
-			"workers have given records of theirs up",
-			"worker %s has given up %s of %s within %s, the last of them %s%s", name, count(f.GivenUp, "record"), t.Key, rough(t.For), f.At, why)
+		p.alike(Warning, "given-up", "shard", t.Key.String(), `look at the dead letters ("weir dead list"), and handle them again once that can succeed ("weir dead retry")`,
+			"workers have dead-lettered records of them",
+			"worker %s has dead-lettered %s of %s within %s, the last of them %s%s", name, count(f.GivenUp, "record"), t.Key, rough(t.For), f.At, why)
 	case f.Letters:
-		p.alike(Error, "letters-fail", "shard", t.Key.String(), "see to where letters go (Options.GiveUp.To, --dead); it goes on by itself when they can be put",
-			"records are to be given up, and their letters cannot be put"+why,
-			"worker %s is to give up records of %s, and cannot put their letters for %s, for which the shard waits%s", name, t.Key, rough(t.For), why)
+		p.alike(Error, "letters-fail", "shard", t.Key.String(), "repair the destination of dead letters (Options.GiveUp.To, --dead); the shard continues as soon as they can be written",
+			"records have to be dead-lettered, and that fails"+why,
+			"worker %s cannot dead-letter records of %s for %s, so the shard waits%s", name, t.Key, rough(t.For), why)
 	case f.Held == lease.HeldPatience:
 		p.alike(severity, "give-up-held", "shard", t.Key.String(),
-			"look whether what the handler needs is there, such as a database; the record is given up when Options.GiveUp.Patience is over, or when something else is handled",
-			"records could be given up, and are not yet, because nothing else is handled, either: "+reason(t.Key, t.Why),
-			"%s; it is not given up yet, because the worker has handled nothing else since", fails)
+			"check what the handler depends on, such as a database; the record is dead-lettered after Options.GiveUp.Patience, or once another record is handled",
+			"records fail, and are not dead-lettered yet, because no other record is handled either: "+reason(t.Key, t.Why),
+			"%s; it is not dead-lettered yet, because the worker has handled no other record since", fails)
 	case f.Held == lease.HeldRate:
-		p.alike(severity, "give-up-held", "shard", t.Key.String(), "look whether so many records are at fault; if they are, raise Options.GiveUp.PerMinute",
-			"records could be given up, and are not yet, because that would be too many a minute: "+reason(t.Key, t.Why),
-			"%s; it is not given up yet, because that would be too many a minute", fails)
+		p.alike(severity, "give-up-held", "shard", t.Key.String(), "check whether the records are at fault; if they are, raise Options.GiveUp.PerMinute",
+			"records fail, and are not dead-lettered yet, because there are too many per minute: "+reason(t.Key, t.Why),
+			"%s; it is not dead-lettered yet, because there are too many per minute", fails)
 	case f.Attempts > 0:
-		p.alike(severity, "handler-fails", "shard", t.Key.String(), "look at the log of "+name+"; mend the handler, or say when records are given up (Options.GiveUp, --attempts with --dead)",
+		p.alike(severity, "handler-fails", "shard", t.Key.String(), "look at the log of "+name+"; fix the handler, or set when records are dead-lettered (Options.GiveUp, --attempts with --dead)",
 			"handlers fail: "+reason(t.Key, t.Why), "%s", fails)
 	default:
 		return false

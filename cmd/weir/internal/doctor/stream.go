@@ -20,7 +20,7 @@ func (p *patient) stream(s Stream) {
 	}
 	switch {
 	case s.Missing:
-		p.found(Error, "no-stream", s.Name, "check its name, the region and the endpoint; if it is gone for good, take it out of the workers' settings",
+		p.found(Error, "no-stream", s.Name, "check its name, the region and the endpoint; if it was deleted, remove it from the workers' settings",
 			"stream %s does not exist", s.Name)
 		return
 	case s.Err != "" && slices.ContainsFunc(p.Denied, func(d Denied) bool { return d.On == "stream "+s.Name }):
@@ -28,15 +28,15 @@ func (p *patient) stream(s Stream) {
 	case p.unreachable:
 		return // that is said of all
 	case s.Err != "":
-		p.alike(Warning, "stream-unknown", "stream", s.Name, "see that it can be asked about", "could not be asked about: "+s.Err, "stream %s could not be asked about: %s", s.Name, s.Err)
+		p.alike(Warning, "stream-unknown", "stream", s.Name, "check why it cannot be described", "could not be described: "+s.Err, "stream %s could not be described: %s", s.Name, s.Err)
 		return
 	}
 	if s.Status != "" && s.Status != "ACTIVE" && s.Status != "UPDATING" {
-		p.found(Warning, "stream-status", s.Name, "wait, or find out who deletes it", "stream %s is %s", s.Name, s.Status)
+		p.found(Warning, "stream-status", s.Name, "wait, or find out why it is deleted", "stream %s is %s", s.Name, s.Status)
 	}
 	if len(leases) == 0 {
 		if s.Wanted {
-			p.found(Warning, "stream-unread", s.Name, "name it in the workers' settings", "stream %s has no leases: no worker of %s reads it", s.Name, p.App)
+			p.found(Warning, "stream-unread", s.Name, "add it to the workers' settings", "stream %s has no leases: no worker of %s reads it", s.Name, p.App)
 		}
 		return
 	}
@@ -47,15 +47,15 @@ func (p *patient) stream(s Stream) {
 	if s.Retention > 0 {
 		for _, l := range leases {
 			if t := l.Position.Time(); l.Position.Kind() == shard.Time && t.Before(s.Now.Add(-s.Retention)) {
-				p.alike(Warning, "expired-checkpoint", "shard", l.Key.String(), "start workers, or make them faster; what expired is lost",
-					"to be read from before what the stream keeps",
-					"%s is to be read from %s on, and the stream keeps %v", l.Key, l.Position, figures.Duration(s.Retention))
+				p.alike(Warning, "expired-checkpoint", "shard", l.Key.String(), "start workers or make them faster; expired records are lost",
+					"to be read from a time before the oldest record in the stream",
+					"%s is to be read from %s, and the stream's retention is %v", l.Key, l.Position, figures.Duration(s.Retention))
 			}
 		}
 	}
 	if p.running == 0 && slices.Contains(s.Consumers, p.App) {
-		p.found(Info, "idle-consumer", s.Name, "\"weir fanout remove\" if the application does not come back",
-			"a consumer %s is registered with stream %s for fan-out, and AWS bills it though no worker runs", p.App, s.Name)
+		p.found(Info, "idle-consumer", s.Name, "\"weir fanout remove\" if the application no longer runs",
+			"the consumer %s is registered with stream %s for fan-out, and AWS bills it although no worker runs", p.App, s.Name)
 	}
 }
 
@@ -69,13 +69,13 @@ func (p *patient) ranges(s Stream) {
 		}
 	}
 	if holes := shard.Holes(ranges); len(holes) > 0 {
-		p.found(Warning, "hash-hole", s.Name, "run this again; if it stays, ask AWS: a listing that is not complete looks like this",
+		p.found(Warning, "hash-hole", s.Name, "run this again; if this does not change, ask AWS: an incomplete listing looks like this",
 			"no open shard of stream %s serves the hash keys %s%s", s.Name, holes[0], more(len(holes)))
 	}
 	slices.SortFunc(open, func(a, b shard.Shard) int { return a.Range.Start.Compare(b.Range.Start) })
 	for i := 1; i < len(open); i++ { // up to the first overlap each ends after those before it
 		if before := open[i-1]; open[i].Range.Start.Compare(before.Range.End) <= 0 {
-			p.found(Warning, "hash-overlap", s.Name, "run this again; if it stays, ask AWS: a listing between two moments looks like this",
+			p.found(Warning, "hash-overlap", s.Name, "run this again; if this does not change, ask AWS: an inconsistent listing looks like this",
 				"the open shards %s and %s of stream %s serve the same hash keys", before.ID, open[i].ID, s.Name)
 			return
 		}
@@ -91,8 +91,8 @@ func (p *patient) born(s Stream, leases []lease.Lease) {
 		}
 	}
 	if len(old) > 0 {
-		p.found(Error, "stream-recreated", s.Name, "\"weir group reset --stream "+s.Name+" --to oldest\", if the leader does not do it by itself",
-			"stream %s was made anew at %s, and %s to one that was made at %s", s.Name, date(s.Born), count(len(old), "lease")+plural(len(old), " belongs", " belong"), date(old[0].Born))
+		p.found(Error, "stream-recreated", s.Name, "\"weir group reset --stream "+s.Name+" --to oldest\", if the leader does not do so by itself",
+			"stream %s was recreated at %s, and %s to one that was created at %s", s.Name, date(s.Born), count(len(old), "lease")+plural(len(old), " belongs", " belong"), date(old[0].Born))
 	}
 }
 
@@ -105,7 +105,7 @@ func (p *patient) left(s Stream, leases []lease.Lease) {
 	}
 	for _, l := range leases {
 		if !here[l.Shard] && !l.Finished() {
-			p.alike(Error, "shard-left", "shard", l.Key.String(), "keep records for longer than workers may be away; a worker ends the lease by itself and goes on with the children",
+			p.alike(Error, "shard-left", "shard", l.Key.String(), "set a retention longer than workers may be stopped; a worker finishes the lease by itself and continues with the children",
 				"they have left the stream before they were read to their end: their records have expired",
 				"%s has left the stream before it was read to its end, at %s: its records have expired", l.Key, l.Position)
 		}
@@ -127,7 +127,7 @@ func (p *patient) unlisted(s Stream) {
 		}
 	}
 	if len(without) > 0 {
-		p.found(Warning, "shard-without-lease", s.Name, "it mends itself with the leader's next listing (ListInterval); if it stays, the stream is in no worker's settings, or listing it fails: look at the leader's log",
+		p.found(Warning, "shard-without-lease", s.Name, "nothing: the leader repairs it with its next listing (ListInterval); if this does not change, no worker has the stream in its settings, or the listing fails: look at the leader's log",
 			"%s of stream %s %s no lease, %s among them", count(len(without), "shard"), s.Name, plural(len(without), "has", "have"), without[0].ID)
 	}
 }

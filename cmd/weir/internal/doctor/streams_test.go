@@ -26,7 +26,7 @@ func TestAStreamThatNoLiveWorkerReads(t *testing.T) {
 		return found[0]
 	}
 	said := only(Error, "streams-differ")
-	if !strings.Contains(said.Text, "no live worker reads the stream s, of which the application has 3 leases") || !strings.Contains(said.Do, "weir group pause --stream s") {
+	if !strings.Contains(said.Text, "no live worker reads the stream s, although the application has 3 leases") || !strings.Contains(said.Do, "weir group pause --stream s") {
 		t.Errorf("%+v", said)
 	}
 	f.First.Paused, f.Second.Paused = []string{"s"}, []string{"s"}

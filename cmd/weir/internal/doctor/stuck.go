@@ -44,9 +44,9 @@ func (p *patient) stood(all []stand) {
 		name := p.names[s.owner]
 		t, complains := p.complaint(s.owner, s.Key)
 		if of, held := p.onPurpose(s.owner, s.Key); held && !complains && s.age >= waitsLong {
-			p.alike(Info, "held", "shard", s.String(), "nothing, if windows are that long; the stream has to keep records for longer than that",
-				"their checkpoints are held on purpose, as workers say: "+oneLine(of.Why),
-				"the checkpoint of %s is held on purpose, as worker %s says, for %s: %s; the oldest record behind it is %s old", s.Key, name, rough(of.For), oneLine(of.Why), rough(s.age))
+			p.alike(Info, "held", "shard", s.String(), "nothing if windows are that long; the retention of the stream has to be longer",
+				"their checkpoints are held on purpose, as workers report: "+oneLine(of.Why),
+				"the checkpoint of %s is held on purpose, as worker %s reports, for %s: %s; the oldest record behind it is %s old", s.Key, name, rough(of.For), oneLine(of.Why), rough(s.age))
 			continue
 		}
 		switch standing(p.Apart, s.age, complains) {
@@ -57,14 +57,14 @@ func (p *patient) stood(all []stand) {
 			}
 			says, each := "", "their checkpoints have not moved although records wait"
 			if complains {
-				each += "; " + t.State + ", as workers say: " + reason(s.Key, t.Why)
+				each += "; " + t.State + ", as workers report: " + reason(s.Key, t.Why)
 				says = ", and says: " + t.State + " for " + rough(t.For)
 				if t.Why != "" {
 					says += ": " + oneLine(t.Why)
 				}
 			}
 			p.alike(Error, "stuck-shard", "shard", s.String(), "look at what the handler of "+name+" does with it, and at its log", each,
-				"the checkpoint of %s has not moved for %v although records wait, the oldest for %s; %s holds it%s", s.Key, figures.Duration(p.Apart), rough(s.age), name, says)
+				"the checkpoint of %s has not moved for %v although records wait, the oldest for %s; its owner is %s%s", s.Key, figures.Duration(p.Apart), rough(s.age), name, says)
 		case Warning:
 			slow[s.owner] = append(slow[s.owner], s)
 		}
@@ -80,7 +80,7 @@ func (p *patient) stood(all []stand) {
 		if n := len(shards); n > 1 {
 			among = count(n, "shard") + ", " + oldest.String() + " among them,"
 		}
-		p.alike(Warning, "no-checkpoint", "worker", name, "if the handler takes longer than that for a batch, all is well; else look for longer, such as with --watch "+stallAfter.String(),
+		p.alike(Warning, "no-checkpoint", "worker", name, "nothing if the handler takes longer than that for a batch; otherwise watch longer, for example with --watch "+stallAfter.String(),
 			"they have made no checkpoint of some shards although records wait",
 			"worker %s has made no checkpoint of %s for %v although records wait, the oldest for %s", name, among, figures.Duration(p.Apart), rough(oldest.age))
 	}

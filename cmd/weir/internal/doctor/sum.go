@@ -39,7 +39,7 @@ func (p *patient) sum() {
 		if len(group) > 1 {
 			f.Text = fmt.Sprintf("%s: %s, first %s", count(len(group), l.noun), l.each, f.About)
 			if slices.ContainsFunc(group, func(other Finding) bool { return other.Do != f.Do }) {
-				f.Do += "; and so with the others"
+				f.Do += "; the others fail in the same way"
 			}
 			for _, other := range group[1:] {
 				f.Others = append(f.Others, other.About)
@@ -90,8 +90,8 @@ func (p *patient) outOfReach() {
 	if n := p.complaining(); n > 0 {
 		say = fmt.Sprintf("; %s too", count(n, "worker")+plural(n, " says so,", " say so,"))
 	}
-	p.found(Error, "service-unreachable", p.App, "see to the endpoint, the region, the network and the service; if workers use the same, nobody reads until it answers, and then all go on by themselves",
-		"none of %s and %s can be asked about: %s%s", count(about, "stream"), count(shards, "shard"), why, say)
+	p.found(Error, "service-unreachable", p.App, "check the endpoint, the region, the network and the service; workers with the same settings cannot read either, and continue as soon as the service answers",
+		"none of %s and %s can be described: %s%s", count(about, "stream"), count(shards, "shard"), why, say)
 }
 
 // ofReading are states in which a worker waits for the service, see weir.ShardState.

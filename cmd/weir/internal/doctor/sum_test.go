@@ -56,7 +56,7 @@ func TestOneTroubleOfAllIsOneFinding(t *testing.T) {
 			f.Streams = []Stream{{Name: "r", Err: "no answer"}, {Name: "s", Err: "no answer"}}
 			f.lookAll(Look{Err: "no answer"})
 			f.complain("backing off", func(lease.Key) string { return "i/o timeout" })
-		}, []string{"error service-unreachable none of 2 streams and 12 shards can be asked about: no answer; 2 workers say so, too"}},
+		}, []string{"error service-unreachable none of 2 streams and 12 shards can be described: no answer; 2 workers say so, too"}},
 		"the service answers nothing, and workers are cut off": {12, func(f *Facts) {
 			f.Streams = []Stream{{Name: "s", Err: "no answer"}}
 			f.lookAll(Look{Err: "no answer"})
@@ -65,7 +65,7 @@ func TestOneTroubleOfAllIsOneFinding(t *testing.T) {
 					w.Troubles = []lease.Trouble{{State: lease.CutOff, For: time.Minute, Why: "timeout"}}
 				})
 			}
-		}, []string{"error service-unreachable none of 1 stream and 12 shards can be asked about: no answer; 2 workers say so, too"}},
+		}, []string{"error service-unreachable none of 1 stream and 12 shards can be described: no answer; 2 workers say so, too"}},
 		"the service fails every read": {12, func(f *Facts) {
 			f.Streams = nil
 			f.lookAll(Look{Err: "it failed", Code: "InternalFailure"})
@@ -82,19 +82,19 @@ func TestOneTroubleOfAllIsOneFinding(t *testing.T) {
 					w.Troubles = append([]lease.Trouble{{State: lease.CutOff, For: time.Minute, Why: "timeout"}}, w.Troubles...)
 				})
 			}
-		}, []string{"error worker-trouble 2 workers: cut off, as they say: timeout, first ann"}},
+		}, []string{"error worker-trouble 2 workers: cut off, as they report: timeout, first ann"}},
 		"every handler fails for one reason": {12, func(f *Facts) {
 			f.Streams = nil
 			f.complain("waiting to handle again", func(k lease.Key) string { return k.Shard + ": the database is full" })
-		}, []string{"error worker-trouble 12 shards: waiting to handle again, as workers say: the shard: the database is full, first s/shardId-000000000000"}},
+		}, []string{"error worker-trouble 12 shards: waiting to handle again, as workers report: the shard: the database is full, first s/shardId-000000000000"}},
 		"handlers fail for two reasons": {12, func(f *Facts) {
 			f.Streams = nil
 			f.complain("waiting to handle again", func(k lease.Key) string {
 				return map[bool]string{true: "full", false: "gone"}[k.Shard < "shardId-000000000003"]
 			})
 		}, []string{
-			"warning worker-trouble 3 shards: waiting to handle again, as workers say: full, first s/shardId-000000000000",
-			"warning worker-trouble 9 shards: waiting to handle again, as workers say: gone, first s/shardId-000000000003",
+			"warning worker-trouble 3 shards: waiting to handle again, as workers report: full, first s/shardId-000000000000",
+			"warning worker-trouble 9 shards: waiting to handle again, as workers report: gone, first s/shardId-000000000003",
 		}},
 		"every checkpoint stands still": {12, func(f *Facts) {
 			f.Streams = nil
@@ -104,11 +104,11 @@ func TestOneTroubleOfAllIsOneFinding(t *testing.T) {
 		"every checkpoint has expired": {12, func(f *Facts) {
 			f.Streams = nil
 			f.lookAll(Look{Err: "the number 100 of no shard", Code: "InvalidArgumentException"})
-		}, []string{"error expired-checkpoint 12 shards: the service does not take the checkpoint, so it has expired or the stream was made anew, first s/shardId-000000000000"}},
+		}, []string{"error expired-checkpoint 12 shards: the service refuses their checkpoints, so they have expired or the stream was recreated, first s/shardId-000000000000"}},
 		"one of one": {1, func(f *Facts) {
 			f.Streams = nil
 			f.complain("waiting to handle again", func(lease.Key) string { return "full" })
-		}, []string{"warning worker-trouble worker ann says of s/shardId-000000000000: waiting to handle again for 60 s: full"}},
+		}, []string{"warning worker-trouble worker ann reports of s/shardId-000000000000: waiting to handle again for 60 s: full"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := wide(t, c.shards)

@@ -12,13 +12,13 @@ import (
 // silent describes a worker whose beat was not seen and that is not dead by its own times.
 func (p *patient) silent(w lease.Worker, name string) {
 	times := timesOf(w)
-	longer := "look for longer: --watch " + (max(times.Failover, 2*times.Beat) + time.Second).String()
+	longer := "watch longer: --watch " + (max(times.Failover, 2*times.Beat) + time.Second).String()
 	if p.unseen(w) {
-		p.alike(Info, "unseen-worker", "worker", name, longer, "whether they live is not to be seen in so short a time", "whether worker %s (session %s) lives is not to be seen in %v: it beats every %v", name, w.Session, figures.Duration(p.Apart), figures.Duration(times.Beat))
+		p.alike(Info, "unseen-worker", "worker", name, longer, "whether they are alive cannot be seen in so short a time", "whether worker %s (session %s) is alive cannot be seen in %v: it sends a heartbeat every %v", name, w.Session, figures.Duration(p.Apart), figures.Duration(times.Beat))
 		return
 	}
-	p.alike(Warning, "silent-worker", "worker", name, longer+"; if it stays, look at the worker's log: it cannot reach the store, or it was killed", "not seen to beat, and not for long enough to count as dead",
-		"worker %s (session %s) has not beaten for %v though it beats every %v; it counts as dead after %v", name, w.Session, figures.Duration(p.Apart), figures.Duration(times.Beat), figures.Duration(times.Failover))
+	p.alike(Warning, "silent-worker", "worker", name, longer+"; if this does not change, look at the worker's log: it cannot reach the store, or it was killed", "without a heartbeat, but not yet for so long that they count as dead",
+		"worker %s (session %s) has sent no heartbeat for %v although its interval is %v; it counts as dead after %v", name, w.Session, figures.Duration(p.Apart), figures.Duration(times.Beat), figures.Duration(times.Failover))
 }
 
 // times looks for workers that judge each other by different times. Any worker may lead, so the
@@ -44,17 +44,17 @@ func (p *patient) times() {
 	hasty, trusting := slices.MinFunc(live, failover), slices.MaxFunc(live, failover)
 	slow := slices.MaxFunc(live, by(func(t lease.Times) time.Duration { return t.Beat }))
 	shortest, longest, beat := timesOf(hasty).Failover, timesOf(trusting).Failover, timesOf(slow).Beat
-	const same = "give all workers of the application the same BeatInterval, FailoverAfter and HandoffTimeout; while that is being changed, this passes"
+	const same = "give all workers of the application the same BeatInterval, FailoverAfter and HandoffTimeout; ignore this during a rolling change of them"
 	switch {
 	case shortest < 3*beat:
-		p.found(Warning, "times-differ", p.App, same, "worker %s beats every %v, and worker %s takes others for dead after %v: while %s leads, a beat or two that come late cost %s its shards",
+		p.found(Warning, "times-differ", p.App, same, "worker %s sends a heartbeat every %v, and worker %s considers others dead after %v: while %s leads, one or two late heartbeats cost %s its shards",
 			p.names[slow.Session], figures.Duration(beat), p.names[hasty.Session], figures.Duration(shortest), p.names[hasty.Session], p.names[slow.Session])
 	case shortest < longest:
-		p.found(Warning, "times-differ", p.App, same, "worker %s takes others for dead after %v, and worker %s trusts its leases for up to %v of silence: two may handle the records of one shard for a while",
+		p.found(Warning, "times-differ", p.App, same, "worker %s considers others dead after %v, and worker %s keeps its leases for up to %v without an answer: both may handle the records of a shard for a while",
 			p.names[hasty.Session], figures.Duration(shortest), p.names[trusting.Session], figures.Duration(longest))
 	case slices.ContainsFunc(live, func(w lease.Worker) bool { return timesOf(w) != timesOf(live[0]) }):
 		other := live[slices.IndexFunc(live, func(w lease.Worker) bool { return timesOf(w) != timesOf(live[0]) })]
-		p.found(Info, "times-differ", p.App, same, "workers have different times (beats, failover, hand-off): %s %v, %s %v",
+		p.found(Info, "times-differ", p.App, same, "workers have different times (heartbeat, failover, handoff): %s %v, %s %v",
 			p.names[live[0].Session], timesText(timesOf(live[0])), p.names[other.Session], timesText(timesOf(other)))
 	}
 }
@@ -96,12 +96,12 @@ func (p *patient) streams() {
 				n++
 			}
 		}
-		p.found(Error, "streams-differ", name, "start workers that read it; if nobody is to read it any more, \"weir group pause --stream "+name+"\" says so",
-			"no live worker reads the stream %s, of which the application has %s", name, count(n, "lease"))
+		p.found(Error, "streams-differ", name, "start workers that read it; if it should no longer be read, use \"weir group pause --stream "+name+"\"",
+			"no live worker reads the stream %s, although the application has %s", name, count(n, "lease"))
 	}
 	live.Leases = slices.DeleteFunc(slices.Clone(live.Leases), func(l lease.Lease) bool { return slices.Contains(unread, l.Stream) })
 	for _, sentence := range lease.DescribeStreams(live) {
-		p.found(Warning, "streams-differ", p.App, "give programs that read different streams different applications, and all workers of one application the same streams; while that is being changed, this passes",
+		p.found(Warning, "streams-differ", p.App, "use a separate application for programs with other streams, and the same streams for all workers of an application; ignore this during a rolling change of the streams",
 			"%s", sentence)
 	}
 }

@@ -81,15 +81,15 @@ func explained(err error) string {
 	case fromSDK && errors.As(err, &certificate):
 		return fmt.Sprintf("%sthe certificate of the server%s is not trusted (%s): AWS_CA_BUNDLE names a file of certificates to trust", about, endpoint, RootCause(err))
 	case fromSDK && place != nil && proxyOf(place) != "" && isDial(err):
-		return fmt.Sprintf("%sthe proxy at %s, which HTTP_PROXY or HTTPS_PROXY names, cannot be reached (%s): check it, or name in NO_PROXY what needs none",
+		return fmt.Sprintf("%sthe proxy at %s, from HTTP_PROXY or HTTPS_PROXY, cannot be reached (%s): check it, or add hosts that need no proxy to NO_PROXY",
 			about, proxyOf(place), RootCause(err))
 	case errors.Is(err, syscall.ECONNREFUSED):
 		if !fromSDK && place == nil {
-			return fmt.Sprintf("nothing answers%s, where the store should be: is the server running, and is --store right?", AddressOf(err))
+			return fmt.Sprintf("the store does not answer%s: is its server running, and is --store right?", AddressOf(err))
 		}
 		return fmt.Sprintf("%snothing answers%s: is %s running there, and is that the right endpoint?", about, endpoint, service)
 	case errors.As(err, &dns) && !fromSDK && place == nil:
-		return fmt.Sprintf("the host %s, where the store should be, cannot be found: check --store", dns.Name)
+		return fmt.Sprintf("the host %s of the store cannot be found: check --store", dns.Name)
 	case errors.As(err, &dns):
 		return fmt.Sprintf("%sthe host %s cannot be found: check the endpoint and the region", about, dns.Name)
 	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE) && endpoint != "":
@@ -129,7 +129,7 @@ func explainAPI(about, service string, op *smithy.OperationError, api smithy.API
 	case strings.Contains(code, "NonExistentQueue"), code == "QueueDoesNotExist":
 		return fmt.Sprintf("there is no such queue (%s): check --dead, the region and the endpoint", said)
 	case code == "PermanentRedirect", code == "AuthorizationHeaderMalformed":
-		return fmt.Sprintf("%sthe bucket is in another region than --region or AWS_REGION says (%s): use one in the stream's", about, said)
+		return fmt.Sprintf("%sthe bucket is not in the region of --region or AWS_REGION (%s): use a bucket in the stream's region", about, said)
 	case strings.Contains(code, "AccessDenied"), code == "NotAuthorized", code == "UnauthorizedOperation":
 		return fmt.Sprintf("%sno permission for %s (%s): the role or user needs it in its IAM policy", about, operation, said)
 	case strings.Contains(code, "ExpiredToken"):
@@ -141,7 +141,7 @@ func explainAPI(about, service string, op *smithy.OperationError, api smithy.API
 		code == "SignatureDoesNotMatch", code == "InvalidAccessKeyId":
 		return fmt.Sprintf("AWS does not accept the credentials (%s): check AWS_PROFILE or the access keys", said)
 	case strings.Contains(code, "Throughput"), strings.Contains(code, "Throttl"), code == "LimitExceededException":
-		return fmt.Sprintf("%s%s is beyond a limit of the service (%s): try again later or ask for less", about, operation, said)
+		return fmt.Sprintf("%s%s exceeds a limit of the service (%s): try again later, or request less", about, operation, said)
 	default:
 		return fmt.Sprintf("%s%s failed: %s (%s)", about, operation, said, code)
 	}

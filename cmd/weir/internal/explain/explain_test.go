@@ -37,7 +37,7 @@ func TestExplain(t *testing.T) {
 		"a store that is silent":   {context.DeadlineExceeded, "no answer came in time"},
 		"a file that is locked":    {fmt.Errorf("sqlstore: the database stayed locked by others: %w", context.DeadlineExceeded), "sqlstore: the database stayed locked by others"},
 		"anything else of a call":  {call(at(errors.New("x509: unknown authority"))), "Kinesis at http://127.0.0.1:4567 failed: x509: unknown authority"},
-		"a throttle":               {call(&smithy.GenericAPIError{Code: "ThrottlingException", Message: "Rate exceeded."}), "Kinesis GetRecords is beyond a limit of the service (Rate exceeded): try again later"},
+		"a throttle":               {call(&smithy.GenericAPIError{Code: "ThrottlingException", Message: "Rate exceeded."}), "Kinesis GetRecords exceeds a limit of the service (Rate exceeded): try again later"},
 		"an answer without reason": {call(&smithy.GenericAPIError{Code: "AccessDeniedException"}), "no permission for Kinesis GetRecords (no reason given)"},
 		"an error nobody knows":    {call(&smithy.GenericAPIError{Code: "NewException", Message: "news"}), "Kinesis GetRecords failed: news (NewException)"},
 		"a store not set up": {fmt.Errorf("dynamostore: %w: it needs this:\n\n  two\n  lines\n\n(%w)", lease.ErrSetup, errors.New("the answer")),

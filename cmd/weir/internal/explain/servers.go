@@ -134,10 +134,10 @@ func foreignAnswer(err error, service string) string {
 		}
 		at += " at " + serverURL(asked.URL)
 	}
-	what := "something else than JSON"
+	what := "something other than JSON"
 	switch kind := answer.Response.Header.Get("Content-Type"); {
 	case status/100 == 3:
-		what = "a redirection to " + answer.Response.Header.Get("Location")
+		what = "a redirect to " + answer.Response.Header.Get("Location")
 	case strings.Contains(kind, "html"):
 		what = "a page of HTML"
 	case strings.HasPrefix(kind, "text/"):
@@ -152,7 +152,7 @@ func foreignAnswer(err error, service string) string {
 func serverURL(u *url.URL) string { return u.Scheme + "://" + u.Host }
 
 func wantsTLS(u *url.URL) string {
-	return fmt.Sprintf("the server at %s wants TLS: write the endpoint with https://", serverURL(u))
+	return fmt.Sprintf("the server at %s requires TLS: write the endpoint with https://", serverURL(u))
 }
 
 // hostPort is where a URL leads to.
@@ -187,7 +187,7 @@ func foreignServer(at *url.Error, service string) string {
 		if u.Scheme == "http" {
 			return "" // the caller reports its message
 		}
-		return fmt.Sprintf("the server at %s speaks no TLS: write the endpoint with http://", serverURL(u))
+		return fmt.Sprintf("the server at %s does not use TLS: write the endpoint with http://", serverURL(u))
 	case speaksTLS:
 		if u.Scheme == "https" {
 			return ""
@@ -237,10 +237,10 @@ func WhatAnswers(store string) string {
 	case who == want, who == speaksNothing, kind == "rediss" && who == speaksTLS:
 		return ""
 	case who == closesAtOnce:
-		return fmt.Sprintf("the server at %s, where the store should be, closed the connection: is it %s, and is --store right?", addr, want)
+		return fmt.Sprintf("the server at %s, the address of the store, closed the connection: is it %s, and is --store right?", addr, want)
 	case who == speaksTLS:
-		return fmt.Sprintf("the server at %s, where the store should be, wants TLS, which --store does not name", addr)
+		return fmt.Sprintf("the server at %s, the address of the store, requires TLS, which --store does not set", addr)
 	default:
-		return fmt.Sprintf("%s answers at %s, where %s should be: check --store", who, addr, want)
+		return fmt.Sprintf("%s answers at %s instead of %s: check --store", who, addr, want)
 	}
 }

@@ -36,18 +36,25 @@ func Command(t cli.Terminal) *cobra.Command {
 	var o options
 	cmd := &cobra.Command{
 		Use:   "exporter --store URL [--app NAME] [--addr 127.0.0.1:4569]",
-		Short: "Serve metrics of applications, also when no worker lives",
-		Long: `Watches applications from the outside and serves what it finds: /metrics for Prometheus, and /lag.json for autoscalers and
-scripts (/lag.json?app=NAME for one application). Each shard is ok, behind, catching up, falling behind, unread, stalled, going
-back or near the end of retention, with its lag; an application is as bad as its worst shard, and says so in one sentence.
-Without --app all applications of the store are watched, and new ones as they come.
+		Short: "Serve metrics of applications, even without live workers",
+		Long: `Watches applications from the outside and serves the results: /metrics for
+Prometheus, and /lag.json for autoscalers and scripts (/lag.json?app=NAME for
+one application). Each shard is ok, behind, catching up, falling behind, unread,
+stalled, going back, or near the end of retention, and has a lag. The state of
+an application is that of its worst shard, with one sentence that explains it.
+Without --app all applications of the store are watched, including those that
+are added later.
 
-The store is read every --every. A shard is read at its checkpoint no more often than that, and less often the more shards there
-are: 20 reads a second in all, and of the five a second that all readers of a shard share no more than --read-share. With
---no-kinesis the lag is not known: then there are only workers, who holds what, what workers complain about, and how long
-ago each checkpoint moved, which it also does not do when nothing is written.
+The store is read every --every. Each shard is read at its checkpoint at most
+that often, and less often with many shards: 20 reads per second in total, and
+at most --read-share of the five per second that all readers of a shard share.
+With --no-kinesis there is no lag: the metrics then cover the workers, the
+owners of the leases, the errors that workers report, and the time since each
+checkpoint moved. A checkpoint also does not move while nothing is written to
+the shard.
 
-It asks nobody for a password, so it listens on this machine alone unless --addr says otherwise. It changes nothing.`,
+The exporter has no password, so it listens on this machine only unless --addr
+says otherwise. It changes nothing.`,
 		Example: `  weir exporter --store sqlite:billing.db
   weir exporter --store dynamodb:weir --app billing --app fraud --addr 0.0.0.0:4569
   curl 'http://127.0.0.1:4569/lag.json?app=billing' | jq .sentence`,
@@ -82,10 +89,10 @@ It asks nobody for a password, so it listens on this machine alone unless --addr
 	o.RegisterStore(cmd)
 	cmd.Flags().StringArrayVar(&o.apps, "app", nil, "an application to watch, by `NAME`; may be repeated (default: all of the store)")
 	cmd.Flags().StringArrayVar(&o.streams, "stream", nil, "only shards of this stream, by `NAME`; may be repeated")
-	cmd.Flags().StringVar(&o.addr, "addr", "127.0.0.1:4569", "`ADDR` to listen on; a port alone is on this machine, port 0 is any free one")
-	cmd.Flags().DurationVar(&o.every, "every", 15*time.Second, "how often to look, 1s to 10m")
+	cmd.Flags().StringVar(&o.addr, "addr", "127.0.0.1:4569", "`ADDR` to listen on; a port alone means this machine, and port 0 any free port")
+	cmd.Flags().DurationVar(&o.every, "every", 15*time.Second, "how often to read the store, 1s to 10m")
 	cmd.Flags().Float64Var(&o.share, "read-share", 0.05, "the part of a shard's five reads a second that may be used, up to 1")
-	cmd.Flags().BoolVar(&o.noKinesis, "no-kinesis", false, "ask Kinesis for nothing: no lag is known then")
+	cmd.Flags().BoolVar(&o.noKinesis, "no-kinesis", false, "do not call Kinesis: the lag is then unknown")
 	cli.MustComplete(cmd, "every", "5s", "15s", "1m")
 	cli.MustComplete(cmd, "read-share", "0.05", "0.2")
 	return cmd
@@ -112,7 +119,7 @@ func (o *options) run(ctx context.Context, t cli.Terminal, url stores.URL) error
 	if !o.noKinesis {
 		client, err := o.AWS.Kinesis(ctx, t)
 		if err != nil {
-			return fmt.Errorf("%w; with --no-kinesis the exporter tells what the store knows", err)
+			return fmt.Errorf("%w; with --no-kinesis the exporter reports only what is in the store", err)
 		}
 		w.kinesis = client
 	}

@@ -20,18 +20,18 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 }
 
 var (
-	descUp       = desc("weir_up", "1 while the store answers for the application, 0 while it does not.", "app")
-	descState    = desc("weir_shard_state", "1 for the state in which the shard is, with its label.", "app", "stream", "shard", "state")
-	descLag      = desc("weir_lag_seconds", "The age of the oldest record of the shard that is not handled, from the outside: beyond its checkpoint.", "app", "stream", "shard")
-	descSavedLag = desc("weir_checkpoint_lag_seconds", "The age of the oldest record of the shard beyond its checkpoint.", "app", "stream", "shard")
-	descLeft     = desc("weir_retention_left_seconds", "How long until records of the shard are lost unhandled if nothing is done.", "app", "stream", "shard")
-	descAge      = desc("weir_checkpoint_age_seconds", "How long ago the checkpoint of the shard was seen to move; it does not move when nothing is written, either.", "app", "stream", "shard")
-	descLeases   = desc("weir_leases", "Shards of the stream that are held.", "app", "stream")
-	descUnheld   = desc("weir_leases_unheld", "Shards of the stream that are neither finished nor held.", "app", "stream")
-	descWorkers  = desc("weir_workers", "Workers that live, as far as their beats show.", "app")
-	descLed      = desc("weir_led", "1 while a worker that lives leads the application.", "app")
-	descReads    = desc("weir_exporter_shard_reads_total", "Readings of shards by this exporter; each takes one or two of the five reads a second.", "app")
-	descLooked   = desc("weir_exporter_looked_timestamp_seconds", "When the store last answered for the application.", "app")
+	descUp       = desc("weir_up", "Whether the store answers for the application: 1 or 0.", "app")
+	descState    = desc("weir_shard_state", "1 for the present state of the shard, given by its label.", "app", "stream", "shard", "state")
+	descLag      = desc("weir_lag_seconds", "The age of the oldest record after the shard's checkpoint.", "app", "stream", "shard")
+	descSavedLag = desc("weir_checkpoint_lag_seconds", "The age of the oldest record after the shard's checkpoint.", "app", "stream", "shard")
+	descLeft     = desc("weir_retention_left_seconds", "The time until unhandled records of the shard expire.", "app", "stream", "shard")
+	descAge      = desc("weir_checkpoint_age_seconds", "The time since the shard's checkpoint last moved. It does not move while nothing is written to the shard.", "app", "stream", "shard")
+	descLeases   = desc("weir_leases", "Shards of the stream that have an owner.", "app", "stream")
+	descUnheld   = desc("weir_leases_unheld", "Unfinished shards of the stream without an owner.", "app", "stream")
+	descWorkers  = desc("weir_workers", "Live workers, by their heartbeats.", "app")
+	descLed      = desc("weir_led", "Whether a live worker leads the application: 1 or 0.", "app")
+	descReads    = desc("weir_exporter_shard_reads_total", "Lag measurements of shards by this exporter. Each takes one or two of the five reads per second of its shard.", "app")
+	descLooked   = desc("weir_exporter_looked_timestamp_seconds", "The time of the store's last answer for the application.", "app")
 	descriptions = []*prometheus.Desc{descUp, descState, descLag, descSavedLag, descLeft, descAge, descLeases, descUnheld, descWorkers, descLed, descReads, descLooked}
 )
 

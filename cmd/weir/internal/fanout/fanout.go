@@ -47,7 +47,7 @@ func (f *Flag) Set(s string) error {
 }
 
 func (f *Flag) Register(cmd *cobra.Command) {
-	cmd.Flags().Var(f, "fan-out", "have records pushed``, by the registered consumer NAME, by one that somebody else has registered, by its ARN (once for each stream), or by one named like the application; see \"weir fanout\" for what that costs")
+	cmd.Flags().Var(f, "fan-out", "read by enhanced fan-out``: with the registered consumer NAME, with an existing consumer by its ARN (once per stream), or with a consumer named like the application; \"weir fanout\" describes the cost")
 	cmd.Flags().Lookup("fan-out").NoOptDefVal = defaultName
 }
 
@@ -69,12 +69,15 @@ func (f *Flag) Reading() weir.Reading {
 func Command(t cli.Terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "fanout",
-		Short: "See and remove what enhanced fan-out has registered",
-		Long: `Shows and removes the consumers that are registered with a stream for enhanced fan-out.
+		Short: "List and remove consumers for enhanced fan-out",
+		Long: `Lists and removes the consumers of a stream that are registered for enhanced
+fan-out.
 
-A worker that is told to read by fan-out registers a consumer, named like its application if not told otherwise. The
-other workers and the next start use it, too, so it stays, unless --remove-fan-out has the last worker that stops remove
-it. AWS bills each consumer for every shard and hour until it is removed.`,
+A worker that reads by fan-out registers a consumer with the name of its
+application, unless another name is set. The other workers and later starts use
+the same consumer, so it stays registered. With --remove-fan-out the last worker
+that stops removes it. AWS bills each consumer for every shard and hour until it
+is removed.`,
 		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -98,7 +101,7 @@ func listCommand(t cli.Terminal) *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "list --stream NAME",
-		Short: "Show the consumers that are registered with a stream",
+		Short: "List the registered consumers of a stream",
 		Long:  "Shows the consumers that are registered with a stream for enhanced fan-out, of all applications. It changes nothing.",
 		Example: `  weir fanout list --stream flights
   weir fanout list --stream flights -o json | jq -r '.[].name'`,
@@ -155,11 +158,12 @@ func removeCommand(t cli.Terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "remove --stream NAME --name NAME",
 		Short: "Remove a consumer from a stream",
-		Long: `Removes a consumer that is registered with a stream for enhanced fan-out, so that it costs nothing any more. Progress
-is not touched: it is in the application's store.
+		Long: `Removes a consumer that is registered with a stream for enhanced fan-out, so
+that AWS no longer bills it. The progress of the application is not affected: it
+is in the application's store.
 
-Stop the workers that use it first, or start them without fan-out: one that still runs loses its subscriptions and
-registers the consumer again.`,
+First stop the workers that use the consumer, or start them without fan-out. A
+running worker loses its subscriptions and registers the consumer again.`,
 		Example: `  weir fanout remove --stream flights --name billing
   weir fanout remove --stream flights --name billing --yes     without being asked`,
 		Args: cli.NoArgs,

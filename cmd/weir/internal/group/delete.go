@@ -23,12 +23,14 @@ func deleteCommand(t cli.Terminal) *cobra.Command {
 	var o deleteOptions
 	cmd := &cobra.Command{
 		Use:   "delete --app NAME --store URL",
-		Short: "Forget an application and its progress",
-		Long: `Deletes everything that a store keeps of an application: leases, checkpoints, workers, pauses. A worker that starts under
-its name afterwards begins a new application. Streams are not touched; "weir fanout remove" removes the consumer that
-the application may have registered for fan-out.
+		Short: "Delete an application and its progress",
+		Long: `Deletes everything that a store has for an application: leases, checkpoints,
+workers and pauses. A worker that starts with its name afterwards begins a new
+application. Streams are not changed. If the application registered a consumer
+for fan-out, remove it with "weir fanout remove".
 
-It refuses while workers run, asks, and first writes the progress to a file, which "weir group import" brings back.`,
+The command refuses while workers run and asks for confirmation. Before it
+deletes, it writes the progress to a file, which "weir group import" restores.`,
 		Example: `  weir group delete --app billing --store sqlite:billing.db
   weir group delete --app billing --store dynamodb:weir --yes --dump billing.ndjson`,
 		Args: cli.NoArgs,

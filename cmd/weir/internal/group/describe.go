@@ -28,19 +28,24 @@ func describeCommand(t cli.Terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "describe --app NAME --store URL",
 		Short: "Show leases, owners, checkpoints, lag, workers and leader",
-		Long: `Shows the leases of an application: who holds which shard, at which epoch, how far it got, how far it is behind and
-what it brings; and its workers, with the one that leads and with what each says is going wrong. It changes nothing.
+		Long: `Shows the leases of an application (the owner of each shard, its epoch,
+checkpoint, lag and load) and its workers (which one is the leader, and the
+problems that each reports). It changes nothing.
 
-The lag of a shard is the age of the oldest record that is not handled yet, asked from Kinesis itself by one read at
-the checkpoint. These reads count against the five a second that a shard allows; --no-lag does without.
+The lag of a shard is the age of its oldest record that is not handled yet.
+Kinesis reports it in one read at the checkpoint, which counts against the five
+reads per second that a shard allows. --no-lag omits these reads.
 
-LOAD is the bytes a second that a shard's owner has handled of it, averaged over about a minute and shown in steps of the
-factor 1.4; a worker's is the sum of its shards'. The leader balances by it. It is no gauge: after a change it takes
-about three minutes to be right, and where records wait it says what is handled, not what arrives.
+LOAD is the bytes per second that the owner of a shard has handled, averaged
+over about a minute, in steps of a factor of 1.4. The load of a worker is the
+sum over its shards. The leader balances by load. It is not a gauge: it takes
+about three minutes to follow a change, and if records wait, it shows what is
+handled and not what arrives.
 
-Whether a worker lives shows in its beats, so the store is looked at until every worker has been seen to beat, for
-two beat intervals at most (see --watch), and for no more than 10 s. A worker that beats less often than that and was not seen to is
-"unknown".`,
+A worker is alive if it sends heartbeats, so the command watches the store until
+it has seen a heartbeat from every worker, for at most two heartbeat intervals
+(see --watch) and at most 10 s. A worker with a longer interval that was not
+seen is "unknown".`,
 		Example: `  weir group describe --app billing --store sqlite:billing.db
   weir group describe --app billing --store dynamodb:weir --no-lag
   weir group describe --app billing --store sqlite:billing.db -o json | jq '.leases[] | {shard, lag_ms}'`,
@@ -57,8 +62,8 @@ two beat intervals at most (see --watch), and for no more than 10 s. A worker th
 		},
 	}
 	o.Register(cmd)
-	cmd.Flags().StringVar(&o.stream, "stream", "", "only the leases of this stream, by `NAME`")
-	cmd.Flags().BoolVar(&o.noLag, "no-lag", false, "do not ask Kinesis for the lag")
+	cmd.Flags().StringVar(&o.stream, "stream", "", "only the leases of the stream `NAME`")
+	cmd.Flags().BoolVar(&o.noLag, "no-lag", false, "do not read the lag from Kinesis")
 	o.watch.Register(cmd, "how long to look for beats at most, by default for two of the slowest worker's; 0 does not")
 	o.out.Register(cmd, "output format")
 	return cmd

@@ -29,13 +29,16 @@ func drainCommand(t cli.Terminal) *cobra.Command {
 	var o drainOptions
 	cmd := &cobra.Command{
 		Use:   "drain --app NAME --store URL WORKER",
-		Short: "Have a running worker hand all its leases to others",
-		Long: `Empties a worker that goes on running: it hands its leases to the others, a few at a time and without a record handled twice,
-and gets none. It may lead all the same. WORKER is its name or its session; a name that several workers have means all of
-them. It lasts until --off, or until the worker stops: the next start of a worker is a new session.
+		Short: "Move all leases of a running worker to other workers",
+		Long: `Takes all leases from a running worker: it hands them to the other workers, a
+few at a time, so that no record is handled twice, and gets no new ones. It can
+still be the leader. WORKER is its name or its session. If several workers have
+the name, all of them are drained. The drain ends with --off or when the worker
+stops, because a restarted worker has a new session.
 
-When no other worker takes leases, a drained one keeps its own: shards that are read are better than an empty worker. With
---wait the command ends when the worker holds nothing any more, and fails if that takes longer.`,
+If no other worker accepts leases, a drained worker keeps its own, so that its
+shards are still read. With --wait the command ends when the worker holds no
+lease, and fails if that takes longer.`,
 		Example: `  weir group drain --app billing --store sqlite:billing.db host-7:4711
   weir group drain --app billing --store dynamodb:weir --wait 5m host-7:4711
   weir group drain --app billing --store dynamodb:weir --off host-7:4711`,
@@ -63,7 +66,7 @@ When no other worker takes leases, a drained one keeps its own: shards that are 
 		},
 	}
 	o.Register(cmd)
-	cmd.Flags().BoolVar(&o.off, "off", false, "end it: the worker takes leases again")
+	cmd.Flags().BoolVar(&o.off, "off", false, "end the drain: the worker takes leases again")
 	registerWait(cmd, &o.wait)
 	o.out.Register(cmd, "output format")
 	return cmd

@@ -24,11 +24,13 @@ func exportCommand(t cli.Terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "export --app NAME --store URL FILE|-",
 		Short: "Write an application's progress to a file",
-		Long: `Writes the progress of an application to a file, or with - to standard output: lines of JSON, the first about the file, each
-further one about a lease, with its position as text. It is of one moment: what workers do afterwards is not in it, so stop
-them first if the file is to be all there is. It changes nothing, and never writes over a file.
+		Long: `Writes the progress of an application to a file, or with - to standard output,
+as lines of JSON: first a line about the file, then one line per lease with its
+position as text. The file is a snapshot: to export the final progress, stop the
+workers first. The command changes nothing and never overwrites a file.
 
-"weir group import" reads it, into the same store or another one: that is how an application moves from store to store.`,
+"weir group import" reads the file into the same store or another one. In this
+way an application moves between stores.`,
 		Example: `  weir group export --app billing --store sqlite:billing.db billing.ndjson
   weir group export --app billing --store sqlite:billing.db - | weir group import --app billing --store dynamodb:weir --yes -`,
 		Args: oneFile,
@@ -83,14 +85,18 @@ func importCommand(t cli.Terminal) *cobra.Command {
 	var o importOptions
 	cmd := &cobra.Command{
 		Use:   "import --app NAME --store URL FILE|-",
-		Short: "Bring an application's progress from a file",
-		Long: `Makes the leases that "weir group export" wrote, or the file that reset and delete left, in a store: checkpoints, epochs,
-and what is paused. The whole file is checked first. Leases that are in the store already are not overwritten without
---replace; leases that the file does not have stay. --app may be another name than the file's.
+		Short: "Restore an application's progress from a file",
+		Long: `Restores the leases of a file that "weir group export" wrote, or that reset or
+delete saved: checkpoints, epochs and pauses. The whole file is checked first.
+Leases that the store already has are overwritten only with --replace, and
+leases that the file does not have stay. --app may differ from the application
+in the file.
 
-It refuses while workers run, and asks. If the store fails in the middle it says what was done, and can be run again.
+The command refuses while workers run and asks for confirmation. If the store
+fails in between, the command says what was done and can be run again.
 
-A SQLite file is made if need be, other stores have to be there: see "weir store create".`,
+A SQLite file is created if necessary. Other stores have to exist: see "weir
+store create".`,
 		Example: `  weir group import --app billing --store dynamodb:weir billing.ndjson
   weir group import --app billing --store sqlite:billing.db --replace weir-billing-20260131T120000Z.ndjson
   weir group export --app billing --store sqlite:billing.db - | weir group import --app billing --store dynamodb:weir --yes -`,
@@ -104,7 +110,7 @@ A SQLite file is made if need be, other stores have to be there: see "weir store
 				return err
 			}
 			if args[0] == "-" && !o.yes {
-				return cli.Usagef("%s - reads its leases where it would read the answer to its question: give --yes, too", cmd.CommandPath())
+				return cli.Usagef("%s - reads leases from standard input, so it cannot ask for confirmation there: add --yes", cmd.CommandPath())
 			}
 			if err := o.check(cmd, t); err != nil {
 				return err
@@ -115,7 +121,7 @@ A SQLite file is made if need be, other stores have to be there: see "weir store
 	}
 	o.Flags.Register(cmd)
 	o.guard.register(cmd)
-	cmd.Flags().BoolVar(&o.replace, "replace", false, "move leases that are in the store already to the file's positions")
+	cmd.Flags().BoolVar(&o.replace, "replace", false, "move leases that already are in the store to the positions in the file")
 	o.out.Register(cmd, "output format")
 	return cmd
 }

@@ -11,12 +11,13 @@ import (
 func Command(t cli.Terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "group",
-		Short: "Look after the workers and the progress of an application",
-		Long: `Looks after the group of workers that make an application: who holds which shard, how far it got and how far it is
-behind; and changes that, for those who know why.
+		Short: "Show and change the progress of an application",
+		Long: `Shows the workers and the progress of an application: the owner of each shard,
+its checkpoint and its lag. Other commands change them.
 
-What can lose or repeat records (reset, delete, import) refuses to while workers run, writes the progress to a file
-first, shows what it will do and asks. "weir doctor" says what is wrong with an application.`,
+The commands that can lose or repeat records (reset, delete, import) refuse
+while workers run, write the progress to a file first, show what they will do,
+and ask for confirmation. "weir doctor" says what is wrong with an application.`,
 		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}

@@ -351,7 +351,7 @@ func TestLagTellsThatWorkersAreDead(t *testing.T) {
 	}{
 		"all beat":                         {map[string]bool{"s1": true, "s2": true}, time.Minute, 0, health.Behind, "b of orders"},
 		"half of the retention has passed": {map[string]bool{"s1": true, "s2": true}, time.Minute, 24 * time.Hour, health.RetentionNear, "lost in 4 h"},
-		"one does not":                     {map[string]bool{"s2": true}, time.Minute, 0, health.Unread, "a of orders, 1 s behind, its worker is silent"},
+		"one does not":                     {map[string]bool{"s2": true}, time.Minute, 0, health.Unread, "a of orders, 1 s behind, its worker sends no heartbeats"},
 		"nobody does":                      {map[string]bool{}, time.Minute, 0, health.Unread, "no worker lives"},
 		"it was not looked for long":       {map[string]bool{}, time.Millisecond, 0, health.Behind, "b of orders"},
 		"it was not looked at all":         {nil, time.Minute, 0, health.Behind, "b of orders"},

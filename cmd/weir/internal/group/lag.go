@@ -37,17 +37,23 @@ func lagCommand(t cli.Terminal) *cobra.Command {
 	var o lagOptions
 	cmd := &cobra.Command{
 		Use:   "lag --app NAME --store URL [--max 5m]",
-		Short: "Show how far each shard is behind, or tell a monitor",
-		Long: `Shows how far each shard is behind: the age of the oldest record that is not handled yet, by the service's clock. It is asked
-from Kinesis by one read of each shard at its checkpoint, 16 shards at once; such a read counts against the five a second that
-all readers of a shard share. Finished shards are left out. It changes nothing.
+		Short: "Show the lag of each shard, or check it for a monitor",
+		Long: `Shows how far each shard is behind: the age of the oldest record that is not
+handled yet, by the service's clock. For this it reads each shard once at its
+checkpoint, 16 shards at a time. These reads count against the five per second
+that all readers of a shard share. Finished shards are omitted. It changes
+nothing.
 
-Beside it stands how the shard does, and at the end how the application does, which is as bad as its worst shard: ok, behind,
-unread (and why), stalled (as its worker says), near the end of retention. Whether workers live is looked for until each was seen to
-beat, or its FailoverAfter has passed. This cannot tell whether a lag falls: "weir exporter" and "weir dashboard" can.
+For each shard, and at the end for the application, it also shows the state: ok,
+behind, unread (and why), stalled (reported by the worker), or near the end of
+retention. The application has the state of its worst shard. To know which
+workers live, the command waits until each has sent a heartbeat or its
+FailoverAfter has passed. It cannot say whether a lag falls: use "weir exporter"
+or "weir dashboard" for that.
 
-With --max the exit code is 3 when any shard is further behind than that, and 1 when that could not be found out for
-every shard, so it fits into any monitor that runs a command.`,
+With --max the exit code is 3 if any shard is further behind, and 1 if the lag
+of a shard is unknown. It can therefore be used in any monitor that runs a
+command.`,
 		Example: `  weir group lag --app billing --store sqlite:billing.db
   weir group lag --app billing --store dynamodb:weir --max 5m
   weir group lag --app billing --store dynamodb:weir -o json | jq .worst_ms`,
@@ -67,8 +73,8 @@ every shard, so it fits into any monitor that runs a command.`,
 		},
 	}
 	o.Register(cmd)
-	cmd.Flags().StringVar(&o.stream, "stream", "", "only the shards of this stream, by `NAME`")
-	cmd.Flags().DurationVar(&o.max, "max", 0, "exit with 3 when a shard is further behind than this")
+	cmd.Flags().StringVar(&o.stream, "stream", "", "only the shards of the stream `NAME`")
+	cmd.Flags().DurationVar(&o.max, "max", 0, "exit with 3 if a shard is further behind than this")
 	cli.MustComplete(cmd, "max", "1m", "5m", "1h")
 	o.watch.Register(cmd, "how long to look for beats of workers, by default until all that do not beat count as dead; 0 is not at all")
 	o.out.Register(cmd, "output format")

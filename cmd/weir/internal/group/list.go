@@ -26,12 +26,13 @@ func listCommand(t cli.Terminal) *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "list --store URL",
-		Short: "Show the applications that a store keeps",
-		Long: `Shows the applications that have anything in a store: their streams, how many leases they have and how many of these are
-finished, their workers, and who was the last to take the lead. It changes nothing.
+		Short: "List the applications in a store",
+		Long: `Lists the applications in a store, with their streams, the number of leases and
+of finished leases, their workers and their last leader. It changes nothing.
 
-Workers and leader are those that the store knows, whether they live or not: "weir group describe" looks at their beats. With
-DynamoDB the whole table is read.`,
+Workers and leader are listed as they are stored, whether they live or not:
+"weir group describe" looks at their heartbeats. With DynamoDB the whole table
+is read.`,
 		Example: `  weir group list --store sqlite:billing.db
   weir group list --store dynamodb:weir -o json | jq -r '.[].app'`,
 		Args: cli.NoArgs,

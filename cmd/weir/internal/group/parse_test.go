@@ -55,7 +55,7 @@ func TestPlanReport(t *testing.T) {
 	v.Workers[0].Drain = true
 	r := planOf("a", v, lease.Facts{Dead: map[string]uint64{"S1": 0}})
 	text := r.text()
-	for _, want := range []string{"  1. end alpha: it has not beaten for the failover time\n", "move s/shardId-2 from beta to S5: its worker is to be drained\n", "4 actions; nobody leads now: the next leader does this.\n"} {
+	for _, want := range []string{"  1. end alpha: it has sent no heartbeat for the failover time\n", "move s/shardId-2 from beta to S5: its worker is drained\n", "4 actions; there is no leader now: the next leader does this.\n"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%s lacks %q", text, want)
 		}
@@ -64,7 +64,7 @@ func TestPlanReport(t *testing.T) {
 		change func(*lease.View)
 		want   string
 	}{
-		"no worker":  {func(v *lease.View) { v.Workers = nil }, "no worker runs, so nobody reads the 4 shards that are not finished"},
+		"no worker":  {func(v *lease.View) { v.Workers = nil }, "no worker runs, so the 4 shards that are not finished are not read"},
 		"no lease":   {func(v *lease.View) { v.Leases = nil }, "there is no lease yet"},
 		"all done":   {func(v *lease.View) { v.Leases = v.Leases[1:2] }, "every lease is finished"},
 		"a leader":   {func(*lease.View) {}, "the leader does this with its next look"},

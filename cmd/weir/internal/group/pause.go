@@ -31,12 +31,14 @@ func pauseCommand(t cli.Terminal, on bool) *cobra.Command {
 	var o pauseOptions
 	cmd := &cobra.Command{
 		Use:   "pause --app NAME --store URL [--stream NAME]",
-		Short: "Have nobody read, while workers go on running",
-		Long: `Pauses an application, or one of its streams: the workers drain what they are at, save, give the leases back, and go on
-running with nothing to read. It lasts until "weir group resume", also over restarts. Nothing is lost as long as that comes
-before the stream's records expire.
+		Short: "Stop reading while workers keep running",
+		Long: `Pauses an application, or one of its streams: the workers finish the running
+batches, save, give the leases back, and stay running without reading. The pause
+lasts until "weir group resume", even if workers are restarted. Nothing is lost
+if the application is resumed before the records of the stream expire.
 
-With --wait the command ends when nobody holds a lease of it any more, and fails if that takes longer.`,
+With --wait the command ends when no worker holds a lease, and fails if that
+takes longer.`,
 		Example: `  weir group pause --app billing --store sqlite:billing.db
   weir group pause --app billing --store dynamodb:weir --stream clicks --wait 1m`,
 		Args: cli.NoArgs,
@@ -44,10 +46,13 @@ With --wait the command ends when nobody holds a lease of it any more, and fails
 	if !on {
 		cmd.Use = "resume --app NAME --store URL [--stream NAME]"
 		cmd.Short = "End a pause"
-		cmd.Long = `Ends the pause of an application, or of one of its streams: the leader gives the leases out again with its next look, and
-reading goes on at the checkpoints. The pause of the whole application and those of streams are apart from each other.
+		cmd.Long = `Ends the pause of an application, or of one of its streams: the leader assigns
+the leases within one heartbeat interval, and the workers continue at the
+checkpoints. The pause of an application and the pauses of its streams are
+independent.
 
-With --wait the command ends when every lease that can be read is held, and fails if that takes longer.`
+With --wait the command ends when every readable lease has an owner, and fails
+if that takes longer.`
 		cmd.Example = `  weir group resume --app billing --store sqlite:billing.db
   weir group resume --app billing --store dynamodb:weir --stream clicks --wait 1m`
 	}
@@ -62,7 +67,7 @@ With --wait the command ends when every lease that can be read is held, and fail
 		return o.run(cmd.Context(), t, url, on)
 	}
 	o.Register(cmd)
-	cmd.Flags().StringVar(&o.stream, "stream", "", "this stream only, by `NAME` (default: the whole application)")
+	cmd.Flags().StringVar(&o.stream, "stream", "", "only the stream `NAME` (default: the whole application)")
 	registerWait(cmd, &o.wait)
 	o.out.Register(cmd, "output format")
 	return cmd
@@ -208,11 +213,11 @@ func await(ctx context.Context, t cli.Terminal, store stores.Store, app string, 
 	})
 	switch {
 	case errors.Is(err, explain.ErrInterrupted), errors.Is(err, context.Canceled):
-		return last, explain.PlainError{Text: fmt.Sprintf("stopped before it was done: %s; what was asked for stands", these(n, what)), Cause: err}
+		return last, explain.PlainError{Text: fmt.Sprintf("stopped before it was done: %s; the request remains in effect", these(n, what)), Cause: err}
 	case err != nil:
 		return last, store.Explain(err)
 	case n > 0:
-		return last, fmt.Errorf("%s after %s: what was asked for stands, \"weir group describe\" shows how far it is", these(n, what), figures.Duration(length))
+		return last, fmt.Errorf("%s after %s: the request remains in effect; \"weir group describe\" shows the progress", these(n, what), figures.Duration(length))
 	}
 	return last, nil
 }
@@ -222,7 +227,7 @@ func these(leases int, what string) string {
 }
 
 func registerWait(cmd *cobra.Command, wait *time.Duration) {
-	cmd.Flags().DurationVar(wait, "wait", 0, "wait until it has happened, for so long at most")
+	cmd.Flags().DurationVar(wait, "wait", 0, "wait for this to happen, at most this long")
 	cli.MustComplete(cmd, "wait", "30s", "1m", "5m")
 }
 

@@ -28,13 +28,15 @@ func planCommand(t cli.Terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "plan --app NAME --store URL",
 		Short: "Show what the leader would move now, and why",
-		Long: `Shows what a leader would do about the leases as they are now, and why: the plan that the leader makes twice per beat,
-made here on the same view and not carried out. It changes nothing. With a leader at work there is nothing left to plan
-most of the time.
+		Long: `Shows which leases a leader would move now, and why. The leader makes such a
+plan twice per heartbeat interval. The command makes it from the same data and
+does not carry it out. While a leader runs, the plan is usually empty. It
+changes nothing.
 
-The store is looked at until every worker has been seen to beat or counts as dead, which it does when it is silent for
-the leader's FailoverAfter; while nobody leads, for the longest of any worker (see --watch). What needs the list of a stream's shards
-(making and removing leases) is not part of the plan.`,
+The command watches the store until each worker has sent a heartbeat or counts
+as dead, which takes the leader's FailoverAfter, or without a leader the longest
+FailoverAfter of any worker (see --watch). Changes that need a listing of the
+shards (creating and removing leases) are not part of the plan.`,
 		Example: `  weir group plan --app billing --store sqlite:billing.db
   weir group plan --app billing --store dynamodb:weir -o json | jq .actions`,
 		Args: cli.NoArgs,
@@ -159,13 +161,13 @@ func planNote(v lease.View, f lease.Facts, actions int) string {
 	nobody := v.Leader.Session == "" || leaderDead
 	switch {
 	case workers == 0 && unfinished > 0:
-		return fmt.Sprintf("no worker runs, so nobody reads the %s that %s not finished", cli.Count(unfinished, "shard"), cli.Plural(unfinished, "is", "are"))
+		return fmt.Sprintf("no worker runs, so the %s that %s not finished are not read", cli.Count(unfinished, "shard"), cli.Plural(unfinished, "is", "are"))
 	case len(v.Leases) == 0:
 		return "there is no lease yet"
 	case unfinished == 0:
 		return "every lease is finished"
 	case actions > 0 && nobody:
-		return "nobody leads now: the next leader does this"
+		return "there is no leader now: the next leader does this"
 	case actions > 0:
 		return "the leader does this with its next look"
 	case isPaused(v.Paused, ""):

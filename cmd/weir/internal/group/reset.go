@@ -40,7 +40,7 @@ func (g *guard) register(cmd *cobra.Command) {
 }
 
 func (g *guard) registerDump(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&g.dump, "dump", "", "`FILE` for the progress as it was (default weir-APP-TIME.ndjson, here)")
+	cmd.Flags().StringVar(&g.dump, "dump", "", "`FILE` for the previous progress (default weir-APP-TIME.ndjson in the current directory)")
 }
 
 func (g *guard) check(cmd *cobra.Command, t cli.Terminal) error {
@@ -66,22 +66,29 @@ func resetCommand(t cli.Terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "reset --app NAME --store URL --to WHERE",
 		Short: "Move checkpoints: read again, or skip",
-		Long: `Moves the checkpoints of an application, of some of its streams or of one shard to another place: oldest, latest, a time, how
-long ago, or, for one shard, a sequence number as in the column CHECKPOINT (NUMBER is after that record, NUMBER+0 before it).
+		Long: `Moves the checkpoints of an application, of some of its streams, or of one
+shard: to the oldest record, to the latest, to a time, back by a duration, or,
+for one shard, to a sequence number as in the column CHECKPOINT (NUMBER is the
+position after that record, NUMBER+0 the position before it).
 
-All of a stream: every shard that can still be read goes there, those that were read to their end are opened again, and
-shards without a lease get one. Children wait for the end of their parents again, so the order of each key is kept.
-Latest is now by the service's clock: open shards go there, closed ones are done.
+For a whole stream, every shard that can still be read is moved, finished shards
+are opened again, and shards without a lease get one. Children wait again for
+the end of their parents, so the order of each key is kept. The latest position
+is the service's present time: open shards start there, and closed shards are
+finished.
 
-One shard: those that descend from it go along, because their records came after its own: to the same place, or, with a
-sequence number, to their beginning. Latest moves the one shard alone.
+For one shard, its descendants move too, because their records are newer: to the
+same place, or, with a sequence number, to their beginning. With "latest" only
+the one shard moves.
 
-Handlers that ask a sink where reading begins (ShardHandlers.Position) go by the sink, whatever the checkpoint says: set that
-back as well.
+Handlers that get their start position from a sink (ShardHandlers.Position)
+follow the sink and not the checkpoint. Reset the sink as well.
 
-It refuses while workers run, unless --while-running takes the leases from them. It shows what it will do, asks, and first
-writes the progress as it was to a file, which "weir group import --replace" brings back. Every change holds only if the
-lease is as it was seen; what changed meanwhile is said, and the command can be run again.`,
+The command refuses while workers run, unless --while-running takes the leases
+from them. It shows what it will do, asks for confirmation, and first writes the
+previous progress to a file, which "weir group import --replace" restores. A
+lease is changed only if it is as shown. The command reports leases that have
+changed since, and can be run again.`,
 		Example: `  weir group reset --app billing --store sqlite:billing.db --to 2h --dry-run
   weir group reset --app billing --store sqlite:billing.db --to oldest
   weir group reset --app billing --store dynamodb:weir --stream clicks --to 2026-01-31T12:00:00Z
@@ -106,7 +113,7 @@ lease is as it was seen; what changed meanwhile is said, and the command can be 
 			}
 			switch {
 			case wish.To.Kind() == shard.Sequence && o.shard == "":
-				return cli.Usagef("--to %s is a sequence number, which belongs to one shard: give --shard, too", o.to)
+				return cli.Usagef("--to %s is a sequence number, which belongs to one shard: add --shard", o.to)
 			}
 			if o.dry {
 				o.yes = true
@@ -119,11 +126,11 @@ lease is as it was seen; what changed meanwhile is said, and the command can be 
 	}
 	o.Flags.Register(cmd)
 	cmd.Flags().StringVar(&o.to, "to", "", "`WHERE`: oldest, latest, a time (2026-01-31T12:00:00Z), how long ago (15m), or a sequence number with --shard")
-	cli.MustComplete(cmd, "to", "oldest\twhat the stream still keeps", "latest\twhat comes from now on", "15m\tthe last quarter of an hour")
-	cmd.Flags().StringArrayVar(&o.streams, "stream", nil, "this stream only, by `NAME` or ARN; may be repeated (default: every stream that has leases)")
-	cmd.Flags().StringVar(&o.shard, "shard", "", "this shard only, and those that descend from it, by `ID` "+records.ShardHelp)
-	cmd.Flags().BoolVar(&o.running, "while-running", false, "also while workers run: they lose the leases, and start again at the new place")
-	cmd.Flags().BoolVar(&o.dry, "dry-run", false, "show what would be done, and do nothing")
+	cli.MustComplete(cmd, "to", "oldest\tthe oldest record in the stream", "latest\trecords that arrive from now on", "15m\tthe last quarter of an hour")
+	cmd.Flags().StringArrayVar(&o.streams, "stream", nil, "only this stream, by `NAME` or ARN; may be repeated (default: every stream with leases)")
+	cmd.Flags().StringVar(&o.shard, "shard", "", "only this shard and its descendants, by `ID` "+records.ShardHelp)
+	cmd.Flags().BoolVar(&o.running, "while-running", false, "reset also while workers run: they lose the leases and start again at the new position")
+	cmd.Flags().BoolVar(&o.dry, "dry-run", false, "show the changes and do nothing")
 	o.guard.register(cmd)
 	o.registerDump(cmd)
 	o.out.Register(cmd, "output format")

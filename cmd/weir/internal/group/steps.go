@@ -36,7 +36,7 @@ func (o *outcome) failure(what string) error {
 	case o.Left == 0:
 		return nil // also when the store did not answer: it was seen to have happened
 	case o.Err != nil:
-		return explain.PlainError{Text: fmt.Sprintf("%s of %s %s, then: %s; what is done stays done, and the command can be run again for the rest",
+		return explain.PlainError{Text: fmt.Sprintf("%s of %s %s, then: %s; run the command again for the rest",
 			figures.Count(o.Done), cli.Count(o.Done+o.Left, "lease"), what, explain.Error(o.Err)), Cause: o.Err}
 	default:
 		return fmt.Errorf("%s of %s %s; the others changed while this ran: run the command again for them", figures.Count(o.Done), cli.Count(o.Done+o.Left, "lease"), what)

@@ -54,10 +54,10 @@ func TestCarryOut(t *testing.T) {
 		done, left int
 		says       string
 	}{
-		"all is well":                    {flaky{fails: 99}, 120, 0, ""},
-		"the store fails at once":        {flaky{fails: 1}, 0, 120, "0 of 120 leases moved, then: the store has had enough; what is done stays done, and the command can be run again"},
-		"the store fails in the middle":  {flaky{fails: 3}, 100, 20, "100 of 120 leases moved, then:"},
-		"only the answer to it was lost": {flaky{fails: 3, after: true}, 120, 0, ""},
+		"nothing if the handler takes longer": {flaky{fails: 99}, 120, 0, ""},
+		"the store fails at once":             {flaky{fails: 1}, 0, 120, "0 of 120 leases moved, then: the store has had enough; run the command again"},
+		"the store fails in the middle":       {flaky{fails: 3}, 100, 20, "100 of 120 leases moved, then:"},
+		"only the answer to it was lost":      {flaky{fails: 3, after: true}, 120, 0, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.store.Store = memstore.New()

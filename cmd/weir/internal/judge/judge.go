@@ -118,7 +118,7 @@ func (k *keyOrder) handle(index int) string {
 		late := k.handled[newest]
 		k.handled = slices.Insert(k.handled, place, index)
 		k.at = newest + 1
-		return fmt.Sprintf("record %d had been handled before it", late)
+		return fmt.Sprintf("record %d was handled before it", late)
 	case k.at < newest:
 		skipped := k.handled[k.at+1]
 		k.handled = append(k.handled, index)

@@ -35,19 +35,25 @@ func Command(t cli.Terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "local",
 		Short: "Run a Kinesis for development on this machine",
-		Long: `Serves the Kinesis API on this machine: for development and tests, with any AWS SDK in any language and with the
-AWS CLI. Streams, splits, merges and limits are like the real ones; the records are kept in memory and are gone
-when the program ends. Credentials are not checked. It is no store for data that matters.
+		Long: `Serves the Kinesis API on this machine, for development and tests, to any AWS
+SDK and to the AWS CLI. Streams, splits, merges and limits behave like the real
+ones. Records are kept in memory and are lost when the program ends. Credentials
+are not checked. Do not use it for data that matters.
 
-It listens on this machine alone unless --addr says otherwise, and answers only calls that name a loopback address, the host in
---addr or a --host, so that no web page can reach it through a name of its own. With --addr 0.0.0.0:4567 other
-machines and containers may call it by any IP address; a name by which they do is given with --host.
+It listens on this machine only unless --addr says otherwise. It answers only
+requests whose host is a loopback address, the host in --addr, or a --host, so
+that a web page cannot reach it through a host name of its choice. With --addr
+0.0.0.0:4567, other machines and containers can use any IP address of this
+machine. If they use a host name, set it with --host.
 
-Streams and consumers are ACTIVE at once; with --state-delay they are CREATING, UPDATING and DELETING for a while, as in AWS.
+Streams and consumers become ACTIVE at once. With --state-delay they first are
+CREATING, UPDATING or DELETING for a while, as in AWS.
 
-The KCL for Java works with and without --tls. The KPL speaks TLS alone, so it needs --tls and VerifyCertificate=false, and asks
-STS for its account before its first record: give it an StsEndpoint and StsPort that answer GetCallerIdentity, over TLS as well.
-It names streams by ARN with that account, and calls with another account than --account are refused.`,
+The KCL for Java works with and without --tls. The KPL uses TLS only, so it
+needs --tls and VerifyCertificate=false. It also asks STS for its account before
+its first record: set its StsEndpoint and StsPort to a server that answers
+GetCallerIdentity over TLS. The KPL names streams by ARN with that account, and
+calls with an account other than --account are refused.`,
 		Example: `  weir local
   weir local --stream flights:4 --stream orders:1
   weir local --addr 127.0.0.1:0                     any free port; the first line says which
@@ -63,16 +69,16 @@ It names streams by ARN with that account, and calls with another account than -
 			return o.run(cmd.Context(), t, wanted)
 		},
 	}
-	cmd.Flags().StringVar(&o.cfg.Addr, "addr", "127.0.0.1:4567", "`ADDR` to listen on; port 0 is any free one")
-	cmd.Flags().StringArrayVar(&o.cfg.Hosts, "host", nil, "a further `NAME` by which clients call it; may be repeated")
+	cmd.Flags().StringVar(&o.cfg.Addr, "addr", "127.0.0.1:4567", "`ADDR` to listen on; port 0 is any free port")
+	cmd.Flags().StringArrayVar(&o.cfg.Hosts, "host", nil, "another host `NAME` that clients use; may be repeated")
 	cmd.Flags().StringArrayVar(&o.streams, "stream", nil, "stream to create, `NAME:SHARDS`, or NAME for one shard; may be repeated")
 	cmd.Flags().StringVar(&o.cfg.Region, "region", "us-east-1", "region in the streams' ARNs")
 	cmd.Flags().StringVar(&o.cfg.Account, "account", "000000000000", "account in the streams' ARNs, 12 digits")
 	cmd.Flags().DurationVar(&o.stateDelay, "state-delay", 0, "how long streams and consumers are CREATING, UPDATING and DELETING")
-	cmd.Flags().IntVar(&o.cfg.ShardLimit, "shard-limit", 20_000, "how many open shards the account may have")
-	cmd.Flags().BoolVar(&o.cfg.TLS, "tls", false, "speak TLS with a certificate made at start")
+	cmd.Flags().IntVar(&o.cfg.ShardLimit, "shard-limit", 20_000, "the maximum number of open shards of the account")
+	cmd.Flags().BoolVar(&o.cfg.TLS, "tls", false, "use TLS with a certificate created at the start")
 	cmd.Flags().StringVar(&o.caFile, "ca-file", "", "write that certificate to this `FILE`, for AWS_CA_BUNDLE")
-	cmd.Flags().BoolVar(&o.cfg.NoLimits, "no-limits", false, "do without Kinesis' limits of calls, records and bytes a second")
+	cmd.Flags().BoolVar(&o.cfg.NoLimits, "no-limits", false, "do not apply the limits of Kinesis on calls, records and bytes per second")
 	return cmd
 }
 
@@ -129,7 +135,7 @@ func (o *options) run(ctx context.Context, t cli.Terminal, wanted []wantedStream
 		return err
 	}
 	if addr, ok := netAddr(server.Addr()); ok && !addr.IP.IsLoopback() {
-		t.Note("%s is not only for this machine, and whoever reaches it may read and write everything", server.Addr())
+		t.Note("%s can be reached from other machines, and anyone with access may read and write everything", server.Addr())
 	}
 	<-ctx.Done()
 	return nil

@@ -265,7 +265,7 @@ func (p *Peer) word(now time.Time) string {
 	case p.why != "":
 		word += ": " + p.why
 	case !p.answered && p.Wait:
-		word += "; --wait goes on until it answers"
+		word += "; --wait waits until it answers"
 	case !p.answered && p.limit > 0:
 		word += fmt.Sprintf("; it has to answer within %v (--connect-timeout)", p.limit)
 	}

@@ -216,7 +216,7 @@ func TestPersistOutlastsAnOutage(t *testing.T) {
 		if explain.Orderly(ctx, err) != nil {
 			t.Errorf("Ctrl-C is no error: %v", err)
 		}
-		if len(got) < 60 || !strings.Contains(got[1], "waiting for the store, 10s so far: nothing answers") {
+		if len(got) < 60 || !strings.Contains(got[1], "waiting for the store, 10s so far: the store does not answer") {
 			t.Errorf("%d words in an hour: %.300q", len(got), got)
 		}
 	})

@@ -42,17 +42,20 @@ func Command(t cli.Terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "put --stream NAME [FILE|-]",
 		Short: "Put lines of a file into a stream",
-		Long: `Puts each line of a file, or of standard input, into a stream as one record, without the line's end; empty lines
-are skipped. With --key the lines are JSON objects, and the named field is the partition key; without it each record
-gets a key of its own, which spreads the records evenly over the shards.
+		Long: `Puts each line of a file, or of standard input, into a stream as one record,
+without the end of the line. Empty lines are skipped. With --key, lines are JSON
+objects and the named field is the partition key. Without it each record gets a
+random key, which spreads the records evenly over the shards.
 
-A shard takes 1 MiB and 1,000 records a second. put sends a refused record again until the service takes it, whatever the reason: this
-slows put down and loses nothing. More shards take more. The order of each key is kept, whatever is refused: a
-request carries one record of a key, and the next one follows when that was taken. With few keys this is
-slow; --loose-order sends many records of a key in one request, and lets a refused one be overtaken by the next of its key.
+A shard accepts 1 MiB and 1,000 records per second. A refused record is sent
+again until the service accepts it, for any reason, so nothing is lost, and more
+shards make put faster. The order of each key is kept: a request has at most one
+record of a key, and the next one follows when the service has accepted it. This
+is slow with few keys. --loose-order sends many records of a key in one request,
+so that a refused record can be overtaken by a later one with its key.
 
-A line that cannot be put ends the command; every line before it is put then, none after it. When an answer of the
-service gets lost a record may be in the stream twice.`,
+An invalid line ends the command: all lines before it are put, and none after
+it. If an answer of the service is lost, a record may be in the stream twice.`,
 		Example: `  weir put --stream flights --key origin flights.ndjson
   weir put --stream flights --create --shards 4 --key origin flights.ndjson
   tail -f app.log | weir put --stream logs -
@@ -84,10 +87,10 @@ service gets lost a record may be in the stream twice.`,
 		ValidArgsFunction: cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault),
 	}
 	cmd.Flags().StringVar(&o.stream, "stream", "", "stream, by `NAME` or ARN")
-	cmd.Flags().StringVar(&o.field, "key", "", "the `FIELD` of the JSON objects that is the partition key")
+	cmd.Flags().StringVar(&o.field, "key", "", "the `FIELD` of the JSON objects with the partition key")
 	cmd.Flags().BoolVar(&o.create, "create", false, "create the stream if it does not exist")
 	cmd.Flags().Int32Var(&o.shards, "shards", 1, "shards of a stream that is created")
-	cmd.Flags().BoolVar(&o.loose, "loose-order", false, "faster with few keys, but records of one key may change places when the service refuses some")
+	cmd.Flags().BoolVar(&o.loose, "loose-order", false, "faster with few keys, but records of a key may be reordered if the service refuses some")
 	cmd.Flags().BoolVarP(&o.quiet, "quiet", "q", false, "no progress bar")
 	o.out.Register(cmd, "format of the summary")
 	o.aws.Register(cmd, false)

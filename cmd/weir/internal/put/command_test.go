@@ -38,7 +38,7 @@ func TestLines(t *testing.T) {
 		"no object":                      {in: "[1]\n", field: "k", err: "line 1: it is not a JSON object"},
 		"null":                           {in: "null\n", field: "k", err: "line 1: it is not a JSON object"},
 		"two objects on a line":          {in: `{"k":"a"}{"k":"b"}`, field: "k", err: "line 1: it is not a JSON object"},
-		"no field":                       {in: "{\"k\":\"a\"}\n{}\n", field: "k", want: []line{{`{"k":"a"}`, "a", 1}}, err: `line 2: it has no field "k"`},
+		"no field":                       {in: "{\"k\":\"a\"}\n{}\n", field: "k", want: []line{{`{"k":"a"}`, "a", 1}}, err: `line 2: there is no field "k"`},
 		"a field of null":                {in: `{"k":null}`, field: "k", err: "line 1: its field \"k\" is no text"},
 		"a field of an array":            {in: `{"k":[]}`, field: "k", err: "line 1: its field \"k\" is no text"},
 		"an empty key":                   {in: `{"k":""}`, field: "k", err: "has 0 characters"},

@@ -92,7 +92,7 @@ func keyOf(line []byte, field string) (string, error) {
 	}
 	raw, found := object[field]
 	if !found {
-		return "", fmt.Errorf("it has no field %q for the partition key", field)
+		return "", fmt.Errorf("there is no field %q for the partition key", field)
 	}
 	var key string
 	switch raw[0] {

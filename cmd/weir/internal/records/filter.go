@@ -110,7 +110,7 @@ func (f *FilterFlags) Passes(by *filter.Filter, r weir.Record) (bool, error) {
 	}
 	matches, isJSON := by.Match(r.Data, r.PartitionKey, r.ArrivalTime())
 	if !isJSON && f.notJSON == weir.FailNotJSON {
-		return false, fmt.Errorf("the record %s is not JSON, which --filter needs; --filter-not-json pass or drop goes on", r.ID())
+		return false, fmt.Errorf("the record %s is not JSON, which --filter needs: use --filter-not-json pass or drop", r.ID())
 	}
 	return matches || !isJSON && f.notJSON == weir.PassNotJSON, nil
 }

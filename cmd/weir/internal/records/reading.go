@@ -42,8 +42,8 @@ func RegisterReadShare(cmd *cobra.Command, share *float64) {
 
 func RegisterWire(cmd *cobra.Command, to *weir.Wire) {
 	cli.Choose(cmd, "wire", to, "how records are read from the service: auto, net-http, under-sdk or sdk",
-		cli.Word("auto", weir.AutoWire, "weir's own calls where nothing is in their way"),
-		cli.Word("net-http", weir.OverNetHTTP, "the same calls, over Go's HTTP client"),
-		cli.Word("under-sdk", weir.UnderSDK, "calls of the AWS SDK, answers read by weir"),
-		cli.Word("sdk", weir.SDKWire, "everything by the AWS SDK, at about ten times the cost"))
+		cli.Word("auto", weir.AutoWire, "weir's own client, unless the configuration of the AWS SDK prevents it"),
+		cli.Word("net-http", weir.OverNetHTTP, "weir's own calls, over Go's HTTP client"),
+		cli.Word("under-sdk", weir.UnderSDK, "calls of the AWS SDK, with answers decoded by weir"),
+		cli.Word("sdk", weir.SDKWire, "the AWS SDK alone, at about ten times the cost"))
 }

@@ -57,7 +57,7 @@ func ParseShardOf(stream, s string) (string, error) {
 		return "", err
 	}
 	if of != "" && awsconf.StreamName(of) != awsconf.StreamName(stream) {
-		return "", cli.Usagef("--shard %s is of stream %s, not of %s: shards of another stream need a command of their own", s, of, awsconf.StreamName(stream))
+		return "", cli.Usagef("--shard %s is a shard of stream %s, not of %s: use a separate command for each stream", s, of, awsconf.StreamName(stream))
 	}
 	return id, nil
 }

@@ -33,7 +33,7 @@ func Addr(flag, addr string) (string, error) {
 func Note(what string, addr net.Addr, paths string) string {
 	note := fmt.Sprintf("%s: http://%s%s", what, addr, paths)
 	if tcp, ok := addr.(*net.TCPAddr); ok && !tcp.IP.IsLoopback() {
-		note += "; whoever reaches that learns the names of streams and shards"
+		note += "; anyone with access can read the names of streams and shards"
 	}
 	return note
 }
@@ -97,4 +97,4 @@ func Until(ctx context.Context, t cli.Terminal, addr string, page http.Handler, 
 }
 
 // WithoutPassword is the warning for an address that needs no password.
-const WithoutPassword = "whoever reaches it sees names of streams, shards and workers, positions and errors, without a password"
+const WithoutPassword = "anyone with access can read names of streams, shards and workers, positions and errors, without a password"

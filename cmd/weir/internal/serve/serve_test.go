@@ -20,7 +20,7 @@ func TestHealthAddresses(t *testing.T) {
 
 func TestHealthChecksForOthersAreNoted(t *testing.T) {
 	for addr, want := range map[string]bool{"127.0.0.1": false, "::1": false, "0.0.0.0": true, "::": true, "10.1.2.3": true} {
-		if note := Note("health", &net.TCPAddr{IP: net.ParseIP(addr), Port: 80}, "/livez"); strings.Contains(note, "whoever") != want || !strings.Contains(note, "/livez") {
+		if note := Note("health", &net.TCPAddr{IP: net.ParseIP(addr), Port: 80}, "/livez"); strings.Contains(note, "anyone with access") != want || !strings.Contains(note, "/livez") {
 			t.Errorf("%s: %s", addr, note)
 		}
 	}

@@ -131,7 +131,7 @@ var ofWorker = []string{
 }
 
 func RegisterCredentials(cmd *cobra.Command, to *bool) {
-	cmd.Flags().BoolVar(to, "exec-credentials", false, "let the command have the worker's AWS credentials, "+cli.StoreVariable+" and "+cli.DeadVariable+", which are kept from it otherwise")
+	cmd.Flags().BoolVar(to, "exec-credentials", false, "pass the worker's AWS credentials, "+cli.StoreVariable+" and "+cli.DeadVariable+" to the command (by default it does not get them)")
 }
 
 // Environment is the environment of a command, without the variables that describe its records.

@@ -107,7 +107,7 @@ type batchOutcome struct {
 func (a *results) outcome(exit error) batchOutcome {
 	switch {
 	case a.broken != nil:
-		return batchOutcome{err: withExit(fmt.Sprintf("what the command wrote to its results means nothing, so none of the batch counts as done: %v", a.broken), exit)}
+		return batchOutcome{err: withExit(fmt.Sprintf("the command wrote invalid results, so no record of the batch counts as done: %v", a.broken), exit)}
 	case !a.ended && a.lines == 0 && exit != nil:
 		return batchOutcome{err: exit}
 	case !a.ended && a.lines == 0:
@@ -188,7 +188,7 @@ func parseResult(line []byte) (l resultLine, err error) {
 			l.end, ok = value.(bool)
 			ok = ok && l.end
 		default:
-			return l, fmt.Errorf(`%.140q is none of "id", "result", "error" and "end"`, key)
+			return l, fmt.Errorf(`unknown field %.140q: want "id", "result", "error" or "end"`, key)
 		}
 		if !ok {
 			return l, fmt.Errorf("%q has a value that it cannot have", key)

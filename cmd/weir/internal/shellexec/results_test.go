@@ -60,7 +60,7 @@ func TestWhatResultsMean(t *testing.T) {
 		{"a result in other words", say("a", "ok") + end, nil, broken(1, `"result" "ok": use "done", "failed" or "rejected"`)},
 		{"a result in capitals", say("a", "Done") + end, nil, broken(1, `"result" "Done": use "done", "failed" or "rejected"`)},
 		{"a result that is no text", `{"id":"a","result":true}` + "\n" + end, nil, broken(1, `"result" "true": use "done", "failed" or "rejected"`)},
-		{"a name in capitals", `{"ID":"a","result":"done"}` + "\n" + end, nil, broken(1, `"ID" is none of "id", "result", "error" and "end"`)},
+		{"a name in capitals", `{"ID":"a","result":"done"}` + "\n" + end, nil, broken(1, `unknown field "ID": want "id", "result", "error" or "end"`)},
 		{"a name that is there twice", `{"id":"a","id":"b","result":"done"}` + "\n" + end, nil, broken(1, `"id" is there twice`)},
 		{"an id that is a number", `{"id":1,"result":"done"}` + "\n" + end, nil, broken(1, `"id" has a value that it cannot have`)},
 		{"an id that is an object", `{"id":{"id":"a"},"result":"done"}` + "\n" + end, nil, broken(1, `"id" has a value that it cannot have`)},
@@ -90,7 +90,7 @@ func broken(line int, text string) batchOutcome {
 	if !strings.HasPrefix(text, "line ") {
 		text = fmt.Sprintf("line %d: %s", line, text)
 	}
-	return batchOutcome{err: errors.New("what the command wrote to its results means nothing, so none of the batch counts as done: " + text)}
+	return batchOutcome{err: errors.New("the command wrote invalid results, so no record of the batch counts as done: " + text)}
 }
 
 func shown(o batchOutcome) string {

@@ -16,7 +16,7 @@ import (
 func Command(t cli.Terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "store",
-		Short: "Prepare a store for leases and progress",
+		Short: "Create the tables in which applications keep progress",
 		Long:  "Prepares the places where applications keep their leases and progress.",
 		Args:  cli.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
@@ -32,21 +32,26 @@ func createCommand(t cli.Terminal) *cobra.Command {
 	var since int
 	cmd := &cobra.Command{
 		Use:   "create",
-		Short: "Make the tables or the file for applications",
-		Long: `Makes the place where applications keep their leases and progress. One table or file serves many applications.
-What exists already is left as it is, so the command may be repeated. Tables of an older version of weir are brought up to
-date; workers of that version need not stop for it, and may also begin anew afterwards.
+		Short: "Create the tables or the file for applications",
+		Long: `Creates the tables or the file in which applications keep their leases and
+progress. One table or file serves many applications. What already exists is not
+changed, so the command can be repeated. Tables of an older version of weir are
+upgraded. Workers of that version may keep running, and may also be restarted
+afterwards.
 
-A DynamoDB table is made with on-demand billing, unless its URL says otherwise; a Postgres or MySQL database gets four
-tables. Workers never make them by themselves: they need no permission for it. A SQLite file is also made by the first
-worker that names it. Redis needs nothing; its settings are looked at.
+A DynamoDB table has on-demand billing, unless its URL says otherwise. A
+Postgres or MySQL database gets four tables. Workers never create them and need
+no permission for it. A SQLite file is also created by the first worker that
+uses it. For Redis nothing is created, but its settings are checked.` + aboutTable + `
 
-` + aboutTable + `
-
-A URL of Postgres or MySQL may have ?weir_prefix=P for the names of the tables ("weir_" by default) and ?weir_schema=S for the
-schema or database they are in; one of Redis ?weir_prefix=P ("weir:") and ?weir_replicas=N, how many replicas must
-have a write. redis-cluster:// takes further servers as &addr=HOST:PORT, and so does redis-sentinel://, which names sentinels and
-needs ?master_name=NAME; user and password before the @ are for the sentinels there, ?username= and ?password= for the servers.`,
+A Postgres or MySQL URL may have ?weir_prefix=P for the names of the tables
+("weir_" by default) and ?weir_schema=S for their schema or database. A Redis
+URL may have ?weir_prefix=P ("weir:" by default) and ?weir_replicas=N, the
+number of replicas that must confirm a write. Further servers of
+redis-cluster:// and redis-sentinel:// are added with &addr=HOST:PORT.
+redis-sentinel:// names sentinels and needs ?master_name=NAME. The user and
+password before the @ are then those of the sentinels, and ?username= and
+?password= those of the servers.`,
 		Example: `  weir store create --store dynamodb:weir
   weir store create --store sqlite:weir.db
   weir store create --store 'dynamodb:weir?kms_key=alias/weir&point_in_time_recovery=true&tag=team=billing'
@@ -64,7 +69,7 @@ needs ?master_name=NAME; user and password before the @ are for the sentinels th
 				return err
 			}
 			if u.Kind == Memory {
-				return cli.Usagef("memory: is made anew by every worker: there is nothing to create")
+				return cli.Usagef("memory: exists only inside a worker: there is nothing to create")
 			}
 			if since != 0 && !print {
 				return cli.Usagef("--since is for --print: without it what is missing is found out")
@@ -85,8 +90,8 @@ needs ?master_name=NAME; user and password before the @ are for the sentinels th
 		},
 	}
 	Register(cmd, &url)
-	cmd.Flags().BoolVar(&print, "print", false, "print what makes it instead of doing so: statements for Postgres or MySQL; for DynamoDB, the AWS CLI's command, Terraform and CloudFormation")
-	cmd.Flags().IntVar(&since, "since", 0, "with --print: only what brings tables of this older version up to date")
+	cmd.Flags().BoolVar(&print, "print", false, "print the definition and do nothing: statements for Postgres or MySQL; for DynamoDB, commands for the AWS CLI, Terraform and CloudFormation")
+	cmd.Flags().IntVar(&since, "since", 0, "with --print: only the statements that upgrade tables of this older version")
 	f.Register(cmd, true)
 	return cmd
 }

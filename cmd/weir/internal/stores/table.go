@@ -14,10 +14,13 @@ import (
 )
 
 // aboutTable is the help about the settings of a DynamoDB table.
-const aboutTable = `A URL of DynamoDB may have settings of the table, which are used when it is made and for nothing else: ?kms_key=KEY
-(an ARN, an ID or an alias; by default DynamoDB's own key), &point_in_time_recovery=true, &deletion_protection=true,
-&infrequent_access=true, &tag=KEY=VALUE, which may be repeated, and &read_capacity=N&write_capacity=N for units that are paid
-for by the hour. A table that exists is left as it is; what it has not of them is said on standard error.`
+const aboutTable = `A DynamoDB URL may have settings, which apply only when the table is created:
+?kms_key=KEY (an ARN, an ID or an alias; by default DynamoDB's own key),
+&point_in_time_recovery=true, &deletion_protection=true,
+&infrequent_access=true, &tag=KEY=VALUE (may be repeated), and
+&read_capacity=N&write_capacity=N for provisioned capacity, which is billed by
+the hour. A table that exists is not changed: settings that it does not have are
+reported on standard error.`
 
 // tableSettings are the parameters of a DynamoDB URL.
 var tableSettings = map[string]func(s *dynamostore.Settings, value string) error{

@@ -129,16 +129,16 @@ func Parse(s string) (URL, error) {
 	case kind == SQLite:
 		return u, cli.Usagef("%s %q names no file: write it like sqlite:weir.db", from, s)
 	}
-	return u, cli.Usagef("%s %q: there is no store of that kind: use %s", from, redact.URL(s), kinds)
+	return u, cli.Usagef("%s %q is not a kind of store: use %s", from, redact.URL(s), kinds)
 }
 
 func Register(cmd *cobra.Command, url *string) {
 	cmd.Flags().StringVar(url, "store", os.Getenv(cli.StoreVariable),
-		"`URL` of where leases and progress are kept: sqlite:PATH, dynamodb:TABLE, postgres://…, mysql://…, redis://… or memory:; by default what "+cli.StoreVariable+" says")
+		"`URL` of the store for leases and progress: sqlite:PATH, dynamodb:TABLE, postgres://…, mysql://…, redis://… or memory:; default: the value of "+cli.StoreVariable)
 	cmd.Flags().Lookup("store").DefValue = "" // help does not show a password
 	err := cmd.RegisterFlagCompletionFunc("store", cobra.FixedCompletions(
 		[]cobra.Completion{"sqlite:\ta file for one machine", "dynamodb:\ta table",
-			"postgres://\ta database", "mysql://\ta database", "redis://\ta server", "redis-cluster://\ta cluster", "redis-sentinel://\tservers that sentinels watch over", "memory:\tforgotten at the end"},
+			"postgres://\ta database", "mysql://\ta database", "redis://\ta server", "redis-cluster://\ta cluster", "redis-sentinel://\tservers with sentinels", "memory:\tlost at the end"},
 		cobra.ShellCompDirectiveNoSpace))
 	if err != nil {
 		panic(err)

@@ -20,8 +20,8 @@ import (
 func Command(t cli.Terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "stream",
-		Short: "Make a stream",
-		Long:  "Makes streams. Workers and \"weir put\" make none unless they are told to.",
+		Short: "Create a stream",
+		Long:  "Creates streams. Workers never create one, and \"weir put\" only with --create.",
 		Args:  cli.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -38,15 +38,18 @@ func createCommand(t cli.Terminal) *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "create --stream NAME",
-		Short: "Make a stream if it does not exist",
-		Long: `Makes a stream if there is none of its name, and waits until it can be used. It may be run any number of times, also by
-many at once. A stream that exists already is left as it is; what is not as asked for is said on standard error.
+		Short: "Create a stream if it does not exist",
+		Long: `Creates a stream, unless one with its name exists, and waits until it is active.
+The command can be repeated, and several may run at once. A stream that exists
+is not changed: each difference from the flags is reported on standard error.
 
-Encryption and a longer retention are set once the stream is there, which takes a few seconds more: write nothing that has
-to be encrypted before the command has ended.
+Encryption and a longer retention are set after the stream was created, which
+takes a few seconds more. Do not write data that has to be encrypted before the
+command has ended.
 
-An on-demand stream costs by the hour and by what goes through it, a provisioned one by its shards. A retention of more
-than 24 h and a KMS key of your own cost more.`,
+An on-demand stream is billed by the hour and by throughput, a provisioned
+stream by its shards. A retention of more than 24 h and your own KMS key cost
+extra.`,
 		Example: `  weir stream create --stream flights --shards 4
   weir stream create --stream flights --shards on-demand --kms-key alias/aws/kinesis
   weir stream create --stream flights --shards 4 --retention 168h --tag team=billing --tag stage=test
@@ -86,7 +89,7 @@ than 24 h and a KMS key of your own cost more.`,
 	fl.StringVar(&want.Name, "stream", "", "stream, by `NAME`")
 	fl.Var(&mode, "shards", "how many shards it begins with, `N` or on-demand")
 	cli.MustComplete(cmd, "shards", "on-demand\tthe service decides", "1", "4")
-	fl.StringVar(&want.KMSKey, "kms-key", "", "encrypt what the stream keeps with this `KEY`: an ARN, an ID or an alias, such as AWS's own alias/aws/kinesis")
+	fl.StringVar(&want.KMSKey, "kms-key", "", "encrypt the records in the stream with this `KEY`: an ARN, an ID or an alias, such as AWS's own alias/aws/kinesis")
 	fl.Var(&cli.Span{To: &want.Retention}, "retention", "how long records are kept, 24h to 8760h in whole hours (default 24h)")
 	fl.Var(&cli.Number[int]{To: &want.MaxRecordSize, Parse: cli.ParseSize, Low: 1 << 20, High: 10 << 20, Want: "1MiB to 10MiB"}, "max-record-size", "bytes that a record may have, 1MiB to 10MiB (default 1MiB)")
 	fl.Var(&cli.TagsFlag{To: &want.Tags}, "tag", "a tag of the stream; may be repeated")

@@ -44,14 +44,19 @@ func Command(t cli.Terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tail --stream NAME",
 		Short: "Print the records of a stream",
-		Long: `Prints the records of a stream as they come, one a line, parents before children where shards were split or merged.
-It remembers nothing and shares nothing: to read a stream with several workers that go on where they stopped, use
-"weir consume". It takes from the read throughput that all readers of the stream share, unless records are pushed to it: with
---fan-out NAME, by the consumer of that name, which has to be registered with the stream and have no other reader. --register
-registers it if it is not there, and then it is removed when weir tail ends; --register --keep leaves it. AWS bills a consumer
-by the shard and hour for as long as it is registered: "weir fanout" shows and removes what is left.
+		Long: `Prints the records of a stream as they arrive, one per line, parents before
+children where shards were split or merged. It keeps no checkpoint and shares
+no work: use "weir consume" to read a stream with several workers that continue
+where they stopped.
 
-` + records.AboutFilters + ` --limit counts what is printed.
+Reads count against the throughput that all readers of the stream share. With
+--fan-out NAME, records are instead pushed by the registered consumer of that
+name, which must have no other reader. --register registers the consumer if it
+does not exist and removes it when weir tail ends. --register --keep leaves it.
+AWS bills a consumer by the shard and hour while it is registered: "weir fanout"
+lists and removes consumers.
+
+` + records.AboutFilters + ` --limit counts printed records.
 
 ` + records.AboutBinary,
 		Example: `  weir tail --stream flights                          what arrives from now on
@@ -98,15 +103,15 @@ by the shard and hour for as long as it is registered: "weir fanout" shows and r
 	cmd.Flags().StringVar(&o.stream, "stream", "", "stream, by `NAME` or ARN")
 	cmd.Flags().StringVar(&o.from, "from", "", "`WHERE` to start: "+records.FromHelp+"; or, with one --shard, at a sequence number (default latest; oldest with --until-tip)")
 	cmd.Flags().StringArrayVar(&o.shards, "shard", nil, "only this shard and its descendants, by `ID` "+records.ShardHelp+"; may be repeated")
-	cmd.Flags().Int64Var(&o.limit, "limit", 0, "end after so many records")
-	cmd.Flags().BoolVar(&o.untilTip, "until-tip", false, "end when everything that is in the stream has been printed")
-	cmd.Flags().StringVar(&o.fanOut, "fan-out", "", "have records pushed, by the registered consumer `NAME`, or by its ARN")
-	cmd.Flags().BoolVar(&o.register, "register", false, "register that consumer if it is not there, and remove it again in the end")
+	cmd.Flags().Int64Var(&o.limit, "limit", 0, "end after this number of records")
+	cmd.Flags().BoolVar(&o.untilTip, "until-tip", false, "end when all records in the stream have been printed")
+	cmd.Flags().StringVar(&o.fanOut, "fan-out", "", "read by fan-out with the registered consumer `NAME` or ARN")
+	cmd.Flags().BoolVar(&o.register, "register", false, "register that consumer if it does not exist, and remove it at the end")
 	o.filter.Register(cmd, "nothing more is printed")
 	records.RegisterReadShare(cmd, &o.share)
 	records.RegisterWire(cmd, &o.wire)
-	cmd.Flags().BoolVar(&o.keep, "keep", false, "with --register, leave it registered, which costs money")
-	cli.MustComplete(cmd, "from", "oldest\twhat the stream still keeps", "latest\tfrom now on", "15m\tthe last quarter of an hour")
+	cmd.Flags().BoolVar(&o.keep, "keep", false, "with --register, leave the consumer registered, which AWS bills")
+	cli.MustComplete(cmd, "from", "oldest\tthe oldest record in the stream", "latest\trecords that arrive from now on", "15m\tthe last quarter of an hour")
 	o.out.Register(cmd, "text prints the data, json an object about each record")
 	o.aws.Register(cmd, false)
 	o.aws.Role.Register(cmd)

@@ -72,7 +72,7 @@ func (g *Flags) URL(cmd *cobra.Command, flags ...string) (stores.URL, error) {
 		return url, err
 	}
 	if url.Kind == stores.Memory {
-		return url, cli.Usagef("memory: belongs to the worker that uses it: nobody else can look into it")
+		return url, cli.Usagef("memory: exists only inside the worker that uses it: no other process can read it")
 	}
 	if f := cmd.Flags().Lookup("app"); f != nil && f.Value.Type() == "string" { // else they are several
 		if err := lease.CheckApp(g.App); err != nil {
@@ -109,7 +109,7 @@ func (g *Flags) CheckNew() error {
 	if awsconf.NameForm.MatchString(g.App) {
 		return nil
 	}
-	return cli.Usagef("--app %.140q: no worker can have an application of that name: use 1 to 128 of a-z, A-Z, 0-9, _ . -", g.App)
+	return cli.Usagef("--app %.140q is not the name of an application: use 1 to 128 of a-z, A-Z, 0-9, _ . -", g.App)
 }
 
 // StreamsOf are the streams that have leases, sorted.
