@@ -36,7 +36,7 @@ var metrics = []metric{
 		then:   func(m moment) int { return lagLevel(m.lag, m.lag >= 0) },
 	},
 	{
-		label: "bytes", words: "bytes", about: "The shade is how many bytes a second its worker handles, as a part of the 1 MiB that a shard takes:",
+		label: "bytes", words: "bytes", about: "The shade is the throughput of its worker, as a part of the 1 MiB per second that a shard accepts:",
 		levels: [levels]string{"under 1 %", "under 10 %", "under 25 %", "under 50 %", "under 80 %", "more"},
 		now: func(of *shardInfo) int {
 			if of.Load == 0 {
@@ -47,14 +47,14 @@ var metrics = []metric{
 		then: func(m moment) int { return bytesLevel(m.load) },
 	},
 	{
-		label: "handler", words: "handler's time", about: "The shade is for how much of the time the handler was at work:",
+		label: "handler", words: "handler's time", about: "The shade is the part of the time in which the handler was running:",
 		levels:   [levels]string{"under 5 %", "under 20 %", "under 50 %", "under 80 %", "under 95 %", "more"},
-		reported: func(m moment) int { return int(m.busy) }, told: "handler at work at most",
+		reported: func(m moment) int { return int(m.busy) }, told: "handler running at most",
 		now:  func(*shardInfo) int { return unknown },
 		then: func(m moment) int { return levelIn(float64(m.busy), 5, 20, 50, 80, 95) },
 	},
 	{
-		label: "throttles", words: "throttles", about: "The shade is for how much of the time reading waited, because Kinesis throttled it:",
+		label: "throttles", words: "throttles", about: "The shade is the part of the time in which reading waited because Kinesis throttled it:",
 		levels:   [levels]string{"none", "under 5 %", "under 20 %", "under 50 %", "under 80 %", "more"},
 		reported: func(m moment) int { return int(m.throttled) }, told: "throttled at most",
 		now:  func(*shardInfo) int { return unknown },

@@ -173,7 +173,7 @@ func (c *comparison) workers() {
 		case life == lifeEnded:
 			c.add(deathEvent, name+" was declared dead; its shards go to others", none, name)
 		case life == lifeSilent:
-			c.add(deathEvent, name+" does not beat any more", none, name).since = c.now.beats[w.Session].first
+			c.add(deathEvent, name+" sends no heartbeats", none, name).since = c.now.beats[w.Session].first
 		case before == lifeSilent:
 			c.add(deathEvent, name+" beats again", none, name).over = true
 		case life == lifeLeaving:
@@ -182,14 +182,14 @@ func (c *comparison) workers() {
 		if w.Drain != was.Drain {
 			text := " is drained"
 			if !w.Drain {
-				text = " is not drained any more"
+				text = " is no longer drained"
 			}
 			c.add(drainEvent, name+text, none, name).over = !w.Drain
 		}
 		if cut, wasCut := cutOff(w), cutOff(was); cut != nil && wasCut == nil {
 			c.add(troubleEvent, name+" is cut off: "+cut.Why, none, name).since = c.now.at.Add(-cut.For)
 		} else if cut == nil && wasCut != nil {
-			c.add(troubleEvent, name+" is not cut off any more", none, name).over = true
+			c.add(troubleEvent, name+" is no longer cut off", none, name).over = true
 		}
 	}
 	for _, w := range c.old.view.Workers {
@@ -233,7 +233,7 @@ func (c *comparison) application() {
 	switch {
 	case leads == led:
 	case leads == "":
-		c.add(leaderEvent, "nobody leads; before, "+c.name(led)+" did", lease.Key{}, c.name(led))
+		c.add(leaderEvent, "no leader; before: "+c.name(led)+" did", lease.Key{}, c.name(led))
 	case led == "":
 		c.add(leaderEvent, c.name(leads)+" leads", lease.Key{}, c.name(leads))
 	default:
@@ -283,7 +283,7 @@ func (c *comparison) lineage() {
 // lease adds the events of an existing lease.
 func (c *comparison) lease(was, is lease.Lease) {
 	if was.Born != 0 && is.Born != 0 && was.Born != is.Born {
-		c.add(reshardEvent, "the stream was made anew", is.Key)
+		c.add(reshardEvent, "the stream was recreated", is.Key)
 		return
 	}
 	if is.Finished() {
@@ -301,7 +301,7 @@ func (c *comparison) lease(was, is lease.Lease) {
 	case was.Owner == is.Owner:
 		c.add(handoverEvent, "changed hands, and is with "+to+" again", is.Key, to)
 	case was.Owner == "":
-		c.add(handoverEvent, "to "+to+"; nobody had it", is.Key, to)
+		c.add(handoverEvent, "to "+to+"; it had no owner", is.Key, to)
 	case is.Owner != "" && c.dead(was.Owner):
 		c.add(handoverEvent, "from "+from+", which died, to "+to, is.Key, from, to)
 	case is.Owner != "":
@@ -309,7 +309,7 @@ func (c *comparison) lease(was, is lease.Lease) {
 	case is.Revoked == was.Owner:
 		c.add(handoverEvent, "taken from "+from, is.Key, from)
 	case is.Shunned == was.Owner:
-		c.add(handoverEvent, "given back by "+from+", which got nowhere", is.Key, from)
+		c.add(handoverEvent, "given back by "+from+", which made no progress", is.Key, from)
 	default:
 		c.add(handoverEvent, "given back by "+from, is.Key, from)
 	}
@@ -341,7 +341,7 @@ func (c *comparison) failures(was, is lease.Lease, owner string) {
 	case fails(now) && !fails(before):
 		c.add(failingEvent, "the handler fails: "+why, is.Key, owner).since = since
 	case !fails(now) && fails(before):
-		c.add(failingEvent, "the handler does not fail any more", is.Key, owner).over = true
+		c.add(failingEvent, "the handler no longer fails", is.Key, owner).over = true
 	}
 	if n := now.GivenUp - before.GivenUp; n > 0 {
 		c.add(givenUpEvent, fmt.Sprintf("%d %s given up: %s", n, plural(n, "record was", "records were"), why), is.Key, owner)

@@ -80,7 +80,7 @@ func TestEventsAreWhatDiffersBetweenTwoLooks(t *testing.T) {
 		{"a worker that is seen for the first time has ended", func(_, now *sighting) {
 			now.view.Workers = append(now.view.Workers, lease.Worker{Session: "sc", Name: "c", Ended: true})
 		}, nil},
-		{"a worker falls silent", func(_, now *sighting) { silent(now, "sa") }, []string{"death: a does not beat any more a"}},
+		{"a worker falls silent", func(_, now *sighting) { silent(now, "sa") }, []string{"death: a sends no heartbeats a"}},
 		{"a worker is silent as before", func(old, now *sighting) { silent(old, "sa"); silent(now, "sa") }, nil},
 		{"a silent worker beats again", func(old, _ *sighting) { silent(old, "sa") }, []string{"death: a beats again (over) a"}},
 		{"a dead worker's shards go to another", func(old, now *sighting) {
@@ -109,14 +109,14 @@ func TestEventsAreWhatDiffersBetweenTwoLooks(t *testing.T) {
 			now.view.Workers = now.view.Workers[:1]
 		}, nil},
 		{"a drain begins", func(_, now *sighting) { now.view.Workers[1].Drain = true }, []string{"drain: b is drained b"}},
-		{"a drain ends", func(old, _ *sighting) { old.view.Workers[1].Drain = true }, []string{"drain: b is not drained any more (over) b"}},
+		{"a drain ends", func(old, _ *sighting) { old.view.Workers[1].Drain = true }, []string{"drain: b is no longer drained (over) b"}},
 		{"a worker is cut off", func(_, now *sighting) {
 			now.view.Workers[1].Troubles = []lease.Trouble{{State: lease.CutOff, For: time.Minute, Why: "no route"}}
 		}, []string{"trouble: b is cut off: no route b"}},
 		{"pauses", func(old, now *sighting) {
 			old.view.Paused, now.view.Paused = []string{"bills"}, []string{"", "orders"}
 		}, []string{"pause: the application was paused", "pause: orders was paused", "pause: bills was resumed (over)"}},
-		{"nobody leads", func(_, now *sighting) { now.view.Leader.Session = "" }, []string{"leader: nobody leads; before, a did a"}},
+		{"nobody leads", func(_, now *sighting) { now.view.Leader.Session = "" }, []string{"leader: no leader; before: a did a"}},
 		{"somebody leads again", func(old, _ *sighting) { old.view.Leader.Session = "" }, []string{"leader: a leads a"}},
 		{"a split", func(_, now *sighting) {
 			now.view.Leases[2].Position, now.view.Leases[2].Owner, now.view.Leases[2].Epoch = shard.End, "", 2
@@ -130,16 +130,16 @@ func TestEventsAreWhatDiffersBetweenTwoLooks(t *testing.T) {
 		{"shards of a stream that is new, and one that has gone", func(_, now *sighting) {
 			now.view.Leases = append(now.view.Leases[1:], lease.Lease{Key: keyOf(8), Epoch: 1, Position: shard.Oldest}, lease.Lease{Key: keyOf(9), Epoch: 1, Position: shard.Oldest})
 		}, []string{"shards: appeared 8 9", "shards: left the stream 1"}},
-		{"the stream was made anew", func(old, now *sighting) {
+		{"the stream was recreated", func(old, now *sighting) {
 			old.view.Leases[0].Born, now.view.Leases[0].Born, now.view.Leases[0].Position = 1, 2, shard.Oldest
-		}, []string{"shards: the stream was made anew 1"}},
+		}, []string{"shards: the stream was recreated 1"}},
 		{"a hand-over", func(_, now *sighting) { now.view.Leases[0].Owner, now.view.Leases[0].Epoch = "sb", 2 }, []string{"handover: from a to b 1 a b"}},
-		{"a shard that nobody had", func(old, _ *sighting) { old.view.Leases[0].Owner = "" }, []string{"handover: to a; nobody had it 1 a"}},
+		{"a shard that nobody had", func(old, _ *sighting) { old.view.Leases[0].Owner = "" }, []string{"handover: to a; it had no owner 1 a"}},
 		{"a shard is given back", func(_, now *sighting) { now.view.Leases[0].Owner, now.view.Leases[0].Epoch = "", 2 }, []string{"handover: given back by a 1 a"}},
 		{"a shard is given back because it stalled", func(_, now *sighting) {
 			l := &now.view.Leases[0]
 			l.Owner, l.Epoch, l.Shunned = "", 2, "sa"
-		}, []string{"handover: given back by a, which got nowhere 1 a"}},
+		}, []string{"handover: given back by a, which made no progress 1 a"}},
 		{"a shard is taken away", func(_, now *sighting) {
 			l := &now.view.Leases[0]
 			l.Owner, l.Epoch, l.Revoked = "", 2, "sa"
@@ -159,7 +159,7 @@ func TestEventsAreWhatDiffersBetweenTwoLooks(t *testing.T) {
 			judge(now, 3, health.Shard{State: health.Unread, Why: "no worker lives", Since: now.at.Add(-unreadTold)})
 		}, []string{"trouble: unread: no worker lives 3 b"}},
 		{"nobody reads a shard for a moment", func(_, now *sighting) {
-			judge(now, 3, health.Shard{State: health.Unread, Why: "given to nobody yet", Since: now.at})
+			judge(now, 3, health.Shard{State: health.Unread, Why: "not assigned yet", Since: now.at})
 		}, nil},
 		{"a shard is behind and catches up", func(old, now *sighting) {
 			judge(old, 1, health.Shard{State: health.Behind})
@@ -174,7 +174,7 @@ func TestEventsAreWhatDiffersBetweenTwoLooks(t *testing.T) {
 		}, nil},
 		{"a handler does not fail any more", func(old, _ *sighting) {
 			old.view.Workers[0].Troubles = []lease.Trouble{{Key: keyOf(1), Failing: lease.Failing{Attempts: 3}}}
-		}, []string{"failing: the handler does not fail any more (over) 1 a"}},
+		}, []string{"failing: the handler no longer fails (over) 1 a"}},
 		{"a shard whose handler fails goes to another worker", func(old, now *sighting) {
 			old.view.Workers[0].Troubles = []lease.Trouble{{Key: keyOf(1), Failing: lease.Failing{Attempts: 3}}}
 			now.view.Leases[0].Owner, now.view.Leases[0].Epoch = "sb", 2

@@ -78,7 +78,7 @@ func (h *handler) serveEvents(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	f := eventFilter{q.Get("kind"), q.Get("stream"), q.Get("shard"), q.Get("worker")}
-	p := eventsPage{pageHead: headOf("What happened to "+app, app, appPoll), Since: s.told.since, Dropped: s.told.dropped, Wanted: f.shard, Filtered: f != eventFilter{}}
+	p := eventsPage{pageHead: headOf("Events of "+app, app, appPoll), Since: s.told.since, Dropped: s.told.dropped, Wanted: f.shard, Filtered: f != eventFilter{}}
 	p.age(s)
 	p.AllLink = eventFilter{}.link(app, 1)
 	p.offer(f, s)

@@ -63,7 +63,7 @@ func eventsAreShown(t *testing.T) {
 	}
 	store.fails.Store(true)
 	time.Sleep(5 * time.Second)
-	shown(t, h, "/events?app=billing", "the store does not answer: no answer from &lt;db&gt;", "What you see is of")
+	shown(t, h, "/events?app=billing", "the store does not answer: no answer from &lt;db&gt;", "This page is from")
 	store.fails.Store(false)
 	shown(t, h, "/events?app=billing", "the store answers again", "over")
 }

@@ -74,7 +74,7 @@ type Lag struct {
 	Expired bool
 }
 
-var errCannotList = errors.New("this store cannot list the applications that it keeps: open one by its name")
+var errCannotList = errors.New("this store cannot list its applications: open one by its name")
 
 //go:embed assets
 var assets embed.FS
@@ -114,7 +114,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	head.Set("Referrer-Policy", "same-origin")
 	head.Set("Cache-Control", "no-store")
 	if !hostcheck.Allows(r, h.opts.Hosts...) {
-		http.Error(w, "over a loopback address this page answers to localhost, to IP addresses and to the names it was told (Options.Hosts, weir dashboard --host), not to other names", http.StatusForbidden)
+		http.Error(w, "over a loopback address this page answers only requests for localhost, for IP addresses, and for the host names in Options.Hosts (weir dashboard --host)", http.StatusForbidden)
 		return
 	}
 	if r.Method == http.MethodPost && r.URL.Path == "/write" {
@@ -123,7 +123,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		head.Set("Allow", "GET, HEAD")
-		http.Error(w, "this is only shown: GET and HEAD", http.StatusMethodNotAllowed)
+		http.Error(w, "this page is read-only: only GET and HEAD are allowed", http.StatusMethodNotAllowed)
 		return
 	}
 	switch r.URL.Path {
@@ -179,7 +179,7 @@ func (h *handler) render(w http.ResponseWriter, r *http.Request, status int, nam
 		name = "page " + name
 	}
 	if err := pages.ExecuteTemplate(&text, name, data); err != nil {
-		http.Error(w, "the page cannot be made: "+err.Error(), http.StatusInternalServerError)
+		http.Error(w, "the page cannot be rendered: "+err.Error(), http.StatusInternalServerError)
 		return
 	}
 	send(w, r, status, "text/html; charset=utf-8", text.Bytes())

@@ -182,7 +182,7 @@ func TestAThousandShardsAreALightPage(t *testing.T) {
 		t.Errorf("%s opened as %d rows:\n%s", found[0], n, body)
 	}
 	for _, keys := range []string{"1", "a-b", "5-3", "0-340282366920938463463374607431768211456"} {
-		if w := answer(t, h, http.MethodGet, "/app?app=billing&keys="+keys); w.Code != http.StatusNotFound || !strings.Contains(w.Body.String(), "no hash keys") {
+		if w := answer(t, h, http.MethodGet, "/app?app=billing&keys="+keys); w.Code != http.StatusNotFound || !strings.Contains(w.Body.String(), "not hash keys") {
 			t.Errorf("keys %s: %d %s", keys, w.Code, w.Body)
 		}
 	}
@@ -309,7 +309,7 @@ func itSaysPlainly(t *testing.T) {
 	shown(t, dashboard.Handler(store, dashboard.Options{}), "/", "no answer from &lt;db&gt;")
 	// The last known data stays, with its age.
 	time.Sleep(time.Minute)
-	shown(t, h, "/app?app=billing", "What you see is of ", "60 s ago", "Shards of orders over time")
+	shown(t, h, "/app?app=billing", "This page is from ", "60 s ago", "Shards of orders over time")
 }
 
 // The parts that the script puts into the page are well formed.

@@ -140,7 +140,7 @@ func (h *heat) Told() string {
 // reported values; values without a report are unknown.
 func (p *appPage) showPast(v view, shards []shardInfo, known past) {
 	if p.PastMissing = known.missing; p.PastMissing == "" && len(known.shards) == 0 {
-		p.PastMissing = "Nobody reported yet how the shards stood before. Workers do once a minute, but not those of an older version, or with --no-history."
+		p.PastMissing = "There is no history of the shards yet. Workers write it once a minute, except workers of an older version or with --no-history."
 	}
 	if p.Picture == nil || len(p.Picture.boxes) == 0 {
 		return

@@ -31,7 +31,7 @@ func TestShardsCoverTheirHashKeysForAsLongAsTheyAreOpen(t *testing.T) {
 		want   []string // x, width and the share of the height, of what
 		marks  []float64
 	}{
-		{"one shard, handled up to now", []piece{{0, slice(0, 16), at(-20), never, at(0), 0}}, []string{"0+1000 0..100 [0]"}, []float64{1000}},
+		{"one shard, up to date", []piece{{0, slice(0, 16), at(-20), never, at(0), 0}}, []string{"0+1000 0..100 [0]"}, []float64{1000}},
 		{"opened half way", []piece{{0, slice(0, 16), at(-5), never, at(-2), 0}}, []string{"500+500 0..100 [0]"}, []float64{800}},
 		{"nobody knows when it was opened", []piece{{0, slice(0, 16), never, never, never, 0}}, []string{"0+1000 0..100 [0]"}, []float64{-1}},
 		{"handled up to before the picture", []piece{{0, slice(0, 16), at(-60), never, at(-30), 0}}, []string{"0+1000 0..100 [0]"}, []float64{0}},

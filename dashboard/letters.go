@@ -39,11 +39,11 @@ func (h *handler) serveLetters(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	app := q.Get("app")
 	if err := lease.CheckApp(app); err != nil {
-		h.missing(w, r, "That is no name of an application: "+err.Error())
+		h.missing(w, r, "This is not the name of an application: "+err.Error())
 		return
 	}
 	if h.opts.Letters == nil {
-		h.missing(w, r, "This page was not told where letters are: with --dead, or with Options.Letters.")
+		h.missing(w, r, "This page does not know where the dead letters are: set --dead, or Options.Letters.")
 		return
 	}
 	p := lettersPage{pageHead: stillHead("Records of "+app+" that were given up", app)}
@@ -79,7 +79,7 @@ func (h *handler) letters(ctx context.Context, app string, of deadletter.Filter,
 	for i, err := range h.opts.Letters.Items(ctx) {
 		switch {
 		case ctx.Err() != nil:
-			return items, unread, fmt.Errorf("not all letters could be looked through in %v", lettersBound)
+			return items, unread, fmt.Errorf("not all dead letters could be read in %v", lettersBound)
 		case err != nil:
 			unread++
 		case i.App == app && of.Matches(&i) && (shard == "" || shard == i.Shard || shard == shortID(i.Shard)):

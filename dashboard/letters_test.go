@@ -115,14 +115,14 @@ func TestLettersAreHandledAgain(t *testing.T) {
 		t.Errorf("asked for %+v", a)
 	}
 	handled = nil
-	d.sends(form, http.StatusBadGateway, "0 of 3 letters were handled again; 2 failed and stay; somebody else has seen to 1 meanwhile.")
+	d.sends(form, http.StatusBadGateway, "0 of 3 letters were handled again; 2 failed and stay; another process has handled 1 since.")
 	if len(handled) != 2 {
 		t.Errorf("handled %v", handled)
 	}
 	if err := deadletter.File(path).Mark(t.Context(), deadletter.Dropped, form["letter"][1:]...); err != nil {
 		t.Fatal(err)
 	}
-	d.sends(form, http.StatusConflict, "Somebody else has seen to these letters meanwhile.")
+	d.sends(form, http.StatusConflict, "Another process has handled these dead letters since.")
 }
 
 func TestLettersThatMayNotBeHandledAgain(t *testing.T) {
@@ -134,20 +134,20 @@ func TestLettersThatMayNotBeHandledAgain(t *testing.T) {
 	with := func(ids ...string) url.Values {
 		return url.Values{"do": {"retry-letters"}, "app": {"billing"}, "letter": ids}
 	}
-	d.sends(with(), http.StatusBadRequest, "names no letter")
-	d.sends(with(make([]string, 201)...), http.StatusBadRequest, "200 at a time")
-	d.sends(with(""), http.StatusBadRequest, "no letter of that ID")
-	d.sends(with(strings.Repeat("x", 5000)), http.StatusBadRequest, "no letter of that ID")
-	d.sends(with("orders/shardId-000000000001/1000"), http.StatusConflict, "Somebody else") // of another application
+	d.sends(with(), http.StatusBadRequest, "names no dead letter")
+	d.sends(with(make([]string, 201)...), http.StatusBadRequest, "at most 200 can be handled")
+	d.sends(with(""), http.StatusBadRequest, "which is too long")
+	d.sends(with(strings.Repeat("x", 5000)), http.StatusBadRequest, "which is too long")
+	d.sends(with("orders/shardId-000000000001/1000"), http.StatusConflict, "Another process") // of another application
 	d.refuses = errors.New("not you")
 	d.sends(form, http.StatusForbidden, "not you")
 	if got := states(t, path); got != "b:kept s:kept" {
 		t.Error(got)
 	}
 	showing := sit(t, memstore.New(), dashboard.Options{Letters: deadletter.File(path)})
-	showing.sends(form, http.StatusForbidden, "not told how letters are handled again")
+	showing.sends(form, http.StatusForbidden, "cannot handle dead letters again")
 	reading := dashboard.Handler(memstore.New(), dashboard.Options{Letters: deadletter.File(path), RetryLetter: ok})
-	if page := shown(t, reading, "/letters?app=billing", "This page only shows"); strings.Contains(page, `method="post"`) {
+	if page := shown(t, reading, "/letters?app=billing", "This page is read-only"); strings.Contains(page, `method="post"`) {
 		t.Error("a page that only shows has a form that changes things")
 	}
 }
@@ -168,10 +168,10 @@ func TestHandlingLettersAgainEndsWithTheTimeOfAWrite(t *testing.T) {
 		first := make(chan struct{})
 		go func() {
 			defer close(first)
-			d.sends(form, http.StatusOK, "1 of 3 letters was handled again; 2 are left, one of which may have been begun.")
+			d.sends(form, http.StatusOK, "1 of 3 letters was handled again; 2 are left, and one of these may have been begun.")
 		}()
 		time.Sleep(time.Second)
-		d.sends(form, http.StatusConflict, "Somebody has letters be handled again right now")
+		d.sends(form, http.StatusConflict, "Another user is retrying dead letters now")
 		<-first
 	})
 	if got, want := states(t, path), "b:done b:begun b:kept s:kept"; got != want {

@@ -263,7 +263,7 @@ const (
 )
 
 func (l life) String() string {
-	return [...]string{"not seen to beat yet", "beats", "leaves", "silent", "ended"}[l]
+	return [...]string{"no heartbeat seen yet", "beats", "leaves", "silent", "ended"}[l]
 }
 
 // lifeOf evaluates a worker. It is silent only if its count did not change for the failover time,

@@ -57,7 +57,7 @@ type moment struct {
 	marks     history.Marks
 }
 
-const keepsNone = "This store keeps no history: what was before the page was started is not shown."
+const keepsNone = "This store keeps no history, so the page shows nothing from before it was started."
 
 // askPast updates the history.
 func (o *observer) askPast(ctx context.Context, app string, w *watched, s *sighting) {
@@ -75,7 +75,7 @@ func (o *observer) askPast(ctx context.Context, app string, w *watched, s *sight
 	defer cancel()
 	chunks, err := store.History(ctx, app, s.past.next(s.at))
 	if err != nil {
-		s.past.at, s.past.missing = s.at, "The store did not tell what was before: "+err.Error()
+		s.past.at, s.past.missing = s.at, "The history cannot be read from the store: "+err.Error()
 		return
 	}
 	s.past = s.past.with(chunks, s.at)
@@ -145,7 +145,7 @@ func (p past) with(chunks []lease.HistoryChunk, now time.Time) past {
 		slices.SortStableFunc(all, inOrder)
 	}
 	if next.odd > 0 {
-		next.missing = fmt.Sprintf("%d %s of the history cannot be read, as those of a later version cannot.", next.odd, plural(next.odd, "part", "parts"))
+		next.missing = fmt.Sprintf("%d %s of the history cannot be read, for example because a later version of weir wrote them.", next.odd, plural(next.odd, "part", "parts"))
 	}
 	return next
 }

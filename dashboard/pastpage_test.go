@@ -56,8 +56,8 @@ func TestItShowsWhatWasBeforeItWasStarted(t *testing.T) {
 		if strings.Contains(page, "keeps no history") {
 			t.Error("it says that nothing is known")
 		}
-		shown(t, h, "/app?app=billing&span=1h&by=handler", `class="l5"`, "handler was at work", "by=handler&amp;span=15m",
-			`<th scope="col">Handler at work at most</th>`, "; handler at work at most 99 % (")
+		shown(t, h, "/app?app=billing&span=1h&by=handler", `class="l5"`, "handler was running", "by=handler&amp;span=15m",
+			`<th scope="col">Handler running at most</th>`, "; handler running at most 99 % (")
 		at := time.Now().Add(-25 * time.Minute).UTC().Format("15:04")
 		shown(t, h, "/app?app=billing&span=1h&by=throttles", `<path class="l0"`, `<path class="l3"`, "Kinesis throttled it:", "none", "by=throttles&amp;span=15m",
 			`<th scope="col">Throttled at most</th>`, `<td data-l="Throttled at most">34 % (`+at+")", "; throttled at most 34 % ("+at+`)"`)

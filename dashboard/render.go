@@ -163,7 +163,7 @@ func titleOf(shards []shardInfo, of []int) string {
 	first := &shards[of[0]]
 	text := "Shard " + shortID(first.Shard) + ", " + first.Word() + ": " + first.Sentence
 	if first.Worker != "" {
-		text += ", held by " + first.Worker
+		text += ", owned by " + first.Worker
 	}
 	if first.Load > 0 && !first.Done {
 		text += "; brings " + first.Load.String()
@@ -178,7 +178,7 @@ func titleOf(shards []shardInfo, of []int) string {
 		text += "; " + line
 	}
 	if n := len(of) - 1; n > 0 {
-		text += fmt.Sprintf("; with %d neighbours that are no worse", n)
+		text += fmt.Sprintf("; with %d neighbours in the same state or a better one", n)
 	}
 	return text
 }

@@ -38,7 +38,7 @@ func (h *pageHead) age(s sighting) {
 	case s.at.IsZero():
 		h.Old = "The store does not answer: " + clean(s.err.Error())
 	default:
-		h.Old = fmt.Sprintf("The store does not answer. What you see is of %s, %s. %s", s.at.UTC().Format("15:04:05 UTC"), ago(h.Now, s.at), clean(s.err.Error()))
+		h.Old = fmt.Sprintf("The store does not answer. This page is from %s, %s. %s", s.at.UTC().Format("15:04:05 UTC"), ago(h.Now, s.at), clean(s.err.Error()))
 	}
 }
 
@@ -150,7 +150,7 @@ func (h *handler) serveApp(w http.ResponseWriter, r *http.Request) {
 	p.It = assess(app, s, p.Now)
 	p.Change, p.Letters = h.changeLink(app, lease.Key{}), h.lettersLink(app, lease.Key{})
 	if h.opts.Lags == nil {
-		p.NoLags = "Without access to Kinesis the page does not know whether records wait: it shows who reads what, and how old each checkpoint is."
+		p.NoLags = "Without access to Kinesis the page does not know whether records wait. It shows the owner of each shard and the age of each checkpoint."
 	}
 	p.Stream = q.Get("stream")
 	if !slices.Contains(p.It.Streams, p.Stream) && len(p.It.Streams) > 0 {
@@ -167,7 +167,7 @@ func (h *handler) serveApp(w http.ResponseWriter, r *http.Request) {
 		start, end, _ := strings.Cut(text, "-")
 		keys, err := shard.ParseHashRange(start, end)
 		if err != nil {
-			h.missing(w, r, "Those are no hash keys: "+err.Error())
+			h.missing(w, r, "These are not hash keys: "+err.Error())
 			return
 		}
 		v.keys, p.Keys = keys, keys.String()
@@ -200,7 +200,7 @@ func (h *handler) serveApp(w http.ResponseWriter, r *http.Request) {
 // find reads an application that must exist. If it does not, find has sent the answer.
 func (h *handler) find(w http.ResponseWriter, r *http.Request, app string) (sighting, bool) {
 	if err := lease.CheckApp(app); err != nil {
-		h.missing(w, r, "That is no name of an application: "+err.Error())
+		h.missing(w, r, "This is not the name of an application: "+err.Error())
 		return sighting{}, false
 	}
 	s, err := h.observer.look(r.Context(), app, time.Second)
@@ -208,7 +208,7 @@ func (h *handler) find(w http.ResponseWriter, r *http.Request, app string) (sigh
 		return s, false // the client has disconnected
 	}
 	if s.err == nil && len(s.view.Leases)+len(s.view.Workers)+len(s.view.Paused) == 0 {
-		h.missing(w, r, "The store has no application of that name.")
+		h.missing(w, r, "The store has no application with this name.")
 		return s, false
 	}
 	return s, true
@@ -292,10 +292,10 @@ func (p *appPage) draw(v view, shards []shardInfo, s sighting) {
 		}
 	}
 	if unplaced > 0 {
-		p.Missing = fmt.Sprintf("%d finished %s not drawn: nobody knows when %s closed. ", unplaced, plural(unplaced, "shard is", "shards are"), plural(unplaced, "it was", "they were"))
+		p.Missing = fmt.Sprintf("%d finished %s not drawn, because the time when %s closed is unknown. ", unplaced, plural(unplaced, "shard is", "shards are"), plural(unplaced, "it was", "they were"))
 	}
 	if unranged > 0 {
-		p.Missing += fmt.Sprintf("%d %s not drawn: the hash keys are not known.", unranged, plural(unranged, "shard is", "shards are"))
+		p.Missing += fmt.Sprintf("%d %s not drawn, because the hash keys are unknown.", unranged, plural(unranged, "shard is", "shards are"))
 	}
 }
 
@@ -354,7 +354,7 @@ func (h *handler) serveShard(w http.ResponseWriter, r *http.Request) {
 	it := assess(app, s, head.Now)
 	at := slices.IndexFunc(it.Shards, func(of shardInfo) bool { return of.Key == key })
 	if at < 0 {
-		h.missing(w, r, "The application has no lease of that shard: it may have left the stream.")
+		h.missing(w, r, "The application has no lease for this shard. It may have left the stream.")
 		return
 	}
 	p := shardPage{pageHead: head, Of: it.Shards[at], Troubles: it.Shards[at].Troubles}

@@ -46,7 +46,7 @@ func reason(s health.Shard, now time.Time) string {
 	case s.State == health.OK && s.Lag() >= time.Second:
 		text = short(s.Lag()) + " behind"
 	case s.State == health.OK:
-		text = "handled up to now"
+		text = "up to date"
 	}
 	if lag := s.Lag(); lag > 0 && s.State > health.NotKnown {
 		text = strings.TrimSuffix(short(lag)+" behind, "+text, ", ")

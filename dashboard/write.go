@@ -65,7 +65,7 @@ func refuse(status int, format string, args ...any) error {
 }
 
 // readOnly is the text for a write on a read-only page.
-const readOnly = "This page only shows. It changes things where it was started for that: with --allow-writes, or with Options.Authorize."
+const readOnly = "This page is read-only. It can change things only if it was started with --allow-writes, or with Options.Authorize."
 
 // writtenPage is the answer to a write.
 type writtenPage struct {
@@ -102,7 +102,7 @@ func (h *handler) serveWrite(w http.ResponseWriter, r *http.Request) {
 	case errors.As(err, &why):
 		status, p.Text = why.status, why.text
 	default:
-		status, p.Text = http.StatusBadGateway, "It is not known whether that was done, because the store did not answer as it should: "+err.Error()
+		status, p.Text = http.StatusBadGateway, "It is not known whether this was done, because the store gave an invalid answer: "+err.Error()
 	}
 	h.render(w, r, status, "written", p)
 }
@@ -110,7 +110,7 @@ func (h *handler) serveWrite(w http.ResponseWriter, r *http.Request) {
 // serveForeign refuses requests from a page of another site, and logs those that could have changed
 // something.
 func (h *handler) serveForeign(w http.ResponseWriter, r *http.Request) {
-	const text = "That comes from a page of another site (cross-origin), and nothing was changed."
+	const text = "The request comes from a page of another site (cross-origin). Nothing was changed."
 	if h.opts.Authorize != nil {
 		h.log(r, Action{}, "", refusal{http.StatusForbidden, text})
 	}
@@ -126,10 +126,10 @@ func (h *handler) readForm(w http.ResponseWriter, r *http.Request) (Action, erro
 		return Action{}, refusal{http.StatusForbidden, readOnly}
 	}
 	if !hostcheck.Named(r.Host, h.opts.Hosts...) {
-		return Action{}, refuse(http.StatusForbidden, "This page changes things under localhost, under addresses and under the names that it was told (weir dashboard --host, Options.Hosts), and not under %q.", r.Host)
+		return Action{}, refuse(http.StatusForbidden, "This page changes things only if it was requested from localhost, from an IP address, or from a host name in Options.Hosts (weir dashboard --host), and not from %q.", r.Host)
 	}
 	if !fromThisPage(r) {
-		return Action{}, refuse(http.StatusForbidden, "That does not come from this page: neither Sec-Fetch-Site nor Origin says so. A proxy in front has to pass on the Host header that the browser sent.")
+		return Action{}, refuse(http.StatusForbidden, "Neither Sec-Fetch-Site nor Origin proves that the request comes from this page. A proxy in front has to pass on the browser's Host header.")
 	}
 	r.Body = http.MaxBytesReader(w, r.Body, mostForm)
 	if err := r.ParseForm(); err != nil {
@@ -155,7 +155,7 @@ func fromThisPage(r *http.Request) bool {
 func actionOf(form url.Values) (Action, error) {
 	a := Action{Kind: ActionKind(form.Get("do")), App: form.Get("app")}
 	if err := lease.CheckApp(a.App); err != nil {
-		return Action{}, refuse(http.StatusBadRequest, "That is no name of an application: %v", err)
+		return Action{}, refuse(http.StatusBadRequest, "This is not the name of an application: %v", err)
 	}
 	switch a.Kind {
 	case Pause, Resume:
@@ -173,11 +173,11 @@ func actionOf(form url.Values) (Action, error) {
 		}
 		a.Letters = ids
 	default:
-		return Action{}, refuse(http.StatusBadRequest, "There is nothing to be done that is called %.40q.", a.Kind)
+		return Action{}, refuse(http.StatusBadRequest, "There is no action %.40q.", a.Kind)
 	}
 	for _, name := range []string{a.Stream, a.Shard, a.Worker, a.To} {
 		if len(name) > lease.MaxNameBytes {
-			return Action{}, refuse(http.StatusBadRequest, "The form has a name of %d bytes: there is nothing of that name.", len(name))
+			return Action{}, refuse(http.StatusBadRequest, "The form has a name of %d bytes, which is too long.", len(name))
 		}
 	}
 	return a, nil
@@ -211,7 +211,7 @@ func (h *handler) viewNow(ctx context.Context, app string) (lease.View, error) {
 		return view, refuse(http.StatusBadGateway, "The store does not answer, so nothing was changed: %v", err)
 	}
 	if len(view.Leases)+len(view.Workers)+len(view.Paused) == 0 {
-		return view, refuse(http.StatusNotFound, "The store has no application of that name.")
+		return view, refuse(http.StatusNotFound, "The store has no application with this name.")
 	}
 	return view, nil
 }
@@ -231,16 +231,16 @@ func (h *handler) pause(ctx context.Context, view lease.View, a Action, seen str
 	case err != nil:
 		return "", err
 	case on:
-		return what + " is paused. Workers save what they are at, and give the leases back.", nil
+		return what + " is paused. Workers save their progress and give the leases back.", nil
 	default:
-		return what + " is not paused any more. The leader gives the leases out with its next look.", nil
+		return what + " is no longer paused. The leader assigns the leases within a heartbeat interval.", nil
 	}
 }
 
 func (h *handler) drain(ctx context.Context, view lease.View, a Action, seen string) (string, error) {
 	at := slices.IndexFunc(view.Workers, func(w lease.Worker) bool { return w.Session == a.Worker && !w.Ended })
 	if at < 0 {
-		return "", refuse(http.StatusConflict, "The worker of session %s ended meanwhile.", a.Worker)
+		return "", refuse(http.StatusConflict, "The worker of session %s has ended since.", a.Worker)
 	}
 	of := &view.Workers[at]
 	if changed := drainChanged(seen, of); changed != "" {
@@ -255,11 +255,11 @@ func (h *handler) drain(ctx context.Context, view lease.View, a Action, seen str
 	case a.Kind == EndDrain:
 		return nameOf(of) + " takes leases again.", nil
 	}
-	text := nameOf(of) + " is being drained: it hands its leases to others, a few at a time."
+	text := nameOf(of) + " is drained: its leases move to other workers, a few at a time."
 	if !slices.ContainsFunc(view.Workers, func(w lease.Worker) bool {
 		return w.Session != a.Worker && !w.Ended && !w.Leaving && !w.Drain
 	}) {
-		text += " No other worker takes leases, so it keeps them until one comes."
+		text += " No other worker takes leases, so it keeps its own until one does."
 	}
 	return text, nil
 }
@@ -274,7 +274,7 @@ func (h *handler) log(r *http.Request, a Action, text string, err error) {
 	case err == nil:
 		h.logger().LogAttrs(r.Context(), slog.LevelInfo, "page: changed", attrs...)
 	case text != "":
-		h.logger().LogAttrs(r.Context(), slog.LevelError, "page: a change was done in part", append(attrs, slog.Any("err", err))...)
+		h.logger().LogAttrs(r.Context(), slog.LevelError, "page: a change was made in part", append(attrs, slog.Any("err", err))...)
 	case errors.As(err, &why):
 		h.logger().LogAttrs(r.Context(), slog.LevelWarn, "page: a change was refused", append(attrs, slog.String("why", clean(why.text)))...)
 	default:

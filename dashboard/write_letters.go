@@ -18,13 +18,13 @@ func lettersOf(form url.Values) ([]string, error) {
 	ids := form["letter"]
 	switch {
 	case len(ids) == 0:
-		return nil, refuse(http.StatusBadRequest, "The form names no letter.")
+		return nil, refuse(http.StatusBadRequest, "The form names no dead letter.")
 	case len(ids) > mostLetters:
-		return nil, refuse(http.StatusBadRequest, "The form names %d letters: %d at a time are handled again here.", len(ids), mostLetters)
+		return nil, refuse(http.StatusBadRequest, "The form names %d dead letters: at most %d can be handled again at a time.", len(ids), mostLetters)
 	}
 	for _, id := range ids {
 		if id == "" || len(id) > mostLetterID {
-			return nil, refuse(http.StatusBadRequest, "The form has an ID of %d bytes: there is no letter of that ID.", len(id))
+			return nil, refuse(http.StatusBadRequest, "The form has an ID of %d bytes, which is too long.", len(id))
 		}
 	}
 	return ids, nil
@@ -34,12 +34,12 @@ func lettersOf(form url.Values) ([]string, error) {
 // text says what was done, even if the rest failed.
 func (h *handler) retry(ctx context.Context, a Action) (text string, notes []string, err error) {
 	if h.opts.Letters == nil || h.opts.RetryLetter == nil {
-		return "", nil, refuse(http.StatusForbidden, "This page was not told how letters are handled again.")
+		return "", nil, refuse(http.StatusForbidden, "This page cannot handle dead letters again: set --retry-exec, or Options.Retry.")
 	}
 	// Two concurrent retries could handle a letter twice: a box only knows the marks of other
 	// boxes.
 	if !h.retrying.TryLock() {
-		return "", nil, refuse(http.StatusConflict, "Somebody has letters be handled again right now. Try again when that has ended.")
+		return "", nil, refuse(http.StatusConflict, "Another user is retrying dead letters now. Try again when that has ended.")
 	}
 	defer h.retrying.Unlock()
 	items, _, err := h.letters(ctx, a.App, deadletter.Filter{IDs: a.Letters}, len(a.Letters))
@@ -47,7 +47,7 @@ func (h *handler) retry(ctx context.Context, a Action) (text string, notes []str
 		return "", nil, refuse(http.StatusBadGateway, "%v, so nothing was changed.", err)
 	}
 	if len(items) == 0 {
-		return "", nil, refuse(http.StatusConflict, "Somebody else has seen to these letters meanwhile.")
+		return "", nil, refuse(http.StatusConflict, "Another process has handled these dead letters since.")
 	}
 	o, err := deadletter.Retry(ctx, h.opts.Letters, items, h.retryOne)
 	text = retried(o, len(a.Letters), len(items))
@@ -55,9 +55,9 @@ func (h *handler) retry(ctx context.Context, a Action) (text string, notes []str
 	case err == nil:
 		return text, nil, nil
 	case ctx.Err() != nil:
-		return text, []string{fmt.Sprintf("That is what could be done in %v: ask again for the rest.", writeBound), err.Error()}, nil
+		return text, []string{fmt.Sprintf("The time of %v is over: retry the rest.", writeBound), err.Error()}, nil
 	case o.Done+o.Failed+o.Taken < len(items): // it stopped early
-		return text, nil, refuse(http.StatusBadGateway, "%s The place of the letters did not answer as it should: %v", text, err)
+		return text, nil, refuse(http.StatusBadGateway, "%s The destination of the dead letters gave an invalid answer: %v", text, err)
 	case o.Done == 0:
 		return "", nil, refuse(http.StatusBadGateway, "%s %v", text, err)
 	}
@@ -81,10 +81,10 @@ func retried(o deadletter.Outcome, asked, there int) string {
 		parts = append(parts, fmt.Sprintf("%d failed and %s", o.Failed, plural(o.Failed, "stays", "stay")))
 	}
 	if taken := o.Taken + asked - there; taken > 0 {
-		parts = append(parts, fmt.Sprintf("somebody else has seen to %d meanwhile", taken))
+		parts = append(parts, fmt.Sprintf("another process has handled %d since", taken))
 	}
 	if rest := there - o.Done - o.Failed - o.Taken; rest > 0 {
-		parts = append(parts, fmt.Sprintf("%d %s left, one of which may have been begun", rest, plural(rest, "is", "are")))
+		parts = append(parts, fmt.Sprintf("%d %s left, and one of these may have been begun", rest, plural(rest, "is", "are")))
 	}
 	return strings.Join(parts, "; ") + "."
 }

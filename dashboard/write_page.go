@@ -90,7 +90,7 @@ func (h *handler) serveChange(w http.ResponseWriter, r *http.Request) {
 	case h.opts.Kinesis == nil:
 		p.CannotReset = "Without access to Kinesis checkpoints cannot be moved here."
 	case h.opts.SaveProgress == nil:
-		p.CannotReset = "Checkpoints cannot be moved here: the page was not told where to keep the progress as it was."
+		p.CannotReset = "Checkpoints cannot be moved here, because the page has no place to save the previous progress."
 	}
 	h.render(w, r, http.StatusOK, "change", p)
 }

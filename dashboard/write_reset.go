@@ -47,15 +47,15 @@ func (h *handler) plan(ctx context.Context, a Action, shown time.Time) (resetPla
 	wish, ago, err := change.ParseTo(a.To)
 	switch {
 	case h.opts.Kinesis == nil:
-		return p, refuse(http.StatusConflict, "Without access to Kinesis this page cannot move checkpoints: the shards of a stream and its clock are asked for.")
+		return p, refuse(http.StatusConflict, "Without access to Kinesis this page cannot move checkpoints: it needs the shards of a stream and its clock.")
 	case h.opts.SaveProgress == nil:
-		return p, refuse(http.StatusConflict, "This page cannot move checkpoints, because it was not told where to keep the progress as it was (Options.SaveProgress).")
+		return p, refuse(http.StatusConflict, "This page cannot move checkpoints, because it has no place to save the previous progress (Options.SaveProgress).")
 	case err != nil:
 		return p, refuse(http.StatusBadRequest, "%v", err)
 	case wish.To.Kind() == shard.Sequence:
-		return p, refuse(http.StatusBadRequest, `A sequence number is what "weir group reset" takes. This page takes oldest, latest, a time, or how long ago.`)
+		return p, refuse(http.StatusBadRequest, `This page accepts oldest, latest, a time, or a duration such as 15m. For a sequence number use "weir group reset".`)
 	case a.Shard != "" && a.Stream == "":
-		return p, refuse(http.StatusBadRequest, "A shard is one of a stream: choose the stream, too.")
+		return p, refuse(http.StatusBadRequest, "A shard belongs to a stream: choose the stream as well.")
 	}
 	wish.Shard = a.Shard
 	// Running workers are also known from earlier reads.
@@ -81,7 +81,7 @@ func (h *handler) plan(ctx context.Context, a Action, shown time.Time) (resetPla
 	for _, name := range names {
 		about, err := operate.AskStream(ctx, h.opts.Kinesis, streams.Stream{Name: name})
 		if err != nil {
-			return p, refuse(http.StatusBadGateway, "Kinesis was asked about stream %s, so nothing was changed: %v", name, err)
+			return p, refuse(http.StatusBadGateway, "Stream %s could not be described, so nothing was changed: %v", name, err)
 		}
 		known = append(known, about)
 		if p.now.IsZero() || about.Now.Before(p.now) {
@@ -90,7 +90,7 @@ func (h *handler) plan(ctx context.Context, a Action, shown time.Time) (resetPla
 	}
 	if !shown.IsZero() {
 		if shown.After(p.now.Add(time.Second)) || shown.Before(p.now.Add(-planGood)) {
-			return p, refuse(http.StatusConflict, "What was shown is more than %s old: look again at what would be done.", short(planGood))
+			return p, refuse(http.StatusConflict, "The plan was shown more than %s ago: look at it again.", short(planGood))
 		}
 		p.now = shown
 	}
@@ -109,10 +109,10 @@ func (h *handler) plan(ctx context.Context, a Action, shown time.Time) (resetPla
 // add adds the effects of a wish on a stream.
 func (p *resetPlan) add(about operate.Answer, wish change.Wish) error {
 	if about.Denied != nil {
-		p.notes = append(p.notes, fmt.Sprintf("When stream %s was created stays unknown: %v", about.Name, about.Denied))
+		p.notes = append(p.notes, fmt.Sprintf("The creation time of stream %s is unknown: %v", about.Name, about.Denied))
 	}
 	if wish.To.Kind() == shard.Time && about.Retention > 0 && wish.To.Time().Before(p.now.Add(-about.Retention)) {
-		p.notes = append(p.notes, fmt.Sprintf("Stream %s keeps records for %s: reading begins with the oldest one that is there.", about.Name, short(about.Retention)))
+		p.notes = append(p.notes, fmt.Sprintf("The retention of stream %s is %s: reading begins with the oldest record in it.", about.Name, short(about.Retention)))
 	}
 	steps, err := change.Reset(about.Stream, p.view.Leases, wish)
 	if err != nil {
@@ -206,7 +206,7 @@ func resetPageOf(a Action, plan resetPlan) resetPage {
 	p.More = len(plan.steps) - len(p.Steps)
 	p.Summary = fmt.Sprintf("%d %s would move to %s. Nothing is changed yet.", plan.moves, plural(plan.moves, "checkpoint", "checkpoints"), a.To)
 	if plan.moves == 0 {
-		p.Summary = "Everything is there already: nothing would move."
+		p.Summary = "All checkpoints are there already: nothing would move."
 	}
 	return p
 }
@@ -216,11 +216,11 @@ func (h *handler) reset(ctx context.Context, r *http.Request, a Action) (text st
 	form := r.PostForm
 	clock, err := strconv.ParseInt(form.Get("clock"), 10, 64)
 	if err != nil || clock <= 0 {
-		return "", nil, refuse(http.StatusBadRequest, "The form does not say when what it would do was shown: look at that first.")
+		return "", nil, refuse(http.StatusBadRequest, "The form does not say when the plan was shown: look at the plan first.")
 	}
 	seen, err := parseSteps(form.Get("seen"))
 	if err != nil {
-		return "", nil, refuse(http.StatusBadRequest, "The form does not say what was shown: %v", err)
+		return "", nil, refuse(http.StatusBadRequest, "The form has no valid plan: %v", err)
 	}
 	plan, err := h.plan(ctx, a, time.UnixMilli(clock))
 	if err != nil {
@@ -229,27 +229,27 @@ func (h *handler) reset(ctx context.Context, r *http.Request, a Action) (text st
 	if said := stepsChanged(seen, plan.steps, plan.view.Leases); len(said) > 0 {
 		more := len(said) - mostSaid
 		if more > 0 {
-			said = append(said[:mostSaid], fmt.Sprintf("So it is with %d more.", more))
+			said = append(said[:mostSaid], fmt.Sprintf("The same applies to %d more.", more))
 		}
-		return "", nil, refuse(http.StatusConflict, "That has changed since it was shown, and nothing was moved. %s", strings.Join(said, " "))
+		return "", nil, refuse(http.StatusConflict, "The leases have changed since the plan was shown, so nothing was moved. %s", strings.Join(said, " "))
 	}
 	if len(plan.runs) > 0 && form.Get("running") == "" {
-		return "", nil, refuse(http.StatusConflict, "Workers run: %s. Stop them first, or say that they shall lose the leases.", inWords(plan.runs))
+		return "", nil, refuse(http.StatusConflict, "Workers run: %s. Stop them first, or choose that they lose the leases.", inWords(plan.runs))
 	}
 	if plan.moves == 0 {
-		return "Everything was there already.", nil, nil
+		return "All checkpoints were there already.", nil, nil
 	}
 	var progress bytes.Buffer
 	if err := dump.Write(&progress, dump.Of(a.App, plan.view)); err != nil {
-		return "", nil, refuse(http.StatusInternalServerError, "Nothing was moved, because the progress as it is cannot be written: %v", err)
+		return "", nil, refuse(http.StatusInternalServerError, "Nothing was moved, because the present progress cannot be encoded: %v", err)
 	}
 	place, err := h.opts.SaveProgress(ctx, a.App, progress.Bytes())
 	if err != nil {
-		return "", nil, refuse(http.StatusInternalServerError, "Nothing was moved, because the progress as it is could not be saved: %v", err)
+		return "", nil, refuse(http.StatusInternalServerError, "Nothing was moved, because the present progress could not be saved: %v", err)
 	}
 	notes = []string{
-		fmt.Sprintf(`The progress as it was is in %s; "weir group import --replace" brings it back.`, place),
-		"Handlers that ask their sink where reading begins go by the sink, not by these checkpoints.",
+		fmt.Sprintf(`The previous progress is in %s; "weir group import --replace" restores it.`, place),
+		"Handlers that get their start position from a sink follow the sink, not these checkpoints.",
 	}
 	// Log the start, because the process may end before the result is logged.
 	h.logger().LogAttrs(ctx, slog.LevelInfo, "page: checkpoints begin to move", append(h.attrs(r, a), slog.String("saved", place))...)
@@ -270,5 +270,5 @@ func (h *handler) reset(ctx context.Context, r *http.Request, a Action) (text st
 	if out.Err != nil {
 		why = fmt.Sprintf("Then: %v.", out.Err)
 	}
-	return text, notes, refuse(http.StatusConflict, "%s %s What is done stays done. Look again at what is left to do.", text, why)
+	return text, notes, refuse(http.StatusConflict, "%s %s Look at the plan again for the rest.", text, why)
 }

@@ -31,13 +31,13 @@ func pausesChanged(seen string, paused []string) string {
 		return ""
 	}
 	if len(paused) == 0 {
-		return "That has changed since it was shown: nothing is paused now."
+		return "This has changed since it was shown: nothing is paused now."
 	}
 	var all []string
 	for _, s := range paused {
 		all = append(all, pausable(s))
 	}
-	return "That has changed since it was shown. Paused now: " + inWords(all) + "."
+	return "This has changed since it was shown. Paused now: " + inWords(all) + "."
 }
 
 // pausable names an application or a stream in a sentence.
@@ -62,9 +62,9 @@ func drainChanged(seen string, w *lease.Worker) string {
 	case seen == drainSeen(w):
 		return ""
 	case w.Drain:
-		return "That has changed since it was shown: " + nameOf(w) + " is being drained now."
+		return "This has changed since it was shown: " + nameOf(w) + " is being drained now."
 	}
-	return "That has changed since it was shown: " + nameOf(w) + " takes leases now."
+	return "This has changed since it was shown: " + nameOf(w) + " takes leases now."
 }
 
 func nameOf(w *lease.Worker) string { return cmp.Or(w.Name, w.Session) }
@@ -101,19 +101,19 @@ func parseSteps(seen string) (map[lease.Key]moved, error) {
 	for line := range strings.Lines(seen) {
 		parts := strings.Split(strings.TrimRight(line, "\r\n"), " ") // browsers end lines with both
 		if len(parts) != 4 {
-			return nil, fmt.Errorf("%.80q is no lease with its epoch", line)
+			return nil, fmt.Errorf("%.80q is not a lease with its epoch", line)
 		}
 		epoch, err := strconv.ParseUint(parts[0], 10, 64)
 		if err != nil {
-			return nil, fmt.Errorf("%.80q is no epoch", parts[0])
+			return nil, fmt.Errorf("%.80q is not an epoch", parts[0])
 		}
 		stream, err := url.QueryUnescape(parts[2])
 		if err != nil {
-			return nil, fmt.Errorf("%.80q is no stream", parts[2])
+			return nil, fmt.Errorf("%.80q is not a stream", parts[2])
 		}
 		id, err := url.QueryUnescape(parts[3])
 		if err != nil {
-			return nil, fmt.Errorf("%.80q is no shard", parts[3])
+			return nil, fmt.Errorf("%.80q is not a shard", parts[3])
 		}
 		all[lease.Key{Stream: stream, Shard: id}] = moved{epoch, parts[1]}
 	}
@@ -153,9 +153,9 @@ func stepsChanged(seen map[lease.Key]moved, steps []change.Step, leases []lease.
 		case l != nil && shown && l.Epoch != was.epoch:
 			said = append(said, what+fmt.Sprintf("was shown at epoch %d and is at epoch %d now, %s.", was.epoch, l.Epoch, holder(l)))
 		case !shown:
-			said = append(said, what+"would be moved, too, and was not shown.")
+			said = append(said, what+"would also be moved, and was not shown.")
 		case !moves:
-			said = append(said, what+"would not be moved any more.")
+			said = append(said, what+"would no longer be moved.")
 		default:
 			said = append(said, what+fmt.Sprintf("would be moved to %s, and %s was shown.", is.to, was.to))
 		}
@@ -165,9 +165,9 @@ func stepsChanged(seen map[lease.Key]moved, steps []change.Step, leases []lease.
 
 func holder(l *lease.Lease) string {
 	if l.Owner == "" {
-		return "held by nobody"
+		return "without an owner"
 	}
-	return "held by session " + l.Owner
+	return "owned by session " + l.Owner
 }
 
 // inWords joins a few names in a sentence.

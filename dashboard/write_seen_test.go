@@ -36,7 +36,7 @@ func TestWhatAFormShowsComesBack(t *testing.T) {
 		now := stepsOf("0", "x y")
 		now[1].Actions[0].Epoch = 4
 		said := stepsChanged(seen, now, []lease.Lease{{Key: now[1].Key, Epoch: 4, Owner: "s1"}})
-		if len(said) != 2 || !strings.Contains(strings.Join(said, " "), "at epoch 1 and is at epoch 4 now, held by session s1") {
+		if len(said) != 2 || !strings.Contains(strings.Join(said, " "), "at epoch 1 and is at epoch 4 now, owned by session s1") {
 			t.Errorf("it says %q", said)
 		}
 	}

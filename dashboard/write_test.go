@@ -148,7 +148,7 @@ func TestPauseAndResume(t *testing.T) {
 	}
 	d.sends(d.form("/change?app=billing", "pause", "stream", ""), http.StatusOK, "The whole application is paused")
 	d.apply(lease.Action{Kind: lease.Pause, Stream: "orders"})
-	d.sends(d.form("/change?app=billing", "resume", "stream", ""), http.StatusOK, "not paused any more")
+	d.sends(d.form("/change?app=billing", "resume", "stream", ""), http.StatusOK, "no longer paused")
 	if p := d.view().Paused; len(p) != 0 {
 		t.Errorf("paused is %q", p)
 	}
@@ -173,7 +173,7 @@ func TestDrainAndItsEnd(t *testing.T) {
 		t.Error("it is still drained")
 	}
 	d.apply(lease.Action{Kind: lease.EndSession, Session: "s1", Beat: d.view().Workers[0].Beat})
-	d.sends(form, http.StatusConflict, "ended meanwhile")
+	d.sends(form, http.StatusConflict, "has ended since")
 }
 
 func TestWhoMayNotChangesNothing(t *testing.T) {
@@ -189,19 +189,19 @@ func TestWhoMayNotChangesNothing(t *testing.T) {
 		"refused by the program":            {refuses: errors.New("not <you>"), status: http.StatusForbidden, says: "not <you>", asked: true},
 		"from another site":                 {headers: []string{"Sec-Fetch-Site", "cross-site"}, status: http.StatusForbidden, says: "cross-origin"},
 		"from a neighbour's site":           {headers: []string{"Sec-Fetch-Site", "same-site"}, status: http.StatusForbidden, says: "cross-origin"},
-		"typed in":                          {headers: []string{"Sec-Fetch-Site", "none"}, status: http.StatusForbidden, says: "does not come from this page"},
+		"typed in":                          {headers: []string{"Sec-Fetch-Site", "none"}, status: http.StatusForbidden, says: "Neither Sec-Fetch-Site nor Origin proves"},
 		"from another origin":               {headers: []string{"Sec-Fetch-Site", "", "Origin", "http://evil.example"}, status: http.StatusForbidden, says: "cross-origin"},
 		"from an opaque origin":             {headers: []string{"Sec-Fetch-Site", "", "Origin", "null"}, status: http.StatusForbidden, says: "cross-origin"},
-		"from nowhere":                      {headers: []string{"Sec-Fetch-Site", ""}, status: http.StatusForbidden, says: "does not come from this page"},
-		"under a name that it was not told": {headers: []string{"Host", "evil.example"}, status: http.StatusForbidden, says: "not under \"evil.example\""},
-		"without a Host":                    {headers: []string{"Host", ""}, status: http.StatusForbidden, says: "not under"},
-		"in another encoding":               {headers: []string{"Content-Type", "multipart/form-data; boundary=x"}, status: http.StatusBadRequest, says: "no name of an application"},
-		"of what there is not":              {change: func(f url.Values) { f.Set("do", "explode") }, status: http.StatusBadRequest, says: "nothing to be done"},
-		"of no application":                 {change: func(f url.Values) { f.Set("app", "") }, status: http.StatusBadRequest, says: "no name of an application"},
-		"of another one":                    {change: func(f url.Values) { f.Set("app", "other") }, status: http.StatusNotFound, says: "no application of that name", asked: true},
+		"from nowhere":                      {headers: []string{"Sec-Fetch-Site", ""}, status: http.StatusForbidden, says: "Neither Sec-Fetch-Site nor Origin proves"},
+		"under a name that it was not told": {headers: []string{"Host", "evil.example"}, status: http.StatusForbidden, says: "and not from \"evil.example\""},
+		"without a Host":                    {headers: []string{"Host", ""}, status: http.StatusForbidden, says: "and not from"},
+		"in another encoding":               {headers: []string{"Content-Type", "multipart/form-data; boundary=x"}, status: http.StatusBadRequest, says: "not the name of an application"},
+		"of what there is not":              {change: func(f url.Values) { f.Set("do", "explode") }, status: http.StatusBadRequest, says: "There is no action"},
+		"of no application":                 {change: func(f url.Values) { f.Set("app", "") }, status: http.StatusBadRequest, says: "not the name of an application"},
+		"of another one":                    {change: func(f url.Values) { f.Set("app", "other") }, status: http.StatusNotFound, says: "no application with this name", asked: true},
 		"of a stream without leases":        {change: func(f url.Values) { f.Set("stream", "others") }, status: http.StatusConflict, says: "no leases of a stream others", asked: true},
 		"of what was not seen":              {change: func(f url.Values) { f.Del("seen"); f.Set("seen", "orders;") }, status: http.StatusConflict, says: "nothing is paused now", asked: true},
-		"of a name that is too long":        {change: func(f url.Values) { f.Set("stream", strings.Repeat("x", 300)) }, status: http.StatusBadRequest, says: "nothing of that name"},
+		"of a name that is too long":        {change: func(f url.Values) { f.Set("stream", strings.Repeat("x", 300)) }, status: http.StatusBadRequest, says: "which is too long"},
 		"in a form that is too long":        {change: func(f url.Values) { f.Set("seen", strings.Repeat("x", 5<<20)) }, status: http.StatusBadRequest, says: "cannot be read"},
 		"of a worker without a name":        {change: func(f url.Values) { f.Set("do", "drain") }, status: http.StatusBadRequest, says: "names no worker"},
 	} {
@@ -254,9 +254,9 @@ func TestWithoutAuthorizeNothingIsChanged(t *testing.T) {
 	form := sit(t, store, dashboard.Options{}).form("/change?app=billing", "pause", "stream", "")
 	d := sit(t, store, dashboard.Options{})
 	d.h = dashboard.Handler(store, dashboard.Options{Logger: slog.New(slog.NewTextHandler(d.log, nil))})
-	d.sends(form, http.StatusForbidden, "This page only shows")
+	d.sends(form, http.StatusForbidden, "This page is read-only")
 	for _, page := range []string{"/change?app=billing", "/reset?app=billing&to=oldest"} {
-		if w := answer(t, d.h, http.MethodGet, page); w.Code != http.StatusForbidden || !strings.Contains(w.Body.String(), "This page only shows") {
+		if w := answer(t, d.h, http.MethodGet, page); w.Code != http.StatusForbidden || !strings.Contains(w.Body.String(), "This page is read-only") {
 			t.Errorf("%s: %d %s", page, w.Code, w.Body)
 		}
 	}
@@ -308,7 +308,7 @@ func TestResetShowsSavesAndMoves(t *testing.T) {
 		t.Errorf("the log is %s", log)
 	}
 	// The same form again is refused because the epochs have changed.
-	d.sends(form, http.StatusConflict, "Shard 0 of orders was shown at epoch 2 and is at epoch 3 now, held by nobody.")
+	d.sends(form, http.StatusConflict, "Shard 0 of orders was shown at epoch 2 and is at epoch 3 now, without an owner.")
 	if len(d.saved) != 1 {
 		t.Error("a refused reset saves progress")
 	}
@@ -328,10 +328,10 @@ func TestResetIsRefused(t *testing.T) {
 	}{
 		"a lease changed hands": {func(d *desk, _ *kinesistest.Server, _ url.Values) {
 			d.apply(lease.Action{Kind: lease.Assign, Key: key("shardId-000000000000"), Epoch: 2, Session: "s2"})
-		}, http.StatusConflict, "Shard 0 of orders was shown at epoch 2 and is at epoch 3 now, held by session s2."},
+		}, http.StatusConflict, "Shard 0 of orders was shown at epoch 2 and is at epoch 3 now, owned by session s2."},
 		"a shard was split": {func(_ *desk, server *kinesistest.Server, _ url.Values) {
 			server.Split("orders", "shardId-000000000001")
-		}, http.StatusConflict, "Shard 3 of orders would be moved, too, and was not shown."},
+		}, http.StatusConflict, "Shard 3 of orders would also be moved, and was not shown."},
 		"a lease was made": {func(d *desk, _ *kinesistest.Server, _ url.Values) {
 			d.apply(lease.Action{Kind: lease.Create, Lease: lease.Lease{Key: key("shardId-000000000002"), Epoch: 1, Position: shard.Oldest}})
 		}, http.StatusConflict, "Shard 2 of orders was shown at epoch 0 and is at epoch 1 now"},
@@ -344,11 +344,11 @@ func TestResetIsRefused(t *testing.T) {
 		"another shard": {func(_ *desk, _ *kinesistest.Server, f url.Values) {
 			f.Set("shard", "shardId-000000000000")
 			f.Set("stream", "orders")
-		}, http.StatusConflict, "would not be moved any more"},
+		}, http.StatusConflict, "would no longer be moved"},
 		"nothing was shown":            {func(_ *desk, _ *kinesistest.Server, f url.Values) { f.Del("seen") }, http.StatusConflict, "was not shown"},
-		"what was shown is no list":    {func(_ *desk, _ *kinesistest.Server, f url.Values) { f.Set("seen", "x") }, http.StatusBadRequest, "is no lease with its epoch"},
-		"it was shown long ago":        {func(_ *desk, _ *kinesistest.Server, f url.Values) { f.Set("clock", "1700000000000") }, http.StatusConflict, "look again"},
-		"it will be shown":             {func(_ *desk, _ *kinesistest.Server, f url.Values) { f.Set("clock", "4700000000000") }, http.StatusConflict, "look again"},
+		"what was shown is no list":    {func(_ *desk, _ *kinesistest.Server, f url.Values) { f.Set("seen", "x") }, http.StatusBadRequest, "is not a lease with its epoch"},
+		"it was shown long ago":        {func(_ *desk, _ *kinesistest.Server, f url.Values) { f.Set("clock", "1700000000000") }, http.StatusConflict, "look at it again"},
+		"it will be shown":             {func(_ *desk, _ *kinesistest.Server, f url.Values) { f.Set("clock", "4700000000000") }, http.StatusConflict, "look at it again"},
 		"when it was shown is no time": {func(_ *desk, _ *kinesistest.Server, f url.Values) { f.Set("clock", "-1") }, http.StatusBadRequest, "does not say when"},
 		"it cannot be saved":           {func(d *desk, _ *kinesistest.Server, _ url.Values) { d.unsaving = errors.New("disk <full>") }, http.StatusInternalServerError, "could not be saved: disk <full>"},
 		"a sequence number":            {func(_ *desk, _ *kinesistest.Server, f url.Values) { f.Set("to", "4959") }, http.StatusBadRequest, "weir group reset"},
@@ -407,7 +407,7 @@ func TestResetNeedsKinesisAndAPlaceForProgress(t *testing.T) {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
 	h := dashboard.Handler(store, dashboard.Options{Kinesis: kinesistest.NewServer(t).Client(), Authorize: func(*http.Request, dashboard.Action) error { return nil }})
-	shown(t, h, "/change?app=billing", "was not told where to keep the progress")
+	shown(t, h, "/change?app=billing", "has no place to save the previous progress")
 }
 
 // If a store fails in the middle, the answer says what was done.
@@ -435,8 +435,8 @@ func TestAStoreThatFailsIsTold(t *testing.T) {
 	pause := d.form("/change?app=billing", "pause", "stream", "")
 	store.left = 1
 	d.sends(form, http.StatusConflict, "50 of 60 checkpoints moved to 1h. Then: no <answer>.")
-	d.sends(pause, http.StatusBadGateway, "It is not known whether that was done")
-	if log := d.log.String(); !strings.Contains(log, "done in part") || !strings.Contains(log, "a change failed") {
+	d.sends(pause, http.StatusBadGateway, "It is not known whether this was done")
+	if log := d.log.String(); !strings.Contains(log, "made in part") || !strings.Contains(log, "a change failed") {
 		t.Errorf("the log is %s", log)
 	}
 }

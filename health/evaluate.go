@@ -152,11 +152,11 @@ func Evaluate(seen []Observation, now time.Time, o Options) Shard {
 	tip := tipSince(seen, o.Allowed)
 	switch {
 	case last.Expired:
-		v.State, v.Why, v.Left = RetentionNear, "records have left the stream unhandled", 0
+		v.State, v.Why, v.Left = RetentionNear, "records expired before they were handled", 0
 	case v.Left >= 0 && float64(waiting) >= o.NearRetention*float64(last.Retention):
 		v.State, v.Why = RetentionNear, "records are lost in "+rough(v.Left)
 		if v.Left == 0 {
-			v.Why = "records have left the stream unhandled"
+			v.Why = "records expired before they were handled"
 		}
 	case last.Owner == "" && (last.Wait == ForParents || last.Wait == Paused):
 		v.State, v.Why, v.Since = Idle, last.Wait.String(), ownerless(seen)
@@ -165,7 +165,7 @@ func Evaluate(seen []Observation, now time.Time, o Options) Shard {
 	case last.Complains && now.Sub(last.Since) >= o.StallAfter:
 		v.State, v.Why, v.Since = Stalled, last.Stage, last.Since
 	case waiting < 0:
-		v.State, v.Why = NotKnown, "its lag is not known"
+		v.State, v.Why = NotKnown, "its lag is unknown"
 	case waiting <= o.Allowed:
 	case last.Held != "" && last.HandledLag < 0:
 		// Only the checkpoint is known, which is held on purpose: its lag means nothing.
@@ -194,7 +194,7 @@ func (v *Shard) trend(seen []Observation, tip time.Time, o Options) {
 	last := seen[len(seen)-1]
 	from, ok := before(seen, last.At.Add(-o.Window/2))
 	if !ok {
-		v.State, v.Why = Behind, "not watched for long enough to say whether it catches up"
+		v.State, v.Why = Behind, "watched too briefly to say whether it catches up"
 		return
 	}
 	if !tip.Before(from.At) && tip.After(last.At.Add(-o.Window/2)) {
@@ -221,7 +221,7 @@ func (v *Shard) trend(seen []Observation, tip time.Time, o Options) {
 	v.State = CatchingUp
 	if left := float64(v.Lag()) / float64(fell) * float64(in); left < float64(maxLag) {
 		v.Caught = time.Duration(left)
-		v.Why = "done in " + rough(v.Caught) + " if it goes on so"
+		v.Why = "caught up in " + rough(v.Caught) + " at this rate"
 	}
 }
 

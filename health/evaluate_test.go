@@ -48,18 +48,18 @@ func TestAShardIsJudgedByItsObservations(t *testing.T) {
 		"nothing was seen of it":               {nil, health.NotKnown, "never observed"},
 		"nothing waits":                        {each(func(int, *health.Observation) {}), health.OK, ""},
 		"a lag that is allowed":                {each(func(_ int, o *health.Observation) { o.SavedLag = 10 * time.Second }), health.OK, ""},
-		"its lag is not known":                 {each(func(_ int, o *health.Observation) { o.SavedLag, o.ReadLag = -1, -1 }), health.NotKnown, "lag"},
+		"its lag is unknown":                   {each(func(_ int, o *health.Observation) { o.SavedLag, o.ReadLag = -1, -1 }), health.NotKnown, "lag"},
 		"it is read to its end":                {each(func(_ int, o *health.Observation) { o.Saved, o.Owner, o.SavedLag = shard.End, "", -1 }), health.OK, "end"},
-		"a large lag that shrinks":             {each(func(i int, o *health.Observation) { o.SavedLag = minutes(300 - 10*i) }), health.CatchingUp, "done in"},
+		"a large lag that shrinks":             {each(func(i int, o *health.Observation) { o.SavedLag = minutes(300 - 10*i) }), health.CatchingUp, "caught up in"},
 		"a small lag that grows":               {each(func(i int, o *health.Observation) { o.SavedLag = time.Minute + time.Duration(i)*time.Second }), health.FallingBehind, "grew by"},
 		"a lag that wobbles and does not fall": {each(func(i int, o *health.Observation) { o.SavedLag = minutes(200 + i%2) }), health.FallingBehind, "did not fall"},
-		"it rose, and falls by now":            {each(func(i int, o *health.Observation) { o.SavedLag = minutes(60 - (i-3)*(i-3)) }), health.CatchingUp, "done in"},
+		"it rose, and falls by now":            {each(func(i int, o *health.Observation) { o.SavedLag = minutes(60 - (i-3)*(i-3)) }), health.CatchingUp, "caught up in"},
 		"records came a moment ago": {each(func(i int, o *health.Observation) {
 			if i > 7 {
 				o.SavedLag = minutes(1)
 			}
 		}), health.Behind, "a moment ago"},
-		"it was watched for a moment": {each(func(_ int, o *health.Observation) { o.SavedLag = minutes(9) })[9:], health.Behind, "long enough"},
+		"it was watched for a moment": {each(func(_ int, o *health.Observation) { o.SavedLag = minutes(9) })[9:], health.Behind, "too briefly"},
 		"its handler hangs": {each(func(i int, o *health.Observation) {
 			o.Saved, o.SavedLag, o.Stage, o.Since = at("7"), minutes(5+i), "in the handler", noon.Add(-minutes(9))
 		}), health.Stalled, "in the handler"},
@@ -73,7 +73,7 @@ func TestAShardIsJudgedByItsObservations(t *testing.T) {
 		"its owner says so for a moment": {each(func(_ int, o *health.Observation) {
 			o.SavedLag, o.Complains, o.Since, o.Stage = 0, true, noon.Add(-minutes(1)), "backing off"
 		})[10:], health.OK, ""},
-		"its worker is silent": {each(func(_ int, o *health.Observation) { o.Owner, o.Wait = "", health.OwnerSilent }), health.Unread, "silent"},
+		"its worker sends no heartbeats": {each(func(_ int, o *health.Observation) { o.Owner, o.Wait = "", health.OwnerSilent }), health.Unread, "no heartbeats"},
 		"an open window holds its checkpoint, and it catches up": {each(func(i int, o *health.Observation) {
 			o.Handled, o.Saved, o.HandledLag, o.SavedLag, o.Held = o.Saved, at("7"), 0, minutes(9+i), "an open window"
 		}), health.OK, "an open window"},
@@ -91,8 +91,8 @@ func TestAShardIsJudgedByItsObservations(t *testing.T) {
 			o.Owner, o.Wait, o.SavedLag = "", health.Paused, 23*time.Hour
 		}), health.RetentionNear, "lost in 1 h"},
 		"half of the retention": {each(func(i int, o *health.Observation) { o.SavedLag = 13*time.Hour - minutes(i) }), health.RetentionNear, "lost in"},
-		"beyond the retention":  {each(func(_ int, o *health.Observation) { o.SavedLag = 30 * time.Hour }), health.RetentionNear, "unhandled"},
-		"records have expired":  {each(func(_ int, o *health.Observation) { o.Expired, o.SavedLag = true, minutes(3) }), health.RetentionNear, "unhandled"},
+		"beyond the retention":  {each(func(_ int, o *health.Observation) { o.SavedLag = 30 * time.Hour }), health.RetentionNear, "expired"},
+		"records have expired":  {each(func(_ int, o *health.Observation) { o.Expired, o.SavedLag = true, minutes(3) }), health.RetentionNear, "expired"},
 		"it was set back": {each(func(i int, o *health.Observation) {
 			if i >= 5 {
 				o.Saved, o.SavedLag = at("1"), minutes(60-i)
@@ -193,9 +193,9 @@ func TestAnApplicationIsAsBadAsItsWorstShard(t *testing.T) {
 		return health.Named{Stream: "orders", Name: name, Shard: health.Shard{State: s, SavedLag: lag, HandledLag: -1, ReadLag: -1, Why: "why", Since: noon, Err: "no\x1b[1m such\ntable"}}
 	}
 	for sentence, all := range map[string][]health.Named{
-		"not known: it has no shards yet":        nil,
-		"ok: its shard is handled up to now":     {shardOf("a", health.OK, 0)},
-		"ok: all 2 shards are handled up to now": {shardOf("a", health.OK, 0), shardOf("b", health.OK, 0)},
+		"unknown: it has no shards yet":   nil,
+		"ok: its shard is up to date":     {shardOf("a", health.OK, 0)},
+		"ok: all 2 shards are up to date": {shardOf("a", health.OK, 0), shardOf("b", health.OK, 0)},
 		"stalled: b of orders, 2 min behind, why since 12:00:00 UTC; last error: no [1m such table; of the others 1 stalled, 1 catching up": {
 			shardOf("a", health.OK, 0), shardOf("c", health.Stalled, time.Minute), shardOf("b", health.Stalled, 2*time.Minute), shardOf("d", health.CatchingUp, time.Hour),
 		},

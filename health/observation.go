@@ -33,7 +33,7 @@ const (
 
 // String returns the reason in words, "" for NoWait.
 func (w Wait) String() string {
-	return [...]string{"", "waits for its parents", "paused", "no worker has room", "no worker lives", "given to nobody yet", "its worker is silent", "no live worker reads its stream"}[min(w, NoReader)]
+	return [...]string{"", "waits for its parents", "paused", "no worker has room", "no worker lives", "not assigned yet", "its worker sends no heartbeats", "no live worker reads its stream"}[min(w, NoReader)]
 }
 
 // Observation describes a shard at one moment. Zero fields are unknown, except for the lags, where

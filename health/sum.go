@@ -35,7 +35,7 @@ type Application struct {
 func Sum(all []Named) Application {
 	a := Application{Lag: Unknown}
 	if len(all) == 0 {
-		a.State, a.Sentence = NotKnown, "not known: it has no shards yet"
+		a.State, a.Sentence = NotKnown, "unknown: it has no shards yet"
 		return a
 	}
 	worst := slices.MinFunc(all, Compare)
@@ -57,9 +57,9 @@ func (a *Application) sentence(shards int) string {
 	w := a.Worst
 	switch {
 	case a.State == OK && shards == 1:
-		return "ok: its shard is handled up to now"
+		return "ok: its shard is up to date"
 	case a.State == OK:
-		return fmt.Sprintf("ok: all %d shards are handled up to now", shards)
+		return fmt.Sprintf("ok: all %d shards are up to date", shards)
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s of %s", a.State, w.Name, w.Stream)

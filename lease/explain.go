@@ -40,9 +40,9 @@ func Explain(v View, f Facts, lim Limits) []string {
 func (p *planner) sentence(a Action, e *entry) string {
 	switch a.Kind {
 	case EndSession:
-		return fmt.Sprintf("end %s: it has not beaten for the failover time", a.Session)
+		return fmt.Sprintf("end %s: it has sent no heartbeat for the failover time", a.Session)
 	case Tell:
-		return fmt.Sprintf("notify %s to read its leases: those that it believes to hold differ from the store", a.Session)
+		return fmt.Sprintf("notify %s to read its leases: its own list differs from the store", a.Session)
 	case Forget:
 		return fmt.Sprintf("forget %s: it has ended and holds no lease", a.Session)
 	case Assign:
@@ -65,18 +65,18 @@ func (p *planner) sentence(a Action, e *entry) string {
 func (e *entry) because() string {
 	switch e.why {
 	case whyLast:
-		return "nobody holds it, and that worker had it last"
+		return "it has no owner, and that worker had it last"
 	case whyParent:
-		return "nobody holds it, and that worker had its parent"
+		return "it has no owner, and that worker had its parent"
 	case whyBelow:
-		return fmt.Sprintf("nobody else is further below its share (it has %d of %d)", e.to.had, e.to.share)
+		return fmt.Sprintf("no other worker is further below its share (it has %d of %d)", e.to.had, e.to.share)
 	case whyShunned:
 		return fmt.Sprintf("%s could not make progress with it", e.Shunned)
 	case whyLeaving:
 		if e.owner.drain {
-			return "its worker is to be drained"
+			return "its worker is drained"
 		}
-		return "its worker is leaving"
+		return "its worker is stopping"
 	case whyShare:
 		return fmt.Sprintf("%s has %d of a share of %d, %s %d of %d",
 			e.owner.session, e.owner.had, e.owner.share, e.to.session, e.to.had, e.to.share)
@@ -94,11 +94,11 @@ func (e *entry) because() string {
 		return fmt.Sprintf("%s has its share without it", e.heir.session)
 	case whyHeirless:
 		if e.to != nil {
-			return fmt.Sprintf("%s cannot take it any more", e.Heir)
+			return fmt.Sprintf("%s can no longer take it", e.Heir)
 		}
-		return "the wished heir cannot take it"
+		return "the requested heir cannot take it"
 	case whyOverdue:
-		return "it was asked to hand it on and has not done so within the hand-off timeout"
+		return "it did not hand it over within the handoff timeout"
 	default:
 		return "it is the plan"
 	}

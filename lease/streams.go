@@ -230,10 +230,10 @@ func DescribeStreams(v View) (sentences []string) {
 		if len(each) > 4 {
 			each, more = each[:4], "; more workers read other streams"
 		}
-		sentences = append(sentences, "workers read different streams, and each gets only shards of its own streams: "+strings.Join(each, "; ")+more)
+		sentences = append(sentences, "workers read different streams, and each gets only shards of the streams that it reads: "+strings.Join(each, "; ")+more)
 	}
 	for _, name := range Withheld(v) {
-		sentences = append(sentences, "no worker that says which streams it reads reads the stream "+name+
+		sentences = append(sentences, "no worker that reports its streams reads the stream "+name+
 			", and workers of an older version get no more of its shards; replace them with workers of this version")
 	}
 	for _, name := range Unread(v) {

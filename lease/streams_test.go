@@ -72,7 +72,7 @@ func TestDescribeStreams(t *testing.T) {
 	ended.Ended = true
 	led := func(by string, v View) View { v.Leader.Session = by + "-1"; return v }
 	withheld := func(name string) string {
-		return "no worker that says which streams it reads reads the stream " + name + ", and workers of an older version get no more of its shards; replace them with workers of this version"
+		return "no worker that reports its streams reads the stream " + name + ", and workers of an older version get no more of its shards; replace them with workers of this version"
 	}
 	held, child, over := Lease{Key: Key{"logs", "1"}, Owner: "old-1"}, Lease{Key: Key{"logs", "2"}}, Lease{Key: Key{"logs", "1"}, Position: shard.End}
 	child.Parents = []string{"1"}
@@ -94,7 +94,7 @@ func TestDescribeStreams(t *testing.T) {
 		"an unread stream is paused":                  {View{Workers: []Worker{worker("ann", orders)}, Leases: leases[2:], Paused: []string{"gone"}}, nil},
 		"the whole application is paused":             {View{Workers: []Worker{worker("ann", orders)}, Leases: leases[2:], Paused: []string{""}}, nil},
 		"workers differ": {View{Workers: []Worker{worker("bob", logs), worker("ann", orders)}, Leases: leases},
-			[]string{"workers read different streams, and each gets only shards of its own streams: ann reads orders; bob reads logs", gone}},
+			[]string{"workers read different streams, and each gets only shards of the streams that it reads: ann reads orders; bob reads logs", gone}},
 	} {
 		if got := DescribeStreams(c.view); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
