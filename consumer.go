@@ -50,7 +50,7 @@ func newConsumer(client *kinesis.Client, store lease.Store, opts Options, all []
 	if store != nil {
 		var failed error
 		if safe, failed = guarded.NewStore(store, panicked); failed != nil {
-			return nil, errors.Join(fmt.Errorf("weir: asking the store for its abilities: %w", failed), err)
+			return nil, errors.Join(fmt.Errorf("weir: reading the abilities of the store: %w", failed), err)
 		}
 		var missing []error
 		if missing, off = guarded.Judge(safe.Abilities(), all); missing != nil {

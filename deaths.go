@@ -202,7 +202,7 @@ func (l *shardLoop) tellSuspected(t *failure.Trial, id string, next time.Duratio
 	what := "workers that had this shard died one after the other at one position; its records are handled one at a time"
 	args := []any{"seq", d.At, "died", d.Count}
 	if id != "" {
-		what = "a record kills the worker that handles it; it is handled again after a pause, or given up"
+		what = "a record kills the worker that handles it; it is handled again after a pause, or dead-lettered"
 		args = append(args, "record", id, "alone", d.Tried)
 	}
 	if next > 0 {
@@ -241,5 +241,5 @@ func (l *shardLoop) namesKilled() bool {
 // passOver leaves out the next record of a delivery, which was given up before.
 func (l *shardLoop) passOver(d *handover, id string) {
 	d.PassOver()
-	l.log().Info("a record that was given up before is passed over; the sink does not have it, and its letter does", "record", id)
+	l.log().Info("a record that was dead-lettered before is skipped; it is in its dead letter and not in the sink", "record", id)
 }

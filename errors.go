@@ -21,11 +21,11 @@ var (
 	ErrStalled = errors.New("weir: the shard makes no progress")
 	// ErrHandedOff ends the iteration of [Shard.Batches] when another worker gets the lease. The
 	// error that [RecordFunc] then returns to a handler around it also wraps ErrHandedOff.
-	ErrHandedOff = errors.New("weir: another worker is to have the shard")
+	ErrHandedOff = errors.New("weir: the shard is handed to another worker")
 	// ErrAbandoned is wrapped by the error of Run when handlers did not return although their
 	// contexts ended. The error names their shards. Their leases are released; their goroutines
 	// still run.
-	ErrAbandoned = errors.New("weir: handlers ignore that their contexts have ended")
+	ErrAbandoned = errors.New("weir: handlers still run although their contexts have ended")
 	// ErrNotSaved is wrapped by the error of Run when records were handled and their progress could
 	// not be saved before Run returned, because the store did not answer while Run stopped, or
 	// because other workers had ended this worker's session meanwhile. The text names the shards.

@@ -55,7 +55,7 @@ func (f *Filter) check(bad func(format string, args ...any)) {
 	case f.NotJSON < PassNotJSON || f.NotJSON > FailNotJSON:
 		bad("Options.Filter.NotJSON %d must be PassNotJSON, DropNotJSON or FailNotJSON", f.NotJSON)
 	case f.By == nil && f.NotJSON != PassNotJSON:
-		bad("Options.Filter.By is nil although Options.Filter.NotJSON is set: say what the filter is")
+		bad("Options.Filter.By is nil although Options.Filter.NotJSON is set: set the filter")
 	}
 }
 

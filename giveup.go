@@ -55,7 +55,7 @@ const (
 func (g *GiveUp) check(bad func(format string, args ...any)) {
 	if g.To == nil {
 		if *g != (GiveUp{}) {
-			bad("Options.GiveUp.To is nil although other fields of GiveUp are set: say where the letters of records go that are given up")
+			bad("Options.GiveUp.To is nil although other fields of GiveUp are set: set the destination of dead letters")
 		}
 		return
 	}
@@ -121,7 +121,7 @@ func FailedAt(r Record, err error) error {
 // over if it is more.
 func TooOld(r Record, n int, err error) error {
 	if err == nil {
-		err = errors.New("weir: the record is too old, and is not tried")
+		err = errors.New("weir: the record is too old and is not handled")
 	}
 	return &failedAtError{r, &tooOldError{max(n, 1), err}}
 }
@@ -156,7 +156,7 @@ func (e *failedAtError) Unwrap() error { return e.err }
 
 var (
 	errNamedOther = errors.New("weir: FailedAt named a record that is not in the batch")
-	errNamedDone  = errors.New("weir: FailedAt named a record that Batch.Done had noted as done; it stays done, and the failure counts as an attempt of no record")
+	errNamedDone  = errors.New("weir: FailedAt named a record that Batch.Done had marked as done; it stays done, and the failure counts for no record")
 )
 
 // blamed is a record that an error names.

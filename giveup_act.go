@@ -192,7 +192,7 @@ func (l *shardLoop) lettersFailed(d *handover, letters []deadletter.Letter, err 
 
 // tellGivenUp reports that records were given up.
 func (l *shardLoop) tellGivenUp(d *handover, v failure.Verdict, letters []deadletter.Letter, err error) {
-	l.log().Error("gave up; letters keep the records, and the shard goes on", "records", len(letters), "first", letters[0].ID,
+	l.log().Error("records were dead-lettered; the shard continues", "records", len(letters), "first", letters[0].ID,
 		"reason", v.Reason, "attempts", letters[0].Attempts, "err", letters[0].Error)
 	l.in.gaveUp.Note(l.term.Lease.Key, len(letters), letters[len(letters)-1].Position, letters[0].Error, time.Now())
 	emit(l.in, l.in.opts.Events.GivenUp, GivenUp{

@@ -108,7 +108,7 @@ type Batch struct {
 	end      *Position // after the last record, in a part of the delivery; else nil
 }
 
-var errNoDelivery = errors.New("weir: progress in a batch that did not come from a consumer")
+var errNoDelivery = errors.New("weir: the batch did not come from a consumer")
 
 // Done notes that every record of the batch up to and including r is done. It does not wait: the
 // progress is saved with the worker's next beat. After a failure handling continues with the record

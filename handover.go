@@ -97,9 +97,9 @@ func (l *shardLoop) handledBy(h *handling) {
 var copiesPool = sync.Pool{New: func() any { return new([]Record) }}
 
 var (
-	errOtherShard = errors.New("weir: progress with a record that was not read from the batch's shard")
-	errNotInBatch = errors.New("weir: progress with a record that is not in the batch")
-	errBatchOver  = errors.New("weir: progress in a batch that is over; what is not done of it will be handled again")
+	errOtherShard = errors.New("weir: the record was not read from the batch's shard")
+	errNotInBatch = errors.New("weir: the record is not in the batch")
+	errBatchOver  = errors.New("weir: the batch is over; its records that are not done will be handled again")
 )
 
 // markDone notes that everything of the batch up to and including r is done.

@@ -42,8 +42,8 @@ func TestIllegalPairsAreRefused(t *testing.T) {
 		run  run // nil where New refuses
 		says string
 	}{
-		{"Parallel and ReuseBuffers", weir.Options{Parallel: keys, ReuseBuffers: true}, nil, "ReuseBuffers does not go with Parallel"},
-		{"Parallel and BatchWait", weir.Options{Parallel: keys, BatchWait: time.Second}, nil, "BatchWait does not go with Parallel"},
+		{"Parallel and ReuseBuffers", weir.Options{Parallel: keys, ReuseBuffers: true}, nil, "ReuseBuffers cannot be combined with Parallel"},
+		{"Parallel and BatchWait", weir.Options{Parallel: keys, BatchWait: time.Second}, nil, "BatchWait cannot be combined with Parallel"},
 		{"Parallel and Open", weir.Options{Parallel: keys}, shards(weir.ShardHandlers{Open: open}), "or leave that out"},
 		{"Parallel and Pull, windows and Hold", weir.Options{Parallel: keys}, shards(weir.ShardHandlers{Pull: pull}), "or leave that out"},
 		{"Parallel and Position", weir.Options{Parallel: keys}, shards(weir.ShardHandlers{Open: open, Position: position}), "or leave that out"},

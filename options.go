@@ -235,7 +235,7 @@ func (o Options) checked(client *kinesis.Client, store lease.Store) (Options, []
 		bad("the Kinesis client is nil; make one with kinesis.NewFromConfig")
 	}
 	if store == nil {
-		bad("the store is nil; memstore.New() is one that forgets everything when the process ends")
+		bad("the store is nil; memstore.New() keeps everything in memory and loses it when the process ends")
 	}
 	if !appForm.MatchString(o.App) {
 		bad("Options.App %.140q must be 1 to 128 of a-z, A-Z, 0-9, _ . -", o.App)
@@ -297,7 +297,7 @@ func (o Options) checked(client *kinesis.Client, store lease.Store) (Options, []
 	if o.BatchWait != 0 {
 		within("BatchWait", &o.BatchWait, 0, time.Millisecond, 5*time.Minute)
 		if o.Parallel.on() {
-			bad("Options.BatchWait does not go with Parallel, whose batches are of one key: leave one of them out")
+			bad("Options.BatchWait cannot be combined with Parallel, whose batches have one key each: leave one of them out")
 		}
 	}
 	if err := checkMemory("Options", &o.MaxMemory); err != nil {

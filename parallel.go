@@ -50,7 +50,7 @@ func (p *Parallel) on() bool { return p.Keys > 1 }
 func (p *Parallel) check(reuse bool, bad func(format string, args ...any)) {
 	if p.Keys == 0 || p.Keys == 1 {
 		if *p != (Parallel{Keys: p.Keys}) {
-			bad("Options.Parallel.Keys is %d although other fields of Parallel are set: say how many keys of a shard are handled at once", p.Keys)
+			bad("Options.Parallel.Keys is %d although other fields of Parallel are set: set the number of keys of a shard that are handled at once", p.Keys)
 		}
 		return
 	}
@@ -70,6 +70,6 @@ func (p *Parallel) check(reuse bool, bad func(format string, args ...any)) {
 		bad("Options.Parallel.SpanAge %v must be between 1s and 24h, or 0 for no bound", p.SpanAge)
 	}
 	if reuse {
-		bad("Options.ReuseBuffers does not go with Parallel: a record waits for its key longer than its buffer lasts")
+		bad("Options.ReuseBuffers cannot be combined with Parallel: a record may wait for its key after its buffer is reused")
 	}
 }

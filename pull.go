@@ -54,7 +54,7 @@ func (s *Shard) Done(p Position) error {
 	yielded := s.pull.yielded
 	s.pull.mu.Unlock()
 	if p.IsZero() || p.Compare(yielded) > 0 && p != s.From {
-		return fmt.Errorf("weir: progress up to %q, which was not handed over", p)
+		return fmt.Errorf("weir: the position %q is not in a batch that was handed over", p)
 	}
 	s.term.Advance(s.pull.past(p))
 	return nil
@@ -216,6 +216,6 @@ func (l *shardLoop) pullAgain(err *pullEnded) error {
 	next := retry.Pause(l.in.opts.RetryMin, l.in.opts.RetryMax, attempt)
 	l.enter(ShardRetrying, attempt, err)
 	l.in.counted.handlerFailures.Add(1)
-	l.tellFailure("the function that pulls returned; it will get what is not done again", f, HandlerFailed{Err: err, Attempt: attempt, Next: next})
+	l.tellFailure("the pulling function returned; it will get the unfinished records again", f, HandlerFailed{Err: err, Attempt: attempt, Next: next})
 	return retry.Wait(l.term.Reading(), next)
 }

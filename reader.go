@@ -101,10 +101,10 @@ func NewReader(client *kinesis.Client, opts ReaderOptions) (*Reader, error) {
 	case shard.First, shard.Tip, shard.Time:
 	case shard.Sequence:
 		if len(opts.Shards) != 1 {
-			problems = append(problems, fmt.Errorf("weir: ReaderOptions.Start %.200q is a place in one shard, and ReaderOptions.Shards names %d: name that one", opts.Start, len(opts.Shards)))
+			problems = append(problems, fmt.Errorf("weir: ReaderOptions.Start %.200q is a position in one shard, and ReaderOptions.Shards names %d: name the one shard", opts.Start, len(opts.Shards)))
 		}
 	default:
-		problems = append(problems, fmt.Errorf("weir: ReaderOptions.Start %q must be Oldest, Latest, At(a time) or a place in a shard", opts.Start))
+		problems = append(problems, fmt.Errorf("weir: ReaderOptions.Start %q must be Oldest, Latest, At(a time) or a position in a shard", opts.Start))
 	}
 	if err := opts.checkFanOut(client, s); err != nil {
 		problems = append(problems, err)
@@ -183,7 +183,7 @@ func (o *ReaderOptions) checkFanOut(client *kinesis.Client, s streams.Stream) er
 	case o.FanOutARN != "":
 		return o.checkFanOutARN(client, s)
 	case o.FanOutName == "":
-		return errors.New("weir: ReaderOptions.FanOutName is empty; fan-out is by a registered consumer, name the one to use")
+		return errors.New("weir: ReaderOptions.FanOutName is empty; fan-out needs the name of a registered consumer")
 	case !appForm.MatchString(o.FanOutName):
 		return fmt.Errorf("weir: ReaderOptions.FanOutName %.140q must be 1 to 128 of a-z, A-Z, 0-9, _ . -", o.FanOutName)
 	}
@@ -199,7 +199,7 @@ func (o *ReaderOptions) checkFanOutARN(client *kinesis.Client, s streams.Stream)
 	case o.FanOutName != "":
 		return errors.New("weir: ReaderOptions.FanOutName and ReaderOptions.FanOutARN are both set: name the consumer in one way")
 	case o.FanOutConsumer != ExistingConsumer:
-		return errors.New("weir: ReaderOptions.FanOutConsumer is set although ReaderOptions.FanOutARN names a consumer that somebody else has registered")
+		return errors.New("weir: ReaderOptions.FanOutConsumer is set although ReaderOptions.FanOutARN names an existing consumer")
 	case s.Name != "" && (of.Name != s.Name || s.ARN != "" && of.ARN != s.ARN):
 		return fmt.Errorf("weir: ReaderOptions.FanOutARN %q is not of the stream %s", o.FanOutARN, o.Stream)
 	}

@@ -212,7 +212,7 @@ func (r *run) logAbilities() {
 			"feature", f.Name, "missing", r.store.Abilities().Missing(f.Needs).String())
 	}
 	if r.store.Abilities().Has(lease.KeepHistory) && !r.store.KeepsHistory() && !r.opts.NoHistory {
-		r.opts.Logger.Info("the page shows nothing of before it was started: what wraps the store does not pass lease.Historian on")
+		r.opts.Logger.Info("the dashboard shows no history: the wrapper of the store does not implement lease.Historian")
 	}
 }
 
@@ -221,5 +221,5 @@ func (r *run) switched(streamARN string, to codec.Format, why error) {
 }
 
 func (r *run) silent(endpoint string, times int) {
-	r.opts.Logger.Info("reads were not answered and made a second time, over new connections", "endpoint", endpoint, "reads", times)
+	r.opts.Logger.Info("reads got no answer and were repeated over new connections", "endpoint", endpoint, "reads", times)
 }

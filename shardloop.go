@@ -171,7 +171,7 @@ func (l *shardLoop) last() error {
 
 // errForHeir ends a term whose lease is wanted back before all batches of a page were begun: the
 // next owner reads them again. It wraps what a middleware of handlers may look for.
-var errForHeir = fmt.Errorf("weir: what is left of the page is for the next owner: %w", ErrHandedOff)
+var errForHeir = fmt.Errorf("weir: the rest of the page is left to the next owner: %w", ErrHandedOff)
 
 // take delivers a page in batches and notes the progress. It reports whether the shard has ended.
 // When the lease is wanted back, and it is later than until, it begins no other batch than the

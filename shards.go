@@ -101,7 +101,7 @@ func (c *Consumer) RunShards(ctx context.Context, h ShardHandlers) error {
 		return errors.New("weir: RunShards with ShardHandlers.Pull has no failures of records: Options.Filter.NotJSON must be PassNotJSON or DropNotJSON")
 	}
 	if h.Pull != nil && c.opts.GiveUp.To != nil {
-		return errors.New("weir: with ShardHandlers.Pull, and in a loop over Records, no record fails, so none is given up: leave Options.GiveUp out")
+		return errors.New("weir: with ShardHandlers.Pull, and in a loop over Records, no record fails, so none is dead-lettered: leave Options.GiveUp out")
 	}
 	if c.opts.Parallel.on() {
 		return errors.New("weir: RunShards handles a shard's batches one after the other: use Run with Options.Parallel, or leave that out")

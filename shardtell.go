@@ -68,7 +68,7 @@ func (l *shardLoop) streamIsThere() {
 const (
 	failedAgain    = "the handler failed; its unfinished records will be handled again"
 	failedInParts  = "the handler failed; its unfinished records will be handled again at once, in smaller batches"
-	failedForGood  = "the handler failed; the failed records are given up"
+	failedForGood  = "the handler failed; the failed records are dead-lettered"
 	failedWhenDone = "the handler returned an error for a finished batch; no record will be handled again"
 )
 
@@ -144,7 +144,7 @@ func (l *shardLoop) Failed(err error, throttled bool, next time.Duration) {
 	// the leases.
 	if refused && l.in.opts.Expired == FailExpired && l.needsReset(time.Now()) {
 		level = l.in.opts.Logger.Error // once: a person is needed
-		what = `the service refuses the position of a shard, which stays there: "weir group reset" moves it, or Options.Expired says where to go on`
+		what = `the service refuses the position of a shard, so it is not read: move it with "weir group reset", or set Options.Expired`
 	}
 	level(what, "stream", l.term.Lease.Stream, "shard", l.term.Lease.Shard,
 		"throttled", throttled, "next", next.Round(time.Millisecond), "err", err)

@@ -226,7 +226,7 @@ func (s *standing) anyAbandoned() (one *shardLoop, names []string) {
 	defer s.mu.Unlock()
 	for key, l := range s.abandoned {
 		one = l
-		names = append(names, fmt.Sprintf("%s (told %v ago)", key, mono.Since(l.endedAt()).Round(time.Second)))
+		names = append(names, fmt.Sprintf("%s (reported %v ago)", key, mono.Since(l.endedAt()).Round(time.Second)))
 	}
 	slices.Sort(names)
 	return one, names

@@ -144,7 +144,7 @@ func (r *run) drops(told bool) {
 		return
 	}
 	before := r.queue.Counts().Dropped
-	r.opts.Logger.Warn("functions of Options.Events, or the logger, do not keep up: detail events are dropped; " +
+	r.opts.Logger.Warn("functions of Options.Events, or the logger, cannot keep up: detail events are dropped; " +
 		"Consumer.Counts has exact numbers")
 	// false again when the events that wait now were delivered
 	r.queue.Add(notify.State, stateKey{kind: "dropping"}, func() {

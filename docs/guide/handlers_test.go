@@ -256,7 +256,7 @@ func TestAHandlerForEachShard(t *testing.T) {
 		app.Until(weirtest.When("both children are read", func() bool { return len(c.Shards()) == 2 }))
 		app.Stop()
 		if len(told) != 3 || told[first] != "2 finished" {
-			t.Errorf("told %v", told)
+			t.Errorf("reported %v", told)
 		}
 	})
 }

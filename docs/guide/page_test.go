@@ -55,7 +55,7 @@ func TestThePageWritesForWhomTheProgramLets(t *testing.T) {
 	mountWritablePage(mux, store, kinesistest.NewServer(t).Client(), userOf, t.TempDir())
 	for form, want := range map[string]string{
 		"do=reset&app=billing&to=oldest": "only Ann moves checkpoints",
-		"do=resume&app=billing&seen=%3B": "not paused any more",
+		"do=resume&app=billing&seen=%3B": "no longer paused",
 	} {
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/tools/weir/write", strings.NewReader(form))
 		r.Host = "tools.example.com"

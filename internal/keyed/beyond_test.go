@@ -155,7 +155,7 @@ func TestBeyondIsNotReadFromKilledRecords(t *testing.T) {
 }
 
 // Between two pages records may have expired that the text counts. The rest of the text is dropped
-// if the last record before may be among them. Otherwise a record that is not done would be skipped.
+// if the last record before may be among them. Otherwise a record that is not done is skipped.
 func TestRecordsThatExpireBetweenTwoPages(t *testing.T) {
 	at := time.Unix(1_800_000_000, 0)
 	for _, row := range []struct {

@@ -243,7 +243,7 @@ func TestOptionsOfGivenConsumers(t *testing.T) {
 		"is not FanOut":                {FanOutARN: arn},
 		"is not the ARN":               {Reading: weir.FanOut, FanOutARN: "c"},
 		"both set":                     {Reading: weir.FanOut, FanOutARN: arn, FanOutName: "c"},
-		"somebody else has registered": {Reading: weir.FanOut, FanOutARN: arn, FanOutConsumer: weir.KeptConsumer},
+		"an existing consumer": {Reading: weir.FanOut, FanOutARN: arn, FanOutConsumer: weir.KeptConsumer},
 		"is not of the stream other":   {Reading: weir.FanOut, FanOutARN: arn, Stream: "other"},
 	} {
 		if opts.Stream == "" {

@@ -188,7 +188,7 @@ func TestAFailureAtADoneRecord(t *testing.T) {
 					t.Errorf("handled %q, want %q", got, want)
 				}
 				for _, e := range told[:max(len(told)-1, 0)] { // at the last, all is done
-					if !strings.Contains(e.Err.Error(), "Batch.Done had noted") || e.Attempt != 1 {
+					if !strings.Contains(e.Err.Error(), "Batch.Done had marked") || e.Attempt != 1 {
 						t.Errorf("told of attempt %d: %v", e.Attempt, e.Err)
 					}
 				}

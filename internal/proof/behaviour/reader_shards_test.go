@@ -108,7 +108,7 @@ func TestAReaderThatBeginsInAShardNamesIt(t *testing.T) {
 		}
 		for _, shards := range [][]string{nil, srv.OpenShards("s")} {
 			if _, err := weir.NewReader(srv.Client(), weir.ReaderOptions{Stream: "s", Start: at, Shards: shards}); err == nil ||
-				!strings.Contains(err.Error(), "is a place in one shard") {
+				!strings.Contains(err.Error(), "is a position in one shard") {
 				t.Errorf("%d shards: %v", len(shards), err)
 			}
 		}

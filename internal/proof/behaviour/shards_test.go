@@ -243,7 +243,7 @@ func TestASinkThatDoesNotAnswerIsAskedAgain(t *testing.T) {
 		{"an error", func(context.Context) (weir.Position, error) { return weir.Position{}, errors.New("no connection") }, "no connection"},
 		{"a panic", func(context.Context) (weir.Position, error) { panic("oh") }, "panicked: oh"},
 		{"no answer", func(ctx context.Context) (weir.Position, error) { <-ctx.Done(); return weir.Position{}, nil }, "deadline"},
-		{"the tip", func(context.Context) (weir.Position, error) { return weir.Latest, nil }, "no position that a sink can have reached"},
+		{"the tip", func(context.Context) (weir.Position, error) { return weir.Latest, nil }, "not a position that a sink can have reached"},
 		{"a position of an earlier stream", func(context.Context) (weir.Position, error) { return earlier, nil }, "earlier stream of this name"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

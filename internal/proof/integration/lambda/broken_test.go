@@ -28,12 +28,12 @@ func TestAFunctionThatHangsOrDiesInTheMiddleLosesNothing(t *testing.T) {
 	said, took := s.run(t, weir, folder, "--lambda="+command, "--lambda-timeout=2s", "--bisect-batch-on-function-error", "--maximum-retry-attempts=1")
 	for flight, letters := range s.check(t, true) {
 		for _, l := range letters {
-			if l.Attempts != 2 || !strings.Contains(l.Error, "has not answered in time") {
+			if l.Attempts != 2 || !strings.Contains(l.Error, "did not answer in time") {
 				t.Errorf("flight %d was given up after %d attempts, for %q", flight, l.Attempts, l.Error)
 			}
 		}
 	}
-	for _, why := range []string{"has not answered in time", "in the middle of a call: exit status 3", "in the middle of a call: signal: killed", "flight 1400 panics once"} {
+	for _, why := range []string{"did not answer in time", "in the middle of a call: exit status 3", "in the middle of a call: signal: killed", "flight 1400 panics once"} {
 		if !strings.Contains(said, why) {
 			t.Errorf("nobody says %q:\n%s", why, s.end())
 		}

@@ -62,7 +62,7 @@ func TestAKillIsWatchedLive(t *testing.T) {
 	died, handed := -1, -1
 	for i, text := range texts { // newest first
 		switch {
-		case strings.HasPrefix(text, "worker-1 does not beat any more"), strings.HasPrefix(text, "worker-1 was declared dead"):
+		case strings.HasPrefix(text, "worker-1 sends no heartbeats"), strings.HasPrefix(text, "worker-1 was declared dead"):
 			died = i
 		case strings.HasPrefix(text, "from worker-1, which died, to worker-2"):
 			handed = i

@@ -208,7 +208,7 @@ func TestASplitIsWatchedLive(t *testing.T) {
 	}})
 
 	s.goTo(chromedp.Navigate(s.url))
-	s.until(`document.body.innerText.includes("all 3 shards are handled up to now")`)
+	s.until(`document.body.innerText.includes("all 3 shards are up to date")`)
 	s.picture("applications")
 	s.goTo(chromedp.Click(`a[href="app?app=billing"]`))
 	s.until(`document.querySelectorAll(".shards a").length === 3 && document.body.innerText.includes("beats")`)

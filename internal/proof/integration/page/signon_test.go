@@ -93,7 +93,7 @@ func TestBehindOAuth2ProxyWithASignOn(t *testing.T) {
 	}{
 		"from another site":       {map[string]string{"Sec-Fetch-Site": "cross-site"}, "cross-origin"},
 		"from another origin":     {map[string]string{"Origin": "https://evil.example"}, "cross-origin"},
-		"from nobody knows where": {nil, "does not come from this page"},
+		"from nobody knows where": {nil, "Neither Sec-Fetch-Site nor Origin proves"},
 	} {
 		if code, text, _ := ann.ask("/"+to, c.headers, pause); code != http.StatusForbidden || !strings.Contains(text, c.says) {
 			t.Errorf("a write %s: %d %s", name, code, text)

@@ -112,7 +112,7 @@ func TestAWriteIsRefusedAndAWriteIsDone(t *testing.T) {
 	}
 	s.press("Resume: The whole application")
 	s.do(chromedp.WaitVisible(`p[role="alert"]`))
-	s.says("That has changed since it was shown: nothing is paused now.")
+	s.says("This has changed since it was shown: nothing is paused now.")
 
 	// Checkpoints: the preview first.
 	s.goTo(chromedp.Click(`a[href="change?app=billing"]`))
