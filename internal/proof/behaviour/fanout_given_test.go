@@ -240,11 +240,11 @@ func TestOptionsOfGivenConsumers(t *testing.T) {
 		}
 	}
 	for want, opts := range map[string]weir.ReaderOptions{
-		"is not FanOut":                {FanOutARN: arn},
-		"is not the ARN":               {Reading: weir.FanOut, FanOutARN: "c"},
-		"both set":                     {Reading: weir.FanOut, FanOutARN: arn, FanOutName: "c"},
-		"an existing consumer": {Reading: weir.FanOut, FanOutARN: arn, FanOutConsumer: weir.KeptConsumer},
-		"is not of the stream other":   {Reading: weir.FanOut, FanOutARN: arn, Stream: "other"},
+		"is not FanOut":              {FanOutARN: arn},
+		"is not the ARN":             {Reading: weir.FanOut, FanOutARN: "c"},
+		"both set":                   {Reading: weir.FanOut, FanOutARN: arn, FanOutName: "c"},
+		"an existing consumer":       {Reading: weir.FanOut, FanOutARN: arn, FanOutConsumer: weir.KeptConsumer},
+		"is not of the stream other": {Reading: weir.FanOut, FanOutARN: arn, Stream: "other"},
 	} {
 		if opts.Stream == "" {
 			opts.Stream = "s"
