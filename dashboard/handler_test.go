@@ -132,7 +132,7 @@ func TestShardsAreDrawnFromWhenKinesisSaysTheyWereOpened(t *testing.T) {
 	if n := strings.Count(body, `<rect x=`); n != 2 {
 		t.Errorf("%d rectangles, want 2 without holes, since the hash keys are the stream's:\n%s", n, body)
 	}
-	shown(t, h, "/app?app=billing&span=7d", "Grey at the left")
+	shown(t, h, "/app?app=billing&span=7d", "Records in the grey area at the left")
 	shown(t, h, "/app?app=billing")
 	if asked.Load() != 1 {
 		t.Errorf("lags were asked for %d times in a moment", asked.Load())

@@ -46,7 +46,7 @@ func (h *handler) serveLetters(w http.ResponseWriter, r *http.Request) {
 		h.missing(w, r, "This page does not know where the dead letters are: set --dead, or Options.Letters.")
 		return
 	}
-	p := lettersPage{pageHead: stillHead("Records of "+app+" that were given up", app)}
+	p := lettersPage{pageHead: stillHead("Dead letters of "+app, app)}
 	p.Of = deadletter.Filter{Stream: q.Get("stream"), Shard: q.Get("shard"), Error: q.Get("error")}
 	items, unread, err := h.letters(r.Context(), app, p.Of, mostLetters+1)
 	if r.Context().Err() != nil {

@@ -63,7 +63,7 @@ func TestLettersAreShownWithoutKeysAndPayloads(t *testing.T) {
 	store := memstore.New()
 	fill(t, store, "billing", 2)
 	h := dashboard.Handler(store, dashboard.Options{Letters: deadletter.File(given(t, 2))})
-	page := shown(t, h, "/letters?app=billing", "2 records of which nothing became yet", "&lt;b&gt;no&lt;/b&gt; such currency", "attempts", "2023-11-14", "weir dead retry")
+	page := shown(t, h, "/letters?app=billing", "2 records not handled again yet", "&lt;b&gt;no&lt;/b&gt; such currency", "attempts", "2023-11-14", "weir dead retry")
 	for _, secret := range []string{"customer-471", "card", "shipping", "<form class=\"act\""} {
 		if strings.Contains(page, secret) {
 			t.Errorf("it shows %q", secret)

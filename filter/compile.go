@@ -98,7 +98,7 @@ func compileCriteria(e element) (all []clause, texts []string, err error) {
 // and returns the alternatives in which both a and b hold.
 func and(a, b []clause, at *place) ([]clause, error) {
 	if len(a)*len(b) > mostClauses {
-		return nil, at.bad("the pattern comes to more than %d alternatives by here: $or multiplies with what it stands beside", mostClauses)
+		return nil, at.bad("the pattern has more than %d alternatives at this point: $or multiplies with its neighbours", mostClauses)
 	}
 	all := make([]clause, 0, len(a)*len(b))
 	for _, x := range a {
@@ -144,7 +144,7 @@ func either(f member, at *place, one func(name string, e element, at *place) ([]
 		all = append(all, some...)
 	}
 	if len(all) > mostClauses {
-		return nil, at.bad("it comes to %d alternatives, at most %d are allowed", len(all), mostClauses)
+		return nil, at.bad("it has %d alternatives, at most %d are allowed", len(all), mostClauses)
 	}
 	return all, nil
 }

@@ -95,7 +95,7 @@ func Compile(patterns ...string) (*Filter, error) {
 		return nil, errors.Join(problems...)
 	}
 	if len(all) > mostClauses {
-		return nil, fmt.Errorf("filter: the patterns come to %d alternatives together, at most %d are allowed", len(all), mostClauses)
+		return nil, fmt.Errorf("filter: the patterns have %d alternatives together, at most %d are allowed", len(all), mostClauses)
 	}
 	f.build(all)
 	return f, nil

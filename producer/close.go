@@ -19,7 +19,7 @@ type RemainingError struct {
 
 // Error returns the number of records that are left.
 func (e *RemainingError) Error() string {
-	return fmt.Sprintf("producer: closed with %d records (%d bytes) left, of which %d may be in the stream", e.Records, e.Bytes, e.MaybeStored)
+	return fmt.Sprintf("producer: closed with %d records (%d bytes) left; %d of these may be in the stream", e.Records, e.Bytes, e.MaybeStored)
 }
 
 // Unwrap returns [ErrClosed].

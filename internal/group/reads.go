@@ -59,7 +59,7 @@ func (w *worker) compareStreams(leader lease.Leader) {
 	differ := !w.streams().Same(leader.Streams)
 	if differ && !w.differ {
 		theirs, _ := leader.Streams.Names()
-		w.cfg.Log.Warn("workers of this application read different streams: each gets shards of its own streams only; give programs that read different streams different applications",
+		w.cfg.Log.Warn("workers of this application read different streams: each gets only shards of the streams that it reads; use a separate application for programs with other streams",
 			"streams", w.names, "leader_session", leader.Session, "leader_streams", theirs)
 	}
 	w.differ = differ
@@ -71,7 +71,7 @@ func (w *worker) compareStreams(leader lease.Leader) {
 func (l *leadership) compareStreams(v lease.View) {
 	if differ := lease.StreamsDiffer(v); differ != l.differ {
 		if l.differ = differ; differ {
-			l.cfg.Log.Warn("live workers of this application read different streams: each gets shards of its own streams only; give programs that read different streams different applications",
+			l.cfg.Log.Warn("live workers of this application read different streams: each gets only shards of the streams that it reads; use a separate application for programs with other streams",
 				append([]any{"streams", l.cfg.streams()}, l.readsOthers(v)...)...)
 		}
 	}

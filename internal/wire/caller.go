@@ -190,7 +190,7 @@ func NewCaller(client *kinesis.Client, opts Options) (*Caller, error) {
 		c.reason = "Options.Path says so"
 	}
 	if _, ok := of.Protocol.(*awsjson.Protocol); !ok && c.path == UnderSDK {
-		c.path, c.reason = PlainSDK, fmt.Sprintf("it has a protocol of its own (%T)", of.Protocol)
+		c.path, c.reason = PlainSDK, fmt.Sprintf("it sets its own protocol (%T)", of.Protocol)
 	}
 	c.credentials, c.fixSkew = of.Credentials, !of.DisableClockSkewCorrection
 	c.http, c.closeIdle = ownClient(of.HTTPClient, opts.MaxConns)

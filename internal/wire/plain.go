@@ -34,7 +34,7 @@ func Plain(o kinesis.Options) (reason string, ok bool) {
 
 func notPlain(o *kinesis.Options) string {
 	if len(o.APIOptions) > 0 {
-		return "it has middleware of its own (APIOptions)"
+		return "it adds middleware (APIOptions)"
 	}
 	i := &o.Interceptors
 	if len(i.BeforeExecution)+len(i.BeforeSerialization)+len(i.AfterSerialization)+len(i.BeforeRetryLoop)+len(i.BeforeAttempt)+
@@ -59,13 +59,13 @@ func notPlain(o *kinesis.Options) string {
 		return "it has an endpoint resolver of the old kind"
 	}
 	if r := o.EndpointResolverV2; r != nil && reflect.TypeOf(r) != reflect.TypeOf(kinesis.NewDefaultEndpointResolverV2()) {
-		return fmt.Sprintf("it has an endpoint resolver of its own (%T)", r)
+		return fmt.Sprintf("it sets an endpoint resolver (%T)", r)
 	}
 	if o.Retryer != nil && !ofSDK(o.Retryer) {
-		return fmt.Sprintf("it has a retryer of its own (%T)", o.Retryer)
+		return fmt.Sprintf("it sets its own retryer (%T)", o.Retryer)
 	}
 	if _, ok := o.HTTPSignerV4.(*v4.Signer); !ok && o.HTTPSignerV4 != nil {
-		return fmt.Sprintf("it has a signer of its own (%T)", o.HTTPSignerV4)
+		return fmt.Sprintf("it sets its own signer (%T)", o.HTTPSignerV4)
 	}
 	if o.AuthSchemeResolver != nil && !ofSDK(o.AuthSchemeResolver) {
 		return fmt.Sprintf("it chooses its authentication itself (%T)", o.AuthSchemeResolver)
@@ -85,10 +85,10 @@ func notPlain(o *kinesis.Options) string {
 		if guard, ok := of.(interface{ Unwrap() any }); ok {
 			of = guard.Unwrap()
 		}
-		return fmt.Sprintf("it has an HTTP client of its own (%T)", of)
+		return fmt.Sprintf("it sets its own HTTP client (%T)", of)
 	}
 	if _, ok := o.Protocol.(*awsjson.Protocol); !ok {
-		return fmt.Sprintf("it has a protocol of its own (%T)", o.Protocol)
+		return fmt.Sprintf("it sets its own protocol (%T)", o.Protocol)
 	}
 	return ""
 }

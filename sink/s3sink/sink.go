@@ -95,7 +95,7 @@ func New(client *s3.Client, bucketName string, o Options) (*Sink, error) {
 		bad("Options.Prefix %.300q must be UTF-8 of at most 256 bytes, without a slash at its beginning or two in a row", o.Prefix)
 	}
 	if o.Partition > Unpartitioned {
-		bad("Options.Partition %d is none of Hourly, Daily and Unpartitioned", o.Partition)
+		bad("Options.Partition %d must be Hourly, Daily or Unpartitioned", o.Partition)
 	}
 	if o.Lines > Envelopes {
 		bad("Options.Lines %d is neither Payloads nor Envelopes", o.Lines)

@@ -200,7 +200,7 @@ func explain(ctx context.Context, err error) error {
 		{"WRONGPASS", "the server does not take the user and password"},
 		{"NOPERM", "the user may not do this: it needs evalsha, eval, info and all commands on keys of this prefix"},
 		{"WRONGTYPE", "keys of these names belong to another program: choose another Options.Prefix"},
-		{"DB index is out of range", "the server has no database of that number: choose another one"},
+		{"DB index is out of range", "the server has no database with this number: choose another one"},
 		{"cluster support disabled", "the server is not part of a cluster: use a client for one server"},
 		{"unknown command 'sentinel'", "the server is not a sentinel: name the sentinels, or use a client for one server"},
 		{"unknown command", "the server does not know scripts: Redis 6.2 or newer is needed"},

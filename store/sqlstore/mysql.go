@@ -113,11 +113,11 @@ func hopelessMySQL(err error, fresh bool) string {
 		return "the tables are missing or not weir's: call Migrate once, or run the statements that Schema returns; " +
 			"where others have tables of these names, choose another Options.Prefix"
 	case code == "1049":
-		return "the server has no database of that name: make it, or choose another Options.Schema"
+		return "the server has no database with this name: create it, or choose another Options.Schema"
 	case code == "1046":
 		return "no database is chosen: name it in the data source name, or in Options.Schema"
 	case code == "1142" || code == "1044" || code == "1227":
-		return "the user may not do this: grant it SELECT, INSERT, UPDATE and DELETE on the tables, and CREATE, INDEX and ALTER to whoever migrates"
+		return "the user may not do this: grant it SELECT, INSERT, UPDATE and DELETE on the tables, and CREATE, INDEX and ALTER to the user that migrates"
 	case fresh && code == "1045":
 		return "the server does not take the user and password"
 	case code == "1665":

@@ -19,9 +19,9 @@ var Features = []Feature{
 	{Name: "those that die together with the leader are found with it", Needs: lease.WatchBeats},
 	{Name: "a leader that cannot do its work leaves it to others without ending its session", Needs: lease.ResignByBeat},
 	{Name: "group describe and doctor say at which records handlers fail, and what was given up", Needs: lease.NoteFailures},
-	{Name: "records that kill one worker after the other are noticed, and what is done beyond the checkpoint with keys in parallel goes along in a hand-off", Needs: lease.NoteDeaths},
+	{Name: "records that kill one worker after the other are noticed, and with keys in parallel a handoff includes the records that are done beyond the checkpoint", Needs: lease.NoteDeaths},
 	{Name: "the page shows how shards stood before it was started", Needs: lease.KeepHistory},
-	{Name: "workers that read different streams get shards of their own streams only, and list them", Needs: lease.NoteStreams},
+	{Name: "workers that read different streams get shards only of the streams that they read", Needs: lease.NoteStreams},
 }
 
 // Judge returns the features that are off with a store of these abilities, and an error for each
