@@ -117,7 +117,7 @@ func (s *ShardStatus) observation(worker string, now time.Time) health.Observati
 func (c *Consumer) Health() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		if !hostcheck.Allows(req) {
-			http.Error(w, "health checks over a loopback address answer to localhost and to IP addresses, not to other names", http.StatusForbidden)
+			http.Error(w, "over a loopback address, health checks are served only to requests for localhost and IP addresses", http.StatusForbidden)
 			return
 		}
 		var check func() error

@@ -17,20 +17,20 @@ func describe(app prometheus.Labels, worker, version string, shards bool) *descr
 	desc := func(name, help string, labels ...string) *prometheus.Desc {
 		return prometheus.NewDesc(name, help, labels, app)
 	}
-	shard, worst := []string{"stream"}, ", of the worker's shard that is worst."
+	shard, worst := []string{"stream"}, ", of the worker's worst shard."
 	if shards {
 		shard, worst = append(shard, "shard"), "."
 	}
 	return &descriptions{
 		state:      desc("weir_shard_state", "1 for the state of the shard"+worst, append(shard[:len(shard):len(shard)], "state")...),
 		lag:        desc("weir_lag_seconds", "How far reading is behind the tip of the shard"+worst, shard...),
-		handledLag: desc("weir_handled_lag_seconds", "How far what is handled is behind the tip of the shard"+worst, shard...),
-		savedLag:   desc("weir_checkpoint_lag_seconds", "How far the saved progress is behind the tip of the shard"+worst, shard...),
-		leases:     desc("weir_leases", "Shards that this worker holds.", "stream"),
-		storeUp:    desc("weir_store_up_timestamp_seconds", "When the beat was sent that the store answered last; 0 before the first."),
-		leader:     desc("weir_leader", "1 while this worker leads, as far as it knows."),
-		term:       desc("weir_leader_term", "Number of changes of the leader when this worker led, or ceased to, last."),
-		dropped:    desc("weir_events_dropped_total", "Events and log records that were dropped, because functions of Options.Events or the logger did not keep up."),
+		handledLag: desc("weir_handled_lag_seconds", "How far handling is behind the tip of the shard"+worst, shard...),
+		savedLag:   desc("weir_checkpoint_lag_seconds", "How far the saved checkpoint is behind the tip of the shard"+worst, shard...),
+		leases:     desc("weir_leases", "Shards held by this worker.", "stream"),
+		storeUp:    desc("weir_store_up_timestamp_seconds", "The time of the last heartbeat that the store answered; 0 before the first."),
+		leader:     desc("weir_leader", "Whether this worker leads, as far as it knows: 1 or 0."),
+		term:       desc("weir_leader_term", "The leader's term when this worker last took or lost the lead."),
+		dropped:    desc("weir_events_dropped_total", "Events and log records dropped because functions of Options.Events or the logger could not keep up."),
 		build: prometheus.NewDesc("weir_build_info", "1, for its labels.", nil,
 			prometheus.Labels{"app": app["app"], "worker": worker, "version": version}),
 	}

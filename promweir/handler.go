@@ -21,7 +21,7 @@ func Handler(all ...prometheus.Collector) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		switch {
 		case !hostcheck.Allows(req):
-			http.Error(w, "metrics over a loopback address answer to localhost and to IP addresses, not to other names", http.StatusForbidden)
+			http.Error(w, "over a loopback address, metrics are served only to requests for localhost and IP addresses", http.StatusForbidden)
 		case req.Method != http.MethodGet && req.Method != http.MethodHead:
 			w.Header().Set("Allow", "GET, HEAD")
 			http.Error(w, "only GET and HEAD", http.StatusMethodNotAllowed)

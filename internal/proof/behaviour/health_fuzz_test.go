@@ -40,7 +40,7 @@ func FuzzHealth(f *testing.F) {
 	answers := map[int]struct{ contentType, body string }{
 		http.StatusOK:                 {"application/json", `{"ok":true,"reasons":[],"shards":0,"state":"unknown","sentence":"unknown: it has no shards yet"}` + "\n"},
 		http.StatusServiceUnavailable: {"application/json", ready},
-		http.StatusForbidden:          {plain, "health checks over a loopback address answer to localhost and to IP addresses, not to other names\n"},
+		http.StatusForbidden:          {plain, "over a loopback address, health checks are served only to requests for localhost and IP addresses\n"},
 		http.StatusNotFound:           {plain, "404 page not found\n"},
 		http.StatusMethodNotAllowed:   {plain, "only GET and HEAD\n"},
 	}

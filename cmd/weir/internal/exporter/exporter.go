@@ -149,7 +149,7 @@ func (w *watcher) handler() http.Handler {
 	})
 	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		if !hostcheck.Allows(r) {
-			http.Error(rw, "over a loopback address it answers to localhost and to IP addresses, not to other names", http.StatusForbidden)
+			http.Error(rw, "over a loopback address, metrics are served only to requests for localhost and IP addresses", http.StatusForbidden)
 			return
 		}
 		rw.Header().Set("Cache-Control", "no-store")

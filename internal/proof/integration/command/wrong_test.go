@@ -196,7 +196,7 @@ func (w wrongDatabases) redis(t *testing.T) []wronginput.Input {
 		fails("a user that is not there", "group list", at("stranger:"+wronginput.Secret+"@"), "user"),
 		fails("a user who may only look, to consume with", "consume", at("reader:right@"), "may not"),
 		fails("a user of other keys", "group describe --app a", at("keys:right@"), "may not"),
-		fails("a database number that is not there", "group list", "redis://:right@"+d.Addr+"/99", "no database of that number"),
+		fails("a database number that is not there", "group list", "redis://:right@"+d.Addr+"/99", "no database with this number"),
 		misused(fails("a database that is no number", "group list", "redis://:right@"+d.Addr+"/weir", "weir")),
 		imported(fails("a server that is full", "group import --app a --yes -", "redis://"+full.Addr, "memory", "maxmemory")),
 		fails("a cluster that is none", "group list", "redis-cluster://:right@"+d.Addr, "cluster"),
