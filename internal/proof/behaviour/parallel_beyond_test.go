@@ -25,7 +25,7 @@ func TestWhatIsDoneBeyondTheCheckpoint(t *testing.T) {
 		next    weir.Options
 		skipped bool
 	}{
-		{name: "a handoff includes", next: parallel(8), skipped: true},
+		{name: "is part of a handoff", next: parallel(8), skipped: true},
 		{name: "is handled again after a reset, also to the same place", next: parallel(8), between: reset(false)},
 		{name: "is handled again after a reset to the beginning", next: parallel(8), between: reset(true)},
 		{name: "is handled again after a reset by an earlier version, which keeps notes that it does not know", next: parallel(8), between: resetAsBefore},
