@@ -20,8 +20,9 @@ func Allows(req *http.Request, names ...string) bool {
 // allows reports whether a request with a Host header may be answered. local is the local address
 // of its connection, nil if unknown. Over loopback only localhost, IP addresses and the given names
 // are allowed, because a web page may have pointed its domain at this machine. IP addresses are
-// safe: nobody can point one at another machine. They are needed, because a container next to a
-// program that listens on all interfaces may forward a probe for the pod's address over loopback.
+// safe, because a web page cannot point one at another machine. They are needed, because a
+// container next to a program that listens on all interfaces may forward a probe for the pod's
+// address over loopback.
 func allows(local net.Addr, host string, names ...string) bool {
 	if local == nil {
 		return true

@@ -37,7 +37,7 @@ func (m *Meter) Options(o *dynamodb.Options) {
 func (m *Meter) handle(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (
 	out middleware.InitializeOutput, metadata middleware.Metadata, err error,
 ) {
-	// Every operation that consumes capacity has this field.
+	// This field is in the answers of all operations that consume capacity.
 	if field := reflect.ValueOf(in.Parameters).Elem().FieldByName("ReturnConsumedCapacity"); field.IsValid() {
 		field.Set(reflect.ValueOf(types.ReturnConsumedCapacityTotal))
 	}
