@@ -285,7 +285,7 @@ func (v *values) equal(e element) {
 func numberOf(e element, at *place) (float64, error) {
 	n, ok := comparable(unsafeBytes(e.text))
 	if !ok {
-		return 0, at.bad("%.40s is no number of double precision", e.text)
+		return 0, at.bad("%.40s is not a number in double precision", e.text)
 	}
 	return n, nil
 }

@@ -106,7 +106,7 @@ func cidrOf(e element, at *place) (t test, err error) {
 	}
 	t.op = cidr
 	if t.net, err = netip.ParsePrefix(e.text); err != nil {
-		return t, at.bad("%.80q is no range of IP addresses such as 10.0.0.0/8 or fd00::/8", e.text)
+		return t, at.bad("%.80q is not a range of IP addresses such as 10.0.0.0/8 or fd00::/8", e.text)
 	}
 	return t, nil
 }

@@ -208,7 +208,7 @@ func TestAnOperationThatIsNotServedIsExplained(t *testing.T) {
 	s, _ := start(t, kinesistest.Config{NoLimits: true})
 	for action, group := range map[string]string{
 		"CreateChannel": "channels", "ListChannels": "channels", "ReceiveQueueRecords": "queues",
-		"AcknowledgeDeadLetterQueueRecords": "queues", "EatCake": "EatCake is no operation",
+		"AcknowledgeDeadLetterQueueRecords": "queues", "EatCake": "EatCake is not a known operation",
 	} {
 		_, _, answer := post(t, s, action, jsonType, []byte("{}"))
 		for _, word := range []string{action, group, "weir local", "UnknownOperationException"} {

@@ -14,5 +14,5 @@ func unknownOperation(action string) string {
 	case strings.Contains(action, "Queue"):
 		return action + " is not served here: queues are a part of Kinesis that a local one does without." + has
 	}
-	return action + " is no operation that is known here." + has
+	return action + " is not a known operation." + has
 }

@@ -24,7 +24,7 @@ func FailedFrom(answer []byte, ids []string) (int, error) {
 	// A map, because names that differ only in case are different names.
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(answer, &members); err != nil {
-		return 0, fmt.Errorf("lambda: the function's answer is no JSON object: %.100q", answer)
+		return 0, fmt.Errorf("lambda: the function's answer is not a JSON object: %.100q", answer)
 	}
 	list, found := members["batchItemFailures"]
 	if !found || isNull(list) {
@@ -32,7 +32,7 @@ func FailedFrom(answer []byte, ids []string) (int, error) {
 	}
 	var items []map[string]json.RawMessage
 	if err := json.Unmarshal(list, &items); err != nil {
-		return 0, fmt.Errorf("lambda: batchItemFailures is no list of objects: %.100q", list)
+		return 0, fmt.Errorf("lambda: batchItemFailures is not a list of objects: %.100q", list)
 	}
 	at := make(map[string]int, len(ids))
 	for i, id := range ids {

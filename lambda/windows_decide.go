@@ -93,7 +93,7 @@ func stateOf(answer []byte) ([]byte, error) {
 	// A map, because names that differ only in case are different names.
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(answer, &members); err != nil {
-		return nil, fmt.Errorf("lambda: the function's answer is no JSON object: %.100q", answer)
+		return nil, fmt.Errorf("lambda: the function's answer is not a JSON object: %.100q", answer)
 	}
 	state := members["state"]
 	if len(state) == 0 || isNull(state) {

@@ -47,10 +47,10 @@ func TestCommandsTakeTheShardsThatCommandsPrint(t *testing.T) {
 		"reset of none":            {cli.ExitFailed, []string{"group", "reset", store, "--app=a", "--stream=s", "--to=oldest", "--dry-run", "--shard=9"}, has},
 		"tail of another stream":   {cli.ExitUsage, []string{"tail", "--stream=s", "--shard=other/0"}, "is a shard of stream other, not of s"},
 		"reset of another stream":  {cli.ExitUsage, []string{"group", "reset", store, "--app=a", "--stream=s", "--to=oldest", "--dry-run", "--shard=other/0"}, "is a shard of stream other, not of s"},
-		"tail of what is no name":  {cli.ExitUsage, []string{"tail", "--stream=s", "--shard=3,4"}, `"3,4" is no shard`},
+		"tail of what is no name":  {cli.ExitUsage, []string{"tail", "--stream=s", "--shard=3,4"}, `"3,4" is not a shard`},
 		"tail of an empty name":    {cli.ExitUsage, []string{"tail", "--stream=s", "--shard="}, "--shard is blank"},
 		"reset of an empty name":   {cli.ExitUsage, []string{"group", "reset", store, "--app=a", "--stream=s", "--to=oldest", "--dry-run", "--shard="}, "--shard is blank"},
-		"reset of what is no name": {cli.ExitUsage, []string{"group", "reset", store, "--app=a", "--stream=s", "--to=oldest", "--dry-run", "--shard=0 1"}, `"0 1" is no shard`},
+		"reset of what is no name": {cli.ExitUsage, []string{"group", "reset", store, "--app=a", "--stream=s", "--to=oldest", "--dry-run", "--shard=0 1"}, `"0 1" is not a shard`},
 	} {
 		if _, said := clitest.MustExit(t, c.code, append(c.args, endpoint)...); !strings.Contains(said, c.want) {
 			t.Errorf("%s: %s", name, said)

@@ -27,7 +27,7 @@ func (s *Stream) Items(ctx context.Context) iter.Seq2[deadletter.Item, error] {
 			}
 			i := deadletter.Item{State: deadletter.Kept}
 			if i.Letter, err = deadletter.Parse(r.Data); err != nil {
-				i, err = deadletter.Item{}, fmt.Errorf("kinesisletters: record %.300s is no letter: %w", r.ID(), err)
+				i, err = deadletter.Item{}, fmt.Errorf("kinesisletters: record %.300s is not a dead letter: %w", r.ID(), err)
 			}
 			if !yield(i, err) {
 				return

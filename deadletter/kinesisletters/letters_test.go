@@ -188,7 +188,7 @@ func TestWhatIsNoLetterIsAnErrorAndTheRestFollows(t *testing.T) {
 			t.Errorf("%+v", i)
 		}
 	}
-	if good != 2 || strings.Count(said, "is no letter: ") != 4 || !strings.Contains(said, "it has form 2; this weir reads up to 1") {
+	if good != 2 || strings.Count(said, "is not a dead letter: ") != 4 || !strings.Contains(said, "it has form 2; this weir reads up to 1") {
 		t.Errorf("%d letters, and %s", good, said)
 	}
 }

@@ -292,7 +292,7 @@ func (b *Box) readPage(ctx context.Context, after int64) (page []row, err error)
 func (r *row) item() (deadletter.Item, error) {
 	l, err := deadletter.Parse(r.letter)
 	if err != nil {
-		return deadletter.Item{}, fmt.Errorf("sqlletters: row %d is no letter: %w", r.seq, err)
+		return deadletter.Item{}, fmt.Errorf("sqlletters: row %d is not a dead letter: %w", r.seq, err)
 	}
 	i := deadletter.Item{Letter: l, State: deadletter.State(r.state)}
 	switch i.State {

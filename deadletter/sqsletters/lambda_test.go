@@ -50,7 +50,7 @@ func TestLettersOfAShardAreOneMessageOfLambdasForm(t *testing.T) {
 		t.Errorf("%s, %v", f.messages[0].body, err)
 	}
 	_, err := l.queue.Peek(t.Context(), 10)
-	if err == nil || !strings.Contains(err.Error(), "message m0 is no letter: it is in Lambda's form") || f.visible() != 2 {
+	if err == nil || !strings.Contains(err.Error(), "message m0 is not a dead letter: it is in Lambda's form") || f.visible() != 2 {
 		t.Errorf("%v", err)
 	}
 }

@@ -163,7 +163,7 @@ func TestPeekGivesAllLettersBack(t *testing.T) {
 		t.Errorf("%d letters, %v; %d are left", len(got), err, f.visible())
 	}
 	got, err = q.Peek(t.Context(), 100)
-	if err == nil || !strings.Contains(err.Error(), "message foreign is no letter: ") || len(got) != 25 || f.visible() != 26 {
+	if err == nil || !strings.Contains(err.Error(), "message foreign is not a dead letter: ") || len(got) != 25 || f.visible() != 26 {
 		t.Errorf("%d letters, %v; %d are left", len(got), err, f.visible())
 	}
 }
@@ -183,7 +183,7 @@ func TestRetryDeletesWhatWasHandledAndGivesTheRestBack(t *testing.T) {
 		}
 		return nil
 	})
-	if o != (deadletter.Outcome{Done: 11, Failed: 1}) || !errors.Is(err, refused) || !strings.Contains(err.Error(), "message foreign is no letter") {
+	if o != (deadletter.Outcome{Done: 11, Failed: 1}) || !errors.Is(err, refused) || !strings.Contains(err.Error(), "message foreign is not a dead letter") {
 		t.Errorf("%+v, %v", o, err)
 	}
 	if len(handled) != 12 || len(f.messages) != 11+1+1 || f.visible() != len(f.messages) {

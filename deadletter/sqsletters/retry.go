@@ -231,7 +231,7 @@ func (h *holder) remove(ctx context.Context, m types.Message) error {
 func parse(m types.Message) (deadletter.Item, error) {
 	l, err := deadletter.Parse([]byte(aws.ToString(m.Body)))
 	if err != nil {
-		return deadletter.Item{}, fmt.Errorf("sqsletters: message %.100s is no letter: %w", aws.ToString(m.MessageId), err)
+		return deadletter.Item{}, fmt.Errorf("sqsletters: message %.100s is not a dead letter: %w", aws.ToString(m.MessageId), err)
 	}
 	return deadletter.Item{Letter: l, State: deadletter.Kept}, nil
 }

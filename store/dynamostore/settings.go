@@ -54,7 +54,7 @@ func (s Settings) Check() error {
 		bad("Settings.ReadCapacity %d and WriteCapacity %d must both be given, or both be 0 for billing per request", s.ReadCapacity, s.WriteCapacity)
 	}
 	if len(s.KMSKey) > 2048 || strings.ContainsFunc(s.KMSKey, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		bad("Settings.KMSKey %.200q is no key: give an ARN, an ID or an alias such as "+awsKey, s.KMSKey)
+		bad("Settings.KMSKey %.200q is not a key: give an ARN, an ID or an alias such as "+awsKey, s.KMSKey)
 	}
 	if len(s.Tags) > 50 {
 		bad("Settings.Tags has %d tags, a table may have 50", len(s.Tags))

@@ -185,7 +185,7 @@ func TestWrongSettingsAreRefusedAtOnce(t *testing.T) {
 	for want, s := range map[string]Settings{
 		"must both be given":       {ReadCapacity: 5},
 		"must be 1 or more":        {ReadCapacity: -1, WriteCapacity: 1},
-		"is no key":                {KMSKey: "a key"},
+		"is not a key":             {KMSKey: "a key"},
 		"a tag without a key":      {Tags: map[string]string{"": "x"}},
 		"AWS's own":                {Tags: map[string]string{"aws:x": "x"}},
 		"more than 128 characters": {Tags: map[string]string{strings.Repeat("k", 129): "x"}},

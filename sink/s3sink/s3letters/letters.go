@@ -234,7 +234,7 @@ func (b *Box) parse(key string, text []byte) (content, error) {
 		err = fmt.Errorf("its state is %.30q", c.State)
 	}
 	if err != nil {
-		return content{}, fmt.Errorf("s3letters: %s is no letter: %w", key, err)
+		return content{}, fmt.Errorf("s3letters: %s is not a dead letter: %w", key, err)
 	}
 	return c, nil
 }

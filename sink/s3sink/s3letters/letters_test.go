@@ -207,7 +207,7 @@ func TestDamagedLettersSpoilNoOthers(t *testing.T) {
 	put(t, b, "1", "3")
 	key := "dead/s/shardId-000000000000/2.json"
 	for text, says := range map[string]string{
-		"<html>":                         "is no letter: invalid character",
+		"<html>":                         "is not a dead letter: invalid character",
 		`{"a":1}`:                        `it has no "weir_letter"`,
 		`{"weir_letter":2}`:              "form 2; this weir reads up to 1",
 		`{"weir_letter":1,"id":"s/x/1"}`: `its ID is "s/x/1"`,

@@ -125,7 +125,7 @@ func TestFanOutFlag(t *testing.T) {
 		}
 	}
 	c := clitest.Start(t, "", "consume", "--stream=s", "--app=a", "--store=memory:", "--fan-out=a b")
-	if code := c.Wait(t); code != cli.ExitUsage || !strings.Contains(c.Err.String(), "no name of a consumer") {
+	if code := c.Wait(t); code != cli.ExitUsage || !strings.Contains(c.Err.String(), "not the name of a consumer") {
 		t.Errorf("exit code %d, %s", code, c.Err)
 	}
 }

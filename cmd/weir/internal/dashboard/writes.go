@@ -60,7 +60,7 @@ func checkDir(flag, dir string) error {
 	case err != nil:
 		return cli.Usagef("%s %s: %v", flag, dir, cli.RootError(err))
 	case !info.IsDir():
-		return cli.Usagef("%s %s is no directory", flag, dir)
+		return cli.Usagef("%s %s is not a directory", flag, dir)
 	}
 	return nil
 }

@@ -379,7 +379,7 @@ func parseWhen(flag, s string, now time.Time) (time.Time, error) {
 	}
 	at, err := time.Parse(time.RFC3339, s)
 	if err != nil {
-		return at, cli.Usagef("--%s %.140q is no time: use one like 2026-01-31T12:00:00Z, or how long ago (15m)", flag, s)
+		return at, cli.Usagef("--%s %.140q is not a time: use one like 2026-01-31T12:00:00Z, or how long ago (15m)", flag, s)
 	}
 	return at, nil
 }

@@ -136,7 +136,7 @@ func TestLettersInAStream(t *testing.T) {
 		}
 	}
 	server.Put("dead", "k", []byte("<html>"))
-	if _, said := clitest.MustExit(t, cli.ExitFailed, as("list")...); !strings.Contains(said, "is no letter: ") || !strings.Contains(said, "1 record could not be read") {
+	if _, said := clitest.MustExit(t, cli.ExitFailed, as("list")...); !strings.Contains(said, "is not a dead letter: ") || !strings.Contains(said, "1 record could not be read") {
 		t.Errorf("%s", said)
 	}
 	for _, row := range []struct {
@@ -176,7 +176,7 @@ func TestWrongWordsAboutAQueueOfLetters(t *testing.T) {
 		{cli.ExitUsage, "--dry-run is not for a queue", []string{"dead", "retry", place, "--all", "--dry-run", "--exec=cat"}},
 		{cli.ExitUsage, "--state does not apply to a queue", []string{"dead", "retry", place, "--all", "--yes", "--state=begun", "--exec=cat"}},
 		{cli.ExitUsage, "wants to know which letters", []string{"dead", "retry", place, "--yes", "--exec=cat"}},
-		{cli.ExitUsage, `file:x is no queue: "weir dead list" shows`, []string{"dead", "peek", "--dead=file:x"}},
+		{cli.ExitUsage, `file:x is not a queue: "weir dead list" shows`, []string{"dead", "peek", "--dead=file:x"}},
 		{cli.ExitUsage, "want 1 to 1000", []string{"dead", "peek", place, "--most=0"}},
 		{cli.ExitUsage, "needs --dead", []string{"dead", "peek"}},
 		{cli.ExitFailed, "nothing answers at http://127.0.0.1:1: is SQS running there", []string{"dead", "peek", place}},

@@ -22,7 +22,7 @@ import (
 func (l *Flags) openQueue(ctx context.Context, t cli.Terminal) (letters deadletters.Letters, about sqsletters.About, err error) {
 	place, err := deadletters.Parse(l.Dead)
 	if err == nil && place.Kind != deadletters.Queue {
-		err = cli.Usagef("%s is no queue: \"weir dead list\" shows its letters, and takes none", place)
+		err = cli.Usagef("%s is not a queue: \"weir dead list\" shows its letters, and takes none", place)
 	}
 	if err != nil {
 		return letters, about, err

@@ -96,7 +96,7 @@ func Parse(s string) (Place, error) {
 		}
 		return Place{Kind: Server, name: s, server: server}, nil
 	}
-	return p, cli.Usagef("%s %q is no place for letters: use %s", from, shown, places)
+	return p, cli.Usagef("%s %q is not a place for dead letters: use %s", from, shown, places)
 }
 
 func Register(cmd *cobra.Command, to *string, text string) {

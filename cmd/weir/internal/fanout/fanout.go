@@ -41,7 +41,7 @@ func (f *Flag) Set(s string) error {
 	case awsconf.NameForm.MatchString(s):
 		f.On, f.Name = true, s
 	default:
-		return fmt.Errorf("%.140q is no name of a consumer: use 1 to 128 of a-z, A-Z, 0-9, _ . -", s)
+		return fmt.Errorf("%.140q is not the name of a consumer: use 1 to 128 of a-z, A-Z, 0-9, _ . -", s)
 	}
 	return nil
 }

@@ -29,7 +29,7 @@ type Patience time.Duration
 func (p *Patience) Set(s string) error {
 	d, err := time.ParseDuration(s)
 	if err != nil || d <= 0 {
-		return fmt.Errorf("%q is no time to wait: write it like 30s or 2m", s)
+		return fmt.Errorf("%q is not a duration: write it like 30s or 2m", s)
 	}
 	*p = Patience(d)
 	return nil

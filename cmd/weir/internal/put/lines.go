@@ -101,7 +101,7 @@ func keyOf(line []byte, field string) (string, error) {
 			return "", fmt.Errorf("its field %q cannot be read: %w", field, err)
 		}
 	case '{', '[', 'n':
-		return "", fmt.Errorf("its field %q is no text, number or boolean, so it cannot be a partition key", field)
+		return "", fmt.Errorf("its field %q is not a text, number or boolean, so it cannot be a partition key", field)
 	default:
 		key = string(raw)
 	}

@@ -27,7 +27,7 @@ func ParseFrom(s string, now time.Time) (weir.Position, error) {
 	}
 	t, err := time.Parse(time.RFC3339, s)
 	if err != nil {
-		return weir.Position{}, cli.Usagef("--from %q is no place to start: use %s", s, FromHelp)
+		return weir.Position{}, cli.Usagef("--from %q is not a place to start: use %s", s, FromHelp)
 	}
 	if t.After(now.Add(time.Minute)) {
 		return weir.Position{}, cli.Usagef("--from %s lies in the future", s)

@@ -41,7 +41,7 @@ func ParseShard(s string) (id, stream string, err error) {
 		}
 	}
 	if !shardForm.MatchString(s) {
-		return "", "", cli.Usagef("--shard %.140q is no shard: name it %s", s, ShardHelp)
+		return "", "", cli.Usagef("--shard %.140q is not a shard: name it %s", s, ShardHelp)
 	}
 	number := ShortID(s)
 	if !isNumber(number) {

@@ -19,7 +19,7 @@ type Letters struct {
 func (p Place) CheckLetters() error {
 	switch {
 	case p.dialect == 0:
-		return fmt.Errorf("%s is no place for letters: use a Postgres, MySQL or MariaDB server", p.url.Scheme)
+		return fmt.Errorf("%s is not a place for dead letters: use a Postgres, MySQL or MariaDB server", p.url.Scheme)
 	case p.schema != "" && p.dialect == sqlstore.Postgres:
 		return errors.New("weir_schema is not for letters: say where their table is with search_path=SCHEMA")
 	case p.schema != "":

@@ -157,7 +157,7 @@ type resultLine struct {
 // and a name that is misspelt must not pass for it.
 func parseResult(line []byte) (l resultLine, err error) {
 	if !json.Valid(line) {
-		return l, fmt.Errorf("%.140q is no JSON", bytes.TrimRight(line, "\r\n"))
+		return l, fmt.Errorf("%.140q is not JSON", bytes.TrimRight(line, "\r\n"))
 	}
 	in := json.NewDecoder(bytes.NewReader(line))
 	if t, _ := in.Token(); t != json.Delim('{') {

@@ -47,11 +47,11 @@ func TestWhatResultsMean(t *testing.T) {
 		{"no results", "", nil, void("the command wrote no results, so none of the batch counts as done")},
 		{"no end", done, nil, void(`the command's results lack the line {"end":true}, so none of the batch counts as done`)},
 		{"no end, exit code", done, errExit, void(`the command's results lack the line {"end":true}, so none of the batch counts as done; ` + errExit.Error())},
-		{"a line that is cut off", done + `{"id":"c","resu`, nil, broken(4, `"{\"id\":\"c\",\"resu" is no JSON`)},
+		{"a line that is cut off", done + `{"id":"c","resu`, nil, broken(4, `"{\"id\":\"c\",\"resu" is not JSON`)},
 		{"an id that is not in the batch", done + say("d", "done") + end, nil, broken(4, `the batch has no record with the id "d"`)},
 		{"two answers", say("a", "failed") + done + end, nil, broken(2, `a second answer for the record "a", and another one`)},
-		{"words", "ok\n" + end, nil, broken(1, `"ok" is no JSON`)},
-		{"an empty line", "\n" + end, nil, broken(1, `"" is no JSON`)},
+		{"words", "ok\n" + end, nil, broken(1, `"ok" is not JSON`)},
+		{"an empty line", "\n" + end, nil, broken(1, `"" is not JSON`)},
 		{"a list", "[]\n" + end, nil, broken(1, `it is no JSON object`)},
 		{"a value", "\"done\"\n" + end, nil, broken(1, `it is no JSON object`)},
 		{"an empty object", "{}\n" + end, nil, broken(1, `it needs "id" and "result"`)},
@@ -66,11 +66,11 @@ func TestWhatResultsMean(t *testing.T) {
 		{"an id that is an object", `{"id":{"id":"a"},"result":"done"}` + "\n" + end, nil, broken(1, `"id" has a value that it cannot have`)},
 		{"an error that is a list", `{"id":"a","error":["b"],"result":"failed"}` + "\n" + end, nil, broken(1, `"error" has a value that it cannot have`)},
 		{"done with an error", `{"id":"a","error":"b","result":"done"}` + "\n" + end, nil, broken(1, `"done" with an "error"`)},
-		{"two lines in one", `{"id":"a","result":"done"}{"id":"b","result":"done"}` + "\n" + end, nil, broken(1, `"{\"id\":\"a\",\"result\":\"done\"}{\"id\":\"b\",\"result\":\"done\"}" is no JSON`)},
+		{"two lines in one", `{"id":"a","result":"done"}{"id":"b","result":"done"}` + "\n" + end, nil, broken(1, `"{\"id\":\"a\",\"result\":\"done\"}{\"id\":\"b\",\"result\":\"done\"}" is not JSON`)},
 		{"the end is not", done + `{"end":false}` + "\n", nil, broken(4, `"end" has a value that it cannot have`)},
 		{"the end with more", say("a", "done") + `{"end":true,"id":"b","result":"done"}` + "\n", nil, broken(2, `"end" stands alone in its line`)},
 		{"a line that is too long", done + `{"id":"a","result":"failed","error":"` + strings.Repeat("x", mostResultLine) + `"}` + "\n" + end, nil, broken(4, "line 4 is longer than 64 KiB")},
-		{"broken and an exit code", "ok\n", errExit, void(broken(1, `"ok" is no JSON`).err.Error() + "; " + errExit.Error())},
+		{"broken and an exit code", "ok\n", errExit, void(broken(1, `"ok" is not JSON`).err.Error() + "; " + errExit.Error())},
 	} {
 		for kind, r := range map[string]io.Reader{"at once": strings.NewReader(c.text), "byte by byte": iotest.OneByteReader(strings.NewReader(c.text))} {
 			said := newResults([]string{"a", "b", "c"})

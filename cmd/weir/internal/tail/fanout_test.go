@@ -38,7 +38,7 @@ func TestTailByFanOut(t *testing.T) {
 	if n := server.Requests("GetRecords"); n > 0 {
 		t.Errorf("it polled %d times", n)
 	}
-	for flags, said := range map[string]string{"--register": "--fan-out", "--fan-out=me --keep": "--register", "--fan-out=a/b": "no name of a consumer"} {
+	for flags, said := range map[string]string{"--register": "--fan-out", "--fan-out=me --keep": "--register", "--fan-out=a/b": "not the name of a consumer"} {
 		c := clitest.Start(t, "", append([]string{"tail", endpoint, "--stream=s"}, strings.Fields(flags)...)...)
 		if code := c.Wait(t); code != cli.ExitUsage || !strings.Contains(c.Err.String(), said) {
 			t.Errorf("%s: exit code %d, %s", flags, code, c.Err)

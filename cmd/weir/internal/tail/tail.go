@@ -140,7 +140,7 @@ func (o *tailOptions) checkFanOut() error {
 	case o.register && strings.HasPrefix(o.fanOut, "arn:"):
 		return cli.Usagef("--register is for a consumer's name: one that has an ARN is registered")
 	case o.fanOut != "" && !strings.HasPrefix(o.fanOut, "arn:") && !awsconf.NameForm.MatchString(o.fanOut):
-		return cli.Usagef("--fan-out %.140q is no name of a consumer: use 1 to 128 of a-z, A-Z, 0-9, _ . -", o.fanOut)
+		return cli.Usagef("--fan-out %.140q is not the name of a consumer: use 1 to 128 of a-z, A-Z, 0-9, _ . -", o.fanOut)
 	case o.register && o.fanOut == "":
 		return cli.Usagef("--register says what becomes of a consumer: name it with --fan-out")
 	case o.keep && !o.register:

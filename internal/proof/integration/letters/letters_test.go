@@ -114,8 +114,8 @@ func contract(t *testing.T, driver, dsn string, d sqlletters.Dialect) {
 				t.Errorf("%+v", i)
 			}
 		}
-		if all := strings.Join(failed, "\n"); len(failed) != 4 || !strings.Contains(all, "row 1 is no letter: ") || !strings.Contains(all, "row 2 is no letter: it has form 2") ||
-			!strings.Contains(all, `row 3: its state is "lost"`) || !strings.Contains(all, `row 4 is no letter: it has no "weir_letter"`) {
+		if all := strings.Join(failed, "\n"); len(failed) != 4 || !strings.Contains(all, "row 1 is not a dead letter: ") || !strings.Contains(all, "row 2 is not a dead letter: it has form 2") ||
+			!strings.Contains(all, `row 3: its state is "lost"`) || !strings.Contains(all, `row 4 is not a dead letter: it has no "weir_letter"`) {
 			t.Errorf("%s", all)
 		}
 	})

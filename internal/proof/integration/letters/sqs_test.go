@@ -239,7 +239,7 @@ func TestSQS(t *testing.T) {
 			t.Fatal(err)
 		}
 		o, err := q.Retry(t.Context(), everything, func(context.Context, deadletter.Item) error { return nil })
-		if o.Done != 1 || err == nil || !strings.Contains(err.Error(), `is no letter: it has no "weir_letter"`) || left(t, q) != 1 {
+		if o.Done != 1 || err == nil || !strings.Contains(err.Error(), `is not a dead letter: it has no "weir_letter"`) || left(t, q) != 1 {
 			t.Errorf("%+v, %v; %d are left", o, err, left(t, q))
 		}
 	})
