@@ -21,10 +21,11 @@ type FilterFlags struct {
 	flag     *cobra.Command
 }
 
-const AboutFilters = `--filter takes a pattern of Amazon EventBridge, as for Lambda's event source mappings, such as {"data":{"kind":["order"]}}:
-"data" is the payload, which has to be JSON, "partitionKey" the key, and "approximateArrivalTimestamp" the arrival in
-seconds. Records that match no pattern are skipped. --filter-not-json sets the outcome for records that are not JSON if a
-pattern needs "data".`
+const AboutFilters = `--filter takes a pattern of Amazon EventBridge, as for Lambda's event source
+mappings, such as {"data":{"kind":["order"]}}: "data" is the payload, which has
+to be JSON, "partitionKey" the key, and "approximateArrivalTimestamp" the
+arrival in seconds. Records that match no pattern are skipped. --filter-not-json
+sets the outcome for records that are not JSON if a pattern needs "data".`
 
 // Register adds the flags. fail describes the outcome for a record that is not JSON.
 func (f *FilterFlags) Register(cmd *cobra.Command, fail string) {

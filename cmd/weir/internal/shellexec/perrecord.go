@@ -19,8 +19,9 @@ import (
 	"github.com/weir-go/weir/deadletter"
 )
 
-const AboutResults = `With --exec-results the command reports a result for each record, instead of one for the batch with its exit code. It
-gets one object per line, as with -o json, that also has the record's "id", and writes lines to its descriptor 3 (the
+const AboutResults = `With --exec-results the command reports a result for each record, instead of one
+for the batch with its exit code. It gets one object per line, as with -o json,
+that also has the record's "id", and writes lines to its descriptor 3 (the
 number is in WEIR_RESULTS_FD):
 
   {"id":"...","result":"done"}
@@ -28,9 +29,11 @@ number is in WEIR_RESULTS_FD):
   {"id":"...","result":"rejected","error":"why it can never succeed"}
   {"end":true}
 
-The progress passes the records that are done, up to the first that is not; the command gets that one and all after it
-again. A record without a line is not done. No record of the batch counts as done if the end line is missing, a line has
-another form, an id is not in the batch, or a record has two different results.`
+The progress passes the records that are done, up to the first that is not; the
+command gets that one and all after it again. A record without a line is not
+done. No record of the batch counts as done if the end line is missing, a line
+has another form, an id is not in the batch, or a record has two different
+results.`
 
 // ResultsFlag has the command of --exec answer for each record.
 type ResultsFlag struct{ On bool }
