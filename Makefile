@@ -35,7 +35,7 @@ RUNTESTS = $(GO) run ./scripts/runtests
 
 .PHONY: test
 test: vet ## Every test that needs Go alone, of all modules
-	$(RUNTESTS) -note "make test: 5 min 6 s on two idle cores once everything is built; a first build adds about 3" \
+	$(RUNTESTS) -note "make test: 3 to 5 min on two idle cores once everything is built; a first build adds 1 to 3" \
 		-timeout 30m -shuffle=on $(TESTED)
 
 .PHONY: test-long
