@@ -2,6 +2,8 @@ package archtest
 
 import (
 	"bytes"
+	"go/scanner"
+	"go/token"
 	"io/fs"
 	"maps"
 	"math"
@@ -10,6 +12,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -69,6 +72,11 @@ func TestProseFindsAwkwardSentences(t *testing.T) {
 	if p.hits != 3 || p.words != 8 {
 		t.Errorf("%d matches in %d words %q, want 3 in 8", p.hits, p.words, p.lines)
 	}
+	p = prose{}
+	p.addTexts([]byte("package p\n\n// whoever\nvar a, b = \"nobody reads it anew\", `SELECT what FROM anew WHERE 1`\n\nconst c = `two\nlines of whoever`\n"))
+	if p.hits != 3 || p.words != 8 {
+		t.Errorf("%d matches in %d words %q, want 3 in 8", p.hits, p.words, p.lines)
+	}
 }
 
 // prose counts the words of a package's comments or of a page, and the matches of awkward in them.
@@ -105,6 +113,29 @@ func (p *prose) addGo(src []byte) {
 	}
 }
 
+// addTexts adds the texts in the strings of a Go file: help, errors, log messages. Strings of less
+// than four words and statements of SQL do not count.
+func (p *prose) addTexts(src []byte) {
+	var s scanner.Scanner
+	files := token.NewFileSet()
+	s.Init(files.AddFile("", files.Base(), len(src)), src, nil, 0)
+	for {
+		_, kind, literal := s.Scan()
+		if kind == token.EOF {
+			return
+		}
+		text, err := strconv.Unquote(literal)
+		if kind != token.STRING || err != nil || len(strings.Fields(text)) < 4 || sql.MatchString(text) {
+			continue
+		}
+		for line := range strings.Lines(text) {
+			p.add(line)
+		}
+	}
+}
+
+var sql = regexp.MustCompile(`\b(?:SELECT|INSERT INTO|UPDATE|DELETE FROM|CREATE TABLE|ALTER TABLE|WHERE)\b`)
+
 // addMarkdown adds the text of a page without its code.
 func (p *prose) addMarkdown(src []byte) {
 	code := false
@@ -118,7 +149,8 @@ func (p *prose) addMarkdown(src []byte) {
 	}
 }
 
-// proseOf reads the repository. Go files count for their directory, and each page for itself.
+// proseOf reads the repository. Comments and texts of Go files count for their directory, and each
+// page for itself.
 func proseOf(t *testing.T) map[string]*prose {
 	t.Helper()
 	found := map[string]*prose{}
@@ -150,8 +182,15 @@ func proseOf(t *testing.T) map[string]*prose {
 		}
 		if page {
 			found[place].addMarkdown(src)
-		} else {
-			found[place].addGo(src)
+			return nil
+		}
+		found[place].addGo(src)
+		// those of tests are read by contributors alone
+		if texts := "the texts of " + place; !strings.HasSuffix(rel, "_test.go") && !strings.HasPrefix(rel, "internal/proof/") && !strings.HasSuffix(place, "test") {
+			if found[texts] == nil {
+				found[texts] = &prose{}
+			}
+			found[texts].addTexts(src)
 		}
 		return nil
 	})

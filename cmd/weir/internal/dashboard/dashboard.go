@@ -36,7 +36,7 @@ their splits, merges and checkpoints. The page is read-only unless
 --allow-writes is set.
 
 The page reads the store, so it also shows applications that have no live
-worker. While somebody has the page open, it lists the shards of each stream
+worker. While the page is open in a browser, it lists the shards of each stream
 every 30 s and reads each shard once every 5 s for the lag (less often with more
 than 100 shards). These reads count against the five per second that all readers
 of a shard share. With --no-kinesis the page shows only what is in the store.

@@ -41,7 +41,7 @@ var headerForm = regexp.MustCompile(`^[a-zA-Z0-9-]{1,64}$`)
 func (p *pageWrites) check(cmd *cobra.Command, addr string) error {
 	switch {
 	case p.on && !p.behindAuth && !awsconf.IsLoopback("http://"+addr):
-		return cli.Usagef("--allow-writes with --addr %s lets anyone who reaches the address change things without a password: put a proxy with authentication in front, and add --behind-auth", addr)
+		return cli.Usagef("--allow-writes with --addr %s lets anyone with access to the address change things without a password: put a proxy with authentication in front, and add --behind-auth", addr)
 	case cmd.Flags().Changed("user-header") && !p.behindAuth:
 		return cli.Usagef("--user-header is trusted only behind a proxy: add --behind-auth if there is one")
 	case !headerForm.MatchString(p.userHeader):
@@ -106,9 +106,9 @@ func (p *pageWrites) serve(ctx context.Context, t cli.Terminal, addr string, pag
 	open := serve.WithoutPassword
 	switch {
 	case p.on && p.behindAuth:
-		open = fmt.Sprintf("anyone who bypasses the proxy can send any user name in %s and change things", p.userHeader)
+		open = fmt.Sprintf("requests that bypass the proxy can name any user in %s and change things", p.userHeader)
 	case p.behindAuth:
-		open = "anyone who bypasses the proxy needs no password"
+		open = "requests that bypass the proxy need no password"
 	}
 	return serve.Until(ctx, t, addr, page, open, func(addr string) string {
 		text := fmt.Sprintf("the page is at http://%s/", addr)

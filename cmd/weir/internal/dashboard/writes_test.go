@@ -109,7 +109,7 @@ func TestDashboardBelievesTheProxyThatNamesOne(t *testing.T) {
 	clitest.MustRun(t, "", "store", "create", store)
 	clitest.MustRun(t, "", "group", "reset", endpoint, store, "--app=billing", "--stream=s", "--to=oldest", "--yes", "--dump="+filepath.Join(t.TempDir(), "x"))
 	c := clitest.Start(t, "", "dashboard", endpoint, store, "--addr=0.0.0.0:0", "--no-kinesis", "--allow-writes", "--behind-auth", "--user-header=X-Who")
-	c.Err.Await(t, "what that means", func(s string) bool { return strings.Contains(s, "can send any user name in X-Who and change things") })
+	c.Err.Await(t, "what that means", func(s string) bool { return strings.Contains(s, "can name any user in X-Who and change things") })
 	base := strings.Replace(pageLink.FindStringSubmatch(strings.ReplaceAll(c.Err.String(), "[::]", "127.0.0.1"))[1], "0.0.0.0", "127.0.0.1", 1)
 	for _, step := range []struct {
 		headers []string
