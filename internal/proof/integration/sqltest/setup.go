@@ -89,7 +89,7 @@ func setupErrors(t *testing.T, s Server, d *servers.Database) {
 		SetupCase{"a database that is not there", func(t *testing.T) *sqlstore.Store {
 			store, _ := s.Open(t, s.DSN(d, "nowhere"), sqlstore.Options{})
 			return store
-		}, "no database of that name", "no database of that name", nil})
+		}, "no database with this name", "no database with this name", nil})
 	if s.Setup != nil {
 		cases = append(cases, s.Setup(s, d)...)
 	}
