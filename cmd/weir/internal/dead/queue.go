@@ -62,7 +62,7 @@ receives the dead letters while they are shown.`,
 				return err
 			}
 			if about.MaxReceives > 0 {
-				t.Note("this counts as a receive of each dead letter; the queue moves it to its own dead-letter queue after %s", cli.Count(about.MaxReceives, "time"))
+				t.Note("this counts as a receive of each dead letter; the queue moves it to its own dead-letter queue after %s", cli.Count(about.MaxReceives, "receive"))
 			}
 			received, err := letters.Queue.Peek(cmd.Context(), most)
 			if out == cli.FormatJSON {
@@ -119,7 +119,7 @@ func (c *letterChange) fromQueue(ctx context.Context, cmd *cobra.Command, t cli.
 		}
 		text := fmt.Sprintf("The queue has about %s. This will retry %s, and delete what was handled.%s", cli.Count(about.Messages, "message"), which, warning)
 		if about.MaxReceives > 0 {
-			text += fmt.Sprintf(" This counts as a receive of each; the queue moves a dead letter to its own dead-letter queue after %s.", cli.Count(about.MaxReceives, "time"))
+			text += fmt.Sprintf(" This counts as a receive of each; the queue moves a dead letter to its own dead-letter queue after %s.", cli.Count(about.MaxReceives, "receive"))
 		}
 		if err := cli.Confirm(ctx, t, text, c.verb); err != nil {
 			return err

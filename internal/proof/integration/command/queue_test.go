@@ -57,7 +57,7 @@ func TestLettersInAQueue(t *testing.T) {
 			}
 			for range 2 {
 				out, said, code := run("", "peek")
-				if code != 0 || strings.Contains(said, "when it has been received 100 times") == fifo || !strings.Contains(out, "RECEIVED") || !strings.Contains(out, "s/shardId-000000000000/0") {
+				if code != 0 || strings.Contains(said, "after 100 receives") == fifo || !strings.Contains(out, "RECEIVED") || !strings.Contains(out, "s/shardId-000000000000/0") {
 					t.Errorf("peek: %d %q %q", code, out, said)
 				}
 				if n := strings.Count(out, "as asked"); n != 6 && !fifo {
@@ -92,7 +92,7 @@ func TestLettersInAQueue(t *testing.T) {
 			if code != 0 || strings.Count(out, "record") != want || left(t, q) != 0 {
 				t.Errorf("retry --all: %d %q %q, %d are left", code, out, said, left(t, q))
 			}
-			if out, _, code := run("", "peek"); code != 0 || !strings.Contains(out, "No letters") {
+			if out, _, code := run("", "peek"); code != 0 || !strings.Contains(out, "No dead letters") {
 				t.Errorf("peek at nothing: %d %q", code, out)
 			}
 		})
