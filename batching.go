@@ -40,8 +40,9 @@ func (l *shardLoop) tellUnpacked(u *batch.Unpacker) {
 // handled one at a time anyway.
 func (l *shardLoop) gathers() bool { return l.in.opts.BatchWait > 0 && l.trial() == nil }
 
-// gather hands a run over, with what has waited before it, as far as it makes full batches or
-// nothing may wait any more; the rest waits. isLast says that no run of the page follows.
+// gather adds a run to the waiting records and delivers all full batches. Records that do not fill
+// a batch keep waiting, unless no more waiting is allowed. isLast is set for the last run of the
+// page.
 func (l *shardLoop) gather(run []source.Record, page *source.Page, own, isLast bool, until time.Time) error {
 	h, end := l.handles, page.End && isLast
 	if h.gathered == nil {

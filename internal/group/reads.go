@@ -50,8 +50,8 @@ func (w *worker) giveBack(l lease.Lease) {
 	}
 }
 
-// compareStreams logs that the leader reads other streams than this worker, once each time that
-// this begins.
+// compareStreams logs a warning when the leader's streams start to differ from this worker's. It
+// does not repeat the warning while they differ.
 func (w *worker) compareStreams(leader lease.Leader) {
 	if leader.Session == "" || w.names == nil {
 		return

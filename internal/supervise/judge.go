@@ -9,8 +9,8 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// Judge keeps what was seen of a consumer's shards for long enough to judge them by the rules of
-// package health. The zero Judge is ready for use.
+// Judge stores recent observations of a consumer's shards, as many as the rules of package health
+// need. The zero Judge is ready for use.
 type Judge struct {
 	mu      lock.Mutex[lock.Judge] // guards windows
 	windows map[holding]*health.Window

@@ -13,8 +13,8 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/explain"
 )
 
-// CanConfirm refuses a command that has to ask a question when standard input is not a terminal.
-// With sure it does not have to ask.
+// CanConfirm refuses a command that has to ask a question when standard input is not a terminal. If
+// sure is true, no confirmation is needed.
 func CanConfirm(cmd *cobra.Command, t Terminal, sure bool) error {
 	if !sure && !t.canAsk() {
 		return Usagef("%s cannot ask for confirmation without a terminal: add --yes if you are sure", cmd.CommandPath())

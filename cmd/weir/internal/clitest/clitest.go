@@ -45,7 +45,7 @@ func overlap() {
 var makeRoot func(cli.Terminal) *cobra.Command
 
 // Main runs the tests of a package, for its TestMain. It hides the user's settings from the tests.
-// root makes the command for start and similar functions.
+// root creates the root command that Start and similar functions run.
 func Main(m *testing.M, root func(cli.Terminal) *cobra.Command) {
 	makeRoot = root
 	env := map[string]string{"AWS_CONFIG_FILE": os.DevNull, "AWS_SHARED_CREDENTIALS_FILE": os.DevNull, "AWS_EC2_METADATA_DISABLED": "true"}

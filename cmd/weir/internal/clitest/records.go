@@ -43,7 +43,7 @@ func ParsePrinted(t *testing.T, lines []string) []printed {
 	return all
 }
 
-// Consume has one worker read all of n records, and stop.
+// Consume runs one worker until it has printed n records, stops it, and returns the lines.
 func Consume(t *testing.T, n int, endpoint, store string) []string {
 	t.Helper()
 	worker := Start(t, "", "consume", endpoint, store, "--stream=s", "--app=a", "--worker=first")

@@ -166,8 +166,8 @@ func (f *lambdaFlags) apply(o *options) error {
 // used reports whether a function of Lambda is to handle the records.
 func (f *lambdaFlags) used() bool { return f.command != "" || f.invoke != "" }
 
-// functions are the processes of a function. Each is one slot, which a caller holds during its
-// call.
+// functions is a pool of processes that run the same Lambda function. A caller takes one process
+// for the duration of a call.
 type functions struct {
 	t       cli.Terminal
 	command string

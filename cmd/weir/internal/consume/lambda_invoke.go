@@ -105,8 +105,8 @@ func line(text []byte) string {
 	return cli.Visible(all)
 }
 
-// lambdaNames are flags that Lambda's users know, and what they are here. Each stands for one of
-// weir's, and both together are refused.
+// lambdaNames holds the flags that have Lambda's names. Each is an alias of one of weir's flags,
+// and setting both is an error.
 type lambdaNames struct {
 	window   int
 	position string

@@ -4,7 +4,7 @@ package consume
 
 import "errors"
 
-// measuresMemory says that what a process group uses can be found out.
+// measuresMemory reports whether the memory of a process group can be measured.
 const measuresMemory = false
 
 func groupsMemory() (map[int]int, error) { return nil, errors.ErrUnsupported }

@@ -21,7 +21,7 @@ type observers struct {
 }
 
 // serve answers health checks for the consumer that is there at the time, and scrapes, until stop
-// is called. Two addresses that are equal are one server.
+// is called. If both addresses are equal, one server handles both.
 func (o observers) serve(ctx context.Context, t cli.Terminal, c *atomic.Pointer[weir.Consumer]) (stop func() error, err error) {
 	checks := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { c.Load().Health().ServeHTTP(w, r) })
 	var stops []func() error

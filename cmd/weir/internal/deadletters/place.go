@@ -1,5 +1,4 @@
-// Package deadletters opens what --dead names: the place where the letters of records go that were
-// given up.
+// Package deadletters opens the destination that --dead names, where dead letters are kept.
 package deadletters
 
 import (
