@@ -63,7 +63,7 @@ func TestBehindNginxWithAPasswordAndAPrefix(t *testing.T) {
 	}{
 		"without a password":                  {nginx.URL, nil, "", http.StatusUnauthorized, "401"},
 		"a write without a password":          {nginx.URL, map[string]string{"Sec-Fetch-Site": "same-origin"}, pause, http.StatusUnauthorized, "401"},
-		"a write past the proxy":              {page.url, map[string]string{"Sec-Fetch-Site": "same-origin"}, pause, http.StatusForbidden, "named nobody in X-Forwarded-User"},
+		"a write past the proxy":              {page.url, map[string]string{"Sec-Fetch-Site": "same-origin"}, pause, http.StatusForbidden, "sent no user in X-Forwarded-User"},
 		"a write from another site":           {nginx.URL, map[string]string{"Sec-Fetch-Site": "cross-site", "Authorization": ours}, pause, http.StatusForbidden, "cross-origin"},
 		"a write from another origin":         {nginx.URL, map[string]string{"Origin": "http://evil.example", "Authorization": ours}, pause, http.StatusForbidden, "cross-origin"},
 		"a write under a name that is no one": {nginx.URL, map[string]string{"Host": "evil.example", "Sec-Fetch-Site": "same-origin", "Authorization": ours}, pause, http.StatusForbidden, "only requests for localhost"},
@@ -91,7 +91,7 @@ func TestBehindNginxWithAPasswordAndAPrefix(t *testing.T) {
 	s.goTo(chromedp.Click(`a[href="app?app=billing"]`))
 	s.until(`document.getElementById("live").textContent === "Live"`)
 	s.goTo(chromedp.Click(`a[href="change?app=billing"]`))
-	s.says("logged under the name ann")
+	s.says("are logged with the user ann")
 	s.press("Pause: Stream orders")
 	s.says("Stream orders is paused.")
 	page.await(regexp.MustCompile(`page: changed" action=pause app=billing stream=orders user=ann remote=127\.0\.0\.1:`))

@@ -44,7 +44,7 @@ func TestBehindOAuth2ProxyWithASignOn(t *testing.T) {
 
 	views := map[string]string{ // expected texts
 		"/": "billing", "/app?app=billing": "orders", "/app?app=billing&part=1": "orders", "/events?app=billing": "billing",
-		"/shard?app=billing&stream=orders&shard=shardId-000000000000": "shardId-000000000000", "/change?app=billing": "logged under the name ann@example.com",
+		"/shard?app=billing&stream=orders&shard=shardId-000000000000": "shardId-000000000000", "/change?app=billing": "logged with the user ann@example.com",
 		"/reset?app=billing&to=oldest": "2 checkpoints would move to oldest", "/page.css": "body", "/page.js": "use strict",
 	}
 	forged := map[string]string{
