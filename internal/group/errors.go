@@ -69,16 +69,18 @@ func some(keys []lease.Key) string {
 	return strings.Join(names, ", ")
 }
 
-// stopError returns the error of a stop whose last call to the store failed with err. It is nil if
-// nothing was left unsaved or unreleased.
-func (w *worker) stopError(unsaved, held []lease.Key, err error) error {
-	if len(unsaved) == 0 && len(held) == 0 {
+// stopError completes the error of a stop. It returns nil if nothing was left unsaved or
+// unreleased.
+func (w *worker) stopError(e StopError) error {
+	if len(e.Unsaved) == 0 && len(e.Held) == 0 && !e.Unheard {
 		return nil
 	}
-	byKey := func(a, b lease.Key) int { return a.Compare(b) }
-	slices.SortFunc(unsaved, byKey)
-	slices.SortFunc(held, byKey)
-	return &StopError{App: w.cfg.App, Failover: w.cfg.Times.Failover, Unsaved: slices.Compact(unsaved), Held: slices.Compact(held), Err: err}
+	e.App, e.Failover = w.cfg.App, w.cfg.Times.Failover
+	for _, keys := range []*[]lease.Key{&e.Unsaved, &e.Held} {
+		slices.SortFunc(*keys, lease.Key.Compare)
+		*keys = slices.Compact(*keys)
+	}
+	return &e
 }
 
 // neverHeard returns the error of a stop in a session none of whose heartbeats were answered, after
@@ -87,7 +89,7 @@ func (w *worker) stopError(unsaved, held []lease.Key, err error) error {
 func (w *worker) neverHeard(err error) error {
 	refused := errors.Is(err, lease.ErrSessionOver) || errors.Is(err, lease.ErrSetup) || errors.Is(err, lease.ErrFormat)
 	if err == nil || refused || !w.beaten || w.neverBegan() != nil {
-		return w.stopError(w.unsaved, nil, errSessionEnded)
+		return w.stopError(StopError{Unsaved: w.unsaved, Err: errSessionEnded})
 	}
-	return &StopError{App: w.cfg.App, Failover: w.cfg.Times.Failover, Unsaved: w.unsaved, Unheard: true, Err: err}
+	return w.stopError(StopError{Unsaved: w.unsaved, Unheard: true, Err: err})
 }

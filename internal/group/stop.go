@@ -67,14 +67,14 @@ func (w *worker) leave(ctx context.Context) error {
 		case errors.Is(err, lease.ErrSessionOver):
 			unsaved := append(w.unsaved, w.notSaved()...)
 			w.dropAll()
-			return w.stopError(unsaved, nil, errSessionEnded)
+			return w.stopError(StopError{Unsaved: unsaved, Err: errSessionEnded})
 		case errors.Is(err, lease.ErrFormat): // a retry changes nothing
 			unsaved, held := append(w.unsaved, w.notSaved()...), w.held()
 			w.dropAll()
-			return w.stopError(unsaved, held, err)
+			return w.stopError(StopError{Unsaved: unsaved, Held: held, Err: err})
 		case err == nil:
 			w.dropAll()
-			return w.stopError(w.unsaved, nil, errSessionEnded)
+			return w.stopError(StopError{Unsaved: w.unsaved, Err: errSessionEnded})
 		}
 		w.cfg.Host.CallFailed("leave", err, time.Now())
 		select {
@@ -83,7 +83,7 @@ func (w *worker) leave(ctx context.Context) error {
 				"err", err)
 			unsaved, held := append(w.unsaved, w.notSaved()...), w.held()
 			w.dropAll()
-			return w.stopError(unsaved, held, err)
+			return w.stopError(StopError{Unsaved: unsaved, Held: held, Err: err})
 		case <-time.After(early(w.cfg.Times.Beat / 4)):
 		}
 	}
