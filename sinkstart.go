@@ -80,20 +80,21 @@ func (s sink) Unread(ctx context.Context, of lease.Lease, id string, at Position
 	if err == nil {
 		return unread, nil
 	}
+	expired := errors.Is(err, streams.ErrNoShard)
 	if errors.Is(err, source.ErrNoPosition) {
-		left, oldest, failed := polling.UnreadIfExpired(ctx, setup, id, at, wanted)
+		left, before, failed := polling.UnreadIfExpired(ctx, setup, id, at, wanted)
 		switch {
-		case failed == nil && !oldest: // the sink's mistake
-			return false, err
-		case failed == nil && left && l.in.opts.Expired == OldestExpired:
-			return true, nil // reading the shard again reports it
 		case failed != nil:
-			err = failed
+			err, expired = failed, errors.Is(failed, streams.ErrNoShard)
+		case !before: // the sink's mistake
+			return false, err
+		case left && l.in.opts.Expired == OldestExpired:
+			return true, nil // reading the shard again reports it
 		default:
-			err = fmt.Errorf("%w: %w", errExpired, err)
+			expired = true
 		}
 	}
-	if !errors.Is(err, streams.ErrNoShard) && !errors.Is(err, errExpired) {
+	if !expired {
 		return false, &lineage.LookupError{Err: err}
 	}
 	key := lease.Key{Stream: l.term.Lease.Stream, Shard: id}
@@ -104,8 +105,6 @@ func (s sink) Unread(ctx context.Context, of lease.Lease, id string, at Position
 	l.Expired(source.Expiry{At: at, Next: shard.End, Err: err})
 	return false, nil
 }
-
-var errExpired = errors.New("weir: the position has expired")
 
 // giveBack sets leases back and gives the term's own back, to be read after them.
 func (l *shardLoop) giveBack(ctx context.Context, moves []lease.Action) error {
