@@ -109,7 +109,7 @@ func (k *Known) Over() bool { return k.left == 0 }
 // the previous page may have expired by then, so may the next ones, and it is unknown which record
 // the page begins with. The rest is then dropped.
 func (k *Known) Page(now time.Time) {
-	if k.last != 0 && now.Sub(time.UnixMilli(k.last)) >= Kept {
+	if k.name == "" && now.Sub(time.UnixMilli(k.last)) >= Kept {
 		*k = Known{}
 	}
 }
