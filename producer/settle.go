@@ -103,7 +103,7 @@ func (c *core) pause(q *queue, r *request, t tally, now time.Time) {
 		q.failures++
 	}
 	wait := pauseAfter(t.worst, q.failures)
-	if c.maxAge > 0 { // so that no record expires before the first request with it
+	if c.maxAge > 0 { // so that no record expires during a pause alone
 		wait = min(wait, c.maxAge/2)
 	}
 	q.notUntil = now.Add(wait)
