@@ -131,7 +131,7 @@ func foreignStores(p *wrongPlace) []wronginput.Input {
 		"mysql: an SSH server":     "mysql://u@" + talking(t, banner, true) + "/d",
 		"mysql: an HTTP server":    "mysql://u@" + page + "/d",
 	} { // each waits for the other
-		in := fails(name, list(url)+" --connect-timeout 7s", "server answers at", ": check --store")
+		in := fails(name, list(url)+" --connect-timeout 7s", "server answers at", " instead of ", ": check --store")
 		in.Until = 7 * time.Second
 		inputs = append(inputs, in)
 	}

@@ -114,7 +114,7 @@ func hopelessPostgres(err error, fresh bool) string {
 	case state == "42P07":
 		return "the database has tables of these names that weir did not make: choose another Options.Prefix"
 	case state == "3F000":
-		return "the database has no schema with this name, or the user may not use it: create it, grant USAGE on it to the user, or choose another Options.Schema"
+		return "the database has no schema with this name: create it, or choose another Options.Schema; or the user may not use it: grant it USAGE on the schema"
 	case state == "42501":
 		return "the user may not do this: grant it SELECT, INSERT, UPDATE and DELETE on the tables, and CREATE on the schema to the user that migrates"
 	case fresh && (state == "28P01" || state == "28000"):

@@ -104,7 +104,7 @@ func (c *letterChange) tell(t cli.Terminal, n int, o deadletter.Outcome) error {
 		text += fmt.Sprintf("%s failed and stay: run it again for them.\n", strconv.Itoa(o.Failed))
 	}
 	if o.Taken > 0 {
-		text += fmt.Sprintf("%s skipped: another process has changed them since.\n", cli.Count(o.Taken, "letter"))
+		text += fmt.Sprintf("%s skipped because of changes by another process.\n", cli.Count(o.Taken, "letter"))
 	}
 	return c.report(t, changed{n, o.Done, o.Failed, o.Taken}, text)
 }

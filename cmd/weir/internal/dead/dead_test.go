@@ -157,7 +157,7 @@ func TestLettersThatSeveralRetryAreHandledOnce(t *testing.T) {
 	if err := os.WriteFile(into+".go", nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if code := c.Wait(t); code != cli.ExitDone || !strings.Contains(c.Out.String(), "1 of 3 letters handled.\n2 letters skipped: another process has changed them since.\n") {
+	if code := c.Wait(t); code != cli.ExitDone || !strings.Contains(c.Out.String(), "1 of 3 letters handled.\n2 letters skipped because of changes by another process.\n") {
 		t.Errorf("exit code %d: %s", code, c.Out)
 	}
 	if got, err := os.ReadFile(into); err != nil || string(got) != "first\nsecond\nsecond\n" {

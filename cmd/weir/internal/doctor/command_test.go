@@ -131,7 +131,7 @@ func TestTheDoctorNamesALeaderThatLives(t *testing.T) {
 		beating bool
 		want    string
 	}{
-		"heartbeat":                  {"S1", true, "alpha"},
+		"it beats":                   {"S1", true, "alpha"},
 		"it is silent":               {"S1", false, ""},
 		"it has ended":               {"S2", true, ""},
 		"the store has forgotten it": {"S9", true, ""},

@@ -112,7 +112,7 @@ func TestADeadLeaderDoesNotLead(t *testing.T) {
 		beating map[string]bool
 		want    string
 	}{
-		"heartbeat":                    {"S1", map[string]bool{"S1": true}, "alpha leads (term 7)"},
+		"it beats":                     {"S1", map[string]bool{"S1": true}, "alpha leads (term 7)"},
 		"nobody looked":                {"S1", nil, "alpha leads (term 7)"},
 		"it gives up its leases":       {"S4", map[string]bool{}, "delta leads (term 7)"},
 		"it is silent":                 {"S1", map[string]bool{"S2": true}, "nobody leads: alpha led (term 7) and is silent"},

@@ -40,9 +40,12 @@ upgraded. Workers of that version may keep running, and may also be restarted
 afterwards.
 
 A DynamoDB table has on-demand billing, unless its URL says otherwise. A
-Postgres or MySQL database gets four tables. Workers never create them and need
-no permission for it. A SQLite file is also created by the first worker that
-uses it. For Redis nothing is created, but its settings are checked.` + aboutTable + `
+Postgres or MySQL database gets four tables. Workers create none of them, except
+a DynamoDB table with --create-store, so they need no permission for it. A
+SQLite file is also created by the first worker that uses it. For Redis nothing
+is created, but its settings are checked.
+
+` + aboutTable + `
 
 A Postgres or MySQL URL may have ?weir_prefix=P for the names of the tables
 ("weir_" by default) and ?weir_schema=S for their schema or database. A Redis

@@ -21,7 +21,7 @@ func Command(t cli.Terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "stream",
 		Short: "Create a stream",
-		Long:  "Creates streams. Workers never create one, and \"weir put\" only with --create.",
+		Long:  "Creates streams. \"weir consume\" does so only with --create-stream, and \"weir put\" with --create.",
 		Args:  cli.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}

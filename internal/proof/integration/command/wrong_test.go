@@ -57,7 +57,7 @@ func (w wrongDatabases) fails(subject, name, args, store string, says ...string)
 // behind returns an input whose URL is for another kind of server. Some of these wait for each
 // other.
 func (w wrongDatabases) behind(server, name, url string) wronginput.Input {
-	in := w.fails(server, name+" for it", "group list --connect-timeout 7s", url, server, " answers at ", ": check --store")
+	in := w.fails(server, name+" for it", "group list --connect-timeout 7s", url, server, " answers at ", " instead of ", ": check --store")
 	in.Until = 7 * time.Second
 	return in
 }

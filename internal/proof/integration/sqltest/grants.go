@@ -84,7 +84,7 @@ func grants(t *testing.T, s Server, _ *servers.Database) {
 	}
 
 	migrate, _ := as(migrating)
-	if err := migrate.Migrate(t.Context()); !errors.Is(err, lease.ErrSetup) || !strings.Contains(err.Error(), "grant ") {
+	if err := migrate.Migrate(t.Context()); !errors.Is(err, lease.ErrSetup) || !strings.Contains(err.Error(), "grant it") {
 		t.Errorf("migrating without a grant: %v", err)
 	}
 	forMigrating := carryOut("who migrates")
