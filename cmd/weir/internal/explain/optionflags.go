@@ -6,26 +6,38 @@ import (
 	"strings"
 )
 
-// OptionFlags are the flags that fill options in, by the names that errors of package weir have for
-// them.
-var OptionFlags = map[string]string{
-	"App": "app", "Stream": "stream", "Streams": "stream", "Worker": "worker", "Start": "from", "Batch": "batch", "BatchBytes": "batch-bytes", "BatchWait": "batch-wait", "FanOutName": "fan-out", "FanOutARN": "fan-out", "FanOutARNs": "fan-out", "RemoveFanOut": "remove-fan-out", "NoHistory": "no-history",
-	"StopTimeout": "stop-timeout", "HandlerTimeout": "handler-timeout", "SuspectAfter": "suspect-after", "Expired": "expired", "Shards": "shard", "ReadShare": "read-share",
-	"IdleInterval": "idle-interval", "RetryMin": "retry-min", "RetryMax": "retry-max", "BeatInterval": "beat-interval",
-	"FailoverAfter": "failover-after", "HandoffTimeout": "handoff-timeout", "StallAfter": "stall-after", "ListInterval": "list-interval",
-	"MaxMemory": "max-memory", "MaxLeases": "max-leases", "Weight": "weight", "Aggregates": "aggregates", "Wire": "wire", "Reading": "fan-out", "Filter": "filter", "By": "filter", "NotJSON": "filter-not-json",
-	"Parallel": "parallel", "Keys": "parallel", "GiveUp": "dead", "To": "dead", "Attempts": "attempts", "MaxAge": "max-age", "Bisect": "bisect", "Patience": "patience", "PerMinute": "dead-per-minute",
+// otherNames are the flags of options that do not have the option's name. An option without a flag
+// has "".
+var otherNames = map[string]string{
+	"Streams": "stream", "StreamsFunc": "", "Start": "from", "Shards": "shard",
+	"Reading": "fan-out", "FanOutName": "fan-out", "FanOutARN": "fan-out", "FanOutARNs": "fan-out",
+	"FanOutConsumer": "", "Events": "", "Logger": "", "ReuseBuffers": "",
+	"Keys": "parallel", "Calls": "", "Span": "", "SpanBytes": "", "SpanAge": "",
+	"By": "filter", "NotJSON": "filter-not-json",
+	"GiveUp": "dead", "To": "dead", "PerMinute": "dead-per-minute",
 }
 
-var optionForm = regexp.MustCompile(`(weir: )?\b(Reader)?Options\.(?:GiveUp\.|Parallel\.|Filter\.)?([A-Za-z]+)`)
+var inWords = regexp.MustCompile(`([a-z])([A-Z])`)
+
+// OptionFlag returns the name of the flag that sets an option of package weir, or "".
+func OptionFlag(option string) string {
+	if flag, other := otherNames[option]; other {
+		return flag
+	}
+	return strings.ToLower(inWords.ReplaceAllString(option, "$1-$2"))
+}
+
+var optionForm = regexp.MustCompile(
+	`(weir: )?\b(Reader)?Options\.(?:GiveUp\.|Parallel\.|Filter\.)?([A-Za-z]+)`)
 
 // clientsRegion is package weir's advice to the caller who makes the client.
-var clientsRegion = regexp.MustCompile(`the SDK uses the client's region, so make the client with region (\S+)`)
+var clientsRegion = regexp.MustCompile(
+	`the SDK uses the client's region, so make the client with region (\S+)`)
 
 // TextInFlags is a text with flags where it names options.
 func TextInFlags(text string) string {
 	return optionForm.ReplaceAllStringFunc(text, func(found string) string {
-		if flag, ok := OptionFlags[found[strings.LastIndex(found, ".")+1:]]; ok {
+		if flag := OptionFlag(found[strings.LastIndex(found, ".")+1:]); flag != "" {
 			return "--" + flag
 		}
 		return found
