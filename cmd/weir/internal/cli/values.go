@@ -102,21 +102,30 @@ func Word[T comparable](word string, value T, text string) Choice[T] {
 
 // Choose adds a flag that takes one of several words. The first is the default.
 func Choose[T comparable](cmd *cobra.Command, name string, to *T, text string, of ...Choice[T]) {
-	f := &chosen[T]{to, of}
+	f := OneOf(to, of...)
 	cmd.Flags().Var(f, name, text)
-	var complete []string
-	for _, c := range of {
-		complete = append(complete, c.word+"\t"+c.text)
-	}
-	MustComplete(cmd, name, complete...)
+	MustComplete(cmd, name, f.Completions()...)
 }
 
-type chosen[T comparable] struct {
+// Chosen is a flag that takes one of several words.
+type Chosen[T comparable] struct {
 	to *T
 	of []Choice[T]
 }
 
-func (c *chosen[T]) words(between string) string {
+// OneOf returns a flag that sets *to by one of several words. The first is the default.
+func OneOf[T comparable](to *T, of ...Choice[T]) *Chosen[T] { return &Chosen[T]{to, of} }
+
+// Completions returns the words and what each means.
+func (c *Chosen[T]) Completions() []cobra.Completion {
+	var complete []cobra.Completion
+	for _, o := range c.of {
+		complete = append(complete, o.word+"\t"+o.text)
+	}
+	return complete
+}
+
+func (c *Chosen[T]) words(between string) string {
 	var words []string
 	for _, o := range c.of {
 		words = append(words, o.word)
@@ -125,7 +134,7 @@ func (c *chosen[T]) words(between string) string {
 }
 
 // Type is the words where they are short, for help.
-func (c *chosen[T]) Type() string {
+func (c *Chosen[T]) Type() string {
 	if words := c.words("|"); len(words) <= len("fail|oldest|latest") {
 		return words
 	}
@@ -133,13 +142,13 @@ func (c *chosen[T]) Type() string {
 }
 
 // list is the words in a sentence.
-func (c *chosen[T]) list() string {
+func (c *Chosen[T]) list() string {
 	words := strings.Split(c.words(" "), " ")
 	last := len(words) - 1
 	return strings.Join(words[:last], ", ") + " or " + words[last]
 }
 
-func (c *chosen[T]) String() string {
+func (c *Chosen[T]) String() string {
 	for _, o := range c.of {
 		if o.value == *c.to {
 			return o.word
@@ -148,7 +157,7 @@ func (c *chosen[T]) String() string {
 	return ""
 }
 
-func (c *chosen[T]) Set(s string) error {
+func (c *Chosen[T]) Set(s string) error {
 	for _, o := range c.of {
 		if o.word == s {
 			*c.to = o.value

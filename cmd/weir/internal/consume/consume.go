@@ -17,7 +17,6 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/explain"
 	"github.com/weir-go/weir/cmd/weir/internal/fanout"
 	"github.com/weir-go/weir/cmd/weir/internal/records"
-	"github.com/weir-go/weir/cmd/weir/internal/serve"
 	"github.com/weir-go/weir/cmd/weir/internal/shellexec"
 	"github.com/weir-go/weir/cmd/weir/internal/stores"
 	"github.com/weir-go/weir/cmd/weir/internal/stream"
@@ -51,7 +50,7 @@ type options struct {
 
 // Command returns the command.
 func Command(t cli.Terminal) *cobra.Command {
-	var o options
+	o := options{from: "oldest", log: cli.LogText, metrics: metricsFlags{shards: true}}
 	cmd := &cobra.Command{
 		Use:     "consume --stream NAME --app NAME --store URL",
 		Short:   "Handle the records of a stream, together with other workers",
@@ -66,96 +65,40 @@ func Command(t cli.Terminal) *cobra.Command {
 			return explain.Orderly(cmd.Context(), o.run(cmd.Context(), t, url, from))
 		},
 	}
-	o.register(cmd)
+	for _, r := range o.table(cmd) {
+		r.register(cmd)
+	}
 	return cmd
 }
 
 // check refuses flags that contradict each other, completes the options, and returns the store's
 // URL and the place where a new application starts.
 func (o *options) check(cmd *cobra.Command) (url stores.URL, from weir.Position, err error) {
-	if err := cli.Require(cmd, "stream", "app", "store"); err != nil {
+	if err = cli.Require(cmd, "stream", "app", "store"); err != nil {
 		return url, from, err
 	}
-	url, err = stores.Parse(o.store)
-	if err != nil {
+	if url, err = stores.Parse(o.store); err != nil {
 		return url, from, err
 	}
-	if o.new.Given {
-		if err := awsconf.CheckNewStreams(o.streams...); err != nil {
+	for _, r := range o.table(cmd) {
+		if err = r.check(cmd); err != nil {
 			return url, from, err
 		}
 	}
-	if err := o.lambda.names.apply(&o.lambda); err != nil {
+	if from, err = records.ParseFrom(o.from, time.Now()); err != nil {
 		return url, from, err
 	}
-	from, err = records.ParseFrom(o.from, time.Now())
-	if err != nil {
-		return url, from, err
-	}
-	if err := o.execResults.Apply(cmd, o.exec, "output", &o.out); err != nil {
-		return url, from, err
-	}
-	if o.exec == "" && o.execCredentials {
-		return url, from, cli.Usagef("--exec-credentials applies only to --exec: add it (--lambda has --pass-env)")
-	}
-	if err := o.filter.Apply(&o.settings.Filter); err != nil {
-		return url, from, err
-	}
-	fails := o.settings.Filter.NotJSON == weir.FailNotJSON
-	o.giveUp.rejects = o.execResults.On || fails
-	if err := o.lambda.apply(o); err != nil {
-		return url, from, err
-	}
-	if err := o.to.check(o.exec != "" || o.lambda.used()); err != nil {
-		return url, from, err
-	}
-	if err := o.giveUp.apply(&o.settings.GiveUp, o.exec != "" || o.lambda.used() || fails); err != nil {
+	if err = o.filter.Apply(&o.settings.Filter); err != nil {
 		return url, from, err
 	}
 	if o.worker == "" {
 		host, _ := os.Hostname()
 		o.worker = fmt.Sprintf("%s-%d", strings.ToValidUTF8(host, "_"), os.Getpid())
 	}
-	if o.health != "" {
-		if o.health, err = serve.Addr("--health", o.health); err != nil {
-			return url, from, err
-		}
+	if o.lambda.used() {
+		o.lambda.complete(&o.settings, cmd.Flags().Changed)
 	}
-	if err := o.metrics.check(cmd); err != nil {
-		return url, from, err
-	}
-	return url, from, nil
-}
-
-// register adds the flags.
-func (o *options) register(cmd *cobra.Command) {
-	cmd.Flags().StringArrayVar(&o.streams, "stream", nil, "stream, by `NAME` or ARN; may be repeated")
-	cmd.Flags().StringVar(&o.app, "app", "", "application: workers with the same `NAME` share the progress")
-	stores.Register(cmd, &o.store)
-	cmd.Flags().BoolVar(&o.newTable, "create-store", false, "create the DynamoDB table if it does not exist (a SQLite file is always created); \"weir store create -h\" lists the settings of its URL")
-	stream.RegisterNew(cmd, &o.new)
-	cmd.Flags().StringVar(&o.from, "from", "oldest", "where a new application starts: "+records.FromHelp)
-	cmd.Flags().StringVar(&o.worker, "worker", "", "name of this worker in logs and listings (default: host and process)")
-	cmd.Flags().StringVar(&o.exec, "exec", "", "shell `COMMAND` that handles each batch")
-	shellexec.RegisterCredentials(cmd, &o.execCredentials)
-	o.execResults.Register(cmd)
-	o.lambda.register(cmd)
-	o.to.register(cmd)
-	cmd.Flags().StringVar(&o.health, "health", "", "serve /livez and /readyz over HTTP on `ADDR`, such as 8080 for this machine or 0.0.0.0:8080 for all")
-	o.metrics.register(cmd)
-	o.fanOut.Register(cmd)
-	registerSettings(cmd, &o.settings)
-	o.giveUp.register(cmd, &o.settings.GiveUp)
-	o.filter.Register(cmd, "it is retried without end, or with --dead it is dead-lettered")
-	cmd.Flags().BoolVarP(&o.verbose, "verbose", "v", false, "also log each shard that is taken or given back")
-	o.log = cli.LogText
-	cmd.Flags().Var(&o.log, "log", "format of the log on standard error: text or json, one event per line")
-	cli.MustComplete(cmd, "log", "text\tname=value, for people and grep", "json\tan object a line, from the first word on")
-	cli.MustComplete(cmd, "from", "oldest\tthe oldest record in the stream", "latest\trecords that arrive from now on", "15m\tthe last quarter of an hour")
-	o.out.Register(cmd, "text is the data, json an object about each record")
-	o.aws.Register(cmd, true)
-	o.aws.Role.Register(cmd)
-	o.registerWait(cmd)
+	return url, from, o.applyGiveUp(cmd.Flags().Changed)
 }
 
 // printer is the handler that writes records to standard output.

@@ -12,8 +12,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/weir-go/weir"
 	"github.com/weir-go/weir/cmd/weir/internal/awsconf"
 	"github.com/weir-go/weir/cmd/weir/internal/cli"
@@ -27,46 +25,32 @@ type toFlags struct {
 	url  string
 	size int
 	age  time.Duration
-	flag *cobra.Command
 
 	file           string // the one or the other of url
 	bucket, prefix string
 }
 
-func (f *toFlags) register(cmd *cobra.Command) {
-	f.flag = cmd
-	cmd.Flags().StringVar(&f.url, "to", "", "write records to `URL`: file:PATH or s3://BUCKET/PREFIX")
-	cmd.Flags().Var(&cli.Number[int]{To: &f.size, Parse: cli.ParseSize, Low: 1, High: 1 << 30, Want: "1 byte to 1GiB, such as 16MiB"}, "object-size",
-		"the size of data before compression at which an object of --to s3:// is finished (default 16MiB)")
-	cmd.Flags().Var(&cli.Span{To: &f.age}, "object-age", "end an object of --to s3:// so long after its first record, 1s to 24h (default 1m)")
-}
+// inBucket reports whether records go to S3.
+func (f *toFlags) inBucket() bool { return strings.HasPrefix(f.url, "s3:") }
 
-// check takes the URL apart. handled says that a command or a function handles the batches.
-func (f *toFlags) check(handled bool) error {
+// parse takes the URL apart.
+func (f *toFlags) parse() error {
 	kind, rest, found := strings.Cut(f.url, ":")
 	switch {
-	case !f.flag.Flags().Changed("to"):
-	case handled && f.flag.Flags().Changed("lambda"):
-		return cli.Usagef("--to and --lambda are two ways to handle a record: give one of them")
-	case handled:
-		return cli.Usagef("--to and --exec are two ways to handle a record: give one of them")
-	case found && kind == "file" && strings.TrimSpace(rest) != "":
-		f.file = rest
 	case found && kind == "file":
-		return cli.Usagef("--to %q names no file: write it like file:records.ndjson", f.url)
+		if f.file = rest; strings.TrimSpace(rest) == "" {
+			return cli.Usagef("--to %q names no file: write it like file:records.ndjson", f.url)
+		}
 	case found && kind == "s3":
-		bucket, prefix, _ := strings.Cut(strings.TrimPrefix(rest, "//"), "/")
-		if !strings.HasPrefix(rest, "//") || !awsconf.BucketForm.MatchString(bucket) {
+		var slashes bool
+		rest, slashes = strings.CutPrefix(rest, "//")
+		f.bucket, f.prefix, _ = strings.Cut(rest, "/")
+		if !slashes || !awsconf.BucketForm.MatchString(f.bucket) {
 			return cli.Usagef("--to %.140q names no bucket: write it like s3://my-bucket/raw", f.url)
 		}
-		f.bucket, f.prefix = bucket, prefix
 	default:
-		return cli.Usagef("--to %.140q is not a destination for records: use file:PATH or s3://BUCKET/PREFIX", f.url)
-	}
-	for _, name := range []string{"object-size", "object-age"} {
-		if f.flag.Flags().Changed(name) && f.bucket == "" {
-			return cli.Usagef("--%s applies only to objects in S3: add --to s3://BUCKET/PREFIX", name)
-		}
+		return cli.Usagef("--to %.140q is not a destination for records: "+
+			"use file:PATH or s3://BUCKET/PREFIX", f.url)
 	}
 	return nil
 }
@@ -100,8 +84,6 @@ func (o *options) destination(ctx context.Context, t cli.Terminal, region string
 		to := handledBy(f)
 		to.close = f.file.Close
 		return to, nil
-	case o.to.bucket != "" && o.settings.Parallel.Keys > 1:
-		return destination{}, cli.Usagef("--parallel cannot be combined with --to s3: an object has the records of a shard one after the other")
 	case o.to.bucket != "":
 		return o.intoBucket(ctx, t, lines)
 	}

@@ -9,8 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/weir-go/weir"
 	"github.com/weir-go/weir/cmd/weir/internal/cli"
 	"github.com/weir-go/weir/emfweir"
@@ -24,20 +22,9 @@ type emfFlags struct {
 
 const emfFile = "file:"
 
-func (f *emfFlags) register(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.to, "metrics-emf", "", "write metrics for CloudWatch Logs, one line per minute and shard, with the KCL's names: `WHERE` is stderr, or file:PATH for the CloudWatch agent")
-	cmd.Flags().StringVar(&f.namespace, "metrics-namespace", "", "with --metrics-emf: the CloudWatch namespace `NAME` (default: --app)")
-	cli.MustComplete(cmd, "metrics-emf", "stderr\tfor log drivers of containers that send it to CloudWatch Logs", "file:\ta file that is appended to")
-}
-
-func (f *emfFlags) check() error {
-	switch {
-	case f.to == "" && f.namespace != "":
-		return cli.Usagef("--metrics-namespace applies only to --metrics-emf: add --metrics-emf stderr")
-	case f.to == "" || f.to == "stderr" || strings.HasPrefix(f.to, emfFile) && f.to != emfFile:
-		return nil
-	}
-	return cli.Usagef("--metrics-emf %q: want stderr, or file:PATH", f.to)
+// valid reports whether the place of the lines has a known form.
+func (f *emfFlags) valid() bool {
+	return f.to == "stderr" || strings.HasPrefix(f.to, emfFile) && f.to != emfFile
 }
 
 // observe has metrics observe a consumer that will be made with options.

@@ -1,6 +1,7 @@
 package consume
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,8 +12,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/spf13/cobra"
 
 	"github.com/weir-go/weir"
 	"github.com/weir-go/weir/cmd/weir/internal/cli"
@@ -46,121 +45,52 @@ same event to an emulator of Lambda instead, unsigned, and starts no process.`
 type lambdaFlags struct {
 	command   string
 	invoke    string // a URL
-	names     lambdaNames
-	limits    lambdaLimits
 	processes int
 	timeout   time.Duration
 	respond   []string
 	pass      []string
+	age       int // seconds; -1 and 0 are no bound
+	window    int // seconds; 0 is without windows
+	memory    int // bytes; 0 is no bound
+	output    int // bytes a second of each process; 0 is no bound
 
-	batch, retries, factor int
-	bisect                 bool
-	flag                   *cobra.Command
+	// the values of flags that have Lambda's names, in Lambda's form
+	wait         int
+	position, at string
+	criteria     string
 }
 
-// aboutFunctions are flags that mean nothing without --lambda.
-var aboutFunctions = []string{
-	"lambda-processes", "lambda-timeout", "function-response-types", "pass-env", "batch-size", "maximum-retry-attempts",
-	"parallelization-factor", "bisect-batch-on-function-error",
-}
-
-func (f *lambdaFlags) register(cmd *cobra.Command) {
-	f.flag = cmd
-	flags := cmd.Flags()
-	flags.StringVar(&f.command, "lambda", "", "shell `COMMAND` that runs a function of AWS Lambda, which handles each batch")
-	flags.StringVar(&f.invoke, "invoke", "", "`URL` of an emulator of AWS Lambda, whose function handles each batch; without a path the function is called as --app")
-	f.names.register(f)
-	f.limits.register(f)
-	flags.Var(&cli.Number[int]{To: &f.processes, Parse: strconv.Atoi, Low: 1, High: 1000, Want: "1 to 1000"}, "lambda-processes", "the maximum number of processes of --lambda, 1 to 1000 (default: one per core)")
-	flags.Var(&cli.Span{To: &f.timeout}, "lambda-timeout", "how long one call of a function may take, and its start, up to 24h (default 1m)")
-	flags.StringArrayVar(&f.respond, "function-response-types", nil, "`TYPE` of a function's answer: ReportBatchItemFailures lets it say which records failed")
-	flags.StringArrayVar(&f.pass, "pass-env", nil, "pass the worker's environment variable `NAME` to the function; may be repeated")
-	flags.Var(&cli.Number[int]{To: &f.batch, Parse: strconv.Atoi, Low: 1, High: 10_000, Want: "1 to 10000"}, "batch-size", "--batch for --lambda, by Lambda's name (default 100)")
-	flags.Var(&cli.Number[int]{To: &f.retries, Parse: strconv.Atoi, Low: -1, High: 9_999, Want: "-1 to 9999"}, "maximum-retry-attempts", "calls after the first that failed, until records are given up; -1 is no limit (default -1)")
-	flags.Var(&cli.Number[int]{To: &f.factor, Parse: strconv.Atoi, Low: 1, High: 10_000, Want: "1 to 10000"}, "parallelization-factor", "--parallel for --lambda, by Lambda's name (default 1)")
-	flags.BoolVar(&f.bisect, "bisect-batch-on-function-error", false, "Lambda's name for --bisect; only with --lambda")
-}
-
-// apply checks the flags and sets those of weir that they stand for.
-func (f *lambdaFlags) apply(o *options) error {
-	given := func(name string) bool { return f.flag.Flags().Changed(name) }
-	if !f.used() {
-		for _, name := range append(aboutLimits, aboutFunctions...) {
-			if given(name) {
-				return cli.Usagef("--%s applies only to functions of AWS Lambda: add --lambda or --invoke", name)
-			}
-		}
-		return nil
-	}
-	switch {
-	case o.exec != "":
-		return cli.Usagef("--lambda or --invoke, and --exec, are two ways to handle a record: give one of them")
-	case f.command != "" && f.invoke != "":
-		return cli.Usagef("--lambda and --invoke are two ways to reach a function: give one of them")
-	case f.invoke != "" && (given("lambda-processes") || given("pass-env")):
-		return cli.Usagef("--lambda-processes and --pass-env apply only to --lambda; --invoke starts no processes")
-	case given("output"):
-		return cli.Usagef("--output does not apply to functions, which get Lambda's event: leave it out")
-	case f.timeout > 24*time.Hour:
-		return cli.Usagef("--lambda-timeout %v is too long: use up to 24h", f.timeout)
-	}
-	if f.invoke != "" {
-		where, err := invokeURL(f.invoke, o.app)
-		if err != nil {
-			return err
-		}
-		f.invoke = where
-	}
+func (f *lambdaFlags) checkRespond() error {
 	for _, kind := range f.respond {
 		if kind != "ReportBatchItemFailures" {
-			return cli.Usagef("--function-response-types %.140q: there is only ReportBatchItemFailures", kind)
+			return cli.Usagef(
+				"--function-response-types %.140q: there is only ReportBatchItemFailures", kind)
 		}
 	}
+	return nil
+}
+
+func (f *lambdaFlags) checkPass() error {
 	for _, name := range f.pass {
 		if name == "" || strings.Contains(name, "=") {
-			return cli.Usagef("--pass-env %.140q is not the name of a variable: write it like --pass-env AWS_PROFILE", name)
+			return cli.Usagef("--pass-env %.140q is not the name of a variable: "+
+				"write it like --pass-env AWS_PROFILE", name)
 		}
 	}
-	for name, ours := range map[string]string{
-		"batch-size": "batch", "parallelization-factor": "parallel", "maximum-retry-attempts": "attempts", "bisect-batch-on-function-error": "bisect",
-	} {
-		switch {
-		case given(name) && given(ours):
-			return cli.Usagef("--%s and --%s are two names of one thing: give one of them", name, ours)
-		case given(name) && o.giveUp.dead == "" && (ours == "attempts" && f.retries >= 0 || ours == "bisect" && f.bisect):
-			return cli.Usagef("--%s needs a destination for dead letters: add --dead file:PATH", name)
-		}
-	}
-	if err := f.limits.apply(f, o); err != nil {
-		return err
-	}
-	set := func(name string, value int) error { return f.flag.Flags().Set(name, strconv.Itoa(value)) }
-	var problems []error
-	if !given("batch") {
-		if f.batch == 0 {
-			f.batch = 100
-		}
-		problems = append(problems, set("batch", f.batch))
-	}
-	if given("parallelization-factor") {
-		problems = append(problems, set("parallel", f.factor))
-	}
-	if given("maximum-retry-attempts") && f.retries >= 0 {
-		problems = append(problems, set("attempts", f.retries+1))
-	}
-	if f.bisect {
-		problems = append(problems, f.flag.Flags().Set("bisect", "true"))
-	}
+	return nil
+}
+
+// complete sets the defaults of a worker with functions.
+func (f *lambdaFlags) complete(o *weir.Options, given func(flag string) bool) {
 	if !given("aggregates") {
-		o.settings.Aggregates = weir.KeepPacked
+		o.Aggregates = weir.KeepPacked
 	}
-	if f.processes == 0 {
-		f.processes = runtime.GOMAXPROCS(0)
+	if !given("lambda-output") {
+		f.output = outputRate
 	}
-	if f.timeout == 0 {
-		f.timeout = time.Minute
-	}
-	return errors.Join(problems...)
+	o.Batch = cmp.Or(o.Batch, 100)
+	f.processes = cmp.Or(f.processes, runtime.GOMAXPROCS(0))
+	f.timeout = cmp.Or(f.timeout, time.Minute)
 }
 
 // used reports whether a function of Lambda is to handle the records.
@@ -187,7 +117,7 @@ func (o *options) functions(t cli.Terminal, region string) *functions {
 	}
 	dir, _ := os.Getwd()
 	fs.env = append(shellexec.Environment(false),
-		"AWS_LAMBDA_FUNCTION_NAME="+o.app, "AWS_LAMBDA_FUNCTION_VERSION=$LATEST", "AWS_LAMBDA_FUNCTION_MEMORY_SIZE="+strconv.Itoa(o.lambda.limits.megabytes()),
+		"AWS_LAMBDA_FUNCTION_NAME="+o.app, "AWS_LAMBDA_FUNCTION_VERSION=$LATEST", "AWS_LAMBDA_FUNCTION_MEMORY_SIZE="+strconv.Itoa(o.lambda.megabytes()),
 		"AWS_LAMBDA_LOG_GROUP_NAME=/aws/lambda/"+o.app, "AWS_LAMBDA_LOG_STREAM_NAME="+strconv.Itoa(os.Getpid()),
 		"AWS_LAMBDA_INITIALIZATION_TYPE=on-demand", "AWS_REGION="+region, "AWS_DEFAULT_REGION="+region)
 	for name, value := range map[string]string{"LAMBDA_TASK_ROOT": dir, "_HANDLER": ""} {
@@ -200,12 +130,12 @@ func (o *options) functions(t cli.Terminal, region string) *functions {
 			fs.env = append(fs.env, name+"="+value)
 		}
 	}
-	if most := o.lambda.limits.memory; most > 0 {
+	if most := o.lambda.memory; most > 0 {
 		fs.memory = boundMemory(most, groupsMemory, func(err error) {
 			t.Say(slog.LevelError, "--lambda-memory has no effect, because the memory of processes cannot be measured: %v", err)
 		})
 	}
-	fs.output = passOutput(t.Err, o.lambda.processes, o.lambda.limits.output, func(format string, args ...any) { t.Say(slog.LevelWarn, format, args...) })
+	fs.output = passOutput(t.Err, o.lambda.processes, o.lambda.output, func(format string, args ...any) { t.Say(slog.LevelWarn, format, args...) })
 	for i := range o.lambda.processes {
 		fs.free <- &function{of: fs, number: i + 1, output: processOutput{of: fs.output, number: i + 1}}
 	}

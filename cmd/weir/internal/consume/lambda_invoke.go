@@ -105,89 +105,28 @@ func line(text []byte) string {
 	return cli.Visible(all)
 }
 
-// lambdaNames holds the flags that have Lambda's names. Each is an alias of one of weir's flags,
-// and setting both is an error.
-type lambdaNames struct {
-	window   int
-	position string
-	at       string
-	criteria string
-}
-
-var aboutNames = []string{"maximum-batching-window-in-seconds", "starting-position", "starting-position-timestamp", "filter-criteria"}
-
-func (n *lambdaNames) register(f *lambdaFlags) {
-	flags := f.flag.Flags()
-	flags.IntVar(&n.window, "maximum-batching-window-in-seconds", 0, "Lambda's name for --batch-wait, `N` from 0 to 300; only with --lambda")
-	flags.StringVar(&n.position, "starting-position", "", "Lambda's name for --from: TRIM_HORIZON, LATEST or AT_TIMESTAMP; only with --lambda")
-	flags.StringVar(&n.at, "starting-position-timestamp", "", "the `TIME` of AT_TIMESTAMP, such as 2026-03-01T12:00:00Z or seconds since 1970")
-	flags.StringVar(&n.criteria, "filter-criteria", "", "Lambda's `JSON` for --filter; only with --lambda: {\"Filters\":[{\"Pattern\":\"…\"}]}")
-	cli.MustComplete(f.flag, "starting-position", "TRIM_HORIZON", "LATEST", "AT_TIMESTAMP")
-}
-
-// apply sets weir's flags. It runs before these are looked at.
-func (n *lambdaNames) apply(f *lambdaFlags) error {
-	given := func(name string) bool { return f.flag.Flags().Changed(name) }
-	if f.command == "" && f.invoke == "" {
-		for _, name := range aboutNames {
-			if given(name) {
-				return cli.Usagef("--%s applies only to functions of AWS Lambda: add --lambda or --invoke", name)
-			}
-		}
-		return nil
-	}
-	for name, ours := range map[string]string{"maximum-batching-window-in-seconds": "batch-wait", "starting-position": "from", "filter-criteria": "filter"} {
-		if given(name) && given(ours) {
-			return cli.Usagef("--%s and --%s are two names of one thing: give one of them", name, ours)
-		}
-	}
-	set := func(name, value string) error { return f.flag.Flags().Set(name, value) }
-	var problems []error
-	if given("maximum-batching-window-in-seconds") {
-		if n.window < 0 || n.window > 300 {
-			return cli.Usagef("--maximum-batching-window-in-seconds %d: want 0 to 300", n.window)
-		}
-		problems = append(problems, set("batch-wait", (time.Duration(n.window)*time.Second).String()))
-	}
-	if given("starting-position") || given("starting-position-timestamp") {
-		from, err := n.from()
-		if err != nil {
-			return err
-		}
-		problems = append(problems, set("from", from))
-	}
-	if given("filter-criteria") {
-		patterns, err := criteriaPatterns(n.criteria)
-		if err != nil {
-			return err
-		}
-		for _, p := range patterns {
-			problems = append(problems, set("filter", p))
-		}
-	}
-	return errors.Join(problems...)
-}
+const notTogether = "--starting-position AT_TIMESTAMP and --starting-position-timestamp go together"
 
 // from is Lambda's starting position as --from has it.
-func (n *lambdaNames) from() (string, error) {
-	if (n.position == "AT_TIMESTAMP") != (n.at != "") {
-		return "", cli.Usagef("--starting-position AT_TIMESTAMP and --starting-position-timestamp go together")
+func (f *lambdaFlags) from() (string, error) {
+	if (f.position == "AT_TIMESTAMP") != (f.at != "") {
+		return "", cli.Usagef("%s", notTogether)
 	}
-	switch n.position {
+	switch f.position {
 	case "TRIM_HORIZON":
 		return "oldest", nil
 	case "LATEST":
 		return "latest", nil
 	case "AT_TIMESTAMP":
-		if seconds, err := time.ParseDuration(n.at + "s"); err == nil && seconds >= 0 {
+		if seconds, err := time.ParseDuration(f.at + "s"); err == nil && seconds >= 0 {
 			return time.Unix(0, 0).Add(seconds).UTC().Format(time.RFC3339Nano), nil
 		}
-		if at, err := time.Parse(time.RFC3339Nano, n.at); err == nil {
+		if at, err := time.Parse(time.RFC3339Nano, f.at); err == nil {
 			return at.UTC().Format(time.RFC3339Nano), nil
 		}
-		return "", cli.Usagef("--starting-position-timestamp %.60q: write it like 2026-03-01T12:00:00Z, or in seconds since 1970", n.at)
+		return "", cli.Usagef("--starting-position-timestamp %.60q: write it like 2026-03-01T12:00:00Z, or in seconds since 1970", f.at)
 	}
-	return "", cli.Usagef("--starting-position %.60q: there are TRIM_HORIZON, LATEST and AT_TIMESTAMP", n.position)
+	return "", cli.Usagef("--starting-position %.60q: there are TRIM_HORIZON, LATEST and AT_TIMESTAMP", f.position)
 }
 
 // criteriaPatterns are the patterns of Lambda's FilterCriteria.

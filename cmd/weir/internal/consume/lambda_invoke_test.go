@@ -139,7 +139,7 @@ func TestLambdasStartingPositions(t *testing.T) {
 		{"AT_TIMESTAMP", "2026-03-01T12:00:00Z", "2026-03-01T12:00:00Z"}, {"AT_TIMESTAMP", "1541139109.5", "2018-11-02T06:11:49.5Z"},
 		{"AT_TIMESTAMP", "-1", ""}, {"AT_TIMESTAMP", "1h", ""}, {"LATEST", "1", ""}, {"", "1", ""}, {"latest", "", ""},
 	} {
-		from, err := (&lambdaNames{position: c.position, at: c.at}).from()
+		from, err := (&lambdaFlags{position: c.position, at: c.at}).from()
 		if from != c.want || (err == nil) != (c.want != "") {
 			t.Errorf("%s, %s: %q, %v", c.position, c.at, from, err)
 		}

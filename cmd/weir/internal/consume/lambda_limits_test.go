@@ -129,7 +129,7 @@ func TestAFunctionSumsUpInWindowsAcrossWorkers(t *testing.T) {
 
 func TestAFunctionIsToldItsMemory(t *testing.T) {
 	for memory, want := range map[int]string{0: "128", 512 << 20: "512"} {
-		o := options{app: "a", lambda: lambdaFlags{processes: 1, limits: lambdaLimits{memory: memory}}}
+		o := options{app: "a", lambda: lambdaFlags{processes: 1, memory: memory}}
 		fs := o.functions(cli.Terminal{}, "eu-west-1")
 		if env := strings.Join(fs.env, "\n") + "\n"; !strings.Contains(env, "AWS_LAMBDA_FUNCTION_MEMORY_SIZE="+want+"\n") {
 			t.Error(env)

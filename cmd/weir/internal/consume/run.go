@@ -7,7 +7,6 @@ import (
 	"syscall"
 
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
-	"github.com/spf13/cobra"
 
 	"github.com/weir-go/weir"
 	"github.com/weir-go/weir/cmd/weir/internal/cli"
@@ -18,10 +17,6 @@ import (
 	"github.com/weir-go/weir/store/dynamostore"
 	"github.com/weir-go/weir/store/memstore"
 )
-
-func (o *options) registerWait(cmd *cobra.Command) {
-	cmd.Flags().BoolVar(&o.aws.Wait, "wait", false, "wait for the service and the store without a time limit, instead of ending after --connect-timeout")
-}
 
 // begin checks that the streams and the store answer, and returns the store. A worker retries every
 // error without end, so errors that are there from the start are reported here. With --wait an

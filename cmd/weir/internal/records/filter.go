@@ -16,8 +16,8 @@ import (
 
 // FilterFlags say which records are handled or printed.
 type FilterFlags struct {
-	patterns []string
-	notJSON  weir.NotJSON
+	Patterns []string
+	NotJSON  weir.NotJSON
 	flag     *cobra.Command
 }
 
@@ -30,8 +30,8 @@ sets the outcome for records that are not JSON if a pattern needs "data".`
 // Register adds the flags. fail describes the outcome for a record that is not JSON.
 func (f *FilterFlags) Register(cmd *cobra.Command, fail string) {
 	f.flag = cmd
-	cmd.Flags().StringArrayVar(&f.patterns, "filter", nil, "only records that match `PATTERN`, or the one in @FILE; may be repeated: one has to match")
-	cli.Choose(cmd, "filter-not-json", &f.notJSON, "the outcome for a record that is not JSON if --filter needs its data: pass, drop (as Lambda does), or fail: "+fail,
+	cmd.Flags().StringArrayVar(&f.Patterns, "filter", nil, "only records that match `PATTERN`, or the one in @FILE; may be repeated: one has to match")
+	cli.Choose(cmd, "filter-not-json", &f.NotJSON, "the outcome for a record that is not JSON if --filter needs its data: pass, drop (as Lambda does), or fail: "+fail,
 		cli.Word("pass", weir.PassNotJSON, "it is handled like others"),
 		cli.Word("drop", weir.DropNotJSON, "it is skipped"),
 		cli.Word("fail", weir.FailNotJSON, fail))
@@ -39,14 +39,14 @@ func (f *FilterFlags) Register(cmd *cobra.Command, fail string) {
 
 // Compiled is the filter, or nil.
 func (f *FilterFlags) Compiled() (*filter.Filter, error) {
-	if len(f.patterns) == 0 {
+	if len(f.Patterns) == 0 {
 		if f.flag.Flags().Changed("filter-not-json") {
 			return nil, cli.Usagef("--filter-not-json is about records that a filter cannot read: give one, with --filter")
 		}
 		return nil, nil
 	}
 	var texts []string
-	for _, given := range f.patterns {
+	for _, given := range f.Patterns {
 		text, err := readPattern(given)
 		if err != nil {
 			return nil, err
@@ -99,7 +99,7 @@ func readPattern(given string) (string, error) {
 func (f *FilterFlags) Apply(to *weir.Filter) error {
 	compiled, err := f.Compiled()
 	if compiled != nil {
-		to.By, to.NotJSON = compiled, f.notJSON
+		to.By, to.NotJSON = compiled, f.NotJSON
 	}
 	return err
 }
@@ -110,8 +110,8 @@ func (f *FilterFlags) Passes(by *filter.Filter, r weir.Record) (bool, error) {
 		return true, nil
 	}
 	matches, isJSON := by.Match(r.Data, r.PartitionKey, r.ArrivalTime())
-	if !isJSON && f.notJSON == weir.FailNotJSON {
+	if !isJSON && f.NotJSON == weir.FailNotJSON {
 		return false, fmt.Errorf("the record %s is not JSON, which --filter needs: use --filter-not-json pass or drop", r.ID())
 	}
-	return matches || !isJSON && f.notJSON == weir.PassNotJSON, nil
+	return matches || !isJSON && f.NotJSON == weir.PassNotJSON, nil
 }

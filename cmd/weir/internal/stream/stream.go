@@ -160,12 +160,6 @@ func (m *Mode) Set(s string) error {
 	return nil
 }
 
-// RegisterNew adds --create-stream, which makes the streams of a worker.
-func RegisterNew(cmd *cobra.Command, m *Mode) {
-	cmd.Flags().Var(m, "create-stream", "make the stream if it does not exist, with `N` shards or on-demand; \"weir stream create\" has more settings")
-	cli.MustComplete(cmd, "create-stream", "on-demand\tthe service decides", "1", "4")
-}
-
 // MakeAll makes the streams of a worker that do not exist.
 func (m *Mode) MakeAll(ctx context.Context, t cli.Terminal, client *kinesis.Client, streams []string) error {
 	for _, s := range streams {

@@ -1,0 +1,481 @@
+package consume
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/cmd/weir/internal/awsconf"
+	"github.com/weir-go/weir/cmd/weir/internal/cli"
+	"github.com/weir-go/weir/cmd/weir/internal/deadletters"
+	"github.com/weir-go/weir/cmd/weir/internal/records"
+	"github.com/weir-go/weir/cmd/weir/internal/shellexec"
+	"github.com/weir-go/weir/cmd/weir/internal/stores"
+)
+
+// table returns the flags of consume. It is built to register the flags, and again when they are
+// set, which gives the rules their values.
+func (o *options) table(cmd *cobra.Command) []row {
+	s, g, l, m := &o.settings, &o.settings.GiveUp, &o.lambda, &o.metrics
+	const noWindow = "FLAG cannot be combined with --tumbling-window-in-seconds: a window " +
+		"needs all of its records, so none is dead-lettered, and a failed call is repeated " +
+		"until it succeeds"
+	var (
+		function = rule{l.used(), "FLAG applies only to functions of AWS Lambda: add --lambda " +
+			"or --invoke"}
+		process = rule{l.invoke == "", "FLAG applies only to --lambda; --invoke starts no " +
+			"processes"}
+		start = rule{l.invoke == "", "--lambda-processes and --pass-env apply only to " +
+			"--lambda; --invoke starts no processes"}
+		dead = rule{o.giveUp.dead != "", "FLAG needs a destination for dead letters: add " +
+			"--dead, such as --dead file:PATH"}
+		whole   = rule{l.window == 0, noWindow}
+		halves  = rule{l.window == 0 || !g.Bisect, noWindow}
+		inOrder = rule{l.window == 0 || s.Parallel.Keys < 2, "FLAG cannot be combined with " +
+			"--tumbling-window-in-seconds: the records of a window are handled one after the " +
+			"other"}
+		objects = rule{o.to.inBucket(), "FLAG applies only to objects in S3: add --to " +
+			"s3://BUCKET/PREFIX"}
+	)
+	tooLong := fmt.Sprintf("FLAG %v is too long: use up to 24h", l.timeout)
+	const lambdasDead = "FLAG needs a destination for dead letters: add --dead file:PATH"
+	return []row{
+		// what is read and where the progress is
+		{name: "stream", to: &o.streams, text: "stream, by `NAME` or ARN; may be repeated"},
+		{
+			name: "app", to: &o.app,
+			text: "application: workers with the same `NAME` share the progress",
+		},
+		{name: "store", to: with(stores.Register, &o.store)},
+		{name: "create-store", to: &o.newTable, text: "create the DynamoDB table if it does " +
+			"not exist (a SQLite file is always created); \"weir store create -h\" lists the " +
+			"settings of its URL"},
+		{
+			name: "create-stream", to: &o.new,
+			text: "make the stream if it does not exist, with `N` shards or on-demand; \"weir " +
+				"stream create\" has more settings",
+			complete: words{"on-demand\tthe service decides", "1", "4"},
+			then:     func() error { return awsconf.CheckNewStreams(o.streams...) },
+		},
+		{
+			name: "from", to: &o.from,
+			text: "where a new application starts: " + records.FromHelp,
+			complete: words{
+				"oldest\tthe oldest record in the stream",
+				"latest\trecords that arrive from now on",
+				"15m\tthe last quarter of an hour",
+			},
+		},
+		{name: "worker", to: &o.worker, text: "name of this worker in logs and listings " +
+			"(default: host and process)"},
+		{name: "fan-out", to: o.fanOut.Register},
+		{
+			name: "filter",
+			to: func(cmd *cobra.Command) {
+				o.filter.Register(cmd, "it is retried without end, or with --dead it is "+
+					"dead-lettered")
+			},
+		},
+		{
+			name: "filter-not-json",
+			rules: []rule{
+				{l.window == 0 || o.filter.NotJSON != weir.FailNotJSON, "--filter-not-json " +
+					"fail does not go with --tumbling-window-in-seconds: no record fails by " +
+					"itself there; use pass or drop"},
+			},
+		},
+
+		// how records are handled
+		{
+			name: "exec", to: &o.exec,
+			text: "shell `COMMAND` that handles each batch",
+			rules: []rule{
+				{!l.used(), "--lambda or --invoke, and --exec, are two ways to handle a " +
+					"record: give one of them"},
+			},
+		},
+		{
+			name: "exec-credentials", to: with(shellexec.RegisterCredentials, &o.execCredentials),
+			rules: []rule{
+				{o.exec != "" || !o.execCredentials, "FLAG applies only to --exec: add it " +
+					"(--lambda has --pass-env)"},
+			},
+		},
+		{
+			name: "exec-results", to: o.execResults.Register,
+			then: func() error { return o.execResults.Apply(cmd, o.exec, "output", &o.out) },
+		},
+		{
+			name: "output",
+			to: func(cmd *cobra.Command) {
+				o.out.Register(cmd, "text is the data, json an object about each record")
+			},
+			rules: []rule{
+				{!l.used(), "FLAG does not apply to functions, which get Lambda's event: leave " +
+					"it out"},
+			},
+		},
+		{
+			name: "to", to: &o.to.url,
+			text: "write records to `URL`: file:PATH or s3://BUCKET/PREFIX",
+			rules: []rule{
+				{l.command == "", "FLAG and --lambda are two ways to handle a record: give one " +
+					"of them"},
+				{o.exec == "" && l.invoke == "", "FLAG and --exec are two ways to handle a " +
+					"record: give one of them"},
+			},
+			then: o.to.parse,
+		},
+		{
+			name: "object-size",
+			to:   parsed(&o.to.size, cli.ParseSize, 1, 1<<30, "1 byte to 1GiB, such as 16MiB"),
+			text: "the size of data before compression at which an object of --to s3:// is " +
+				"finished (default 16MiB)",
+			rules: []rule{objects},
+		},
+		{name: "object-age", to: &o.to.age, rules: []rule{objects}, text: "end an object of " +
+			"--to s3:// so long after its first record, 1s to 24h (default 1m)"},
+
+		// functions of AWS Lambda
+		{name: "lambda", to: &l.command, text: "shell `COMMAND` that runs a function of AWS " +
+			"Lambda, which handles each batch"},
+		{
+			name: "invoke", to: &l.invoke,
+			text: "`URL` of an emulator of AWS Lambda, whose function handles each batch; " +
+				"without a path the function is called as --app",
+			rules: []rule{
+				{l.command == "", "--lambda and --invoke are two ways to reach a function: " +
+					"give one of them"},
+			},
+			then: func() (err error) { l.invoke, err = invokeURL(l.invoke, o.app); return err },
+		},
+		{
+			name: "lambda-processes", to: number(&l.processes, 1, 1000),
+			text: "the maximum number of processes of --lambda, 1 to 1000 (default: one per " +
+				"core)",
+			rules: []rule{function, start},
+		},
+		{
+			name: "lambda-timeout", to: &l.timeout,
+			text: "how long one call of a function may take, and its start, up to 24h (default " +
+				"1m)",
+			rules: []rule{function, {l.timeout <= 24*time.Hour, tooLong}},
+		},
+		{
+			name: "lambda-memory",
+			to:   parsed(&l.memory, cli.ParseSize, 16<<20, 1<<40, "16MiB to 1024GiB"),
+			text: "memory limit, such as 512MiB, for a process of --lambda and its children; a " +
+				"process above it is killed and restarted; at least 16MiB, Linux only " +
+				"(default: no limit)",
+			rules: []rule{
+				function, process,
+				{measuresMemory, "FLAG works only on Linux, where weir can measure the memory " +
+					"of processes: leave it out here"},
+			},
+		},
+		{
+			name: "lambda-output",
+			to:   parsed(&l.output, parseOutputRate, 0, 1<<30, "1KiB to 1GiB, or 0 for no bound"),
+			text: "how many bytes per second of the output of each process of --lambda are " +
+				"passed on, with bursts of ten times as many; the rest is dropped; 0 is no " +
+				"limit (default 256KiB)",
+			rules: []rule{function, process},
+		},
+		{
+			name: "pass-env", to: &l.pass,
+			text: "pass the worker's environment variable `NAME` to the function; may be " +
+				"repeated",
+			rules: []rule{function, start}, then: l.checkPass,
+		},
+		{
+			name: "function-response-types", to: &l.respond,
+			text: "`TYPE` of a function's answer: ReportBatchItemFailures lets it say which " +
+				"records failed",
+			rules: []rule{function}, then: l.checkRespond,
+		},
+		{
+			name: "maximum-record-age-in-seconds",
+			to:   parsed(&l.age, parseRecordAge, -1, 604_800, "60 to 604800, or -1 for no limit"),
+			text: "give records that are older up without a try, 60 to 604800; -1 is no limit " +
+				"(default -1). --max-age gives up only what has failed",
+			rules: []rule{
+				function, {l.window == 0 || l.age < 0, noWindow},
+				{l.age < 0 || g.MaxAge == 0, "FLAG dead-letters all older records, and " +
+					"--max-age only those that also failed: give one of them"},
+				{l.age < 0 || dead.met, lambdasDead},
+			},
+		},
+		{
+			name: "tumbling-window-in-seconds", to: number(&l.window, 0, 900),
+			text: "give the function the records in windows of the time at which they arrived, " +
+				"with a state from answer to answer, 1 to 900; 0 is without (default 0)",
+			rules: []rule{function},
+		},
+		{
+			name: "batch-size", is: "batch", to: number(&s.Batch, 1, 10_000),
+			text:  "--batch for --lambda, by Lambda's name (default 100)",
+			rules: []rule{function},
+		},
+		{
+			name: "maximum-retry-attempts", is: "attempts",
+			to: parsed(&g.Attempts, callsOfRetries, 0, 10_000, "-1 to 9999"),
+			text: "calls after the first that failed, until records are given up; -1 is no " +
+				"limit (default -1)",
+			rules: []rule{
+				function, {l.window == 0 || g.Attempts == 0, noWindow},
+				{g.Attempts == 0 || dead.met, lambdasDead},
+			},
+		},
+		{
+			name: "parallelization-factor", is: "parallel",
+			to:    number(&s.Parallel.Keys, 1, 10_000),
+			text:  "--parallel for --lambda, by Lambda's name (default 1)",
+			rules: []rule{function, inOrder},
+		},
+		{
+			name: "bisect-batch-on-function-error", is: "bisect", to: &g.Bisect,
+			text:  "Lambda's name for --bisect; only with --lambda",
+			rules: []rule{function, halves, {!g.Bisect || dead.met, lambdasDead}},
+		},
+		{
+			name: "maximum-batching-window-in-seconds", is: "batch-wait", to: &l.wait,
+			text: "Lambda's name for --batch-wait, `N` from 0 to 300; only with --lambda",
+			rules: []rule{
+				function,
+				{0 <= l.wait && l.wait <= 300, fmt.Sprintf("FLAG %d: want 0 to 300", l.wait)},
+			},
+			then: func() error { s.BatchWait = time.Duration(l.wait) * time.Second; return nil },
+		},
+		{
+			name: "starting-position", is: "from", to: &l.position,
+			text: "Lambda's name for --from: TRIM_HORIZON, LATEST or AT_TIMESTAMP; only with " +
+				"--lambda",
+			complete: words{"TRIM_HORIZON", "LATEST", "AT_TIMESTAMP"}, rules: []rule{function},
+			then: func() (err error) { o.from, err = l.from(); return err },
+		},
+		{
+			name: "starting-position-timestamp", to: &l.at,
+			text: "the `TIME` of AT_TIMESTAMP, such as 2026-03-01T12:00:00Z or seconds since " +
+				"1970",
+			rules: []rule{function, {l.position == "AT_TIMESTAMP", notTogether}},
+		},
+		{
+			name: "filter-criteria", is: "filter", to: &l.criteria,
+			text: "Lambda's `JSON` for --filter; only with --lambda: " +
+				"{\"Filters\":[{\"Pattern\":\"…\"}]}",
+			rules: []rule{function},
+			then: func() (err error) {
+				o.filter.Patterns, err = criteriaPatterns(l.criteria)
+				return err
+			},
+		},
+
+		// dead letters
+		{
+			name: "dead",
+			to: func(cmd *cobra.Command) {
+				deadletters.Register(cmd, &o.giveUp.dead, "destination of dead letters")
+			},
+			rules: []rule{whole},
+		},
+		{
+			name: "attempts", to: number(&g.Attempts, 1, 10_000),
+			text: "dead-letter a batch after this number of failed calls, 1 to 10000 (default: " +
+				"never)",
+			rules: []rule{dead, whole},
+		},
+		{name: "max-age", to: &g.MaxAge, rules: []rule{dead, whole}, text: "give a batch up " +
+			"that is failed at when it is older, from 1s (default: never)"},
+		{name: "bisect", to: &g.Bisect, rules: []rule{dead, halves}, text: "find the record " +
+			"that fails: pass a failed batch again in halves, and dead-letter single records " +
+			"only"},
+		{
+			name: "patience", to: &cli.Span{To: &g.Patience, Zero: true},
+			text: "how long to wait before dead-lettering if no other record is handled " +
+				"either, because the cause may be an outage; 0 does not wait (default 2m)",
+			rules: []rule{dead},
+		},
+		{
+			name: "dead-per-minute", to: number(&g.PerMinute, 0, 1_000_000),
+			text: "the maximum number of records to dead-letter per minute; 0 is no limit " +
+				"(default 60)",
+			rules: []rule{dead},
+		},
+		{
+			name: "dead-format",
+			to: cli.OneOf(
+				&o.giveUp.asLambda,
+				cli.Word("letter", false, "readable by \"weir dead\""),
+				cli.Word("lambda", true, "readable by programs that expect Lambda's format"),
+			),
+			text: "format of dead letters: weir, or lambda, which AWS Lambda sends to a queue " +
+				"(without the record) or puts into a bucket (with it); only for sqs: and s3:",
+			rules: []rule{dead},
+		},
+
+		// settings of package weir, whose defaults the texts name
+		{name: "batch", to: number(&s.Batch, 1, 10_000), text: "the maximum number of records " +
+			"in a batch, 1 to 10000 (default 10000)"},
+		{
+			name: "batch-bytes", to: parsed(&s.BatchBytes, cli.ParseSize, 0, 1<<30, "0 to 1GiB"),
+			text: "the maximum size of the data in a batch, such as 4MiB; a larger record is " +
+				"its own batch, and 0 is no limit (default 0)",
+		},
+		{name: "batch-wait", to: &cli.Span{To: &s.BatchWait, Zero: true}, text: "how long a " +
+			"batch that is not full waits for more records, up to 5m; 0 hands over what there " +
+			"is (default 0)"},
+		{
+			name: "parallel", to: number(&s.Parallel.Keys, 1, 10_000),
+			text: "how many partition keys of a shard are handled at a time, each in its " +
+				"order, 1 to 10000 (default 1: one batch of a shard after the other)",
+			rules: []rule{
+				inOrder,
+				{s.Parallel.Keys < 2 || !o.to.inBucket(), "FLAG cannot be combined with --to " +
+					"s3: an object has the records of a shard one after the other"},
+			},
+		},
+		{
+			name: "max-memory",
+			to:   parsed(&s.MaxMemory, cli.ParseSize, 16<<20, 1<<40, "16MiB to 1024GiB"),
+			text: "bytes of records that may wait to be handled, of all shards together, such " +
+				"as 512MiB; from 16MiB (default 128MiB)",
+		},
+		{
+			name: "max-leases",
+			to:   parsed(&s.MaxLeases, strconv.Atoi, 0, math.MaxInt, "a number from 0 on"),
+			text: "the maximum number of shards for this worker; 0 is no limit (default 0)",
+		},
+		{
+			name: "weight",
+			to: &cli.Number[float64]{
+				To: &s.Weight, Parse: cli.ParseFloat, Low: math.SmallestNonzeroFloat64,
+				High: math.MaxFloat64, Want: "a number above 0",
+			},
+			text: "this worker's share of the shards, relative to the others (default 1)",
+		},
+		{name: "read-share", to: with(records.RegisterReadShare, &s.ReadShare)},
+		{name: "wire", to: with(records.RegisterWire, &s.Wire)},
+		{
+			name: "aggregates",
+			to: cli.OneOf(
+				&s.Aggregates,
+				cli.Word("unpack", weir.Unpack, "each becomes a separate record"),
+				cli.Word("unpack-own", weir.UnpackOwn,
+					"those whose keys belong to another shard are dropped"),
+				cli.Word("keep-packed", weir.KeepPacked, "they are passed on unchanged"),
+			),
+			text: "how to handle records that the KPL has packed into one: unpack, unpack-own " +
+				"(without those whose keys belong to another shard) or keep-packed",
+		},
+		{
+			name: "expired",
+			to: cli.OneOf(
+				&s.Expired,
+				cli.Word("fail", weir.FailExpired, "the shard is not read until a person decides"),
+				cli.Word("oldest", weir.OldestExpired, "at the oldest record in the stream"),
+				cli.Word("latest", weir.LatestExpired, "with records that arrive from then on"),
+			),
+			text: "where to continue if the service refuses a shard's checkpoint because its " +
+				"records have left the stream: fail does not continue and reports it",
+		},
+		{
+			name: "suspect-after",
+			to:   parsed(&s.SuspectAfter, parseSuspect, -1, 1000, "1 to 1000, or -1 for never"),
+			text: "how many workers have to die one after the other at one checkpoint until " +
+				"records there are handled one at a time, 1 to 1000; -1 is never (default 2)",
+		},
+		{name: "idle-interval", to: &s.IdleInterval, text: "pause between two reads of a shard " +
+			"that has nothing new, 200ms to 1m (default 1s)"},
+		{name: "retry-min", to: &s.RetryMin, text: "first pause before a batch that failed is " +
+			"handled again; it doubles (default 100ms)"},
+		{name: "retry-max", to: &s.RetryMax, text: "longest pause before a batch that failed " +
+			"is handled again (default 30s)"},
+		{name: "beat-interval", to: &s.BeatInterval, text: "how often this worker says that it " +
+			"lives and saves its progress, 100ms to 1m (default 1s)"},
+		{name: "failover-after", to: &s.FailoverAfter, text: "how long a worker may be silent " +
+			"before its shards go to others; 3 beat intervals to 1h, the same for all workers " +
+			"(default 5s)"},
+		{name: "handoff-timeout", to: &s.HandoffTimeout, text: "how long a batch may take to " +
+			"finish when its shard moves to another worker (default 30s)"},
+		{name: "stop-timeout", to: &s.StopTimeout, text: "how long batches may take to finish " +
+			"when the worker is ended (default 30s)"},
+		{name: "stall-after", to: &s.StallAfter, text: "how long reading a shard may fail " +
+			"before another worker tries, 30s to 24h (default 2m)"},
+		{name: "list-interval", to: &s.ListInterval, text: "how often the shards of each " +
+			"stream are listed although nothing hints at a change, 1s to 1h (default 1m)"},
+		{
+			name: "handler-timeout", to: &cli.Span{To: &s.HandlerTimeout, Zero: true},
+			text: "how long a batch may take before its shard goes to another worker, from 1s; " +
+				"0 is no limit (default 0)",
+		},
+		{name: "no-history", to: &s.NoHistory, text: "do not write the history of this " +
+			"worker's shards to the store (one write per minute, which \"weir dashboard\" " +
+			"shows for 3 hours)"},
+		{name: "remove-fan-out", to: &s.RemoveFanOut, text: "let the last worker that stops " +
+			"remove the consumer of --fan-out, so that it costs nothing while no worker runs; " +
+			"a consumer given by its ARN stays"},
+
+		// what the worker reports, and its servers
+		{name: "verbose", short: "v", to: &o.verbose, text: "also log each shard that is taken " +
+			"or given back"},
+		{
+			name: "log", to: &o.log,
+			text: "format of the log on standard error: text or json, one event per line",
+			complete: words{
+				"text\tname=value, for people and grep",
+				"json\tan object a line, from the first word on",
+			},
+		},
+		{
+			name: "health", to: &o.health,
+			text: "serve /livez and /readyz over HTTP on `ADDR`, such as 8080 for this machine " +
+				"or 0.0.0.0:8080 for all",
+			then: listensOn("--health", &o.health),
+		},
+		{
+			name: "metrics", to: &m.addr,
+			text: "serve /metrics for Prometheus on `ADDR`, such as 9090 for this machine or " +
+				"0.0.0.0:9090 for all; may be the address of --health",
+			then: listensOn("--metrics", &m.addr),
+		},
+		{
+			name: "metrics-by-shard", to: &m.shards,
+			text: "report each shard: as a label of lag and state with --metrics, as its own " +
+				"line with --metrics-emf; =false reports the worker's worst shard, and a line " +
+				"per stream",
+			rules: []rule{
+				{m.addr != "" || m.emf.to != "", "FLAG applies only to --metrics and " +
+					"--metrics-emf: add --metrics ADDR or --metrics-emf stderr"},
+			},
+		},
+		{
+			name: "metrics-emf", to: &m.emf.to,
+			text: "write metrics for CloudWatch Logs, one line per minute and shard, with the " +
+				"KCL's names: `WHERE` is stderr, or file:PATH for the CloudWatch agent",
+			complete: words{
+				"stderr\tfor log drivers of containers that send it to CloudWatch Logs",
+				"file:\ta file that is appended to",
+			},
+			rules: []rule{
+				{m.emf.valid(), fmt.Sprintf("FLAG %q: want stderr, or file:PATH", m.emf.to)},
+			},
+		},
+		{
+			name: "metrics-namespace", to: &m.emf.namespace,
+			text: "with --metrics-emf: the CloudWatch namespace `NAME` (default: --app)",
+			rules: []rule{
+				{m.emf.to != "", "FLAG applies only to --metrics-emf: add --metrics-emf stderr"},
+			},
+		},
+		{
+			name: "endpoint", to: func(cmd *cobra.Command) { o.aws.Register(cmd, true) },
+		},
+		{name: "role", to: o.aws.Role.Register},
+		{name: "wait", to: &o.aws.Wait, text: "wait for the service and the store without a " +
+			"time limit, instead of ending after --connect-timeout"},
+	}
+}
