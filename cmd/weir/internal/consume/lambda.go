@@ -117,7 +117,7 @@ func (o *options) functions(t cli.Terminal, region string) *functions {
 	}
 	dir, _ := os.Getwd()
 	fs.env = append(shellexec.Environment(false),
-		"AWS_LAMBDA_FUNCTION_NAME="+o.app, "AWS_LAMBDA_FUNCTION_VERSION=$LATEST", "AWS_LAMBDA_FUNCTION_MEMORY_SIZE="+strconv.Itoa(o.lambda.megabytes()),
+		"AWS_LAMBDA_FUNCTION_NAME="+o.app, "AWS_LAMBDA_FUNCTION_VERSION=$LATEST", "AWS_LAMBDA_FUNCTION_MEMORY_SIZE="+strconv.Itoa(cmp.Or(o.lambda.memory>>20, 128)),
 		"AWS_LAMBDA_LOG_GROUP_NAME=/aws/lambda/"+o.app, "AWS_LAMBDA_LOG_STREAM_NAME="+strconv.Itoa(os.Getpid()),
 		"AWS_LAMBDA_INITIALIZATION_TYPE=on-demand", "AWS_REGION="+region, "AWS_DEFAULT_REGION="+region)
 	for name, value := range map[string]string{"LAMBDA_TASK_ROOT": dir, "_HANDLER": ""} {
@@ -314,6 +314,28 @@ func (o *options) source(region string) func(stream string) lambda.Source {
 		}
 		return lambda.Source{Region: region, StreamARN: arn, RoleARN: "arn:aws:iam::000000000000:role/" + o.app}
 	}
+}
+
+// byFunction has a function handle what is read, in a way to invoke it.
+func (o *options) byFunction(
+	t cli.Terminal, invoke func(context.Context, *weir.Batch, []byte) ([]byte, error), region string,
+) (destination, error) {
+	h := lambda.Handler{
+		Invoke: invoke, Source: o.source(region), Report: len(o.lambda.respond) > 0,
+		MaxAge: time.Duration(max(o.lambda.age, 0)) * time.Second,
+		Retries: func(b *weir.Batch, err error, attempt int, pause time.Duration) {
+			t.Say(slog.LevelWarn,
+				"the function failed in a window of %s/%s (attempt %d, next in %v): %v",
+				b.Stream, b.Shard, attempt, pause.Round(time.Millisecond), err)
+		},
+	}
+	if o.lambda.window == 0 {
+		return handledBy(h), nil
+	}
+	shards, err := h.Windows(time.Duration(o.lambda.window) * time.Second)
+	to := handledBy(h)
+	to.run = func(ctx context.Context, c *weir.Consumer) error { return c.RunShards(ctx, shards) }
+	return to, err
 }
 
 // byFunctions has functions of Lambda handle what is read.

@@ -1,6 +1,7 @@
 package consume
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -106,4 +107,27 @@ func listensOn(flag string, addr *string) func() error {
 		*addr, err = serve.Addr(flag, *addr)
 		return err
 	}
+}
+
+// parseRecordAge reads a number of seconds that Lambda takes for an age.
+func parseRecordAge(s string) (int, error) {
+	n, err := strconv.Atoi(s)
+	if err == nil && n >= 0 && n < 60 {
+		err = fmt.Errorf("%d is too short", n)
+	}
+	return n, err
+}
+
+// callsOfRetries reads a number of retries, and returns the number of calls: 0 is no limit.
+func callsOfRetries(s string) (int, error) {
+	n, err := strconv.Atoi(s)
+	return n + 1, err
+}
+
+func parseSuspect(s string) (int, error) {
+	n, err := strconv.Atoi(s)
+	if err == nil && n == 0 {
+		err = errors.New("0 stands for the default")
+	}
+	return n, err
 }

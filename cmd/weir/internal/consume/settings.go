@@ -5,21 +5,12 @@ import (
 	"errors"
 	"log/slog"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
 
 	"github.com/weir-go/weir"
 	"github.com/weir-go/weir/internal/fanout"
 )
-
-func parseSuspect(s string) (int, error) {
-	n, err := strconv.Atoi(s)
-	if err == nil && n == 0 {
-		err = errors.New("0 stands for the default")
-	}
-	return n, err
-}
 
 // options are those of a worker whose log goes to h.
 func (o *options) options(h slog.Handler, from weir.Position) weir.Options {
