@@ -296,8 +296,13 @@ func (a *application) apply(act lease.Action) bool {
 		return true
 	case lease.Pause:
 		return a.pause(act.Stream, act.On)
+	default:
+		return a.changeLease(act)
 	}
+}
 
+// changeLease carries out an action on an existing lease, which must have the action's epoch.
+func (a *application) changeLease(act lease.Action) bool {
 	l := a.leases[act.Key]
 	if l == nil || l.Epoch != act.Epoch {
 		return false
