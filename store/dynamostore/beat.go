@@ -1,6 +1,7 @@
 package dynamostore
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -39,35 +40,22 @@ func (s *Store) Beat(ctx context.Context, app string, r lease.Report) (lease.Ord
 		return lease.Orders{}, err
 	}
 	defer cancel()
-	key := orderKey{app, r.Session}
+	if r.First {
+		// Nothing is written before the format of the stored state is known. The leader can change
+		// before the answer, so it is read again.
+		if _, err := s.readOthers(ctx, app, r); err != nil {
+			return lease.Orders{}, err
+		}
+	}
 
 	// An ended session must change nothing, so its row comes first. Reading the leader can run in
 	// parallel, unless the session resigns.
 	var (
-		leader    lease.Leader
-		others    []lease.SessionBeat
-		leaderErr error
-		wg        sync.WaitGroup
+		o       lease.Orders
+		readErr error
+		wg      sync.WaitGroup
 	)
-	read := func() {
-		leaderErr = guard.Call(func() (err error) {
-			if r.Resigns != 0 {
-				s.resign(ctx, app, r.Session, r.Resigns)
-			}
-			leader, others, err = s.readBeats(ctx, app, r.Session)
-			return err
-		})
-		if !r.Others {
-			others = nil
-		}
-	}
-	if r.First {
-		// Nothing is written before the format of the stored state is known. The leader can change
-		// before the answer, so it is read again.
-		if read(); leaderErr != nil {
-			return lease.Orders{}, leaderErr
-		}
-	}
+	read := func() { o, readErr = s.readOthers(ctx, app, r) }
 	if r.Resigns == 0 {
 		wg.Go(read)
 	}
@@ -76,55 +64,81 @@ func (s *Store) Beat(ctx context.Context, app string, r lease.Report) (lease.Ord
 		if r.Resigns != 0 {
 			wg.Go(read)
 		}
-		s.saw(key, row)
-		var p progress
-		p, err = s.carryOut(ctx, app, r)
-		if r.First || p.refused {
-			s.forget(key)
-		}
-		if err == nil && row.unsettled {
-			before := row.told
-			if row, err = s.settle(ctx, app, r.Session, p.tell); err == nil && row.told == before+1 && len(p.back) > 0 {
-				s.subtract(key, before, p.back)
-			}
-		}
+		row, err = s.carryOutAndSettle(ctx, app, r, row)
 	}
 	if err != nil {
 		cancel()
 	}
 	wg.Wait()
-	if err == nil {
-		err = leaderErr
-	}
-	if err != nil {
+	key := orderKey{app, r.Session}
+	if err = cmp.Or(err, readErr); err != nil {
 		// a part of the report may have taken effect, and the next one need not repeat it
 		s.forget(key)
 		return lease.Orders{}, err
 	}
-	if leader.Session == r.Session {
-		leader.Beat, leader.Streams = row.Beat, r.Streams
+	if o.Leader.Session == r.Session {
+		o.Leader.Beat, o.Leader.Streams = row.Beat, r.Streams
 	}
 	if !r.Others {
-		leader.Streams = ""
+		o.Others, o.Leader.Streams = nil, ""
 	}
-
-	o := lease.Orders{Leader: leader, Others: others}
-	held, ok := s.known(key, row.told)
-	if !ok {
-		if held, ok, err = s.catchUp(ctx, app, key, row); err != nil {
-			return lease.Orders{}, err
-		}
+	if o.Held, err = s.heldBy(ctx, key, row); err != nil {
+		return lease.Orders{}, err
 	}
-	if !ok {
-		leases, err := s.readLeases(ctx, app, r.Session)
-		if err != nil {
-			return lease.Orders{}, err
-		}
-		held = slices.DeleteFunc(leases, func(l lease.Lease) bool { return l.Owner != r.Session })
-		s.remember(key, row.told, held)
-	}
-	o.Held = held
 	return o, nil
+}
+
+// readOthers resigns if r says so, and returns orders that contain the leader and the other
+// sessions.
+func (s *Store) readOthers(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
+	var o lease.Orders
+	err := guard.Call(func() (err error) {
+		if r.Resigns != 0 {
+			s.resign(ctx, app, r.Session, r.Resigns)
+		}
+		o.Leader, o.Others, err = s.readBeats(ctx, app, r.Session)
+		return err
+	})
+	return o, err
+}
+
+// carryOutAndSettle carries out r after touch returned row, and announces what r gave back. It
+// returns the session's row after that.
+func (s *Store) carryOutAndSettle(
+	ctx context.Context, app string, r lease.Report, row workerRow,
+) (workerRow, error) {
+	key := orderKey{app, r.Session}
+	s.saw(key, row)
+	p, err := s.carryOut(ctx, app, r)
+	if r.First || p.refused {
+		s.forget(key)
+	}
+	if err != nil || !row.unsettled {
+		return row, err
+	}
+	before := row.told
+	row, err = s.settle(ctx, app, r.Session, p.tell)
+	if err == nil && row.told == before+1 && len(p.back) > 0 {
+		s.subtract(key, before, p.back)
+	}
+	return row, err
+}
+
+// heldBy returns the leases of a session, whose row is row. It reads only what is not cached.
+func (s *Store) heldBy(ctx context.Context, key orderKey, row workerRow) ([]lease.Lease, error) {
+	if held, ok := s.known(key, row.told); ok {
+		return held, nil
+	}
+	if held, ok, err := s.catchUp(ctx, key.app, key, row); ok || err != nil {
+		return held, err
+	}
+	leases, err := s.readLeases(ctx, key.app, key.session)
+	if err != nil {
+		return nil, err
+	}
+	held := slices.DeleteFunc(leases, func(l lease.Lease) bool { return l.Owner != key.session })
+	s.remember(key, row.told, held)
+	return held, nil
 }
 
 // checkReport is [lease.Report.Check], with the additional rules of this store's keys.
