@@ -151,73 +151,86 @@ func target(a lease.Action) string {
 // apply carries out one action. It reports whether that took effect and which sessions must read
 // their orders again.
 func (s *Store) apply(ctx context.Context, app string, a lease.Action) (bool, []string, error) {
-	what := a.String()
 	switch a.Kind {
-	case lease.Create:
-		mark := rand.Text()
-		it := encodeLease(app, a.Lease)
-		it[attrWrite] = text(mark)
-		ok, err := s.put(ctx, what, it)
-		if err != nil || ok {
-			return ok, []string{a.Lease.Owner}, err
-		}
-		return s.afterRefusal(ctx, app, a, mark)
-	case lease.EndSession:
-		_, ok, err := s.update(ctx, what, newChange(app, workerRowKey(a.Session)).
-			set(attrEnded, yes()).when(attrBeat, "=", number(a.Beat)), types.ReturnValueNone)
-		return ok, nil, err
-	case lease.Forget:
-		ok, err := s.delete(ctx, what, newChange(app, workerRowKey(a.Session)).when(attrEnded, "=", yes()))
-		return ok, nil, err
-	case lease.Tell:
-		return true, []string{a.Session}, nil
-	case lease.Delete:
-		ok, err := s.delete(ctx, what, newChange(app, leaseRow(a.Key)).when(attrEpoch, "=", number(a.Epoch)).absent(attrOwner))
-		return ok, nil, err
+	case lease.Create, lease.Replace:
+		return s.putLease(ctx, app, a)
+	case lease.Assign, lease.Handoff, lease.Revoke:
+		return s.reassign(ctx, app, a)
 	case lease.Move:
 		return s.move(ctx, app, a)
-	case lease.Replace:
-		mark := rand.Text()
-		it := encodeLease(app, a.Lease)
-		it[attrWrite] = text(mark)
-		ok, err := s.replace(ctx, what, it, newChange(app, leaseRow(a.Key)).when(attrEpoch, "=", number(a.Epoch)).absent(attrOwner))
-		if err != nil || ok {
-			return ok, nil, err
-		}
-		return s.afterRefusal(ctx, app, a, mark)
-	case lease.Birth:
-		_, ok, err := s.update(ctx, what, newChange(app, leaseRow(a.Key)).when(attrEpoch, "=", number(a.Epoch)).absent(attrBorn).
-			set(attrBorn, number(uint64(a.Born))), types.ReturnValueNone)
-		return ok, nil, err // no orders depend on it
-	case lease.Drain:
-		_, ok, err := s.update(ctx, what, newChange(app, workerRowKey(a.Session)).
-			setFlag(attrDrain, a.On).exists(attrRow).absent(attrEnded), types.ReturnValueNone)
-		return ok, nil, err
-	case lease.Pause:
-		c := newChange(app, leaderRowKey)
-		if a.On {
-			c.include(attrPaused, pausedMark+a.Stream).fits(attrPaused, pausedMark+a.Stream, lease.MaxPaused)
-		} else {
-			c.exclude(attrPaused, pausedMark+a.Stream)
-		}
-		_, ok, err := s.update(ctx, what, c, types.ReturnValueNone)
+	case lease.Tell:
+		return true, []string{a.Session}, nil
+	default:
+		ok, err := s.applyAlone(ctx, app, a)
 		return ok, nil, err
 	}
+}
 
+// applyAlone carries out an action that changes no session's orders. This takes one conditional
+// write.
+func (s *Store) applyAlone(ctx context.Context, app string, a lease.Action) (bool, error) {
+	c := newChange(app, target(a))
+	switch a.Kind {
+	case lease.Delete:
+		return s.delete(ctx, a.String(), c.when(attrEpoch, "=", number(a.Epoch)).absent(attrOwner))
+	case lease.Forget:
+		return s.delete(ctx, a.String(), c.when(attrEnded, "=", yes()))
+	case lease.EndSession:
+		c.set(attrEnded, yes()).when(attrBeat, "=", number(a.Beat))
+	case lease.Drain:
+		c.setFlag(attrDrain, a.On).exists(attrRow).absent(attrEnded)
+	case lease.Birth:
+		c.when(attrEpoch, "=", number(a.Epoch)).absent(attrBorn)
+		c.set(attrBorn, number(uint64(a.Born)))
+	case lease.Pause:
+		stream := pausedMark + a.Stream
+		if a.On {
+			c.include(attrPaused, stream).fits(attrPaused, stream, lease.MaxPaused)
+		} else {
+			c.exclude(attrPaused, stream)
+		}
+	}
+	_, ok, err := s.update(ctx, a.String(), c, types.ReturnValueNone)
+	return ok, err
+}
+
+// putLease carries out a Create or a Replace, which write a whole lease.
+func (s *Store) putLease(ctx context.Context, app string, a lease.Action) (bool, []string, error) {
 	mark := rand.Text()
-	c := newChange(app, leaseRow(a.Key)).when(attrEpoch, "=", number(a.Epoch)).set(attrWrite, text(mark))
+	it := encodeLease(app, a.Lease)
+	it[attrWrite] = text(mark)
+	var ok bool
+	var err error
+	if a.Kind == lease.Create {
+		ok, err = s.put(ctx, a.String(), it)
+	} else {
+		c := newChange(app, target(a)).when(attrEpoch, "=", number(a.Epoch)).absent(attrOwner)
+		ok, err = s.replace(ctx, a.String(), it, c)
+	}
+	if err != nil || ok {
+		return ok, []string{a.Lease.Owner}, err
+	}
+	return s.afterRefusal(ctx, app, a, mark)
+}
+
+// reassign carries out an Assign, a Handoff or a Revoke.
+func (s *Store) reassign(ctx context.Context, app string, a lease.Action) (bool, []string, error) {
+	mark := rand.Text()
+	c := newChange(app, target(a)).when(attrEpoch, "=", number(a.Epoch)).set(attrWrite, text(mark))
+	var heirs []string
 	switch a.Kind {
 	case lease.Assign:
 		changeOwner(c, a.Session)
 		setDeaths(c, a.Deaths)
 		c.remove(attrRevoked).when(attrPositionKey, "<>", text(shard.End.SortKey()))
+		heirs = []string{a.Session}
 	case lease.Handoff:
 		c.exists(attrOwner).when(attrOwner, "<>", text(a.Session)).setText(attrHeir, a.Session)
 	case lease.Revoke:
 		c.exists(attrOwner).copy(attrRevoked, attrOwner)
 		changeOwner(c, "")
 	}
-	before, ok, err := s.update(ctx, what, c, types.ReturnValueAllOld)
+	before, ok, err := s.update(ctx, a.String(), c, types.ReturnValueAllOld)
 	if err != nil {
 		return false, nil, err
 	}
@@ -225,11 +238,7 @@ func (s *Store) apply(ctx context.Context, app string, a lease.Action) (bool, []
 		return s.afterRefusal(ctx, app, a, mark)
 	}
 	r := reader{it: before}
-	owner := r.text(attrOwner)
-	if a.Kind == lease.Assign {
-		return true, []string{owner, a.Session}, nil
-	}
-	return true, []string{owner}, nil
+	return true, append(heirs, r.text(attrOwner)), nil
 }
 
 // move carries out a Move. The write depends on whether the lease has an owner.
