@@ -3,6 +3,7 @@
 package explain
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -47,91 +48,123 @@ func explained(err error) string {
 		return "stopped before it was done"
 	}
 
-	var (
-		op          *smithy.OperationError
-		api         smithy.APIError
-		place       *url.Error
-		certificate *tls.CertificateVerificationError
-		dns         *net.DNSError
-		service     = "the service"
-		endpoint    string
-	)
-	fromSDK := errors.As(err, &op)
-	if fromSDK {
-		service = op.Service()
-	}
-	if errors.As(err, &place) {
-		if u, parsed := url.Parse(place.URL); parsed == nil {
-			endpoint = " at " + u.Scheme + "://" + u.Host
+	c := callOf(err, text)
+	if c.op != nil {
+		if said := foreignAnswer(err, c.service); said != "" {
+			return c.about + said
 		}
 	}
-	about := "" // the failed action, in front of the SDK's message
-	if before, _, found := strings.Cut(text, "operation error "); fromSDK && found {
-		about = strings.TrimSuffix(strings.NewReplacer("weir: ", "", "provision: ", "").Replace(before), context.DeadlineExceeded.Error()+" (")
-	}
-
-	if said := foreignAnswer(err, service); fromSDK && said != "" {
-		return about + said
-	}
+	var api smithy.APIError
 	switch {
 	case errors.Is(err, lease.ErrSetup): // from any cause
 		return SetupText(err)
 	case errors.As(err, &api):
-		return explainAPI(about, service, op, api)
-	case fromSDK && errors.As(err, &certificate):
-		return fmt.Sprintf("%sthe certificate of the server%s is not trusted (%s): AWS_CA_BUNDLE names a file of certificates to trust", about, endpoint, RootCause(err))
-	case fromSDK && place != nil && proxyOf(place) != "" && isDial(err):
-		return fmt.Sprintf("%sthe proxy at %s, from HTTP_PROXY or HTTPS_PROXY, cannot be reached (%s): check it, or add hosts that need no proxy to NO_PROXY",
-			about, proxyOf(place), RootCause(err))
-	case errors.Is(err, syscall.ECONNREFUSED):
-		if !fromSDK && place == nil {
-			return fmt.Sprintf("the store does not answer%s: is its server running, and is --store right?", AddressOf(err))
-		}
-		return fmt.Sprintf("%snothing answers%s: is %s running there, and is that the right endpoint?", about, endpoint, service)
-	case errors.As(err, &dns) && !fromSDK && place == nil:
-		return fmt.Sprintf("the host %s of the store cannot be found: check --store", dns.Name)
-	case errors.As(err, &dns):
-		return fmt.Sprintf("%sthe host %s cannot be found: check the endpoint and the region", about, dns.Name)
-	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE) && endpoint != "":
-		if said := foreignServer(place, service); said != "" {
-			return about + said
-		}
-		return fmt.Sprintf("%sthe server%s closed the connection: is it %s?", about, endpoint, service)
+		return explainAPI(c, api)
+	}
+	said := unreachable(c, err)
+	switch {
+	case said != "":
+		return c.about + said
 	case text == context.DeadlineExceeded.Error():
 		return "no answer came in time"
-	case !fromSDK && place == nil:
+	case c.unknown():
 		// a database's driver, or a file that others have locked, which has no endpoint or region
 	case errors.Is(err, context.DeadlineExceeded), IsTimeout(err):
-		return fmt.Sprintf("%s%s%s did not answer in time: check the endpoint, the region and the network", about, service, endpoint)
-	case fromSDK:
-		if said := foreignServer(place, service); said != "" {
-			return about + said
-		}
-		return fmt.Sprintf("%s%s%s failed: %s", about, service, endpoint, RootCause(err))
+		return fmt.Sprintf("%s%s%s did not answer in time: "+
+			"check the endpoint, the region and the network", c.about, c.service, c.endpoint)
+	case c.op != nil:
+		failed := fmt.Sprintf("%s%s failed: %s", c.service, c.endpoint, RootCause(err))
+		return c.about + cmp.Or(foreignServer(c.place, c.service), failed)
 	}
 	return text
 }
 
-func explainAPI(about, service string, op *smithy.OperationError, api smithy.APIError) string {
+// call is what an error says of the call that failed.
+type call struct {
+	op       *smithy.OperationError // nil if the AWS SDK did not make the call
+	place    *url.Error             // nil if the error names no URL
+	service  string
+	endpoint string // " at " and the URL of the server, or ""
+	about    string // the failed action, in front of the SDK's message
+}
+
+// callOf returns the call of an error with this text.
+func callOf(err error, text string) call {
+	c := call{service: "the service"}
+	if errors.As(err, &c.place) {
+		if u, parsed := url.Parse(c.place.URL); parsed == nil {
+			c.endpoint = " at " + u.Scheme + "://" + u.Host
+		}
+	}
+	if !errors.As(err, &c.op) {
+		return c
+	}
+	c.service = c.op.Service()
+	if before, _, found := strings.Cut(text, "operation error "); found {
+		about := strings.NewReplacer("weir: ", "", "provision: ", "").Replace(before)
+		c.about = strings.TrimSuffix(about, context.DeadlineExceeded.Error()+" (")
+	}
+	return c
+}
+
+// unknown reports whether nothing is known of the call. It then belongs to a store.
+func (c call) unknown() bool { return c.op == nil && c.place == nil }
+
+// unreachable explains why there was no connection to the server. It returns "" if there was one.
+func unreachable(c call, err error) string {
+	var (
+		certificate *tls.CertificateVerificationError
+		dns         *net.DNSError
+	)
+	switch {
+	case c.op != nil && errors.As(err, &certificate):
+		return fmt.Sprintf("the certificate of the server%s is not trusted (%s): "+
+			"AWS_CA_BUNDLE names a file of certificates to trust", c.endpoint, RootCause(err))
+	case c.op != nil && c.place != nil && proxyOf(c.place) != "" && isDial(err):
+		return fmt.Sprintf("the proxy at %s, from HTTP_PROXY or HTTPS_PROXY, cannot be reached "+
+			"(%s): check it, or add hosts that need no proxy to NO_PROXY",
+			proxyOf(c.place), RootCause(err))
+	case errors.Is(err, syscall.ECONNREFUSED) && c.unknown():
+		return fmt.Sprintf("the store does not answer%s: "+
+			"is its server running, and is --store right?", AddressOf(err))
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return fmt.Sprintf("nothing answers%s: "+
+			"is %s running there, and is that the right endpoint?", c.endpoint, c.service)
+	case errors.As(err, &dns) && c.unknown():
+		return fmt.Sprintf("the host %s of the store cannot be found: check --store", dns.Name)
+	case errors.As(err, &dns):
+		return fmt.Sprintf("the host %s cannot be found: "+
+			"check the endpoint and the region", dns.Name)
+	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE) && c.endpoint != "":
+		const closed = "the server%s closed the connection: is it %s?"
+		return cmp.Or(foreignServer(c.place, c.service), fmt.Sprintf(closed, c.endpoint, c.service))
+	}
+	return ""
+}
+
+// explainAPI explains an answer of the service that reports an error.
+func explainAPI(c call, api smithy.APIError) string {
 	operation := "the call"
-	if op != nil {
-		operation = service + " " + op.Operation()
+	if c.op != nil {
+		operation = c.service + " " + c.op.Operation()
 	}
 	said := strings.TrimSuffix(OneLine(api.ErrorMessage()), ".")
 	if said == "" {
 		said = "no reason given"
 	}
 	switch code := api.ErrorCode(); {
-	case code == "ResourceNotFoundException" && strings.EqualFold(service, "Kinesis"):
+	case code == "ResourceNotFoundException" && strings.EqualFold(c.service, "Kinesis"):
 		return fmt.Sprintf("there is no such stream or shard (%s): check --stream, the region and the endpoint", said)
 	case code == "NoSuchBucket":
 		return fmt.Sprintf("there is no such bucket (%s): check --to or --dead, the region and the endpoint", said)
 	case strings.Contains(code, "NonExistentQueue"), code == "QueueDoesNotExist":
 		return fmt.Sprintf("there is no such queue (%s): check --dead, the region and the endpoint", said)
 	case code == "PermanentRedirect", code == "AuthorizationHeaderMalformed":
-		return fmt.Sprintf("%sthe bucket is not in the region of --region or AWS_REGION (%s): use a bucket in the stream's region", about, said)
+		return fmt.Sprintf("%sthe bucket is not in the region of --region or AWS_REGION (%s): "+
+			"use a bucket in the stream's region", c.about, said)
 	case strings.Contains(code, "AccessDenied"), code == "NotAuthorized", code == "UnauthorizedOperation":
-		return fmt.Sprintf("%sno permission for %s (%s): the role or user needs it in its IAM policy", about, operation, said)
+		return fmt.Sprintf("%sno permission for %s (%s): "+
+			"the role or user needs it in its IAM policy", c.about, operation, said)
 	case strings.Contains(code, "ExpiredToken"):
 		return fmt.Sprintf("the AWS credentials have expired (%s): sign in again", said)
 	case strings.Contains(said, "Signature expired"), strings.Contains(said, "Signature not yet current"), code == "RequestTimeTooSkewed":
@@ -141,9 +174,10 @@ func explainAPI(about, service string, op *smithy.OperationError, api smithy.API
 		code == "SignatureDoesNotMatch", code == "InvalidAccessKeyId":
 		return fmt.Sprintf("AWS does not accept the credentials (%s): check AWS_PROFILE or the access keys", said)
 	case strings.Contains(code, "Throughput"), strings.Contains(code, "Throttl"), code == "LimitExceededException":
-		return fmt.Sprintf("%s%s exceeds a limit of the service (%s): try again later, or request less", about, operation, said)
+		return fmt.Sprintf("%s%s exceeds a limit of the service (%s): "+
+			"try again later, or request less", c.about, operation, said)
 	default:
-		return fmt.Sprintf("%s%s failed: %s (%s)", about, operation, said, code)
+		return fmt.Sprintf("%s%s failed: %s (%s)", c.about, operation, said, code)
 	}
 }
 
