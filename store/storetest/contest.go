@@ -39,6 +39,13 @@ type beat struct {
 	held     []lease.Lease
 }
 
+// holds reports whether the orders contain a lease at an epoch.
+func (b beat) holds(o epochOf) bool {
+	return slices.ContainsFunc(b.held, func(l lease.Lease) bool {
+		return l.Key == o.Key && l.Epoch == o.epoch
+	})
+}
+
 const (
 	contestWorkers, contestLeaders, contestLeases = 6, 2, 8
 	// positions from here on are reported by sessions that do not own the lease
@@ -178,90 +185,116 @@ type epochOf struct {
 	epoch uint64
 }
 
+// evidence is what the actions and the heartbeats of a contest say of each epoch.
+type evidence struct {
+	*contestLog
+	owner    map[epochOf]string // by actions and by orders
+	moved    map[epochOf]act    // the action that ended the epoch
+	given    map[epochOf]act    // the action that began it
+	wishes   map[epochOf][]act  // accepted wishes
+	released map[epochOf]int64  // when the first heartbeat that released it began
+	reported map[epochOf]uint64 // the furthest position that the owner may have stored
+	sure     map[epochOf]uint64 // the furthest that it certainly stored
+}
+
 // judge compares the observations with the rules.
 func (c *contestLog) judge() {
-	owner := map[epochOf]string{}    // the owner, by actions and by orders
-	moved := map[epochOf]act{}       // the action that ended the epoch
-	given := map[epochOf]act{}       // the action that began it
-	wishes := map[epochOf][]act{}    // accepted wishes
-	released := map[epochOf]int64{}  // when the first heartbeat that released it began
-	reported := map[epochOf]uint64{} // the furthest position that the owner may have stored
-	sure := map[epochOf]uint64{}     // the furthest that it certainly stored
-
-	own := func(o epochOf, session string) {
-		if was, ok := owner[o]; ok && was != session {
-			c.Errorf("%s epoch %d has two owners, %s and %s", o.Key, o.epoch, was, session)
-		}
-		owner[o] = session
+	e := evidence{
+		contestLog: c, owner: map[epochOf]string{}, moved: map[epochOf]act{},
+		given: map[epochOf]act{}, wishes: map[epochOf][]act{}, released: map[epochOf]int64{},
+		reported: map[epochOf]uint64{}, sure: map[epochOf]uint64{},
 	}
 	for _, a := range c.acts {
-		o := epochOf{a.Key, a.Epoch}
-		if a.Kind == lease.Handoff {
-			wishes[o] = append(wishes[o], a)
+		e.addAct(a)
+	}
+	for _, b := range c.beats {
+		e.addBeat(b)
+	}
+	for _, b := range c.beats {
+		e.judgeOrders(b)
+	}
+	e.judgePositions()
+}
+
+// own records that session owned a lease at an epoch.
+func (e *evidence) own(o epochOf, session string) {
+	if was, ok := e.owner[o]; ok && was != session {
+		e.Errorf("%s epoch %d has two owners, %s and %s", o.Key, o.epoch, was, session)
+	}
+	e.owner[o] = session
+}
+
+func (e *evidence) addAct(a act) {
+	o := epochOf{a.Key, a.Epoch}
+	if a.Kind == lease.Handoff {
+		e.wishes[o] = append(e.wishes[o], a)
+		return
+	}
+	if was, ok := e.moved[o]; ok {
+		e.Errorf("both %s and %s took effect", was.Action, a.Action)
+	}
+	e.moved[o] = a
+	if a.Kind == lease.Assign {
+		next := epochOf{a.Key, a.Epoch + 1}
+		e.given[next] = a
+		e.own(next, a.Session)
+	}
+}
+
+func (e *evidence) addBeat(b beat) {
+	for _, l := range b.held {
+		e.own(epochOf{l.Key, l.Epoch}, b.session)
+	}
+	for _, p := range b.report {
+		o := epochOf{p.Key, p.Epoch}
+		n := e.number(p.Position)
+		if n >= forged {
 			continue
 		}
-		if was, ok := moved[o]; ok {
-			c.Errorf("both %s and %s took effect", was.Action, a.Action)
+		e.reported[o] = max(e.reported[o], n)
+		if at, ok := e.released[o]; p.Release && (!ok || b.from < at) {
+			e.released[o] = b.from
 		}
-		moved[o] = a
-		if a.Kind == lease.Assign {
-			next := epochOf{a.Key, a.Epoch + 1}
-			given[next] = a
-			own(next, a.Session)
+		if !b.holds(o) {
+			continue
 		}
-	}
-	number := func(p shard.Position) uint64 {
-		n, err := strconv.ParseUint(p.SequenceNumber(), 10, 64)
-		if err != nil && p != shard.Oldest {
-			c.Errorf("a position is %s, which no session reported", p)
-		}
-		return n
-	}
-	for _, b := range c.beats {
-		for _, l := range b.held {
-			own(epochOf{l.Key, l.Epoch}, b.session)
-		}
-		for _, p := range b.report {
-			o := epochOf{p.Key, p.Epoch}
-			n := number(p.Position)
-			if n >= forged {
-				continue
-			}
-			reported[o] = max(reported[o], n)
-			if at, ok := released[o]; p.Release && (!ok || b.from < at) {
-				released[o] = b.from
-			}
-			if slices.ContainsFunc(b.held, func(l lease.Lease) bool { return l.Key == p.Key && l.Epoch == p.Epoch }) {
-				sure[o] = max(sure[o], n)
-				if p.Release {
-					c.Errorf("%s was released at epoch %d by %s and is still in its orders", p.Key, p.Epoch, b.session)
-				}
-			}
+		e.sure[o] = max(e.sure[o], n)
+		if p.Release {
+			e.Errorf("%s was released at epoch %d by %s and is still in its orders",
+				p.Key, p.Epoch, b.session)
 		}
 	}
+}
 
-	for _, b := range c.beats {
-		for _, l := range b.held {
-			o := epochOf{l.Key, l.Epoch}
-			if m, ok := moved[o]; ok && m.to < b.from {
-				c.Errorf("orders of %s still show %s, although %s had returned", b.session, l, m.Action)
-			}
-			c.judgeWish(b, l, wishes[o])
+// number returns the number of a position that place returned.
+func (e *evidence) number(p shard.Position) uint64 {
+	n, err := strconv.ParseUint(p.SequenceNumber(), 10, 64)
+	if err != nil && p != shard.Oldest {
+		e.Errorf("a position is %s, which no session reported", p)
+	}
+	return n
+}
+
+// judgeOrders checks that orders contain every lease that was given to the session, and none that
+// was taken from it.
+func (e *evidence) judgeOrders(b beat) {
+	for _, l := range b.held {
+		o := epochOf{l.Key, l.Epoch}
+		if m, ok := e.moved[o]; ok && m.to < b.from {
+			e.Errorf("orders of %s still show %s, although %s had returned", b.session, l, m.Action)
 		}
-		for o, a := range given {
-			if a.Session != b.session || a.to >= b.from || slices.ContainsFunc(b.held, func(l lease.Lease) bool {
-				return l.Key == o.Key && l.Epoch == o.epoch
-			}) {
-				continue
-			}
-			m, taken := moved[o]
-			at, gaveBack := released[o]
-			if !(taken && m.from < b.to) && !(gaveBack && at <= b.from) {
-				c.Errorf("orders of %s miss %s, although %s had returned", b.session, o.Key, a.Action)
-			}
+		e.judgeWish(b, l, e.wishes[o])
+	}
+	for o, a := range e.given {
+		if a.Session != b.session || a.to >= b.from || b.holds(o) {
+			continue
+		}
+		m, taken := e.moved[o]
+		at, gaveBack := e.released[o]
+		if !(taken && m.from < b.to) && !(gaveBack && at <= b.from) {
+			e.Errorf("orders of %s miss %s, although %s had returned", b.session, o.Key, a.Action)
 		}
 	}
-	c.judgePositions(owner, reported, sure, number)
 }
 
 // judgeWish checks the heir in orders. It must be the latest request, or one whose call overlapped
@@ -286,56 +319,61 @@ func (c *contestLog) judgeWish(b beat, l lease.Lease, wishes []act) {
 
 // judgePositions checks that checkpoints come from the owners, that none was lost, and that none
 // went back.
-func (c *contestLog) judgePositions(owner map[epochOf]string, reported, sure map[epochOf]uint64, number func(shard.Position) uint64) {
+func (e *evidence) judgePositions() {
 	final := map[lease.Key]lease.Lease{}
-	check := func(l lease.Lease) {
-		n := number(l.Position)
-		if n == 0 {
-			return
-		}
-		o := epochOf{l.Key, n / 1_000_000_000}
-		switch {
-		case n >= forged:
-			c.Errorf("%s has a position that was reported by another session", l)
-		case o.epoch > l.Epoch:
-			c.Errorf("%s has a position of the later epoch %d", l, o.epoch)
-		case n > reported[o]:
-			c.Errorf("%s is further than %d, the furthest that was reported at epoch %d", l, reported[o], o.epoch)
-		case owner[o] != strconv.FormatUint(n%100, 10):
-			c.Errorf("%s has a position of worker %d, but epoch %d was that of %q", l, n%100, o.epoch, owner[o])
-		}
-		for s, n := range sure {
-			if s.Key == l.Key && s.epoch < l.Epoch && number(l.Position) < n {
-				c.Errorf("%s is before %d, which was stored at epoch %d", l, n, s.epoch)
-			}
-		}
-	}
-	for _, l := range c.view().Leases {
+	for _, l := range e.view().Leases {
 		final[l.Key] = l
-		check(l)
-		for s, n := range sure {
-			if s.Key == l.Key && number(l.Position) < n {
-				c.Errorf("at the end %s is before %d, which was stored at epoch %d", l, n, s.epoch)
+		e.judgePosition(l)
+		for s, n := range e.sure {
+			if s.Key == l.Key && e.number(l.Position) < n {
+				e.Errorf("at the end %s is before %d, which was stored at epoch %d", l, n, s.epoch)
 			}
 		}
-		if last, ok := owner[epochOf{l.Key, l.Epoch}]; ok && l.Owner != last {
-			c.Errorf("at the end %s, but epoch %d was given to %s", l, l.Epoch, last)
+		if last, ok := e.owner[epochOf{l.Key, l.Epoch}]; ok && l.Owner != last {
+			e.Errorf("at the end %s, but epoch %d was given to %s", l, l.Epoch, last)
 		}
 	}
-	for _, b := range c.beats {
+	for _, b := range e.beats {
 		for _, l := range b.held {
-			check(l)
-			if end := final[l.Key]; l.Epoch > end.Epoch || number(l.Position) > number(end.Position) {
-				c.Errorf("orders of %s show %s, the end is %s", b.session, l, end)
+			e.judgePosition(l)
+			end := final[l.Key]
+			if l.Epoch > end.Epoch || e.number(l.Position) > e.number(end.Position) {
+				e.Errorf("orders of %s show %s, the end is %s", b.session, l, end)
 			}
 		}
 	}
-	for _, leases := range c.views {
+	for _, leases := range e.views {
 		for _, l := range leases {
-			check(l)
+			e.judgePosition(l)
 		}
 	}
-	if len(sure) == 0 || len(c.acts) == 0 {
-		c.Errorf("nothing was contested: %d checkpoints, %d actions", len(sure), len(c.acts))
+	if len(e.sure) == 0 || len(e.acts) == 0 {
+		e.Errorf("nothing was contested: %d checkpoints, %d actions", len(e.sure), len(e.acts))
+	}
+}
+
+// judgePosition checks the position of a lease as it was seen at some time.
+func (e *evidence) judgePosition(l lease.Lease) {
+	n := e.number(l.Position)
+	if n == 0 {
+		return
+	}
+	o := epochOf{l.Key, n / 1_000_000_000}
+	switch {
+	case n >= forged:
+		e.Errorf("%s has a position that was reported by another session", l)
+	case o.epoch > l.Epoch:
+		e.Errorf("%s has a position of the later epoch %d", l, o.epoch)
+	case n > e.reported[o]:
+		e.Errorf("%s is further than %d, the furthest that was reported at epoch %d",
+			l, e.reported[o], o.epoch)
+	case e.owner[o] != strconv.FormatUint(n%100, 10):
+		e.Errorf("%s has a position of worker %d, but epoch %d was that of %q",
+			l, n%100, o.epoch, e.owner[o])
+	}
+	for s, n := range e.sure {
+		if s.Key == l.Key && s.epoch < l.Epoch && e.number(l.Position) < n {
+			e.Errorf("%s is before %d, which was stored at epoch %d", l, n, s.epoch)
+		}
 	}
 }
