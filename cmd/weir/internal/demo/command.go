@@ -1,6 +1,7 @@
 package demo
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -22,10 +23,7 @@ import (
 const WorkerName = "demo-worker"
 
 func Command(t cli.Terminal) *cobra.Command {
-	o := Options{Workers: 3, Command: nil}
-	var out cli.Format
-	var plain bool
-	var victim string
+	f := flags{o: Options{Workers: 3}}
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "Watch workers share a stream, survive failures and lose nothing",
@@ -49,59 +47,79 @@ The exit code is 0 only if nothing was lost and no order was broken.`,
   weir demo --fan-out        the same, read by enhanced fan-out
   weir demo --kill other     kill a worker that does not lead`,
 		Args: cli.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := checkDemo(o, victim); err != nil {
-				return err
-			}
-			self, err := os.Executable()
-			if err != nil {
-				return fmt.Errorf("this program does not know where it lies, so it cannot start workers: %w", err)
-			}
-			o.Leader = victim == "leader"
-			o.Command = []string{self, WorkerName}
-			o.Page = func(store lease.Store, client *kinesis.Client) http.Handler {
-				return dashboard.Handler(store, dashboard.Options{Kinesis: client, Lags: shardlag.Asker(client)})
-			}
-			var result Result
-			switch {
-			case out == cli.FormatJSON:
-				o.Show = &Plain{Out: t.Err}
-				result, err = Run(cmd.Context(), o)
-			case plain || !fitsPicture(t):
-				o.Show = &Plain{Out: t.Out}
-				result, err = Run(cmd.Context(), o)
-			default:
-				result, err = RunLive(cmd.Context(), o, t.In, t.Out, t.Interrupt)
-			}
-			if err != nil {
-				if o.Keep && result.Dir != "" {
-					t.Note("the files are in %s", result.Dir)
-				}
-				return err
-			}
-			write := result.WriteText
-			if out == cli.FormatJSON {
-				write = result.WriteJSON
-			}
-			if err := write(t.Out); err != nil {
-				return err
-			}
-			if !result.Clean() {
-				return fmt.Errorf("the verdict is bad: %d lost, %d out of order", result.Lost, result.OrderViolations)
-			}
-			return nil
-		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context(), t) },
 	}
-	out.Register(cmd, "format of the verdict; json prints nothing else on standard output")
-	cmd.Flags().BoolVar(&plain, "plain", false, "print lines instead of a live picture (the default without a terminal of 80 by 24)")
-	cmd.Flags().StringVar(&victim, "kill", "leader", "which worker to kill: leader (the hardest to lose) or other")
-	cmd.Flags().IntVar(&o.Flights, "flights", 20000, "how many flights to put, 1000 to 20000")
-	cmd.Flags().IntVar(&o.Shards, "shards", 6, "shards of the stream at the start, 3 to 16")
-	cmd.Flags().DurationVar(&o.Duration, "duration", 40*time.Second, "how long the flights take, 10s to 10m")
-	cmd.Flags().BoolVar(&o.FanOut, "fan-out", false, "push the flights to the workers by fan-out, instead of polling")
-	cmd.Flags().BoolVar(&o.Keep, "keep", false, "keep the temporary directory: journals, logs, leases")
+	f.out.Register(cmd, "format of the verdict; json prints nothing else on standard output")
+	set := cmd.Flags()
+	set.BoolVar(&f.plain, "plain", false,
+		"print lines instead of a live picture (the default without a terminal of 80 by 24)")
+	set.StringVar(&f.victim, "kill", "leader",
+		"which worker to kill: leader (the hardest to lose) or other")
+	set.IntVar(&f.o.Flights, "flights", 20000, "how many flights to put, 1000 to 20000")
+	set.IntVar(&f.o.Shards, "shards", 6, "shards of the stream at the start, 3 to 16")
+	set.DurationVar(&f.o.Duration, "duration", 40*time.Second,
+		"how long the flights take, 10s to 10m")
+	set.BoolVar(&f.o.FanOut, "fan-out", false,
+		"push the flights to the workers by fan-out, instead of polling")
+	set.BoolVar(&f.o.Keep, "keep", false, "keep the temporary directory: journals, logs, leases")
 	cli.MustComplete(cmd, "kill", "leader", "other")
 	return cmd
+}
+
+// flags are the options of the command.
+type flags struct {
+	o      Options
+	out    cli.Format
+	plain  bool
+	victim string // the worker to kill
+}
+
+// run shows the demo and its verdict. It returns an error if the verdict is bad.
+func (f flags) run(ctx context.Context, t cli.Terminal) error {
+	if err := checkDemo(f.o, f.victim); err != nil {
+		return err
+	}
+	o := f.o
+	self, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("this program does not know where it lies, so it cannot start workers: %w",
+			err)
+	}
+	o.Leader = f.victim == "leader"
+	o.Command = []string{self, WorkerName}
+	o.Page = func(store lease.Store, client *kinesis.Client) http.Handler {
+		asker := shardlag.Asker(client)
+		return dashboard.Handler(store, dashboard.Options{Kinesis: client, Lags: asker})
+	}
+	var result Result
+	switch {
+	case f.out == cli.FormatJSON:
+		o.Show = &Plain{Out: t.Err}
+		result, err = Run(ctx, o)
+	case f.plain || !fitsPicture(t):
+		o.Show = &Plain{Out: t.Out}
+		result, err = Run(ctx, o)
+	default:
+		result, err = RunLive(ctx, o, t.In, t.Out, t.Interrupt)
+	}
+	if err != nil {
+		if o.Keep && result.Dir != "" {
+			t.Note("the files are in %s", result.Dir)
+		}
+		return err
+	}
+	write := result.WriteText
+	if f.out == cli.FormatJSON {
+		write = result.WriteJSON
+	}
+	if err := write(t.Out); err != nil {
+		return err
+	}
+	if !result.Clean() {
+		return fmt.Errorf("the verdict is bad: %d lost, %d out of order",
+			result.Lost, result.OrderViolations)
+	}
+	return nil
 }
 
 // fitsPicture reports whether there is a terminal that is large and able enough for the live
