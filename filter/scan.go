@@ -197,80 +197,64 @@ const (
 	wordAlse = 'a' | 'l'<<8 | 's'<<16 | 'e'<<24 // of false
 )
 
+// wordEnd takes the index of the last four bytes of a literal.
+func wordEnd(d []byte, i int, word uint32) int {
+	if len(d)-i < 4 || binary.LittleEndian.Uint32(d[i:]) != word {
+		return -1
+	}
+	return i + 4
+}
+
 // skip skips a value at a depth. It records in bits whether it is in an array or an object, 64
 // levels at a time, and calls itself for more.
 func skip(d []byte, i, depth int) int {
 	objects, level := uint64(0), 0
 	for {
-		// A value begins here.
+		// A value begins here, or i is negative.
 		if uint(i) >= uint(len(d)) {
 			return -1
 		}
 		switch c := d[i]; c {
 		case '"':
-			end := shortEnd(d, i+1)
-			if end < 0 {
-				if end, _ = stringEnd(d, i+1); end < 0 {
-					return -1
-				}
+			from := i + 1
+			if i = shortEnd(d, from); i < 0 {
+				i, _ = stringEnd(d, from)
 			}
-			i = end
 		case '{', '[':
 			if depth+level >= mostDepth {
 				return -1
 			}
-			if i++; uint(i) < uint(len(d)) && d[i] <= ' ' {
-				i = space(d, i)
-			}
-			if uint(i) < uint(len(d)) && d[i] == c+2 { // it is empty
-				i++
+			var empty bool
+			if i, empty = firstElement(d, i); empty {
 				break
 			}
-			if level == 64 {
-				if i = skipIn(d, i, depth+level+1, c); i < 0 {
-					return -1
-				}
-				break
+			object := uint64(c) >> 5 & 1 // this bit is set in '{' and not in '['
+			if level < 64 {
+				level++
+				objects = objects<<1 | object
+				continue
 			}
-			level++
-			objects <<= 1
-			if c == '{' {
-				objects |= 1
-				if i, _, _ = nameEnd(d, i); i < 0 {
-					return -1
-				}
-			}
-			continue
+			i = skipIn(d, i, depth+level+1, object)
 		case '1', '2', '3', '4', '5', '6', '7', '8', '9':
 			from := i
 			if i = digits(d, i+1); uint(i) < uint(len(d)) && (d[i] == '.' || d[i]|0x20 == 'e') {
-				if i = numberEnd(d, from); i < 0 {
-					return -1
-				}
+				i = numberEnd(d, from)
 			}
 		case '0', '-':
-			if i = numberEnd(d, i); i < 0 {
-				return -1
-			}
+			i = numberEnd(d, i)
 		case 't':
-			if len(d)-i < 4 || binary.LittleEndian.Uint32(d[i:]) != wordTrue {
-				return -1
-			}
-			i += 4
+			i = wordEnd(d, i, wordTrue)
 		case 'n':
-			if len(d)-i < 4 || binary.LittleEndian.Uint32(d[i:]) != wordNull {
-				return -1
-			}
-			i += 4
+			i = wordEnd(d, i, wordNull)
 		case 'f':
-			if len(d)-i < 5 || binary.LittleEndian.Uint32(d[i+1:]) != wordAlse {
-				return -1
-			}
-			i += 5
+			i = wordEnd(d, i+1, wordAlse)
 		default:
 			return -1
 		}
-		// A value has ended here.
+		// A value has ended here, or i is negative.
+		if i < 0 {
+			return -1
+		}
 		for {
 			if level == 0 {
 				return i
@@ -282,17 +266,16 @@ func skip(d []byte, i, depth int) int {
 				return -1
 			}
 			object := objects & 1
-			if c := d[i]; c == ',' {
+			if d[i] == ',' {
 				if i++; uint(i) < uint(len(d)) && d[i] <= ' ' {
 					i = space(d, i)
 				}
 				if object != 0 {
-					if i, _, _ = nameEnd(d, i); i < 0 {
-						return -1
-					}
+					i, _, _ = nameEnd(d, i)
 				}
 				break
-			} else if c != ']'+byte(object)*('}'-']') {
+			}
+			if d[i] != bracket(object) {
 				return -1
 			}
 			i++
@@ -302,14 +285,26 @@ func skip(d []byte, i, depth int) int {
 	}
 }
 
-// skipIn skips the content and the end of an array or an object that begins with open.
-func skipIn(d []byte, i, depth int, open byte) int {
+// firstElement takes the index of an opening bracket. It returns the start of the first element, or
+// the end of an empty array or object. The name of a field is not part of the element.
+func firstElement(d []byte, i int) (at int, empty bool) {
+	open := d[i]
+	if i++; uint(i) < uint(len(d)) && d[i] <= ' ' {
+		i = space(d, i)
+	}
+	if uint(i) < uint(len(d)) && d[i] == open+2 {
+		return i + 1, true
+	}
+	if open == '{' {
+		i, _, _ = nameEnd(d, i)
+	}
+	return i, false
+}
+
+// skipIn skips the elements and the end of an array or, if object is 1, of an object. It takes the
+// index of the first element, which may be negative.
+func skipIn(d []byte, i, depth int, object uint64) int {
 	for {
-		if open == '{' {
-			if i, _, _ = nameEnd(d, i); i < 0 {
-				return -1
-			}
-		}
 		if i = skip(d, i, depth); i < 0 {
 			return -1
 		}
@@ -317,12 +312,18 @@ func skipIn(d []byte, i, depth int, open byte) int {
 			return -1
 		}
 		switch d[i] {
-		case open + 2:
+		case bracket(object):
 			return i + 1
 		case ',':
 			i = space(d, i+1)
 		default:
 			return -1
 		}
+		if object != 0 {
+			i, _, _ = nameEnd(d, i)
+		}
 	}
 }
+
+// bracket returns the closing bracket of an array or, if object is 1, of an object.
+func bracket(object uint64) byte { return ']' + byte(object)*('}'-']') }
