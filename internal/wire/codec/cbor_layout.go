@@ -46,13 +46,13 @@ const (
 	cborArrivalRest    = "ivalTimestamp"
 )
 
-// cborRoom is how many bytes must follow a name so that its value can be read without further
-// checks: the longest expected head, or a time with its tag. Only the last record of an answer can
-// have fewer, and is then read in the general way.
-const cborRoom = 10
-
 // usualDigits is the length of the service's sequence numbers.
 const usualDigits = 56
+
+// cborRoom is how many bytes must follow a member's first byte so that the member can be read
+// without further checks, except for the contents of strings. The longest is a usual sequence
+// number. Only the last record of an answer can have fewer, and is then read in the general way.
+const cborRoom = len(cborSequenceName) + 2 + usualDigits
 
 // read reads the record at b[i:] into r and returns where it ends. It returns 0 if the record has
 // another layout, and a negative number if b ends before that is known. The contents of r are then
@@ -62,64 +62,50 @@ const usualDigits = 56
 // constants. Usual lengths of values are checked first: the processor then continues before it has
 // read the length.
 func (l *cborLayout) read(b []byte, i int, r *Record) int {
-	if l.n == 0 {
+	switch {
+	case l.n == 0:
 		return 0
-	}
-	if i >= len(b) {
+	case i >= len(b):
 		return -1
-	}
-	if b[i] != l.head {
+	case b[i] != l.head:
 		return 0
 	}
 	i++
 	var (
-		data          []byte
-		key, sequence string
-		arrival       uint64
-		encrypted     bool
+		values  [fieldEncryption + 1][]byte // of the members that are strings
+		arrival uint64
 	)
 	for _, f := range l.members[:l.n] {
 		rest := b[i:]
+		if len(rest) < cborRoom {
+			return -1
+		}
 		major := byte(cborText)
 		switch f {
 		case fieldData:
-			const name = cborDataName
-			if len(rest) < len(name)+cborRoom {
-				return -1
-			}
-			if string(rest[:len(name)]) != name {
+			if string(rest[:len(cborDataName)]) != cborDataName {
 				return 0
 			}
-			i += len(name)
+			i += len(cborDataName)
 			major = cborBytes
 		case fieldKey:
-			const name = cborKeyName
-			if len(rest) < len(name)+cborRoom {
-				return -1
-			}
-			if string(rest[:len(name)]) != name {
+			if string(rest[:len(cborKeyName)]) != cborKeyName {
 				return 0
 			}
-			i += len(name)
+			i += len(cborKeyName)
 		case fieldSequence:
-			const name, end = cborSequenceName, len(cborSequenceName) + 2 + usualDigits
-			if len(rest) < end {
-				return -1
-			}
+			const name = cborSequenceName
 			if string(rest[:len(name)]) != name {
 				return 0
 			}
 			if rest[len(name)] == cborText|24 && rest[len(name)+1] == usualDigits {
-				sequence = text(rest[len(name)+2 : end])
-				i += end
+				values[f] = rest[len(name)+2 : cborRoom]
+				i += cborRoom
 				continue
 			}
 			i += len(name)
 		case fieldEncryption:
 			const name, end = cborEncryptionName, len(cborEncryptionName) + len(cborNone)
-			if len(rest) < len(name)+cborRoom {
-				return -1
-			}
 			if string(rest[:len(name)]) != name {
 				return 0
 			}
@@ -129,71 +115,76 @@ func (l *cborLayout) read(b []byte, i int, r *Record) int {
 			}
 			i += len(name)
 		case fieldArrival:
-			const half, name = len(cborArrivalHalf), len(cborArrivalHalf) + len(cborArrivalRest)
-			if len(rest) < name+cborRoom {
-				return -1
-			}
-			if string(rest[:half]) != cborArrivalHalf || string(rest[half:name]) != cborArrivalRest {
+			var n int
+			if arrival, n = cborArrival(rest); n == 0 {
 				return 0
 			}
-			end := name + 9
-			if rest[name] == cborTag|1 {
-				end++
-			}
-			if rest[end-9] != cborUint|27 {
-				return 0
-			}
-			// Eight bytes are milliseconds, unless the value is absurd.
-			if arrival = be64(rest[end-8:]); arrival < 1e11 || arrival > maxArrival {
-				return 0
-			}
-			i += end
+			i += n
 			continue
 		}
-		// A string with its length in front.
-		var n int
-		switch head := b[i] ^ major; {
-		case head == 24:
-			n = int(b[i+1])
-			i += 2
-		case head < 24:
-			n = int(head)
-			i++
-		case head == 25:
-			n = be16(b[i+1:])
-			i += 3
-		case head == 26:
-			n = be32(b[i+1:])
-			i += 5
-		default:
+		n, at := cborLength(b, i, major)
+		if at == 0 {
 			return 0
 		}
-		if n < 0 || n > len(b)-i {
+		if n < 0 || n > len(b)-at {
 			return -1
 		}
-		switch value := b[i : i+n : i+n]; f {
-		case fieldData:
-			data = value
-		case fieldKey:
-			key = text(value)
-		case fieldSequence:
-			sequence = text(value)
-		default:
-			encrypted = string(value) == kms
-		}
-		i += n
+		values[f] = b[at : at+n : at+n]
+		i = at + n
 	}
-	if l.head == cborMap|cborOpen {
-		if i >= len(b) {
-			return -1
-		}
-		if b[i] != cborBreak {
-			return 0
-		}
-		i++
+	if i = l.close(b, i); i <= 0 {
+		return i
 	}
 	// Not as one assignment: during garbage collection that is slower because of the pointers.
-	r.Data, r.Key, r.SequenceNumber = data, key, sequence
-	r.Arrival, r.Done, r.Encrypted = int64(arrival), shard.Whole, encrypted
+	r.Data, r.Key = values[fieldData], text(values[fieldKey])
+	r.SequenceNumber, r.Arrival = text(values[fieldSequence]), int64(arrival)
+	r.Done, r.Encrypted = shard.Whole, string(values[fieldEncryption]) == kms
 	return i
+}
+
+// close returns the end of a record whose members end at i, as read does.
+func (l *cborLayout) close(b []byte, i int) int {
+	switch {
+	case l.head != cborMap|cborOpen:
+		return i
+	case i >= len(b):
+		return -1
+	case b[i] != cborBreak:
+		return 0
+	}
+	return i + 1
+}
+
+// cborArrival returns the milliseconds of the arrival at the beginning of rest, and where it ends,
+// which is 0 for any unusual form. Eight bytes are milliseconds, unless the value is absurd.
+func cborArrival(rest []byte) (ms uint64, end int) {
+	const half, name = len(cborArrivalHalf), len(cborArrivalHalf) + len(cborArrivalRest)
+	if string(rest[:half]) != cborArrivalHalf || string(rest[half:name]) != cborArrivalRest {
+		return 0, 0
+	}
+	end = name + 9
+	if rest[name] == cborTag|1 {
+		end++
+	}
+	ms = be64(rest[end-8:])
+	if rest[end-9] != cborUint|27 || ms < 1e11 || ms > maxArrival {
+		return 0, 0
+	}
+	return ms, end
+}
+
+// cborLength returns the length of the string at b[i:], and where its contents begin. The latter is
+// 0 for anything but a string of definite length.
+func cborLength(b []byte, i int, major byte) (n, at int) {
+	switch head := b[i] ^ major; {
+	case head == 24:
+		return int(b[i+1]), i + 2
+	case head < 24:
+		return int(head), i + 1
+	case head == 25:
+		return be16(b[i+1:]), i + 3
+	case head == 26:
+		return be32(b[i+1:]), i + 5
+	}
+	return 0, 0
 }
