@@ -1,4 +1,4 @@
-package ledger
+package main
 
 import (
 	"context"
@@ -8,11 +8,9 @@ import (
 	"sync/atomic"
 	"testing"
 
-	_ "modernc.org/sqlite"
-
-	"github.com/weir-go/weir"
 	"github.com/weir-go/weir/deadletter"
 	"github.com/weir-go/weir/kinesistest"
+	"github.com/weir-go/weir/sink/sqlsink"
 	"github.com/weir-go/weir/store/memstore"
 	"github.com/weir-go/weir/weirtest"
 )
@@ -28,7 +26,7 @@ func TestEachOrderIsBookedOnce(t *testing.T) {
 	}
 	t.Cleanup(func() { db.Close() })
 	db.SetMaxOpenConns(1)
-	if _, err := db.ExecContext(t.Context(), Table); err != nil {
+	if _, err := db.ExecContext(t.Context(), bookings); err != nil {
 		t.Fatal(err)
 	}
 	var letters atomic.Int32
@@ -49,11 +47,11 @@ func TestEachOrderIsBookedOnce(t *testing.T) {
 			put++
 		}
 		srv.Put("orders", "customer-7", []byte("???"))
-		if err := Reset(t.Context(), db); err != nil && round > 0 {
+		if err := reset(t.Context(), db); err != nil && round > 0 {
 			t.Fatal(err)
 		}
 		worker := weirtest.Go(t, func(ctx context.Context) error {
-			return Run(ctx, db, box, func(o weir.Options) (*weir.Consumer, error) { return weir.New(srv.Client(), memstore.New(), o) })
+			return run(ctx, srv.Client(), memstore.New(), db, box)
 		})
 		worker.Until(weirtest.When("all is booked", func() bool {
 			_, n := booked()
@@ -69,4 +67,14 @@ func TestEachOrderIsBookedOnce(t *testing.T) {
 	if got, _ := booked(); got != want || letters.Load() != 3 {
 		t.Errorf("booked %q, want %q; %d letters", got, want, letters.Load())
 	}
+}
+
+// reset is for lost leases: epochs start from the beginning.
+func reset(ctx context.Context, db *sql.DB) error {
+	sink, err := sqlsink.New(db, sqlsink.Options{Dialect: sqlsink.SQLite, App: "billing"})
+	if err != nil {
+		return err
+	}
+	_, err = sink.ResetEpochs(ctx)
+	return err
 }
