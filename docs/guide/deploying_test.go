@@ -38,7 +38,7 @@ func TestHealthWhileItRuns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	app := weirtest.Go(t, func(ctx context.Context) error { return serve(ctx, c, &till{}, l) })
+	app := weirtest.Go(t, func(ctx context.Context) error { return serve(ctx, c, new(bank).till(), l) })
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	ask := func(path string) (int, string) {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+l.Addr().String()+path, nil)

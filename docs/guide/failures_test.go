@@ -21,17 +21,19 @@ var lenient = weir.Options{
 	GiveUp: weir.GiveUp{To: deadletter.File("orders.dead.ndjson"), Attempts: 3},
 }
 
-// chargeOrReject charges an order, and rejects it if it can never be charged.
-func (t *till) chargeOrReject(ctx context.Context, r weir.Record) error {
-	err := t.charge(ctx, r)
-	if errors.Is(err, errNoOrder) {
-		return weir.Reject(err)
+// chargeOrReject calls charge for each order. It rejects an order that can never be charged.
+func chargeOrReject(charge func(context.Context, weir.Record) error) weir.RecordFunc {
+	return func(ctx context.Context, r weir.Record) error {
+		err := charge(ctx, r)
+		if errors.Is(err, errNoOrder) {
+			return weir.Reject(err)
+		}
+		return err
 	}
-	return err
 }
 
-// chargeAgain charges the orders in dead letters, except dropped ones.
-func (t *till) chargeAgain(ctx context.Context, box deadletter.Box) (deadletter.Outcome, error) {
+// chargeAgain calls charge for the orders in dead letters, except dropped ones.
+func chargeAgain(ctx context.Context, box deadletter.Box, charge func(context.Context, weir.Record) error) (deadletter.Outcome, error) {
 	var letters []deadletter.Item
 	for letter, err := range box.Items(ctx) {
 		if err != nil {
@@ -42,7 +44,7 @@ func (t *till) chargeAgain(ctx context.Context, box deadletter.Box) (deadletter.
 		}
 	}
 	return deadletter.Retry(ctx, box, letters, func(ctx context.Context, l deadletter.Item) error {
-		return t.charge(ctx, weir.Record{Data: l.Data, PartitionKey: l.PartitionKey})
+		return charge(ctx, weir.Record{Data: l.Data, PartitionKey: l.PartitionKey})
 	})
 }
 
@@ -84,17 +86,17 @@ func TestWhatFailsIsGivenUpAndChargedLater(t *testing.T) {
 		options := lenient
 		options.GiveUp.To, options.GiveUp.Patience = box, -1
 		srv := shop(t, 1, "o-1", "???", "o-2", "o-3")
-		bank := errors.New("the bank does not know the card")
-		till := &till{fails: func(_ context.Context, id string) error {
+		unknown := errors.New("the bank does not know the card")
+		bank := &bank{fails: func(_ context.Context, id string) error {
 			if id == "o-2" {
-				return bank
+				return unknown
 			}
 			return nil
 		}}
-		worker := weirtest.Start(t, srv.Client(), memstore.New(), options, weir.RecordFunc(till.chargeOrReject))
+		worker := weirtest.Start(t, srv.Client(), memstore.New(), options, chargeOrReject(bank.charge))
 		worker.Until(weirtest.AtTip(srv, "orders", worker))
 		worker.Stop()
-		if got := till.charged(); !slices.Equal(got, []string{"o-1", "o-3"}) {
+		if got := bank.charged(); !slices.Equal(got, []string{"o-1", "o-3"}) {
 			t.Errorf("charged %q", got)
 		}
 		var reasons []string
@@ -107,11 +109,11 @@ func TestWhatFailsIsGivenUpAndChargedLater(t *testing.T) {
 		if want := []string{"rejected: that is no order", "attempts: the bank does not know the card"}; !slices.Equal(reasons, want) {
 			t.Errorf("given up: %q", reasons)
 		}
-		till.fails = nil
-		if o, err := till.chargeAgain(t.Context(), box); o != (deadletter.Outcome{Done: 1, Failed: 1}) || !errors.Is(err, errNoOrder) {
+		bank.fails = nil
+		if o, err := chargeAgain(t.Context(), box, bank.charge); o != (deadletter.Outcome{Done: 1, Failed: 1}) || !errors.Is(err, errNoOrder) {
 			t.Errorf("%+v, %v", o, err)
 		}
-		if got := till.charged(); !slices.Equal(got, []string{"o-1", "o-3", "o-2"}) {
+		if got := bank.charged(); !slices.Equal(got, []string{"o-1", "o-3", "o-2"}) {
 			t.Errorf("charged %q", got)
 		}
 	})

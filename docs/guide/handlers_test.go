@@ -17,44 +17,52 @@ import (
 	"github.com/weir-go/weir/weirtest"
 )
 
-// till charges orders.
+var errNoOrder = errors.New("that is no order")
+
+// till charges orders with two functions of your program.
 type till struct {
+	charge func(ctx context.Context, r weir.Record) error // returns errNoOrder for an invalid order
+	reject func(ctx context.Context, r weir.Record, reason error) error
+}
+
+// bank charges orders in tests.
+type bank struct {
 	mu      sync.Mutex
 	orders  []string                                   // that were charged, by ID
 	fails   func(ctx context.Context, id string) error // nil: charging succeeds
 	rejects []string
 }
 
-var errNoOrder = errors.New("that is no order")
+func (b *bank) till() *till { return &till{charge: b.charge, reject: b.reject} }
 
 // charge returns errNoOrder for an invalid order. Other errors are temporary.
-func (t *till) charge(ctx context.Context, r weir.Record) error {
+func (b *bank) charge(ctx context.Context, r weir.Record) error {
 	var order struct{ ID string }
 	if err := json.Unmarshal(r.Data, &order); err != nil {
 		return errNoOrder
 	}
-	if t.fails != nil {
-		if err := t.fails(ctx, order.ID); err != nil {
+	if b.fails != nil {
+		if err := b.fails(ctx, order.ID); err != nil {
 			return err
 		}
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.orders = append(t.orders, order.ID)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.orders = append(b.orders, order.ID)
 	return nil
 }
 
-func (t *till) reject(_ context.Context, r weir.Record, why error) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.rejects = append(t.rejects, fmt.Sprintf("%s: %v", r.Data, why))
+func (b *bank) reject(_ context.Context, r weir.Record, reason error) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.rejects = append(b.rejects, fmt.Sprintf("%s: %v", r.Data, reason))
 	return nil
 }
 
-func (t *till) charged() []string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return slices.Clone(t.orders)
+func (b *bank) charged() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Clone(b.orders)
 }
 
 // shop returns an embedded Kinesis with a stream of orders, in memory for a bubble.
@@ -95,20 +103,20 @@ func TestHandlersGoOnWhereTheyWere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := shop(t, 1, "o-1", "???", "o-2", "o-3")
 		tries := 0
-		till := &till{fails: func(_ context.Context, id string) error {
+		bank := &bank{fails: func(_ context.Context, id string) error {
 			if tries++; id == "o-2" && tries < 5 {
 				return errors.New("the bank does not answer")
 			}
 			return nil
 		}}
-		worker := weirtest.Start(t, srv.Client(), memstore.New(), billing, till)
+		worker := weirtest.Start(t, srv.Client(), memstore.New(), billing, bank.till())
 		worker.Until(weirtest.AtTip(srv, "orders", worker))
 		worker.Stop()
-		if got := till.charged(); !slices.Equal(got, []string{"o-1", "o-2", "o-3"}) {
+		if got := bank.charged(); !slices.Equal(got, []string{"o-1", "o-2", "o-3"}) {
 			t.Errorf("charged %q", got)
 		}
-		if want := []string{"???: that is no order"}; !slices.Equal(till.rejects, want) {
-			t.Errorf("put aside %q", till.rejects)
+		if want := []string{"???: that is no order"}; !slices.Equal(bank.rejects, want) {
+			t.Errorf("put aside %q", bank.rejects)
 		}
 		if n := worker.Consumer.Counts().HandlerFailures; n != 3 {
 			t.Errorf("the handler failed %d times, want 3", n)
@@ -195,16 +203,16 @@ func TestStopEndsRunWithItsError(t *testing.T) {
 		srv.Put("orders", "customer-7", []byte("closing time"))
 		store := memstore.New()
 		for range 2 {
-			till := &till{}
+			bank := &bank{}
 			c, err := weir.New(srv.Client(), store, billing)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := c.Run(t.Context(), weir.HandlerFunc(till.nightly)); err != nil {
+			if err := c.Run(t.Context(), weir.HandlerFunc(bank.till().nightly)); err != nil {
 				t.Errorf("Run returned %v", err)
 			}
-			if len(till.orders) != 1 {
-				t.Errorf("charged %q", till.orders)
+			if len(bank.orders) != 1 {
+				t.Errorf("charged %q", bank.orders)
 			}
 			// The second night begins after the first.
 			srv.Put("orders", "customer-7", []byte(`{"ID": "o-2"}`))
@@ -367,12 +375,12 @@ func TestAPanicIsAFailure(t *testing.T) {
 		options := billing
 		failed := make(chan weir.HandlerFailed, 10)
 		options.Events.HandlerFailed = func(_ context.Context, f weir.HandlerFailed) { failed <- f }
-		till := &till{}
+		bank := &bank{}
 		worker := weirtest.Start(t, srv.Client(), memstore.New(), options, weir.RecordFunc(func(ctx context.Context, r weir.Record) error {
 			if len(failed) == 0 {
 				panic("out of paper")
 			}
-			return till.charge(ctx, r)
+			return bank.charge(ctx, r)
 		}))
 		worker.Until(weirtest.AtTip(srv, "orders", worker))
 		worker.Stop()

@@ -26,18 +26,18 @@ func TestOrdersAreChargedSideBySide(t *testing.T) {
 			srv.Put("orders", "customer of "+id, []byte(`{"ID":"`+id+`"}`))
 		}
 		var answers atomic.Bool
-		till := &till{fails: func(_ context.Context, id string) error {
+		bank := &bank{fails: func(_ context.Context, id string) error {
 			if id == "o-1" && !answers.Load() {
 				return errors.New("the bank does not answer")
 			}
 			return nil
 		}}
-		worker := weirtest.Start(t, srv.Client(), memstore.New(), sideBySide, weir.RecordFunc(till.charge))
-		worker.Until(weirtest.When("the others are charged", func() bool { return len(till.charged()) == 2 }))
+		worker := weirtest.Start(t, srv.Client(), memstore.New(), sideBySide, weir.RecordFunc(bank.charge))
+		worker.Until(weirtest.When("the others are charged", func() bool { return len(bank.charged()) == 2 }))
 		answers.Store(true)
 		worker.Until(weirtest.AtTip(srv, "orders", worker))
 		worker.Stop()
-		if got := till.charged(); len(got) != 3 || got[2] != "o-1" || !slices.Contains(got, "o-3") {
+		if got := bank.charged(); len(got) != 3 || got[2] != "o-1" || !slices.Contains(got, "o-3") {
 			t.Errorf("charged %q", got)
 		}
 	})

@@ -77,7 +77,7 @@ func TestAStoreThatIsAwayForTenSeconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := shop(t, 1)
 		store := &away{Store: memstore.New()}
-		worker := weirtest.Start(t, srv.Client(), store, patientStore, &till{})
+		worker := weirtest.Start(t, srv.Client(), store, patientStore, new(bank).till())
 		worker.Until(weirtest.AtTip(srv, "orders", worker))
 		store.until.Store(time.Now().Add(9 * time.Second))
 		for range 9 {
