@@ -18,6 +18,7 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
+// consumeWithLines runs a worker, and writes its metrics to logs.
 func consumeWithLines(ctx context.Context, client *kinesis.Client, store lease.Store, logs io.Writer, h weir.Handler) error {
 	options := weir.Options{Stream: "orders", App: "billing"}
 	metrics, err := emfweir.New(&options, emfweir.Config{ByShard: true})

@@ -15,6 +15,7 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
+// consumeWithMetrics runs a worker, and serves its metrics on mux.
 func consumeWithMetrics(ctx context.Context, client *kinesis.Client, store lease.Store, mux *http.ServeMux, h weir.Handler) error {
 	options := weir.Options{Stream: "orders", App: "billing"}
 	metrics := promweir.New(&options, promweir.Config{ShardLabel: true})
