@@ -44,6 +44,15 @@ func (s *turnover) config() window.Config[int] {
 	}
 }
 
+// run computes the windows until ctx ends.
+func (s *turnover) run(ctx context.Context, c *weir.Consumer) error {
+	handlers, err := window.Handlers(s.config())
+	if err != nil {
+		return err
+	}
+	return c.RunShards(ctx, handlers)
+}
+
 // visits counts visits by their own time.
 type visits struct {
 	mu   sync.Mutex
@@ -92,17 +101,13 @@ func TestWindowsOfTheGuide(t *testing.T) {
 		defer srv.Close()
 		srv.CreateStream("orders", 1)
 		sold := &turnover{rows: map[string]int{}}
-		handlers, err := window.Handlers(sold.config())
-		if err != nil {
-			t.Fatal(err)
-		}
 		consumer, err := weir.New(srv.Client(), memstore.New(), weir.Options{Stream: "orders", App: "turnover", Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
 		if err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
-		go func() { done <- consumer.RunShards(ctx, handlers) }()
+		go func() { done <- sold.run(ctx, consumer) }()
 		for range 90 {
 			srv.Put("orders", "tea", []byte("250"))
 			srv.Put("orders", "cake", []byte("400"))
