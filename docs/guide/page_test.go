@@ -19,6 +19,7 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
+// mountPage adds the page to the paths of mux.
 func mountPage(mux *http.ServeMux, store lease.Store, client *kinesis.Client) {
 	mux.Handle("/tools/weir/", dashboard.Handler(store, dashboard.Options{
 		Prefix:  "/tools/weir",
@@ -26,6 +27,7 @@ func mountPage(mux *http.ServeMux, store lease.Store, client *kinesis.Client) {
 	}))
 }
 
+// mountWritablePage adds a page on which signed-in users can make changes.
 func mountWritablePage(mux *http.ServeMux, store lease.Store, client *kinesis.Client, userOf func(*http.Request) string, dir string) {
 	mux.Handle("/tools/weir/", dashboard.Handler(store, dashboard.Options{
 		Prefix:  "/tools/weir",

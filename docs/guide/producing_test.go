@@ -166,6 +166,7 @@ func TestClosingInTime(t *testing.T) {
 	})
 }
 
+// shutDown sends the remaining records for at most 20 seconds.
 func shutDown(p *producer.Producer) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
