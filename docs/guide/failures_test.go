@@ -22,7 +22,7 @@ var lenient = weir.Options{
 }
 
 // chargeOrReject calls charge for each order. It rejects an order that can never be charged.
-func chargeOrReject(charge func(context.Context, weir.Record) error) weir.RecordFunc {
+func chargeOrReject(charge weir.RecordFunc) weir.RecordFunc {
 	return func(ctx context.Context, r weir.Record) error {
 		err := charge(ctx, r)
 		if errors.Is(err, errNoOrder) {
@@ -33,7 +33,9 @@ func chargeOrReject(charge func(context.Context, weir.Record) error) weir.Record
 }
 
 // chargeAgain calls charge for the orders in dead letters, except dropped ones.
-func chargeAgain(ctx context.Context, box deadletter.Box, charge func(context.Context, weir.Record) error) (deadletter.Outcome, error) {
+func chargeAgain(
+	ctx context.Context, box deadletter.Box, charge weir.RecordFunc,
+) (deadletter.Outcome, error) {
 	var letters []deadletter.Item
 	for letter, err := range box.Items(ctx) {
 		if err != nil {
