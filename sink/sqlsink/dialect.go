@@ -65,8 +65,8 @@ var postgres = &dialect{
   app TEXT COLLATE "C" NOT NULL,
   stream TEXT COLLATE "C" NOT NULL,
   shard TEXT COLLATE "C" NOT NULL,
-  epoch BIGINT NOT NULL,     -- the highest of an owner that was here
-  position TEXT NOT NULL,    -- after the last record whose effects are here
+  epoch BIGINT NOT NULL,     -- the highest epoch of an owner that has written here
+  position TEXT NOT NULL,    -- the position after the last record whose effects are stored
   ended SMALLINT NOT NULL,   -- 1: the shard has no more records
   updated TIMESTAMPTZ NOT NULL,
   PRIMARY KEY (app, stream, shard)
@@ -88,8 +88,8 @@ var mysql = &dialect{
   app VARBINARY(255) NOT NULL,
   stream VARBINARY(255) NOT NULL,
   shard VARBINARY(255) NOT NULL,
-  epoch BIGINT NOT NULL,             -- the highest of an owner that was here
-  position VARBINARY(160) NOT NULL,  -- after the last record whose effects are here
+  epoch BIGINT NOT NULL,             -- the highest epoch of an owner that has written here
+  position VARBINARY(160) NOT NULL,  -- the position after the last record whose effects are stored
   ended TINYINT NOT NULL,            -- 1: the shard has no more records
   updated DATETIME NOT NULL,         -- UTC
   PRIMARY KEY (app, stream, shard)
@@ -115,8 +115,8 @@ var sqlite = &dialect{
   app TEXT NOT NULL,
   stream TEXT NOT NULL,
   shard TEXT NOT NULL,
-  epoch INTEGER NOT NULL,  -- the highest of an owner that was here
-  position TEXT NOT NULL,  -- after the last record whose effects are here
+  epoch INTEGER NOT NULL,  -- the highest epoch of an owner that has written here
+  position TEXT NOT NULL,  -- the position after the last record whose effects are stored
   ended INTEGER NOT NULL,  -- 1: the shard has no more records
   updated TEXT NOT NULL,   -- UTC
   PRIMARY KEY (app, stream, shard)

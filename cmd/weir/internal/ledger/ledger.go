@@ -77,7 +77,8 @@ func start(ctx context.Context) error {
 
 // run books orders until ctx ends. Records that are no orders become dead letters in letters.
 func run(
-	ctx context.Context, client *kinesis.Client, store lease.Store, db *sql.DB, letters deadletter.Destination,
+	ctx context.Context, client *kinesis.Client, store lease.Store,
+	db *sql.DB, letters deadletter.Destination,
 ) error {
 	sink, err := sqlsink.New(db, sqlsink.Options{Dialect: sqlsink.SQLite, App: "billing"})
 	if err != nil {
