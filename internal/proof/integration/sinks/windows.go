@@ -15,6 +15,7 @@ import (
 
 	"github.com/weir-go/weir"
 	"github.com/weir-go/weir/kinesistest"
+	"github.com/weir-go/weir/sink/sqlsink"
 	"github.com/weir-go/weir/store/memstore"
 	"github.com/weir-go/weir/window"
 )
@@ -49,6 +50,21 @@ func timed(n int) []byte {
 	return fmt.Appendf(nil, "%d %d", n, at.UnixMilli())
 }
 
+// intoDatabase stores the results of windows and their position in one transaction. insert writes
+// the results.
+func intoDatabase(
+	c window.Config[int], sink *sqlsink.Sink,
+	insert func(ctx context.Context, tx *sql.Tx, results []window.Result[int]) error,
+) window.Config[int] {
+	c.Position = sink.Position // reading begins at the position in the database
+	c.Emit = func(ctx context.Context, r window.Results[int]) error {
+		return sink.Move(ctx, r.Term, r.From, r.UpTo, r.End, func(ctx context.Context, tx *sql.Tx) error {
+			return insert(ctx, tx, r.Windows)
+		})
+	}
+	return c
+}
+
 func sums(t *testing.T, p Place, c window.Config[int]) {
 	db, sink := p.ready(t)
 	exec(t, db, "CREATE TABLE results (id VARCHAR(300) PRIMARY KEY, why VARCHAR(20), records BIGINT, total BIGINT)")
@@ -58,23 +74,25 @@ func sums(t *testing.T, p Place, c window.Config[int]) {
 	}
 	defer srv.Close()
 	srv.CreateStream("s", 1)
-	var calls, failedAfter atomic.Int64
-	c.ByKey, c.MaxRecords, c.Allowance, c.Position = true, 400, 100*time.Millisecond, sink.Position
+	var calls, inserts, failedAfter atomic.Int64
+	c.ByKey, c.MaxRecords, c.Allowance = true, 400, 100*time.Millisecond
 	c.Add = func(total int, r weir.Record) (int, error) { return total + len(r.Data), nil }
+	c = intoDatabase(c, sink, func(ctx context.Context, tx *sql.Tx, results []window.Result[int]) error {
+		for _, w := range results {
+			row := fmt.Sprintf("INSERT INTO results VALUES ('%s', '%v', %d, %d)", w.ID, w.Why, w.Records, w.State)
+			if _, err := tx.ExecContext(ctx, row); err != nil {
+				return weir.Stop(err)
+			}
+		}
+		if inserts.Add(1)%4 == 1 {
+			return errors.New("before COMMIT")
+		}
+		return nil
+	})
+	emit := c.Emit
 	c.Emit = func(ctx context.Context, r window.Results[int]) error {
 		call := calls.Add(1)
-		err := sink.Move(ctx, r.Term, r.From, r.UpTo, r.End, func(ctx context.Context, tx *sql.Tx) error {
-			for _, w := range r.Windows {
-				row := fmt.Sprintf("INSERT INTO results VALUES ('%s', '%v', %d, %d)", w.ID, w.Why, w.Records, w.State)
-				if _, err := tx.ExecContext(ctx, row); err != nil {
-					return weir.Stop(err)
-				}
-			}
-			if call%4 == 1 {
-				return errors.New("before COMMIT")
-			}
-			return nil
-		})
+		err := emit(ctx, r)
 		if err == nil && call%3 == 0 {
 			failedAfter.Add(1)
 			return errors.New("after COMMIT")
