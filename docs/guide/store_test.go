@@ -374,13 +374,13 @@ func (m *inMemory) Swap(ctx context.Context, key string, version int64, of []byt
 	return true, nil
 }
 
-// told counts the heartbeats that reach a store, and passes all other calls on unchanged.
-type told struct {
+// observed calls a function for each heartbeat, and passes all other calls on unchanged.
+type observed struct {
 	lease.Store
 	beat func(lease.Report, error)
 }
 
-func (s told) Beat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
+func (s observed) Beat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
 	o, err := s.Store.Beat(ctx, app, r)
 	s.beat(r, err)
 	return o, err
@@ -389,9 +389,9 @@ func (s told) Beat(ctx context.Context, app string, r lease.Report) (lease.Order
 func TestWrapper(t *testing.T) {
 	beats := 0
 	storetest.Wrapper(t, func(s lease.Store) lease.Store {
-		return told{Store: s, beat: func(lease.Report, error) { beats++ }}
+		return observed{Store: s, beat: func(lease.Report, error) { beats++ }}
 	})
 	if beats == 0 {
-		t.Error("no beat was told")
+		t.Error("no heartbeat was observed")
 	}
 }
