@@ -39,7 +39,7 @@ func main() {
 }
 `
 
-// Programs and tests of which a page says that they run do so, as the reader has them.
+// The programs and tests that a reader runs from the pages work in an empty module.
 func TestThePagesRun(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds programs: not part of the short form")
@@ -112,7 +112,7 @@ func TestThePagesRun(t *testing.T) {
 	})
 }
 
-// worker is a process that runs the program of a page, in a folder of its own.
+// worker is a process that runs the program of a page in a new folder.
 type worker struct {
 	dir   string
 	lines *bufio.Scanner // of its output
