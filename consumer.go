@@ -8,8 +8,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 
 	"github.com/weir-go/weir/internal/guard/guarded"
-	"github.com/weir-go/weir/internal/lock"
-	"github.com/weir-go/weir/internal/notify"
+	"github.com/weir-go/weir/internal/run"
+	"github.com/weir-go/weir/internal/shardrun"
 	"github.com/weir-go/weir/internal/streams"
 	"github.com/weir-go/weir/internal/supervise"
 	"github.com/weir-go/weir/lease"
@@ -23,15 +23,9 @@ type Consumer struct {
 	off     []guarded.Feature // which the store is not able to serve
 	streams []streams.Stream  // at first
 
-	counted counters
+	counted shardrun.Counters
 	judge   supervise.Judge
-
-	mu     lock.Mutex[lock.Consumer]  // guards the fields below
-	runs   map[*run]struct{}          // runs that have not returned, or have abandoned handlers
-	queues map[*notify.Queue]struct{} // whose counts are not in eventsMissed
-	// of the queues of runs that have returned
-	eventsMissed notify.Counts
-	returned     bool // a run has
+	runs    run.Registry
 }
 
 // New checks everything it is given and returns a worker that [Consumer.Run] starts. It does no
@@ -62,7 +56,6 @@ func newConsumer(client *kinesis.Client, store lease.Store, opts Options, all []
 	}
 	return &Consumer{
 		client: guarded.Client(client, panicked), store: safe, opts: checked, off: off, streams: named,
-		runs: map[*run]struct{}{}, queues: map[*notify.Queue]struct{}{},
 	}, nil
 }
 
@@ -94,4 +87,16 @@ func (c *Consumer) Run(ctx context.Context, h Handler) error {
 		return errors.New("weir: Run without a handler")
 	}
 	return c.run(ctx, h, nil)
+}
+
+// run is Run with a handler for all shards, or with one for each term.
+func (c *Consumer) run(ctx context.Context, h Handler, shards *ShardHandlers) error {
+	return c.newRun(ctx, h, shards).Run(ctx)
+}
+
+// newRun returns a run that nothing was started for.
+func (c *Consumer) newRun(ctx context.Context, h Handler, shards *ShardHandlers) *run.Run {
+	a := &adapter{Consumer: c, handler: h, shards: shards}
+	a.run = run.New(ctx, c.config(shards), a, &c.runs, &c.counted)
+	return a.run
 }

@@ -2,10 +2,9 @@ package weir
 
 import (
 	"reflect"
-	"strings"
 	"sync/atomic"
 
-	"github.com/weir-go/weir/internal/notify"
+	"github.com/weir-go/weir/internal/shardrun"
 )
 
 // Counts are the counters of a [Consumer] since it was made. They are exact, even if [Events] are
@@ -37,21 +36,11 @@ type Counts struct {
 	EventsPanicked  uint64
 }
 
-// counters are the fields of Counts that the shards of a consumer count. Each has the name of its
-// field in lower case.
-type counters struct {
-	reads, recordsRead, bytesRead, readsThrottled, readsFailed                                                   atomic.Uint64
-	batchesHandled, recordsHandled, bytesHandled, handlerFailures, recordsGivenUp, recordsSkipped, lettersFailed atomic.Uint64
-	checkpoints, leasesTaken, leasesEnded, leasesLost, stalls, storeFailures                                     atomic.Uint64
-	recordsFiltered, recordsNotJSON                                                                              atomic.Uint64
-}
-
-// countsField has for each field of counters the index of its field in Counts.
+// countsField has for each counter the index of its field in Counts.
 var countsField = func() (indexes []int) {
-	from, to := reflect.TypeFor[counters](), reflect.TypeFor[Counts]()
+	from, to := reflect.TypeFor[shardrun.Counters](), reflect.TypeFor[Counts]()
 	for i := range from.NumField() {
-		name := from.Field(i).Name
-		field, _ := to.FieldByName(strings.ToUpper(name[:1]) + name[1:])
+		field, _ := to.FieldByName(from.Field(i).Name)
 		indexes = append(indexes, field.Index[0])
 	}
 	return indexes
@@ -65,17 +54,7 @@ func (c *Consumer) Counts() (all Counts) {
 		counter := (*atomic.Uint64)(from.Field(i).Addr().UnsafePointer())
 		to.Field(field).SetUint(counter.Load())
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	all.add(c.eventsMissed)
-	for q := range c.queues {
-		all.add(q.Counts())
-	}
+	missed := c.runs.Missed()
+	all.EventsDropped, all.EventsCoalesced, all.EventsPanicked = missed.Dropped, missed.Coalesced, missed.Panicked
 	return all
-}
-
-func (c *Counts) add(missed notify.Counts) {
-	c.EventsDropped += missed.Dropped
-	c.EventsCoalesced += missed.Coalesced
-	c.EventsPanicked += missed.Panicked
 }

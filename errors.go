@@ -1,11 +1,14 @@
 package weir
 
 import (
-	"errors"
 	"fmt"
+	"runtime/debug"
 
 	"github.com/weir-go/weir/internal/fanout"
 	"github.com/weir-go/weir/internal/group"
+	"github.com/weir-go/weir/internal/lock"
+	"github.com/weir-go/weir/internal/run"
+	"github.com/weir-go/weir/internal/shardrun"
 )
 
 var (
@@ -18,14 +21,14 @@ var (
 	ErrStopping = group.ErrStopping
 	// ErrStalled is the cause of a handler's context when the shard is given up because it makes no
 	// progress: the handler has worked for longer than Options.HandlerTimeout.
-	ErrStalled = errors.New("weir: the shard makes no progress")
+	ErrStalled = shardrun.ErrStalled
 	// ErrHandedOff ends the iteration of [Shard.Batches] when another worker gets the lease. The
 	// error that [RecordFunc] then returns to a handler around it also wraps ErrHandedOff.
-	ErrHandedOff = errors.New("weir: the shard is handed to another worker")
+	ErrHandedOff = shardrun.ErrHandedOff
 	// ErrAbandoned is wrapped by the error of Run when handlers did not return although their
 	// contexts ended. The error names their shards. Their leases are released; their goroutines
 	// still run.
-	ErrAbandoned = errors.New("weir: handlers still run although their contexts have ended")
+	ErrAbandoned = run.ErrAbandoned
 	// ErrNotSaved is wrapped by the error of Run when records were handled and their progress could
 	// not be saved before Run returned, because the store did not answer while Run stopped, or
 	// because other workers had ended this worker's session meanwhile. The text names the shards.
@@ -36,7 +39,7 @@ var (
 	// Other workers take them over after Options.FailoverAfter.
 	ErrNotReleased = group.ErrNotReleased
 	// ErrStreamNotFound is wrapped by the error of Run when a configured stream does not exist.
-	ErrStreamNotFound = errors.New("weir: the stream does not exist")
+	ErrStreamNotFound = run.ErrStreamNotFound
 	// ErrNoConsumer is wrapped by the error of a [Reader] that is to read by fan-out through a
 	// consumer that is not registered, and not to register it: see [ReaderOptions.FanOutConsumer].
 	ErrNoConsumer = fanout.ErrNoConsumer
@@ -60,20 +63,21 @@ func (e *PanicError) Unwrap() error {
 	return err
 }
 
-// errGoexit is for a function of the user's that ended its goroutine.
-var errGoexit = errors.New("weir: the function ended its goroutine")
-
-type stopError struct{ err error }
-
-func (e *stopError) Error() string {
-	if e.err == nil {
-		return "weir: the handler asked to stop"
-	}
-	return fmt.Sprintf("weir: the handler asked to stop: %v", e.err)
-}
-
-func (e *stopError) Unwrap() error { return e.err }
-
 // Stop is returned by a handler to end Run, which then returns err. The batch is not checkpointed
 // except for records that [Batch.Checkpoint] saved, so the shard's next reader handles it again.
-func Stop(err error) error { return &stopError{err} }
+func Stop(err error) error { return &shardrun.StopError{Err: err} }
+
+// panicked is a panic as an error. It is called where the panic was recovered.
+func panicked(who string, p any) error { return &PanicError{who, p, string(debug.Stack())} }
+
+// contained turns a panic of the user's code into an error, so that it is retried like one and
+// cannot take the process down.
+func contained(who string, f func() error) (err error) {
+	lock.Free(who)
+	defer func() {
+		if p := recover(); p != nil {
+			err = panicked(who, p)
+		}
+	}()
+	return f()
+}

@@ -154,11 +154,6 @@ type failedAtError struct {
 func (e *failedAtError) Error() string { return e.err.Error() }
 func (e *failedAtError) Unwrap() error { return e.err }
 
-var (
-	errNamedOther = errors.New("weir: FailedAt named a record that is not in the batch")
-	errNamedDone  = errors.New("weir: FailedAt named a record that Batch.Done had marked as done; it stays done, and the failure counts for no record")
-)
-
 // blamed is a record that an error names.
 type blamed struct {
 	Record

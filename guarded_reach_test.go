@@ -44,7 +44,7 @@ func TestARunReachesItsStoreOnlyThroughTheGuard(t *testing.T) {
 			}
 		}
 	}
-	walk(reflect.TypeFor[run](), "")
+	walk(reflect.TypeFor[adapter](), "")
 	if guards != 2 {
 		t.Errorf("found %d fields of a store's type, not the two of the guard", guards)
 	}

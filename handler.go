@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/weir-go/weir/internal/shardrun"
+	"github.com/weir-go/weir/internal/source"
 )
 
 // Handler handles the records of an application, batch by batch.
@@ -39,7 +42,7 @@ type RecordFunc func(ctx context.Context, r Record) error
 // where records can be given up.
 func (f RecordFunc) Handle(ctx context.Context, b *Batch) (err error) {
 	var r Record
-	names := b.delivery != nil && b.delivery.loop.in.opts.GiveUp.To != nil
+	names := b.delivery != nil && b.delivery.of.adapter.opts.GiveUp.To != nil
 	if names {
 		defer func() {
 			if p := recover(); p != nil {
@@ -51,8 +54,8 @@ func (f RecordFunc) Handle(ctx context.Context, b *Batch) (err error) {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if b.delivery != nil && b.delivery.loop.wantedBack(b.delivery.until) {
-			return errForHeir
+		if b.delivery != nil && b.delivery.WantedBack() {
+			return shardrun.ErrForHeir
 		}
 		if err := f(ctx, r); err != nil {
 			if names {
@@ -102,10 +105,10 @@ type Batch struct {
 	// FirstFailure is when the first of these calls failed; zero while Attempt is 1.
 	FirstFailure time.Time
 
-	delivery *handover // nil in a batch of a Reader, or of a test
-	use      uint64    // of the delivery
-	given    []Record  // with Parallel: the records, which the delivery forgets when they are done
-	end      *Position // after the last record, in a part of the delivery; else nil
+	delivery *handed         // nil in a batch of a Reader, or of a test
+	use      uint64          // of the delivery
+	given    []source.Record // with Parallel: the records, which the delivery forgets when they are done
+	end      *Position       // after the last record, in a part of the delivery; else nil
 }
 
 var errNoDelivery = errors.New("weir: the batch did not come from a consumer")
@@ -132,8 +135,5 @@ func (b *Batch) Checkpoint(ctx context.Context, r Record) error {
 	if err := b.Done(r); err != nil {
 		return err
 	}
-	if key := b.delivery.key; key != nil {
-		return key.Runner().Save(ctx, key, b.use, r.Position(), b.delivery.loop.term.AwaitSaved)
-	}
-	return b.delivery.loop.term.Save(ctx, r.Position())
+	return b.delivery.Save(ctx, b.use, r.Position())
 }

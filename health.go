@@ -20,7 +20,7 @@ import (
 // may be called at any time, as may Ready.
 func (c *Consumer) Live() error {
 	now, times := time.Now(), c.opts.times()
-	workers, returned := c.workers()
+	workers, returned := c.runs.Workers()
 	var all []error
 	if len(workers) == 0 && returned {
 		all = append(all, errors.New("Run has returned"))
@@ -36,7 +36,7 @@ func (c *Consumer) Live() error {
 // for a minute to list the shards of any stream. Otherwise the error says what is missing.
 func (c *Consumer) Ready() error {
 	now, times := time.Now(), c.opts.times()
-	workers, _ := c.workers()
+	workers, _ := c.runs.Workers()
 	var all []error
 	if len(workers) == 0 {
 		all = append(all, errors.New("Run was not called, or has returned"))
@@ -47,30 +47,10 @@ func (c *Consumer) Ready() error {
 	return errors.Join(all...)
 }
 
-// workers returns the state of the running workers, and whether any run has returned.
-func (c *Consumer) workers() (all []supervise.Worker, returned bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for r := range c.runs {
-		if w, runs := r.stands(); runs {
-			all = append(all, w)
-		}
-	}
-	return all, c.returned
-}
-
 // StoreAnswered is when the store was last known to answer: when the last of this worker's beats
 // that it has answered was sent. It is the zero time before the first one, and when Run has
 // returned. It may be called at any time.
-func (c *Consumer) StoreAnswered() (last time.Time) {
-	workers, _ := c.workers()
-	for i := range workers {
-		if workers[i].Answered.After(last) {
-			last = workers[i].Answered
-		}
-	}
-	return last
-}
+func (c *Consumer) StoreAnswered() (last time.Time) { return c.runs.StoreAnswered() }
 
 // Judge returns a verdict on each shard that this consumer holds, the worst first, and one sentence
 // on all of them together. It uses the rules of package health, as the command, the exporter and
@@ -135,7 +115,7 @@ func (c *Consumer) Health() http.Handler {
 			http.Error(w, "only GET and HEAD", http.StatusMethodNotAllowed)
 			return
 		}
-		answer := healthAnswer{OK: true, Reasons: []string{}, Shards: len(c.running())}
+		answer := healthAnswer{OK: true, Reasons: []string{}, Shards: len(c.runs.Loops())}
 		answer.State, answer.Sentence = c.stand()
 		status := http.StatusOK
 		if err := check(); err != nil {

@@ -6,7 +6,6 @@ import (
 	"unsafe"
 
 	"github.com/weir-go/weir/internal/batch"
-	"github.com/weir-go/weir/internal/group"
 	"github.com/weir-go/weir/internal/source"
 	"github.com/weir-go/weir/shard"
 )
@@ -40,19 +39,5 @@ func TestModesOfAggregatesHaveOneValueEach(t *testing.T) {
 		if batch.Mode(ours) != mode {
 			t.Errorf("%d is %d in package batch", ours, mode)
 		}
-	}
-}
-
-// Each idle shard has one of each, and of its feed. They have the sizes of the heap's classes: one
-// byte more takes 16 or 32, and twice that of the process.
-func TestWhatAShardIsReadWithIsSmall(t *testing.T) {
-	if unsafe.Sizeof(uintptr(0)) != 8 {
-		t.Skip("pointers have another size")
-	}
-	if n := unsafe.Sizeof(shardLoop{}); n > 144 {
-		t.Errorf("a loop has %d bytes", n)
-	}
-	if n := unsafe.Sizeof(group.Term{}); n > 288 {
-		t.Errorf("a term has %d bytes", n)
 	}
 }

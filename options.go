@@ -328,7 +328,7 @@ func (o Options) checked(client *kinesis.Client, store lease.Store) (Options, []
 	o.Filter.check(bad)
 	o.Parallel.check(o.ReuseBuffers, bad)
 	if o.SuspectAfter == 0 {
-		o.SuspectAfter = defaultSuspectAfter
+		o.SuspectAfter = 2
 	}
 	if o.SuspectAfter > 1000 {
 		bad("Options.SuspectAfter %d must be 1000 at most, or negative for never", o.SuspectAfter)
@@ -413,16 +413,8 @@ const (
 	OverNetHTTP
 )
 
-// options returns the options of the wire. The wire reports through the logger to.
-func (w Wire) options(to *slog.Logger) wire.Options {
-	return wire.Options{
-		Path: w.path(), NetHTTP: w == OverNetHTTP,
-		FellBack: func(host string, why error) {
-			to.Warn("an answer was not understood; net/http makes all further calls to this endpoint, at a higher cost",
-				"endpoint", host, "err", why)
-		},
-	}
-}
+// options returns the options of the wire.
+func (w Wire) options() wire.Options { return wire.Options{Path: w.path(), NetHTTP: w == OverNetHTTP} }
 
 func (w Wire) path() wire.Path {
 	switch w {

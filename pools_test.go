@@ -3,16 +3,15 @@ package weir
 import (
 	"testing"
 
-	"github.com/weir-go/weir/internal/delivery"
 	"github.com/weir-go/weir/internal/proof/pooled"
 )
 
 // Records for a handler that keeps none are as good as new when they are used again.
 func TestWhatIsUsedAgainIsAsGoodAsNew(t *testing.T) {
-	d := &handover{loop: &shardLoop{in: &run{}}, Delivery: new(delivery.Delivery)}
+	d := new(handed)
 	pooled.Fill(&d.copies)
 	memory := d.copies
-	d.close()
+	d.release(false)
 	for _, difference := range pooled.Differences(memory, new([]Record)) {
 		t.Errorf("%s is not reset", difference)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/weir-go/weir/internal/follow"
 	"github.com/weir-go/weir/internal/group"
 	"github.com/weir-go/weir/internal/memory"
+	"github.com/weir-go/weir/internal/run"
 	"github.com/weir-go/weir/internal/source"
 	"github.com/weir-go/weir/internal/streams"
 	"github.com/weir-go/weir/internal/wire"
@@ -29,7 +30,9 @@ func (r *Reader) reading() *reading { return &reading{r, memory.New(r.opts.MaxMe
 // run yields what the stream has until ctx ends, the caller wants no more or there is nothing more
 // to read.
 func (r *reading) run(ctx context.Context, yield func(*Batch, error) bool) {
-	caller, err := wire.NewCaller(r.client, r.opts.Wire.options(r.opts.Logger))
+	on := r.opts.Wire.options()
+	on.FellBack = run.FellBack(r.opts.Logger)
+	caller, err := wire.NewCaller(r.client, on)
 	if err != nil {
 		yield(nil, fmt.Errorf("weir: %w", err))
 		return
@@ -98,7 +101,7 @@ func (r *reading) hand(got *follow.Read, yield func(*Batch, error) bool) bool {
 	case got.Err != nil:
 		return yield(nil, got.Err)
 	}
-	from := &origin{Stream: r.source.Name, Shard: got.ID}
+	from := &source.Origin{Stream: r.source.Name, Shard: got.ID}
 	made := func(records []Record, end bool) *Batch {
 		return &Batch{Stream: from.Stream, Shard: from.Shard, Records: records, Behind: got.Page.Behind, End: end}
 	}

@@ -114,9 +114,16 @@ func (r Record) SDK() types.Record {
 
 func asRecord(r *source.Record) *Record { return (*Record)(unsafe.Pointer(r)) }
 
+func asSource(r *Record) *source.Record { return (*source.Record)(unsafe.Pointer(r)) }
+
 // whole returns the records of a read in the same memory: a copy of each would be a large part of
 // the cost of small ones. [Record] has the layout of [source.Record];
 // TestARecordIsLaidOutAsItWasRead checks that.
 func whole(read []source.Record) []Record {
 	return unsafe.Slice(asRecord(unsafe.SliceData(read)), len(read))
+}
+
+// asRead is the reverse of whole.
+func asRead(records []Record) []source.Record {
+	return unsafe.Slice(asSource(unsafe.SliceData(records)), len(records))
 }

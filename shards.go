@@ -3,16 +3,12 @@ package weir
 import (
 	"context"
 	"errors"
+	"fmt"
+	"iter"
 	"time"
 
-	"github.com/weir-go/weir/internal/backlog"
-	"github.com/weir-go/weir/internal/batch"
-	"github.com/weir-go/weir/internal/failure"
 	"github.com/weir-go/weir/internal/group"
-	"github.com/weir-go/weir/internal/keyed"
-	"github.com/weir-go/weir/internal/lineage"
-	"github.com/weir-go/weir/internal/memory"
-	"github.com/weir-go/weir/internal/retry"
+	"github.com/weir-go/weir/internal/pull"
 )
 
 // Term is one holding of one shard's lease by this worker, from when the lease is taken until it is
@@ -109,211 +105,67 @@ func (c *Consumer) RunShards(ctx context.Context, h ShardHandlers) error {
 	return c.run(ctx, nil, &h)
 }
 
-// handling has the handler of a term's records.
-type handling struct {
-	ShardHandler
-	pull  *puller // the ShardHandler, where that is one
-	from  *origin
-	start Position // where reading began
-	// How records are tried that may have killed owners before; nil if they did not, and before
-	// judged, which says that this was looked at.
-	trial    *failure.Trial
-	judged   bool
-	gathered *batch.Gathering // nil where batches do not wait
-	share    *memory.Share    // of gathered
-	flushes  *time.Timer      // wakes the loop when the batch that waits is due; nil if none does
-	idle     idle
-	// which records are done that the owner before had beyond the checkpoint; nil before it was
-	// looked for
-	known  *keyed.Known
-	handed backlog.Log // handed over and not saved; guarded by the loop's lock
+const leastIdle, mostIdle = 100 * time.Millisecond, time.Hour
+
+// check says what is wrong with the options.
+func (h *ShardHandlers) check() error {
+	if h.Idle != 0 && (h.Idle < leastIdle || h.Idle > mostIdle) {
+		return fmt.Errorf("weir: ShardHandlers.Idle %v must be between %v and %v, or 0 for no calls", h.Idle, leastIdle, mostIdle)
+	}
+	return nil
 }
 
-// everyShards is a handler that all shards share.
-type everyShards struct{ Handler }
+// Shard is a shard for one term, as [ShardHandlers].Pull gets it.
+type Shard struct {
+	Term
+	pull *puller
+	term *group.Term
+}
 
-// Close does nothing.
-func (everyShards) Close(context.Context, EndReason) {}
+// puller hands batches to a function that pulls.
+type puller = pull.Puller[*Batch]
 
-// open makes the term's handler, and tries again for as long as that fails. It reports whether to
-// read on; otherwise the term is over, or an error ends Run.
-func (l *shardLoop) open() (bool, error) {
-	l.enter(ShardOpening, l.attempts(), l.lastFailure())
-	for attempt := l.attempts() + 1; ; attempt++ {
-		began := time.Now()
-		behind, err := l.tryOpen(began)
-		if err == nil {
-			l.enter("", 0, nil)
-			return !behind, nil
-		}
-		if stop := ended(err); stop != nil {
-			l.in.Stopping()
-			return false, stop
-		}
-		if cause := context.Cause(l.term.Context()); cause != nil {
-			l.cutShort(began, cause)
-			return false, nil
-		}
-		if l.term.Reading().Err() != nil { // nothing was begun that had to be finished
-			return false, nil
-		}
-		next := retry.Pause(l.in.opts.RetryMin, l.in.opts.RetryMax, attempt)
-		lookup := errors.As(err, new(*lineage.LookupError))
-		// another worker may be able to: if it lasts, the lease is given up as one that cannot be
-		// read
-		if lookup {
-			l.failsAgain(attempt, err)
-		} else {
-			l.enter(ShardRetrying, attempt, err)
-		}
-		l.openFailed(err, attempt, next)
-		if retry.Wait(l.term.Reading(), next) != nil {
-			return false, nil
-		}
-		if !lookup {
-			l.enter(ShardOpening, attempt, err)
+// Batches yields the batches of the shard, in order, until the term ends. A yielded batch is not
+// done yet: mark progress with [Batch.Done] or [Batch.Checkpoint], which also work for earlier
+// batches and from other goroutines. All records are done when Pull returns nil after the batch
+// with End. With [Options].ReuseBuffers a batch is valid until the next one is requested, and its
+// progress has to be marked before.
+//
+// When the term ends before the shard does, the last pair has no batch but an error:
+// [ErrLeaseLost], [ErrStopping], [ErrStalled], or [ErrHandedOff] when another worker gets the
+// lease. Pull should return soon after that. The shard's next owner handles the unfinished records
+// again. Batches is not for concurrent use.
+func (s *Shard) Batches() iter.Seq2[*Batch, error] {
+	return func(yield func(*Batch, error) bool) {
+		for {
+			b, some, err := s.pull.Next(func(b *Batch) bool { return b.End })
+			if err != nil {
+				yield(nil, err)
+			}
+			if !some || !yield(b, nil) {
+				return
+			}
 		}
 	}
 }
 
-// attempts is how many calls of the user's code have failed in a row.
-func (l *shardLoop) attempts() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.failure == nil {
-		return 0
+// Done marks everything before p as done, like [Batch.Done], for functions that do not retain
+// finished batches. p must not be after the last yielded record. Done may be called concurrently.
+// It returns [ErrLeaseLost] when the shard belongs to another worker now.
+func (s *Shard) Done(p Position) error {
+	if lost := s.term.Lost(); lost != nil {
+		return lost
 	}
-	return l.failure.attempt
+	if p.IsZero() || p.Compare(s.pull.Yielded()) > 0 && p != s.From {
+		return fmt.Errorf("weir: the position %q is not in a batch that was handed over", p)
+	}
+	s.term.Advance(s.pull.Past(p))
+	return nil
 }
 
-// lastFailure is the error of the last call of the user's code, nil if that did not fail.
-func (l *shardLoop) lastFailure() error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.failure == nil {
-		return nil
-	}
-	return l.failure.err
-}
-
-// tryOpen makes the term's handler. behind reports that the lease was given back instead, because
-// the sink is behind in an ancestor of the shard.
-func (l *shardLoop) tryOpen(began time.Time) (behind bool, err error) {
-	h, key := l.in.shards, l.term.Lease.Key
-	ctx := &handlerContext{l.term.Context(), l.in.values}
-	start := l.term.At()
-	if h.Position != nil {
-		at, behind, err := l.startAtSink(&handlerContext{l.term.Reading(), l.in.values}, began)
-		if behind || err != nil {
-			return behind, err
-		}
-		if !at.IsZero() {
-			start = at
-		}
-	}
-	t := Term{Stream: key.Stream, Shard: key.Shard, Epoch: l.term.Lease.Epoch, From: start}
-	made, err := h.open(ctx, t, l.term)
-	if err != nil {
-		return false, err
-	}
-	made.from, made.start = &origin{Stream: key.Stream, Shard: key.Shard}, start
-	made.idle.every = h.Idle
-	made.idle.again()
-	l.handledBy(made)
-	l.readFrom(start)
-	return false, nil
-}
-
-// open makes the handler of a term.
-func (h *ShardHandlers) open(ctx context.Context, t Term, of *group.Term) (*handling, error) {
-	if h.Pull != nil {
-		pull := startPull(ctx, h.Pull, t, of)
-		return &handling{ShardHandler: pull, pull: pull}, nil
-	}
-	var made ShardHandler
-	err := contained("ShardHandlers.Open", func() (err error) {
-		made, err = h.Open(ctx, t)
-		return err
-	})
-	if err == nil && made == nil {
-		err = errors.New("weir: ShardHandlers.Open returned neither a handler nor an error")
-	}
-	return &handling{ShardHandler: made}, err
-}
-
-// openFailed reports a failure to open, which is tried again.
-func (l *shardLoop) openFailed(err error, attempt int, next time.Duration) {
-	l.in.counted.handlerFailures.Add(1)
-	l.tellFailure("could not open a shard's handler; weir will retry", l.failsAt(l.term.At()), HandlerFailed{Err: err, Attempt: attempt, Next: next})
-}
-
-// close notifies the term's handler of the term's end, with the error that the reader returns.
-func (l *shardLoop) close(err error) {
-	if l.handles == nil {
-		return
-	}
-	l.enter(ShardClosing, 0, nil)
-	why := l.endReason(err)
-	err = contained("ShardHandler.Close", func() error {
-		l.handles.Close(&handlerContext{l.term.Context(), l.in.values}, why)
-		return nil
-	})
-	l.handles.stopGathering()
-	l.handles.idle.stop()
-	l.handledBy(nil)
-	if err != nil {
-		l.in.logPanic(l.log(), "closing a shard's handler failed; its lease is released anyway", err)
-	}
-}
-
-// endReason is why the term ends whose reader returns with err.
-func (l *shardLoop) endReason(err error) EndReason {
-	cause := context.Cause(l.term.Context())
-	switch {
-	case l.term.At().IsEnd():
-		return EndFinished
-	case errors.Is(cause, ErrStalled):
-		return EndStalled
-	case errors.Is(cause, ErrStopping), err != nil, l.in.isStopping():
-		return EndStopped
-	case cause != nil:
-		return EndLost
-	default:
-		return EndHandedOff
-	}
-}
-
-// start is where reading began.
-func (l *shardLoop) start() Position {
-	if l.handles == nil {
-		return l.term.Lease.Position
-	}
-	return l.handles.start
-}
-
-// readFrom makes what pages come from.
-func (l *shardLoop) readFrom(at Position) {
-	made := l.in.pagesOf(l, at)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.source = made
-}
-
-// stopReading lets go of what pages come from.
-func (l *shardLoop) stopReading() {
-	if l.source == nil {
-		return
-	}
-	l.source.Close()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.source = nil
-}
-
-// pagesNow returns the source of pages, nil while the handler is opened, for other goroutines than
-// the loop's.
-func (l *shardLoop) pagesNow() pages {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.source
-}
+// Hold reports that the shard's checkpoint is kept in place on purpose from now on, and why, such
+// as "by an open window". "" reports that it is not held any more. Hold affects only the reports
+// about the shard, of [Consumer.Shards] and, after a while, of the store, so that operators do not
+// take it for stuck. A hold ends with the call of Pull that got the Shard; later calls of Hold have
+// no effect. Hold may be called concurrently.
+func (s *Shard) Hold(why string) { s.pull.Hold(why) }

@@ -5,10 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/weir-go/weir/internal/backlog"
-	"github.com/weir-go/weir/internal/mono"
-	"github.com/weir-go/weir/internal/source"
-	"github.com/weir-go/weir/shard"
+	"github.com/weir-go/weir/internal/shardrun"
 )
 
 // ShardState is the current activity of a held shard, or the reason why it waits. Every wait has a
@@ -115,10 +112,10 @@ type ShardStatus struct {
 // Shards returns how each shard that this consumer holds stands, sorted by stream and shard; none
 // when it does not run. It may be called at any time, concurrently with [Consumer.Run].
 func (c *Consumer) Shards() []ShardStatus {
-	loops := c.running()
+	loops := c.runs.Loops()
 	all := make([]ShardStatus, 0, len(loops))
 	for _, l := range loops {
-		all = append(all, l.status())
+		all = append(all, statusOf(l))
 	}
 	slices.SortFunc(all, func(a, b ShardStatus) int {
 		return cmp.Or(cmp.Compare(a.Stream, b.Stream), cmp.Compare(a.Shard, b.Shard), cmp.Compare(a.Epoch, b.Epoch))
@@ -126,104 +123,17 @@ func (c *Consumer) Shards() []ShardStatus {
 	return all
 }
 
-// running returns the running loops of all runs.
-func (c *Consumer) running() (all []*shardLoop) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for r := range c.runs {
-		all = r.running(all)
-	}
-	return all
-}
-
-func (l *shardLoop) status() ShardStatus {
-	s := ShardStatus{
-		Stream: l.term.Lease.Stream, Shard: l.term.Lease.Shard, Epoch: l.term.Lease.Epoch, At: l.term.At(), Saved: l.term.Saved(),
-		Reading: ShardStarting, Behind: -1,
-	}
-	r := source.Status{Behind: -1}
-	if from := l.pagesNow(); from != nil {
-		r = from.Status()
-		s.Reading, s.ReadingSince, s.Attempt, s.Err = ShardState(r.Doing.String()), r.Since, r.Attempt, r.Err
-		if s.Err == nil {
-			s.Err = r.Lacks
-		}
-		s.Behind, s.Buffered, s.Throttled, s.Failed, s.Retried = r.Behind, r.Buffered, r.Throttled, r.Failed, r.Retried
-	}
-	s.State, s.Since = s.Reading, s.ReadingSince
-	l.lags(&s, &r)
-	if h := l.held(); h.why != "" {
-		s.Held, s.HeldSince = h.why, h.since.Time()
-	}
-	beside := l.lookAtKeys()
-	s.Keys, s.Calls, s.Span = beside.Keys, beside.Calls, beside.Records
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	s.Expired = l.refusal != nil && l.refusal.stays
-	if l.state != "" {
-		s.State, s.Since = l.state, l.since.Time()
-		if l.failure != nil {
-			s.Attempt, s.Err = l.failure.attempt, l.failure.err
-		}
-	}
-	if beside.State != "" {
-		s.State, s.Since, s.Attempt, s.Err = ShardState(beside.State), beside.Since.Time(), beside.Attempt, beside.Err
-	}
-	if l.left != nil {
-		s.State, s.Since = ShardAbandoned, l.ended.Time()
-	}
-	return s
-}
-
-// noteArrival notes when the records of a page that will be handled arrived. It returns the
-// position after the last of them, if there are any, because the handler may change the records.
-func (l *shardLoop) noteArrival(page *source.Page) (end Position, some bool) {
-	if len(page.Records) == 0 {
-		return Position{}, false
-	}
-	l.needHandler()
-	end = source.After(page.Records[len(page.Records)-1].SequenceNumber, shard.Whole)
-	saved := l.term.Saved()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.handles.handed.Saved(saved)
-	l.handles.handed.Add(time.UnixMilli(page.Records[0].Arrival), end)
-	return end, true
-}
-
-// lags says how far the shard is behind that is read as r.
-func (l *shardLoop) lags(s *ShardStatus, r *source.Status) {
-	var undone, unsaved time.Time
-	l.mu.Lock()
-	if l.handles != nil {
-		undone, unsaved = l.handles.handed.Oldest(s.At), l.handles.handed.Oldest(s.Saved)
-	}
-	l.mu.Unlock()
-	lags := backlog.Now(*r, undone, unsaved, time.Now())
-	s.ReadLag, s.HandledLag, s.SavedLag = lags.Read, lags.Handled, lags.Saved
-}
-
-// failsAgain notes a failure that does not stop the shard.
-func (l *shardLoop) failsAgain(attempt int, err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.failure == nil {
-		l.failure = &handlerFailure{since: mono.Now()}
-	}
-	l.failure.err, l.failure.attempt = err, attempt
-}
-
-// enter notes what handling is at; nothing ("") leaves it to reading.
-func (l *shardLoop) enter(state ShardState, attempt int, err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.state, l.since, l.toldSlow = state, mono.Now(), false
-	switch {
-	case err == nil:
-		l.failure = nil
-	case l.failure == nil:
-		l.failure = &handlerFailure{err: err, attempt: attempt, since: l.since}
-	default:
-		l.failure.err, l.failure.attempt = err, attempt
+// statusOf returns how the shard of a loop stands.
+func statusOf(l *shardrun.Loop) ShardStatus {
+	key, of := l.Key(), l.Status()
+	r := &of.Source
+	return ShardStatus{
+		Stream: key.Stream, Shard: key.Shard, Epoch: l.Term().Lease.Epoch, At: of.At, Saved: of.Saved,
+		State: ShardState(of.State), Since: of.Since, Reading: ShardState(of.Reading), ReadingSince: r.Since,
+		Attempt: of.Attempt, Err: of.Err, Throttled: r.Throttled, Failed: r.Failed, Retried: r.Retried,
+		Behind: r.Behind, Buffered: r.Buffered,
+		ReadLag: of.Lags.Read, HandledLag: of.Lags.Handled, SavedLag: of.Lags.Saved,
+		Expired: of.Expired, Held: of.Held.Why, HeldSince: of.Held.Since.Time(),
+		Keys: of.Keys.Keys, Calls: of.Keys.Calls, Span: of.Keys.Records,
 	}
 }

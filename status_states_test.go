@@ -3,7 +3,6 @@ package weir
 import (
 	"testing"
 
-	"github.com/weir-go/weir/internal/keyed"
 	"github.com/weir-go/weir/internal/source"
 	"github.com/weir-go/weir/internal/supervise"
 )
@@ -13,7 +12,8 @@ func TestStatesHaveOneNameEach(t *testing.T) {
 	for state, name := range map[ShardState]supervise.State{
 		ShardAtTip: supervise.AtTip, ShardPacing: supervise.Pacing, ShardAwaitingHandler: supervise.AwaitingHandler,
 		ShardAwaitingMemory: supervise.AwaitingMemory, ShardSubscribed: supervise.Subscribed, ShardHandling: supervise.Handling,
-		ShardRetrying: keyed.Retrying, ShardOpening: supervise.Opening, ShardClosing: supervise.Closing, ShardBlocked: supervise.Blocked, ShardAbandoned: supervise.Abandoned,
+		ShardRetrying: supervise.Retrying, ShardOpening: supervise.Opening, ShardClosing: supervise.Closing, ShardBlocked: supervise.Blocked, ShardAbandoned: supervise.Abandoned,
+		ShardGathering: supervise.Gathering, ShardSuspected: supervise.Suspected, ShardEnding: supervise.Ending, ShardGivingUp: supervise.GivingUp,
 	} {
 		if string(state) != string(name) {
 			t.Errorf("%q is %q where it is decided", state, name)

@@ -45,9 +45,6 @@ type Status struct {
 	At      lease.Failing
 }
 
-// Retrying is the state of a call that waits for its pause.
-const Retrying supervise.State = "waiting to handle again"
-
 // begin makes c the call of the records of a lane. It sets all fields that belong to them. Only
 // constant fields stay, because a handler that kept an old batch may read those at any time.
 func (c *Call) begin(l *Lane, behind time.Duration) {

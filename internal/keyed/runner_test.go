@@ -173,7 +173,7 @@ func TestAKeyThatFailsHoldsTheMark(t *testing.T) {
 		failed := errors.New("failed")
 		h := &host{does: func(c *Call, r *source.Record) Step {
 			if string(r.Data) == "a2" {
-				c.Enter(Retrying, 1, failed)
+				c.Enter(supervise.Retrying, 1, failed)
 				return Step{Pause: time.Minute}
 			}
 			return Step{}
@@ -181,7 +181,7 @@ func TestAKeyThatFailsHoldsTheMark(t *testing.T) {
 		r := started(h, 10, 10)
 		add(t, r, run(1, "b a b"))
 		time.Sleep(30 * time.Second)
-		if k := r.Look(); k.Keys != 1 || k.Calls != 0 || k.Records != 2 || k.State != Retrying || k.Attempt != 1 || !errors.Is(k.Err, failed) {
+		if k := r.Look(); k.Keys != 1 || k.Calls != 0 || k.Records != 2 || k.State != supervise.Retrying || k.Attempt != 1 || !errors.Is(k.Err, failed) {
 			t.Errorf("%+v", k)
 		}
 		if r.Mark() != at(t, 1) {

@@ -223,7 +223,7 @@ func (r *Runner) tellChange() {
 // pause makes a call wait before it continues.
 func (r *Runner) pause(c *Call, d time.Duration) {
 	r.span.Pause(c.lane)
-	c.State, c.Since = Retrying, mono.Now()
+	c.State, c.Since = supervise.Retrying, mono.Now()
 	c.due = c.Since.Add(d)
 	heap.Push(&r.paused, c)
 	r.wakeAt()

@@ -15,7 +15,7 @@ import (
 // State is the state of a shard, in the words of weir.ShardState.
 type State string
 
-// The states that decide something.
+// The states of handling, and those of reading that decide something.
 const (
 	AtTip           State = "at the tip"
 	Pacing          State = "pacing"
@@ -28,6 +28,10 @@ const (
 	Closing         State = "closing its handler"
 	Blocked         State = "waiting after a stall"
 	Abandoned       State = "abandoned"
+	Gathering       State = "waiting for a full batch"
+	Retrying        State = "waiting to handle again"
+	Suspected       State = "suspected of killing workers"
+	Ending          State = "read to its end"
 	LettersFail     State = "letters cannot be put" // of Trouble alone
 )
 

@@ -1,4 +1,4 @@
-package weir
+package shardrun
 
 import (
 	"context"
@@ -7,10 +7,11 @@ import (
 	"testing"
 
 	"github.com/weir-go/weir/internal/failure"
+	"github.com/weir-go/weir/internal/pull"
 )
 
 func TestHowACallOfTheHandlerEnds(t *testing.T) {
-	failed, stopped := errors.New("failed"), Stop(nil)
+	failed, stopped := errors.New("failed"), &StopError{}
 	for _, c := range []struct {
 		err  error
 		want failure.Outcome
@@ -20,10 +21,10 @@ func TestHowACallOfTheHandlerEnds(t *testing.T) {
 		{context.Canceled, failure.Failed},
 		{stopped, failure.StopsRun},
 		{fmt.Errorf("so: %w", stopped), failure.StopsRun},
-		{errForHeir, failure.WantedBack},
-		{errPulled, failure.AsksForNext},
-		{&pullEnded{failed}, failure.Failed},
-		{&pullEnded{stopped}, failure.StopsRun},
+		{ErrForHeir, failure.WantedBack},
+		{pull.ErrNext, failure.AsksForNext},
+		{&pull.EndedError{Err: failed}, failure.Failed},
+		{&pull.EndedError{Err: stopped}, failure.StopsRun},
 	} {
 		if got := outcome(c.err); got != c.want {
 			t.Errorf("%v: %d, want %d", c.err, got, c.want)
@@ -32,7 +33,7 @@ func TestHowACallOfTheHandlerEnds(t *testing.T) {
 }
 
 func TestAHandlersMiddlewareKnowsThatTheLeaseIsWanted(t *testing.T) {
-	if !errors.Is(errForHeir, ErrHandedOff) {
-		t.Errorf("%v does not wrap ErrHandedOff", errForHeir)
+	if !errors.Is(ErrForHeir, ErrHandedOff) {
+		t.Errorf("%v does not wrap ErrHandedOff", ErrForHeir)
 	}
 }

@@ -1,4 +1,4 @@
-package weir
+package shardrun
 
 import (
 	"context"
@@ -11,35 +11,13 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/kinesis"
-
+	"github.com/weir-go/weir/internal/delivery"
 	"github.com/weir-go/weir/internal/group"
 	"github.com/weir-go/weir/internal/source"
 	"github.com/weir-go/weir/lease"
 	"github.com/weir-go/weir/shard"
 	"github.com/weir-go/weir/store/memstore"
 )
-
-// onePage is pages with one page, which comes when wait has returned, and nothing behind it.
-type onePage struct {
-	wait func(ctx context.Context)
-	page source.Page
-	read bool
-}
-
-func (p *onePage) Next(ctx context.Context) (source.Page, error) {
-	if p.read {
-		return source.Page{}, source.ErrEmpty
-	}
-	p.wait(ctx)
-	p.read = true
-	return p.page, nil
-}
-
-func (p *onePage) Last(context.Context) (source.Page, error) { return source.Page{}, source.ErrEmpty }
-func (p *onePage) Status() source.Status                     { return source.Status{} }
-func (p *onePage) Stop()                                     {}
-func (p *onePage) Close()                                    {}
 
 // forgetful is a store that can be cut off.
 type forgetful struct {
@@ -78,13 +56,8 @@ func TestNoHandlerIsCalledWithoutTrust(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			store, calls := &forgetful{Store: memstore.New()}, 0
 			log := slog.New(slog.NewTextHandler(io.Discard, nil))
-			consumer, err := New(new(kinesis.Client), store, Options{
-				Stream: "s", App: "app", Start: Oldest, FailoverAfter: failover, Batch: 1, RetryMin: time.Second, RetryMax: time.Second, Logger: log,
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			r := consumer.newRun(t.Context(), HandlerFunc(func(context.Context, *Batch) error { calls++; return c.handle(calls) }), nil)
+			cfg := Config{FailoverAfter: failover, BeatInterval: time.Second, Batch: 1, RetryMin: time.Second, RetryMax: time.Second, SuspectAfter: 2}
+			in := shared(t, cfg, func(delivery.Part) error { calls++; return c.handle(calls) })
 			judged := make(chan struct{})
 			read := func(term *group.Term) error {
 				select {
@@ -99,10 +72,10 @@ func TestNoHandlerIsCalledWithoutTrust(t *testing.T) {
 					timerOf(t, term).Stop()
 				}
 				page := source.Page{Records: []source.Record{{SequenceNumber: "1", Done: shard.Whole}, {SequenceNumber: "2", Done: shard.Whole}}}
-				l := &shardLoop{in: r, term: term, source: &onePage{wait: c.wait, page: page}, notes: notes{begun: true}}
+				l := NewTestLoop(in, term, &onePage{wait: c.wait, page: page})
 				began := time.Now()
-				if err := ended(l.read()); err != nil {
-					t.Errorf("%s: %v", c.name, err)
+				if n := l.read(); n.err != nil {
+					t.Errorf("%s: %v", c.name, n.err)
 				}
 				if calls != c.calls {
 					t.Errorf("%s: the handler was called %d times, want %d; since a beat was answered %v have passed", c.name, calls, c.calls, time.Since(began))

@@ -1,4 +1,4 @@
-package weir
+package run
 
 import (
 	"testing"
@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weir-go/weir/internal/mono"
+	"github.com/weir-go/weir/internal/pull"
 	"github.com/weir-go/weir/lease"
 )
 
@@ -29,7 +30,7 @@ func TestHeldCheckpointsAreTold(t *testing.T) {
 		} {
 			h := holds{}
 			for n := range c.held {
-				h[key(n)] = hold{"by an open window", mono.Now()}
+				h[key(n)] = pull.Hold{Why: "by an open window", Since: mono.Now()}
 			}
 			time.Sleep(c.wait)
 			told := h.tell(c.bad, time.Now())[len(c.bad):]

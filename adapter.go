@@ -1,0 +1,168 @@
+package weir
+
+import (
+	"context"
+	"errors"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/weir-go/weir/deadletter"
+	"github.com/weir-go/weir/internal/batch"
+	"github.com/weir-go/weir/internal/group"
+	"github.com/weir-go/weir/internal/keyed"
+	"github.com/weir-go/weir/internal/notify"
+	"github.com/weir-go/weir/internal/pull"
+	"github.com/weir-go/weir/internal/run"
+	"github.com/weir-go/weir/internal/shardrun"
+	"github.com/weir-go/weir/internal/source"
+	"github.com/weir-go/weir/internal/streams"
+	"github.com/weir-go/weir/shard"
+)
+
+// adapter is the user's code as the engine sees it, for one run: it translates between the types of
+// this package and those of the engine. No panic of the user's code passes it.
+type adapter struct {
+	*Consumer
+	handler Handler        // of all shards; nil if shards is set
+	shards  *ShardHandlers // makes a handler for each term; nil if handler is set
+	run     *run.Run
+}
+
+var _ run.User = (*adapter)(nil)
+
+// config returns what the engine needs of the options.
+func (c *Consumer) config(shards *ShardHandlers) run.Config {
+	o := &c.opts
+	of := shardrun.Config{
+		App: o.App, Worker: o.Worker, Log: o.Logger,
+		Batch: o.Batch, BatchBytes: o.BatchBytes, BatchWait: o.BatchWait, Aggregates: batch.Mode(o.Aggregates),
+		Filters: o.Filter.By != nil, NotJSON: shardrun.NotJSON(o.Filter.NotJSON),
+		Reuse: o.ReuseBuffers, Poison: os.Getenv(poisonVariable) != "",
+		RetryMin: o.RetryMin, RetryMax: o.RetryMax, GiveUp: o.GiveUp.policy(), SuspectAfter: o.SuspectAfter,
+		Expired: source.IfExpired(o.Expired), FanOut: o.Reading == FanOut,
+		BeatInterval: o.BeatInterval, FailoverAfter: o.FailoverAfter, ListInterval: o.ListInterval, IdleInterval: o.IdleInterval,
+	}
+	if p := &o.Parallel; p.on() {
+		of.Keys, of.Span = p.Keys, keyed.Limits{Records: p.Span, Bytes: p.SpanBytes, Age: p.SpanAge}
+	}
+	if shards != nil {
+		of.PerTerm, of.Pulls, of.Sink, of.Idle = true, shards.Pull != nil, shards.Position != nil, shards.Idle
+	}
+	return run.Config{
+		Config: of, Client: c.client, Store: c.store, Off: c.off,
+		Times: o.times(), Start: o.Start, Weight: o.Weight, MaxLeases: o.MaxLeases,
+		Streams: c.streams, Asks: o.StreamsFunc != nil,
+		Wire: o.Wire.options(), ReadShare: o.ReadShare, MaxMemory: o.MaxMemory, Calls: o.Parallel.Calls,
+		FanOutName: o.FanOutName, FanOutARNs: o.FanOutARNs, RemoveFanOut: o.RemoveFanOut, NoHistory: o.NoHistory,
+		StallAfter: o.StallAfter, HandlerTimeout: o.HandlerTimeout, HandoffTimeout: o.HandoffTimeout, StopTimeout: o.StopTimeout,
+	}
+}
+
+// Shared implements [shardrun.User].
+func (a *adapter) Shared() shardrun.Handler {
+	return &shardHandler{adapter: a, handle: a.handler.Handle}
+}
+
+// Open implements [shardrun.User].
+func (a *adapter) Open(ctx context.Context, t *group.Term, from Position) (shardrun.Handler, error) {
+	term := Term{Stream: t.Lease.Stream, Shard: t.Lease.Shard, Epoch: t.Lease.Epoch, From: from}
+	if a.shards.Pull != nil {
+		return a.startPull(ctx, term, t), nil
+	}
+	var made ShardHandler
+	err := contained("ShardHandlers.Open", func() (err error) {
+		made, err = a.shards.Open(ctx, term)
+		return err
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case made == nil:
+		return nil, errors.New("weir: ShardHandlers.Open returned neither a handler nor an error")
+	}
+	return &shardHandler{adapter: a, handle: made.Handle, close: made.Close}, nil
+}
+
+// startPull starts the function of a term, which wakes the term's loop when it has returned.
+func (a *adapter) startPull(ctx context.Context, term Term, t *group.Term) *shardHandler {
+	p := pull.Start(func(p *puller) error {
+		return contained("ShardHandlers.Pull", func() error { return a.shards.Pull(ctx, &Shard{term, p, t}) })
+	}, shardrun.ErrGoexit, t.Wake)
+	return &shardHandler{
+		adapter: a, pull: p,
+		handle: func(ctx context.Context, b *Batch) error {
+			end := b.End // the function may change its batch
+			if n := len(b.Records); n > 0 {
+				p.Yield(b.Records[n-1].Position())
+			}
+			return p.Hand(ctx, b, end)
+		},
+		close: func(ctx context.Context, why EndReason) {
+			reason := context.Cause(ctx)
+			switch {
+			case reason != nil:
+			case why == EndStopped:
+				reason = ErrStopping
+			default:
+				reason = ErrHandedOff
+			}
+			p.End(reason)
+		},
+	}
+}
+
+// Position implements [shardrun.User].
+func (a *adapter) Position(ctx context.Context, stream, id string) (p shard.Position, err error) {
+	err = contained("ShardHandlers.Position", func() (err error) {
+		p, err = a.shards.Position(ctx, stream, id)
+		return err
+	})
+	return p, err
+}
+
+// PutLetters implements [shardrun.User].
+func (a *adapter) PutLetters(ctx context.Context, letters []deadletter.Letter) error {
+	return contained("GiveUp.To", func() error { return a.opts.GiveUp.To.Put(ctx, letters) })
+}
+
+// Match implements [shardrun.User].
+func (a *adapter) Match(r *source.Record) (matches, isJSON bool, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = panicked("Options.Filter", p)
+		}
+	}()
+	matches, isJSON = a.opts.Filter.By.Match(r.Data, r.Key, time.UnixMilli(r.Arrival))
+	return matches, isJSON, nil
+}
+
+// Reject implements [shardrun.User].
+func (a *adapter) Reject(err error) error { return Reject(err) }
+
+// PanicIn implements [shardrun.User].
+func (a *adapter) PanicIn(err error) shardrun.Panic {
+	var p *PanicError
+	if !errors.As(err, &p) {
+		return shardrun.Panic{}
+	}
+	return shardrun.Panic{Who: p.Who, Text: p.Error(), Stack: p.Stack}
+}
+
+// HookPanic implements [run.User].
+func (a *adapter) HookPanic(p *notify.Panic) error {
+	return &PanicError{"a function of Options.Events", p.Value, p.Stack}
+}
+
+// AskStreams implements [run.User].
+func (a *adapter) AskStreams(ctx context.Context) (names []string, err error) {
+	err = contained("StreamsFunc", func() (err error) { names, err = a.opts.StreamsFunc(ctx); return err })
+	return names, err
+}
+
+// ParseStreams implements [run.User].
+func (a *adapter) ParseStreams(asked []string) ([]streams.Stream, error) {
+	opts := a.opts
+	opts.Streams = slices.Concat(opts.Streams, asked)
+	return opts.streams(a.client)
+}

@@ -1,0 +1,116 @@
+// Package pull hands batches to a user's function that asks for them, and keeps how far the
+// function is. The function runs in its own goroutine; the shard's goroutine waits for it.
+package pull
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// ErrNext is returned by [Puller.Hand] when the function asks for the next batch. The records of
+// the batch before are done when the function says so.
+var ErrNext = errors.New("weir: the next batch is asked for")
+
+// EndedError is returned when the function has returned although the term continues.
+type EndedError struct{ Err error }
+
+func (e *EndedError) Error() string {
+	if e.Err == nil {
+		return "weir: ShardHandlers.Pull returned before the end of the shard"
+	}
+	return fmt.Sprintf("weir: ShardHandlers.Pull failed: %v", e.Err)
+}
+
+func (e *EndedError) Unwrap() error { return e.Err }
+
+// Puller passes batches of type B from the shard's goroutine to the function's. The function's
+// goroutine ends before [Puller.End] returns.
+type Puller[B any] struct {
+	*Progress
+	batches chan B
+	asks    chan struct{} // the function has come back for the next batch
+	ended   chan struct{} // closed when the term ends, with
+	why     error
+
+	// Only the function's goroutine uses these.
+	out  bool // it has a batch
+	last bool // this batch is the last one
+}
+
+// Start calls f in a new goroutine. f must not panic. If it ends its goroutine, exit counts as its
+// error. wake is called when f has returned.
+func Start[B any](f func(p *Puller[B]) error, exit error, wake func()) *Puller[B] {
+	p := &Puller[B]{
+		Progress: &Progress{done: make(chan struct{})},
+		batches:  make(chan B), asks: make(chan struct{}), ended: make(chan struct{}),
+	}
+	go func() {
+		p.err = exit
+		defer func() {
+			close(p.done)
+			wake()
+		}()
+		p.err = f(p)
+	}()
+	return p
+}
+
+// Next waits for the next batch. It returns false when there is none: with the reason if the term
+// ended, without an error after the last batch. isLast reports whether a batch is the last one.
+// The function's goroutine calls it.
+func (p *Puller[B]) Next(isLast func(B) bool) (b B, some bool, err error) {
+	if p.last {
+		return b, false, nil
+	}
+	if p.out {
+		p.out = false
+		select {
+		case p.asks <- struct{}{}:
+		case <-p.ended:
+		}
+	}
+	select {
+	case b = <-p.batches:
+		p.out, p.last = true, isLast(b)
+		return b, true, nil
+	case <-p.ended:
+		return b, false, p.why
+	}
+}
+
+// Hand passes a batch to the function and returns when the function asks for the next one, with
+// [ErrNext], or has returned. end says that the shard ends with the batch: then the function may
+// return nil. The shard's goroutine calls it.
+func (p *Puller[B]) Hand(ctx context.Context, b B, end bool) error {
+	select {
+	case p.batches <- b:
+	case <-p.done:
+		return &EndedError{p.err}
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	select {
+	case <-p.asks:
+		return ErrNext
+	case <-p.done:
+		if end && p.err == nil {
+			return nil
+		}
+		return &EndedError{p.err}
+	case <-ctx.Done():
+		select { // the function keeps the batch until it comes back
+		case <-p.asks:
+		case <-p.done:
+		}
+		return context.Cause(ctx)
+	}
+}
+
+// End ends the iteration with the reason why, and waits until the function has returned. It must be
+// called once.
+func (p *Puller[B]) End(why error) {
+	p.why = why
+	close(p.ended)
+	<-p.done
+}

@@ -1,0 +1,187 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/weir-go/weir/internal/fanout"
+	"github.com/weir-go/weir/internal/group"
+	"github.com/weir-go/weir/internal/history"
+	"github.com/weir-go/weir/internal/polling"
+	"github.com/weir-go/weir/internal/retry"
+	"github.com/weir-go/weir/internal/shardrun"
+	"github.com/weir-go/weir/internal/source"
+	"github.com/weir-go/weir/internal/streams"
+	"github.com/weir-go/weir/lease"
+)
+
+// A run is the host of its worker, and the run of its loops.
+var (
+	_ group.Host   = (*Run)(nil)
+	_ shardrun.Run = (*Run)(nil)
+)
+
+// Read reads the shard of a term until the term or the shard ends.
+func (r *Run) Read(t *group.Term) error {
+	l := shardrun.New(&r.shared, t)
+	r.standing.begin(l)
+	return l.Read()
+}
+
+// List lists a stream for the leader. start is set for an application that has not seen the stream.
+func (r *Run) List(ctx context.Context, name string, start shardrun.Position) (group.Listing, error) {
+	listing, err := r.catalog.List(ctx, r.streams.Stream(name), start)
+	r.standing.listed(name, err, time.Now())
+	if errors.Is(err, streams.ErrNoStream) {
+		err = fmt.Errorf("stream %s: %w", name, errors.Join(group.ErrNoStream, err))
+	}
+	return group.Listing(listing), err
+}
+
+// Troubles looks at the shards and returns their troubles.
+func (r *Run) Troubles() []lease.Trouble { return r.supervisor.troubles() }
+
+// LeaseTaken reports that a term has begun.
+func (r *Run) LeaseTaken(t *group.Term) {
+	of := &t.Lease
+	r.shared.Counters.LeasesTaken.Add(1)
+	r.supervisor.sampler.Mark(of.Key, history.Began)
+	r.shared.Log.Info("lease taken", "stream", of.Stream, "shard", of.Shard, "epoch", of.Epoch, "seq", of.Position)
+	r.user.LeaseTaken(t)
+}
+
+// LeaseEnded reports that a term has ended.
+func (r *Run) LeaseEnded(t *group.Term, why group.EndReason) {
+	of := &t.Lease
+	r.shared.Counters.LeasesEnded.Add(1)
+	r.supervisor.sampler.Ended(of.Key, t.At(), why)
+	if why == group.EndLost {
+		r.shared.Counters.LeasesLost.Add(1)
+	}
+	r.shared.Log.Info("lease ended", "stream", of.Stream, "shard", of.Shard, "epoch", of.Epoch, "seq", t.At(), "reason", why.String())
+	r.user.LeaseEnded(t, why)
+}
+
+// CheckpointSaved reports progress that is durable.
+func (r *Run) CheckpointSaved(t *group.Term, at shardrun.Position, took time.Duration) {
+	r.shared.Counters.Checkpoints.Add(1)
+	r.user.CheckpointSaved(t, at, took)
+}
+
+// CallFailed reports a failed call of the store or of Kinesis.
+func (r *Run) CallFailed(op string, err error, since time.Time) {
+	r.shared.Counters.StoreFailures.Add(1)
+	if stack := r.telling.newStack(err); stack != "" {
+		r.shared.Log.Error("a call panicked; weir repeats the call", "op", op, "err", err, "stack", stack)
+	}
+	r.user.StoreFailed(op, err, since)
+}
+
+// Leading reports that this worker leads, or stopped leading.
+func (r *Run) Leading(leads bool, term uint64) {
+	if !leads {
+		r.standing.listsNothing()
+	}
+	r.user.Leading(leads, term)
+}
+
+// SessionBegan notes which session this run has.
+func (r *Run) SessionBegan(session string) { r.supervisor.sampler.Begin(session) }
+
+// BeatAnswered notes that a beat was answered, which was sent then.
+func (r *Run) BeatAnswered(sent time.Time) { r.standing.answeredAt(sent) }
+
+// Stopping notes when the stop began.
+func (r *Run) Stopping() { r.standing.stops() }
+
+// IsStopping reports whether the stop has begun.
+func (r *Run) IsStopping() bool { return !r.standing.stopBegan().IsZero() }
+
+// Await holds back the loop of a shard that has stalled in this process: for a while, and until no
+// abandoned handler is at the shard any more. It reports whether to begin.
+func (r *Run) Await(l *shardrun.Loop) bool {
+	stalls, before := r.standing.before(l.Key(), time.Now(), r.StallAfter)
+	if stalls == 0 && before == nil {
+		return true
+	}
+	l.SetStalls(int16(min(stalls, math.MaxInt16)))
+	defer l.Block()()
+	reading := l.Term().Reading()
+	if retry.Wait(reading, retry.Pause(r.RetryMin, min(r.RetryMax, r.StallAfter/2), max(stalls, 1))) != nil {
+		return false
+	}
+	if before != nil {
+		select {
+		case <-before.Left():
+		case <-reading.Done():
+			return false
+		}
+	}
+	return true
+}
+
+// End notes that a loop does not run any more.
+func (r *Run) End(l *shardrun.Loop) {
+	if r.standing.end(l) {
+		r.registry.forget(r)
+	}
+}
+
+// outlast waits for abandoned handlers until the deadline, and returns an error that names those
+// that have not returned.
+func (r *Run) outlast(deadline time.Time) error {
+	timer := time.NewTimer(time.Until(deadline))
+	defer timer.Stop()
+	for late := false; ; {
+		one, names := r.standing.anyAbandoned()
+		if one == nil {
+			return nil
+		}
+		if late {
+			return fmt.Errorf("%w: %s", ErrAbandoned, strings.Join(names, ", "))
+		}
+		select {
+		case <-one.Left():
+		case <-timer.C:
+			late = true
+		}
+	}
+}
+
+// Throttled notes a throttled read, for the history.
+func (r *Run) Throttled(l *shardrun.Loop, next time.Duration) {
+	r.supervisor.sampler.Throttle(l.Key(), next)
+}
+
+// LogPanic logs an error of the user's code; of a panic with the stack, unless the one before was
+// the same.
+func (r *Run) LogPanic(to *slog.Logger, what string, err error, args ...any) {
+	r.telling.logPanic(to, what, err, args...)
+}
+
+// Setup has the settings for reading a stream's shards.
+func (r *Run) Setup(stream string) *source.Setup {
+	of := r.streams.Stream(stream)
+	if known, ok := r.setups.Load(of); ok {
+		return known.(*source.Setup)
+	}
+	known, _ := r.setups.LoadOrStore(of, &source.Setup{
+		Client: r.Client, Caller: r.caller, Stream: of, Idle: r.IdleInterval, ReadShare: r.ReadShare, IfExpired: r.Expired,
+	})
+	return known.(*source.Setup)
+}
+
+// Pages returns the source of a shard's pages from a position on.
+func (r *Run) Pages(l *shardrun.Loop, at shardrun.Position) shardrun.Pages {
+	key := l.Key()
+	poll := polling.Poll{Setup: r.Setup(key.Stream), Shard: key.Shard, From: at, Limit: r.mostRead(), Listener: l}
+	if r.consumers == nil {
+		return polling.NewFeed(l, poll, &r.scheduler, r.shared.Budget)
+	}
+	return &fanout.Reader{Poll: poll, Consumers: r.consumers, Share: r.shared.Budget.Share(), Changed: l.ReadingChanged}
+}

@@ -1,0 +1,110 @@
+package run
+
+import (
+	"time"
+
+	"github.com/weir-go/weir/internal/lock"
+	"github.com/weir-go/weir/internal/notify"
+	"github.com/weir-go/weir/internal/shardrun"
+	"github.com/weir-go/weir/internal/supervise"
+)
+
+// Registry has the runs of a consumer. The zero Registry is empty. Its methods may be called at any
+// time and wait for nothing.
+type Registry struct {
+	mu       lock.Mutex[lock.Consumer]  // guards the fields below
+	runs     map[*Run]struct{}          // that have not returned, or have abandoned handlers
+	queues   map[*notify.Queue]struct{} // whose counts are not in missed
+	missed   notify.Counts              // of the queues of runs that have returned
+	returned bool                       // a run has
+}
+
+// Loops returns the loops of all runs.
+func (g *Registry) Loops() (all []*shardrun.Loop) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for r := range g.runs {
+		all = r.standing.running(all)
+	}
+	return all
+}
+
+// Workers returns how the workers stand that run, and whether any run has returned.
+func (g *Registry) Workers() (all []supervise.Worker, returned bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for r := range g.runs {
+		if w, runs := r.standing.worker(r.streams.Names); runs {
+			all = append(all, w)
+		}
+	}
+	return all, g.returned
+}
+
+// StoreAnswered returns when the last heartbeat was sent that the store has answered; zero if there
+// is none, and when no run runs.
+func (g *Registry) StoreAnswered() (last time.Time) {
+	workers, _ := g.Workers()
+	for i := range workers {
+		if workers[i].Answered.After(last) {
+			last = workers[i].Answered
+		}
+	}
+	return last
+}
+
+// Missed returns the numbers of events that did not arrive.
+func (g *Registry) Missed() notify.Counts {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	all := g.missed
+	for q := range g.queues {
+		all.Add(q.Counts())
+	}
+	return all
+}
+
+// register notes that r runs.
+func (g *Registry) register(r *Run) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.runs == nil {
+		g.runs = map[*Run]struct{}{}
+	}
+	g.runs[r] = struct{}{}
+}
+
+// unregister notes that r does not run any more. It keeps r while handlers that it has left behind
+// are at work.
+func (g *Registry) unregister(r *Run) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.returned = true
+	if r.standing.leave() {
+		delete(g.runs, r)
+	}
+}
+
+// forget drops a run that has returned, because its last loop has ended.
+func (g *Registry) forget(r *Run) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.runs, r)
+}
+
+// opens notes a queue, and closed that it is closed.
+func (g *Registry) opens(q *notify.Queue) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.queues == nil {
+		g.queues = map[*notify.Queue]struct{}{}
+	}
+	g.queues[q] = struct{}{}
+}
+
+func (g *Registry) closed(q *notify.Queue) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.missed.Add(q.Counts())
+	delete(g.queues, q)
+}

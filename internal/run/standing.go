@@ -1,0 +1,228 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/weir-go/weir/internal/lock"
+	"github.com/weir-go/weir/internal/shardrun"
+	"github.com/weir-go/weir/internal/supervise"
+	"github.com/weir-go/weir/lease"
+)
+
+// standing is how a run stands: its shards, and what its beat loop found. The run writes it;
+// Consumer.Live, Ready, Shards and Health read it.
+type standing struct {
+	mu        lock.Mutex[lock.Run] // guards the fields below
+	loops     map[*shardrun.Loop]struct{}
+	abandoned map[lease.Key]*shardrun.Loop // whose handlers ignore that their contexts have ended
+	looked    time.Time                    // when the beat loop last came by; zero before it does
+	answered  time.Time                    // when the last beat that was answered was sent
+	stopping  time.Time                    // when the stop began
+	returned  bool                         // the run has
+	isolation supervise.Isolation
+	stalls    map[lease.Key]supervise.Stalls // of shards that stalled
+	unlisted  map[string]time.Time           // streams that this worker fails to list, and since when
+}
+
+func newStanding() standing {
+	return standing{
+		loops: map[*shardrun.Loop]struct{}{}, abandoned: map[lease.Key]*shardrun.Loop{},
+		stalls: map[lease.Key]supervise.Stalls{}, unlisted: map[string]time.Time{},
+	}
+}
+
+// leave notes that the run has returned, and reports whether no loop is left.
+func (s *standing) leave() (last bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.returned = true
+	return len(s.loops) == 0
+}
+
+// begin notes that a loop runs.
+func (s *standing) begin(l *shardrun.Loop) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.loops[l] = struct{}{}
+}
+
+// end notes that a loop does not run any more. It reports whether the loop was the last one of a
+// run that has returned.
+func (s *standing) end(l *shardrun.Loop) (last bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.loops, l)
+	if l.Returned() && s.abandoned[l.Key()] == l {
+		delete(s.abandoned, l.Key())
+	}
+	return s.returned && len(s.loops) == 0
+}
+
+// running appends the running loops to all. Their status is read without the mutex, because Live,
+// Ready, Shards and Health wait for it.
+func (s *standing) running(all []*shardrun.Loop) []*shardrun.Loop {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all = slices.Grow(all, len(s.loops))
+	for l := range s.loops {
+		all = append(all, l)
+	}
+	return all
+}
+
+// worker returns how the worker stands, false when the run has returned. streams returns the names
+// of its streams.
+func (s *standing) worker(streams func() []string) (w supervise.Worker, runs bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	w = supervise.Worker{
+		Looked: s.looked, Answered: s.answered, Stopping: s.stopping,
+		Abandoned: make(map[lease.Key]time.Time, len(s.abandoned)), Unlisted: maps.Clone(s.unlisted),
+	}
+	maps.DeleteFunc(w.Unlisted, func(name string, _ time.Time) bool { return !slices.Contains(streams(), name) })
+	for key, l := range s.abandoned {
+		w.Abandoned[key] = l.Ended()
+	}
+	return w, !s.returned
+}
+
+// stops notes when the stop began.
+func (s *standing) stops() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stopping.IsZero() {
+		s.stopping = time.Now()
+	}
+}
+
+// stopBegan returns when the stop began, zero before that.
+func (s *standing) stopBegan() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.stopping
+}
+
+// rests notes that the beat loop has ended.
+func (s *standing) rests() {
+	s.stops()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.looked = time.Time{}
+}
+
+// answeredAt notes that a beat was answered, which was sent then.
+func (s *standing) answeredAt(sent time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.answered = sent
+}
+
+// listed notes the outcome of listing a stream.
+func (s *standing) listed(name string, err error, now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch _, fails := s.unlisted[name]; {
+	case err == nil:
+		delete(s.unlisted, name)
+	case !fails && !errors.Is(err, context.Canceled):
+		s.unlisted[name] = now
+	}
+}
+
+// listsNothing forgets which streams could not be listed, because another worker lists them now.
+func (s *standing) listsNothing() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	clear(s.unlisted)
+}
+
+// stopGrace is how long after Options.StopTimeout a handler may ignore that its context has ended.
+const stopGrace = 7 * time.Second
+
+// look notes that the beat loop looks at the shards. It returns the limits that they have now, and
+// whether any shard has stalled.
+func (s *standing) look(now time.Time, c *Config) (limits supervise.Limits, stalled bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.looked = now
+	limits = supervise.Limits{Stall: c.StallAfter, Handler: c.HandlerTimeout, Return: c.HandoffTimeout}
+	if !s.stopping.IsZero() && now.Sub(s.stopping) >= c.StopTimeout {
+		limits.Return = min(limits.Return, stopGrace)
+	}
+	return limits, len(s.stalls) > 0
+}
+
+// suspect takes in what a look has found out about whether this worker can read at all. It returns
+// what the worker reports of itself, and the number of the probe that is to begin, or -1.
+func (s *standing) suspect(k *supervise.Look, c *Config) (own lease.Trouble, cutOff bool, probe int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	maps.DeleteFunc(s.stalls, func(_ lease.Key, of supervise.Stalls) bool { return of.Counting(k.Now, c.StallAfter) == 0 })
+	probe = -1
+	if s.isolation.Observe(k.Now, k.Evidence, c.BeatInterval) {
+		probe = s.isolation.Probes
+	}
+	own, cutOff = s.isolation.Trouble(k.Now)
+	return own, cutOff, probe
+}
+
+// probed takes in what a probe found out. It returns why this worker was cut off before, and why it
+// is now; nil if it was not.
+func (s *standing) probed(err error) (before, after error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before = s.isolation.Why
+	s.isolation.Probed(time.Now(), err)
+	return before, s.isolation.Why
+}
+
+// forgetStalls forgets that a shard has stalled.
+func (s *standing) forgetStalls(key lease.Key) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.stalls, key)
+}
+
+// note notes the verdict on a shard that is not sound. It reports whether the shard is still read.
+func (s *standing) note(l *shardrun.Loop, what supervise.Verdict, stalls supervise.Stalls) (here bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, here = s.loops[l]; !here { // it has ended since this look began
+		return false
+	}
+	switch what {
+	case supervise.Slow:
+		l.ToldSlow()
+	case supervise.Stalled:
+		s.stalls[l.Key()] = stalls
+		l.Stall(stalls.Last)
+	default: // it hangs
+		l.Leave()
+		s.abandoned[l.Key()] = l
+	}
+	return true
+}
+
+// before returns how often a shard has stalled in this process, and its abandoned loop, or nil.
+func (s *standing) before(key lease.Key, now time.Time, stall time.Duration) (stalls int, left *shardrun.Loop) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.stalls[key].Counting(now, stall), s.abandoned[key]
+}
+
+// anyAbandoned returns one abandoned loop, or nil, and the names of all.
+func (s *standing) anyAbandoned() (one *shardrun.Loop, names []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for key, l := range s.abandoned {
+		one = l
+		names = append(names, fmt.Sprintf("%s (reported %v ago)", key, time.Since(l.Ended()).Round(time.Second)))
+	}
+	slices.Sort(names)
+	return one, names
+}

@@ -1,0 +1,150 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/weir-go/weir/internal/group"
+	"github.com/weir-go/weir/internal/streams"
+	"github.com/weir-go/weir/lease"
+)
+
+// creationUntold logs that a stream that is created again will be found late.
+func (r *Run) creationUntold(s streams.Stream, err error) {
+	r.shared.Log.Warn("no permission to read when a stream was created (kinesis:DescribeStreamSummary); if it is deleted and created "+
+		"again, weir notices this only when the service rejects a checkpoint", "stream", s.Name, "err", err)
+}
+
+// spread logs, with keys in parallel, whether the stream keeps the order within a key.
+func (r *Run) spread(s streams.Stream, auto bool) {
+	switch {
+	case !r.Parallel():
+	case auto:
+		r.shared.Log.Warn("the service distributes the stream's records (AUTO), so records of one key are in different shards and have no order, with or without Options.Parallel",
+			"stream", s.Name)
+	default:
+		r.shared.Log.Info("the stream distributes records by key again; records of a key are handled in order from now on", "stream", s.Name)
+	}
+}
+
+// StreamGone logs that a stream does not exist: once for all its shards, and then every ten minutes
+// until one of them is read again.
+func (r *Run) StreamGone(name string, err error) {
+	if r.telling.goneAgain(name, time.Now()) {
+		r.shared.Log.Error("the stream no longer exists; reading resumes when it exists again", "stream", name, "err", err)
+	}
+}
+
+// StreamBack logs that a stream is there again.
+func (r *Run) StreamBack(name string) {
+	if _, told := r.telling.gone.LoadAndDelete(name); told {
+		r.shared.Log.Info("the stream exists again", "stream", name)
+	}
+}
+
+// named is for group.Config.Named: nil if the streams never change.
+func (r *Run) named() func() []string {
+	if !r.Asks {
+		return nil
+	}
+	return r.streams.Names
+}
+
+// learned takes in an answer of Options.StreamsFunc.
+func (r *Run) learned(given []string) error {
+	all, err := r.user.ParseStreams(given)
+	if err != nil {
+		return err
+	}
+	came, left := r.streams.Replace(all)
+	for _, name := range came {
+		r.shared.Log.Info("a stream was added", "stream", name)
+	}
+	for _, name := range left {
+		r.shared.Log.Info("a stream was removed", "stream", name)
+	}
+	return nil
+}
+
+// unlearned reports that Options.StreamsFunc has failed.
+func (r *Run) unlearned(err error, failures int, since time.Time) {
+	if failures == 1 {
+		r.shared.Log.Warn("Options.StreamsFunc failed; its previous result stays in use", "err", err)
+	}
+	r.CallFailed("streams", fmt.Errorf("Options.StreamsFunc: %w", err), since)
+}
+
+// join runs the group, once it is known which streams there are.
+func (r *Run) join(ctx context.Context, cfg group.Config) error {
+	if !r.Asks {
+		return group.Run(ctx, cfg)
+	}
+	learner := streams.Learner{
+		Ask: r.user.AskStreams, Learned: r.learned, Failed: r.unlearned, Every: r.ListInterval, Low: r.RetryMin, High: r.RetryMax,
+	}
+	asking, cancel := context.WithCancel(ctx)
+	known, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		learner.Run(asking, known)
+	}()
+	var err error
+	select {
+	case <-known:
+		err = group.Run(ctx, cfg)
+	case <-ctx.Done():
+	}
+	cancel()
+	<-done
+	if learner.Left() {
+		err = errors.Join(err, fmt.Errorf("%w: Options.StreamsFunc", ErrAbandoned))
+	}
+	return err
+}
+
+// leases returns the leases of the application, for the lineage.
+func (r *Run) leases(ctx context.Context) (lease.View, error) {
+	ctx, cancel := context.WithTimeout(ctx, r.Times.Failover)
+	defer cancel()
+	return r.Store.View(ctx, r.App, "")
+}
+
+// firstNumbers returns the first sequence numbers of a stream's shards, for the lineage.
+func (r *Run) firstNumbers(ctx context.Context, stream string) (map[string]string, error) {
+	return streams.FirstNumbers(ctx, r.Client, r.streams.Stream(stream))
+}
+
+// checkConsumers fails if a consumer that was given by its ARN is surely of another stream: its
+// shards have the same names, so that would be read in its place.
+func (r *Run) checkConsumers(ctx context.Context) error {
+	if len(r.FanOutARNs) == 0 {
+		return nil
+	}
+	if err := r.consumers.CheckGiven(ctx, r.Streams); err != nil {
+		return fmt.Errorf("weir: Options.FanOutARNs names a consumer that cannot be used: %w", err)
+	}
+	return nil
+}
+
+// removeConsumers removes the consumer from the streams of the run, which has left the application,
+// unless another worker lives.
+func (r *Run) removeConsumers(ctx context.Context) {
+	var all []streams.Stream
+	for _, name := range r.streams.Names() {
+		all = append(all, r.streams.Stream(name))
+	}
+	r.consumers.RemoveLast(ctx, all, r.living)
+}
+
+// living counts the sessions that no worker has ended.
+func (r *Run) living(ctx context.Context) (n int, err error) {
+	v, err := r.Store.View(ctx, r.App, "")
+	for _, w := range v.Workers {
+		if !w.Ended {
+			n++
+		}
+	}
+	return n, err
+}

@@ -1,0 +1,86 @@
+package shardrun
+
+import (
+	"errors"
+	"time"
+
+	"github.com/weir-go/weir/internal/batch"
+	"github.com/weir-go/weir/internal/source"
+	"github.com/weir-go/weir/shard"
+)
+
+var errNotJSON = errors.New("weir: the payload is not JSON, which the filter needs")
+
+// filter asks the user's filter about the records of a shard.
+type filter struct{ *Loop }
+
+// filtering is the filter of a page; nil if nothing is filtered.
+func filtering(l *Loop) *batch.Filter {
+	if !l.in.Filters {
+		return nil
+	}
+	return &batch.Filter{By: filter{l}}
+}
+
+// Decide says what becomes of a record. It marks it if the handler must not get it.
+func (l filter) Decide(r *source.Record) batch.Decision {
+	matches, isJSON, err := l.in.User.Match(r)
+	switch {
+	case err != nil:
+		l.in.Run.LogPanic(l.Repeated(), "the filter panicked on a record; the record counts as a failure of the handler, or is delivered if the shard is pulled", err)
+		r.Failed = !l.in.Pulls
+		return batch.Pass
+	case isJSON && matches:
+		return batch.Pass
+	case isJSON:
+		return batch.Drop
+	}
+	switch l.in.NotJSON {
+	case DropNotJSON:
+		return batch.DropNotJSON
+	case FailNotJSON:
+		r.Failed = true
+	}
+	return batch.PassNotJSON
+}
+
+// tellFiltered counts and reports the filtered records of a page.
+func tellFiltered(l *Loop, f *batch.Filter) {
+	if f == nil || f.Dropped+f.NotJSON == 0 {
+		return
+	}
+	dropped := f.Dropped
+	if l.in.NotJSON == DropNotJSON {
+		dropped += f.NotJSON
+	}
+	l.in.Counters.RecordsFiltered.Add(uint64(dropped))
+	l.in.Counters.RecordsNotJSON.Add(uint64(f.NotJSON))
+	l.in.Tell.Filtered(l.term.Lease.Key, f.Dropped, f.NotJSON)
+}
+
+// filteredTimeout bounds looking for a record that passes, in what a sink has not of a shard: all
+// that is dropped there has to be read.
+const filteredTimeout = 10 * time.Minute
+
+// keepsSome reports whether a page has a record after a position that passes. It counts none.
+func (l filter) keepsSome(page *source.Page, own shard.HashRange, at Position) bool {
+	unpack := batch.NewUnpacker(l.in.Aggregates, l.term.Lease.Stream, l.term.Lease.Shard, own, at)
+	defer unpack.Release()
+	unpack.Filter = &batch.Filter{By: l}
+	return unpack.Passes(page)
+}
+
+// again calls the filter once more for a record at which it failed, and reports whether the handler
+// gets the record now. It returns an error if the record fails again.
+func (l filter) again(r *source.Record) (passes bool, err error) {
+	matches, isJSON, err := l.in.User.Match(r)
+	switch {
+	case err != nil:
+		return false, err
+	case isJSON:
+		return matches, nil
+	case l.in.NotJSON == FailNotJSON:
+		return false, l.in.User.Reject(errNotJSON)
+	}
+	return l.in.NotJSON == PassNotJSON, nil
+}

@@ -1,0 +1,191 @@
+package shardrun
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"slices"
+	"time"
+
+	"github.com/weir-go/weir/internal/delivery"
+	"github.com/weir-go/weir/internal/failure"
+	"github.com/weir-go/weir/internal/keyed"
+	"github.com/weir-go/weir/internal/pull"
+	"github.com/weir-go/weir/internal/source"
+	"github.com/weir-go/weir/internal/supervise"
+)
+
+// Handover is a batch that is with the user's code until all of it is done. The handler gets copies
+// of the records, so a retry has all of them in order, even if the handler changed its batch.
+//
+// One goroutine hands the batch over. Its methods with an exported name may be called by any
+// goroutine at any time, also after the batch is over.
+type Handover struct {
+	*delivery.Delivery
+	Code Code // what the user's code sees of it
+
+	// Handlers that kept an old batch may read these fields at any time, so they never change.
+	loop  *Loop
+	ctx   handlerContext // of the handler's calls
+	key   *keyed.Call    // the call of one key; nil if batches are handled one after the other
+	pull  *pull.Progress // of the function that pulls; nil if none does
+	until time.Time      // a lease that is wanted back keeps the handler until then
+	calling
+}
+
+// calling is the state of the calls of one batch. It belongs to the goroutine that hands the batch
+// over.
+type calling struct {
+	failing failing // with keys in parallel: the state of failures
+	dying   *dying  // letters to put, or nil
+}
+
+// handover begins one, of a run of records that stays as it is until the handover is closed. own
+// says that the handler must not get the run itself, but a copy.
+func (l *Loop) handover(run []source.Record, own bool, b delivery.Batch, until time.Time) *Handover {
+	l.needSession()
+	d := l.session.handler.Hand(nil)
+	d.From = l.session.from
+	d.loop, d.ctx, d.pull, d.until = l, handlerContext{l.term.Context(), l.in.Values}, l.session.pulling(), until
+	if d.pull != nil && len(run) > 0 && l.in.Filters {
+		d.pull.HandedOver(&run[len(run)-1])
+	}
+	if !own {
+		d.Code.First(run)
+		d.Begin(b, delivery.Copy(run, d.From))
+		return d
+	}
+	if l.in.Pulls { // the page may end before the records are done
+		run = slices.Clone(run)
+	}
+	d.Begin(b, delivery.Keep(run, d.From))
+	if l.in.Reuse {
+		d.Code.Reuse()
+	}
+	return d
+}
+
+// Epoch returns the epoch of the lease.
+func (d *Handover) Epoch() uint64 { return d.loop.term.Lease.Epoch }
+
+// Context returns the context of the handler's calls.
+func (d *Handover) Context() context.Context { return &d.ctx }
+
+// IsKeyed reports whether the batch has records of one key and other keys are handled besides.
+func (d *Handover) IsKeyed() bool { return d.key != nil }
+
+// WantedBack reports whether the handler should stop after the record at hand, because another
+// worker is to have the lease.
+func (d *Handover) WantedBack() bool { return d.loop.wantedBack(d.until) }
+
+// Poison reports whether a handler that keeps records too long must see nonsense.
+func (d *Handover) Poison() bool { return d.loop.in.Poison }
+
+var (
+	errNotInBatch = errors.New("weir: the record is not in the batch")
+	errBatchOver  = errors.New("weir: the batch is over; its records that are not done will be handled again")
+)
+
+// NoteDone notes that everything up to and including a record is done. use is the delivery's use that
+// the record belongs to, end is the position after the part that has the record, or nil, and given
+// are the records of a call with one key.
+func (d *Handover) NoteDone(use uint64, r *source.Record, end *Position, given []source.Record) error {
+	noted := d.MarkDone(use, r.SequenceNumber, r.Done, end)
+	if d.key != nil && !noted.Over {
+		d.key.NoteDone(use, noted.Done)
+	}
+	if d.key != nil && noted.Over && noted.Whole {
+		_, noted.Found = slices.BinarySearchFunc(given, r.After(), func(of source.Record, at Position) int { return of.After().Compare(at) })
+	}
+	lost := d.loop.term.Lost()
+	switch {
+	case noted.Whole && noted.Found:
+		return nil
+	case lost != nil:
+		return lost
+	case noted.Over && !noted.Whole:
+		return errBatchOver
+	case noted.Over || !noted.Found:
+		return errNotInBatch
+	case d.pull != nil:
+		d.loop.term.Advance(d.pull.Past(r.After()))
+	}
+	return nil
+}
+
+// Save waits until the progress up to a position is durable, which NoteDone has noted.
+func (d *Handover) Save(ctx context.Context, use uint64, at Position) error {
+	if d.key != nil {
+		return d.key.Runner().Save(ctx, d.key, use, at, d.loop.term.AwaitSaved)
+	}
+	return d.loop.term.Save(ctx, at)
+}
+
+// complete notes that all is done, and drops the records.
+func (d *Handover) complete() {
+	d.Code.Forget()
+	d.Complete()
+}
+
+// close drops the records: the memory of their page may be needed again.
+func (d *Handover) close() {
+	d.Code.Forget()
+	d.Close()
+	d.Code.Release()
+}
+
+// enter notes what is done with the batch.
+func (d *Handover) enter(state supervise.State, attempt int, err error) {
+	if d.key != nil {
+		d.key.Enter(state, attempt, err)
+	} else {
+		d.loop.enter(state, attempt, err)
+	}
+}
+
+var (
+	errNamedOther = errors.New("weir: FailedAt named a record that is not in the batch")
+	errNamedDone  = errors.New("weir: FailedAt named a record that Batch.Done had marked as done; it stays done, and the failure counts for no record")
+)
+
+// where notes that all records before the first one that an error of the handler names are done.
+// The error that it returns says so if the record was not in the call, or was done.
+func (d *Handover) where(err error) (failure.Blame, error) {
+	if err == nil {
+		return failure.Blame{}, nil
+	}
+	named, rejected := d.Code.Blame(err)
+	if len(named) == 0 {
+		return failure.Blame{Rejected: rejected}, err
+	}
+	of, placed := d.Blame(named)
+	switch placed {
+	case failure.NamedOther:
+		err = fmt.Errorf("%w: %w", errNamedOther, err)
+	case failure.NamedDone:
+		err = fmt.Errorf("%w: %w", errNamedDone, err)
+	}
+	return of, err
+}
+
+// call calls the handler with a part of the records. Where Config.Poison is set it ends Run when
+// the handler has written into Data. The handler does not get a single record at which the filter
+// failed before, if the filter now fails again or drops the record.
+func (d *Handover) call(p delivery.Part) error {
+	if len(p.Records) == 1 && p.Records[0].Failed {
+		if passes, err := (filter{d.loop}).again(&p.Records[0]); !passes {
+			return err
+		}
+	}
+	if !d.loop.in.Poison {
+		return d.Code.Call(p)
+	}
+	seed := maphash.MakeSeed()
+	before := d.Fingerprint(seed)
+	err := d.Code.Call(p)
+	if d.Fingerprint(seed) != before {
+		return &StopError{fmt.Errorf("weir: the handler wrote into the Data of a record of %s/%s, which is read-only", d.From.Stream, d.From.Shard)}
+	}
+	return err
+}

@@ -1,0 +1,203 @@
+package shardrun
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/weir-go/weir/deadletter"
+	"github.com/weir-go/weir/internal/failure"
+	"github.com/weir-go/weir/internal/retry"
+	"github.com/weir-go/weir/internal/source"
+	"github.com/weir-go/weir/internal/supervise"
+)
+
+// afterFailure does what follows a failure of the handler that NoteFailure has noted. worked is
+// when the last call began that had succeeded by the time at which this one began. It returns the
+// pause before the next step.
+func (d *Handover) afterFailure(err error, of failure.Blame, worked time.Time) time.Duration {
+	l := d.loop
+	v := d.judge(of, worked)
+	pause := retry.Pause(l.in.RetryMin, l.in.RetryMax, l.in.Brake.Policy.Failures(v.Do, &d.History))
+	switch v.Do {
+	case failure.GiveUp:
+		d.failed(failedForGood, err, 0)
+		d.dying = &dying{Verdict: v, failure: err, last: err, letters: d.letters(v, err)}
+		return 0
+	case failure.HalveNow:
+		d.Halve(v.Until())
+		d.failed(failedInParts, err, 0)
+		return 0
+	case failure.Halve:
+		d.Halve(v.Until())
+	case failure.WaitForOthers, failure.WaitForRoom:
+		d.tellWaits(v)
+	}
+	d.enter(supervise.Retrying, d.Attempts, err)
+	d.failed(failedAgain, err, pause)
+	return pause
+}
+
+// afterDenial handles a failure at a record that the handler had noted as done: the failure is
+// reported, and counts as an attempt of no record. It returns the pause before the next step. The
+// records that are not done become fewer each time, so the pause need not grow.
+func (d *Handover) afterDenial(err error) time.Duration {
+	d.NoteFailure(err, false, time.Now())
+	pause := retry.Pause(d.loop.in.RetryMin, d.loop.in.RetryMax, 1)
+	d.enter(supervise.Retrying, d.Attempts, err)
+	d.failed(failedAgain, err, pause)
+	d.History.Forget()
+	return pause
+}
+
+// leaveOut gives up records that the handler has left untried because of their age.
+func (d *Handover) leaveOut(err error, n int) {
+	from := d.MoveHead()
+	if d.Err != nil { // it was tried before it got too old
+		err = fmt.Errorf("%w; before that: %w", err, d.Err)
+	}
+	v := failure.Verdict{Do: failure.GiveUp, From: from, Records: n, Reason: deadletter.Age}
+	d.dying = &dying{Verdict: v, failure: err, last: err, letters: d.letters(v, err), untried: true}
+}
+
+// judge asks the policy what follows a failure.
+func (d *Handover) judge(of failure.Blame, worked time.Time) failure.Verdict {
+	brake, now := &d.loop.in.Brake, time.Now()
+	if !brake.Policy.On {
+		return failure.Verdict{}
+	}
+	failed, old := d.Failed(), 0
+	if most := brake.Policy.MaxAge; most > 0 {
+		old = olderThan(failed, now.Add(-most))
+	}
+	return brake.Judge(&d.History, of, len(failed), old, worked, now)
+}
+
+// olderThan is how many records from the first on arrived before then.
+func olderThan(records []source.Record, then time.Time) (n int) {
+	for i := range records {
+		if at := records[i].Arrival; at == 0 || at >= then.UnixMilli() {
+			break
+		}
+		n++
+	}
+	return n
+}
+
+// dying are records of a batch that are given up, and are done once their letters are put.
+type dying struct {
+	failure.Verdict
+	failure error // of the handler
+	letters []deadletter.Letter
+	tries   int
+	last    error // that the letters could not be put, or else failure
+	untried bool  // the handler left them out: they are none of those that a minute may have
+}
+
+// putLetters puts letters once, and returns the pause before the next attempt.
+func (d *Handover) putLetters() (time.Duration, next) {
+	g, l := d.dying, d.loop
+	d.enter(supervise.GivingUp, d.Attempts, g.last)
+	g.tries++
+	if err := l.in.User.PutLetters(&d.ctx, g.letters); err != nil {
+		if context.Cause(l.term.Context()) != nil {
+			return 0, next{then: over}
+		}
+		l.in.Counters.LettersFailed.Add(1)
+		pause := retry.Pause(l.in.RetryMin, l.in.RetryMax, g.tries)
+		g.last = err
+		d.lettersFailed(g.letters, err, g.tries, pause)
+		return pause, next{}
+	}
+	if !g.untried {
+		l.in.Brake.Took(len(g.letters), time.Now())
+	}
+	l.in.Counters.RecordsGivenUp.Add(uint64(len(g.letters)))
+	d.tellGivenUp(g)
+	d.dying = nil
+	d.GaveUp(g.Verdict)
+	return 0, next{}
+}
+
+// putAll puts letters until that is done.
+func (d *Handover) putAll() next {
+	for d.dying != nil {
+		pause, n := d.putLetters()
+		if n.then != goOn {
+			return n
+		}
+		if pause > 0 {
+			if n := d.loop.pause(pause); n.then != goOn {
+				return n
+			}
+		}
+	}
+	return next{}
+}
+
+// letters are those of the records that are given up.
+func (d *Handover) letters(v failure.Verdict, err error) []deadletter.Letter {
+	l := d.loop
+	var of deadletter.Letter
+	of.Describe(err, l.in.User.PanicIn(err).Stack)
+	attempts := d.Attempts
+	if (l.in.GiveUp.Bisect || v.Reason == deadletter.Rejected) && d.Alone > 0 {
+		attempts = d.Alone // before it was found it failed with others
+	}
+	of.Version, of.App, of.Worker, of.Epoch = deadletter.Version, l.in.App, l.in.Worker, l.term.Lease.Epoch
+	of.GivenUp = time.Now().UTC()
+	of.FirstFailure, of.LastFailure = cmp.Or(d.History.First.UTC(), of.GivenUp), cmp.Or(d.Latest.UTC(), of.GivenUp)
+	of.Reason, of.Attempts, of.Together = v.Reason, attempts, v.Records
+	letters := make([]deadletter.Letter, v.Records)
+	read := d.Slice(v.From, v.Until())
+	for i := range read {
+		r, to := &read[i], &letters[i]
+		*to = of
+		to.Stream, to.Shard = d.From.Stream, d.From.Shard
+		to.ID = deadletter.ID(l.in.App, to.Stream+"/"+to.Shard+"/"+r.After().String())
+		to.SequenceNumber, to.Position, to.PartitionKey = r.SequenceNumber, r.After().String(), r.Key
+		to.Data = bytes.Clone(r.Data) // the destination may keep it
+		if r.Arrival != 0 {
+			to.Arrived = time.UnixMilli(r.Arrival).UTC()
+		}
+	}
+	return letters
+}
+
+// tellWaits reports once that a record is not given up although it could be.
+func (d *Handover) tellWaits(v failure.Verdict) {
+	if d.Held == v.Do {
+		return
+	}
+	d.Held = v.Do
+	why := "this worker has handled nothing else since it first failed"
+	if v.Do == failure.WaitForRoom {
+		why = "that would be too many a minute"
+	}
+	l := d.loop
+	l.Repeated().Warn("a record is not given up yet; it is handled again meanwhile", "seq", l.term.At(), "reason", v.Reason, "why", why)
+	l.in.Tell.GiveUpHeld(l.term.Lease.Key, v.Records, v.Reason, why)
+}
+
+// lettersFailed reports that letters could not be put.
+func (d *Handover) lettersFailed(letters []deadletter.Letter, err error, attempt int, pause time.Duration) {
+	l := d.loop
+	l.Repeated().Error("the letters of records that are given up could not be put; it is tried again, and the shard waits for that",
+		"records", len(letters), "first", letters[0].ID, "attempt", attempt, "next", pause.Round(time.Millisecond), "err", err)
+	d.enter(supervise.Retrying, attempt, err)
+	d.failsHere(true)
+	l.in.Tell.LettersFailed(l.term.Lease.Key, len(letters), Failed{Err: err, Attempt: attempt, Next: pause})
+}
+
+// tellGivenUp reports that records were given up.
+func (d *Handover) tellGivenUp(g *dying) {
+	l, n, first := d.loop, len(g.letters), &g.letters[0]
+	l.Log().Error("records were dead-lettered; the shard continues", "records", n, "first", first.ID,
+		"reason", g.Reason, "attempts", first.Attempts, "err", first.Error)
+	l.in.Recent.Note(l.term.Lease.Key, n, g.letters[n-1].Position, first.Error, time.Now())
+	l.in.Tell.GivenUp(l.term.Lease.Key, GivenUp{
+		Records: n, First: first.RecordID(), Reason: g.Reason, Attempts: first.Attempts, Err: g.failure,
+	})
+}

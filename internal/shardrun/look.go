@@ -1,0 +1,237 @@
+package shardrun
+
+import (
+	"cmp"
+	"errors"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
+
+	"github.com/weir-go/weir/internal/backlog"
+	"github.com/weir-go/weir/internal/failure"
+	"github.com/weir-go/weir/internal/group"
+	"github.com/weir-go/weir/internal/keyed"
+	"github.com/weir-go/weir/internal/mono"
+	"github.com/weir-go/weir/internal/pull"
+	"github.com/weir-go/weir/internal/source"
+	"github.com/weir-go/weir/internal/streams"
+	"github.com/weir-go/weir/internal/supervise"
+	"github.com/weir-go/weir/lease"
+)
+
+// The methods of this file are for the run that a loop belongs to, and for those who ask how a shard
+// stands. Any goroutine may call them at any time. None waits for a term or for the user's code.
+
+// Term returns the term of the loop.
+func (l *Loop) Term() *group.Term { return l.term }
+
+// Key returns the shard.
+func (l *Loop) Key() lease.Key { return l.term.Lease.Key }
+
+// Snapshot is how the shard stands, for [supervise.Shard.Judge] and its like. well reports that the
+// term has brought something, or that there was nothing to bring.
+func (l *Loop) Snapshot() (s supervise.Shard, well bool) {
+	var r source.Status
+	if from := l.pagesNow(); from != nil {
+		r = from.Status()
+	}
+	beside := l.lookAtKeys()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s = supervise.Shard{
+		Handling: l.state, Since: l.since.Time(), Stalls: int(l.stalls),
+		Ended: l.ended.Time(), Left: l.left != nil, ToldSlow: l.toldSlow,
+		Reading: supervise.State(r.Doing.String()), Trying: r.Trying, ReadErr: r.Err,
+		ForAll: l.forAll, ToldFails: l.toldFails,
+	}
+	if r.Err != nil {
+		s.Throttled = streams.Throttled(r.Err)
+		s.Missing = errors.As(r.Err, new(*types.ResourceNotFoundException))
+	}
+	if l.state == supervise.Gathering { // nothing of it can fail but reading
+		s.Handling = ""
+	}
+	if l.failure != nil {
+		s.Err, s.Failing, s.FailingAt = l.failure.err, l.failure.since.Time(), l.failure.at
+	} else if l.state == "" {
+		s.Err = cmp.Or(r.Err, r.Lacks)
+	}
+	if r.Lacks != nil {
+		s.Lacks, s.LacksSince = r.Lacks, r.Since
+	}
+	if beside.State != "" {
+		s.Parallel = true
+		s.Handling, s.Since = beside.State, beside.Since.Time()
+		s.Failing, s.FailingAt = beside.Failing.Time(), beside.At
+		if s.Err = beside.Err; s.Err == nil {
+			s.Err = r.Err
+		}
+	}
+	return s, l.well || l.state == "" && r.Doing == source.AtTip
+}
+
+// Status is how a shard stands, for people.
+type Status struct {
+	At, Saved Position
+	State     supervise.State // of handling if there is something to handle, else of reading
+	Since     time.Time
+	Attempt   int // failures in a row, of handling or else of reading
+	Err       error
+	Reading   supervise.State
+	Source    source.Status
+	Lags      backlog.Lags
+	Held      pull.Hold
+	Expired   bool // the position has left the stream, and the shard stays there
+	Keys      keyed.Look
+}
+
+// Status returns how the shard stands.
+func (l *Loop) Status() Status {
+	s := Status{
+		At: l.term.At(), Saved: l.term.Saved(), Reading: supervise.State(source.Starting.String()),
+		Source: source.Status{Behind: -1}, Held: l.Held(), Keys: l.lookAtKeys(),
+	}
+	if from := l.pagesNow(); from != nil {
+		r := from.Status()
+		s.Source, s.Reading = r, supervise.State(r.Doing.String())
+		s.State, s.Since, s.Attempt, s.Err = s.Reading, r.Since, r.Attempt, cmp.Or(r.Err, r.Lacks)
+	} else {
+		s.State = s.Reading
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var undone, unsaved time.Time
+	if l.session != nil {
+		undone, unsaved = l.session.handed.Oldest(s.At), l.session.handed.Oldest(s.Saved)
+	}
+	s.Lags = backlog.Now(s.Source, undone, unsaved, time.Now())
+	s.Expired = l.stays
+	if l.state != "" {
+		s.State, s.Since = l.state, l.since.Time()
+		if l.failure != nil {
+			s.Attempt, s.Err = l.failure.attempt, l.failure.err
+		}
+	}
+	if k := &s.Keys; k.State != "" {
+		s.State, s.Since, s.Attempt, s.Err = k.State, k.Since.Time(), k.Attempt, k.Err
+	}
+	if l.left != nil {
+		s.State, s.Since = supervise.Abandoned, l.ended.Time()
+	}
+	return s
+}
+
+// lookAtKeys is how what is handled in parallel stands.
+func (l *Loop) lookAtKeys() (look keyed.Look) {
+	if r := l.runnerNow(); r != nil {
+		look = r.Look()
+	}
+	return look
+}
+
+// Load is the load of the shard.
+func (l *Loop) Load(now time.Time) lease.Load {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return lease.LoadOf(l.rate.Now(now))
+}
+
+// Held returns the reason for which the checkpoint is kept in place. It reads the term's current
+// handler, so a hold cannot outlast its term. An abandoned handler holds nothing, because its lease
+// is given up.
+func (l *Loop) Held() pull.Hold {
+	l.mu.Lock()
+	s, left := l.session, l.left != nil
+	l.mu.Unlock()
+	if left {
+		return pull.Hold{}
+	}
+	return s.pulling().Held()
+}
+
+// SeeEnd notes whether the term's context has ended, and sets the load of the term.
+func (l *Loop) SeeEnd(now time.Time) {
+	l.term.SetLoad(l.Load(now))
+	if l.term.Context().Err() != nil {
+		l.note(func(n *notes) { n.ended = cmp.Or(n.ended, mono.Of(now)) })
+	}
+}
+
+// Ended returns when the term's context was seen to have ended.
+func (l *Loop) Ended() time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.ended.Time()
+}
+
+// Stall notes that this worker gives up the shard.
+func (l *Loop) Stall(now time.Time) { l.note(func(n *notes) { n.ended = mono.Of(now) }) }
+
+// ToldFails notes whether failing reads were reported, and ToldSlow that a slow handler was.
+func (l *Loop) ToldFails(told bool) { l.note(func(n *notes) { n.toldFails = told }) }
+
+// ToldSlow notes that a slow handler was reported.
+func (l *Loop) ToldSlow() { l.note(func(n *notes) { n.toldSlow = true }) }
+
+// SetStalls sets in how many terms in a row, before this one, the shard has stalled.
+func (l *Loop) SetStalls(terms int16) { l.note(func(n *notes) { n.stalls = terms }) }
+
+// Leave notes that the handler is left behind.
+func (l *Loop) Leave() { l.note(func(n *notes) { n.left = make(chan struct{}) }) }
+
+// Left returns a channel that is closed when a handler that was left behind has returned, and nil
+// if none was.
+func (l *Loop) Left() <-chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.left
+}
+
+// Returned notes that the handler has returned. It is called once, when the loop has ended.
+func (l *Loop) Returned() (wasLeft bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.left == nil {
+		return false
+	}
+	close(l.left)
+	return true
+}
+
+// Block shows that the shard waits after a stall, until unblock is called.
+func (l *Loop) Block() (unblock func()) {
+	l.enter(supervise.Blocked, 0, nil)
+	return func() { l.enter("", 0, nil) }
+}
+
+// StopSource ends what would be in the way of the shard's next owner.
+func (l *Loop) StopSource() {
+	if from := l.pagesNow(); from != nil {
+		from.Stop()
+	}
+}
+
+// Acquit notes that no record has killed the owners, if there is none after the position at which
+// they died. The beat loop calls it for shards that have nothing to handle.
+func (l *Loop) Acquit() {
+	d := l.term.Deaths()
+	if !failure.Suspicious(d, l.in.SuspectAfter) || d.At != l.term.At() || l.isGathering() {
+		return
+	}
+	if from := l.pagesNow(); from == nil || from.Status().Buffered > 0 {
+		return
+	}
+	note := failure.WithKilled(lease.Deaths{At: d.At}, failure.ParseKilled(d.Beyond), l.term.Lease.Epoch)
+	if note == d {
+		return
+	}
+	// Not while it runs: it may have a record in hand that it has not begun with.
+	l.term.NoteParked(note)
+}
+
+// isGathering reports whether a batch waits.
+func (l *Loop) isGathering() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.state == supervise.Gathering
+}

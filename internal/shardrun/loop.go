@@ -1,0 +1,493 @@
+// Package shardrun handles one shard for one term: it takes the shard from its source to its
+// checkpoint.
+//
+// A [Loop] takes page after page. What follows each step is a value, a [next]:
+//
+//	Pages      polling or fan-out brings a page
+//	batches    it is unpacked, filtered, and cut or gathered (gatherer)
+//	Handover   each batch goes to the user's code until all of it is done; [failure.Decide] says
+//	           what follows a call, and a trial handles records that may kill their workers
+//	keys       or the records of each partition key go to the user's code in parallel
+//	checkpoint group.Term saves it with the next heartbeat
+//
+// The package imports nothing of the API. What it needs of the user's code are the interfaces User,
+// Handler, Code and Teller; what it needs of the run that all shards share is the interface Run.
+package shardrun
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/weir-go/weir/internal/batch"
+	"github.com/weir-go/weir/internal/delivery"
+	"github.com/weir-go/weir/internal/failure"
+	"github.com/weir-go/weir/internal/group"
+	"github.com/weir-go/weir/internal/jitter"
+	"github.com/weir-go/weir/internal/keyed"
+	"github.com/weir-go/weir/internal/retry"
+	"github.com/weir-go/weir/internal/source"
+	"github.com/weir-go/weir/internal/streams"
+	"github.com/weir-go/weir/internal/supervise"
+	"github.com/weir-go/weir/lease"
+)
+
+// Loop takes one held lease from source to checkpoint: read a page, hand it to the user's code
+// until that succeeds, note how far that is, and so on until the shard ends or the term does.
+//
+// Of thousands most idle, so there is little in it.
+type Loop struct {
+	in     *Shared
+	term   *group.Term
+	source Pages
+	status
+	session *session // nil before the first record; set by the loop's goroutine
+	failing *failing // nil before the user's code failed; of its caller's goroutine
+	refusal *refusal // nil before a position was refused; set by the goroutine that reads
+
+	// Only the loop's goroutine uses these.
+	begun  bool
+	absent uint8 // reads in a row that failed because the stream does not exist
+}
+
+// New makes the loop of a term. If all shards have the same handler, reading begins at the lease's
+// position; otherwise the handler is asked first.
+func New(in *Shared, t *group.Term) *Loop {
+	l := &Loop{in: in, term: t}
+	l.rate = supervise.RateOf(t.Lease.Load.Bytes(), time.Now())
+	if !in.PerTerm {
+		l.source = in.Run.Pages(l, t.Lease.Position)
+	}
+	return l
+}
+
+// next is what follows a step of a loop.
+type next struct {
+	then then
+	err  error // a StopError with stops; a pull.EndedError with again
+}
+
+type then uint8
+
+const (
+	goOn  then = iota
+	parks      // there is nothing to handle
+	over       // the term is over, or another worker is to have the lease
+	again      // the function that pulls has returned, and is to be called again
+	stops      // the user's code ends Run
+)
+
+// stopsWith is the next of an error with which the user's code ends Run, and goOn for nil.
+func stopsWith(err error) next {
+	if err == nil {
+		return next{}
+	}
+	return next{then: stops, err: err}
+}
+
+// Resume is Read for a loop that had parked.
+func (l *Loop) Resume() error { return l.Read() }
+
+// Read reads and handles the shard. It returns nil when the term is over, when the shard has ended
+// and while the loop is parked, because there is nothing to handle. It returns a [StopError] of the
+// user's code.
+func (l *Loop) Read() (err error) {
+	parked := false
+	defer func() {
+		if !parked {
+			l.stopReading()
+			l.close(err != nil)
+			l.in.Run.End(l)
+		}
+	}()
+	if !l.begun && !l.in.Run.Await(l) {
+		return nil
+	}
+	l.begun = true
+	for {
+		if l.in.PerTerm && l.session == nil {
+			if n := (opening{l}).open(); n.then != goOn {
+				return Ended(n.err)
+			}
+		}
+		n := l.read()
+		if n.then == parks {
+			if parked, n = l.keys().leave(); parked {
+				return l.term.Park(l)
+			}
+		}
+		if stop := l.keys().end(); stop != nil {
+			n = stopsWith(stop)
+		}
+		if n.then == again {
+			n = l.pullAgain(n.err)
+		} else if n.then != stops {
+			return nil
+		}
+		if n.then != goOn {
+			return Ended(n.err)
+		}
+	}
+}
+
+// read takes page after page until there is nothing to handle, the shard has ended, or the term is
+// over.
+func (l *Loop) read() next {
+	for {
+		if err := l.session.pulling().Returned(); err != nil {
+			return next{then: again, err: err}
+		}
+		if l.waiting().isDue() {
+			if n := l.flush(time.Time{}); n.then != goOn {
+				return n
+			}
+		}
+		page, got, err := l.nextPage()
+		switch {
+		case got == aPage:
+			l.streamIsThere()
+			if n := l.take(page, time.Time{}); n.then != goOn {
+				return n
+			}
+			continue
+		case got != aFailure:
+			called, n := l.callIdle()
+			if n.then != goOn {
+				return n
+			}
+			if !called && got == nothing {
+				return next{then: parks}
+			}
+			continue
+		case l.term.Reading().Err() != nil:
+			return l.last()
+		}
+		if n := l.flush(time.Time{}); n.then != goOn {
+			return n
+		}
+		if errors.Is(err, streams.ErrNoShard) {
+			return l.shardIsGone(err)
+		}
+		// The stream is gone. It may come back, or the application be stopped.
+		if !l.awaitStream(err) {
+			return next{then: over}
+		}
+	}
+}
+
+// last handles what has come since the last read at the tip, when the lease is wanted back:
+// otherwise that would have to wait for the next owner. It has one try and almost a beat's time for
+// the read.
+func (l *Loop) last() next {
+	if l.in.Parallel() { // running calls would have to end first
+		return next{then: over}
+	}
+	beat := l.in.BeatInterval
+	ctx, cancel := context.WithTimeout(l.term.Context(), beat-jitter.Of(l.term.Lease.Shard, beat/16+1))
+	page, err := l.source.Last(ctx)
+	cancel()
+	until := time.Now().Add(beat)
+	if err == nil {
+		if n := l.take(page, until); n.then != goOn {
+			return n
+		}
+	}
+	if n := l.flush(until); n.then != goOn { // also of a page without records
+		return n
+	}
+	return next{then: over}
+}
+
+// take handles a page in batches and notes the progress. When the lease is wanted back, and it is
+// later than until, it begins no other batch than the first: a page can be of so many that they
+// would outlast the time for a hand-off or a stop.
+func (l *Loop) take(page source.Page, until time.Time) next {
+	if l.in.Parallel() && trialOf(l) == nil {
+		return l.keys().take(page)
+	}
+	defer l.rest()
+	defer page.Release()
+	l.tellRead(&page)
+	end, some := l.noteArrival(&page)
+	if s := l.session; s != nil && page.Behind == 0 && !page.Tip.IsZero() {
+		s.idle.tip = page.Tip
+	}
+	unpack := l.unpacker()
+	defer unpack.Release()
+	defer tellFiltered(l, unpack.Filter)
+	own := unpack.Unpacks(&page) // of memory that it uses again
+	if !l.in.Reuse {
+		page.Keep()
+	}
+	begun, gathers := false, l.in.BatchWait > 0 && trialOf(l) == nil
+	for run, isLast := range unpack.Runs(&page, l.size()) {
+		if begun && l.wantedBack(until) {
+			return next{then: over}
+		}
+		begun = true
+		if !l.in.Reuse {
+			unpack.Filter.Detach(run)
+		}
+		var n next
+		if gathers {
+			n = l.gathers().add(run, &page, own, isLast, until)
+		} else {
+			n = l.handOver(run, own, delivery.Batch{Behind: page.Behind, End: page.End && isLast}, until)
+		}
+		if n.then != goOn {
+			return n
+		}
+	}
+	l.tellUnpacked(unpack)
+	if some { // also past what was dropped
+		l.passed(end)
+	}
+	if page.End {
+		return l.finish(&page)
+	}
+	l.noteHandled(0, time.Now())
+	return next{}
+}
+
+// finish saves that the shard was read to its end.
+func (l *Loop) finish(page *source.Page) next {
+	l.enter(supervise.Ending, 0, nil)
+	_ = l.term.Finish(l.term.Context(), page.Children) // otherwise the next owner does it
+	return next{then: over}
+}
+
+// handOver hands a batch to the handler until all of it is done. own says that run is memory that
+// is used again, so that the handler must not get it.
+func (l *Loop) handOver(run []source.Record, own bool, b delivery.Batch, until time.Time) next {
+	return l.handover(run, own, b, until).deliver()
+}
+
+// size bounds the batches.
+func (l *Loop) size() batch.Size { return batch.Size{Records: l.in.Batch, Bytes: l.in.BatchBytes} }
+
+// unpacker prepares what makes runs of a page, without those that the filter drops.
+func (l *Loop) unpacker() *batch.Unpacker {
+	of := &l.term.Lease
+	u := batch.NewUnpacker(l.in.Aggregates, of.Stream, of.Shard, of.Range, l.start())
+	u.Filter = filtering(l)
+	return u
+}
+
+// wantedBack reports whether the lease is to go to another worker, and it is not before until.
+func (l *Loop) wantedBack(until time.Time) bool {
+	return l.term.Reading().Err() != nil && !time.Now().Before(until)
+}
+
+// callIdle calls the handler if that is due because there is nothing to handle. It reports whether
+// it did.
+func (l *Loop) callIdle() (called bool, n next) {
+	s := l.session
+	if s == nil || s.idle.every == 0 || l.waiting().waits() {
+		return false, next{}
+	}
+	s.idle.stop()
+	if wait := time.Until(s.idle.due); wait > 0 {
+		if !l.in.FanOut { // else the wait for the next event ends
+			s.idle.timer = time.AfterFunc(wait, l.term.Wake)
+		}
+		return false, next{}
+	}
+	defer l.rest()
+	b := delivery.Batch{Idle: true, Tip: l.tip(), Behind: -1}
+	if !b.Tip.IsZero() {
+		b.Behind = 0
+	}
+	return true, l.handOver(nil, false, b, time.Time{})
+}
+
+// gathers returns the gatherer of the loop, which it makes if there is none.
+func (l *Loop) gathers() *gatherer {
+	s := l.session
+	if s.gather == nil {
+		g := &gatherer{loop: l}
+		l.in.Budget.Open(&g.share)
+		g.Gathering = batch.Gathering{Share: &g.share, Size: l.size()}
+		s.gather = g
+	}
+	return s.gather
+}
+
+// waiting returns the gatherer of the loop, or nil.
+func (l *Loop) waiting() *gatherer {
+	if l.session == nil {
+		return nil
+	}
+	return l.session.gather
+}
+
+// flush hands over what waits, if anything does.
+func (l *Loop) flush(until time.Time) next {
+	g := l.waiting()
+	if !g.waits() {
+		return next{}
+	}
+	defer l.rest()
+	return g.handOver(false, until)
+}
+
+// rest notes that the handler has nothing to do.
+func (l *Loop) rest() {
+	if l.waiting().waits() {
+		l.enter(supervise.Gathering, 0, nil)
+	} else {
+		l.enter("", 0, nil)
+	}
+}
+
+// passed notes a position before which all records are done as soon as the earlier ones are that
+// wait for a full batch, or that a pulling function has. This includes dropped records.
+func (l *Loop) passed(upTo Position) {
+	pull := l.session.pulling()
+	switch {
+	case l.waiting().waits():
+		l.session.gather.UpTo = upTo
+	case !l.in.Pulls:
+		l.advance(upTo)
+	case pull != nil && l.in.Filters:
+		pull.Dropped(upTo)
+		l.term.Advance(pull.Past(l.term.At()))
+	}
+}
+
+// advance moves the checkpoint to a position, also past records that the sink does not get because
+// they are dropped or given up. The names of killed records count only at the position at which
+// they are noted, so advance notes them again at the new one. A term that no longer handles records
+// one by one lets the names go: by then the sink has passed those records.
+func (l *Loop) advance(to Position) {
+	if l.in.Sink && namesKilled(l) && to.Compare(l.term.At()) > 0 {
+		d := l.term.Deaths()
+		note := lease.Deaths{At: to, Count: d.Count, Record: to}
+		l.term.NoteSoon(failure.WithKilled(note, failure.ParseKilled(d.Beyond), l.term.Lease.Epoch))
+	}
+	l.term.Advance(to)
+}
+
+// pullAgain prepares to call the function that pulls again, from what is not done.
+func (l *Loop) pullAgain(err error) next {
+	if stop := Ended(err); stop != nil {
+		l.in.Run.Stopping()
+		return stopsWith(stop)
+	}
+	if l.term.Context().Err() != nil {
+		return next{then: over}
+	}
+	l.stopReading()
+	l.close(true)
+	f := l.failsAt(l.term.At())
+	f.pulls++
+	pause := retry.Pause(l.in.RetryMin, l.in.RetryMax, f.pulls)
+	l.enter(supervise.Retrying, f.pulls, err)
+	l.in.Counters.HandlerFailures.Add(1)
+	f.tell(l, "the pulling function returned; it will get the unfinished records again",
+		Failed{Err: err, Attempt: f.pulls, Next: pause})
+	return l.pause(pause)
+}
+
+// needSession makes the session of a loop whose handler all shards share, unless it has one.
+func (l *Loop) needSession() {
+	if l.session == nil {
+		l.handledBy(newSession(l, l.in.User.Shared(), l.term.Lease.Position))
+	}
+}
+
+// handledBy notes the session, nil for none.
+func (l *Loop) handledBy(s *session) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.session = s
+}
+
+// close notifies the term's handler of the term's end. stops says that this worker stops, or calls
+// the function that pulls again.
+func (l *Loop) close(stops bool) {
+	s := l.session
+	if s == nil {
+		return
+	}
+	l.enter(supervise.Closing, 0, nil)
+	err := s.handler.Close(&handlerContext{l.term.Context(), l.in.Values}, l.endReason(stops))
+	if s.gather != nil {
+		s.gather.stop()
+	}
+	s.idle.stop()
+	l.handledBy(nil)
+	if err != nil {
+		l.in.Run.LogPanic(l.Log(), "closing a shard's handler failed; its lease is released anyway", err)
+	}
+}
+
+// endReason is why the term ends.
+func (l *Loop) endReason(stops bool) group.EndReason {
+	cause := context.Cause(l.term.Context())
+	switch {
+	case l.term.At().IsEnd():
+		return group.EndFinished
+	case errors.Is(cause, ErrStalled):
+		return group.EndStalled
+	case errors.Is(cause, group.ErrStopping), stops, l.in.Run.IsStopping():
+		return group.EndStopped
+	case cause != nil:
+		return group.EndLost
+	default:
+		return group.EndHandedOff
+	}
+}
+
+// pause waits, unless the term is over or the lease is wanted back.
+func (l *Loop) pause(d time.Duration) next {
+	if retry.Wait(l.term.Reading(), d) != nil {
+		return next{then: over}
+	}
+	return next{}
+}
+
+// tellRead reports a page before it is handled.
+func (l *Loop) tellRead(page *source.Page) {
+	n := len(page.Records)
+	if n == 0 && !page.End {
+		return
+	}
+	c := l.in.Counters
+	c.Reads.Add(1)
+	c.RecordsRead.Add(uint64(n))
+	c.BytesRead.Add(uint64(page.Bytes))
+	l.in.Tell.Read(l.term.Lease.Key, page)
+}
+
+// tellUnpacked reports the aggregates of a page.
+func (l *Loop) tellUnpacked(u *batch.Unpacker) {
+	if c, some := u.Counted(); some {
+		l.in.Tell.Unpacked(l.term.Lease.Key, c)
+	}
+}
+
+// Log is the logger of what concerns the shard: every line says which, and with which epoch.
+func (l *Loop) Log() *slog.Logger { return l.named(l.in.Log) }
+
+// Repeated returns the logger for lines that many shards or attempts log for one cause. It logs
+// only some of the repeated lines, with their number.
+func (l *Loop) Repeated() *slog.Logger { return l.named(l.in.Repeats) }
+
+func (l *Loop) named(to *slog.Logger) *slog.Logger {
+	of := &l.term.Lease
+	return to.With("stream", of.Stream, "shard", of.Shard, "epoch", of.Epoch)
+}
+
+// keys returns the part of the loop that handles keys in parallel.
+func (l *Loop) keys() keys { return keys{l} }
+
+// runnerNow returns the runner of keys, or nil, for other goroutines than the loop's.
+func (l *Loop) runnerNow() *keyed.Runner {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.session == nil {
+		return nil
+	}
+	return l.session.runner
+}

@@ -1,0 +1,258 @@
+package shardrun
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/weir-go/weir/internal/mono"
+	"github.com/weir-go/weir/internal/retry"
+	"github.com/weir-go/weir/internal/source"
+	"github.com/weir-go/weir/internal/streams"
+	"github.com/weir-go/weir/shard"
+)
+
+// got is the result of waiting for a page.
+type got uint8
+
+const (
+	aPage    got = iota
+	nothing      // there is nothing to read, and the loop is woken when there is
+	aTask        // something else is due
+	aFailure     // reading is over
+)
+
+// dueSoon is how long a call for a page may last although something else is due: a call that is cut
+// short would have to be repeated.
+const dueSoon = 15 * time.Second
+
+// nextPage waits for the next page as the source does. Where the source waits in the call, nextPage
+// waits no longer than until something else is due. Where it does not, a timer wakes the loop.
+func (l *Loop) nextPage() (page source.Page, what got, err error) {
+	reading := l.term.Reading()
+	ctx := reading
+	if due := l.session.due(); !due.IsZero() && l.in.FanOut {
+		d := l.source.Status().Doing
+		if soon := time.Now().Add(dueSoon); d != source.Subscribed && d != source.AtTip && d != source.Pacing && due.Before(soon) {
+			due = soon
+		}
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(reading, due)
+		defer cancel()
+	}
+	page, err = l.source.Next(ctx)
+	switch {
+	case err == nil:
+		return page, aPage, nil
+	case ctx.Err() != nil && reading.Err() == nil:
+		return page, aTask, nil
+	case errors.Is(err, source.ErrEmpty):
+		return page, nothing, nil
+	}
+	return page, aFailure, err
+}
+
+// start is where reading began.
+func (l *Loop) start() Position {
+	if l.session == nil {
+		return l.term.Lease.Position
+	}
+	return l.session.start
+}
+
+// readFrom makes what pages come from.
+func (l *Loop) readFrom(at Position) {
+	made := l.in.Run.Pages(l, at)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.source = made
+}
+
+// stopReading lets go of what pages come from.
+func (l *Loop) stopReading() {
+	if l.source == nil {
+		return
+	}
+	l.source.Close()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.source = nil
+}
+
+// pagesNow returns the source of pages, nil while the handler is opened, for other goroutines than
+// the loop's.
+func (l *Loop) pagesNow() Pages {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.source
+}
+
+// noteArrival notes when the records of a page that will be handled arrived. It returns the
+// position after the last of them, if there are any, because the handler may change the records.
+func (l *Loop) noteArrival(page *source.Page) (end Position, some bool) {
+	if len(page.Records) == 0 {
+		return Position{}, false
+	}
+	l.needSession()
+	end = source.After(page.Records[len(page.Records)-1].SequenceNumber, shard.Whole)
+	saved := l.term.Saved()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.session.handed.Saved(saved)
+	l.session.handed.Add(time.UnixMilli(page.Records[0].Arrival), end)
+	return end, true
+}
+
+// tip is when all there was had been read and handed over; zero when that is not known.
+func (l *Loop) tip() time.Time {
+	if l.in.FanOut {
+		return l.session.idle.tip
+	}
+	s := l.source.Status()
+	if s.Doing != source.AtTip || s.Behind != 0 || s.Buffered > 0 || s.Err != nil {
+		return time.Time{}
+	}
+	return s.Since
+}
+
+// shardIsGone reports a shard that has left the stream, and ends it.
+func (l *Loop) shardIsGone(err error) next {
+	l.Log().Error("a shard expired before it was read to its end; its unread records are lost, and reading continues with its children",
+		"seq", l.term.At())
+	gone := new(streams.GoneError)
+	_ = errors.As(err, &gone) // nothing else wraps it
+	_ = l.term.Finish(l.term.Context(), gone.Children)
+	return next{then: over}
+}
+
+// absentPause bounds the pause between two reads of a stream that does not exist: all its shards
+// ask, and say so.
+const absentPause = 10 * time.Second
+
+// awaitStream waits until the stream may be there again, which does not exist, and reports whether
+// to read on.
+func (l *Loop) awaitStream(err error) bool {
+	l.absent = min(l.absent+1, 30)
+	l.in.Run.StreamGone(l.term.Lease.Stream, err)
+	pause := retry.Pause(l.in.IdleInterval, max(absentPause, l.in.IdleInterval), int(l.absent))
+	l.Failed(err, false, pause)
+	return retry.Wait(l.term.Reading(), pause) == nil
+}
+
+// streamIsThere notes that the stream exists.
+func (l *Loop) streamIsThere() {
+	if l.absent > 0 {
+		l.absent = 0
+		l.in.Run.StreamBack(l.term.Lease.Stream)
+	}
+}
+
+// The loop is its feed's [polling.Owner].
+
+// Context ends reading.
+func (l *Loop) Context() context.Context { return l.term.Context() }
+
+// Calls returns the context of calls, which all shards share.
+func (l *Loop) Calls() context.Context { return l.term.Trust() }
+
+// Wake wakes the loop.
+func (l *Loop) Wake() { l.term.Wake() }
+
+// Failed reports a failed read that is tried again.
+func (l *Loop) Failed(err error, throttled bool, next time.Duration) {
+	refused := errors.Is(err, source.ErrNoPosition)
+	known := throttled || refused || errors.Is(err, streams.ErrNoStream)
+	// an iterator that has expired meanwhile says nothing about what is wrong
+	expired := streams.Code(err) == "ExpiredIteratorException"
+	l.note(func(n *notes) { n.forAll = known || n.forAll && expired })
+	stays := refused && l.in.Expired == source.StayExpired
+	level, what := l.in.Log.Debug, "reading failed; trying again"
+	// With another policy, Expired names the position at which reading continues. A stream that was
+	// deleted and created again also refuses positions, until the leader has listed it and taken
+	// the leases.
+	if stays && l.needsReset(time.Now()) {
+		level = l.in.Log.Error // once: a person is needed
+		what = `the service refuses the position of a shard, so it is not read: move it with "weir group reset", or set Options.Expired`
+	}
+	key := l.term.Lease.Key
+	level(what, "stream", key.Stream, "shard", key.Shard, "throttled", throttled, "next", next.Round(time.Millisecond), "err", err)
+	if streams.Throttled(err) { // a subscription that waits for the one before it is not
+		l.in.Run.Throttled(l, next)
+	}
+	if throttled {
+		l.in.Counters.ReadsThrottled.Add(1)
+	} else {
+		l.in.Counters.ReadsFailed.Add(1)
+	}
+	l.in.Tell.ReadFailed(key, err, throttled, next)
+	if at := l.refusedAt(); stays && at.Kind() == shard.Sequence && !l.noteStays() {
+		l.in.Tell.PositionExpired(key, source.Expiry{At: at, Next: at, Err: err})
+	}
+}
+
+// refusal describes a position that the service refuses.
+type refusal struct {
+	since mono.Time // when it was refused first
+	told  bool      // a log line said that it needs a reset
+}
+
+// needsReset reports once that a position was refused for longer than the leader needs to notice a
+// recreated stream.
+func (l *Loop) needsReset(now time.Time) bool {
+	if l.refusal == nil {
+		l.refusal = &refusal{since: mono.Of(now)}
+	}
+	r := l.refusal
+	if r.told || now.Sub(r.since.Time()) < l.in.ListInterval {
+		return false
+	}
+	r.told = true
+	return true
+}
+
+// noteStays notes that the shard stays at a position that is refused. It reports whether that was
+// noted before.
+func (l *Loop) noteStays() (before bool) {
+	l.note(func(n *notes) { before, n.stays = n.stays, true })
+	return before
+}
+
+// refusedAt is the position that the service refuses, if it refuses one: the sink's, where reading
+// began at that and has not come further than the checkpoint.
+func (l *Loop) refusedAt() Position {
+	at := l.term.At()
+	if !l.in.PerTerm {
+		return at
+	}
+	if start := l.session.start; start.Kind() == shard.Sequence && start.Compare(at) < 0 {
+		return start
+	}
+	return at
+}
+
+// Expired reports records that have left the stream, or may have, and were not handled.
+func (l *Loop) Expired(e source.Expiry) {
+	args := []any{"seq", e.At, "resumes", e.Next}
+	if !e.From.IsZero() {
+		args = append(args, "from", e.From)
+	}
+	if !e.To.IsZero() {
+		args = append(args, "to", e.To)
+	}
+	if e.Err != nil {
+		args = append(args, "err", e.Err)
+	}
+	l.Log().Error("records expired before they were handled, or may have; Options.Expired decides what happens next", args...)
+	l.in.Tell.PositionExpired(l.term.Lease.Key, e)
+}
+
+// ReadingChanged reports each change once, not each failure: why the shard is polled, or nil
+// because fan-out is back.
+func (l *Loop) ReadingChanged(why error) {
+	if why != nil {
+		l.Repeated().Warn("fan-out is unavailable; weir polls, and retries fan-out every minute", "err", why)
+	} else {
+		l.Repeated().Info("fan-out is back")
+	}
+	l.in.Tell.ReadingChanged(l.term.Lease.Key, why)
+}

@@ -1,0 +1,169 @@
+package shardrun
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/weir-go/weir/internal/backlog"
+	"github.com/weir-go/weir/internal/keyed"
+	"github.com/weir-go/weir/internal/lineage"
+	"github.com/weir-go/weir/internal/pull"
+	"github.com/weir-go/weir/internal/retry"
+	"github.com/weir-go/weir/internal/source"
+	"github.com/weir-go/weir/internal/supervise"
+)
+
+// session is the handler of a shard and what the loop keeps for it. An idle shard has none, unless
+// each term has its own handler.
+type session struct {
+	handler Handler
+	from    *source.Origin
+	start   Position // where reading began
+	idle    idle
+	gather  *gatherer // nil where batches do not wait
+	// How records are tried that may have killed owners before; nil if they did not, and before
+	// judged, which says that this was looked at.
+	trial  *trial
+	judged bool
+	known  *keyed.Known  // what the owner before had done beyond the checkpoint; nil before a look
+	runner *keyed.Runner // nil if no keys are handled; guarded by the loop's lock
+	handed backlog.Log   // what was handed over and is not saved; guarded by the loop's lock
+}
+
+// pulling returns how far the function is that pulls; nil if there is none.
+func (s *session) pulling() *pull.Progress {
+	if s == nil {
+		return nil
+	}
+	return s.handler.Pulling()
+}
+
+// due is when the loop has something to do although nothing was read; zero for never.
+func (s *session) due() time.Time {
+	switch {
+	case s == nil:
+		return time.Time{}
+	case s.gather != nil && s.gather.Waits():
+		return s.gather.Due
+	}
+	return s.idle.due
+}
+
+// idle has a term's handler be called when there is nothing to handle, for those that ask.
+type idle struct {
+	every time.Duration // 0 is never
+	due   time.Time
+	timer *time.Timer // wakes the loop; nil while it runs
+	tip   time.Time   // when an event last said that nothing more was to be read
+}
+
+// again schedules the next call for when no record has been handled for a while from now on.
+func (i *idle) again() {
+	if i.every > 0 {
+		i.due = time.Now().Add(i.every)
+	}
+}
+
+// stop ends the timer.
+func (i *idle) stop() {
+	if i.timer != nil {
+		i.timer.Stop()
+		i.timer = nil
+	}
+}
+
+func newSession(l *Loop, h Handler, start Position) *session {
+	key := l.term.Lease.Key
+	s := &session{handler: h, from: &source.Origin{Stream: key.Stream, Shard: key.Shard}, start: start}
+	s.idle.every = l.in.Idle
+	s.idle.again()
+	return s
+}
+
+// opening makes the handler of a term.
+type opening struct{ *Loop }
+
+// open makes the term's handler, and tries again for as long as that fails.
+func (l opening) open() next {
+	attempt, failed := l.lastFailure()
+	l.enter(supervise.Opening, attempt, failed)
+	for attempt++; ; attempt++ {
+		began := time.Now()
+		behind, err := l.try(began)
+		if err == nil {
+			l.enter("", 0, nil)
+			if behind {
+				return next{then: over}
+			}
+			return next{}
+		}
+		if stop := Ended(err); stop != nil {
+			l.in.Run.Stopping()
+			return stopsWith(stop)
+		}
+		if cause := context.Cause(l.term.Context()); cause != nil {
+			cutShort(l.Loop, began, cause)
+			return next{then: over}
+		}
+		if l.term.Reading().Err() != nil { // nothing was begun that had to be finished
+			return next{then: over}
+		}
+		pause := retry.Pause(l.in.RetryMin, l.in.RetryMax, attempt)
+		lookup := errors.As(err, new(*lineage.LookupError))
+		// another worker may be able to: if it lasts, the lease is given up as one that cannot be
+		// read
+		if lookup {
+			l.failsAgain(attempt, err)
+		} else {
+			l.enter(supervise.Retrying, attempt, err)
+		}
+		l.in.Counters.HandlerFailures.Add(1)
+		l.failsAt(l.term.At()).tell(l.Loop, "could not open a shard's handler; weir will retry",
+			Failed{Err: err, Attempt: attempt, Next: pause})
+		if n := l.pause(pause); n.then != goOn {
+			return n
+		}
+		if !lookup {
+			l.enter(supervise.Opening, attempt, err)
+		}
+	}
+}
+
+// try makes the term's handler. behind reports that the lease was given back instead, because the
+// sink is behind in an ancestor of the shard.
+func (l opening) try(began time.Time) (behind bool, err error) {
+	start := l.term.At()
+	if l.in.Sink {
+		ctx := &handlerContext{l.term.Reading(), l.in.Values}
+		at, behind, err := sink{l.Loop}.start(ctx, began)
+		if behind || err != nil {
+			return behind, err
+		}
+		if !at.IsZero() {
+			start = at
+		}
+	}
+	ctx := &handlerContext{l.term.Context(), l.in.Values}
+	made, err := l.in.User.Open(ctx, l.term, start)
+	if err != nil {
+		return false, err
+	}
+	l.handledBy(newSession(l.Loop, made, start))
+	l.readFrom(start)
+	return false, nil
+}
+
+// handlerContext is the context of a term with the values of Run's context.
+type handlerContext struct {
+	context.Context
+	values context.Context
+}
+
+// Value looks at the term's context first, which is where the cause of its end is found.
+func (c *handlerContext) Value(key any) any {
+	if v := c.Context.Value(key); v != nil {
+		return v
+	}
+	return c.values.Value(key)
+}

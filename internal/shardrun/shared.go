@@ -1,0 +1,122 @@
+package shardrun
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/weir-go/weir/internal/batch"
+	"github.com/weir-go/weir/internal/failure"
+	"github.com/weir-go/weir/internal/guard/guarded"
+	"github.com/weir-go/weir/internal/keyed"
+	"github.com/weir-go/weir/internal/lineage"
+	"github.com/weir-go/weir/internal/memory"
+	"github.com/weir-go/weir/internal/source"
+)
+
+// Config is what the options of a consumer say of its shards, with defaults filled in.
+type Config struct {
+	App, Worker string
+	Log         *slog.Logger // of the user
+
+	// Batches.
+	Batch      int           // most records of a batch, and of a read
+	BatchBytes int           // most bytes of data of a batch; 0 is no bound
+	BatchWait  time.Duration // for which a batch waits that is not full; 0 is not at all
+	Aggregates batch.Mode
+	Filters    bool    // User.Match selects records
+	NotJSON    NotJSON // what becomes of records that the filter cannot read
+	Reuse      bool    // the memory of a batch is used again after the handler has returned
+	Poison     bool    // reused memory is filled with nonsense, and writes into Data end Run
+
+	// Calls of the user's code.
+	PerTerm  bool          // each term has its own handler, from User.Open
+	Pulls    bool          // that handler asks for batches
+	Sink     bool          // User.Position says where reading begins
+	Idle     time.Duration // without records after which the handler is called; 0 is never
+	Keys     int           // partition keys of a shard at a time; 0 is one batch after the other
+	Span     keyed.Limits  // with Keys
+	RetryMin time.Duration
+	RetryMax time.Duration
+
+	// Failures.
+	GiveUp       failure.Policy
+	SuspectAfter int // deaths of owners after which records are handled one at a time
+	Expired      source.IfExpired
+
+	// Times of the group, see lease.Times.
+	BeatInterval  time.Duration
+	FailoverAfter time.Duration
+	ListInterval  time.Duration
+	IdleInterval  time.Duration
+	FanOut        bool // records are pushed
+}
+
+// Parallel reports whether partition keys are handled in parallel.
+func (c *Config) Parallel() bool { return c.Keys > 0 }
+
+// NotJSON is what becomes of records that are not JSON, if the filter needs JSON.
+type NotJSON uint8
+
+const (
+	PassNotJSON NotJSON = iota // the handler gets them
+	DropNotJSON                // they are dropped
+	FailNotJSON                // each is a failure of the handler
+)
+
+// Shared is what the shards of one run share. It does not change after the first shard began.
+type Shared struct {
+	Config
+	User     User
+	Run      Run
+	Tell     Teller
+	Counters *Counters
+	Log      *slog.Logger    // which waits for nothing
+	Repeats  *slog.Logger    // as Log, for lines that many shards log for one cause
+	Values   context.Context // of the context that the user gave to Run, without its end
+	Store    *guarded.Store
+	Lineage  *lineage.Lineage
+	Budget   *memory.Budget
+	Slots    *keyed.Slots // for calls of the handler, with Keys
+	Brake    failure.Brake
+	Recent   failure.Recent // records that were given up
+	Turns    failure.Turns
+}
+
+// Run is the run that the shards belong to. Its methods may be called concurrently.
+type Run interface {
+	// Await holds back a shard that has stalled in this process. It reports whether to begin.
+	Await(l *Loop) bool
+	// End notes that a loop does not run any more.
+	End(l *Loop)
+	// Stopping notes that the run stops; IsStopping reports whether it does.
+	Stopping()
+	IsStopping() bool
+	// StreamGone and StreamBack log that a stream does not exist, and that it exists again.
+	StreamGone(stream string, err error)
+	StreamBack(stream string)
+	// Throttled notes a throttled read, for the history.
+	Throttled(l *Loop, next time.Duration)
+	// Setup returns the settings for reading the shards of a stream.
+	Setup(stream string) *source.Setup
+	// Pages returns the source of a shard's pages.
+	Pages(l *Loop, at Position) Pages
+	// LogPanic logs an error of the user's code: a panic with its stack, unless the last panic was
+	// the same.
+	LogPanic(to *slog.Logger, what string, err error, args ...any)
+}
+
+// Pages is the source of a shard's pages: a polling.Feed or a fanout.Reader. One goroutine at a
+// time uses it, except for Status and Stop, which may be called at any time.
+type Pages interface {
+	// Next returns the next page. Its errors are ctx's cause, and ones that wrap source.ErrEmpty,
+	// streams.ErrNoShard or streams.ErrNoStream.
+	Next(ctx context.Context) (source.Page, error)
+	// Last returns what there is besides, in one try.
+	Last(ctx context.Context) (source.Page, error)
+	Status() source.Status
+	// Stop ends what would be in the way of the shard's next owner.
+	Stop()
+	// Close gives back what the source holds at the service.
+	Close()
+}

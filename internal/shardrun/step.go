@@ -1,0 +1,220 @@
+package shardrun
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/weir-go/weir/internal/failure"
+	"github.com/weir-go/weir/internal/group"
+	"github.com/weir-go/weir/internal/pull"
+	"github.com/weir-go/weir/internal/supervise"
+)
+
+// deliver hands a batch to the handler until all of it is done.
+func (d *Handover) deliver() next {
+	l := d.loop
+	if !l.in.Pulls {
+		l.term.SetMark(d)
+		defer d.close()
+		defer l.term.SetMark(nil)
+	}
+	for {
+		if n := alone(d); n.then != goOn {
+			return n
+		}
+		s := d.step(time.Now())
+		if s.over || s.then != goOn {
+			return s.next
+		}
+		if s.pause > 0 {
+			if n := l.pause(s.pause); n.then != goOn {
+				return n
+			}
+		}
+	}
+}
+
+// stepped is the result of a step of a handover.
+type stepped struct {
+	after time.Time     // at the end, so that a caller that continues at once need not read the clock
+	pause time.Duration // before the next step
+	over  bool          // all of the batch is done
+	next                // not goOn: there is no next step
+}
+
+// step calls the handler with the records that are not done, or puts the letters of records that
+// are given up. began is the current time.
+func (d *Handover) step(began time.Time) stepped {
+	l := d.loop
+	if l.term.Check(began) != nil {
+		return stepped{after: began, next: next{then: over}}
+	}
+	if d.dying != nil {
+		pause, n := d.putLetters()
+		return stepped{after: time.Now(), pause: pause, next: n}
+	}
+	p, some := d.Next(l.in.Filters)
+	if !some {
+		tried(d, nil)
+		d.handled(0, began)
+		return stepped{after: began, over: true}
+	}
+	records := len(p.Records)
+	d.enter(supervise.Handling, d.Attempts, d.Err)
+	l.in.Tell.BatchBegins(l.term.Lease.Key, records, d.Attempts+1)
+	gives := l.in.Brake.Policy.On
+	var worked time.Time
+	if gives {
+		worked = l.in.Brake.LastWorked()
+	}
+	blame, err := d.where(d.call(p))
+	s := stepped{after: time.Now()}
+	tried(d, err)
+	if err == nil {
+		if gives && records > 0 {
+			l.in.Brake.Works(began)
+		}
+		s.over = d.advance(s.after.Sub(began), s.after)
+		return s
+	}
+	cause := context.Cause(l.term.Context())
+	of := failure.Result{Outcome: outcome(err), Blame: blame, Done: d.PartDone(), Pulled: l.in.Pulls, Over: cause != nil}
+	switch failure.Decide(of, gives) {
+	case failure.Advance: // it failed after all was done, so there is nothing to do again
+		d.NoteFailure(err, false, s.after)
+		d.failed(failedWhenDone, err, 0)
+		s.over = d.advance(s.after.Sub(began), s.after)
+	case failure.PassOn:
+		d.passedOn(s.after.Sub(began), s.after)
+		s.over = true
+	case failure.Leave:
+		if s.then = over; errors.As(err, new(*pull.EndedError)) {
+			s.next = next{then: again, err: err}
+		}
+	case failure.Stop:
+		l.in.Run.Stopping()
+		s.next = stopsWith(Ended(err))
+	case failure.Abort:
+		cutShort(l, began, cause)
+		s.then = over
+	case failure.LeaveOut:
+		d.leaveOut(err, blame.Untried)
+	case failure.Deny:
+		s.pause = d.afterDenial(err)
+	default:
+		d.NoteFailure(err, blame.Named, time.Now())
+		s.pause = d.afterFailure(err, blame, worked)
+	}
+	return s
+}
+
+// outcome is how a call of the user's code ended that returned err.
+func outcome(err error) failure.Outcome {
+	switch {
+	case err == nil:
+		return failure.Succeeded
+	case errors.Is(err, pull.ErrNext):
+		return failure.AsksForNext
+	case errors.Is(err, ErrForHeir):
+		return failure.WantedBack
+	case Ended(err) != nil:
+		return failure.StopsRun
+	}
+	return failure.Failed
+}
+
+// advance notes that the part of the last call is done, and reports whether that is all.
+func (d *Handover) advance(took time.Duration, now time.Time) (all bool) {
+	if all = d.Advance(); all {
+		d.handled(took, now)
+	}
+	return all
+}
+
+// handled notes that all of the batch is done by now.
+func (d *Handover) handled(took time.Duration, now time.Time) {
+	l := d.loop
+	if d.key == nil {
+		l.session.idle.again()
+	}
+	if d.Idle {
+		l.noteHandled(0, now)
+		return
+	}
+	records, bytes := d.Size()
+	if d.key != nil { // its span knows how far all is done
+		d.complete()
+	} else if at := d.Finish(); records > 0 {
+		l.advance(at)
+	}
+	records -= d.Gone
+	l.noteHandled(bytes, now)
+	c := l.in.Counters
+	c.BatchesHandled.Add(1)
+	c.RecordsHandled.Add(uint64(records))
+	c.BytesHandled.Add(uint64(bytes))
+	l.in.Tell.BatchHandled(l.term.Lease.Key, Handled{Records: records, Bytes: bytes, Behind: d.Behind, Took: took, Calls: d.Calls})
+}
+
+// passedOn notes that the pulling function has the batch and notes its progress. Records that are
+// done when it asks for more count as handled.
+func (d *Handover) passedOn(took time.Duration, now time.Time) {
+	if records, bytes := d.Size(); records == d.Done() {
+		d.handled(took, now)
+	} else {
+		d.loop.noteHandled(bytes, now)
+	}
+	if d.loop.in.Reuse {
+		d.close()
+	}
+}
+
+// What follows a failure of the handler.
+const (
+	failedAgain    = "the handler failed; its unfinished records will be handled again"
+	failedInParts  = "the handler failed; its unfinished records will be handled again at once, in smaller batches"
+	failedForGood  = "the handler failed; the failed records are dead-lettered"
+	failedWhenDone = "the handler returned an error for a finished batch; no record will be handled again"
+)
+
+// failed reports a failure and the step that follows after a pause.
+func (d *Handover) failed(what string, err error, pause time.Duration) {
+	l := d.loop
+	l.in.Counters.HandlerFailures.Add(1)
+	records, first, last := d.Rest()
+	if what != failedWhenDone {
+		d.failsHere(false)
+	}
+	f := &d.failing
+	if d.key == nil {
+		f = l.failsAt(l.term.At())
+	}
+	f.tell(l, what, Failed{Records: records, First: first, Last: last, Err: err, Attempt: d.Attempts, Next: pause})
+}
+
+// failsHere notes the record at which the handler fails, for the shard's status. letters says that
+// the letters of records that are given up cannot be put. It is called when the shard has entered
+// the state that follows.
+func (d *Handover) failsHere(letters bool) {
+	at := d.Failing()
+	if at.Letters = letters; letters {
+		at.Held = ""
+	}
+	if d.key != nil {
+		d.key.FailsAt(at)
+	} else {
+		d.loop.failsHere(at)
+	}
+}
+
+// cutShort reports a call that did not return within Options.StopTimeout.
+func cutShort(l *Loop, began time.Time, cause error) {
+	if !errors.Is(cause, group.ErrStopping) {
+		return
+	}
+	l.Log().Warn("a handler did not finish within Options.StopTimeout; the next owner of the shard will handle the batch again",
+		"since", began)
+	l.in.Counters.Stalls.Add(1)
+	l.in.Tell.Stalled(l.term.Lease, Stalled{Stage: supervise.Handling, Since: began, Err: group.ErrStopping})
+}

@@ -1,0 +1,213 @@
+package shardrun
+
+import (
+	"time"
+
+	"github.com/weir-go/weir/deadletter"
+	"github.com/weir-go/weir/internal/failure"
+	"github.com/weir-go/weir/internal/retry"
+	"github.com/weir-go/weir/internal/supervise"
+)
+
+// The shard waits this long before it handles a record again that has killed its worker. The time
+// doubles with each further death.
+const suspectPause, suspectPauseMost = time.Minute, 15 * time.Minute
+
+// trial handles the records of a term that may have killed the owners before; see
+// [failure.Trial].
+type trial struct {
+	failure.Trial
+	loop *Loop
+}
+
+// trialOf returns how the term handles what may have killed the owners before, nil when it did not.
+func trialOf(l *Loop) *trial {
+	l.needSession()
+	s := l.session
+	if s.judged {
+		return s.trial
+	}
+	s.judged = true
+	d := l.term.Deaths()
+	of := failure.NewTrial(d, l.in.SuspectAfter, time.Now())
+	if of == nil {
+		return nil
+	}
+	s.trial = &trial{*of, l}
+	if l.in.Sink { // the records may be read again
+		s.trial.Killed = failure.ParseKilled(d.Beyond)
+	}
+	if d.Count > 0 || !d.Record.IsZero() { // not only killed records
+		s.trial.tell("", 0)
+	}
+	return s.trial
+}
+
+// alone prepares a call of the handler. In a trial it separates the next record from the others of
+// the batch, and notes durably that it is begun. It gives up a record that is known to kill, or
+// waits before it.
+func alone(d *Handover) next {
+	if d.dying != nil { // which comes first
+		return next{}
+	}
+	l := d.loop
+	t := trialOf(l)
+	if t == nil {
+		restOfTrial(d)
+		return next{}
+	}
+	if l.term.Check(time.Now()) != nil {
+		return next{then: over}
+	}
+	for {
+		record, id, some := d.NextRecord()
+		if !some { // a call for the end alone
+			return next{}
+		}
+		if at := l.term.At(); at != t.Deaths.At {
+			t.Next(at)
+		}
+		if d.pull == nil && t.Killed.Has(record) {
+			d.PassOver()
+			l.Log().Info("a record that was dead-lettered before is skipped; it is in its dead letter and not in the sink", "record", id)
+			continue
+		}
+		if d.pull == nil && t.Clears(record, l.in.SuspectAfter) {
+			d.Single()
+			return next{}
+		}
+		if t.Over(time.Now()) {
+			l.session.trial = nil
+			restOfTrial(d)
+			return next{}
+		}
+		if failure.Kills(t.Deaths, l.in.SuspectAfter) && (d.pull != nil || t.Deaths.Record == record) {
+			if l.in.Brake.Policy.On && d.pull == nil {
+				if n := t.giveUp(d, id); n.then != goOn {
+					return n
+				}
+				continue // with the next record
+			}
+			if n := t.pause(id); n.then != goOn {
+				return n
+			}
+		}
+		return t.begin(d, record)
+	}
+}
+
+// restOfTrial hands over the rest of the batch in which a trial ended as single records, if keys
+// are handled in parallel, because a batch must not have several keys. The next page is handled as
+// usual.
+func restOfTrial(d *Handover) {
+	if d.loop.in.Parallel() {
+		d.Single()
+	}
+}
+
+// begin notes durably which record is handled next.
+func (t *trial) begin(d *Handover, record Position) next {
+	l := t.loop
+	l.enter(supervise.Suspected, 0, nil)
+	turn := t.Wants(record, d.pull != nil)
+	if l.in.Turns.Take(l.term.Reading(), turn) != nil {
+		return next{then: over}
+	}
+	if err := l.term.Note(l.term.Reading(), t.Begin(turn, record, d.Epoch())); err != nil {
+		tried(d, err)
+		return next{then: over}
+	}
+	if d.pull == nil {
+		d.Single()
+	}
+	return next{}
+}
+
+// tried notes that a call of the handler has returned.
+func tried(d *Handover, err error) {
+	l := d.loop
+	if d.key != nil || l.session == nil || l.session.trial == nil {
+		return
+	}
+	t := l.session.trial
+	switch {
+	case t.Turn == failure.NoTurn: // the record was not begun as one that may kill
+		return
+	case err == nil:
+		// The next beat has to report both, so that the successor continues the trial if the worker
+		// dies before the next record is begun.
+		l.term.NoteSoon(t.Survived(l.term.At(), d.Epoch()))
+		l.term.Advance(t.Deaths.At)
+	default:
+		l.term.NoteSoon(t.Failed(d.Epoch()))
+	}
+	// The note of the next record comes with what was noted here, or after it.
+	t.Turn = failure.NoTurn
+	l.in.Turns.GiveBack()
+}
+
+// pause waits before a record is handled again that has killed its worker, once in a term. How many
+// it killed is kept with the lease, so the pauses grow from owner to owner; no clock is.
+func (t *trial) pause(id string) next {
+	if t.Paused {
+		return next{}
+	}
+	pause := retry.Pause(suspectPause, suspectPauseMost, t.Deaths.Alone)
+	t.tell(id, pause)
+	t.loop.enter(supervise.Suspected, t.Deaths.Count, failure.KillsError(t.Deaths))
+	n := t.loop.pause(pause)
+	t.Paused = n.then == goOn
+	return n
+}
+
+// giveUp gives the next record up, which has killed its workers.
+func (t *trial) giveUp(d *Handover, id string) next {
+	l, err := t.loop, failure.KillsError(t.Deaths)
+	if !t.Paused {
+		t.Paused = true
+		t.tell(id, 0)
+	}
+	at := d.MoveHead()
+	d.Attempts, d.First = t.Deaths.Count, t.Began
+	l.enter(supervise.Suspected, d.Attempts, err)
+	v := failure.Verdict{From: at, Records: 1, Reason: deadletter.Killed}
+	for {
+		if v.Do = l.in.Brake.JudgeKiller(t.Began, time.Now()); v.Do == failure.GiveUp {
+			d.dying = &dying{Verdict: v, failure: err, last: err, letters: d.letters(v, err)}
+			n := d.putAll()
+			if n.then == goOn {
+				l.term.NoteSoon(t.GaveUp(l.term.At(), d.Epoch(), l.in.Sink))
+			}
+			return n
+		}
+		d.tellWaits(v)
+		if n := l.pause(time.Second); n.then != goOn {
+			return n
+		}
+	}
+}
+
+// tell reports that owners of the shard have died, with the cause if it is known.
+func (t *trial) tell(id string, pause time.Duration) {
+	l, d := t.loop, t.Deaths
+	what := "workers that had this shard died one after the other at one position; its records are handled one at a time"
+	args := []any{"seq", d.At, "died", d.Count}
+	if id != "" {
+		what = "a record kills the worker that handles it; it is handled again after a pause, or dead-lettered"
+		args = append(args, "record", id, "alone", d.Tried)
+	}
+	if pause > 0 {
+		args = append(args, "next", pause.Round(time.Second))
+	}
+	l.Log().Error(what, args...)
+	l.in.Tell.Suspected(l.term.Lease, d, id, pause)
+}
+
+// namesKilled reports whether the last note of the deaths of a term names killed records that the
+// next owner needs. A term decides at its first record how it handles records.
+func namesKilled(l *Loop) bool {
+	if s := l.session; s != nil && s.judged && s.trial == nil {
+		return false
+	}
+	return failure.ParseKilled(l.term.Deaths().Beyond) != nil
+}

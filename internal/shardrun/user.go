@@ -1,0 +1,162 @@
+package shardrun
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/weir-go/weir/deadletter"
+	"github.com/weir-go/weir/internal/batch"
+	"github.com/weir-go/weir/internal/delivery"
+	"github.com/weir-go/weir/internal/group"
+	"github.com/weir-go/weir/internal/pull"
+	"github.com/weir-go/weir/internal/source"
+	"github.com/weir-go/weir/internal/supervise"
+	"github.com/weir-go/weir/lease"
+	"github.com/weir-go/weir/shard"
+)
+
+// Position is a place in a shard.
+type Position = shard.Position
+
+// User is the user's code. Package weir implements it. A panic of the user's code is an error of
+// the method that called it. The methods may be called concurrently.
+type User interface {
+	// Open makes the handler of a term that begins at from.
+	Open(ctx context.Context, t *group.Term, from Position) (Handler, error)
+	// Shared returns the handler of a shard if all shards have the same one.
+	Shared() Handler
+	// Position says how far a sink has got in a shard.
+	Position(ctx context.Context, stream, shard string) (Position, error)
+	// PutLetters makes dead letters durable.
+	PutLetters(ctx context.Context, letters []deadletter.Letter) error
+	// Match asks the filter.
+	Match(r *source.Record) (matches, isJSON bool, err error)
+	// PanicIn returns the panic of the user's code that err wraps, and a zero Panic for none.
+	PanicIn(err error) Panic
+	// Reject marks an error as one that can never be repaired.
+	Reject(err error) error
+}
+
+// Panic describes a panic of the user's code.
+type Panic struct {
+	Who   string // that panicked, such as "the handler"
+	Text  string // of the error
+	Stack string
+}
+
+// Handler is the user's handler of one shard.
+type Handler interface {
+	// Hand returns memory for a batch. With keys in parallel, of is where the batch is kept;
+	// otherwise it is nil, and the memory has a Delivery.
+	Hand(of *delivery.Delivery) *Handover
+	// Pulling is nil unless a function asks for the batches.
+	Pulling() *pull.Progress
+	// Close ends a handler that Open has made.
+	Close(ctx context.Context, why group.EndReason) error
+}
+
+// Code is what a handover shows to the user's code. One goroutine at a time calls it.
+type Code interface {
+	// First sets the records of the first call, in memory that nobody else uses.
+	First(run []source.Record)
+	// Keyed is First for a handover that is used again. It copies the records.
+	Keyed(run []source.Record)
+	// Reuse says that the records of a call may use memory of an earlier batch.
+	Reuse()
+	// Call calls the handler.
+	Call(p delivery.Part) error
+	// Blame returns the records that an error of the handler names, and whether the error is a
+	// rejection.
+	Blame(err error) (named []delivery.Named, rejected bool)
+	// Forget drops the records: all are done. Release does so because the batch is over.
+	Forget()
+	Release()
+}
+
+// Teller gets the events of shards. Its methods must not block.
+type Teller interface {
+	Read(of lease.Key, page *source.Page)
+	Unpacked(of lease.Key, c batch.Unpacked)
+	Filtered(of lease.Key, dropped, notJSON int)
+	BatchBegins(of lease.Key, records, attempt int)
+	BatchHandled(of lease.Key, e Handled)
+	HandlerFailed(of lease.Key, e Failed)
+	GivenUp(of lease.Key, e GivenUp)
+	GiveUpHeld(of lease.Key, records int, reason deadletter.Reason, why string)
+	LettersFailed(of lease.Key, records int, e Failed)
+	Suspected(of group.Held, d lease.Deaths, record string, next time.Duration)
+	ReadFailed(of lease.Key, err error, throttled bool, next time.Duration)
+	PositionExpired(of lease.Key, e source.Expiry)
+	// ReadingChanged says that a shard is polled because of why, or that fan-out is back.
+	ReadingChanged(of lease.Key, why error)
+	Stalled(of group.Held, e Stalled)
+}
+
+// Handled describes a batch that was handled.
+type Handled struct {
+	Records, Bytes int
+	Behind, Took   time.Duration
+	Calls          int
+}
+
+// Failed describes a failure of the user's code.
+type Failed struct {
+	At          Position // the checkpoint
+	Records     int      // that will be handled again
+	First, Last string
+	Err         error
+	Attempt     int
+	Next        time.Duration
+}
+
+// GivenUp describes records whose dead letters are durable.
+type GivenUp struct {
+	Records  int
+	First    string // the ID of the first record
+	Reason   deadletter.Reason
+	Attempts int
+	Err      error
+}
+
+// Stalled describes a shard that made no progress.
+type Stalled struct {
+	Stage     supervise.State
+	Since     time.Time
+	Err       error
+	Abandoned bool // the handler still runs
+}
+
+var (
+	// ErrHandedOff says that another worker gets the lease.
+	ErrHandedOff = errors.New("weir: the shard is handed to another worker")
+	// ErrForHeir ends a term whose lease is wanted back before all batches of a page were begun:
+	// the next owner reads them again. A middleware of handlers may look for what it wraps.
+	ErrForHeir = fmt.Errorf("weir: the rest of the page is left to the next owner: %w", ErrHandedOff)
+	// ErrStalled is the cause of a handler's context when the shard makes no progress.
+	ErrStalled = errors.New("weir: the shard makes no progress")
+	// ErrGoexit is the error of a function that ended its goroutine.
+	ErrGoexit = errors.New("weir: the function ended its goroutine")
+)
+
+// StopError is returned by the user's code to end Run, which then returns Err.
+type StopError struct{ Err error }
+
+func (e *StopError) Error() string {
+	if e.Err == nil {
+		return "weir: the handler asked to stop"
+	}
+	return fmt.Sprintf("weir: the handler asked to stop: %v", e.Err)
+}
+
+func (e *StopError) Unwrap() error { return e.Err }
+
+// Ended returns the [StopError] in an error that ended a term: no other error ends Run.
+func Ended(err error) error {
+	var stop *StopError
+	if err != nil && errors.As(err, &stop) {
+		return stop
+	}
+	return nil
+}
