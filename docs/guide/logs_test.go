@@ -31,10 +31,10 @@ func logger(x ast.Expr) bool {
 		name = x.Name
 	case *ast.SelectorExpr:
 		name = x.Sel.Name
-	case *ast.CallExpr: // l.log()
+	case *ast.CallExpr: // l.Log()
 		return logger(x.Fun)
 	}
-	return slices.Contains([]string{"Logger", "logger", "Log", "log", "to", "repeated"}, name)
+	return slices.Contains([]string{"Logger", "logger", "Log", "log", "to", "Repeated"}, name)
 }
 
 // literal returns the value of a string literal or a concatenation of literals.
@@ -83,8 +83,8 @@ func (l *logging) read(at string, f *ast.FuncDecl) {
 		args := call.Args
 		switch name := method.Sel.Name; {
 		case name == "tellFailure":
-			l.message(args[0], "Warnings")
-		case name == "logPanic":
+			l.message(args[1], "Warnings")
+		case name == "logPanic", name == "LogPanic":
 			l.message(args[1], "Errors")
 		case name == "With" && logger(method.X):
 			l.pairs(at, args)
@@ -93,7 +93,7 @@ func (l *logging) read(at string, f *ast.FuncDecl) {
 			if name == "Log" {
 				args = args[2:]
 			}
-			if _, is := literal(args[0]); !is && !slices.Contains([]string{"tellFailure", "logPanic", "tellSuspected"}, f.Name.Name) {
+			if _, is := literal(args[0]); !is && !slices.Contains([]string{"tellFailure", "logPanic", "LogPanic", "tellSuspected"}, f.Name.Name) {
 				l.bad = append(l.bad, at+": a message that is not written out")
 			}
 			l.message(args[0], levels[name])
@@ -127,7 +127,7 @@ func (l *logging) read(at string, f *ast.FuncDecl) {
 	})
 }
 
-// constants adds the constants that are passed to tellFailure.
+// constants adds the constants that say what follows a failure.
 func (l *logging) constants(d *ast.GenDecl) {
 	for _, s := range d.Specs {
 		if s, is := s.(*ast.ValueSpec); is && d.Tok == token.CONST && len(s.Values) == 1 && strings.HasPrefix(s.Names[0].Name, "failed") {

@@ -1,6 +1,6 @@
 // Package failure decides what follows a call of the user's code that failed: whether a record is
 // handled again, handed over in parts, given up, or held back, and whether a record may have killed
-// the workers before. It decides and counts. The root package waits, writes letters and reports.
+// the workers before. It decides and counts. Package shardrun waits, writes letters and reports.
 //
 // A [Policy] judges one failed call from its [History]. The [Brake] of a run holds giving up back.
 // A [Trial] is how a term handles records if one may have killed its owners.

@@ -56,9 +56,9 @@ func Start[B any](f func(p *Puller[B]) error, exit error, wake func()) *Puller[B
 	return p
 }
 
-// Next waits for the next batch. It returns false when there is none: with the reason if the term
-// ended, without an error after the last batch. isLast reports whether a batch is the last one.
-// The function's goroutine calls it.
+// Next waits for the next batch. It returns false after the last batch, and false with the reason
+// when the term ends. isLast reports whether a batch is the last one. The function's goroutine
+// calls Next.
 func (p *Puller[B]) Next(isLast func(B) bool) (b B, some bool, err error) {
 	if p.last {
 		return b, false, nil

@@ -16,7 +16,7 @@ var errExit = errors.New("the function ended its goroutine")
 // isLast reports whether a batch, a number, is the last one: 3.
 func isLast(n int) bool { return n == 3 }
 
-// drain is a function that asks for batches until there are none.
+// drain returns a function that asks for batches until the last one.
 func drain(got *[]int, why *error) func(p *Puller[int]) error {
 	return func(p *Puller[int]) error {
 		for {
@@ -60,7 +60,7 @@ func TestAFunctionReturnsTooEarly(t *testing.T) {
 	failed := errors.New("failed")
 	for name, c := range map[string]struct {
 		f    func(p *Puller[int]) error
-		want error // nil is none
+		want error
 	}{
 		"at once":                {func(*Puller[int]) error { return nil }, nil},
 		"at once, with an error": {func(*Puller[int]) error { return failed }, failed},

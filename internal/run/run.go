@@ -20,6 +20,7 @@ import (
 	"github.com/weir-go/weir/internal/keyed"
 	"github.com/weir-go/weir/internal/lineage"
 	"github.com/weir-go/weir/internal/memory"
+	"github.com/weir-go/weir/internal/notify"
 	"github.com/weir-go/weir/internal/polling"
 	"github.com/weir-go/weir/internal/shardrun"
 	"github.com/weir-go/weir/internal/source"
@@ -197,6 +198,19 @@ func (r *Run) switched(streamARN string, to codec.Format, why error) {
 
 func (r *Run) silent(endpoint string, times int) {
 	r.shared.Log.Info("reads got no answer and were repeated over new connections", "endpoint", endpoint, "reads", times)
+}
+
+// Hooked returns the context of hooks.
+func (r *Run) Hooked() context.Context { return r.telling.hooked }
+
+// Emit puts a call of a hook into the queue of the run. For a change of state, state identifies
+// what changed, and the call replaces an earlier one that still waits. For other events it is nil.
+func (r *Run) Emit(state any, call func()) {
+	if state == nil {
+		r.telling.drops(r.telling.queue.Add(notify.Detail, nil, call))
+	} else {
+		r.telling.queue.Add(notify.State, state, call)
+	}
 }
 
 // BytesInUse returns how many bytes of records are in memory.

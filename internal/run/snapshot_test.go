@@ -56,8 +56,11 @@ type onePage struct {
 	read bool
 }
 
-func (p *onePage) Next(context.Context) (source.Page, error) {
-	if p.read {
+func (p *onePage) Next(ctx context.Context) (source.Page, error) {
+	switch {
+	case ctx.Err() != nil:
+		return source.Page{}, context.Cause(ctx)
+	case p.read:
 		return source.Page{}, source.ErrEmpty
 	}
 	p.read = true

@@ -20,7 +20,8 @@ import (
 type User interface {
 	shardrun.User
 	shardrun.Teller
-	// AskStreams asks which streams there are besides those of the options. ParseStreams returns all.
+	// AskStreams asks which streams there are besides those of the options. ParseStreams returns
+	// both together.
 	AskStreams(ctx context.Context) ([]string, error)
 	ParseStreams(asked []string) ([]streams.Stream, error)
 	// HookPanic returns a panic of a hook as an error.
@@ -57,19 +58,6 @@ type telling struct {
 	dropping atomic.Bool // events are being dropped, and a log line said so
 	gone     sync.Map    // streams by name, and when it was logged that they do not exist
 	panics   sync.Map    // by Panic.Who: the text of the last panic that was logged with its stack
-}
-
-// Hooked returns the context of hooks.
-func (r *Run) Hooked() context.Context { return r.telling.hooked }
-
-// Emit puts a call of a hook into the queue of the run. state identifies a change of state, of which
-// the latest that waits counts; it is nil for other events.
-func (r *Run) Emit(state any, call func()) {
-	if state == nil {
-		r.telling.drops(r.telling.queue.Add(notify.Detail, nil, call))
-	} else {
-		r.telling.queue.Add(notify.State, state, call)
-	}
 }
 
 // start starts the goroutine that calls hooks and the logger. stop waits for it, and fails with

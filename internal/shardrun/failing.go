@@ -9,18 +9,18 @@ type failing struct {
 	stack bool // of a panic, was logged
 }
 
-// failsAt returns the history of failures at a position, or a new one for another position than
-// before.
-func (l *Loop) failsAt(at Position) *failing {
+// failingAt returns the history of failures at a position. It is a new one if the last failure was at
+// another position.
+func failingAt(l *Loop, at Position) *failing {
 	if l.failing == nil || l.failing.at != at {
 		l.failing = &failing{at: at}
 	}
 	return l.failing
 }
 
-// tell logs and reports a failure of the user's code. It logs the stack of a panic once until there
+// tellFailure logs and reports a failure of the user's code. It logs the stack of a panic once until there
 // is progress, because it is the same at each attempt.
-func (f *failing) tell(l *Loop, what string, e Failed) {
+func (f *failing) tellFailure(l *Loop, what string, e Failed) {
 	e.At = l.term.At()
 	args := []any{"seq", e.At}
 	if e.First != "" {

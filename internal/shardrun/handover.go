@@ -41,9 +41,9 @@ type calling struct {
 	dying   *dying  // letters to put, or nil
 }
 
-// handover begins one, of a run of records that stays as it is until the handover is closed. own
-// says that the handler must not get the run itself, but a copy.
-func (l *Loop) handover(run []source.Record, own bool, b delivery.Batch, until time.Time) *Handover {
+// newHandover begins the handover of a run of records, which nobody changes until the handover is
+// closed. own says that the handler must get a copy of the run.
+func newHandover(l *Loop, run []source.Record, own bool, b delivery.Batch, until time.Time) *Handover {
 	l.needSession()
 	d := l.session.handler.Hand(nil)
 	d.From = l.session.from
@@ -87,9 +87,9 @@ var (
 	errBatchOver  = errors.New("weir: the batch is over; its records that are not done will be handled again")
 )
 
-// NoteDone notes that everything up to and including a record is done. use is the delivery's use that
-// the record belongs to, end is the position after the part that has the record, or nil, and given
-// are the records of a call with one key.
+// NoteDone notes that everything up to and including a record is done. The record was handed over
+// in the given use of the delivery, in a part that ends at end, which is nil for the last part.
+// given are the records of a call with one key: the delivery may have dropped them.
 func (d *Handover) NoteDone(use uint64, r *source.Record, end *Position, given []source.Record) error {
 	noted := d.MarkDone(use, r.SequenceNumber, r.Done, end)
 	if d.key != nil && !noted.Over {

@@ -19,8 +19,8 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// The methods of this file are for the run that a loop belongs to, and for those who ask how a shard
-// stands. Any goroutine may call them at any time. None waits for a term or for the user's code.
+// The methods of this file are for the run that a loop belongs to, and for those who ask about a
+// shard. Any goroutine may call them at any time. None waits for a term or for the user's code.
 
 // Term returns the term of the loop.
 func (l *Loop) Term() *group.Term { return l.term }

@@ -260,7 +260,7 @@ func (l *Loop) finish(page *source.Page) next {
 // handOver hands a batch to the handler until all of it is done. own says that run is memory that
 // is used again, so that the handler must not get it.
 func (l *Loop) handOver(run []source.Record, own bool, b delivery.Batch, until time.Time) next {
-	return l.handover(run, own, b, until).deliver()
+	return newHandover(l, run, own, b, until).deliver()
 }
 
 // size bounds the batches.
@@ -379,12 +379,12 @@ func (l *Loop) pullAgain(err error) next {
 	}
 	l.stopReading()
 	l.close(true)
-	f := l.failsAt(l.term.At())
+	f := failingAt(l, l.term.At())
 	f.pulls++
 	pause := retry.Pause(l.in.RetryMin, l.in.RetryMax, f.pulls)
 	l.enter(supervise.Retrying, f.pulls, err)
 	l.in.Counters.HandlerFailures.Add(1)
-	f.tell(l, "the pulling function returned; it will get the unfinished records again",
+	f.tellFailure(l, "the pulling function returned; it will get the unfinished records again",
 		Failed{Err: err, Attempt: f.pulls, Next: pause})
 	return l.pause(pause)
 }

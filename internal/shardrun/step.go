@@ -188,9 +188,9 @@ func (d *Handover) failed(what string, err error, pause time.Duration) {
 	}
 	f := &d.failing
 	if d.key == nil {
-		f = l.failsAt(l.term.At())
+		f = failingAt(l, l.term.At())
 	}
-	f.tell(l, what, Failed{Records: records, First: first, Last: last, Err: err, Attempt: d.Attempts, Next: pause})
+	f.tellFailure(l, what, Failed{Records: records, First: first, Last: last, Err: err, Attempt: d.Attempts, Next: pause})
 }
 
 // failsHere notes the record at which the handler fails, for the shard's status. letters says that

@@ -38,7 +38,7 @@ func trialOf(l *Loop) *trial {
 		s.trial.Killed = failure.ParseKilled(d.Beyond)
 	}
 	if d.Count > 0 || !d.Record.IsZero() { // not only killed records
-		s.trial.tell("", 0)
+		s.trial.tellSuspected("", 0)
 	}
 	return s.trial
 }
@@ -153,7 +153,7 @@ func (t *trial) pause(id string) next {
 		return next{}
 	}
 	pause := retry.Pause(suspectPause, suspectPauseMost, t.Deaths.Alone)
-	t.tell(id, pause)
+	t.tellSuspected(id, pause)
 	t.loop.enter(supervise.Suspected, t.Deaths.Count, failure.KillsError(t.Deaths))
 	n := t.loop.pause(pause)
 	t.Paused = n.then == goOn
@@ -165,7 +165,7 @@ func (t *trial) giveUp(d *Handover, id string) next {
 	l, err := t.loop, failure.KillsError(t.Deaths)
 	if !t.Paused {
 		t.Paused = true
-		t.tell(id, 0)
+		t.tellSuspected(id, 0)
 	}
 	at := d.MoveHead()
 	d.Attempts, d.First = t.Deaths.Count, t.Began
@@ -187,8 +187,8 @@ func (t *trial) giveUp(d *Handover, id string) next {
 	}
 }
 
-// tell reports that owners of the shard have died, with the cause if it is known.
-func (t *trial) tell(id string, pause time.Duration) {
+// tellSuspected reports that owners of the shard have died, with the cause if it is known.
+func (t *trial) tellSuspected(id string, pause time.Duration) {
 	l, d := t.loop, t.Deaths
 	what := "workers that had this shard died one after the other at one position; its records are handled one at a time"
 	args := []any{"seq", d.At, "died", d.Count}
