@@ -97,6 +97,8 @@ func (p *Producer) await(ctx context.Context, at *place) (*Pending, error) {
 		return at.taken, nil
 	case p.closing:
 		return nil, ErrClosed
+	case p.core.stopped:
+		return nil, ErrStopped
 	default:
 		p.buffer.leave(at)
 		p.admit() // a smaller record may fit

@@ -26,6 +26,7 @@ type core struct {
 	number    uint64 // of the last record
 	hurry     uint64 // records up to this number do not linger
 	draining  bool   // no record lingers
+	stopped   bool   // a record failed, and options.stopOnFailure is set
 	startBy   time.Time
 	roundTrip time.Duration
 	inFlight  int // records in requests
@@ -41,8 +42,8 @@ type core struct {
 
 // options are the parts of Options that affect records.
 type options struct {
-	unordered, plain bool
-	linger, maxAge   time.Duration
+	unordered, plain, stopOnFailure bool
+	linger, maxAge                  time.Duration
 }
 
 // facts are the known properties of the stream.
@@ -164,6 +165,7 @@ func (c *core) end(p *Pending, err error) {
 	c.open--
 	if err != nil {
 		c.counts.Failed++
+		c.stopped = c.stopped || c.stopOnFailure
 	} else {
 		c.counts.Stored++
 	}

@@ -24,6 +24,10 @@ type Counts struct {
 	Invalid uint64
 	// Misplaced records were packed for a shard that was split or merged before they arrived.
 	Misplaced uint64
+	// Codes has the numbers of Throttled to Invalid by the service's error code. The code is "" if
+	// the service did not answer with one, for example after a broken connection. The map is nil if
+	// nothing was refused, and belongs to the caller.
+	Codes map[string]uint64
 	// Listings counts the listings of the stream's shards.
 	Listings uint64
 
@@ -37,7 +41,7 @@ type Counts struct {
 }
 
 // count adds records that were not stored.
-func (c *Counts) count(o outcome, records int) {
+func (c *Counts) count(o outcome, code string, records int) {
 	n := uint64(records)
 	switch o {
 	case throttled:
@@ -51,5 +55,10 @@ func (c *Counts) count(o outcome, records int) {
 	case invalid:
 		c.Invalid += n
 	case stored, refused:
+		return
 	}
+	if c.Codes == nil {
+		c.Codes = map[string]uint64{}
+	}
+	c.Codes[code] += n
 }

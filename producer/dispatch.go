@@ -45,10 +45,7 @@ func (p *Producer) dispatch() {
 // step starts the requests that are due, and returns when to call it again. The caller holds the
 // mutex.
 func (p *Producer) step(now time.Time) (again time.Time) {
-	if p.aborted {
-		p.core.failWaiting(ErrClosed)
-	}
-	for !p.aborted && p.requests < p.options.MaxRequests {
+	for p.mayRequest() && p.requests < p.options.MaxRequests {
 		var r *request
 		if r, again = p.core.next(now); r == nil {
 			break
@@ -56,12 +53,21 @@ func (p *Producer) step(now time.Time) (again time.Time) {
 		p.requests++
 		p.calls.Go(func() { p.send(r) })
 	}
+	switch {
+	case p.aborted:
+		p.core.failWaiting(ErrClosed)
+	case p.core.stopped:
+		p.core.failWaiting(ErrStopped)
+	}
 	if at := p.look(now); again.IsZero() || !at.IsZero() && at.Before(again) {
 		again = at
 	}
 	p.finish()
 	return again
 }
+
+// mayRequest reports whether requests may start. The caller holds the mutex.
+func (p *Producer) mayRequest() bool { return !p.aborted && !p.core.stopped }
 
 // send makes the call of a request and processes the answer.
 func (p *Producer) send(r *request) {
@@ -94,6 +100,9 @@ func (p *Producer) refreshCredentials() {
 
 // finish passes on the records that have their outcome. The caller holds the mutex.
 func (p *Producer) finish() {
+	if p.core.stopped {
+		p.buffer.close()
+	}
 	for _, rec := range p.core.ended {
 		if p.aborted && rec.err != nil {
 			p.remaining.add(rec)

@@ -23,6 +23,11 @@ type Options struct {
 	// NoAggregation sends each record as a separate record of the stream, for consumers that cannot
 	// unpack. In order, a key then has a throughput of one record per round trip.
 	NoAggregation bool
+	// StopOnFailure ends the sending after the first record that fails. The waiting records then
+	// fail with [ErrStopped] without being sent, and Put returns ErrStopped. Requests in flight
+	// still get their answers. In order, the stored records of each key are therefore the first
+	// ones that were put. By default a record that fails does not affect others.
+	StopOnFailure bool
 
 	// MaxRecords is how many records the producer holds, 1 to 10,000,000. Put blocks beyond that.
 	// Defaults to 100,000. A record counts until its callback has returned.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"sync"
 	"time"
 
@@ -88,7 +89,7 @@ func New(client Client, o Options) (*Producer, error) {
 // longer affects it.
 //
 // If Put returns an error, the record was not accepted, and its callback is not called. The error
-// is or wraps [ErrInvalid], [ErrTooLarge], [ErrClosed] or the cause of ctx's end.
+// is or wraps [ErrInvalid], [ErrTooLarge], [ErrClosed], [ErrStopped] or the cause of ctx's end.
 func (p *Producer) Put(ctx context.Context, r Record) (*Pending, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -134,6 +135,8 @@ func (p *Producer) acceptable(given *Pending) error {
 	switch {
 	case p.closing:
 		return ErrClosed
+	case p.core != nil && p.core.stopped:
+		return ErrStopped
 	case p.core == nil || !p.core.facts.known:
 		return nil
 	case given.key == "" && !p.core.facts.auto:
@@ -183,6 +186,7 @@ func (p *Producer) begin() {
 	p.begun = true
 	p.core = newCore(options{
 		unordered: p.options.Unordered, plain: p.options.NoAggregation, linger: p.options.Linger, maxAge: p.options.MaxAge,
+		stopOnFailure: p.options.StopOnFailure,
 	}, time.Now())
 	p.queue = notify.New(1000)
 	p.log = p.queue.Logger(context.Background(), p.options.Logger.Handler()).With("stream", p.stream.Name)
@@ -228,6 +232,7 @@ func (p *Producer) Counts() Counts {
 	var c Counts
 	if p.core != nil {
 		c = p.core.counts
+		c.Codes = maps.Clone(c.Codes)
 		c.InFlight = p.core.inFlight
 		if p.core.shards.known() {
 			c.Shards = len(p.core.queues)

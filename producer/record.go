@@ -62,6 +62,9 @@ var (
 	// ErrRefused means that the service refused the record for a permanent reason, such as a
 	// missing permission or a stream that does not exist.
 	ErrRefused = errors.New("producer: the service refused the record")
+	// ErrStopped means that the record was not stored because another record failed before; see
+	// [Options].StopOnFailure.
+	ErrStopped = errors.New("producer: stopped after a record failed")
 )
 
 // Error is the error of a failed record. It wraps one of this package's errors, and the last error

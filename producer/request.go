@@ -143,6 +143,9 @@ func (c *core) next(now time.Time) (*request, time.Time) {
 			continue
 		}
 		c.expire(q, now, soon)
+		if c.stopped {
+			break
+		}
 		if q.n == 0 {
 			continue
 		}
@@ -192,7 +195,7 @@ func (c *core) expire(q *queue, now time.Time, soon func(time.Time)) {
 // take moves records of a queue into a request.
 func (c *core) take(r *request, q *queue, now time.Time) {
 	c.dropUnfit(q)
-	if q.n == 0 {
+	if q.n == 0 || c.stopped {
 		return
 	}
 	first := len(r.sendings)

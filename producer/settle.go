@@ -163,7 +163,7 @@ func (c *core) settleEntry(q *queue, s sending, e entry, t *tally, back *list) {
 
 // settleFailure sends the records of a sending again, or fails them.
 func (c *core) settleFailure(s sending, o outcome, code string, cause error, t *tally, back *list) {
-	c.counts.count(o, s.records.n)
+	c.counts.count(o, code, s.records.n)
 	t.code = code
 	if o == throttled {
 		t.throttled++
@@ -175,7 +175,11 @@ func (c *core) settleFailure(s sending, o outcome, code string, cause error, t *
 	failed := &failure{code, cause}
 	for n := s.records.n; n > 0; n-- {
 		p := s.records.pop()
-		p.failed = failed
+		if p.failed != nil && code == "" {
+			p.failed = &failure{p.failed.code, cause} // the last code that the service answered with
+		} else {
+			p.failed = failed
+		}
 		if o == refused {
 			c.fail(p, ErrRefused)
 			continue
