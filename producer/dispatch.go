@@ -75,6 +75,9 @@ func (p *Producer) send(r *request) {
 	a := p.call(r)
 	now := time.Now()
 	a.took = now.Sub(began)
+	if a.err != nil && p.ctx.Err() != nil {
+		a.err = ErrClosed // Close canceled the call
+	}
 	if classifyCall(a.err) == unsigned {
 		p.refreshCredentials()
 	}

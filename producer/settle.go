@@ -1,6 +1,7 @@
 package producer
 
 import (
+	"errors"
 	"fmt"
 	"time"
 )
@@ -175,17 +176,25 @@ func (c *core) settleFailure(s sending, o outcome, code string, cause error, t *
 	failed := &failure{code, cause}
 	for n := s.records.n; n > 0; n-- {
 		p := s.records.pop()
-		if p.failed != nil && code == "" {
-			p.failed = &failure{p.failed.code, cause} // the last code that the service answered with
-		} else {
-			p.failed = failed
-		}
+		p.noteFailure(failed)
 		if o == refused {
 			c.fail(p, ErrRefused)
 			continue
 		}
 		p.repeated = p.repeated || o == unknown
 		back.push(p)
+	}
+}
+
+// noteFailure sets the reason why the last attempt failed. The error of the record gets it, with the
+// last code that the service answered with. A call that Close canceled gives no reason.
+func (p *Pending) noteFailure(f *failure) {
+	switch {
+	case errors.Is(f.cause, ErrClosed):
+	case p.failed != nil && f.code == "":
+		p.failed = &failure{p.failed.code, f.cause}
+	default:
+		p.failed = f
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -132,27 +133,44 @@ func TestCodes(t *testing.T) {
 	})
 }
 
-// An error has the last code that the service answered with, also if a later call has no answer.
-func TestErrorKeepsTheLastCode(t *testing.T) {
-	inBubble(t, 1, Options{}, func(t *testing.T, server *kinesistest.Server, p *Producer) {
-		server.Control("PutRecords", func(c *kinesistest.Call) kinesistest.Fault {
-			if c.N == 1 {
-				return kinesistest.Fault{Err: &kinesistest.Error{Code: "ProvisionedThroughputExceededException", Message: "full"}}
-			}
-			return kinesistest.Fault{Delay: time.Hour}
+// An error has the last code that the service answered with, and the last reason that is not Close.
+func TestErrorHasTheLastReason(t *testing.T) {
+	full := &kinesistest.Error{Code: "ProvisionedThroughputExceededException", Message: "full"}
+	for name, c := range map[string]struct {
+		calls []kinesistest.Fault
+		code  string
+		text  string
+	}{
+		"a refusal, then nothing":          {[]kinesistest.Fault{{Err: full}}, full.Code, full.Code + ": full"},
+		"a refusal, then a broken call":    {[]kinesistest.Fault{{Err: full}, {Cut: true}}, full.Code, "EOF"},
+		"nothing":                          {nil, "", "closed (it may be in the stream)"},
+		"a broken call, then another code": {[]kinesistest.Fault{{Cut: true}, {Err: full}}, full.Code, full.Code + ": full"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, 1, Options{}, func(t *testing.T, server *kinesistest.Server, p *Producer) {
+				server.Control("PutRecords", func(call *kinesistest.Call) kinesistest.Fault {
+					if call.N <= len(c.calls) {
+						return c.calls[call.N-1]
+					}
+					return kinesistest.Fault{Delay: time.Hour}
+				})
+				pending := put(t, p, "k", "data")
+				time.Sleep(2 * time.Second)
+				synctest.Wait()
+				ctx, cancel := context.WithCancel(t.Context())
+				cancel()
+				if err := p.Close(ctx); !errors.Is(err, ErrClosed) {
+					t.Errorf("Close: %v", err)
+				}
+				_, err := pending.Wait(t.Context())
+				var failed *Error
+				if !errors.As(err, &failed) || failed.Code != c.code || failed.Attempts != len(c.calls)+1 || !failed.MaybeStored {
+					t.Errorf("%#v", err)
+				}
+				if !strings.Contains(err.Error(), c.text) || strings.Count(err.Error(), ErrClosed.Error()) != 1 {
+					t.Errorf("%v, want %q", err, c.text)
+				}
+			})
 		})
-		pending := put(t, p, "k", "data")
-		time.Sleep(2 * time.Second)
-		synctest.Wait()
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
-		if err := p.Close(ctx); !errors.Is(err, ErrClosed) {
-			t.Errorf("Close: %v", err)
-		}
-		_, err := pending.Wait(t.Context())
-		var failed *Error
-		if !errors.As(err, &failed) || failed.Code != "ProvisionedThroughputExceededException" || failed.Attempts != 2 || !failed.MaybeStored {
-			t.Errorf("%#v, %v", failed, err)
-		}
-	})
+	}
 }
