@@ -186,8 +186,8 @@ func (c *core) settleFailure(s sending, o outcome, code string, cause error, t *
 	}
 }
 
-// noteFailure sets the reason why the last attempt failed. The error of the record gets it, with the
-// last code that the service answered with. A call that Close canceled gives no reason.
+// noteFailure stores why the last attempt failed, for the error of the record. It keeps the last
+// code that the service answered with. A call that Close canceled gives no reason.
 func (p *Pending) noteFailure(f *failure) {
 	switch {
 	case errors.Is(f.cause, ErrClosed):

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -20,7 +21,7 @@ func TestStopOnFailure(t *testing.T) {
 		inBubble(t, 2, o, func(t *testing.T, server *kinesistest.Server, p *Producer) {
 			server.Control("PutRecords", func(c *kinesistest.Call) kinesistest.Fault {
 				if c.N == 3 {
-					return kinesistest.Fault{Err: &kinesistest.Error{Code: "AccessDeniedException", Message: "no"}}
+					return kinesistest.Fault{Err: &kinesistest.Error{Code: "AccessDeniedException"}}
 				}
 				return kinesistest.Fault{Delay: 20 * time.Millisecond}
 			})
@@ -33,12 +34,12 @@ func TestStopOnFailure(t *testing.T) {
 			blocked := make(chan error, 10)
 			for range cap(blocked) {
 				go func() {
-					for err := error(nil); ; {
-						if _, err = p.Put(t.Context(), Record{PartitionKey: "key0", Data: []byte("x")}); err != nil {
-							blocked <- err
-							return
-						}
+					r := Record{PartitionKey: "key0", Data: []byte("x")}
+					var err error
+					for err == nil {
+						_, err = p.Put(t.Context(), r)
 					}
+					blocked <- err
 				}()
 			}
 			for range cap(blocked) {
@@ -69,7 +70,8 @@ func TestStopOnFailure(t *testing.T) {
 			}
 			time.Sleep(time.Minute)
 			c := p.Counts()
-			if refused == 0 || c.Stored == 0 || c.Requests != calls || c.BufferedRecords != 0 || c.Blocked != 0 {
+			if refused == 0 || c.Stored == 0 || c.Requests != calls ||
+				c.BufferedRecords != 0 || c.Blocked != 0 {
 				t.Errorf("%d were refused: %+v", refused, c)
 			}
 			closed(t, p)
@@ -90,7 +92,8 @@ func TestStopOnFailureByAge(t *testing.T) {
 		if _, err := second.Wait(t.Context()); !errors.Is(err, ErrExpired) {
 			t.Errorf("the second: %v", err)
 		}
-		if _, err := other.Wait(t.Context()); !errors.Is(err, ErrStopped) && !errors.Is(err, ErrExpired) {
+		_, err := other.Wait(t.Context())
+		if !errors.Is(err, ErrStopped) && !errors.Is(err, ErrExpired) {
 			t.Errorf("another: %v", err)
 		}
 		if _, err := first.Wait(t.Context()); err != nil {
@@ -102,7 +105,8 @@ func TestStopOnFailureByAge(t *testing.T) {
 
 // Counts.Codes has each refusal by its code, and is a copy.
 func TestCodes(t *testing.T) {
-	inBubble(t, 1, Options{NoAggregation: true}, func(t *testing.T, server *kinesistest.Server, p *Producer) {
+	o := Options{NoAggregation: true}
+	inBubble(t, 1, o, func(t *testing.T, server *kinesistest.Server, p *Producer) {
 		if c := p.Counts(); c.Codes != nil {
 			t.Errorf("without a refusal: %v", c.Codes)
 		}
@@ -113,7 +117,9 @@ func TestCodes(t *testing.T) {
 			case 2:
 				return kinesistest.Fault{Err: &kinesistest.Error{Code: "KMSThrottlingException"}}
 			case 3:
-				return kinesistest.Fault{PartialFailure: func(i int) string { return []string{"", "InternalFailure"}[i] }}
+				return kinesistest.Fault{PartialFailure: func(i int) string {
+					return []string{"", "InternalFailure"}[i]
+				}}
 			}
 			return kinesistest.Fault{}
 		})
@@ -122,7 +128,7 @@ func TestCodes(t *testing.T) {
 		flushed(t, p)
 		c := p.Counts()
 		want := map[string]uint64{"": 2, "KMSThrottlingException": 2, "InternalFailure": 1}
-		if fmt.Sprint(c.Codes) != fmt.Sprint(want) || c.Retried != 5 || c.Unknown != 3 || c.Postponed != 2 {
+		if !maps.Equal(c.Codes, want) || c.Retried != 5 || c.Unknown != 3 || c.Postponed != 2 {
 			t.Errorf("%+v, want the codes %v", c, want)
 		}
 		c.Codes[""] = 99
@@ -135,16 +141,17 @@ func TestCodes(t *testing.T) {
 
 // An error has the last code that the service answered with, and the last reason that is not Close.
 func TestErrorHasTheLastReason(t *testing.T) {
-	full := &kinesistest.Error{Code: "ProvisionedThroughputExceededException", Message: "full"}
+	const code = "ProvisionedThroughputExceededException"
+	full := kinesistest.Fault{Err: &kinesistest.Error{Code: code, Message: "full"}}
+	cut := kinesistest.Fault{Cut: true}
 	for name, c := range map[string]struct {
-		calls []kinesistest.Fault
-		code  string
-		text  string
+		calls      []kinesistest.Fault
+		code, text string
 	}{
-		"a refusal, then nothing":          {[]kinesistest.Fault{{Err: full}}, full.Code, full.Code + ": full"},
-		"a refusal, then a broken call":    {[]kinesistest.Fault{{Err: full}, {Cut: true}}, full.Code, "EOF"},
-		"nothing":                          {nil, "", "closed (it may be in the stream)"},
-		"a broken call, then another code": {[]kinesistest.Fault{{Cut: true}, {Err: full}}, full.Code, full.Code + ": full"},
+		"nothing":                       {nil, "", "closed (it may be in the stream)"},
+		"a refusal":                     {[]kinesistest.Fault{full}, code, code + ": full"},
+		"a refusal, then a broken call": {[]kinesistest.Fault{full, cut}, code, "EOF"},
+		"a broken call, then a refusal": {[]kinesistest.Fault{cut, full}, code, code + ": full"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, 1, Options{}, func(t *testing.T, server *kinesistest.Server, p *Producer) {
@@ -164,10 +171,12 @@ func TestErrorHasTheLastReason(t *testing.T) {
 				}
 				_, err := pending.Wait(t.Context())
 				var failed *Error
-				if !errors.As(err, &failed) || failed.Code != c.code || failed.Attempts != len(c.calls)+1 || !failed.MaybeStored {
+				if !errors.As(err, &failed) || failed.Code != c.code ||
+					failed.Attempts != len(c.calls)+1 || !failed.MaybeStored {
 					t.Errorf("%#v", err)
 				}
-				if !strings.Contains(err.Error(), c.text) || strings.Count(err.Error(), ErrClosed.Error()) != 1 {
+				text := err.Error()
+				if !strings.Contains(text, c.text) || strings.Count(text, ErrClosed.Error()) != 1 {
 					t.Errorf("%v, want %q", err, c.text)
 				}
 			})

@@ -3,7 +3,7 @@ package archtest
 // commandUses are the packages of the root module that the command may use.
 var commandUses = []string{
 	".", "shard", "lease", "aggregate", "dashboard", "deadletter/...", "emfweir", "filter", "health",
-	"lambda", "promweir", "provision", "store/...", "sink/...", "kinesistest", "internal/fanout",
+	"lambda", "producer", "promweir", "provision", "store/...", "sink/...", "kinesistest", "internal/fanout",
 	"internal/change", "internal/dump", "internal/hostcheck", "internal/observe", "internal/operate",
 	"internal/streams", "internal/wire",
 }

@@ -197,25 +197,24 @@ func (d *stage) dismiss(bound time.Duration) error {
 
 // produce puts the flights, evenly over the time, until all are in the stream.
 func (d *stage) produce(ctx context.Context) error {
-	ctx, cancel := context.WithCancel(ctx)
-	entries := make(chan put.Entry)
-	var pacing sync.WaitGroup
-	defer pacing.Wait()
-	defer cancel()
-	pacing.Go(func() {
-		defer close(entries)
-		d.pace(ctx, entries)
-	})
-	sender := put.Sender{Client: d.client, Stream: stream, Taken: func(_ put.Entry, shard, _ string) {
+	taken := func(shard string) {
 		d.mu.Lock()
 		d.put[shard]++
 		d.mu.Unlock()
-	}}
-	_, err := sender.Send(ctx, entries)
-	return err
+	}
+	sender, err := put.NewSender(put.Options{Client: d.client, Stream: stream, Taken: taken})
+	if err != nil {
+		return err
+	}
+	paced := d.pace(ctx, sender)
+	if _, err := sender.Close(ctx); err != nil {
+		return err
+	}
+	return paced
 }
 
-func (d *stage) pace(ctx context.Context, entries chan<- put.Entry) {
+// pace puts the flights, evenly over the time.
+func (d *stage) pace(ctx context.Context, to *put.Sender) error {
 	const tick = 50 * time.Millisecond
 	ticker := time.NewTicker(tick)
 	defer ticker.Stop()
@@ -229,18 +228,18 @@ func (d *stage) pace(ctx context.Context, entries chan<- put.Entry) {
 		for ; due >= 1 && i < len(d.flights); due-- {
 			f := d.flights[i]
 			i++
-			select {
-			case entries <- put.Entry{Data: f.data, Key: f.origin, Line: int64(i)}:
-			case <-ctx.Done():
-				return
+			e := put.Entry{Data: f.data, Key: f.origin, Line: int64(i)}
+			if err := to.Put(ctx, e); err != nil {
+				return err
 			}
 		}
 		select {
 		case <-ticker.C:
 		case <-ctx.Done():
-			return
+			return ctx.Err()
 		}
 	}
+	return nil
 }
 
 // judge reads the journals of all workers, which have ended by now, to their ends.

@@ -122,19 +122,26 @@ func (o *putOptions) run(ctx context.Context, t cli.Terminal, name string) error
 	// how far the stream got.
 	began := time.Now()
 	source := newLines(in, o.field, limit)
-	raw := make(chan Entry, 1024)
 	var position atomic.Int64
-	reading := make(chan error, 1)
-	go func() { // ends with the input; with the process when that never comes
-		defer close(raw)
-		reading <- feed(ctx, source, raw, &position)
-	}()
 	bar := o.bar(t, size)
-	sender := Sender{Client: client, Stream: o.stream, Loose: o.loose, Taken: func(Entry, string, string) {
-		bar.update(position.Load())
-	}}
+	sender, err := NewSender(Options{
+		Client: client, Stream: o.stream, Loose: o.loose,
+		Taken: func(string) { bar.update(position.Load()) },
+	})
+	if err != nil {
+		return err
+	}
+	reading := make(chan error, 1)
+	// The goroutine ends with the input, or with the process if the input does not end.
+	go func() { reading <- feed(ctx, source, sender, &position) }()
+	var wrong error
+	select {
+	case wrong = <-reading:
+	case <-sender.Failed():
+	case <-ctx.Done():
+	}
 	sending, cancel := drainContext(ctx, 30*time.Second)
-	sum, err := sender.Send(sending, until(ctx, raw))
+	sum, err := sender.Close(sending)
 	cancel()
 	bar.finish()
 	if err != nil {
@@ -143,8 +150,8 @@ func (o *putOptions) run(ctx context.Context, t cli.Terminal, name string) error
 	if ctx.Err() != nil {
 		return fmt.Errorf("stopped; %s", howFar(sum))
 	}
-	if err := <-reading; err != nil {
-		return fmt.Errorf("%w; %s", err, howFar(sum))
+	if wrong != nil {
+		return fmt.Errorf("%w; %s", wrong, howFar(sum))
 	}
 	if err := o.report(t, sum, source.skipped, time.Since(began)); err != nil {
 		return fmt.Errorf("%s; %w", howFar(sum), err)
@@ -162,8 +169,8 @@ func drainContext(ctx context.Context, by time.Duration) (context.Context, conte
 	return drained, func() { stop(); cancel() }
 }
 
-// feed reads lines into entries until the input ends, a line is invalid, or a stop is requested.
-func feed(ctx context.Context, source *lines, entries chan<- Entry, position *atomic.Int64) error {
+// feed puts the lines until the input ends, a line is invalid, a record fails or ctx ends.
+func feed(ctx context.Context, source *lines, to *Sender, position *atomic.Int64) error {
 	for {
 		e, err := source.next()
 		if errors.Is(err, io.EOF) {
@@ -172,38 +179,11 @@ func feed(ctx context.Context, source *lines, entries chan<- Entry, position *at
 		if err != nil {
 			return err
 		}
-		select {
-		case entries <- e:
-			position.Store(source.read)
-		case <-ctx.Done():
-			return ctx.Err()
+		if err := to.Put(ctx, e); err != nil {
+			return fmt.Errorf("line %d: %w", e.Line, err)
 		}
+		position.Store(source.read)
 	}
-}
-
-// until passes entries on, and ends them when ctx does, though their reader may be waiting for
-// input.
-func until(ctx context.Context, entries <-chan Entry) <-chan Entry {
-	passed := make(chan Entry, cap(entries))
-	go func() { // ends with entries or ctx
-		defer close(passed)
-		for {
-			select {
-			case e, more := <-entries:
-				if !more {
-					return
-				}
-				select {
-				case passed <- e:
-				case <-ctx.Done():
-					return
-				}
-			case <-ctx.Done():
-				return
-			}
-		}
-	}()
-	return passed
 }
 
 func howFar(sum Summary) string {
@@ -340,7 +320,10 @@ func resent(sum Summary) string {
 	var reasons []string
 	for _, code := range slices.Sorted(maps.Keys(sum.Refusals)) {
 		why := code
-		if code == "ProvisionedThroughputExceededException" {
+		switch code {
+		case "":
+			why = "the service did not answer"
+		case "ProvisionedThroughputExceededException":
 			why = "a shard takes 1 MiB and 1,000 records a second"
 		}
 		if len(sum.Refusals) > 1 {

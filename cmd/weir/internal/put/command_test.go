@@ -171,6 +171,7 @@ func TestPutSpreadsRecordsWithoutKey(t *testing.T) {
 func TestPutNamesEachReason(t *testing.T) {
 	for want, refusals := range map[string]map[string]int64{
 		"": nil,
+		" because of: the service did not answer; nothing was lost":                                              {"": 3},
 		" because of: InternalFailure; nothing was lost":                                                         {"InternalFailure": 3},
 		" because of: a shard takes 1 MiB and 1,000 records a second; nothing was lost":                          {"ProvisionedThroughputExceededException": 2},
 		" because of: InternalFailure (1), a shard takes 1 MiB and 1,000 records a second (2); nothing was lost": {"ProvisionedThroughputExceededException": 2, "InternalFailure": 1},

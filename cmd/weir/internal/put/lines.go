@@ -1,3 +1,4 @@
+// Package put sends lines to a stream with a producer, and reports how far it got.
 package put
 
 import (

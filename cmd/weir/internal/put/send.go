@@ -4,225 +4,288 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
+	"log/slog"
 	"strings"
+	"sync"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
-	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 	"github.com/aws/smithy-go"
 
 	"github.com/weir-go/weir/cmd/weir/internal/figures"
+	"github.com/weir-go/weir/producer"
 )
 
-// The limits of the queue: large enough that a request finds many keys even in a partly sorted
-// input.
-const (
-	windowEntries = 10_000
-	windowBytes   = 16 << 20
-)
+// Entry is one record on its way to a stream.
+type Entry struct {
+	Data []byte
+	Key  string
+	Line int64 // its place in the input, from 1, rising
+}
 
-// Sender puts entries into a stream, one request at a time.
-type Sender struct {
+// Size is the number of bytes that an entry counts against the limits of the service.
+func (e Entry) Size() int { return len(e.Data) + len(e.Key) }
+
+// Options say how a [Sender] sends. Client and Stream are required.
+type Options struct {
 	Client *kinesis.Client
 	Stream string // name or ARN
-	Loose  bool   // see Queue
+	Loose  bool   // records of a key may be reordered if the service refuses some
 
-	// Patience is how long the service may refuse every record before Send gives up. Defaults to a
+	// Patience is how long the service may store nothing before the Sender gives up. Defaults to a
 	// minute.
 	Patience time.Duration
-	// Taken is called for each record that the service took, from the goroutine of Send. May be
-	// nil.
-	Taken func(e Entry, shard, sequence string)
+	// Taken is called with the shard of each stored record, in the order of the input. May be nil.
+	Taken func(shard string)
 }
 
-// Summary is the result of a Send.
+// Summary is the result of a Sender.
 type Summary struct {
 	Records  int64
-	Bytes    int64 // of data and keys
-	Requests int64
-	Retries  int64 // records that were sent again
-	// those of them that were beyond what a shard or the stream takes in a second
-	Throttled int64
-	Refusals  map[string]int64 // records that were sent again, by the code of the refusal
-	Shards    map[string]int64 // records by shard
-	Through   int64            // every line up to this one is in the stream
-	Beyond    int64            // accepted records of later lines
+	Bytes    int64            // of data and keys
+	Retries  int64            // records that were sent again
+	Refusals map[string]int64 // the same, by the code of the refusal; "" if there was no answer
+	Shards   map[string]int64 // records by shard
+	Through  int64            // every line up to this one is in the stream
+	Beyond   int64            // stored records of later lines
 }
 
-// Send sends what comes from entries until that is closed and everything was taken, or ctx ends, or
-// the service fails for longer than retrying helps. The summary is right in every case.
-func (s *Sender) Send(ctx context.Context, entries <-chan Entry) (Summary, error) {
-	q := Queue{Loose: s.Loose}
-	sum := Summary{Shards: map[string]int64{}, Refusals: map[string]int64{}}
-	patience := s.Patience
-	if patience == 0 {
-		patience = time.Minute
-	}
-	progress := time.Now()
-	failures := 0
-	finish := func(err error) (Summary, error) {
-		sum.Through = q.Through()
-		sum.Beyond = q.Beyond()
-		return sum, err
-	}
-	for {
-		open, err := fill(ctx, &q, entries)
-		if err != nil {
-			return finish(err)
-		}
-		if !open {
-			entries = nil
-		}
-		if q.Len() == 0 {
-			if entries == nil {
-				return finish(nil)
-			}
-			continue
-		}
-		picked := q.Next()
-		took, refusal, err := s.request(ctx, &q, picked, &sum)
-		if err != nil {
-			return finish(err)
-		}
-		if took > 0 {
-			progress = time.Now()
-		}
-		if took == len(picked) {
-			failures = 0
-			continue
-		}
-		sum.Retries += int64(len(picked) - took)
-		if waited := time.Since(progress); waited > patience {
-			return finish(fmt.Errorf("the stream took no record for %s (%s): %s", figures.Duration(waited.Round(time.Second)), refusal, advice(refusal)))
-		}
-		if took > 0 {
-			failures = min(failures, 2) // it moves: keep the pauses short
-		}
-		failures++
-		if err := sleep(ctx, pause(failures, rand.Float64())); err != nil {
-			return finish(err)
-		}
-	}
+// Limits of what a Sender holds. What it holds when a stop is requested is still sent, so it should
+// not take long.
+const (
+	mostRecords = 10_000
+	mostBytes   = 16 << 20
+	// mostLines limits the records after the oldest one without an outcome.
+	mostLines = 100_000
+)
+
+// Sender puts entries into a stream, with a producer that stops at the first failure. It counts
+// the outcomes in the order of the input.
+type Sender struct {
+	options  Options
+	producer *producer.Producer
+	failed   chan struct{} // closed after the first failure
+	over     chan struct{} // closed when Close has all outcomes
+	ended    sync.WaitGroup
+
+	mu      sync.Mutex // held while an entry is put
+	closed  bool
+	pending chan sent
+
+	// The fields below belong to collect until it has ended.
+	sum   Summary
+	err   error           // of a record
+	coded *producer.Error // the first with a code
+	// gaveUp belongs to watch until it has ended.
+	gaveUp time.Duration
 }
 
-// fill takes over what has arrived, and waits for the first entry when nothing else is left to do.
-// It reports whether more can come.
-func fill(ctx context.Context, q *Queue, entries <-chan Entry) (open bool, err error) {
-	if entries == nil {
-		return false, ctx.Err()
-	}
-	if q.Len() == 0 {
-		select {
-		case e, more := <-entries:
-			if !more {
-				return false, nil
-			}
-			q.Add(e)
-		case <-ctx.Done():
-			return true, ctx.Err()
-		}
-	}
-	for q.Len() < windowEntries && q.Bytes() < windowBytes {
-		select {
-		case e, more := <-entries:
-			if !more {
-				return false, nil
-			}
-			q.Add(e)
-		default:
-			return true, ctx.Err()
-		}
-	}
-	return true, ctx.Err()
+// sent is an entry that the producer has accepted.
+type sent struct {
+	pending *producer.Pending
+	line    int64
+	size    int
 }
 
-// request sends the picked entries once. A refusal says why the service refused some.
-func (s *Sender) request(ctx context.Context, q *Queue, picked []int, sum *Summary) (took int, refusal string, err error) {
-	in := &kinesis.PutRecordsInput{Records: make([]types.PutRecordsRequestEntry, len(picked))}
-	if strings.HasPrefix(s.Stream, "arn:") {
-		in.StreamARN = aws.String(s.Stream)
-	} else {
-		in.StreamName = aws.String(s.Stream)
+// NewSender makes a Sender. Close ends its goroutines.
+func NewSender(o Options) (*Sender, error) {
+	if o.Patience == 0 {
+		o.Patience = time.Minute
 	}
-	for i, at := range picked {
-		e := q.Entry(at)
-		in.Records[i] = types.PutRecordsRequestEntry{Data: e.Data, PartitionKey: aws.String(e.Key)}
-	}
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
-	defer cancel()
-	out, err := s.Client.PutRecords(ctx, in)
-	sum.Requests++
-	var api smithy.APIError
-	if errors.As(err, &api) && isThrottle(api.ErrorCode()) {
-		sum.Throttled += int64(len(picked))
-		sum.Refusals[api.ErrorCode()] += int64(len(picked))
-		return 0, api.ErrorCode() + ": " + api.ErrorMessage(), nil
-	}
+	p, err := producer.New(o.Client, producer.Options{
+		Stream: o.Stream, Unordered: o.Loose, NoAggregation: true, StopOnFailure: true,
+		MaxRecords: mostRecords, MaxBytes: mostBytes, Logger: slog.New(slog.DiscardHandler),
+	})
 	if err != nil {
-		return 0, "", err
+		return nil, err
 	}
-	if len(out.Records) != len(picked) {
-		return 0, "", fmt.Errorf("the service answered for %d records when %d were put", len(out.Records), len(picked))
+	s := &Sender{
+		options: o, producer: p, pending: make(chan sent, mostLines),
+		failed: make(chan struct{}), over: make(chan struct{}),
+		sum: Summary{Shards: map[string]int64{}, Refusals: map[string]int64{}},
 	}
-	taken := make([]bool, len(picked))
-	for i, r := range out.Records {
-		if r.ErrorCode != nil {
-			refusal = aws.ToString(r.ErrorCode)
-			sum.Refusals[refusal]++
-			if isThrottle(refusal) {
-				sum.Throttled++
-			}
-			if m := aws.ToString(r.ErrorMessage); m != "" {
-				refusal += ": " + m
-			}
+	s.ended.Go(s.collect)
+	s.ended.Go(s.watch)
+	return s, nil
+}
+
+// Put accepts an entry. It waits while too many are on their way, until ctx ends or a record fails.
+func (s *Sender) Put(ctx context.Context, e Entry) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return producer.ErrClosed
+	}
+	p, err := s.producer.Put(ctx, producer.Record{PartitionKey: e.Key, Data: e.Data})
+	if err != nil {
+		return err
+	}
+	s.pending <- sent{p, e.Line, e.Size()}
+	return nil
+}
+
+// Failed returns a channel that is closed when a record has failed.
+func (s *Sender) Failed() <-chan struct{} { return s.failed }
+
+// Close waits until each entry is stored, ctx ends or a record fails, and returns the summary in
+// each case.
+func (s *Sender) Close(ctx context.Context) (Summary, error) {
+	closing := s.producer.Close(ctx)
+	s.mu.Lock()
+	s.closed = true
+	close(s.pending)
+	s.mu.Unlock()
+	close(s.over)
+	s.ended.Wait()
+	counts := s.producer.Counts()
+	s.sum.Retries = int64(counts.Retried)
+	for code, n := range counts.Codes {
+		s.sum.Refusals[code] = int64(n)
+	}
+	switch {
+	case s.gaveUp > 0:
+		return s.sum, s.stuck()
+	case errors.Is(s.err, producer.ErrClosed) && ctx.Err() != nil:
+		return s.sum, ctx.Err()
+	case s.err != nil:
+		return s.sum, reason(s.err)
+	}
+	return s.sum, closing
+}
+
+// collect waits for the outcomes in the order of the input.
+func (s *Sender) collect() {
+	for at := range s.pending {
+		r, err := at.pending.Wait(context.Background())
+		if err != nil {
+			s.fail(at, err)
 			continue
 		}
-		taken[i] = true
-		took++
-		e, shard := q.Entry(picked[i]), aws.ToString(r.ShardId)
-		sum.Records++
-		sum.Bytes += int64(e.Size())
-		sum.Shards[shard]++
-		if s.Taken != nil {
-			s.Taken(e, shard, aws.ToString(r.SequenceNumber))
+		s.sum.Records++
+		s.sum.Bytes += int64(at.size)
+		s.sum.Shards[r.Shard]++
+		if s.err == nil {
+			s.sum.Through = at.line
+		} else {
+			s.sum.Beyond++
+		}
+		if s.options.Taken != nil {
+			s.options.Taken(r.Shard)
 		}
 	}
-	q.Done(picked, taken)
-	return took, refusal, nil
 }
 
-func isThrottle(code string) bool {
-	return strings.Contains(code, "Throughput") || strings.Contains(code, "Throttl") || code == "LimitExceededException"
+// fail stores the failure of a record. It keeps the one that explains most.
+func (s *Sender) fail(at sent, err error) {
+	if s.err == nil {
+		s.sum.Through = at.line - 1
+		close(s.failed)
+	}
+	if explains(err) > explains(s.err) {
+		s.err = err
+	}
+	var failed *producer.Error
+	if s.coded == nil && errors.As(err, &failed) && failed.Code != "" {
+		s.coded = failed
+	}
 }
 
-// advice returns the next step for the user after a refusal. A refusal begins with its code.
-func advice(refusal string) string {
-	code, _, _ := strings.Cut(refusal, ":")
+// explains returns how much an error says about why a Sender failed. Records that were not sent
+// because of another failure say least.
+func explains(err error) int {
+	switch {
+	case err == nil:
+		return 0
+	case errors.Is(err, producer.ErrStopped):
+		return 1
+	case cause(err) == nil:
+		return 2
+	}
+	return 3
+}
+
+// watch gives up if the service refuses everything for too long.
+func (s *Sender) watch() {
+	ticker := time.NewTicker(time.Second)
+	defer ticker.Stop()
+	var before producer.Counts
+	since := time.Now()
+	for {
+		select {
+		case <-ticker.C:
+		case <-s.over:
+			return
+		}
+		c := s.producer.Counts()
+		switch waited := time.Since(since); {
+		case c.Stored != before.Stored, c.BufferedRecords == 0:
+			before, since = c, time.Now()
+		case waited >= s.options.Patience && c.Retried > before.Retried:
+			s.gaveUp = waited
+			now, cancel := context.WithCancel(context.Background())
+			cancel()
+			_ = s.producer.Close(now) // the records have the error
+			return
+		}
+	}
+}
+
+// stuck returns the error of a Sender that gave up.
+func (s *Sender) stuck() error {
+	if s.coded == nil {
+		return reason(s.err)
+	}
+	return fmt.Errorf("the stream took no record for %s (%s): %s",
+		figures.Duration(s.gaveUp.Round(time.Second)), refusal(s.coded), advice(s.coded.Code))
+}
+
+// reason returns the error of a record without the producer's words.
+func reason(err error) error {
+	var failed *producer.Error
+	if !errors.As(err, &failed) {
+		return err
+	}
+	var api smithy.APIError
+	if failed.Code != "" && !errors.As(err, &api) {
+		return fmt.Errorf("the stream refused a record (%s)", refusal(failed))
+	}
+	if why := cause(err); why != nil {
+		return why
+	}
+	return errors.New(strings.TrimPrefix(err.Error(), "producer: "))
+}
+
+// cause returns the last error of the service for a record, or nil.
+func cause(err error) error {
+	var failed *producer.Error
+	if errors.As(err, &failed) {
+		if both := failed.Unwrap(); len(both) > 1 {
+			return both[1]
+		}
+	}
+	return nil
+}
+
+// refusal returns the code of a refusal, and the service's message.
+func refusal(failed *producer.Error) string {
+	var api smithy.APIError
+	if errors.As(failed, &api) {
+		return api.ErrorCode() + ": " + api.ErrorMessage()
+	}
+	if why := cause(failed); why != nil && strings.HasPrefix(why.Error(), failed.Code) {
+		return why.Error()
+	}
+	return failed.Code
+}
+
+// advice returns the next step for the user after a refusal with a code.
+func advice(code string) string {
 	switch {
 	case strings.HasPrefix(code, "KMS"):
 		return "the key that encrypts the stream is the limit; try again later"
-	case isThrottle(code):
+	case strings.Contains(code, "Throughput"), strings.Contains(code, "Throttl"),
+		code == "LimitExceededException":
 		return "give it more shards or try again later"
 	}
 	return "the service failed, and more shards do not help; try again later"
-}
-
-// pause is how long to wait before the nth attempt in a row that leaves something behind, jitter in
-// [0, 1).
-func pause(n int, jitter float64) time.Duration {
-	d := 50 * time.Millisecond << min(n-1, 5)
-	return d/2 + time.Duration(jitter*float64(d)/2)
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
