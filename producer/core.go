@@ -44,6 +44,7 @@ type core struct {
 type options struct {
 	unordered, plain, stopOnFailure bool
 	linger, maxAge                  time.Duration
+	firstShare                      float64
 }
 
 // facts are the known properties of the stream.
@@ -212,7 +213,7 @@ func (c *core) adopt(m *shardMap) {
 	for i, s := range m.shards {
 		q := before[s.ID]
 		if q == nil || q.keys != s.Range {
-			q = &queue{shard: s.ID, keys: s.Range}
+			q = &queue{shard: s.ID, keys: s.Range, pace: pace{first: c.firstShare}}
 		}
 		q.inMap = true
 		queues[i] = q

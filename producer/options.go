@@ -49,6 +49,12 @@ type Options struct {
 	// at most one request in flight.
 	MaxRequests int
 
+	// FirstShare is the part of each shard's limits that the producer uses at first, 0.01 to 1.
+	// Defaults to 0.25. The part doubles each second until the first refusal, which lowers it. A
+	// program that writes alone to a stream for a short time can begin with 1. The KPL's name for
+	// the part is RateLimit, in percent; it does not change there.
+	FirstShare float64
+
 	// Events are called when something happens.
 	Events Events
 	// Logger gets log lines. Defaults to [slog.Default].
@@ -101,6 +107,12 @@ func (o Options) parse(client Client) (Options, streams.Stream, error) {
 	}
 	duration("Linger", &o.Linger, 50*time.Millisecond, time.Millisecond, time.Minute)
 	duration("MaxAge", &o.MaxAge, 0, 100*time.Millisecond, 168*time.Hour)
+	switch {
+	case o.FirstShare == 0:
+		o.FirstShare = firstShare
+	case !(o.FirstShare >= 0.01 && o.FirstShare <= 1): // also NaN
+		problem("Options.FirstShare is %v, it must be 0.01 to 1", o.FirstShare)
+	}
 	if o.Logger == nil {
 		o.Logger = slog.Default()
 	}

@@ -1,6 +1,7 @@
 package producer
 
 import (
+	"cmp"
 	"math"
 	"time"
 )
@@ -15,7 +16,7 @@ const (
 // shares of it, because all of them grow by the same amount and large shares are cut by more.
 // TestProducersShareAShard measures the result.
 const (
-	firstShare  = 0.25  // of a new pace, doubles each second until the first cut
+	firstShare  = 0.25  // default of Options.FirstShare
 	leastShare  = 0.005 // one container of 25,000 bytes in 5 s
 	keptShare   = 0.7   // a cut multiplies the share by it
 	growth      = 0.002 // of the share, in the first second after a cut
@@ -27,6 +28,7 @@ const (
 // share of the shard's limits. A zero pace has not been used.
 type pace struct {
 	shards float64 // number of shards that it covers; 0 counts as one
+	first  float64 // share at the start; 0 is firstShare
 
 	share          float64 // at the time of from
 	from           time.Time
@@ -38,7 +40,7 @@ type pace struct {
 // shareAt returns the share of the shard's limits.
 func (p *pace) shareAt(now time.Time) float64 {
 	if p.from.IsZero() {
-		return firstShare
+		return cmp.Or(p.first, firstShare)
 	}
 	t := max(0, now.Sub(p.from).Seconds())
 	if !p.cut {
@@ -53,7 +55,7 @@ func (p *pace) scale(now time.Time) float64 { return p.shareAt(now) * max(1, p.s
 // refill adds the tokens for the time that passed.
 func (p *pace) refill(now time.Time) {
 	if p.from.IsZero() {
-		p.share, p.from, p.at = firstShare, now, now
+		p.share, p.from, p.at = p.shareAt(now), now, now
 		p.bytes, p.records = p.room(now)
 		return
 	}

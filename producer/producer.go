@@ -186,7 +186,7 @@ func (p *Producer) begin() {
 	p.begun = true
 	p.core = newCore(options{
 		unordered: p.options.Unordered, plain: p.options.NoAggregation, linger: p.options.Linger, maxAge: p.options.MaxAge,
-		stopOnFailure: p.options.StopOnFailure,
+		stopOnFailure: p.options.StopOnFailure, firstShare: p.options.FirstShare,
 	}, time.Now())
 	p.queue = notify.New(1000)
 	p.log = p.queue.Logger(context.Background(), p.options.Logger.Handler()).With("stream", p.stream.Name)

@@ -93,7 +93,7 @@ func NewSender(o Options) (*Sender, error) {
 		o.Patience = time.Minute
 	}
 	p, err := producer.New(o.Client, producer.Options{
-		Stream: o.Stream, Unordered: o.Loose, NoAggregation: true, StopOnFailure: true,
+		Stream: o.Stream, Unordered: o.Loose, NoAggregation: true, StopOnFailure: true, FirstShare: 1,
 		MaxRecords: mostRecords, MaxBytes: mostBytes, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
