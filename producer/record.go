@@ -23,9 +23,10 @@ type Record struct {
 	// outcome. Data and partition key together have at most 1 MiB, or the stream's limit.
 	Data []byte
 	// Done is called with the outcome, unless it is nil. Callbacks run one after the other, in
-	// order for each key. They must not call Flush or Close. They may call Put only if there is
-	// certainly room, because the record keeps its place in the buffer until Done has returned. A
-	// panic is logged.
+	// order for the stored records of each key. A record that fails while an older one is in flight
+	// has its callback first. Callbacks must not call Flush or Close. They may call Put only if
+	// there is certainly room, because the record keeps its place in the buffer until Done has
+	// returned. A panic is logged.
 	Done func(Result, error)
 }
 

@@ -103,6 +103,30 @@ func TestStopOnFailureByAge(t *testing.T) {
 	})
 }
 
+// If a record fails while a request is built, nothing newer of its key gets into the request.
+func TestStopWhileARequestIsBuilt(t *testing.T) {
+	now := time.Now()
+	for name, change := range map[string]func(*core){
+		"by age":  func(*core) {},
+		"by size": func(c *core) { c.facts.maxRecord, c.maxAge = 5, 0 },
+	} {
+		for _, plain := range []bool{false, true} {
+			o := options{plain: plain, stopOnFailure: true, maxAge: 5 * time.Second}
+			c := newCore(o, now)
+			c.put(&Pending{key: "k", data: []byte("12345"), bytes: 6}, now)
+			c.put(&Pending{key: "k", data: []byte("1"), bytes: 2}, now.Add(4*time.Second))
+			change(c)
+			if r, _ := c.next(now.Add(6 * time.Second)); r != nil || !c.stopped || c.counts.Failed != 1 {
+				t.Errorf("%s, plain %v: %v, %+v", name, plain, r, c.counts)
+			}
+			c.failWaiting(ErrStopped)
+			if c.open != 0 || c.counts.Failed != 2 {
+				t.Errorf("%s, plain %v: %d records have no outcome", name, plain, c.open)
+			}
+		}
+	}
+}
+
 // Counts.Codes has each refusal by its code, and is a copy.
 func TestCodes(t *testing.T) {
 	o := Options{NoAggregation: true}
