@@ -96,6 +96,10 @@ func (e *Error) Error() string {
 	return text
 }
 
+// Cause returns the last error of the client, or of the service, for the record. It is nil if no
+// attempt failed.
+func (e *Error) Cause() error { return e.cause }
+
 // Unwrap returns the reason and the cause.
 func (e *Error) Unwrap() []error {
 	if e.cause == nil {

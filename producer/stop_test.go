@@ -79,7 +79,7 @@ func TestStopOnFailure(t *testing.T) {
 	}
 }
 
-// A record that expires stops the producer, too. Records in flight get their results.
+// A record that expires stops the producer. Records in flight get their results.
 func TestStopOnFailureByAge(t *testing.T) {
 	o := Options{StopOnFailure: true, NoAggregation: true, MaxAge: time.Second}
 	inBubble(t, 1, o, func(t *testing.T, server *kinesistest.Server, p *Producer) {

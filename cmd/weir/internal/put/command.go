@@ -293,7 +293,7 @@ func (o *putOptions) report(t cli.Terminal, sum Summary, skipped int64, took tim
 		return json.NewEncoder(t.Out).Encode(struct {
 			Records int64            `json:"records"`
 			Bytes   int64            `json:"bytes"`
-			Retries int64            `json:"retries"`
+			Retries uint64           `json:"retries"`
 			Empty   int64            `json:"empty_lines"`
 			Seconds float64          `json:"seconds"`
 			Shards  map[string]int64 `json:"shards"`
@@ -308,7 +308,7 @@ func (o *putOptions) report(t cli.Terminal, sum Summary, skipped int64, took tim
 		empty = fmt.Sprintf(", %s skipped", cli.Count(skipped, "empty line"))
 	}
 	_, err := fmt.Fprintf(t.Out, "%s (%s) put into %s in %s, %s sent again%s%s\n%s", cli.Count(sum.Records, "record"),
-		figures.Bytes(sum.Bytes), o.stream, figures.Duration(took), figures.Count(sum.Retries), resent(sum), empty, shards)
+		figures.Bytes(sum.Bytes), o.stream, figures.Duration(took), figures.Count(int64(sum.Retries)), resent(sum), empty, shards)
 	return err
 }
 
@@ -327,7 +327,7 @@ func resent(sum Summary) string {
 			why = "a shard takes 1 MiB and 1,000 records a second"
 		}
 		if len(sum.Refusals) > 1 {
-			why += " (" + figures.Count(sum.Refusals[code]) + ")"
+			why += " (" + figures.Count(int64(sum.Refusals[code])) + ")"
 		}
 		reasons = append(reasons, why)
 	}

@@ -169,7 +169,7 @@ func TestPutSpreadsRecordsWithoutKey(t *testing.T) {
 
 // Each reason for which records were sent again is named by itself.
 func TestPutNamesEachReason(t *testing.T) {
-	for want, refusals := range map[string]map[string]int64{
+	for want, refusals := range map[string]map[string]uint64{
 		"": nil,
 		" because of: the service did not answer; nothing was lost":                                              {"": 3},
 		" because of: InternalFailure; nothing was lost":                                                         {"InternalFailure": 3},

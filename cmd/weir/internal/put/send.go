@@ -42,16 +42,16 @@ type Options struct {
 // Summary is the result of a Sender.
 type Summary struct {
 	Records  int64
-	Bytes    int64            // of data and keys
-	Retries  int64            // records that were sent again
-	Refusals map[string]int64 // the same, by the code of the refusal; "" if there was no answer
-	Shards   map[string]int64 // records by shard
-	Through  int64            // every line up to this one is in the stream
-	Beyond   int64            // stored records of later lines
+	Bytes    int64             // of data and keys
+	Retries  uint64            // records that were sent again
+	Refusals map[string]uint64 // the same, by the code of the refusal; "" if there was no answer
+	Shards   map[string]int64  // records by shard
+	Through  int64             // every line up to this one is in the stream
+	Beyond   int64             // stored records of later lines
 }
 
-// Limits of what a Sender holds. What it holds when a stop is requested is still sent, so it should
-// not take long.
+// Limits for the records that a Sender holds. After a request to stop it still sends them, so they
+// must not take long.
 const (
 	mostRecords = 10_000
 	mostBytes   = 16 << 20
@@ -69,13 +69,11 @@ type Sender struct {
 	ended    sync.WaitGroup
 
 	mu      sync.Mutex // held while an entry is put
-	closed  bool
 	pending chan sent
 
 	// The fields below belong to collect until it has ended.
-	sum   Summary
-	err   error           // of a record
-	coded *producer.Error // the first with a code
+	sum Summary
+	err *producer.Error // of a record
 	// gaveUp belongs to watch until it has ended.
 	gaveUp time.Duration
 }
@@ -102,7 +100,7 @@ func NewSender(o Options) (*Sender, error) {
 	s := &Sender{
 		options: o, producer: p, pending: make(chan sent, mostLines),
 		failed: make(chan struct{}), over: make(chan struct{}),
-		sum: Summary{Shards: map[string]int64{}, Refusals: map[string]int64{}},
+		sum: Summary{Shards: map[string]int64{}},
 	}
 	s.ended.Go(s.collect)
 	s.ended.Go(s.watch)
@@ -113,9 +111,6 @@ func NewSender(o Options) (*Sender, error) {
 func (s *Sender) Put(ctx context.Context, e Entry) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed {
-		return producer.ErrClosed
-	}
 	p, err := s.producer.Put(ctx, producer.Record{PartitionKey: e.Key, Data: e.Data})
 	if err != nil {
 		return err
@@ -132,25 +127,19 @@ func (s *Sender) Failed() <-chan struct{} { return s.failed }
 func (s *Sender) Close(ctx context.Context) (Summary, error) {
 	closing := s.producer.Close(ctx)
 	s.mu.Lock()
-	s.closed = true
-	close(s.pending)
+	close(s.pending) // from now on the producer accepts nothing
 	s.mu.Unlock()
 	close(s.over)
 	s.ended.Wait()
 	counts := s.producer.Counts()
-	s.sum.Retries = int64(counts.Retried)
-	for code, n := range counts.Codes {
-		s.sum.Refusals[code] = int64(n)
-	}
+	s.sum.Retries, s.sum.Refusals = counts.Retried, counts.Codes
 	switch {
-	case s.gaveUp > 0:
-		return s.sum, s.stuck()
-	case errors.Is(s.err, producer.ErrClosed) && ctx.Err() != nil:
+	case s.err == nil:
+		return s.sum, closing
+	case errors.Is(s.err, producer.ErrClosed) && s.gaveUp == 0 && ctx.Err() != nil:
 		return s.sum, ctx.Err()
-	case s.err != nil:
-		return s.sum, reason(s.err)
 	}
-	return s.sum, closing
+	return s.sum, s.reason()
 }
 
 // collect waits for the outcomes in the order of the input.
@@ -175,33 +164,33 @@ func (s *Sender) collect() {
 	}
 }
 
-// fail stores the failure of a record. It keeps the one that explains most.
+// fail stores the failure of a record. It keeps the error that explains most.
 func (s *Sender) fail(at sent, err error) {
+	var failed *producer.Error
+	if !errors.As(err, &failed) {
+		return // all records fail with an *Error
+	}
 	if s.err == nil {
 		s.sum.Through = at.line - 1
 		close(s.failed)
 	}
-	if explains(err) > explains(s.err) {
-		s.err = err
-	}
-	var failed *producer.Error
-	if s.coded == nil && errors.As(err, &failed) && failed.Code != "" {
-		s.coded = failed
+	if s.err == nil || explains(failed) > explains(s.err) {
+		s.err = failed
 	}
 }
 
 // explains returns how much an error says about why a Sender failed. Records that were not sent
 // because of another failure say least.
-func explains(err error) int {
+func explains(failed *producer.Error) int {
 	switch {
-	case err == nil:
+	case errors.Is(failed, producer.ErrStopped):
 		return 0
-	case errors.Is(err, producer.ErrStopped):
-		return 1
-	case cause(err) == nil:
+	case failed.Code != "":
+		return 3
+	case failed.Cause() != nil:
 		return 2
 	}
-	return 3
+	return 1
 }
 
 // watch gives up if the service refuses everything for too long.
@@ -230,52 +219,26 @@ func (s *Sender) watch() {
 	}
 }
 
-// stuck returns the error of a Sender that gave up.
-func (s *Sender) stuck() error {
-	if s.coded == nil {
-		return reason(s.err)
-	}
-	return fmt.Errorf("the stream took no record for %s (%s): %s",
-		figures.Duration(s.gaveUp.Round(time.Second)), refusal(s.coded), advice(s.coded.Code))
-}
-
-// reason returns the error of a record without the producer's words.
-func reason(err error) error {
-	var failed *producer.Error
-	if !errors.As(err, &failed) {
-		return err
-	}
+// reason returns why the Sender failed, without the producer's words.
+func (s *Sender) reason() error {
+	failed, why := s.err, s.err.Cause()
 	var api smithy.APIError
-	if failed.Code != "" && !errors.As(err, &api) {
-		return fmt.Errorf("the stream refused a record (%s)", refusal(failed))
+	refusal := failed.Code
+	if errors.As(why, &api) {
+		refusal = api.ErrorCode() + ": " + api.ErrorMessage()
+	} else if why != nil && strings.HasPrefix(why.Error(), failed.Code+": ") {
+		refusal = why.Error()
 	}
-	if why := cause(err); why != nil {
+	switch {
+	case failed.Code != "" && s.gaveUp > 0:
+		return fmt.Errorf("the stream took no record for %s (%s): %s",
+			figures.Duration(s.gaveUp.Round(time.Second)), refusal, advice(failed.Code))
+	case failed.Code != "" && api == nil:
+		return fmt.Errorf("the stream refused a record (%s)", refusal)
+	case why != nil:
 		return why
 	}
-	return errors.New(strings.TrimPrefix(err.Error(), "producer: "))
-}
-
-// cause returns the last error of the service for a record, or nil.
-func cause(err error) error {
-	var failed *producer.Error
-	if errors.As(err, &failed) {
-		if both := failed.Unwrap(); len(both) > 1 {
-			return both[1]
-		}
-	}
-	return nil
-}
-
-// refusal returns the code of a refusal, and the service's message.
-func refusal(failed *producer.Error) string {
-	var api smithy.APIError
-	if errors.As(failed, &api) {
-		return api.ErrorCode() + ": " + api.ErrorMessage()
-	}
-	if why := cause(failed); why != nil && strings.HasPrefix(why.Error(), failed.Code) {
-		return why.Error()
-	}
-	return failed.Code
+	return errors.New(strings.TrimPrefix(failed.Error(), "producer: "))
 }
 
 // advice returns the next step for the user after a refusal with a code.
