@@ -116,7 +116,8 @@ func TestStopWhileARequestIsBuilt(t *testing.T) {
 			c.put(&Pending{key: "k", data: []byte("12345"), bytes: 6}, now)
 			c.put(&Pending{key: "k", data: []byte("1"), bytes: 2}, now.Add(4*time.Second))
 			change(c)
-			if r, _ := c.next(now.Add(6 * time.Second)); r != nil || !c.stopped || c.counts.Failed != 1 {
+			r, _ := c.next(now.Add(6 * time.Second))
+			if r != nil || !c.stopped || c.counts.Failed != 1 {
 				t.Errorf("%s, plain %v: %v, %+v", name, plain, r, c.counts)
 			}
 			c.failWaiting(ErrStopped)

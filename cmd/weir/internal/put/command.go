@@ -307,8 +307,9 @@ func (o *putOptions) report(t cli.Terminal, sum Summary, skipped int64, took tim
 	if skipped > 0 {
 		empty = fmt.Sprintf(", %s skipped", cli.Count(skipped, "empty line"))
 	}
-	_, err := fmt.Fprintf(t.Out, "%s (%s) put into %s in %s, %s sent again%s%s\n%s", cli.Count(sum.Records, "record"),
-		figures.Bytes(sum.Bytes), o.stream, figures.Duration(took), figures.Count(int64(sum.Retries)), resent(sum), empty, shards)
+	_, err := fmt.Fprintf(t.Out, "%s (%s) put into %s in %s, %s sent again%s%s\n%s",
+		cli.Count(sum.Records, "record"), figures.Bytes(sum.Bytes), o.stream, figures.Duration(took),
+		figures.Count(int64(sum.Retries)), resent(sum), empty, shards)
 	return err
 }
 

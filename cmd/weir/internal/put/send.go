@@ -91,7 +91,8 @@ func NewSender(o Options) (*Sender, error) {
 		o.Patience = time.Minute
 	}
 	p, err := producer.New(o.Client, producer.Options{
-		Stream: o.Stream, Unordered: o.Loose, NoAggregation: true, StopOnFailure: true, FirstShare: 1,
+		Stream: o.Stream, Unordered: o.Loose, NoAggregation: true, StopOnFailure: true,
+		FirstShare: 1, // most users run one weir put at a time
 		MaxRecords: mostRecords, MaxBytes: mostBytes, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
