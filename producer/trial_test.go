@@ -15,8 +15,9 @@ import (
 	"github.com/weir-go/weir/kinesistest"
 )
 
-// trial is a run of producers that write to one stream while it reshards and fails. Everything that
-// is random follows from the seed.
+// trial is a run of producers that write to one stream while it reshards and fails. The seed sets
+// options, records, faults and times. The jitter of pauses and the scheduling of goroutines still
+// differ between runs of a seed.
 type trial struct {
 	*testing.T
 	seed    uint64
@@ -45,7 +46,7 @@ type written struct {
 	err       error
 }
 
-// failf reports a failure with the seed that repeats it.
+// failf reports a failure with the seed.
 func (tr *trial) failf(format string, args ...any) {
 	tr.Helper()
 	tr.Fatalf("seed %d: "+format, append([]any{tr.seed}, args...)...)
