@@ -9,8 +9,8 @@ type failing struct {
 	stack bool // of a panic, was logged
 }
 
-// failingAt returns the history of failures at a position. It is a new one if the last failure was at
-// another position.
+// failingAt returns the history of failures at a position. It is a new one if the last failure was
+// at another position.
 func failingAt(l *Loop, at Position) *failing {
 	if l.failing == nil || l.failing.at != at {
 		l.failing = &failing{at: at}
@@ -18,8 +18,8 @@ func failingAt(l *Loop, at Position) *failing {
 	return l.failing
 }
 
-// tellFailure logs and reports a failure of the user's code. It logs the stack of a panic once until there
-// is progress, because it is the same at each attempt.
+// tellFailure logs and reports a failure of the user's code. It logs the stack of a panic once until
+// there is progress, because the stack is the same at each attempt.
 func (f *failing) tellFailure(l *Loop, what string, e Failed) {
 	e.At = l.term.At()
 	args := []any{"seq", e.At}
