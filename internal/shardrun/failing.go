@@ -18,8 +18,8 @@ func failingAt(l *Loop, at Position) *failing {
 	return l.failing
 }
 
-// tellFailure logs and reports a failure of the user's code. It logs the stack of a panic once until
-// there is progress, because the stack is the same at each attempt.
+// tellFailure logs and reports a failure of the user's code. It logs the stack of a panic once
+// until there is progress, because the stack is the same at each attempt.
 func (f *failing) tellFailure(l *Loop, what string, e Failed) {
 	e.At = l.term.At()
 	args := []any{"seq", e.At}
