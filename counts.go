@@ -46,8 +46,8 @@ var countsField = func() (indexes []int) {
 	return indexes
 }()
 
-// Counts returns the counters of all calls of Run together. It may be called at any time,
-// concurrently with [Consumer.Run] and by [Events].
+// Counts returns the sums over all calls of Run. It may be called at any time, concurrently with
+// [Consumer.Run], and by functions of [Events].
 func (c *Consumer) Counts() (all Counts) {
 	from, to := reflect.ValueOf(&c.counted).Elem(), reflect.ValueOf(&all).Elem()
 	for i, field := range countsField {

@@ -13,41 +13,40 @@ import (
 
 var (
 	// ErrLeaseLost is the cause of a handler's context when the shard may belong to another worker:
-	// the lease was moved, or the store was silent for too long to trust it. [Batch.Checkpoint]
-	// fails with it too.
+	// the lease was moved, or the store did not answer for so long that the worker must not trust
+	// its leases. [Batch.Done] and [Batch.Checkpoint] return it, too.
 	ErrLeaseLost = group.ErrLeaseLost
 	// ErrStopping is the cause of a handler's context when Run stops and Options.StopTimeout is
 	// over.
 	ErrStopping = group.ErrStopping
-	// ErrStalled is the cause of a handler's context when the shard is given up because it makes no
-	// progress: the handler has worked for longer than Options.HandlerTimeout.
+	// ErrStalled is the cause of a handler's context when the worker gives up the shard because the
+	// handler has worked for longer than Options.HandlerTimeout.
 	ErrStalled = shardrun.ErrStalled
-	// ErrHandedOff ends the iteration of [Shard.Batches] when another worker gets the lease. The
-	// error that [RecordFunc] then returns to a handler around it also wraps ErrHandedOff.
+	// ErrHandedOff ends the iteration of [Shard.Batches] when another worker gets the lease. In
+	// that case the error that [RecordFunc] returns to a handler around it wraps ErrHandedOff, too.
 	ErrHandedOff = shardrun.ErrHandedOff
-	// ErrAbandoned is wrapped by the error of Run when handlers did not return although their
-	// contexts ended. The error names their shards. Their leases are released; their goroutines
-	// still run.
+	// ErrAbandoned is wrapped by the error of Run if handlers did not return although their
+	// contexts had ended. The error names their shards. Their leases are released, but their
+	// goroutines still run.
 	ErrAbandoned = run.ErrAbandoned
-	// ErrNotSaved is wrapped by the error of Run when records were handled and their progress could
-	// not be saved before Run returned, because the store did not answer while Run stopped, or
-	// because other workers had ended this worker's session meanwhile. The text names the shards.
-	// Their last records are handled again.
+	// ErrNotSaved is wrapped by the error of Run if Run could not save the progress of handled
+	// records before it returned. Either the store did not answer while Run stopped, or other
+	// workers had ended this worker's session. The text names the shards. Their last records are
+	// handled again.
 	ErrNotSaved = group.ErrNotSaved
-	// ErrNotReleased is wrapped by the error of Run when leases could not be given back before Run
-	// returned, because the store did not answer while Run stopped. The text names the shards.
-	// Other workers take them over after Options.FailoverAfter.
+	// ErrNotReleased is wrapped by the error of Run if the store did not answer while Run stopped,
+	// so that it may still count leases as this worker's. The text names the shards. Other workers
+	// take them over after Options.FailoverAfter.
 	ErrNotReleased = group.ErrNotReleased
 	// ErrStreamNotFound is wrapped by the error of Run when a configured stream does not exist.
 	ErrStreamNotFound = run.ErrStreamNotFound
-	// ErrNoConsumer is wrapped by the error of a [Reader] that is to read by fan-out through a
-	// consumer that is not registered, and not to register it: see [ReaderOptions.FanOutConsumer].
+	// ErrNoConsumer is wrapped by the error of a [Reader] with [FanOut] and [ExistingConsumer] if
+	// the consumer is not registered.
 	ErrNoConsumer = fanout.ErrNoConsumer
 )
 
-// PanicError is a panic of the user's code, as an error: of a handler, a hook of [Events], a
-// logger, a store. The error of [HandlerFailed] and what a shard's Status says wrap one; errors.As
-// finds it.
+// PanicError is a panic of the user's code: of a handler, a hook of [Events], a logger or a store.
+// [HandlerFailed].Err and [ShardStatus].Err wrap it, and errors.As finds it.
 type PanicError struct {
 	Who   string // that panicked, such as "the handler"
 	Value any    // the value passed to panic
@@ -63,15 +62,16 @@ func (e *PanicError) Unwrap() error {
 	return err
 }
 
-// Stop is returned by a handler to end Run, which then returns err. The batch is not checkpointed
-// except for records that [Batch.Checkpoint] saved, so the shard's next reader handles it again.
+// Stop returns an error with which a handler ends Run. Run then stops in order and returns err.
+// Records of the batch that [Batch.Done] or [Batch.Checkpoint] did not mark are handled again by
+// the shard's next owner.
 func Stop(err error) error { return &shardrun.StopError{Err: err} }
 
-// panicked is a panic as an error. It is called where the panic was recovered.
+// panicked returns a panic as an error. The function that recovered the panic calls it.
 func panicked(who string, p any) error { return &PanicError{who, p, string(debug.Stack())} }
 
-// contained turns a panic of the user's code into an error, so that it is retried like one and
-// cannot take the process down.
+// contained calls f and returns its error or its panic, so that a panic is retried like an error
+// and cannot end the process.
 func contained(who string, f func() error) (err error) {
 	lock.Free(who)
 	defer func() {

@@ -13,24 +13,24 @@ import (
 type Reading int
 
 const (
-	// Polling asks for records. Every application that polls a stream shares its shards' five reads
-	// and 2 MiB a second. The default.
+	// Polling requests records. All applications that poll a stream share five reads and 2 MiB a
+	// second of each shard. The default.
 	Polling Reading = iota
-	// FanOut reads through a registered consumer, to which the service pushes records (enhanced
-	// fan-out): 2 MiB a second from each shard for this application alone, as soon as they arrive.
+	// FanOut reads through a registered consumer (enhanced fan-out). The service pushes records to
+	// it as soon as they arrive: up to 2 MiB a second from each shard, for this application alone.
 	// AWS bills a consumer by the shard and hour until it is deregistered, by
-	// [Options].RemoveFanOut or by `weir fanout remove`; `weir fanout list` shows what is
-	// registered. A stream has 20 consumers, or 50.
+	// [Options].RemoveFanOut or by `weir fanout remove`. `weir fanout list` shows the registered
+	// consumers. A stream can have 20 consumers, in some modes 50.
 	//
-	// Subscriptions use separate connections, made as the client's HTTP client makes them: over
-	// HTTP/2 if its transport supports that, without its timeout for whole calls, because a
-	// subscription lasts five minutes, and without its limit of connections. An HTTP client that is
-	// neither the SDK's nor an *http.Client is used unchanged. In addition to Options.MaxMemory, up
-	// to 256 KiB of each subscription may wait in HTTP/2's buffers while its handler is busy.
+	// Subscriptions use their own connections, which the client's HTTP client makes. They use
+	// HTTP/2 if its transport supports that. Its timeout for whole calls and its limit of
+	// connections do not apply, because a subscription lasts five minutes. An HTTP client that is
+	// neither the SDK's nor an *http.Client is used unchanged. While the handler is busy, up to 256
+	// KiB of each subscription may wait in the buffers of HTTP/2, in addition to Options.MaxMemory.
 	//
-	// While fan-out is not available, the shard is polled, and fan-out is tried again every minute;
-	// [Events].ReadingChanged reports it. The reasons are: the service refuses it, three
-	// subscriptions in a row failed, or there is no memory for one message of the service.
+	// If the service refuses a subscription, if three subscriptions in a row fail, or if there is
+	// no memory for one message, weir polls the shard and tries fan-out again every minute.
+	// [Events].ReadingChanged reports both changes.
 	FanOut
 )
 

@@ -6,31 +6,31 @@ import (
 	"github.com/weir-go/weir/internal/source"
 )
 
-// Filter selects the records that are handled. The others are done as soon as they are read, in
-// their order: the checkpoint passes them when everything before them is done. Each read of them
-// counts in [Counts].RecordsFiltered and calls [Events].Filtered. Aggregates are unpacked before,
-// unless [KeepPacked] is set.
+// Filter selects the records that are handled. weir drops the others when it reads them, and the
+// checkpoint passes them once all earlier records are done. [Counts].RecordsFiltered counts them
+// each time they are read, and [Events].Filtered reports them. weir unpacks aggregates before it
+// filters, unless [KeepPacked] is set.
 type Filter struct {
-	// By decides. Package filter makes one of EventBridge's patterns. nil, the default, handles all
-	// records.
+	// By decides which records are handled. Package filter makes a Matcher from patterns of
+	// EventBridge. With nil, the default, all records are handled.
 	By Matcher
-	// NotJSON sets the outcome for a record that is not JSON, if By needs JSON to decide:
-	// [PassNotJSON] (the default), [DropNotJSON] or [FailNotJSON].
+	// NotJSON applies to records that are not JSON, if By needs JSON to decide: [PassNotJSON] (the
+	// default), [DropNotJSON] or [FailNotJSON].
 	NotJSON NotJSON
 }
 
 // Matcher decides which records are handled. A *filter.Filter is one.
 type Matcher interface {
-	// Match reports whether a record is to be handled. isJSON is false if the answer depends on the
-	// payload and the payload is not JSON. It is called concurrently, and must neither keep nor
-	// change data. It has to give the same answer each time. A panic is a failure of the handler at
-	// that record, and Match is called again for the next attempt; a function that pulls gets the
-	// record.
+	// Match reports whether to handle a record. isJSON is false if the answer depends on the
+	// payload and the payload is not JSON. weir calls Match concurrently. Match must neither keep
+	// nor change data, and must return the same answer each time. A panic counts as a failure of
+	// the handler at that record, and weir calls Match again for the next attempt. With
+	// [ShardHandlers].Pull, the function gets a record at which Match panics.
 	Match(data []byte, partitionKey string, arrival time.Time) (matches, isJSON bool)
 }
 
-// NotJSON is the outcome for records that are not JSON, if a [Filter] needs JSON to decide.
-// [Counts].RecordsNotJSON counts them for each value.
+// NotJSON says how weir treats records that are not JSON, if a [Filter] needs JSON to decide.
+// [Counts].RecordsNotJSON counts such records with each value.
 type NotJSON int
 
 const (
@@ -38,13 +38,13 @@ const (
 	PassNotJSON NotJSON = iota
 	// DropNotJSON drops them, as AWS Lambda does.
 	DropNotJSON
-	// FailNotJSON does not hand them over. Each counts as a failure of the handler at that record:
-	// it is tried again without end, or, if [GiveUp].To is set, given up like a rejected record. It
-	// cannot be used with [ShardHandlers].Pull.
+	// FailNotJSON counts each of them as a failure of the handler, which does not get the record.
+	// weir tries the record again without end. If [GiveUp].To is set, weir gives the record up, as
+	// if the handler had rejected it. FailNotJSON cannot be combined with [ShardHandlers].Pull.
 	FailNotJSON
 )
 
-// check returns what is wrong.
+// check reports invalid values.
 func (f *Filter) check(bad func(format string, args ...any)) {
 	switch {
 	case f.NotJSON < PassNotJSON || f.NotJSON > FailNotJSON:

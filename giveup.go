@@ -8,41 +8,40 @@ import (
 	"github.com/weir-go/weir/internal/failure"
 )
 
-// GiveUp sets when a record is given up at which the handler fails. Its letter goes to To, and
-// handling continues after the record only when To has it. The zero GiveUp gives nothing up: a
-// batch is handled again until it succeeds.
+// GiveUp sets when weir gives up a record whose handler fails. weir then puts a dead letter into
+// To, and continues with the next record once the letter is durable. With the zero GiveUp, a batch
+// is handled again until it succeeds.
 //
-// The record that is given up is the one that [FailedAt] names, that a [RecordFunc] failed at, or
-// that is alone in its batch. When a handler fails with a batch of several and does not say where,
-// all of them are given up as one, unless Bisect finds out.
+// weir gives up the record that [FailedAt] names, the record at which a [RecordFunc] failed, or the
+// only record of a batch. If a handler fails with several records and does not say at which, weir
+// gives all of them up together, unless Bisect is set.
 //
-// It does not concern [ShardHandlers].Pull, whose function sees to failures itself.
+// GiveUp cannot be combined with [ShardHandlers].Pull, because a function that pulls handles
+// failures itself.
 type GiveUp struct {
-	// To gets the letters of records that are given up. Required with any other field; with To
-	// alone only what the handler rejects is given up, see [Reject].
+	// To gets the dead letters. It is required with any other field. With To alone, weir gives up
+	// only records that the handler rejects; see [Reject].
 	To deadletter.Destination
-	// Attempts is how many calls of the handler may fail at a record, 1 to 10,000. Each owner of
-	// the shard counts from zero. 0, the default, is no bound.
+	// Attempts is the number of handler calls that may fail at a record, 1 to 10,000. Each owner of
+	// the shard counts from zero. 0, the default, is no limit.
 	Attempts int
-	// MaxAge is how old a record may be that fails, from its arrival at the service to now by this
-	// worker's clock, 1 s to 366 days. Older records are handed over all the same, and given up
-	// only if the handler fails at them. 0, the default, is no bound.
+	// MaxAge is the age at which a failing record is given up, 1 s to 366 days. The age counts from
+	// the arrival at the service, by this worker's clock. The handler gets older records too, and
+	// weir gives them up only if the handler fails. 0, the default, is no limit.
 	MaxAge time.Duration
-	// Bisect finds the record at fault when the handler fails with a batch of several: it is handed
-	// over again in halves, in order, each as soon as what is before it is done, and with the
-	// shortest pauses. Only calls that fail with the record alone count as its attempts. A batch
-	// that fails with [Reject] is always bisected.
+	// Bisect finds the failing record in a batch of several. weir hands the batch over again in
+	// halves, in order, with the shortest pauses. Only calls with the record alone count as its
+	// attempts. weir always bisects a batch that fails with [Reject].
 	Bisect bool
-	// Patience is how long a record is still handled again although it could be given up, while
-	// this worker has handled nothing else between its last two failures: then the cause may be not
-	// the record but a dependency of the handler, such as a database. It counts from the first
-	// failure. Defaults to 2 min, at most 24 h; negative is none. It does not apply to rejected
-	// records.
+	// Patience protects records in an outage of something that the handler needs, such as a
+	// database. weir does not give a record up within this time after its first failure if this
+	// worker has handled no other record between the record's last two failures. Defaults to 2 min,
+	// at most 24 h; a negative value is no protection. Patience does not apply to rejected records.
 	Patience time.Duration
-	// PerMinute is how many records a minute this worker gives up at most; records beyond that are
-	// handled again. A larger batch that fails as one is given up only when it has failed for the
-	// minutes that this rate needs. Defaults to 60, up to 1,000,000; negative is no bound. It also
-	// applies to rejected records.
+	// PerMinute limits the number of records that this worker gives up in a minute. Records beyond
+	// the limit are handled again. If several records are given up together, they must have failed
+	// for as many minutes as the limit requires for their number. Defaults to 60, at most
+	// 1,000,000; a negative value is no limit. PerMinute also applies to rejected records.
 	PerMinute int
 }
 
@@ -51,7 +50,7 @@ const (
 	defaultPerMinute = 60
 )
 
-// check fills defaults in and returns what is wrong.
+// check fills in the defaults and reports invalid values.
 func (g *GiveUp) check(bad func(format string, args ...any)) {
 	if g.To == nil {
 		if *g != (GiveUp{}) {
@@ -79,15 +78,15 @@ func (g *GiveUp) check(bad func(format string, args ...any)) {
 	}
 }
 
-// policy returns what decides when a record is given up.
+// policy returns the options in the engine's form.
 func (g *GiveUp) policy() failure.Policy {
 	return failure.Policy{On: g.To != nil, Attempts: g.Attempts, MaxAge: g.MaxAge, Bisect: g.Bisect, Patience: g.Patience, PerMinute: g.PerMinute}
 }
 
-// Reject is returned by a handler for a record that can never succeed, such as one that it cannot
-// read: it is given up at the first failure, if [GiveUp].To is set; otherwise it is a failure like
-// any other. A handler of batches says which record it is with FailedAt(r, Reject(err)); else it is
-// looked for as [GiveUp].Bisect says.
+// Reject marks an error as permanent, for a record that can never succeed, such as one that cannot
+// be decoded. If [GiveUp].To is set, weir gives the record up at the first failure. Otherwise the
+// error counts like any other. A handler of batches returns FailedAt(r, Reject(err)) to name the
+// record; without a name, weir bisects the batch to find it.
 func Reject(err error) error { return &rejectError{err} }
 
 type rejectError struct{ err error }
@@ -101,11 +100,13 @@ func (e *rejectError) Error() string {
 
 func (e *rejectError) Unwrap() error { return e.err }
 
-// FailedAt is returned by a handler that failed at r, one of the batch's records, and has done all
-// before it, as [Batch.Done] would say. Handling continues with r. If several are joined, the first
-// record counts. If [Batch.Done] said in the same call that r is done, r stays done: the records
-// after r are handled again after a pause, and the failure is logged with this contradiction and
-// counts as an attempt of no record. A record that was not in the batch is ignored.
+// FailedAt returns an error that says at which record of the batch a handler failed. The records
+// before r count as done, and handling continues with r. If several such errors are joined, the
+// first record counts. A record that is not in the batch is ignored.
+//
+// If the same call has passed r to [Batch.Done], r stays done. The records after r are then handled
+// again after a pause, the log reports the contradiction, and the failure counts as an attempt of
+// no record.
 func FailedAt(r Record, err error) error {
 	if err == nil {
 		err = errors.New("weir: the handler failed without an error")
@@ -113,12 +114,12 @@ func FailedAt(r Record, err error) error {
 	return &failedAtError{r, err}
 }
 
-// TooOld is returned by a handler that leaves n records, from r on, untried because they are too
-// old to be of use; all before r is done. If [GiveUp].To is set they are given up at once, with
-// [deadletter.Age] as the reason. That is neither a failure nor an attempt, and neither Patience
-// nor PerMinute hold it back: meanwhile what is behind them would get too old as well. If To is not
-// set this is a failure like any other. n counts as 1 if it is less, and as all that were handed
-// over if it is more.
+// TooOld returns an error that says that a handler left n records, from r on, untried because they
+// are too old to be of use. The records before r count as done. If [GiveUp].To is set, weir gives
+// the n records up at once, with the reason [deadletter.Age]. This counts as neither a failure nor
+// an attempt. Patience and PerMinute do not delay it, because the following records would become
+// too old meanwhile. Without To, the error counts like any other. A value of n below 1 counts as 1,
+// and one beyond the end of the batch as the rest of the batch.
 func TooOld(r Record, n int, err error) error {
 	if err == nil {
 		err = errors.New("weir: the record is too old and is not handled")
@@ -134,9 +135,9 @@ type tooOldError struct {
 func (e *tooOldError) Error() string { return e.err.Error() }
 func (e *tooOldError) Unwrap() error { return e.err }
 
-// FailedRecord returns the record that err names with [FailedAt], of several the first of the
-// shard, and whether it names one. It is for handlers that call others, and may have to undo what
-// those have done before the record.
+// FailedRecord returns the record that err names with [FailedAt], and whether it names one. If err
+// names several, FailedRecord returns the first of the shard. It is for handlers that call other
+// handlers and may have to undo the effects of records before the failed one.
 func FailedRecord(err error) (r Record, named bool) {
 	for _, of := range allBlamed(nil, err, false) {
 		if !named || of.Position().Compare(r.Position()) < 0 {

@@ -11,35 +11,36 @@ import (
 
 // Handler handles the records of an application, batch by batch.
 //
-// Handle is called by one goroutine at a time for each shard, by many for different shards.
-// Returning nil means that all records of the batch are done: the checkpoint may pass them. Any
-// other error, and a panic, means that what is not done is handled again after a pause: the whole
-// batch, or what follows the last record that [Batch.Done] or [Batch.Checkpoint] named. A record is
-// skipped only if the options say so: [Options].GiveUp puts a dead letter in its place,
-// [Options].Filter drops it, and [Options].Expired says what follows if it has left the stream.
-// [Stop] ends Run.
+// For each shard, one goroutine at a time calls Handle. Calls for different shards run
+// concurrently. If Handle returns nil, all records of the batch are done, and the checkpoint may
+// pass them. After an error or a panic, weir pauses and calls Handle again with the records that
+// are not done: the whole batch, or the records after the last one that was passed to [Batch.Done]
+// or [Batch.Checkpoint]. To end Run, return [Stop].
 //
-// ctx ends when the worker must stop with the shard; its cause is then [ErrLeaseLost],
-// [ErrStopping] or [ErrStalled]. A handler should return soon after that; another worker may handle
-// the same records already. ctx has the values of Run's context.
+// weir skips a record only if an option says so: [Options].GiveUp puts a dead letter in its place,
+// [Options].Filter drops it, and [Options].Expired applies to records that have left the stream.
+//
+// When the worker must stop with the shard, ctx ends, and [context.Cause] returns [ErrLeaseLost],
+// [ErrStopping] or [ErrStalled]. A handler should return soon after that, because another worker
+// may already handle the same records. ctx has the values of the context that was passed to Run.
 type Handler interface {
 	Handle(ctx context.Context, b *Batch) error
 }
 
-// HandlerFunc lets a function be a [Handler].
+// HandlerFunc makes a function a [Handler].
 type HandlerFunc func(ctx context.Context, b *Batch) error
 
 // Handle calls f.
 func (f HandlerFunc) Handle(ctx context.Context, b *Batch) error { return f(ctx, b) }
 
-// RecordFunc lets a function that handles one record be a [Handler]. It is called with the records
-// of a shard one after the other, in order. A record is done when it returns nil. After an error,
-// and after a panic, it is called with the same record again. A lease that another worker is to
-// have goes there after the record at hand, not after the batch.
+// RecordFunc makes a function for single records a [Handler]. weir calls the function with the
+// records of a shard one after the other, in order. A record is done when the function returns nil.
+// After an error or a panic, the function gets the same record again. If the shard moves to another
+// worker, it moves after the current record, not after the batch.
 type RecordFunc func(ctx context.Context, r Record) error
 
-// Handle calls f for each record of b, until one fails. Its error is then [FailedAt] that record,
-// where records can be given up.
+// Handle calls f for each record of b, until one fails. If [Options].GiveUp is set, the error names
+// that record, as [FailedAt] does.
 func (f RecordFunc) Handle(ctx context.Context, b *Batch) (err error) {
 	var r Record
 	names := b.delivery != nil && b.delivery.of.adapter.opts.GiveUp.To != nil
@@ -73,36 +74,37 @@ func (f RecordFunc) Handle(ctx context.Context, b *Batch) (err error) {
 	return nil
 }
 
-// Batch is some consecutive records of one shard, as one call of a handler gets them. The handler
-// owns Records: it may reslice, sort, filter and overwrite the slice, and keep it for longer than
-// the call (unless [Options].ReuseBuffers is set). None of that changes the records that are
-// handled again after a failure. Copies of a Batch share its progress.
+// Batch contains consecutive records of one shard, for one call of a handler. The handler owns the
+// slice Records: it may reslice, sort, filter and overwrite it. Without [Options].ReuseBuffers the
+// handler may also keep the slice after it has returned. Changes of the slice do not affect the
+// records of the next call after a failure. Copies of a Batch share its progress.
 type Batch struct {
 	Stream string // the stream's name
 	Shard  string // the shard's ID
-	// Epoch grows with every change of the shard's owner. A sink that remembers the highest epoch
-	// it has seen for a shard and refuses lower ones is safe from a worker that was paused in the
-	// middle of a write.
+	// Epoch grows with every change of the shard's owner. A worker that was paused in the middle of
+	// a write may continue after another worker has taken the shard. A sink is safe from that if it
+	// remembers the highest epoch of each shard and refuses writes with a lower one.
 	Epoch uint64
 	// Records are in the order of the shard. They are empty only when End or Idle is set.
 	Records []Record
-	// Behind is how far the read was behind the tip of the shard; negative when the service did not
-	// say. It says so at the end of an answer: the earlier parts of a large one have what the
-	// answer before them said, or a negative.
+	// Behind is the distance in time between this read and the newest record of the shard. It is
+	// negative if it is unknown. The service states it at the end of an answer, so the first
+	// batches of a large answer have the value of the previous answer.
 	Behind time.Duration
-	// End marks the last batch of a shard that was split or merged. Its children are handled after
-	// it is done.
+	// End is true for the last batch of a shard that was split or merged. When that batch is done,
+	// handling continues with the shard's children.
 	End bool
-	// Idle marks a call without records, because no record has been handled for
-	// [ShardHandlers].Idle. Other handlers do not get such calls.
+	// Idle is true for a call without records, which the handler gets when it has had no records
+	// for [ShardHandlers].Idle. Handlers without that option get no such calls.
 	Idle bool
-	// Tip is set with Idle: at that time, by this machine's clock, all that was in the shard had
-	// been read and handled. It is zero when that is not known, as while reads fail.
+	// Tip is set if Idle is true. At that time, by this machine's clock, every record of the shard
+	// had been read and handled. Tip is zero if that is unknown, for example while reads fail.
 	Tip time.Time
-	// Attempt is 1 for the first call with the batch's first record, and grows by one with each
-	// call that failed at that record. It counts calls by this owner of the shard.
+	// Attempt is 1 for the first call with the batch's first record. It grows by one with each call
+	// that fails at that record. Only calls by this owner of the shard count.
 	Attempt int
-	// FirstFailure is when the first of these calls failed; zero while Attempt is 1.
+	// FirstFailure is the time at which the first of these calls failed. It is zero while Attempt
+	// is 1.
 	FirstFailure time.Time
 
 	delivery *handed         // nil in a batch of a Reader, or of a test
@@ -113,13 +115,14 @@ type Batch struct {
 
 var errNoDelivery = errors.New("weir: the batch did not come from a consumer")
 
-// Done notes that every record of the batch up to and including r is done. It does not wait: the
-// progress is saved with the worker's next beat. After a failure handling continues with the record
-// after r. r must be a record of this batch, as it was handed over: Done fails for a record that
-// was read with it and is in a later batch. Done of a record before the last one that is done
-// changes nothing. It fails with [ErrLeaseLost] when another worker owns the shard. It may be
-// called by several goroutines at a time, also after Handle has returned. A done record stays done,
-// also if the call then fails with [FailedAt] that record.
+// Done marks the records of the batch up to and including r as done. It does not wait: the progress
+// is saved with the worker's next heartbeat. After a failure, handling continues with the record
+// after r.
+//
+// r must be a record of this batch. Done returns an error for other records, and [ErrLeaseLost] if
+// another worker owns the shard. It changes nothing if a later record is already done. A record
+// stays done even if the call then returns [FailedAt] for it. Done may be called concurrently, and
+// after Handle has returned.
 func (b *Batch) Done(r Record) error {
 	if b.delivery == nil {
 		return errNoDelivery
@@ -127,10 +130,11 @@ func (b *Batch) Done(r Record) error {
 	return b.delivery.markDone(b, r)
 }
 
-// Checkpoint is [Batch.Done] that returns when the progress is durable in the store. It fails with
-// [ErrLeaseLost] or the cause of ctx's end if that comes first; the progress may be saved all the
-// same. Most handlers never call it: returning nil checkpoints the whole batch, without waiting. It
-// may be called by several goroutines at a time, also after Handle has returned.
+// Checkpoint does what [Batch.Done] does, and waits until the progress is durable in the store. If
+// the lease is lost first it returns [ErrLeaseLost], and if ctx ends first, the cause of that; the
+// progress may be saved in both cases. Most handlers never call Checkpoint: when they return nil,
+// the whole batch is checkpointed without waiting. Checkpoint may be called concurrently, and after
+// Handle has returned.
 func (b *Batch) Checkpoint(ctx context.Context, r Record) error {
 	if err := b.Done(r); err != nil {
 		return err

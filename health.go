@@ -14,10 +14,10 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// Live returns an error when a restart of the process would help: the beat loop is stuck, handlers
-// ignore that their contexts have ended, or Run has returned. It returns nil during an outage of
-// the store or of the service, while a handler fails or is slow, and before Run. It is cheap and
-// may be called at any time, as may Ready.
+// Live returns an error if a restart of the process would help: the heartbeats are stuck, handlers
+// ignore the end of their contexts, or Run has returned. It returns nil during an outage of the
+// store or of the service, while a handler fails or is slow, and before Run. Live and Ready are
+// cheap and may be called at any time.
 func (c *Consumer) Live() error {
 	now, times := time.Now(), c.opts.times()
 	workers, returned := c.runs.Workers()
@@ -31,9 +31,10 @@ func (c *Consumer) Live() error {
 	return errors.Join(all...)
 }
 
-// Ready returns nil while this worker takes part in its application: it has joined, does not stop,
-// the store has answered within Options.FailoverAfter, and, if this worker leads, it has not failed
-// for a minute to list the shards of any stream. Otherwise the error says what is missing.
+// Ready returns nil while this worker takes part in its application: it has joined and does not
+// stop, and the store has answered within Options.FailoverAfter. A leader also has to be able to
+// list the shards of each stream: Ready returns an error when that has failed for a minute. The
+// error says which condition is not met.
 func (c *Consumer) Ready() error {
 	now, times := time.Now(), c.opts.times()
 	workers, _ := c.runs.Workers()
@@ -47,18 +48,18 @@ func (c *Consumer) Ready() error {
 	return errors.Join(all...)
 }
 
-// StoreAnswered is when the store was last known to answer: when the last of this worker's beats
-// that it has answered was sent. It is the zero time before the first one, and when Run has
-// returned. It may be called at any time.
+// StoreAnswered returns the time at which this worker sent the last heartbeat that the store has
+// answered. It is zero before the first answer, and after Run has returned. StoreAnswered may be
+// called at any time.
 func (c *Consumer) StoreAnswered() (last time.Time) { return c.runs.StoreAnswered() }
 
-// Judge returns a verdict on each shard that this consumer holds, the worst first, and one sentence
+// Judge returns a verdict on each shard that this consumer holds, the worst first, and one verdict
 // on all of them together. It uses the rules of package health, as the command, the exporter and
-// the page do. Lags and stages are known at once. Whether a lag falls, and how long a shard has
-// stood still, takes several observations over some minutes, and each call of Judge is one: let
-// metrics or probes call it regularly. It does not report that a shard is close to the end of
-// retention, because a consumer does not request the retention of a stream. It may be called
-// concurrently.
+// the page do. Lags and stages are known at once. To tell whether a lag falls, and since when a
+// shard stands still, Judge needs several observations over some minutes. Each call is one
+// observation, so let metrics or probes call it regularly. Judge does not report that a shard is
+// close to the end of retention, because a consumer does not know the retention of a stream. It may
+// be called concurrently.
 func (c *Consumer) Judge() (health.Application, []health.Named) {
 	now, shards := time.Now(), c.Shards()
 	all := make([]supervise.Observed, 0, len(shards))
@@ -84,16 +85,16 @@ func (s *ShardStatus) observation(worker string, now time.Time) health.Observati
 	return o
 }
 
-// Health serves [Consumer.Live] under paths that end in /livez and [Consumer.Ready] under those
-// that end in /readyz. The status is 200 or 503. The JSON body has whether it is ok, the reasons if
-// not, the number of held shards, and the verdict of [Consumer.Judge]: the state of the worst
-// shard, and a sentence. The verdict does not change the status, because a restart does not fix
-// lag. Only GET and HEAD are served. Reasons and sentence contain streams, shards, stages and
-// times, nothing else.
+// Health returns an HTTP handler that serves [Consumer.Live] under paths that end in /livez, and
+// [Consumer.Ready] under paths that end in /readyz. The status is 200 or 503. The JSON body says
+// whether the check passed, why not, how many shards this worker holds, and the verdict of
+// [Consumer.Judge]: the state of the worst shard, and a sentence. The verdict does not change the
+// status, because a restart does not reduce lag. Reasons and sentence contain only streams, shards,
+// stages and times.
 //
-// Other paths get 404, other methods 405. On a connection to a loopback address, a Host that is a
-// name other than localhost gets 403: a page in a browser may have pointed that name at this
-// machine. The answer contains nothing from the request.
+// Other paths get 404, and methods other than GET and HEAD get 405. On a connection to a loopback
+// address, requests for a host name other than localhost get 403, because a web page may have
+// pointed that name at this machine. The answer contains nothing from the request.
 func (c *Consumer) Health() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		if !hostcheck.Allows(req) {

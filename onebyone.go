@@ -8,23 +8,23 @@ import (
 	"time"
 )
 
-// Records is [Consumer.Run] as a loop of the caller: it joins the application, and yields the
-// records of the shards assigned to this worker one by one, in order within each shard. A record is
-// done when the loop requests the next one, and that is saved with the next heartbeat: work that
-// the body starts in another goroutine has to have ended by then, or may be lost with the process.
-// A body that cannot handle a record retries by itself, or leaves the loop.
+// Records joins the application as [Consumer.Run] does, and yields the records of this worker's
+// shards one by one, in order within each shard. A record is done when the loop requests the next
+// one, and the progress is saved with the next heartbeat. So the body must finish its work before
+// it continues: work that it leaves to another goroutine may be lost with the process. A body that
+// cannot handle a record tries again by itself, or leaves the loop.
 //
 // With [Options].ReuseBuffers a record is valid until the loop requests the next one.
 //
-// The loop ends when ctx ends, or when the body leaves it. Before it ends, the worker has stopped
-// in order. The record at which the body left is not done and will be handled again. If Run would
-// fail, the last pair has no record but its error.
+// The loop ends when ctx ends, or when the body leaves it, and before that the worker stops in
+// order. The record at which the body left the loop is not done, and is handled again. If Run would
+// return an error, the last pair has that error and no record.
 //
-// Shards take turns by batches: [Options].Batch is the number of records from one shard before
-// another's turn. HandlerTimeout and HandoffTimeout apply to batches, including the time in which
-// they wait for their turn. The body of the loop cannot report a failed record, so the loop yields
-// an error if [Options].GiveUp is set, or [Filter].NotJSON is [FailNotJSON]. It is not for
-// concurrent use; each loop is a worker.
+// Shards take turns by batches: after at most [Options].Batch records of one shard comes the turn
+// of another. HandlerTimeout and HandoffTimeout apply to batches, including the time for which a
+// batch waits for its turn. Because the body of the loop cannot report a failed record, the loop
+// yields an error if [Options].GiveUp is set, or if [Filter].NotJSON is [FailNotJSON]. The iterator
+// is not for concurrent use. Each loop is a separate worker.
 func (c *Consumer) Records(ctx context.Context) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		running, stop := context.WithCancel(ctx)
@@ -55,13 +55,14 @@ func (c *Consumer) Records(ctx context.Context) iter.Seq2[Record, error] {
 	}
 }
 
-// oneByOne is how the shards of a worker, which are pulled side by side, take turns in one loop.
+// oneByOne lets the shards of a worker take turns in one loop. Each shard is pulled by its own
+// goroutine.
 type oneByOne struct {
 	turns  chan *loopTurn
 	closed chan struct{} // once the loop is over
 }
 
-// loopTurn is a batch in the loop, whose it is until over or oneByOne.closed is closed.
+// loopTurn is a batch for the loop. The loop has it until over or oneByOne.closed is closed.
 type loopTurn struct {
 	ctx   context.Context // the term's
 	trust func() error    // why the shard is not this worker's any more, by the clock
@@ -70,8 +71,8 @@ type loopTurn struct {
 	err   error // why not every record is done
 }
 
-// loop gives turns until ctx or the run ends, or the body leaves the loop. It returns false if the
-// body left.
+// loop takes turns until ctx or the run ends, or until the body leaves the loop. It returns false
+// if the body left.
 func (o *oneByOne) loop(ctx context.Context, ended <-chan struct{}, yield func(Record, error) bool) bool {
 	for ctx.Err() == nil {
 		select {
@@ -90,9 +91,9 @@ func (o *oneByOne) loop(ctx context.Context, ended <-chan struct{}, yield func(R
 	return true
 }
 
-// take goes through a batch while the shard is this worker's. It reports whether the body stayed.
-// Each record is like a call of a handler: the clock is asked first, because the timer that ends
-// ctx may be late after the process was suspended.
+// take yields the records of a batch while the shard belongs to this worker. It reports whether the
+// body stayed in the loop. Before each record it reads the clock, as before a call of a handler,
+// because the timer that ends ctx may be late after the process was suspended.
 func (t *loopTurn) take(ctx context.Context, yield func(Record, error) bool) bool {
 	for _, r := range t.batch.Records {
 		if t.err = t.trust(); t.err == nil {
@@ -111,11 +112,11 @@ func (t *loopTurn) take(ctx context.Context, yield func(Record, error) bool) boo
 	return true
 }
 
-// errLoopLeft says that the loop ended before a shard did. Without an error the shard would count
-// as done.
+// errLoopLeft means that the loop ended before a shard did. If pull returned nil, the shard would
+// count as done.
 var errLoopLeft = errors.New("weir: the loop over the records has ended")
 
-// pull has the batches of a shard take their turns.
+// pull passes the batches of a shard to the loop, one turn each.
 func (o *oneByOne) pull(ctx context.Context, s *Shard) error {
 	left, trust := false, func() error { return s.term.Check(time.Now()) }
 	for b, err := range s.Batches() {

@@ -26,9 +26,9 @@ type Position = shard.Position
 var (
 	// Oldest starts with the oldest record the stream still keeps.
 	Oldest = shard.Oldest
-	// Latest starts with what arrives from now on: "now" is taken once, from the service's clock,
-	// when the application first sees the stream, so a worker that starts late or restarts before
-	// its first checkpoint loses nothing.
+	// Latest starts with the records that arrive from now on. "Now" is the time at which the
+	// application first sees the stream, by the service's clock. It is taken once, so a worker that
+	// starts late or restarts before its first checkpoint loses nothing.
 	Latest = shard.Latest
 )
 
@@ -39,9 +39,10 @@ func At(t time.Time) Position { return shard.At(t) }
 // left the stream, or because the stream was deleted and created again under the same name.
 // [Events].PositionExpired reports each case, with every policy.
 //
-// Instead of refusing, the service may continue with the oldest record in the stream. weir detects
-// and reports that, because reading begins at the last record that was handled. It cannot detect
-// whether records between the two were lost, so reading continues with every policy.
+// Instead of refusing the checkpoint, the service may continue with the oldest record in the
+// stream. weir detects and reports that, because reading begins at the last record that was
+// handled. It cannot detect whether records between the two were lost, so it continues reading with
+// every policy.
 type ExpiredPolicy int
 
 const (
@@ -54,11 +55,12 @@ const (
 	LatestExpired
 )
 
-// Options say what to read and how. App and a stream, or StreamsFunc, are required; every other
-// field's zero value is its default.
+// Options configure a [Consumer]. App is required, and so is a stream or StreamsFunc. For every
+// other field, the zero value selects the default.
 type Options struct {
-	// App names the application: the workers that share one progress. Required, 1 to 128 of
-	// [a-zA-Z0-9_.-]. The Java KCL calls it applicationName.
+	// App is the name of the application. All workers with the same App share the shards and the
+	// progress. Required, 1 to 128 characters of [a-zA-Z0-9_.-]. The Java KCL calls it
+	// applicationName.
 	App string
 	// Stream is the stream to read, by name or ARN. Streams adds more. At least one is required.
 	// Streams are identified by name, so two streams with the same name (of different accounts or
@@ -66,153 +68,164 @@ type Options struct {
 	Stream  string
 	Streams []string
 	// StreamsFunc returns streams to read in addition to Stream and Streams, by name or ARN. Run
-	// calls it first and waits for its answer, then calls it every ListInterval; after an error the
-	// previous answer stays in use. It has to return when ctx ends: after ListInterval, or after 30
-	// s if that is longer. A worker takes only shards of streams that it returns, and releases the
-	// shards of streams that it no longer returns; they keep their progress. Workers that return
+	// waits for its first answer, and then calls it every ListInterval. After an error the previous
+	// answer stays in use. StreamsFunc has to return when ctx ends, which is after ListInterval or
+	// 30 s, whichever is longer.
+	//
+	// A worker takes only shards of the streams in the answer. When a stream leaves the answer, the
+	// worker releases its shards, and their progress stays in the store. Workers that return
 	// different streams log a warning.
 	StreamsFunc func(ctx context.Context) ([]string, error)
-	// Worker names this worker for people. Defaults to host name and process ID. At most 200 bytes.
+	// Worker is the name of this worker in logs and reports, of at most 200 bytes. Defaults to the
+	// host name and the process ID.
 	Worker string
 
 	// Start is the first position in a stream that is new to the application: [Oldest] (the
 	// default), [Latest] or [At]. Shards that appear later through splits and merges are always
 	// read from their beginning.
 	Start Position
-	// Expired says what becomes of a checkpoint whose records have left the stream: [FailExpired]
-	// (the default), [OldestExpired] or [LatestExpired].
+	// Expired says where reading continues if the records after a checkpoint have left the stream:
+	// [FailExpired] (the default), [OldestExpired] or [LatestExpired].
 	Expired ExpiredPolicy
-	// Batch caps the records of one batch, and of one read, 1 to 10,000; with Parallel, of a batch
-	// alone. Defaults to 10,000.
+	// Batch is the largest number of records in one batch, 1 to 10,000. Without Parallel it also
+	// limits one read. Defaults to 10,000.
 	Batch int
-	// BatchBytes caps the bytes of the records' Data in one batch; a larger record is a batch by
-	// itself. 1 to 1 GiB. 0, the default, is no cap but that of MaxMemory.
+	// BatchBytes is the largest size of the records' Data in one batch, 1 byte to 1 GiB. A larger
+	// record is a batch by itself. With 0, the default, only MaxMemory limits the size.
 	BatchBytes int
-	// BatchWait is how long a batch that is not full waits for more records, counted from when its
-	// first record could have been delivered; 1 ms to 5 min. 0, the default, does not wait. A
-	// waiting batch is delivered early when it reaches Batch or BatchBytes or the shard's share of
-	// MaxMemory, when the shard ends, when the lease has to be handed off, and when the worker
-	// stops. Lambda's name for it is MaximumBatchingWindowInSeconds. It cannot be combined with
-	// Parallel, because a batch of Parallel has only one key.
+	// BatchWait is the time for which a batch that is not full waits for more records, 1 ms to 5
+	// min. It counts from the moment at which the first record could have been delivered. With 0,
+	// the default, batches do not wait. A waiting batch is delivered early when it reaches Batch,
+	// BatchBytes or the shard's share of MaxMemory, when the shard ends or is handed off, and when
+	// the worker stops. Lambda calls it MaximumBatchingWindowInSeconds. BatchWait cannot be
+	// combined with Parallel, because a batch of Parallel has only one key.
 	BatchWait time.Duration
-	// Aggregates says what becomes of records that the KPL has packed into one: [Unpack] (the
+	// Aggregates says how weir treats records that the KPL has packed into one: [Unpack] (the
 	// default), [UnpackOwn] or [KeepPacked].
 	Aggregates Aggregates
-	// Filter says which records are handled. By default all are.
+	// Filter selects the records that are handled. By default all records are handled.
 	Filter Filter
-	// Reading is how records come from the service: [Polling] (the default) or [FanOut].
+	// Reading selects how weir reads records: [Polling] (the default) or [FanOut].
 	Reading Reading
-	// FanOutName names the consumer that FanOut registers with each stream and all workers of the
-	// application use. Two applications must not share one. Defaults to App, in the same form. The
-	// KCL calls it consumerName.
+	// FanOutName is the name of the consumer that FanOut registers with each stream. All workers of
+	// the application use it, and no other application may. Defaults to App, and has the same form.
+	// The KCL calls it consumerName.
 	FanOutName string
-	// FanOutARNs are ARNs of existing consumers, at most one for each stream. FanOut reads those
-	// streams with them, and neither registers nor removes them. Other streams have the consumer
-	// FanOutName. Each consumer has to belong to a stream that is read, which is checked before it
-	// is used. The KCL calls it consumerArn.
+	// FanOutARNs are the ARNs of existing consumers, at most one for each stream. FanOut reads
+	// their streams with them, and neither registers nor removes them. For other streams it uses
+	// FanOutName. Each consumer has to belong to a stream that is read; weir checks that before it
+	// uses the consumer. The KCL calls it consumerArn.
 	FanOutARNs []string
-	// RemoveFanOut deregisters the consumer FanOutName when the last worker of the application
-	// stops, so that it costs nothing while no worker runs. The stopping worker deregisters it if
-	// no other worker has a session in the store. This may delay the return of its Run by up to 10
-	// s. A worker that starts at that moment registers the consumer again, and polls until then. If
-	// the last worker is killed, the consumer stays registered. By default it is not deregistered.
+	// RemoveFanOut makes the last worker of the application deregister the consumer FanOutName when
+	// it stops, so that the consumer costs nothing while no worker runs. A stopping worker is the
+	// last one if no other worker has a session in the store. The return of its Run may take up to
+	// 10 s longer. A worker that starts at that moment registers the consumer again, and polls
+	// until then. If the last worker is killed, the consumer stays registered. By default it is not
+	// deregistered.
 	RemoveFanOut bool
 	// Wire chooses how records are read from the service; see [Wire]. Defaults to AutoWire.
 	Wire Wire
-	// ReuseBuffers makes the memory of a batch be used again after the handler has returned: Data,
-	// PartitionKey and SequenceNumber are then valid until that and no longer. It saves a good part
-	// of the cost of reading, for handlers that copy what they keep. With WEIR_POISON=1 in the
-	// environment of a test that memory is filled with nonsense first, so that a handler which
-	// keeps some of it shows.
+	// ReuseBuffers makes weir use the memory of a batch again after the handler has returned. Data,
+	// PartitionKey and SequenceNumber are valid until then, and handlers have to copy what they
+	// keep. This saves a good part of the cost of reading. With WEIR_POISON=1 in the environment,
+	// weir fills the memory with nonsense first, so a test finds handlers that keep records too
+	// long.
 	ReuseBuffers bool
-	// MaxMemory bounds the bytes of records that were read and not yet handled, of all shards
-	// together, 16 MiB to 1 TiB. Defaults to 128 MiB. Each shard is sure of a share, so that a slow
-	// handler stops no shard but its own. docs/timing.md says how it is shared out, and when a
-	// single large record exceeds it.
+	// MaxMemory limits the size of the records that were read and are not handled yet, of all
+	// shards together, 16 MiB to 1 TiB. Defaults to 128 MiB. Each shard has a share, so a slow
+	// handler delays only its own shard. docs/timing.md describes the shares, and when a single
+	// large record exceeds the limit.
 	MaxMemory int
-	// IdleInterval is the pause between two reads of a shard that has nothing new, 200 ms to 1 min.
-	// Defaults to 1 s. While there is more to read, weir reads on as fast as the service and
-	// ReadShare allow; where it is shorter or longer than this, docs/timing.md says. The KCL calls
+	// IdleInterval is the pause between two reads of a shard without new records, 200 ms to 1 min.
+	// Defaults to 1 s. While there is more to read, weir reads as fast as the service and ReadShare
+	// allow. docs/timing.md lists the cases in which the pause is shorter or longer. The KCL calls
 	// it idleTimeBetweenReadsInMillis.
 	IdleInterval time.Duration
-	// ReadShare is this application's share of the five reads and 2 MiB a second that all pollers
-	// of a shard have together, 0.01 to 1. Defaults to 1. With 0.5 for each of two applications,
-	// neither throttles the other when it has to catch up. With less than 1, answers are small too:
-	// one second's worth each. Each worker applies it to each shard that it reads, so a shard that
-	// changes hands may be read once more than that. It does not apply to fan-out, except while a
-	// shard falls back to polling.
+	// ReadShare is this application's share of the five reads and 2 MiB a second that all readers
+	// of a shard have together, 0.01 to 1. Defaults to 1. If two applications have 0.5 each,
+	// neither throttles the other when it has to catch up. With less than 1, each answer has at
+	// most the bytes of one second. Each worker applies the share to each of its shards, so a shard
+	// that changes hands may be read one more time. ReadShare does not apply to fan-out, except
+	// while a shard is polled instead.
 	ReadShare float64
-	// RetryMin and RetryMax bound the pause, doubling with jitter, before a batch whose handler
-	// failed is handled again. RetryMin is 1 ms to 1 h, RetryMax not less and up to 24 h. They
-	// default to 100 ms and 30 s, or RetryMin if that is more. Batches are retried until they
-	// succeed.
+	// RetryMin and RetryMax limit the pause before weir calls a handler again after a failure. The
+	// pause doubles with each failure, with jitter. RetryMin is 1 ms to 1 h and defaults to 100 ms.
+	// RetryMax is RetryMin to 24 h and defaults to 30 s, or to RetryMin if that is longer. Batches
+	// are retried until they succeed.
 	RetryMin, RetryMax time.Duration
 
-	// GiveUp selects when a record whose handler fails is given up, and where its dead letter is
-	// put. By default no record is given up, and it is retried for ever. It cannot be combined with
+	// GiveUp says when weir gives up a record whose handler fails, and where the dead letter goes.
+	// By default weir retries each record for ever. GiveUp cannot be combined with
 	// [ShardHandlers].Pull and [Consumer.Records], where records do not fail.
 	GiveUp GiveUp
-	// Parallel has the partition keys of a shard be handled side by side. By default one batch of a
-	// shard is handled after the other.
+	// Parallel makes weir handle the partition keys of a shard in parallel. By default the batches
+	// of a shard are handled one after the other.
 	Parallel Parallel
 
-	// SuspectAfter is how many owners of a shard have to die one after the other at one position, 1
-	// to 1,000, until the next one handles the records there one at a time, each with a checkpoint,
-	// for 1,000 records or 10 min. The record at which that one dies is one that kills: it is given
-	// up with the reason deadletter.Killed where [GiveUp].To is set, and else handled again after a
-	// pause that doubles from owner to owner, from 1 min to 15 min. A worker counts as dead when
-	// its session was ended because its beats stopped, not when it hands its shards off. Defaults
-	// to 2; negative never suspects any. It needs a store with lease.NoteDeaths.
+	// SuspectAfter finds records that kill the process of their worker. It is a number of owners of
+	// a shard, 1 to 1,000. If that many owners die one after the other at the same position, the
+	// next owner handles the records there one at a time, each with a checkpoint, for 1,000 records
+	// or 10 min. If it dies too, the record that it was handling is the cause. If [GiveUp].To is
+	// set, weir gives that record up with the reason deadletter.Killed. Otherwise weir handles it
+	// again after a pause, which doubles from owner to owner, from 1 min to 15 min.
+	//
+	// A worker counts as dead if its session was ended because its heartbeats stopped, and not if
+	// it hands its shards off. SuspectAfter defaults to 2. With a negative value weir never
+	// suspects a record. SuspectAfter needs a store with lease.NoteDeaths.
 	SuspectAfter int
 
-	// BeatInterval is the time between two beats: how often a worker says that it lives and saves
-	// its progress. 100 ms to 1 min. Defaults to 1 s.
+	// BeatInterval is the time between two heartbeats, with which a worker reports that it lives
+	// and saves its progress. 100 ms to 1 min. Defaults to 1 s.
 	BeatInterval time.Duration
-	// FailoverAfter is how long a worker may be silent before its shards go to others, and how long
-	// it trusts its leases while the store is silent. 3 beat intervals to 1 h. Defaults to 5 s, or
-	// 3 beat intervals if that is more. The KCL calls it failoverTimeMillis.
+	// FailoverAfter is the time for which a worker may be silent before others take its shards.
+	// While the store is silent, a worker trusts its leases for the same time. 3 beat intervals to
+	// 1 h. Defaults to 5 s, or to 3 beat intervals if that is longer. The KCL calls it
+	// failoverTimeMillis.
 	FailoverAfter time.Duration
-	// HandoffTimeout is how long the handler may take to finish its batch when a lease moves to
-	// another worker, before the lease is taken away; a beat interval to 24 h. Defaults to 30 s, or
-	// FailoverAfter if that is more.
+	// HandoffTimeout is the time that a handler has to finish its batch when a lease moves to
+	// another worker. After that, the lease is taken away. A beat interval to 24 h. Defaults to 30
+	// s, or to FailoverAfter if that is longer.
 	HandoffTimeout time.Duration
-	// StopTimeout is how long handlers may take to finish their batches when Run stops; then their
-	// contexts end with cause [ErrStopping]. 1 ms to 24 h. Defaults to 30 s.
+	// StopTimeout is the time that handlers have to finish their batches when Run stops. After
+	// that, their contexts end with the cause [ErrStopping]. 1 ms to 24 h. Defaults to 30 s.
 	StopTimeout time.Duration
-	// StallAfter is how long reading a shard may return only failures, or nothing at all, before
-	// this worker releases the lease so that another can try; 30 s to 24 h, with FanOut at least 2
-	// min. Defaults to 2 min. It doubles, up to 32 times, while the shard stalls again. An empty
-	// answer is progress. Failures that every worker would get do not count: throttling, a refused
-	// position, a missing stream. A failing handler does not count either, because it is called
-	// again.
+	// StallAfter is the time for which reading a shard may fail, or return no answer, before this
+	// worker releases the lease so that another worker can try. 30 s to 24 h, with FanOut at least
+	// 2 min. Defaults to 2 min. Each time that the shard stalls again, the time doubles, up to 32
+	// times StallAfter. An empty answer counts as progress. Failures that every worker would get do
+	// not count: throttling, a refused position, a missing stream. A failing handler does not count
+	// either, because weir calls it again.
 	StallAfter time.Duration
-	// HandlerTimeout is how long one call of the handler may take, 1 s to 24 h; it is looked at
-	// with each beat. Then its context ends with [ErrStalled], and when it has returned, or
-	// HandoffTimeout later, the lease goes to another worker, which handles the batch again. 0, the
-	// default, is no bound: a handler that is only slow would never get done. One that takes longer
-	// than StallAfter is reported.
+	// HandlerTimeout is the time that one call of the handler may take, 1 s to 24 h. weir checks it
+	// with each heartbeat. After that, the context of the call ends with [ErrStalled]. When the
+	// handler has returned, or HandoffTimeout later, the lease goes to another worker, which
+	// handles the batch again. 0, the default, is no limit, because a handler that is only slow
+	// would never finish. weir reports a handler that takes longer than StallAfter.
 	HandlerTimeout time.Duration
-	// ListInterval is how often the leader lists the shards of each stream although nothing hints
-	// at a change; 1 s to 1 h. Defaults to 1 min.
+	// ListInterval is the time between two listings of a stream's shards by the leader, while there
+	// is no sign of a change. 1 s to 1 h. Defaults to 1 min.
 	ListInterval time.Duration
 
-	// Weight is this worker's share of the shards relative to the others. Defaults to 1.
+	// Weight is this worker's share of the shards relative to that of the other workers. Defaults
+	// to 1.
 	Weight float64
-	// MaxLeases caps the shards that this worker reads at a time. Shards for which no worker has
-	// room are not read. 0 is no cap. The KCL calls it maxLeasesForWorker.
+	// MaxLeases is the largest number of shards that this worker reads at the same time. Shards for
+	// which no worker has room are not read. 0, the default, is no limit. The KCL calls it
+	// maxLeasesForWorker.
 	MaxLeases int
 
-	// NoHistory has this worker not report how its shards stood over time, which the dashboard's
-	// page shows: a write a minute to a store with lease.KeepHistory, which keeps it for 3 hours.
+	// NoHistory stops this worker from reporting the past of its shards, which the dashboard shows.
+	// The report is one write a minute to a store with lease.KeepHistory, which keeps it for 3
+	// hours.
 	NoHistory bool
 
 	// Events are called when something happens; see [Events].
 	Events Events
-	// Logger gets what a person should know. Defaults to slog.Default().
+	// Logger gets the log lines of the consumer. Defaults to slog.Default().
 	Logger *slog.Logger
 }
 
-// checkMemory sets the default of MaxMemory, and says what is wrong with another.
+// checkMemory sets the default of MaxMemory, and returns an error for an invalid value.
 func checkMemory(options string, bytes *int) error {
 	if *bytes == 0 {
 		*bytes = 128 << 20
@@ -225,8 +238,8 @@ func checkMemory(options string, bytes *int) error {
 
 var appForm = regexp.MustCompile(`^[a-zA-Z0-9_.-]{1,128}$`)
 
-// checked returns the options with defaults filled in and the streams parsed, or every problem at
-// once.
+// checked returns the options with their defaults and the parsed streams, or one error with every
+// problem.
 func (o Options) checked(client *kinesis.Client, store lease.Store) (Options, []streams.Stream, error) {
 	var problems []error
 	bad := func(format string, args ...any) { problems = append(problems, fmt.Errorf("weir: "+format, args...)) }
@@ -354,7 +367,7 @@ func (o Options) checked(client *kinesis.Client, store lease.Store) (Options, []
 	return o, all, errors.Join(problems...)
 }
 
-// checkReadShare fills the default in, or returns what is wrong with the ReadShare of options.
+// checkReadShare sets the default of ReadShare, and returns an error for an invalid value.
 func checkReadShare(of string, share *float64) error {
 	const least = 0.01 // a read every 20 s
 	if *share == 0 {
@@ -366,7 +379,7 @@ func checkReadShare(of string, share *float64) error {
 	return nil
 }
 
-// streams parses those of the options, Options.StreamsFunc aside.
+// streams parses the streams of the options, without those of StreamsFunc.
 func (o Options) streams(client *kinesis.Client) ([]streams.Stream, error) {
 	given := o.Streams
 	if o.Stream != "" {
@@ -386,30 +399,29 @@ func (o *Options) times() lease.Times {
 	return lease.Times{Beat: o.BeatInterval, Failover: o.FailoverAfter, Handoff: o.HandoffTimeout}
 }
 
-// Wire selects how records are read from the service. With each, weir does the pacing and the
+// Wire selects how weir makes its read calls. With each value, weir does the pacing and the
 // retries, errors have the SDK's types, and an endpoint without CBOR gets JSON.
 type Wire int
 
 const (
-	// AutoWire makes weir's own calls where the client's options leave nothing for the SDK's stack
-	// to do: no middleware, interceptors, tracer or meter, no retryer, signer, endpoint resolver or
-	// protocol of your own, and an HTTP client that is the SDK's or an *http.Client. Such calls
-	// take the SDK's credentials and endpoint, HTTP/1.1, CBOR and identity encoding, and no more
-	// than a few percent above the cost of receiving the bytes. Other clients are used as by
-	// UnderSDK. The default.
+	// AutoWire bypasses the SDK's stack if the client's options give it nothing to do: no
+	// middleware, interceptors, tracer or meter, no retryer, signer, endpoint resolver or protocol
+	// of your own, and an HTTP client that is the SDK's or an *http.Client. Such calls use the
+	// SDK's credentials and endpoint, HTTP/1.1, CBOR and identity encoding. They cost a few percent
+	// more than receiving the bytes. With other clients, AutoWire does what UnderSDK does. The
+	// default.
 	AutoWire Wire = iota
-	// UnderSDK calls through the SDK with a decoder of our own, so that your middleware and tracing
-	// see every call; the output they see has no Records.
+	// UnderSDK calls through the SDK, with weir's decoder. Your middleware and tracing see every
+	// call, but the output that they see has no Records.
 	UnderSDK
-	// SDKWire leaves everything to the SDK. It costs about ten times as much and is there for
-	// comparison and doubt. The SDK does not ask for memory: Options.MaxMemory is exceeded by what
-	// answers need that are under way. And it waits 20 s for an answer over a connection that has
-	// died without a word, where the others ask a second time after at most 4 s.
+	// SDKWire leaves everything to the SDK. It costs about ten times as much, and exists for
+	// comparison. The SDK does not ask for memory, so answers in progress come on top of
+	// Options.MaxMemory. If a connection dies without notice, SDKWire waits 20 s for the answer;
+	// the other values ask again after at most 4 s.
 	SDKWire
-	// OverNetHTTP is AutoWire with the requests made by net/http, instead of an HTTP/1.1 client of
-	// our own that costs less. It is for comparison and doubt: where that client does not
-	// understand an answer, net/http makes the further calls to the endpoint anyway, which is
-	// logged once.
+	// OverNetHTTP does what AutoWire does, but over net/http instead of weir's own HTTP/1.1 client,
+	// which costs less. It exists for comparison. If weir's client does not understand an answer,
+	// weir uses net/http for the further calls to that endpoint anyway, and logs that once.
 	OverNetHTTP
 )
 

@@ -2,51 +2,50 @@ package weir
 
 import "time"
 
-// Parallel sets how many partition keys of a shard are handled at once. With the zero Parallel, one
-// batch of a shard is handled after the other.
+// Parallel sets how many partition keys of a shard weir handles at the same time. With the zero
+// Parallel, weir handles the batches of a shard one after the other.
 //
-// With Keys set, each batch has records of one partition key, and while it is handled no other
-// batch with that key is. So the order within each key is kept, even across splits and merges, and
-// the order between keys is not. Several goroutines call the handler for one shard. For a record of
-// an aggregate, its own key counts, not the key of the aggregate.
+// With Keys set, each batch has records of one partition key, and weir handles at most one batch of
+// a key at a time. So weir keeps the order within each key, even across splits and merges, but not
+// the order between keys. Several goroutines call the handler for one shard. In an aggregate, the
+// key of each packed record counts, not the key of the aggregate.
 //
-// The checkpoint is the position before which everything is done. When the shard is handed off in
-// order, the records that are done after the checkpoint are saved with it, as far as they fit.
-// Otherwise, and when the worker dies, the next owner handles them again: at most Span records. A
-// key whose handler fails holds up only itself, and its backoff is reported as for a batch. Other
-// keys continue until Span, SpanBytes or SpanAge is reached; then the shard waits for the key.
-// [GiveUp] ends the wait. [Batch].Checkpoint waits for the earlier records of the shard, too. The
-// last batch of a shard has no records and arrives when all its keys are done.
+// The checkpoint is the position before which all records are done. In an orderly handoff, weir
+// also saves which records after the checkpoint are done, as far as they fit into the lease. If
+// they do not fit, or if the worker dies, the next owner handles these records again: at most Span.
 //
-// Streams that distribute records by themselves have records without a key, which are handled in no
-// order. On such a stream the records of a key are in different shards, so they have no order
+// A key whose handler fails delays only itself at first. Other keys continue until Span, SpanBytes
+// or SpanAge is reached, and then the shard waits for the failing key. [GiveUp] ends the wait.
+// [Batch].Checkpoint also waits for earlier records of the shard. The last batch of a shard has no
+// records, and comes when all keys are done.
+//
+// A stream that distributes records by itself may have records without a key, which weir handles in
+// no order. In such a stream the records of one key are in different shards, so they have no order
 // either.
 //
 // Parallel works with [Consumer.Run], not with RunShards, and not with ReuseBuffers.
 type Parallel struct {
-	// Keys is how many keys of a shard are handled at a time, 2 to 10,000. 0, the default, and 1
-	// are one batch after the other, of all keys.
+	// Keys is the number of keys of a shard that are handled at the same time, 2 to 10,000. With 0,
+	// the default, and with 1, weir handles one batch after the other, with records of all keys.
 	Keys int
-	// Calls is the limit of concurrent handler calls in this worker, 1 to 100,000. The call with
-	// the oldest record of a shard does not count, so each shard has one more. Defaults to 4 times
-	// Keys.
+	// Calls limits the concurrent handler calls of this worker, 1 to 100,000. In each shard, the
+	// call with the oldest record does not count. Defaults to 4 times Keys.
 	Calls int
-	// Span is how many records of a shard there are from the oldest that is not done to the newest
-	// that was begun, 100 to 1,000,000. Defaults to 10,000.
+	// Span limits the number of records of a shard from the oldest one that is not done to the
+	// newest one that was begun, 100 to 1,000,000. Defaults to 10,000.
 	Span int
-	// SpanBytes is the same limit in bytes that were read, 1 MiB to 1 GiB. A single read may exceed
-	// it. MaxMemory limits it as well, as for all records that were read and are not yet handled.
-	// Defaults to 16 MiB.
+	// SpanBytes is the same limit in bytes, 1 MiB to 1 GiB. A single read may exceed it. These
+	// bytes also count for MaxMemory. Defaults to 16 MiB.
 	SpanBytes int
-	// SpanAge is for how long the oldest record that is not done may hold the checkpoint until
-	// nothing more is added to the span, 1 s to 24 h. 0, the default, is no bound.
+	// SpanAge is the same limit in time: if the oldest record that is not done has waited for this
+	// time, weir adds no more records. 1 s to 24 h; 0, the default, is no limit.
 	SpanAge time.Duration
 }
 
-// on reports whether keys are handled side by side.
+// on reports whether keys are handled in parallel.
 func (p *Parallel) on() bool { return p.Keys > 1 }
 
-// check fills defaults in and returns what is wrong.
+// check fills in the defaults and reports invalid values.
 func (p *Parallel) check(reuse bool, bad func(format string, args ...any)) {
 	if p.Keys == 0 || p.Keys == 1 {
 		if *p != (Parallel{Keys: p.Keys}) {

@@ -15,70 +15,74 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// ReaderOptions say what a [Reader] reads. Stream is required; every other field's zero value is
-// its default.
+// ReaderOptions configure a [Reader]. Stream is required. For every other field, the zero value
+// selects the default.
 type ReaderOptions struct {
 	// Stream is the stream to read, by name or ARN.
 	Stream string
-	// Start is where to begin: [Oldest] (the default), [Latest] or [At]. Or a place in a shard, if
-	// Shards names that one alone: [shard.Before] or [shard.After] a sequence number, or
-	// [Record.Position]. Children of splits and merges are read from their beginning.
+	// Start is the position at which reading begins: [Oldest] (the default), [Latest] or [At]. If
+	// Shards names a single shard, Start may also be a position in it: [shard.Before] or
+	// [shard.After] a sequence number, or [Record.Position]. Children of splits and merges are read
+	// from their beginning.
 	Start Position
-	// Shards, if any, are the only ones to read, with their descendants.
+	// Shards are the IDs of the shards to read, with their descendants. By default all shards are
+	// read.
 	Shards []string
 	// Aggregates is as in [Options].
 	Aggregates Aggregates
-	// UntilTip ends reading when every shard has been read to its tip, instead of following the
-	// stream for ever.
+	// UntilTip ends reading when every shard has been read to its newest record. By default a
+	// Reader follows the stream for ever.
 	UntilTip bool
 	// IdleInterval is as in [Options].
 	IdleInterval time.Duration
 	// ReadShare is as in [Options], this Reader's share.
 	ReadShare float64
-	// MaxMemory bounds the bytes of records that were read and not yet yielded, or are being
-	// handled in the body of the loop, of all shards together, 16 MiB to 1 TiB. Defaults to 128
-	// MiB. It is shared out and exceeded as in [Options].
+	// MaxMemory limits the size of the records that were read and not yet yielded, or that the body
+	// of the loop handles, of all shards together. 16 MiB to 1 TiB. Defaults to 128 MiB. The shares
+	// of shards, and the cases in which a record exceeds the limit, are as in [Options].
 	MaxMemory int
-	// Reading chooses [Polling] (the default), which takes from the throughput that all readers of
-	// the stream share, or [FanOut], by the registered consumer FanOutName. While that is not
-	// available, shards are polled.
+	// Reading selects [Polling] (the default), which uses throughput that all readers of the stream
+	// share, or [FanOut] with the registered consumer FanOutName. While fan-out is not available,
+	// shards are polled.
 	Reading Reading
 	// FanOutName is the name of that consumer, 1 to 128 characters from a-z, A-Z, 0-9, _ . -.
 	// FanOut requires FanOutName or FanOutARN. Do not use the consumer of an application or of
 	// another Reader: the Reader takes over its subscriptions.
 	FanOutName string
-	// FanOutARN is that consumer by its ARN, in place of FanOutName. It has to be of the stream,
-	// and FanOutConsumer to be [ExistingConsumer].
+	// FanOutARN is the ARN of that consumer, in place of FanOutName. The consumer has to belong to
+	// the stream, and FanOutConsumer has to be [ExistingConsumer].
 	FanOutARN string
-	// FanOutConsumer says whether that consumer is to be registered, and left so. Defaults to
-	// [ExistingConsumer]: neither.
+	// FanOutConsumer says whether reading registers the consumer and deregisters it at the end.
+	// Defaults to [ExistingConsumer]: neither.
 	FanOutConsumer Registration
 	// Wire is as in [Options].
 	Wire Wire
-	// Logger gets what a person should know about fan-out. Defaults to slog.Default().
+	// Logger gets log lines about fan-out. Defaults to slog.Default().
 	Logger *slog.Logger
 }
 
-// Registration says what a [Reader] does about the consumer that it reads by with [FanOut]. AWS
-// bills a consumer by the shard and hour for as long as it is registered.
+// Registration says whether a [Reader] registers the consumer that it needs for [FanOut]. AWS bills
+// a consumer by the shard and hour for as long as it is registered.
 type Registration int
 
 const (
-	// ExistingConsumer wants it registered before; otherwise reading fails. The default.
+	// ExistingConsumer requires that the consumer is registered. Otherwise reading fails with
+	// [ErrNoConsumer]. The default.
 	ExistingConsumer Registration = iota
-	// TemporaryConsumer is registered if it is not there, and removed when reading ends: not one
-	// that was there before. A process that is killed leaves it registered.
+	// TemporaryConsumer registers the consumer if there is none, and deregisters it when reading
+	// ends. A consumer that was registered before stays. If the process is killed, the consumer
+	// stays registered.
 	TemporaryConsumer
-	// KeptConsumer is registered if it is not there, and left registered.
+	// KeptConsumer registers the consumer if there is none, and never deregisters it.
 	KeptConsumer
 )
 
-// Reader reads a stream without an application: no store, no checkpoint, nothing shared with
-// others. Its methods may be called concurrently; each call starts over, and has a separate
-// MaxMemory.
+// Reader reads a stream without an application: it has no store and no checkpoint, and shares
+// nothing with other readers. Its methods may be called concurrently. Each call reads from the
+// start again, and has its own MaxMemory.
 //
-// It reads ahead of the loop that receives the records, from all shards concurrently. A shard that
-// is polled and has no new records takes neither a goroutine nor a timer.
+// A Reader reads all shards concurrently, ahead of the loop that receives the records. A polled
+// shard without new records needs neither a goroutine nor a timer.
 type Reader struct {
 	client *kinesis.Client
 	opts   ReaderOptions
@@ -133,10 +137,11 @@ func NewReader(client *kinesis.Client, opts ReaderOptions) (*Reader, error) {
 	return &Reader{client: guarded.Client(client, panicked), opts: opts, source: s}, nil
 }
 
-// Records yields the records of all shards: in order inside a shard, parents before children,
-// shards side by side as they come. A failure that lasts is yielded as an error; a caller that goes
-// on all the same lets reading be tried again. The last thing yielded is ctx's cause when ctx ends,
-// or an error that wraps [ErrStreamNotFound].
+// Records yields the records of all shards: in order within a shard, and parents before their
+// children. Records of different shards come as they arrive. If reading fails for some time,
+// Records yields an error, and tries again if the loop continues. When ctx ends, the last pair has
+// its cause. If the stream does not exist, the last pair has an error that wraps
+// [ErrStreamNotFound].
 func (r *Reader) Records(ctx context.Context) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		for b, err := range r.Batches(ctx) {
@@ -155,14 +160,14 @@ func (r *Reader) Records(ctx context.Context) iter.Seq2[Record, error] {
 	}
 }
 
-// Batches yields the same records as Records, page by page, or a part of a large one, with the
-// names of the shards. Shards with records take turns. Only a batch that marks the end of a shard
-// can be empty. The batches have no checkpoint.
+// Batches yields the same records as Records in batches: each has the records of one read of one
+// shard, or a part of them. Shards take turns. A batch without records marks the end of a shard.
+// The batches have no checkpoint.
 func (r *Reader) Batches(ctx context.Context) iter.Seq2[*Batch, error] {
 	return func(yield func(*Batch, error) bool) { r.reading().run(ctx, yield) }
 }
 
-// notFound is err as the callers of a Reader know it.
+// notFound wraps [ErrStreamNotFound] around an error that means it.
 func notFound(err error) error {
 	if errors.Is(err, streams.ErrNoStream) {
 		return fmt.Errorf("%w: %w", ErrStreamNotFound, err)
@@ -170,7 +175,7 @@ func notFound(err error) error {
 	return err
 }
 
-// checkFanOut returns what is wrong with the options of fan-out.
+// checkFanOut returns an error for invalid options of fan-out.
 func (o *ReaderOptions) checkFanOut(client *kinesis.Client, s streams.Stream) error {
 	switch {
 	case o.Reading < Polling || o.Reading > FanOut:
@@ -190,7 +195,7 @@ func (o *ReaderOptions) checkFanOut(client *kinesis.Client, s streams.Stream) er
 	return nil
 }
 
-// checkFanOutARN returns what is wrong with a consumer that is given by its ARN.
+// checkFanOutARN returns an error for an invalid FanOutARN.
 func (o *ReaderOptions) checkFanOutARN(client *kinesis.Client, s streams.Stream) error {
 	of, err := streams.ParseConsumer(client, o.FanOutARN)
 	switch {

@@ -11,17 +11,18 @@ import (
 	"github.com/weir-go/weir/internal/source"
 )
 
-// Record is one record of a shard. It is a small value; Data and the strings alias the page that
-// was read, which lives for as long as anything points into it. Data is read-only: writing into it
-// changes what a later attempt sees, and WEIR_POISON=1 in the environment of a test catches it.
+// Record is one record of a shard. It is a small value. Data and the strings point into the memory
+// of the read, which stays in memory as long as one of them does. Data is read-only: a later
+// attempt would see changes. With WEIR_POISON=1 in the environment, a test fails if a handler
+// writes into Data.
 type Record struct {
 	// Data is the payload.
 	Data []byte
-	// PartitionKey is the producer's; empty only on streams that distribute records themselves and
-	// got none.
+	// PartitionKey is the key that the producer chose. It is empty only on streams that distribute
+	// records by themselves, if the producer gave no key.
 	PartitionKey string
-	// SequenceNumber is decimal, of up to 129 digits. It orders the records of one shard, as a
-	// number: compare positions.
+	// SequenceNumber is a decimal number of up to 129 digits. The records of one shard are in its
+	// order. To compare records, compare their positions.
 	SequenceNumber string
 
 	arrival int64 // Unix milliseconds
@@ -32,8 +33,8 @@ type Record struct {
 	from      *origin // nil only for a Record that weir did not make
 }
 
-// Aggregates says what becomes of records into which the Kinesis Producer Library (KPL) has packed
-// many.
+// Aggregates says how weir treats aggregates: records into which the Kinesis Producer Library (KPL)
+// has packed several records.
 type Aggregates int
 
 const (
@@ -41,10 +42,10 @@ const (
 	// default. A payload that only looks like an aggregate, or a damaged one, is delivered
 	// unchanged.
 	Unpack Aggregates = iota
-	// UnpackOwn is Unpack without the packed records whose keys do not belong to the shard: after a
-	// split the KPL sends those once more, to the right shard. Only for streams whose producers do
-	// that: elsewhere, and on streams that distribute records by themselves, it drops the only
-	// copy. [Events].Unpacked counts the dropped ones.
+	// UnpackOwn unpacks, and drops packed records whose keys do not belong to the shard. After a
+	// split, the KPL sends such records again to the right shard. Use UnpackOwn only if all
+	// producers of the stream do that: otherwise, and on streams that distribute records by
+	// themselves, it drops the only copy. [Events].Unpacked reports the number of dropped records.
 	UnpackOwn
 	// KeepPacked delivers aggregates as they are.
 	KeepPacked
@@ -54,14 +55,15 @@ const (
 // no page in memory.
 type origin = source.Origin
 
-// Position is the place right after r, where reading resumes once r is done. It is a copy: it may
-// be kept for longer than the record, and keeps no page in memory.
+// Position returns the place right after r, where reading resumes once r is done. The result shares
+// no memory with the record, so it may be kept.
 func (r Record) Position() Position { return source.After(r.SequenceNumber, r.done) }
 
-// ID names r among all records of all streams: stream, shard and [Record.Position] as text, such as
-// "orders/shardId-000000000003/4959…" or, for the second record of an aggregate, "…+2". It is the
-// same each time the record is read with the same [Options].Aggregates, so an idempotent sink can
-// use it as a key. It is "" for a Record that weir did not make.
+// ID identifies r among the records of all streams. It consists of the stream, the shard and the
+// text of [Record.Position], such as "orders/shardId-000000000003/4959…" or, for the second record
+// of an aggregate, "…+2". The ID is the same each time the record is read with the same
+// [Options].Aggregates, so an idempotent sink can use it as a key. It is "" for a Record that weir
+// did not make.
 func (r Record) ID() string {
 	if r.from == nil {
 		return ""
@@ -94,11 +96,11 @@ func (r Record) Tags() aggregate.Tags {
 	return r.from.TagsOf(r.SequenceNumber, r.done)
 }
 
-// ArrivalTime is when the service took the record, to the millisecond. It is not strictly
-// increasing inside a shard.
+// ArrivalTime returns the time at which the service accepted the record, in milliseconds. In a
+// shard, later records may have earlier times.
 func (r Record) ArrivalTime() time.Time { return time.UnixMilli(r.arrival) }
 
-// SDK returns r as the AWS SDK's type, for code that expects that. Data is shared.
+// SDK returns r as the AWS SDK's type. Both share Data.
 func (r Record) SDK() types.Record {
 	sdk := types.Record{
 		ApproximateArrivalTimestamp: aws.Time(r.ArrivalTime()),

@@ -11,78 +11,86 @@ import (
 	"github.com/weir-go/weir/internal/pull"
 )
 
-// Term is one holding of one shard's lease by this worker, from when the lease is taken until it is
-// lost, handed off, given back or the shard has ended.
+// Term describes one period in which this worker holds the lease of one shard. It begins when the
+// worker takes the lease. It ends when the lease is lost, handed off or given back, and when the
+// shard has been read to its end.
 type Term struct {
 	Stream string // the stream's name
 	Shard  string // the shard's ID
 	Epoch  uint64 // see [Batch]
-	// From is where reading begins: the result of [ShardHandlers].Position, or the lease's
-	// checkpoint.
+	// From is the position at which reading begins: the result of [ShardHandlers].Position, or the
+	// lease's checkpoint.
 	From Position
 }
 
 // ShardHandler handles one shard for one term.
 type ShardHandler interface {
 	Handler
-	// Close is called once, when the term ends: after the last call of Handle has returned, and
-	// before the lease goes to another worker unless it is lost already. ctx is as for Handle; it
-	// may have ended. Records are handled again after Close only if they were not done.
+	// Close is called once, at the end of the term, after the last call of Handle has returned.
+	// Another worker gets the lease only after Close, unless the lease is already lost. ctx is the
+	// same as for Handle, and may have ended. Records that are not done are handled again by the
+	// next owner.
 	Close(ctx context.Context, why EndReason)
 }
 
-// ShardHandlers make a handler for each term, for handlers that keep something for each shard. Open
-// or Pull is required. The functions are called from the goroutine of the shard, concurrently for
-// different shards, with the values of Run's context. Their errors and panics are retried after a
-// pause, as those of a handler are; [Stop] ends Run.
+// ShardHandlers make a handler for each term, for handlers that keep state for each shard. Open or
+// Pull is required. weir calls the functions from the goroutine of the shard, so calls for
+// different shards run concurrently. Their contexts have the values of Run's context. After an
+// error or a panic, weir pauses and calls the function again. [Stop] ends Run.
 type ShardHandlers struct {
-	// Open makes the handler of a term, before anything is read. ctx is as for Handle.
+	// Open makes the handler of a term, before weir reads any record. ctx is the same as for
+	// Handle.
 	Open func(ctx context.Context, t Term) (ShardHandler, error)
 
-	// Pull is for handlers with their own loop: it is called when a term begins, ranges over
-	// [Shard.Batches], and returns nil after the shard's end. When it returns an error, or nil
-	// before the end, it is called again after a pause and gets the records that are not done from
-	// the stream again.
+	// Pull is for handlers with their own loop. weir calls it when a term begins. It ranges over
+	// [Shard.Batches] and returns nil after the end of the shard. If it returns an error, or
+	// returns nil too early, weir pauses, calls it again, and reads the records that are not done
+	// from the stream again.
 	Pull func(ctx context.Context, s *Shard) error
 
-	// Idle makes the loop call the handler with a batch without records, whose Idle is set, when it
-	// has had no records for this time, and again after each such time; [Shard.Batches] yields it.
-	// A handler that waits for the clock acts in these calls. A call that fails is repeated like
-	// any other. 100 ms to 1 h; 0, the default, is never. With [FanOut] it may come up to 15 s
-	// later while there is no subscription.
+	// Idle makes weir call a handler that has had no records for this time, and again after each
+	// further such time. The batch of such a call has no records, and its field Idle is true;
+	// [Shard.Batches] yields it, too. A handler that waits for a time acts in these calls. If a
+	// call fails, weir repeats it. 100 ms to 1 h; 0, the default, is never. With [FanOut], the call
+	// may be up to 15 s late while there is no subscription.
 	Idle time.Duration
 
-	// Position says how far a sink has got that keeps positions itself, such as a database whose
-	// transactions hold both the effect of a record and its position. Optional. It is called when a
-	// term begins, for the shard and then for its ancestors. ctx ends after 30 s, and when the
-	// lease is wanted back. An error, a panic and a position that cannot be one of the shard are
-	// retried after a pause and never read as "nowhere".
+	// Position returns the position of a sink that keeps positions itself, such as a database whose
+	// transactions hold both the effect of a record and its position. It is optional. weir calls it
+	// when a term begins, for the shard and then for its ancestors. ctx ends after 30 s, and when
+	// another worker is to get the lease. After an error, a panic, or a position that cannot be one
+	// of the shard, weir pauses and asks again. It never takes a failure for the zero Position.
 	//
-	// For the shard itself, reading begins after the position that is returned. The zero Position
-	// of a sink that knows nothing, and [shard.End], have it begin at the lease's checkpoint. A
-	// position behind the checkpoint leaves the checkpoint as it is until handling has passed it;
-	// [Options].Expired holds for one whose records have left the stream.
+	// For the shard itself, reading begins after the returned position. If the sink returns the
+	// zero Position, because it has no record of the shard, or [shard.End], reading begins at the
+	// lease's checkpoint. If the position is before the checkpoint, the checkpoint stays in place
+	// until handling has passed it. If the records after the position have left the stream,
+	// [Options].Expired applies.
 	//
-	// An ancestor that the lease shows as read to its end is read again if its position is before
-	// that end, and its descendants wait: a sink that was restored from a backup misses nothing.
-	// For that the sink has to keep positions of shards that have ended: one that removes them, and
-	// is restored, may miss records of their descendants. The zero Position of a shard with an
-	// ancestor that the sink knows means the same as [Oldest]: the sink has no record of the shard.
-	// If the sink knows no ancestor either, the lease decides: the sink is new, or removes
-	// positions of shards that have ended.
 	//
-	// With [Options].GiveUp the sink has to keep [shard.End] when it handles a batch with
-	// [Batch].End: a record that was given up at the end of a shard is not in the sink, and without
-	// the end the shard is read again and again.
+	// For an ancestor whose lease says that it was read to its end, weir compares the sink's
+	// position with that end. If the position is before the end, weir reads the ancestor again, and
+	// the descendants wait. So a sink that was restored from a backup misses nothing, if it keeps
+	// the positions of shards that have ended. A sink that removes them may miss records of their
+	// descendants after it was restored.
+	//
+	// If the sink returns the zero Position for a shard, and another position for one of its
+	// ancestors, weir reads the shard from its beginning. If the sink knows none of the ancestors
+	// either, the lease decides: the sink is new, or removes the positions of shards that have
+	// ended.
+	//
+	// With [Options].GiveUp, the sink has to keep [shard.End] when it handles a batch with
+	// [Batch].End. A record that was given up at the end of a shard is not in the sink, so without
+	// that position weir would read the shard again and again.
 	Position func(ctx context.Context, stream, shard string) (Position, error)
 
-	// KeepsRecords declares that the handlers use records of a batch after they request the next
-	// batch or return. RunShards then refuses [Options].ReuseBuffers, because weir would overwrite
-	// these records. Defaults to false.
+	// KeepsRecords declares that handlers use the records of a batch after they have returned or
+	// requested the next batch. RunShards then refuses [Options].ReuseBuffers, which would
+	// overwrite the records. Defaults to false.
 	KeepsRecords bool
 }
 
-// RunShards is [Consumer.Run] with a separate handler for each term.
+// RunShards does what [Consumer.Run] does, with a separate handler for each term.
 func (c *Consumer) RunShards(ctx context.Context, h ShardHandlers) error {
 	if (h.Open == nil) == (h.Pull == nil) {
 		return errors.New("weir: RunShards wants one of ShardHandlers.Open and ShardHandlers.Pull")
@@ -115,7 +123,7 @@ func (h *ShardHandlers) check() error {
 	return nil
 }
 
-// Shard is a shard for one term, as [ShardHandlers].Pull gets it.
+// Shard is the argument of [ShardHandlers].Pull: a shard for one term.
 type Shard struct {
 	Term
 	pull *puller
@@ -125,16 +133,16 @@ type Shard struct {
 // puller hands batches to a function that pulls.
 type puller = pull.Puller[*Batch]
 
-// Batches yields the batches of the shard, in order, until the term ends. A yielded batch is not
-// done yet: mark progress with [Batch.Done] or [Batch.Checkpoint], which also work for earlier
-// batches and from other goroutines. All records are done when Pull returns nil after the batch
-// with End. With [Options].ReuseBuffers a batch is valid until the next one is requested, and its
-// progress has to be marked before.
+// Batches yields the batches of the shard, in order, until the term ends. To mark the progress of a
+// yielded batch, call [Batch.Done] or [Batch.Checkpoint]; both also work for earlier batches and
+// from other goroutines. When Pull returns nil after the batch with End, all records are done. With
+// [Options].ReuseBuffers, a batch is valid until the loop requests the next one, and its progress
+// has to be marked before that.
 //
-// When the term ends before the shard does, the last pair has no batch but an error:
-// [ErrLeaseLost], [ErrStopping], [ErrStalled], or [ErrHandedOff] when another worker gets the
-// lease. Pull should return soon after that. The shard's next owner handles the unfinished records
-// again. Batches is not for concurrent use.
+// If the term ends before the shard does, the last pair has an error and no batch. The error is
+// [ErrLeaseLost], [ErrStopping], [ErrStalled], or [ErrHandedOff] if another worker gets the lease.
+// Pull should return soon after that. The shard's next owner handles the records that are not done.
+// Batches is not for concurrent use.
 func (s *Shard) Batches() iter.Seq2[*Batch, error] {
 	return func(yield func(*Batch, error) bool) {
 		for {
@@ -149,9 +157,9 @@ func (s *Shard) Batches() iter.Seq2[*Batch, error] {
 	}
 }
 
-// Done marks everything before p as done, like [Batch.Done], for functions that do not retain
-// finished batches. p must not be after the last yielded record. Done may be called concurrently.
-// It returns [ErrLeaseLost] when the shard belongs to another worker now.
+// Done marks everything before p as done, for functions that do not keep the batches that are in
+// progress. p must not be after the last yielded record. Done may be called concurrently. It
+// returns [ErrLeaseLost] if the shard belongs to another worker now.
 func (s *Shard) Done(p Position) error {
 	if lost := s.term.Lost(); lost != nil {
 		return lost
@@ -163,9 +171,9 @@ func (s *Shard) Done(p Position) error {
 	return nil
 }
 
-// Hold reports that the shard's checkpoint is kept in place on purpose from now on, and why, such
-// as "by an open window". "" reports that it is not held any more. Hold affects only the reports
-// about the shard, of [Consumer.Shards] and, after a while, of the store, so that operators do not
-// take it for stuck. A hold ends with the call of Pull that got the Shard; later calls of Hold have
-// no effect. Hold may be called concurrently.
+// Hold tells operators that the function keeps the shard's checkpoint in place on purpose, and why,
+// for example "by an open window". An empty string ends the hold. Hold changes only reports: those
+// of [Consumer.Shards] at once, and those in the store after 30 s. A hold also ends when the call
+// of Pull returns that got the Shard, and calls of Hold after that have no effect. Hold may be
+// called concurrently.
 func (s *Shard) Hold(why string) { s.pull.Hold(why) }

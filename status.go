@@ -8,65 +8,63 @@ import (
 	"github.com/weir-go/weir/internal/shardrun"
 )
 
-// ShardState is the current activity of a held shard, or the reason why it waits. Every wait has a
-// limit, or ends with the lease.
+// ShardState is the current activity of a shard that this worker holds, or the reason why it waits.
+// Every wait has a limit, or ends with the lease.
 type ShardState string
 
 const (
-	// ShardStarting: the lease was just taken, and nothing was requested yet.
+	// ShardStarting: the lease was just taken, and no records were requested yet.
 	ShardStarting ShardState = "starting"
-	// ShardAtTip: everything is handled; the next read is due after an idle interval; see
-	// Options.IdleInterval.
+	// ShardAtTip: all records are handled. The next read follows after Options.IdleInterval.
 	ShardAtTip ShardState = "at the tip"
-	// ShardPacing: there is more to read, as soon as the service's limits allow.
+	// ShardPacing: there are more records, and the next read waits for the service's limits.
 	ShardPacing ShardState = "pacing"
-	// ShardPositioning: the service is asked for an iterator, 20 s at most.
+	// ShardPositioning: an iterator is requested, for 20 s at most.
 	ShardPositioning ShardState = "positioning"
-	// ShardReading: records are asked for, or being received, 20 s at most for the answer or each
-	// part of a large one.
+	// ShardReading: records are requested or received. Each part of an answer takes 20 s at most.
 	ShardReading ShardState = "reading"
-	// ShardAwaitingHandler: records wait for the handler, and no more are read before it has taken
+	// ShardAwaitingHandler: records wait for the handler, and weir reads no more until it takes
 	// them.
 	ShardAwaitingHandler ShardState = "waiting for the handler"
-	// ShardAwaitingMemory: Options.MaxMemory has no room for the next records. It lasts until other
-	// shards' handlers give memory back and the shards that asked before were served. Err says how
-	// much is in use.
+	// ShardAwaitingMemory: Options.MaxMemory has no room for the next records. The shard waits
+	// until handlers of other shards give memory back and shards that asked earlier have got
+	// theirs. Err says how much memory is in use.
 	ShardAwaitingMemory ShardState = "waiting for memory"
-	// ShardBackingOff: a read failed, see Err, and is tried again after 10 s or so at most.
+	// ShardBackingOff: a read failed with Err. weir tries again after about 10 s at most.
 	ShardBackingOff ShardState = "backing off"
-	// ShardSubscribing: a subscription is asked for, or the moment when the service allows one.
+	// ShardSubscribing: a subscription is requested, or weir waits until the service allows one.
 	// Only with FanOut.
 	ShardSubscribing ShardState = "subscribing"
-	// ShardSubscribed: records come as they are written. Only with FanOut.
+	// ShardSubscribed: the service pushes new records as they are written. Only with FanOut.
 	ShardSubscribed ShardState = "subscribed"
 	// ShardGathering: a batch that is not full waits for more records, for Options.BatchWait at
 	// most. Reading continues.
 	ShardGathering ShardState = "waiting for a full batch"
-	// ShardHandling: the handler is at work, for Options.HandlerTimeout at most if that is set; its
+	// ShardHandling: the handler runs, for Options.HandlerTimeout at most if that is set. Its
 	// context ends when the lease is lost.
 	ShardHandling ShardState = "in the handler"
-	// ShardRetrying: the handler failed, see Err, and is called again after Options.RetryMax at
+	// ShardRetrying: the handler failed with Err. weir calls it again after Options.RetryMax at
 	// most.
 	ShardRetrying ShardState = "waiting to handle again"
-	// ShardGivingUp: letters of records that are given up are being put; see [GiveUp]. It counts as
-	// handling for Options.HandlerTimeout.
+	// ShardGivingUp: dead letters are being stored; see [GiveUp]. This counts as handling for
+	// Options.HandlerTimeout.
 	ShardGivingUp ShardState = "giving records up"
-	// ShardSuspected: workers that had the shard died one after the other, see
-	// Options.SuspectAfter. Its next record waits before it is handled or given up. It waits for 15
-	// min or [GiveUp].Patience at most, or until single records of other shards were tried.
+	// ShardSuspected: workers that had the shard died one after the other; see
+	// Options.SuspectAfter. The next record waits before it is handled or given up: for 15 min or
+	// [GiveUp].Patience at most, or until this worker has tried single records of other shards.
 	ShardSuspected ShardState = "suspected of killing workers"
-	// ShardOpening: [ShardHandlers] are asked for the term's handler and where it begins.
+	// ShardOpening: [ShardHandlers] make the term's handler, or look for the position of the sink.
 	ShardOpening ShardState = "opening its handler"
-	// ShardClosing: the term is over, and its handler is being closed; see [ShardHandler].
+	// ShardClosing: the term is over, and ShardHandler.Close runs.
 	ShardClosing ShardState = "closing its handler"
-	// ShardEnding: the shard was read to its end, and that is being saved with the next beat.
+	// ShardEnding: the shard was handled to its end, and the next heartbeat saves that.
 	ShardEnding ShardState = "read to its end"
-	// ShardBlocked: the shard has stalled in this process before. It is begun again after a pause
-	// of Options.RetryMax at most, and not before an abandoned handler of it has returned; the
-	// lease goes back after Options.StallAfter.
+	// ShardBlocked: the shard has stalled in this process before. weir begins it again after a
+	// pause of Options.RetryMax at most, but not before an abandoned handler of the shard has
+	// returned. After Options.StallAfter it releases the lease.
 	ShardBlocked ShardState = "waiting after a stall"
-	// ShardAbandoned: the lease was given up, but the handler ignores that its context has ended.
-	// It may belong to another worker.
+	// ShardAbandoned: the handler ignores the end of its context, so weir has released the lease
+	// without waiting for it. The shard may belong to another worker.
 	ShardAbandoned ShardState = "abandoned"
 )
 
@@ -109,8 +107,9 @@ type ShardStatus struct {
 	Keys, Calls, Span int
 }
 
-// Shards returns how each shard that this consumer holds stands, sorted by stream and shard; none
-// when it does not run. It may be called at any time, concurrently with [Consumer.Run].
+// Shards returns the status of each shard that this consumer holds, sorted by stream and shard. It
+// may be called at any time, concurrently with [Consumer.Run]. While Run does not run, the result
+// is empty.
 func (c *Consumer) Shards() []ShardStatus {
 	loops := c.runs.Loops()
 	all := make([]ShardStatus, 0, len(loops))
@@ -123,7 +122,7 @@ func (c *Consumer) Shards() []ShardStatus {
 	return all
 }
 
-// statusOf returns how the shard of a loop stands.
+// statusOf returns the status of the shard of a loop.
 func statusOf(l *shardrun.Loop) ShardStatus {
 	key, of := l.Key(), l.Status()
 	r := &of.Source
