@@ -22,7 +22,8 @@ func filtering(l *Loop) *batch.Filter {
 	return &batch.Filter{By: filter{l}}
 }
 
-// Decide says what becomes of a record. It marks it if the handler must not get it.
+// Decide asks the filter about a record. If the filter fails, Decide marks the record, so that the
+// handler does not get it.
 func (l filter) Decide(r *source.Record) batch.Decision {
 	matches, isJSON, err := l.in.User.Match(r)
 	switch {
@@ -58,11 +59,12 @@ func tellFiltered(l *Loop, f *batch.Filter) {
 	l.in.Tell.Filtered(l.term.Lease.Key, f.Dropped, f.NotJSON)
 }
 
-// filteredTimeout bounds looking for a record that passes, in what a sink has not of a shard: all
-// that is dropped there has to be read.
+// filteredTimeout is the time for finding a record that passes the filter among those that a sink
+// lacks. All dropped records before it have to be read.
 const filteredTimeout = 10 * time.Minute
 
-// keepsSome reports whether a page has a record after a position that passes. It counts none.
+// keepsSome reports whether a page has a record after the position that passes the filter. It
+// changes no counter.
 func (l filter) keepsSome(page *source.Page, own shard.HashRange, at Position) bool {
 	unpack := batch.NewUnpacker(l.in.Aggregates, l.term.Lease.Stream, l.term.Lease.Shard, own, at)
 	defer unpack.Release()
@@ -70,8 +72,8 @@ func (l filter) keepsSome(page *source.Page, own shard.HashRange, at Position) b
 	return unpack.Passes(page)
 }
 
-// again calls the filter once more for a record at which it failed, and reports whether the handler
-// gets the record now. It returns an error if the record fails again.
+// again asks the filter again about a record at which it failed, and reports whether the handler
+// gets the record now. It returns an error if the filter fails again.
 func (l filter) again(r *source.Record) (passes bool, err error) {
 	matches, isJSON, err := l.in.User.Match(r)
 	switch {

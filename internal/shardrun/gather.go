@@ -10,8 +10,9 @@ import (
 	"github.com/weir-go/weir/internal/wire/codec"
 )
 
-// gatherer has the records of a shard wait for a full batch, while reading continues. A nil
-// gatherer has none. In a trial nothing waits, because its records are handled one at a time.
+// gatherer collects the records of a shard until a batch is full, while reading continues. A nil
+// gatherer has no records. In a trial no gatherer is used, because records are handled one at a
+// time.
 type gatherer struct {
 	batch.Gathering
 	loop    *Loop
@@ -22,9 +23,8 @@ type gatherer struct {
 // waits reports whether a batch waits.
 func (g *gatherer) waits() bool { return g != nil && g.Waits() }
 
-// add adds a run to the waiting records and hands over all full batches. Records that do not fill
-// a batch keep waiting, unless no more waiting is allowed. isLast is set for the last run of the
-// page.
+// add adds a run to the waiting records and hands over all full batches. The rest waits, unless the
+// shard ends or another worker is to get the lease. isLast is set for the last run of the page.
 func (g *gatherer) add(run []source.Record, page *source.Page, own, isLast bool, until time.Time) next {
 	l, end := g.loop, page.End && isLast
 	for begun := false; ; begun = true {
@@ -50,7 +50,7 @@ func (g *gatherer) add(run []source.Record, page *source.Page, own, isLast bool,
 	}
 }
 
-// handOver hands over what has waited, with the end of the shard if that follows it.
+// handOver hands over the waiting records. end says that the shard ends after them.
 func (g *gatherer) handOver(end bool, until time.Time) next {
 	l := g.loop
 	g.stopFlush()
@@ -76,7 +76,7 @@ func (g *gatherer) stopFlush() {
 	}
 }
 
-// stop ends the wait of a batch, and gives its memory back.
+// stop drops the waiting records and gives their memory back.
 func (g *gatherer) stop() {
 	g.stopFlush()
 	g.share.Close()

@@ -16,8 +16,8 @@ import (
 	"github.com/weir-go/weir/internal/supervise"
 )
 
-// Handover is a batch that is with the user's code until all of it is done. The handler gets copies
-// of the records, so a retry has all of them in order, even if the handler changed its batch.
+// Handover hands a batch to the user's code until all of it is done. The handler gets copies of the
+// records, so each retry has all of them in order, even if the handler changed its batch.
 //
 // One goroutine hands the batch over. Its methods with an exported name may be called by any
 // goroutine at any time, also after the batch is over.
@@ -34,8 +34,8 @@ type Handover struct {
 	calling
 }
 
-// calling is the state of the calls of one batch. It belongs to the goroutine that hands the batch
-// over.
+// calling is the state of the calls for one batch. Only the goroutine that hands the batch over
+// uses it.
 type calling struct {
 	failing failing // with keys in parallel: the state of failures
 	dying   *dying  // letters to put, or nil
@@ -122,20 +122,20 @@ func (d *Handover) Save(ctx context.Context, use uint64, at Position) error {
 	return d.loop.term.Save(ctx, at)
 }
 
-// complete notes that all is done, and drops the records.
+// complete marks all records as done, and drops them.
 func (d *Handover) complete() {
 	d.Code.Forget()
 	d.Complete()
 }
 
-// close drops the records: the memory of their page may be needed again.
+// close drops the records, so that the memory of their page can be used again.
 func (d *Handover) close() {
 	d.Code.Forget()
 	d.Close()
 	d.Code.Release()
 }
 
-// enter notes what is done with the batch.
+// enter sets the state of the batch, of a key or of the shard.
 func (d *Handover) enter(state supervise.State, attempt int, err error) {
 	if d.key != nil {
 		d.key.Enter(state, attempt, err)
@@ -149,8 +149,9 @@ var (
 	errNamedDone  = errors.New("weir: FailedAt named a record that Batch.Done had marked as done; it stays done, and the failure counts for no record")
 )
 
-// where notes that all records before the first one that an error of the handler names are done.
-// The error that it returns says so if the record was not in the call, or was done.
+// where finds the record that an error of the handler names, and marks the records before it as
+// done. It returns an error that also says so if the record was not in the call, or was already
+// done.
 func (d *Handover) where(err error) (failure.Blame, error) {
 	if err == nil {
 		return failure.Blame{}, nil
@@ -169,9 +170,9 @@ func (d *Handover) where(err error) (failure.Blame, error) {
 	return of, err
 }
 
-// call calls the handler with a part of the records. Where Config.Poison is set it ends Run when
-// the handler has written into Data. The handler does not get a single record at which the filter
-// failed before, if the filter now fails again or drops the record.
+// call calls the handler with a part of the records. A record at which the filter failed is a part
+// by itself: call asks the filter again first, and the handler gets the record only if it passes.
+// With Config.Poison, call ends Run if the handler has written into Data.
 func (d *Handover) call(p delivery.Part) error {
 	if len(p.Records) == 1 && p.Records[0].Failed {
 		if passes, err := (filter{d.loop}).again(&p.Records[0]); !passes {

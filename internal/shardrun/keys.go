@@ -11,7 +11,7 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// keys is how a loop handles partition keys in parallel. Its [keyed.Runner] exists while the shard
+// keys handles the partition keys of a shard in parallel. Its [keyed.Runner] exists while the shard
 // has something to handle.
 type keys struct{ *Loop }
 
@@ -43,8 +43,7 @@ func (l keys) runner() *keyed.Runner {
 	return l.session.runner
 }
 
-// take adds a page to what is handled in parallel. At the end of the shard it waits until all of it
-// is handled.
+// take passes a page to the runner. At the end of the shard it waits until all records are handled.
 func (l keys) take(page source.Page) next {
 	defer page.Release() // added records hold their own share of the memory
 	l.tellRead(&page)
@@ -72,8 +71,8 @@ func (l keys) take(page source.Page) next {
 	return l.finish(&page)
 }
 
-// add adds the records of a page up to end, in parts that leave room for others. The last part
-// reaches past what is dropped.
+// add passes the records of a page to the runner, in parts that leave room for other shards. The
+// last part reaches to end, past records that are dropped.
 func (l keys) add(page *source.Page, end Position) next {
 	r := l.runner()
 	if r == nil {
@@ -113,8 +112,8 @@ func (l keys) add(page *source.Page, end Position) next {
 	return next{}
 }
 
-// leave drops the runner when there is nothing to handle, so that an idle shard has none. It
-// reports whether the loop may park; then a runner that is left wakes it when all is done.
+// leave ends the runner if it has nothing to handle, so that an idle shard has none. It reports
+// whether the loop may park. A runner that still works then wakes the loop when all is done.
 func (l keys) leave() (parks bool, n next) {
 	r := l.runner()
 	if r == nil {
@@ -127,8 +126,8 @@ func (l keys) leave() (parks bool, n next) {
 	return n.then == goOn && !stops, n
 }
 
-// end begins nothing new, waits for the running calls, and gives the term the final progress. It
-// returns the error with which the handler ends Run.
+// end waits for the running calls, passes the final progress to the term, and ends the runner. It
+// returns the error with which the handler ends Run, or nil.
 func (l keys) end() error {
 	r := l.runner()
 	if r == nil {
@@ -143,13 +142,12 @@ func (l keys) end() error {
 	return err
 }
 
-// With keys in parallel records are done beyond the checkpoint. A term that ends in order saves
-// that with the lease, so that the next owner does not handle them again. It is saved like the
-// notes on deaths, under the same condition: it counts only at the position that it names. It names
-// the epoch, too, so that it does not count after the position was moved, even to the same place,
-// or away and back.
+// With keys in parallel, records after the checkpoint may be done. A term that ends in order saves
+// with the lease which ones, so that the next owner does not handle them again. This note counts
+// only with the checkpoint and the epoch that it names. So it does not count after an operator has
+// moved the checkpoint, even if that moved it away and back.
 
-// noteBeyond saves which records beyond the checkpoint are done.
+// noteBeyond saves which records after the checkpoint are done.
 func (l keys) noteBeyond(d lease.Deaths) {
 	// While deaths are counted these records are not trusted, and a filter that changes in between
 	// would count other records.

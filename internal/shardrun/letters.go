@@ -14,9 +14,8 @@ import (
 	"github.com/weir-go/weir/internal/supervise"
 )
 
-// afterFailure does what follows a failure of the handler that NoteFailure has noted. worked is
-// when the last call began that had succeeded by the time at which this one began. It returns the
-// pause before the next step.
+// afterFailure acts on a failure of the handler, which NoteFailure has noted, and returns the pause
+// before the next step. worked is the beginning of the last successful call before this one.
 func (d *Handover) afterFailure(err error, of failure.Blame, worked time.Time) time.Duration {
 	l := d.loop
 	v := d.judge(of, worked)
@@ -40,9 +39,9 @@ func (d *Handover) afterFailure(err error, of failure.Blame, worked time.Time) t
 	return pause
 }
 
-// afterDenial handles a failure at a record that the handler had noted as done: the failure is
-// reported, and counts as an attempt of no record. It returns the pause before the next step. The
-// records that are not done become fewer each time, so the pause need not grow.
+// afterDenial acts on a failure at a record that the handler had marked as done, and returns the
+// pause before the next step. The failure is reported and counts as an attempt of no record. Each
+// such call leaves fewer records, so the pause need not grow.
 func (d *Handover) afterDenial(err error) time.Duration {
 	d.NoteFailure(err, false, time.Now())
 	pause := retry.Pause(d.loop.in.RetryMin, d.loop.in.RetryMax, 1)
@@ -52,7 +51,7 @@ func (d *Handover) afterDenial(err error) time.Duration {
 	return pause
 }
 
-// leaveOut gives up records that the handler has left untried because of their age.
+// leaveOut gives up n records that the handler has not tried because of their age.
 func (d *Handover) leaveOut(err error, n int) {
 	from := d.MoveHead()
 	if d.Err != nil { // it was tried before it got too old
@@ -62,7 +61,7 @@ func (d *Handover) leaveOut(err error, n int) {
 	d.dying = &dying{Verdict: v, failure: err, last: err, letters: d.letters(v, err), untried: true}
 }
 
-// judge asks the policy what follows a failure.
+// judge asks the failure policy what follows a failure.
 func (d *Handover) judge(of failure.Blame, worked time.Time) failure.Verdict {
 	brake, now := &d.loop.in.Brake, time.Now()
 	if !brake.Policy.On {
@@ -75,7 +74,7 @@ func (d *Handover) judge(of failure.Blame, worked time.Time) failure.Verdict {
 	return brake.Judge(&d.History, of, len(failed), old, worked, now)
 }
 
-// olderThan is how many records from the first on arrived before then.
+// olderThan returns the number of records at the beginning that arrived before then.
 func olderThan(records []source.Record, then time.Time) (n int) {
 	for i := range records {
 		if at := records[i].Arrival; at == 0 || at >= then.UnixMilli() {
@@ -86,7 +85,7 @@ func olderThan(records []source.Record, then time.Time) (n int) {
 	return n
 }
 
-// dying are records of a batch that are given up, and are done once their letters are put.
+// dying are records that are being given up. They are done once their letters are stored.
 type dying struct {
 	failure.Verdict
 	failure error // of the handler
@@ -96,7 +95,7 @@ type dying struct {
 	untried bool  // the handler left them out: they are none of those that a minute may have
 }
 
-// putLetters puts letters once, and returns the pause before the next attempt.
+// putLetters tries once to store the letters, and returns the pause before the next attempt.
 func (d *Handover) putLetters() (time.Duration, next) {
 	g, l := d.dying, d.loop
 	d.enter(supervise.GivingUp, d.Attempts, g.last)
@@ -121,7 +120,7 @@ func (d *Handover) putLetters() (time.Duration, next) {
 	return 0, next{}
 }
 
-// putAll puts letters until that is done.
+// putAll tries to store the letters until that succeeds.
 func (d *Handover) putAll() next {
 	for d.dying != nil {
 		pause, n := d.putLetters()
@@ -137,7 +136,7 @@ func (d *Handover) putAll() next {
 	return next{}
 }
 
-// letters are those of the records that are given up.
+// letters makes the letters of records that are given up.
 func (d *Handover) letters(v failure.Verdict, err error) []deadletter.Letter {
 	l := d.loop
 	var of deadletter.Letter
@@ -166,7 +165,7 @@ func (d *Handover) letters(v failure.Verdict, err error) []deadletter.Letter {
 	return letters
 }
 
-// tellWaits reports once that a record is not given up although it could be.
+// tellWaits reports once that records are retried although the policy would give them up.
 func (d *Handover) tellWaits(v failure.Verdict) {
 	if d.Held == v.Do {
 		return
@@ -181,7 +180,7 @@ func (d *Handover) tellWaits(v failure.Verdict) {
 	l.in.Tell.GiveUpHeld(l.term.Lease.Key, v.Records, v.Reason, why)
 }
 
-// lettersFailed reports that letters could not be put.
+// lettersFailed reports that letters could not be stored.
 func (d *Handover) lettersFailed(letters []deadletter.Letter, err error, attempt int, pause time.Duration) {
 	l := d.loop
 	l.Repeated().Error("the letters of records that are given up could not be put; it is tried again, and the shard waits for that",

@@ -28,8 +28,8 @@ func (l *Loop) Term() *group.Term { return l.term }
 // Key returns the shard.
 func (l *Loop) Key() lease.Key { return l.term.Lease.Key }
 
-// Snapshot is how the shard stands, for [supervise.Shard.Judge] and its like. well reports that the
-// term has brought something, or that there was nothing to bring.
+// Snapshot returns the facts about the shard that package supervise judges. well reports that the
+// term has made progress, or that there was nothing to handle.
 func (l *Loop) Snapshot() (s supervise.Shard, well bool) {
 	var r source.Status
 	if from := l.pagesNow(); from != nil {
@@ -70,7 +70,7 @@ func (l *Loop) Snapshot() (s supervise.Shard, well bool) {
 	return s, l.well || l.state == "" && r.Doing == source.AtTip
 }
 
-// Status is how a shard stands, for people.
+// Status describes a shard for people.
 type Status struct {
 	At, Saved Position
 	State     supervise.State // of handling if there is something to handle, else of reading
@@ -85,7 +85,7 @@ type Status struct {
 	Keys      keyed.Look
 }
 
-// Status returns how the shard stands.
+// Status returns the present status of the shard.
 func (l *Loop) Status() Status {
 	s := Status{
 		At: l.term.At(), Saved: l.term.Saved(), Reading: supervise.State(source.Starting.String()),
@@ -121,7 +121,7 @@ func (l *Loop) Status() Status {
 	return s
 }
 
-// lookAtKeys is how what is handled in parallel stands.
+// lookAtKeys returns the state of keys in parallel.
 func (l *Loop) lookAtKeys() (look keyed.Look) {
 	if r := l.runnerNow(); r != nil {
 		look = r.Look()
@@ -129,16 +129,16 @@ func (l *Loop) lookAtKeys() (look keyed.Look) {
 	return look
 }
 
-// Load is the load of the shard.
+// Load returns the load of the shard.
 func (l *Loop) Load(now time.Time) lease.Load {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return lease.LoadOf(l.rate.Now(now))
 }
 
-// Held returns the reason for which the checkpoint is kept in place. It reads the term's current
+// Held returns why the function that pulls keeps the checkpoint in place. It asks the current
 // handler, so a hold cannot outlast its term. An abandoned handler holds nothing, because its lease
-// is given up.
+// is released.
 func (l *Loop) Held() pull.Hold {
 	l.mu.Lock()
 	s, left := l.session, l.left != nil
@@ -149,7 +149,7 @@ func (l *Loop) Held() pull.Hold {
 	return s.pulling().Held()
 }
 
-// SeeEnd notes whether the term's context has ended, and sets the load of the term.
+// SeeEnd sets the load of the term, and notes the time if the term's context has ended.
 func (l *Loop) SeeEnd(now time.Time) {
 	l.term.SetLoad(l.Load(now))
 	if l.term.Context().Err() != nil {
@@ -198,21 +198,21 @@ func (l *Loop) Returned() (wasLeft bool) {
 	return true
 }
 
-// Block shows that the shard waits after a stall, until unblock is called.
+// Block sets the state of a shard that waits after a stall, until unblock is called.
 func (l *Loop) Block() (unblock func()) {
 	l.enter(supervise.Blocked, 0, nil)
 	return func() { l.enter("", 0, nil) }
 }
 
-// StopSource ends what would be in the way of the shard's next owner.
+// StopSource ends a subscription that the shard's next owner would have to replace.
 func (l *Loop) StopSource() {
 	if from := l.pagesNow(); from != nil {
 		from.Stop()
 	}
 }
 
-// Acquit notes that no record has killed the owners, if there is none after the position at which
-// they died. The beat loop calls it for shards that have nothing to handle.
+// Acquit clears the suspicion that a record kills its workers, if there is no record after the
+// position at which the owners died. The supervisor calls it for shards with nothing to handle.
 func (l *Loop) Acquit() {
 	d := l.term.Deaths()
 	if !failure.Suspicious(d, l.in.SuspectAfter) || d.At != l.term.At() || l.isGathering() {

@@ -33,10 +33,10 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// Loop takes one held lease from source to checkpoint: read a page, hand it to the user's code
-// until that succeeds, note how far that is, and so on until the shard ends or the term does.
+// Loop handles the shard of one held lease. It reads a page, hands it to the user's code until that
+// succeeds, moves the checkpoint, and repeats this until the shard or the term ends.
 //
-// Of thousands most idle, so there is little in it.
+// A worker may have thousands of loops, most of them idle, so a Loop is small.
 type Loop struct {
 	in     *Shared
 	term   *group.Term
@@ -52,7 +52,7 @@ type Loop struct {
 }
 
 // New makes the loop of a term. If all shards have the same handler, reading begins at the lease's
-// position; otherwise the handler is asked first.
+// position. Otherwise the loop first opens a handler, which may say where reading begins.
 func New(in *Shared, t *group.Term) *Loop {
 	l := &Loop{in: in, term: t}
 	l.rate = supervise.RateOf(t.Lease.Load.Bytes(), time.Now())
@@ -86,7 +86,7 @@ func stopsWith(err error) next {
 	return next{then: stops, err: err}
 }
 
-// Resume is Read for a loop that had parked.
+// Resume continues a loop that has parked, as Read does.
 func (l *Loop) Resume() error { return l.Read() }
 
 // Read reads and handles the shard. It returns nil when the term is over, when the shard has ended
@@ -131,8 +131,7 @@ func (l *Loop) Read() (err error) {
 	}
 }
 
-// read takes page after page until there is nothing to handle, the shard has ended, or the term is
-// over.
+// read takes pages until there is nothing to handle, the shard has ended, or the term is over.
 func (l *Loop) read() next {
 	for {
 		if err := l.session.pulling().Returned(); err != nil {
@@ -176,9 +175,9 @@ func (l *Loop) read() next {
 	}
 }
 
-// last handles what has come since the last read at the tip, when the lease is wanted back:
-// otherwise that would have to wait for the next owner. It has one try and almost a beat's time for
-// the read.
+// last makes one more read when another worker is to get the lease, and handles the result. Without
+// it, records that have come since the last read would wait for the next owner. The read has almost
+// the time of one heartbeat.
 func (l *Loop) last() next {
 	if l.in.Parallel() { // running calls would have to end first
 		return next{then: over}
@@ -199,9 +198,9 @@ func (l *Loop) last() next {
 	return next{then: over}
 }
 
-// take handles a page in batches and notes the progress. When the lease is wanted back, and it is
-// later than until, it begins no other batch than the first: a page can be of so many that they
-// would outlast the time for a hand-off or a stop.
+// take handles a page in batches. If another worker is to get the lease, take begins no further
+// batch after the time until: the batches of a page could take longer than the time for a handoff
+// or a stop.
 func (l *Loop) take(page source.Page, until time.Time) next {
 	if l.in.Parallel() && trialOf(l) == nil {
 		return l.keys().take(page)
@@ -250,15 +249,15 @@ func (l *Loop) take(page source.Page, until time.Time) next {
 	return next{}
 }
 
-// finish saves that the shard was read to its end.
+// finish saves that the shard was handled to its end.
 func (l *Loop) finish(page *source.Page) next {
 	l.enter(supervise.Ending, 0, nil)
 	_ = l.term.Finish(l.term.Context(), page.Children) // otherwise the next owner does it
 	return next{then: over}
 }
 
-// handOver hands a batch to the handler until all of it is done. own says that run is memory that
-// is used again, so that the handler must not get it.
+// handOver hands a batch to the handler until all of it is done. own says that the memory of run is
+// used again, so that the handler must get a copy.
 func (l *Loop) handOver(run []source.Record, own bool, b delivery.Batch, until time.Time) next {
 	return newHandover(l, run, own, b, until).deliver()
 }
@@ -266,7 +265,7 @@ func (l *Loop) handOver(run []source.Record, own bool, b delivery.Batch, until t
 // size bounds the batches.
 func (l *Loop) size() batch.Size { return batch.Size{Records: l.in.Batch, Bytes: l.in.BatchBytes} }
 
-// unpacker prepares what makes runs of a page, without those that the filter drops.
+// unpacker returns an unpacker for a page, which drops the records that the filter drops.
 func (l *Loop) unpacker() *batch.Unpacker {
 	of := &l.term.Lease
 	u := batch.NewUnpacker(l.in.Aggregates, of.Stream, of.Shard, of.Range, l.start())
@@ -274,13 +273,12 @@ func (l *Loop) unpacker() *batch.Unpacker {
 	return u
 }
 
-// wantedBack reports whether the lease is to go to another worker, and it is not before until.
+// wantedBack reports whether another worker is to get the lease and the time until is over.
 func (l *Loop) wantedBack(until time.Time) bool {
 	return l.term.Reading().Err() != nil && !time.Now().Before(until)
 }
 
-// callIdle calls the handler if that is due because there is nothing to handle. It reports whether
-// it did.
+// callIdle makes an idle call of the handler if one is due, and reports whether it made one.
 func (l *Loop) callIdle() (called bool, n next) {
 	s := l.session
 	if s == nil || s.idle.every == 0 || l.waiting().waits() {
@@ -331,7 +329,7 @@ func (l *Loop) flush(until time.Time) next {
 	return g.handOver(false, until)
 }
 
-// rest notes that the handler has nothing to do.
+// rest sets the state of a shard whose handler has nothing to do.
 func (l *Loop) rest() {
 	if l.waiting().waits() {
 		l.enter(supervise.Gathering, 0, nil)
@@ -340,8 +338,9 @@ func (l *Loop) rest() {
 	}
 }
 
-// passed notes a position before which all records are done as soon as the earlier ones are that
-// wait for a full batch, or that a pulling function has. This includes dropped records.
+// passed moves the checkpoint past the records up to a position, some of which may have been
+// dropped. If earlier records wait for a full batch, or a pulling function has them, the checkpoint
+// moves when those are done.
 func (l *Loop) passed(upTo Position) {
 	pull := l.session.pulling()
 	switch {
@@ -355,10 +354,10 @@ func (l *Loop) passed(upTo Position) {
 	}
 }
 
-// advance moves the checkpoint to a position, also past records that the sink does not get because
-// they are dropped or given up. The names of killed records count only at the position at which
-// they are noted, so advance notes them again at the new one. A term that no longer handles records
-// one by one lets the names go: by then the sink has passed those records.
+// advance moves the checkpoint to a position. With a sink, the lease may name records that were
+// given up because they killed workers, and the names count only at the checkpoint with which they
+// were saved. So advance saves them again with the new checkpoint. A term that no longer handles
+// records one by one drops the names, because the sink has passed those records.
 func (l *Loop) advance(to Position) {
 	if l.in.Sink && namesKilled(l) && to.Compare(l.term.At()) > 0 {
 		d := l.term.Deaths()
@@ -368,7 +367,8 @@ func (l *Loop) advance(to Position) {
 	l.term.Advance(to)
 }
 
-// pullAgain prepares to call the function that pulls again, from what is not done.
+// pullAgain closes the handler after a pulling function has returned, and pauses before the next
+// call.
 func (l *Loop) pullAgain(err error) next {
 	if stop := Ended(err); stop != nil {
 		l.in.Run.Stopping()
@@ -389,22 +389,23 @@ func (l *Loop) pullAgain(err error) next {
 	return l.pause(pause)
 }
 
-// needSession makes the session of a loop whose handler all shards share, unless it has one.
+// needSession makes the session of the loop if it has none. It is for loops whose shards share one
+// handler.
 func (l *Loop) needSession() {
 	if l.session == nil {
 		l.handledBy(newSession(l, l.in.User.Shared(), l.term.Lease.Position))
 	}
 }
 
-// handledBy notes the session, nil for none.
+// handledBy sets the session; nil removes it.
 func (l *Loop) handledBy(s *session) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.session = s
 }
 
-// close notifies the term's handler of the term's end. stops says that this worker stops, or calls
-// the function that pulls again.
+// close closes the handler of the term and removes the session. stops says that the term ends
+// because this worker stops, or that the pulling function is called again.
 func (l *Loop) close(stops bool) {
 	s := l.session
 	if s == nil {
@@ -422,7 +423,7 @@ func (l *Loop) close(stops bool) {
 	}
 }
 
-// endReason is why the term ends.
+// endReason returns the reason why the term ends.
 func (l *Loop) endReason(stops bool) group.EndReason {
 	cause := context.Cause(l.term.Context())
 	switch {
@@ -439,7 +440,7 @@ func (l *Loop) endReason(stops bool) group.EndReason {
 	}
 }
 
-// pause waits, unless the term is over or the lease is wanted back.
+// pause waits. It returns early if the term ends or another worker is to get the lease.
 func (l *Loop) pause(d time.Duration) next {
 	if retry.Wait(l.term.Reading(), d) != nil {
 		return next{then: over}
@@ -467,11 +468,11 @@ func (l *Loop) tellUnpacked(u *batch.Unpacker) {
 	}
 }
 
-// Log is the logger of what concerns the shard: every line says which, and with which epoch.
+// Log returns a logger whose lines name the shard and the epoch.
 func (l *Loop) Log() *slog.Logger { return l.named(l.in.Log) }
 
-// Repeated returns the logger for lines that many shards or attempts log for one cause. It logs
-// only some of the repeated lines, with their number.
+// Repeated returns a logger for lines that many shards or attempts log for the same cause. It logs
+// only some of them, with the number of the others.
 func (l *Loop) Repeated() *slog.Logger { return l.named(l.in.Repeats) }
 
 func (l *Loop) named(to *slog.Logger) *slog.Logger {
@@ -479,7 +480,7 @@ func (l *Loop) named(to *slog.Logger) *slog.Logger {
 	return to.With("stream", of.Stream, "shard", of.Shard, "epoch", of.Epoch)
 }
 
-// keys returns the part of the loop that handles keys in parallel.
+// keys returns the methods for keys in parallel.
 func (l *Loop) keys() keys { return keys{l} }
 
 // runnerNow returns the runner of keys, or nil, for other goroutines than the loop's.

@@ -22,12 +22,13 @@ const (
 	aFailure     // reading is over
 )
 
-// dueSoon is how long a call for a page may last although something else is due: a call that is cut
-// short would have to be repeated.
+// dueSoon is the time that a request in progress gets although something else is due, because a
+// request that is cut short has to be repeated.
 const dueSoon = 15 * time.Second
 
-// nextPage waits for the next page as the source does. Where the source waits in the call, nextPage
-// waits no longer than until something else is due. Where it does not, a timer wakes the loop.
+// nextPage returns the next page, or says why there is none. With fan-out the source waits for a
+// page, and nextPage ends the wait when something else is due. With polling the source does not
+// wait, and a timer wakes the loop.
 func (l *Loop) nextPage() (page source.Page, what got, err error) {
 	reading := l.term.Reading()
 	ctx := reading
@@ -52,7 +53,7 @@ func (l *Loop) nextPage() (page source.Page, what got, err error) {
 	return page, aFailure, err
 }
 
-// start is where reading began.
+// start returns the position at which reading began.
 func (l *Loop) start() Position {
 	if l.session == nil {
 		return l.term.Lease.Position
@@ -60,7 +61,7 @@ func (l *Loop) start() Position {
 	return l.session.start
 }
 
-// readFrom makes what pages come from.
+// readFrom makes the source of pages.
 func (l *Loop) readFrom(at Position) {
 	made := l.in.Run.Pages(l, at)
 	l.mu.Lock()
@@ -68,7 +69,7 @@ func (l *Loop) readFrom(at Position) {
 	l.source = made
 }
 
-// stopReading lets go of what pages come from.
+// stopReading closes the source of pages.
 func (l *Loop) stopReading() {
 	if l.source == nil {
 		return
@@ -79,16 +80,17 @@ func (l *Loop) stopReading() {
 	l.source = nil
 }
 
-// pagesNow returns the source of pages, nil while the handler is opened, for other goroutines than
-// the loop's.
+// pagesNow returns the source of pages, for goroutines other than the loop's. It is nil while the
+// handler is opened.
 func (l *Loop) pagesNow() Pages {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.source
 }
 
-// noteArrival notes when the records of a page that will be handled arrived. It returns the
-// position after the last of them, if there are any, because the handler may change the records.
+// noteArrival notes the arrival time of a page's first record, for the lag. It returns the position
+// after the last record, and false for a page without records. The loop needs the position before
+// the handler changes the records.
 func (l *Loop) noteArrival(page *source.Page) (end Position, some bool) {
 	if len(page.Records) == 0 {
 		return Position{}, false
@@ -103,7 +105,8 @@ func (l *Loop) noteArrival(page *source.Page) (end Position, some bool) {
 	return end, true
 }
 
-// tip is when all there was had been read and handed over; zero when that is not known.
+// tip returns the time at which all records of the shard had been read and handed over. It is zero
+// if that is unknown.
 func (l *Loop) tip() time.Time {
 	if l.in.FanOut {
 		return l.session.idle.tip
@@ -129,8 +132,8 @@ func (l *Loop) shardIsGone(err error) next {
 // ask, and say so.
 const absentPause = 10 * time.Second
 
-// awaitStream waits until the stream may be there again, which does not exist, and reports whether
-// to read on.
+// awaitStream waits before the next read of a stream that does not exist, and reports whether to
+// continue.
 func (l *Loop) awaitStream(err error) bool {
 	l.absent = min(l.absent+1, 30)
 	l.in.Run.StreamGone(l.term.Lease.Stream, err)
@@ -158,7 +161,7 @@ func (l *Loop) Calls() context.Context { return l.term.Trust() }
 // Wake wakes the loop.
 func (l *Loop) Wake() { l.term.Wake() }
 
-// Failed reports a failed read that is tried again.
+// Failed reports a failed read. The source tries again after the time next.
 func (l *Loop) Failed(err error, throttled bool, next time.Duration) {
 	refused := errors.Is(err, source.ErrNoPosition)
 	known := throttled || refused || errors.Is(err, streams.ErrNoStream)
@@ -217,8 +220,8 @@ func (l *Loop) noteStays() (before bool) {
 	return before
 }
 
-// refusedAt is the position that the service refuses, if it refuses one: the sink's, where reading
-// began at that and has not come further than the checkpoint.
+// refusedAt returns the position that the service refuses. It is the position of the sink if
+// reading began there and has not yet passed the checkpoint, and otherwise the checkpoint.
 func (l *Loop) refusedAt() Position {
 	at := l.term.At()
 	if !l.in.PerTerm {
@@ -246,8 +249,8 @@ func (l *Loop) Expired(e source.Expiry) {
 	l.in.Tell.PositionExpired(l.term.Lease.Key, e)
 }
 
-// ReadingChanged reports each change once, not each failure: why the shard is polled, or nil
-// because fan-out is back.
+// ReadingChanged reports that the shard is polled, because of why, or that fan-out is back if why
+// is nil. It is called once for each change.
 func (l *Loop) ReadingChanged(why error) {
 	if why != nil {
 		l.Repeated().Warn("fan-out is unavailable; weir polls, and retries fan-out every minute", "err", why)

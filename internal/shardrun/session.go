@@ -14,8 +14,8 @@ import (
 	"github.com/weir-go/weir/internal/supervise"
 )
 
-// session is the handler of a shard and what the loop keeps for it. An idle shard has none, unless
-// each term has its own handler.
+// session contains the handler of a shard and the loop's data about it. A shard that has had no
+// records has no session, unless each term has its own handler.
 type session struct {
 	handler Handler
 	from    *source.Origin
@@ -31,7 +31,7 @@ type session struct {
 	handed backlog.Log   // what was handed over and is not saved; guarded by the loop's lock
 }
 
-// pulling returns how far the function is that pulls; nil if there is none.
+// pulling returns the progress of the function that pulls, and nil if there is none.
 func (s *session) pulling() *pull.Progress {
 	if s == nil {
 		return nil
@@ -39,7 +39,7 @@ func (s *session) pulling() *pull.Progress {
 	return s.handler.Pulling()
 }
 
-// due is when the loop has something to do although nothing was read; zero for never.
+// due returns the time at which the loop has to act although no page came; zero for never.
 func (s *session) due() time.Time {
 	switch {
 	case s == nil:
@@ -50,7 +50,7 @@ func (s *session) due() time.Time {
 	return s.idle.due
 }
 
-// idle has a term's handler be called when there is nothing to handle, for those that ask.
+// idle decides when an idle call of the handler is due.
 type idle struct {
 	every time.Duration // 0 is never
 	due   time.Time
@@ -58,7 +58,7 @@ type idle struct {
 	tip   time.Time   // when an event last said that nothing more was to be read
 }
 
-// again schedules the next call for when no record has been handled for a while from now on.
+// again schedules the next idle call, as after each batch.
 func (i *idle) again() {
 	if i.every > 0 {
 		i.due = time.Now().Add(i.every)
@@ -84,7 +84,7 @@ func newSession(l *Loop, h Handler, start Position) *session {
 // opening makes the handler of a term.
 type opening struct{ *Loop }
 
-// open makes the term's handler, and tries again for as long as that fails.
+// open makes the term's handler. It tries again until that succeeds or the term ends.
 func (l opening) open() next {
 	attempt, failed := l.lastFailure()
 	l.enter(supervise.Opening, attempt, failed)
@@ -130,8 +130,8 @@ func (l opening) open() next {
 	}
 }
 
-// try makes the term's handler. behind reports that the lease was given back instead, because the
-// sink is behind in an ancestor of the shard.
+// try makes the term's handler. behind reports that it gave the lease back instead, because the
+// sink lacks records of an ancestor of the shard.
 func (l opening) try(began time.Time) (behind bool, err error) {
 	start := l.term.At()
 	if l.in.Sink {
@@ -154,13 +154,13 @@ func (l opening) try(began time.Time) (behind bool, err error) {
 	return false, nil
 }
 
-// handlerContext is the context of a term with the values of Run's context.
+// handlerContext is the context of a term, with the values of Run's context.
 type handlerContext struct {
 	context.Context
 	values context.Context
 }
 
-// Value looks at the term's context first, which is where the cause of its end is found.
+// Value asks the term's context first, which has the cause of its end.
 func (c *handlerContext) Value(key any) any {
 	if v := c.Context.Value(key); v != nil {
 		return v

@@ -14,7 +14,7 @@ import (
 	"github.com/weir-go/weir/internal/source"
 )
 
-// Config is what the options of a consumer say of its shards, with defaults filled in.
+// Config contains the options of a consumer that concern its shards, with their defaults.
 type Config struct {
 	App, Worker string
 	Log         *slog.Logger // of the user
@@ -55,7 +55,7 @@ type Config struct {
 // Parallel reports whether partition keys are handled in parallel.
 func (c *Config) Parallel() bool { return c.Keys > 0 }
 
-// NotJSON is what becomes of records that are not JSON, if the filter needs JSON.
+// NotJSON says how records are treated that are not JSON, if the filter needs JSON.
 type NotJSON uint8
 
 const (
@@ -64,7 +64,8 @@ const (
 	FailNotJSON                // each is a failure of the handler
 )
 
-// Shared is what the shards of one run share. It does not change after the first shard began.
+// Shared contains the data that the shards of one run share. Its fields do not change once a shard
+// has begun.
 type Shared struct {
 	Config
 	User     User
@@ -85,17 +86,17 @@ type Shared struct {
 
 // Run is the run that the shards belong to. Its methods may be called concurrently.
 type Run interface {
-	// Await holds back a shard that has stalled in this process. It reports whether to begin.
+	// Await waits if the shard has stalled in this process before. It reports whether to begin.
 	Await(l *Loop) bool
-	// End notes that a loop does not run any more.
+	// End is called when a loop has ended.
 	End(l *Loop)
-	// Stopping notes that the run stops; IsStopping reports whether it does.
+	// Stopping begins the stop of the run. IsStopping reports whether the run stops.
 	Stopping()
 	IsStopping() bool
 	// StreamGone and StreamBack log that a stream does not exist, and that it exists again.
 	StreamGone(stream string, err error)
 	StreamBack(stream string)
-	// Throttled notes a throttled read, for the history.
+	// Throttled adds a throttled read to the history.
 	Throttled(l *Loop, next time.Duration)
 	// Setup returns the settings for reading the shards of a stream.
 	Setup(stream string) *source.Setup
@@ -112,10 +113,10 @@ type Pages interface {
 	// Next returns the next page. Its errors are ctx's cause, and ones that wrap source.ErrEmpty,
 	// streams.ErrNoShard or streams.ErrNoStream.
 	Next(ctx context.Context) (source.Page, error)
-	// Last returns what there is besides, in one try.
+	// Last makes one more read, without another try if it fails.
 	Last(ctx context.Context) (source.Page, error)
 	Status() source.Status
-	// Stop ends what would be in the way of the shard's next owner.
+	// Stop ends a subscription that the shard's next owner would have to replace.
 	Stop()
 	// Close gives back what the source holds at the service.
 	Close()

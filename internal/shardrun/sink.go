@@ -15,12 +15,12 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// sink is the sink of a shard, which says how far it has got.
+// sink asks the user's sink for its position in a shard and in its ancestors.
 type sink struct{ *Loop }
 
-// start returns where reading begins according to the sink, zero for the lease's checkpoint, in a
-// try to open that began then. behind reports that the lease was given back, because the sink is
-// behind in an ancestor.
+// start returns the position at which reading begins according to the sink; zero is the lease's
+// checkpoint. began is the time at which this attempt began. behind reports that start gave the
+// lease back, because the sink lacks records of an ancestor.
 func (l sink) start(ctx context.Context, began time.Time) (start Position, behind bool, err error) {
 	s, err := l.in.Lineage.Start(ctx, l.term.Lease.Key, began, l)
 	if err != nil || !s.Behind {
@@ -91,7 +91,8 @@ func (l sink) Unread(ctx context.Context, of lease.Lease, id string, at Position
 	return false, nil
 }
 
-// giveBack sets leases back and gives the term's own back, to be read after them.
+// giveBack moves leases of ancestors back to the position of the sink, and gives the term's own
+// lease back, which is read after them.
 func (l sink) giveBack(ctx context.Context, moves []lease.Action) error {
 	moved := false
 	if len(moves) > 0 {

@@ -9,7 +9,7 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// status is how handling a shard stands. The loop and the goroutines that call the user's code
+// status is the state of handling a shard. The loop and the goroutines that call the user's code
 // write it, and any goroutine may read it.
 type status struct {
 	mu      lock.Mutex[lock.Shard] // guards the fields below, and Loop.source and Loop.session
@@ -28,7 +28,7 @@ type callFailure struct {
 	at      lease.Failing
 }
 
-// notes are what the looks of the beat loop note about a shard.
+// notes are facts about a shard that the supervisor needs at its next look.
 type notes struct {
 	ended     mono.Time     // when the term's context was seen to have ended
 	left      chan struct{} // not nil once the handler was left behind, closed when it returns
@@ -47,7 +47,8 @@ func (s *status) note(f func(*notes)) {
 	f(&s.notes)
 }
 
-// enter notes what handling is at; nothing ("") leaves it to reading.
+// enter sets the state of handling and its error. With the state "", the shard is in its state of
+// reading.
 func (s *status) enter(state supervise.State, attempt int, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -59,7 +60,7 @@ func (s *status) enter(state supervise.State, attempt int, err error) {
 	}
 }
 
-// failsAgain notes a failure that does not change what handling is at.
+// failsAgain notes a failure without a change of the state.
 func (s *status) failsAgain(attempt int, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -94,7 +95,8 @@ func (s *status) lastFailure() (attempts int, err error) {
 	return s.failure.attempt, s.failure.err
 }
 
-// noteHandled notes that something was handled by now, or that there was nothing.
+// noteHandled notes that the shard has made progress: it handled some bytes, or there was nothing
+// to handle.
 func (s *status) noteHandled(bytes int, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

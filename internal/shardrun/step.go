@@ -43,7 +43,7 @@ type stepped struct {
 	next                // not goOn: there is no next step
 }
 
-// step calls the handler with the records that are not done, or puts the letters of records that
+// step calls the handler with the records that are not done, or stores the letters of records that
 // are given up. began is the current time.
 func (d *Handover) step(began time.Time) stepped {
 	l := d.loop
@@ -109,7 +109,7 @@ func (d *Handover) step(began time.Time) stepped {
 	return s
 }
 
-// outcome is how a call of the user's code ended that returned err.
+// outcome returns how a call of the user's code ended, judged by its error.
 func outcome(err error) failure.Outcome {
 	switch {
 	case err == nil:
@@ -124,7 +124,7 @@ func outcome(err error) failure.Outcome {
 	return failure.Failed
 }
 
-// advance notes that the part of the last call is done, and reports whether that is all.
+// advance marks the part of the last call as done, and reports whether that was the last part.
 func (d *Handover) advance(took time.Duration, now time.Time) (all bool) {
 	if all = d.Advance(); all {
 		d.handled(took, now)
@@ -132,7 +132,7 @@ func (d *Handover) advance(took time.Duration, now time.Time) (all bool) {
 	return all
 }
 
-// handled notes that all of the batch is done by now.
+// handled notes and reports that all of the batch is done.
 func (d *Handover) handled(took time.Duration, now time.Time) {
 	l := d.loop
 	if d.key == nil {
@@ -157,8 +157,8 @@ func (d *Handover) handled(took time.Duration, now time.Time) {
 	l.in.Tell.BatchHandled(l.term.Lease.Key, Handled{Records: records, Bytes: bytes, Behind: d.Behind, Took: took, Calls: d.Calls})
 }
 
-// passedOn notes that the pulling function has the batch and notes its progress. Records that are
-// done when it asks for more count as handled.
+// passedOn is called when a pulling function asks for the next batch. Records that are done by then
+// count as handled. The function marks the others later.
 func (d *Handover) passedOn(took time.Duration, now time.Time) {
 	if records, bytes := d.Size(); records == d.Done() {
 		d.handled(took, now)
@@ -178,7 +178,7 @@ const (
 	failedWhenDone = "the handler returned an error for a finished batch; no record will be handled again"
 )
 
-// failed reports a failure and the step that follows after a pause.
+// failed reports a failure, and what follows it after the pause.
 func (d *Handover) failed(what string, err error, pause time.Duration) {
 	l := d.loop
 	l.in.Counters.HandlerFailures.Add(1)
@@ -194,8 +194,7 @@ func (d *Handover) failed(what string, err error, pause time.Duration) {
 }
 
 // failsHere notes the record at which the handler fails, for the shard's status. letters says that
-// the letters of records that are given up cannot be put. It is called when the shard has entered
-// the state that follows.
+// dead letters could not be stored. The shard has to be in its next state already.
 func (d *Handover) failsHere(letters bool) {
 	at := d.Failing()
 	if at.Letters = letters; letters {

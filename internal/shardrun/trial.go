@@ -9,8 +9,8 @@ import (
 	"github.com/weir-go/weir/internal/supervise"
 )
 
-// The shard waits this long before it handles a record again that has killed its worker. The time
-// doubles with each further death.
+// suspectPause is the time before a shard handles a record again that has killed its worker. It
+// doubles with each further death, up to suspectPauseMost.
 const suspectPause, suspectPauseMost = time.Minute, 15 * time.Minute
 
 // trial handles the records of a term that may have killed the owners before; see
@@ -20,7 +20,7 @@ type trial struct {
 	loop *Loop
 }
 
-// trialOf returns how the term handles what may have killed the owners before, nil when it did not.
+// trialOf returns the trial of the loop's term, and nil if no record is suspected.
 func trialOf(l *Loop) *trial {
 	l.needSession()
 	s := l.session
@@ -43,9 +43,9 @@ func trialOf(l *Loop) *trial {
 	return s.trial
 }
 
-// alone prepares a call of the handler. In a trial it separates the next record from the others of
-// the batch, and notes durably that it is begun. It gives up a record that is known to kill, or
-// waits before it.
+// alone prepares a call of the handler. In a trial it makes the next record a part by itself, and
+// saves with the lease that the record is begun. If the record is known to kill its workers, alone
+// gives it up, or waits first.
 func alone(d *Handover) next {
 	if d.dying != nil { // which comes first
 		return next{}
@@ -96,16 +96,15 @@ func alone(d *Handover) next {
 	}
 }
 
-// restOfTrial hands over the rest of the batch in which a trial ended as single records, if keys
-// are handled in parallel, because a batch must not have several keys. The next page is handled as
-// usual.
+// restOfTrial makes single records of a batch in which a trial has ended, if keys are handled in
+// parallel: a batch must not have several keys. The next page is handled as usual.
 func restOfTrial(d *Handover) {
 	if d.loop.in.Parallel() {
 		d.Single()
 	}
 }
 
-// begin notes durably which record is handled next.
+// begin saves with the lease which record is handled next.
 func (t *trial) begin(d *Handover, record Position) next {
 	l := t.loop
 	l.enter(supervise.Suspected, 0, nil)
@@ -146,8 +145,8 @@ func tried(d *Handover, err error) {
 	l.in.Turns.GiveBack()
 }
 
-// pause waits before a record is handled again that has killed its worker, once in a term. How many
-// it killed is kept with the lease, so the pauses grow from owner to owner; no clock is.
+// pause waits before a record is handled again that has killed its worker, once in a term. The
+// lease keeps the number of workers that it killed, so the pause grows from owner to owner.
 func (t *trial) pause(id string) next {
 	if t.Paused {
 		return next{}
@@ -160,7 +159,7 @@ func (t *trial) pause(id string) next {
 	return n
 }
 
-// giveUp gives the next record up, which has killed its workers.
+// giveUp gives up the next record, which has killed its workers.
 func (t *trial) giveUp(d *Handover, id string) next {
 	l, err := t.loop, failure.KillsError(t.Deaths)
 	if !t.Paused {
@@ -187,7 +186,8 @@ func (t *trial) giveUp(d *Handover, id string) next {
 	}
 }
 
-// tellSuspected reports that owners of the shard have died, with the cause if it is known.
+// tellSuspected reports that owners of the shard have died, and which record is the cause if that
+// is known.
 func (t *trial) tellSuspected(id string, pause time.Duration) {
 	l, d := t.loop, t.Deaths
 	what := "workers that had this shard died one after the other at one position; its records are handled one at a time"

@@ -20,14 +20,14 @@ import (
 // Position is a place in a shard.
 type Position = shard.Position
 
-// User is the user's code. Package weir implements it. A panic of the user's code is an error of
-// the method that called it. The methods may be called concurrently.
+// User calls the user's code. Package weir implements it, and returns a panic of the user's code as
+// an error. The methods may be called concurrently.
 type User interface {
 	// Open makes the handler of a term that begins at from.
 	Open(ctx context.Context, t *group.Term, from Position) (Handler, error)
-	// Shared returns the handler of a shard if all shards have the same one.
+	// Shared returns a handler for one shard if all shards have the same user's handler.
 	Shared() Handler
-	// Position says how far a sink has got in a shard.
+	// Position returns the position of the sink in a shard.
 	Position(ctx context.Context, stream, shard string) (Position, error)
 	// PutLetters makes dead letters durable.
 	PutLetters(ctx context.Context, letters []deadletter.Letter) error
@@ -35,7 +35,7 @@ type User interface {
 	Match(r *source.Record) (matches, isJSON bool, err error)
 	// PanicIn returns the panic of the user's code that err wraps, and a zero Panic for none.
 	PanicIn(err error) Panic
-	// Reject marks an error as one that can never be repaired.
+	// Reject marks an error as permanent.
 	Reject(err error) error
 }
 
@@ -48,29 +48,30 @@ type Panic struct {
 
 // Handler is the user's handler of one shard.
 type Handler interface {
-	// Hand returns memory for a batch. With keys in parallel, of is where the batch is kept;
-	// otherwise it is nil, and the memory has a Delivery.
+	// Hand returns a new Handover with its Code. With keys in parallel, of is its Delivery.
+	// Otherwise of is nil, and Hand makes the Delivery, too.
 	Hand(of *delivery.Delivery) *Handover
-	// Pulling is nil unless a function asks for the batches.
+	// Pulling returns the progress of the function that pulls, and nil if there is none.
 	Pulling() *pull.Progress
 	// Close ends a handler that Open has made.
 	Close(ctx context.Context, why group.EndReason) error
 }
 
-// Code is what a handover shows to the user's code. One goroutine at a time calls it.
+// Code shows the records of a handover to the user's code. One goroutine at a time calls its
+// methods.
 type Code interface {
-	// First sets the records of the first call, in memory that nobody else uses.
+	// First sets the records of the first call. Nobody else uses their memory.
 	First(run []source.Record)
-	// Keyed is First for a handover that is used again. It copies the records.
+	// Keyed sets the records of the first call of a handover that is used again. It copies them.
 	Keyed(run []source.Record)
-	// Reuse says that the records of a call may use memory of an earlier batch.
+	// Reuse lets the records of a call use the memory of an earlier batch.
 	Reuse()
 	// Call calls the handler.
 	Call(p delivery.Part) error
 	// Blame returns the records that an error of the handler names, and whether the error is a
 	// rejection.
 	Blame(err error) (named []delivery.Named, rejected bool)
-	// Forget drops the records: all are done. Release does so because the batch is over.
+	// Forget drops the records of the first call. Release gives memory back that Reuse has taken.
 	Forget()
 	Release()
 }
@@ -131,8 +132,9 @@ type Stalled struct {
 var (
 	// ErrHandedOff says that another worker gets the lease.
 	ErrHandedOff = errors.New("weir: the shard is handed to another worker")
-	// ErrForHeir ends a term whose lease is wanted back before all batches of a page were begun:
-	// the next owner reads them again. A middleware of handlers may look for what it wraps.
+	// ErrForHeir is returned by weir.RecordFunc when another worker is to get the lease before all
+	// records of the batch were tried. The next owner reads the rest again. Middleware between weir
+	// and the RecordFunc may look for ErrHandedOff in it.
 	ErrForHeir = fmt.Errorf("weir: the rest of the page is left to the next owner: %w", ErrHandedOff)
 	// ErrStalled is the cause of a handler's context when the shard makes no progress.
 	ErrStalled = errors.New("weir: the shard makes no progress")
@@ -152,7 +154,7 @@ func (e *StopError) Error() string {
 
 func (e *StopError) Unwrap() error { return e.Err }
 
-// Ended returns the [StopError] in an error that ended a term: no other error ends Run.
+// Ended returns the [StopError] that err wraps, or nil. No other error of the user's code ends Run.
 func Ended(err error) error {
 	var stop *StopError
 	if err != nil && errors.As(err, &stop) {
