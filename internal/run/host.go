@@ -20,7 +20,7 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// A run is the host of its worker, and the run of its loops.
+// The group calls a run as its host, and the loops call it as their run.
 var (
 	_ group.Host   = (*Run)(nil)
 	_ shardrun.Run = (*Run)(nil)
@@ -102,8 +102,8 @@ func (r *Run) Stopping() { r.standing.stops() }
 // IsStopping reports whether the stop has begun.
 func (r *Run) IsStopping() bool { return !r.standing.stopBegan().IsZero() }
 
-// Await holds back the loop of a shard that has stalled in this process: for a while, and until no
-// abandoned handler is at the shard any more. It reports whether to begin.
+// Await waits before the loop of a shard that has stalled in this process: for a pause, and until
+// an abandoned handler of the shard has returned. It reports whether to begin.
 func (r *Run) Await(l *shardrun.Loop) bool {
 	stalls, before := r.standing.before(l.Key(), time.Now(), r.StallAfter)
 	if stalls == 0 && before == nil {
@@ -158,13 +158,13 @@ func (r *Run) Throttled(l *shardrun.Loop, next time.Duration) {
 	r.supervisor.sampler.Throttle(l.Key(), next)
 }
 
-// LogPanic logs an error of the user's code; of a panic with the stack, unless the one before was
-// the same.
+// LogPanic logs an error of the user's code. It adds the stack of a panic, unless the last panic
+// was the same.
 func (r *Run) LogPanic(to *slog.Logger, what string, err error, args ...any) {
 	r.telling.logPanic(to, what, err, args...)
 }
 
-// Setup has the settings for reading a stream's shards.
+// Setup returns the settings for reading a stream's shards.
 func (r *Run) Setup(stream string) *source.Setup {
 	of := r.streams.Stream(stream)
 	if known, ok := r.setups.Load(of); ok {

@@ -29,7 +29,7 @@ func (g *Registry) Loops() (all []*shardrun.Loop) {
 	return all
 }
 
-// Workers returns how the workers stand that run, and whether any run has returned.
+// Workers returns the state of each worker that runs, and whether any run has returned.
 func (g *Registry) Workers() (all []supervise.Worker, returned bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -41,8 +41,8 @@ func (g *Registry) Workers() (all []supervise.Worker, returned bool) {
 	return all, g.returned
 }
 
-// StoreAnswered returns when the last heartbeat was sent that the store has answered; zero if there
-// is none, and when no run runs.
+// StoreAnswered returns the time at which the last answered heartbeat was sent. It is zero if there
+// is none, or if no run runs.
 func (g *Registry) StoreAnswered() (last time.Time) {
 	workers, _ := g.Workers()
 	for i := range workers {
@@ -64,7 +64,7 @@ func (g *Registry) Missed() notify.Counts {
 	return all
 }
 
-// register notes that r runs.
+// register adds a run.
 func (g *Registry) register(r *Run) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -74,8 +74,8 @@ func (g *Registry) register(r *Run) {
 	g.runs[r] = struct{}{}
 }
 
-// unregister notes that r does not run any more. It keeps r while handlers that it has left behind
-// are at work.
+// unregister notes that a run has returned. It removes the run unless handlers that it has left
+// behind still work.
 func (g *Registry) unregister(r *Run) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -85,7 +85,7 @@ func (g *Registry) unregister(r *Run) {
 	}
 }
 
-// forget drops a run that has returned, because its last loop has ended.
+// forget removes a run that has returned and whose last loop has ended.
 func (g *Registry) forget(r *Run) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -1,7 +1,7 @@
-// Package run is one run of a consumer: it joins the group of an application, has a loop for each
-// shard that the group gives it (package shardrun), and owns what these share: the connections, the
-// memory, the slots for calls, the catalog of streams and the queue of events. It supervises the
-// loops and publishes how they stand.
+// Package run runs one worker of an application. It joins the group of the application and starts a
+// loop for each shard that the group gives to this worker; see package shardrun. It owns everything
+// that the loops share: the connections, the memory, the slots for calls, the catalog of streams
+// and the queue of events. It also supervises the loops and publishes their status.
 package run
 
 import (
@@ -30,7 +30,7 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// Config is what the options of a consumer say, with defaults filled in.
+// Config contains the options of a consumer, with their defaults.
 type Config struct {
 	shardrun.Config
 	Client *kinesis.Client
@@ -95,7 +95,7 @@ type reads struct {
 	catalog   streams.Catalog
 }
 
-// New returns a run that nothing was started for. ctx has the values for the user's code.
+// New makes a run and starts nothing. The user's code gets the values of ctx.
 func New(ctx context.Context, c Config, user User, of *Registry, counters *shardrun.Counters) *Run {
 	r := &Run{Config: c, user: user, registry: of, standing: newStanding()}
 	r.telling = telling{to: c.Log, registry: of, user: user}
@@ -111,7 +111,7 @@ func New(ctx context.Context, c Config, user User, of *Registry, counters *shard
 }
 
 // Run takes part in the application until ctx ends, the user's code ends it, or an error occurs
-// that no retry can fix. See weir.Consumer.Run for what it returns.
+// that no retry can fix. weir.Consumer.Run documents its errors.
 func (r *Run) Run(ctx context.Context) (err error) {
 	stopTelling := r.telling.start(ctx, r.App, r.Worker)
 	defer func() { err = errors.Join(err, stopTelling()) }()
@@ -149,7 +149,7 @@ func (r *Run) Run(ctx context.Context) (err error) {
 	return err
 }
 
-// joinGroup takes part in the group, and returns the error of Run.
+// joinGroup takes part in the group, and returns its error in the form of Run's.
 func (r *Run) joinGroup(ctx context.Context) error {
 	errOfGroup := r.join(ctx, group.Config{
 		Store: r.Store, App: r.App, Worker: r.Worker, Weight: r.Weight, MaxLeases: r.MaxLeases,
@@ -172,7 +172,8 @@ func (r *Run) joinGroup(ctx context.Context) error {
 	return errOfGroup
 }
 
-// mostRead is how many records a read may bring. Batches of one key say nothing of what is read.
+// mostRead returns the largest number of records of a read. With keys in parallel, the size of a
+// batch does not limit it.
 func (r *Run) mostRead() int32 {
 	if r.Parallel() {
 		return 10_000

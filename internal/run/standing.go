@@ -14,8 +14,8 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// standing is how a run stands: its shards, and what its beat loop found. The run writes it;
-// Consumer.Live, Ready, Shards and Health read it.
+// standing is the state of a run for others: its loops and the findings of its supervisor. The run
+// writes it; Consumer.Live, Ready, Shards and Health read it.
 type standing struct {
 	mu        lock.Mutex[lock.Run] // guards the fields below
 	loops     map[*shardrun.Loop]struct{}
@@ -75,8 +75,8 @@ func (s *standing) running(all []*shardrun.Loop) []*shardrun.Loop {
 	return all
 }
 
-// worker returns how the worker stands, false when the run has returned. streams returns the names
-// of its streams.
+// worker returns the state of the worker, and false if the run has returned. streams returns the
+// names of its streams.
 func (s *standing) worker(streams func() []string) (w supervise.Worker, runs bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -91,7 +91,7 @@ func (s *standing) worker(streams func() []string) (w supervise.Worker, runs boo
 	return w, !s.returned
 }
 
-// stops notes when the stop began.
+// stops notes that the stop begins now, unless it began before.
 func (s *standing) stops() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -107,7 +107,7 @@ func (s *standing) stopBegan() time.Time {
 	return s.stopping
 }
 
-// rests notes that the beat loop has ended.
+// rests notes that there are no more heartbeats.
 func (s *standing) rests() {
 	s.stops()
 	s.mu.Lock()
@@ -115,7 +115,7 @@ func (s *standing) rests() {
 	s.looked = time.Time{}
 }
 
-// answeredAt notes that a beat was answered, which was sent then.
+// answeredAt notes the time at which an answered heartbeat was sent.
 func (s *standing) answeredAt(sent time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -134,7 +134,7 @@ func (s *standing) listed(name string, err error, now time.Time) {
 	}
 }
 
-// listsNothing forgets which streams could not be listed, because another worker lists them now.
+// listsNothing drops the failures of listing streams, because another worker lists them now.
 func (s *standing) listsNothing() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -144,8 +144,8 @@ func (s *standing) listsNothing() {
 // stopGrace is how long after Options.StopTimeout a handler may ignore that its context has ended.
 const stopGrace = 7 * time.Second
 
-// look notes that the beat loop looks at the shards. It returns the limits that they have now, and
-// whether any shard has stalled.
+// look notes that the supervisor looks at the shards. It returns the present limits for shards, and
+// whether any shard has stalled before.
 func (s *standing) look(now time.Time, c *Config) (limits supervise.Limits, stalled bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -157,8 +157,8 @@ func (s *standing) look(now time.Time, c *Config) (limits supervise.Limits, stal
 	return limits, len(s.stalls) > 0
 }
 
-// suspect takes in what a look has found out about whether this worker can read at all. It returns
-// what the worker reports of itself, and the number of the probe that is to begin, or -1.
+// suspect updates the judgement of whether this worker can read at all. It returns the trouble that
+// the worker reports about itself, and the number of the probe to begin, or -1.
 func (s *standing) suspect(k *supervise.Look, c *Config) (own lease.Trouble, cutOff bool, probe int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -171,8 +171,8 @@ func (s *standing) suspect(k *supervise.Look, c *Config) (own lease.Trouble, cut
 	return own, cutOff, probe
 }
 
-// probed takes in what a probe found out. It returns why this worker was cut off before, and why it
-// is now; nil if it was not.
+// probed notes the result of a probe. It returns why this worker counted as cut off before the
+// probe and why it does now; nil if it does not.
 func (s *standing) probed(err error) (before, after error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -188,7 +188,8 @@ func (s *standing) forgetStalls(key lease.Key) {
 	delete(s.stalls, key)
 }
 
-// note notes the verdict on a shard that is not sound. It reports whether the shard is still read.
+// note notes the verdict on a shard that is not sound, and reports whether the shard's loop still
+// runs.
 func (s *standing) note(l *shardrun.Loop, what supervise.Verdict, stalls supervise.Stalls) (here bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -208,7 +209,8 @@ func (s *standing) note(l *shardrun.Loop, what supervise.Verdict, stalls supervi
 	return true
 }
 
-// before returns how often a shard has stalled in this process, and its abandoned loop, or nil.
+// before returns how often a shard has stalled in this process, and the loop of it that was
+// abandoned, or nil.
 func (s *standing) before(key lease.Key, now time.Time, stall time.Duration) (stalls int, left *shardrun.Loop) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

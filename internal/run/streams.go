@@ -11,7 +11,7 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// creationUntold logs that a stream that is created again will be found late.
+// creationUntold logs that weir will notice late if the stream is created again.
 func (r *Run) creationUntold(s streams.Stream, err error) {
 	r.shared.Log.Warn("no permission to read when a stream was created (kinesis:DescribeStreamSummary); if it is deleted and created "+
 		"again, weir notices this only when the service rejects a checkpoint", "stream", s.Name, "err", err)
@@ -44,7 +44,7 @@ func (r *Run) StreamBack(name string) {
 	}
 }
 
-// named is for group.Config.Named: nil if the streams never change.
+// named returns the function for group.Config.Named; nil if the streams never change.
 func (r *Run) named() func() []string {
 	if !r.Asks {
 		return nil
@@ -52,7 +52,7 @@ func (r *Run) named() func() []string {
 	return r.streams.Names
 }
 
-// learned takes in an answer of Options.StreamsFunc.
+// learned applies an answer of Options.StreamsFunc.
 func (r *Run) learned(given []string) error {
 	all, err := r.user.ParseStreams(given)
 	if err != nil {
@@ -76,7 +76,7 @@ func (r *Run) unlearned(err error, failures int, since time.Time) {
 	r.CallFailed("streams", fmt.Errorf("Options.StreamsFunc: %w", err), since)
 }
 
-// join runs the group, once it is known which streams there are.
+// join runs the group, after the first answer of Options.StreamsFunc.
 func (r *Run) join(ctx context.Context, cfg group.Config) error {
 	if !r.Asks {
 		return group.Run(ctx, cfg)
@@ -138,7 +138,7 @@ func (r *Run) removeConsumers(ctx context.Context) {
 	r.consumers.RemoveLast(ctx, all, r.living)
 }
 
-// living counts the sessions that no worker has ended.
+// living counts the sessions that have not ended.
 func (r *Run) living(ctx context.Context) (n int, err error) {
 	v, err := r.Store.View(ctx, r.App, "")
 	for _, w := range v.Workers {

@@ -100,7 +100,7 @@ func (s *supervisor) troubles() []lease.Trouble {
 	return troubles
 }
 
-// lookAt looks at one shard. It returns what is left to do about it, nil if nothing is.
+// lookAt looks at one shard. It returns the action that follows, or nil.
 func (s *supervisor) lookAt(l *shardrun.Loop, look *supervise.Look, stalled bool) func() {
 	key := l.Key()
 	l.SeeEnd(look.Now)
@@ -124,9 +124,9 @@ func (s *supervisor) lookAt(l *shardrun.Loop, look *supervise.Look, stalled bool
 	return s.act(l, e, f.Verdict, supervise.Stalls{Count: of.Stalls + 1, Last: look.Now})
 }
 
-// act notes the verdict on a shard that is not sound, and returns a function that does the rest
-// without a lock; nil if the shard is no longer read. (A look at ten thousand sound shards
-// allocates nothing; this does.)
+// act notes the verdict on a shard that is not sound, and returns the action that follows. It
+// returns nil if the shard's loop has ended. Only act allocates: a look at ten thousand sound
+// shards allocates nothing.
 func (s *supervisor) act(l *shardrun.Loop, e shardrun.Stalled, what supervise.Verdict, stalls supervise.Stalls) func() {
 	if !s.run.standing.note(l, what, stalls) {
 		return nil
@@ -234,7 +234,7 @@ func (s *supervisor) probe(n int) {
 	}
 }
 
-// sortTroubles has the longest ones be first.
+// sortTroubles sorts troubles, the longest first.
 func sortTroubles(all []lease.Trouble) {
 	slices.SortFunc(all, func(a, b lease.Trouble) int { return cmp.Or(cmp.Compare(b.For, a.For), a.Key.Compare(b.Key)) })
 }

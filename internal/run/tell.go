@@ -96,8 +96,8 @@ func (t *telling) hookPanicked(app, worker string, err error) {
 	})
 }
 
-// logPanic logs an error of the user's code; of a panic with the stack, unless the one before was
-// the same.
+// logPanic logs an error of the user's code. It adds the stack of a panic, unless the last panic of
+// the same function was the same.
 func (t *telling) logPanic(to *slog.Logger, what string, err error, args ...any) {
 	args = append(args, "err", err)
 	if stack := t.newStack(err); stack != "" {
@@ -106,8 +106,8 @@ func (t *telling) logPanic(to *slog.Logger, what string, err error, args ...any)
 	to.Error(what, args...)
 }
 
-// newStack returns the stack of a panic that err wraps, if the last one of the same function had
-// another text.
+// newStack returns the stack of a panic that err wraps. It returns "" if the last panic of the same
+// function had the same text.
 func (t *telling) newStack(err error) string {
 	p := t.user.PanicIn(err)
 	if inner := (*guard.Panic)(nil); errors.As(err, &inner) { // such as one on a store's goroutine
