@@ -177,9 +177,10 @@ func netAddr(addr string) (*net.TCPAddr, bool) {
 // welcome says how to reach the server, in lines that can be pasted into a shell.
 func welcome(url, region, caFile string, tls bool, streams []wantedStream) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "Kinesis for development on %s\n\nTo use it from another shell, with weir, an AWS SDK or the AWS CLI:\n\n", url)
+	fmt.Fprintf(&b, "Kinesis for development on %s\n\nTo use it from another shell, with weir, an AWS SDK, boto3 or the AWS CLI:\n\n", url)
 	fmt.Fprintf(&b, "  export AWS_ENDPOINT_URL_KINESIS=%s\n", url)
-	fmt.Fprintf(&b, "  export AWS_REGION=%s AWS_ACCESS_KEY_ID=local AWS_SECRET_ACCESS_KEY=local\n", region)
+	fmt.Fprintf(&b, "  export AWS_REGION=%s AWS_DEFAULT_REGION=%[1]s\n", region)
+	b.WriteString("  export AWS_ACCESS_KEY_ID=local AWS_SECRET_ACCESS_KEY=local\n")
 	switch {
 	case tls && caFile != "":
 		fmt.Fprintf(&b, "  export AWS_CA_BUNDLE=%s\n", caFile)
