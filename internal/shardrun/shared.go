@@ -3,6 +3,7 @@ package shardrun
 import (
 	"context"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/weir-go/weir/internal/batch"
@@ -120,4 +121,16 @@ type Pages interface {
 	Stop()
 	// Close gives back what the source holds at the service.
 	Close()
+}
+
+// Counters count what happens to the shards of a consumer. Each has the name of a field of
+// weir.Counts, which says what it counts.
+type Counters struct {
+	Reads, RecordsRead, BytesRead, ReadsThrottled, ReadsFailed atomic.Uint64
+
+	BatchesHandled, RecordsHandled, BytesHandled, HandlerFailures atomic.Uint64
+	RecordsFiltered, RecordsNotJSON, RecordsSkipped               atomic.Uint64
+	RecordsGivenUp, LettersFailed                                 atomic.Uint64
+
+	Checkpoints, LeasesTaken, LeasesEnded, LeasesLost, Stalls, StoreFailures atomic.Uint64
 }
