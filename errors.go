@@ -1,6 +1,7 @@
 package weir
 
 import (
+	"errors"
 	"fmt"
 	"runtime/debug"
 
@@ -43,6 +44,29 @@ var (
 	// ErrNoConsumer is wrapped by the error of a [Reader] with [FanOut] and [ExistingConsumer] if
 	// the consumer is not registered.
 	ErrNoConsumer = fanout.ErrNoConsumer
+)
+
+// OptionError says what is wrong with one option. [New], [NewReader], [Consumer.RunShards] and
+// [Consumer.Records] return it, joined with others if there are several problems.
+type OptionError struct {
+	Option string // the option, such as "Options.GiveUp.MaxAge" or "ReaderOptions.Start"
+	Err    error  // the problem and its remedy
+}
+
+// Error returns the option and the problem.
+func (e *OptionError) Error() string { return "weir: " + e.Option + " " + e.Err.Error() }
+
+// Unwrap returns Err.
+func (e *OptionError) Unwrap() error { return e.Err }
+
+// badOption returns an [OptionError]. format and args describe the problem.
+func badOption(option, format string, args ...any) error {
+	return &OptionError{option, fmt.Errorf(format, args...)}
+}
+
+var (
+	errNoClient = errors.New("weir: the Kinesis client is nil; make one with kinesis.NewFromConfig")
+	errNoStore  = errors.New("weir: the store is nil; memstore.New() keeps everything in memory and loses it when the process ends")
 )
 
 // PanicError is a panic of the user's code: of a handler, a hook of [Events], a logger or a store.

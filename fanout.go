@@ -46,28 +46,28 @@ func (r Reading) String() string {
 }
 
 // checkFanOutARNs says what is wrong with Options.FanOutARNs for the streams of the options.
-func (o *Options) checkFanOutARNs(client *kinesis.Client, all []streams.Stream, bad func(format string, args ...any)) {
+func (o *Options) checkFanOutARNs(client *kinesis.Client, all []streams.Stream, bad func(option, format string, args ...any)) {
 	if len(o.FanOutARNs) > 0 && o.Reading != FanOut {
-		bad("Options.FanOutARNs %.300q are set although Options.Reading is not FanOut", o.FanOutARNs)
+		bad("Options.FanOutARNs", "%.300q are set although Options.Reading is not FanOut", o.FanOutARNs)
 		return
 	}
 	given := map[string]string{}
 	for _, arn := range o.FanOutARNs {
 		of, err := streams.ParseConsumer(client, arn)
 		if err != nil {
-			bad("Options.FanOutARNs is wrong: %w", err)
+			bad("Options.FanOutARNs", "is wrong: %w", err)
 			continue
 		}
 		if other, twice := given[of.Name]; twice && other != arn {
-			bad("Options.FanOutARNs has two consumers of stream %s: %q and %q", of.Name, other, arn)
+			bad("Options.FanOutARNs", "has two consumers of stream %s: %q and %q", of.Name, other, arn)
 		}
 		given[of.Name] = arn
 		i := slices.IndexFunc(all, func(s streams.Stream) bool { return s.Name == of.Name })
 		switch {
 		case i < 0 && o.StreamsFunc == nil:
-			bad("Options.FanOutARNs names %q, of a stream that is not among those to read: %s", arn, of.Name)
+			bad("Options.FanOutARNs", "names %q, of a stream that is not among those to read: %s", arn, of.Name)
 		case i >= 0 && all[i].ARN != "" && all[i].ARN != of.ARN:
-			bad("Options.FanOutARNs names %q, which is not of the stream %s", arn, all[i].ARN)
+			bad("Options.FanOutARNs", "names %q, which is not of the stream %s", arn, all[i].ARN)
 		}
 	}
 }

@@ -45,12 +45,12 @@ const (
 )
 
 // check reports invalid values.
-func (f *Filter) check(bad func(format string, args ...any)) {
+func (f *Filter) check(bad func(option, format string, args ...any)) {
 	switch {
 	case f.NotJSON < PassNotJSON || f.NotJSON > FailNotJSON:
-		bad("Options.Filter.NotJSON %d must be PassNotJSON, DropNotJSON or FailNotJSON", f.NotJSON)
+		bad("Options.Filter.NotJSON", "%d must be PassNotJSON, DropNotJSON or FailNotJSON", f.NotJSON)
 	case f.By == nil && f.NotJSON != PassNotJSON:
-		bad("Options.Filter.By is nil although Options.Filter.NotJSON is set: set the filter")
+		bad("Options.Filter.By", "is nil although Options.Filter.NotJSON is set: set the filter")
 	}
 }
 

@@ -51,30 +51,30 @@ const (
 )
 
 // check fills in the defaults and reports invalid values.
-func (g *GiveUp) check(bad func(format string, args ...any)) {
+func (g *GiveUp) check(bad func(option, format string, args ...any)) {
 	if g.To == nil {
 		if *g != (GiveUp{}) {
-			bad("Options.GiveUp.To is nil although other fields of GiveUp are set: set the destination of dead letters")
+			bad("Options.GiveUp.To", "is nil although other fields of GiveUp are set: set the destination of dead letters")
 		}
 		return
 	}
 	if g.Attempts < 0 || g.Attempts > 10_000 {
-		bad("Options.GiveUp.Attempts %d must be between 1 and 10000, or 0 for no bound", g.Attempts)
+		bad("Options.GiveUp.Attempts", "%d must be between 1 and 10000, or 0 for no bound", g.Attempts)
 	}
 	if g.MaxAge != 0 && (g.MaxAge < time.Second || g.MaxAge > 366*24*time.Hour) {
-		bad("Options.GiveUp.MaxAge %v must be between 1s and 366 days, or 0 for no bound", g.MaxAge)
+		bad("Options.GiveUp.MaxAge", "%v must be between 1s and 366 days, or 0 for no bound", g.MaxAge)
 	}
 	switch {
 	case g.Patience == 0:
 		g.Patience = defaultPatience
 	case g.Patience > 24*time.Hour:
-		bad("Options.GiveUp.Patience %v must be 24h at most, or negative for none", g.Patience)
+		bad("Options.GiveUp.Patience", "%v must be 24h at most, or negative for none", g.Patience)
 	}
 	switch {
 	case g.PerMinute == 0:
 		g.PerMinute = defaultPerMinute
 	case g.PerMinute > 1_000_000:
-		bad("Options.GiveUp.PerMinute %d must be 1000000 at most, or negative for no bound", g.PerMinute)
+		bad("Options.GiveUp.PerMinute", "%d must be 1000000 at most, or negative for no bound", g.PerMinute)
 	}
 }
 

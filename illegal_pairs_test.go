@@ -2,6 +2,7 @@ package weir_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -44,11 +45,11 @@ func TestIllegalPairsAreRefused(t *testing.T) {
 	}{
 		{"Parallel and ReuseBuffers", weir.Options{Parallel: keys, ReuseBuffers: true}, nil, "ReuseBuffers cannot be combined with Parallel"},
 		{"Parallel and BatchWait", weir.Options{Parallel: keys, BatchWait: time.Second}, nil, "BatchWait cannot be combined with Parallel"},
-		{"Parallel and Open", weir.Options{Parallel: keys}, shards(weir.ShardHandlers{Open: open}), "or leave that out"},
-		{"Parallel and Pull, windows and Hold", weir.Options{Parallel: keys}, shards(weir.ShardHandlers{Pull: pull}), "or leave that out"},
-		{"Parallel and Position", weir.Options{Parallel: keys}, shards(weir.ShardHandlers{Open: open, Position: position}), "or leave that out"},
-		{"Parallel and Idle", weir.Options{Parallel: keys}, shards(weir.ShardHandlers{Open: open, Idle: time.Second}), "or leave that out"},
-		{"Parallel and Records", weir.Options{Parallel: keys}, records, "or leave that out"},
+		{"Parallel and Open", weir.Options{Parallel: keys}, shards(weir.ShardHandlers{Open: open}), "or leave Options.Parallel out"},
+		{"Parallel and Pull, windows and Hold", weir.Options{Parallel: keys}, shards(weir.ShardHandlers{Pull: pull}), "or leave Options.Parallel out"},
+		{"Parallel and Position", weir.Options{Parallel: keys}, shards(weir.ShardHandlers{Open: open, Position: position}), "or leave Options.Parallel out"},
+		{"Parallel and Idle", weir.Options{Parallel: keys}, shards(weir.ShardHandlers{Open: open, Idle: time.Second}), "or leave Options.Parallel out"},
+		{"Parallel and Records", weir.Options{Parallel: keys}, records, "or leave Options.Parallel out"},
 		{"GiveUp and Pull, windows and Hold", weir.Options{GiveUp: gives}, shards(weir.ShardHandlers{Pull: pull}), "leave Options.GiveUp out"},
 		{"GiveUp.Attempts and Pull", weir.Options{GiveUp: attempts}, shards(weir.ShardHandlers{Pull: pull}), "leave Options.GiveUp out"},
 		{"GiveUp.MaxAge and Pull", weir.Options{GiveUp: age}, shards(weir.ShardHandlers{Pull: pull}), "leave Options.GiveUp out"},
@@ -56,7 +57,7 @@ func TestIllegalPairsAreRefused(t *testing.T) {
 		{"GiveUp and Records", weir.Options{GiveUp: attempts}, records, "leave Options.GiveUp out"},
 		{"GiveUp.MaxAge and Records", weir.Options{GiveUp: age}, records, "leave Options.GiveUp out"},
 		{"GiveUp.Bisect and Records", weir.Options{GiveUp: bisect}, records, "leave Options.GiveUp out"},
-		{"Open and Pull", weir.Options{}, shards(weir.ShardHandlers{Open: open, Pull: pull}), "wants one of ShardHandlers.Open and ShardHandlers.Pull"},
+		{"Open and Pull", weir.Options{}, shards(weir.ShardHandlers{Open: open, Pull: pull}), "or ShardHandlers.Pull must be set, and not both"},
 		{"FailNotJSON and Pull, windows and Hold", weir.Options{Filter: notJSON}, shards(weir.ShardHandlers{Pull: pull}), "must be PassNotJSON or DropNotJSON"},
 		{"FailNotJSON and Records", weir.Options{Filter: notJSON}, records, "must be PassNotJSON or DropNotJSON"},
 	} {
@@ -74,6 +75,9 @@ func TestIllegalPairsAreRefused(t *testing.T) {
 			}
 			if err == nil || !strings.Contains(err.Error(), tt.says) {
 				t.Fatalf("the error is %v, want %q in it", err, tt.says)
+			}
+			if of := (*weir.OptionError)(nil); !errors.As(err, &of) || !strings.Contains(of.Option, ".") {
+				t.Errorf("the error names no option: %#v", err)
 			}
 			if text := err.Error(); !strings.HasPrefix(text, "weir: ") || strings.ContainsAny(text, "\n") {
 				t.Errorf("the error is not one sentence of weir: %q", text)

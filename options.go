@@ -231,7 +231,7 @@ func checkMemory(options string, bytes *int) error {
 		*bytes = 128 << 20
 	}
 	if *bytes < 16<<20 || int64(*bytes) > 1<<40 {
-		return fmt.Errorf("weir: %s.MaxMemory %d must be between 16 MiB and 1 TiB", options, *bytes)
+		return badOption(options+".MaxMemory", "%d must be between 16 MiB and 1 TiB", *bytes)
 	}
 	return nil
 }
@@ -242,16 +242,18 @@ var appForm = regexp.MustCompile(`^[a-zA-Z0-9_.-]{1,128}$`)
 // problem.
 func (o Options) checked(client *kinesis.Client, store lease.Store) (Options, []streams.Stream, error) {
 	var problems []error
-	bad := func(format string, args ...any) { problems = append(problems, fmt.Errorf("weir: "+format, args...)) }
+	bad := func(option, format string, args ...any) {
+		problems = append(problems, badOption(option, format, args...))
+	}
 
 	if client == nil {
-		bad("the Kinesis client is nil; make one with kinesis.NewFromConfig")
+		problems = append(problems, errNoClient)
 	}
 	if store == nil {
-		bad("the store is nil; memstore.New() keeps everything in memory and loses it when the process ends")
+		problems = append(problems, errNoStore)
 	}
 	if !appForm.MatchString(o.App) {
-		bad("Options.App %.140q must be 1 to 128 of a-z, A-Z, 0-9, _ . -", o.App)
+		bad("Options.App", "%.140q must be 1 to 128 of a-z, A-Z, 0-9, _ . -", o.App)
 	}
 	all, err := o.streams(client)
 	if err != nil {
@@ -262,7 +264,7 @@ func (o Options) checked(client *kinesis.Client, store lease.Store) (Options, []
 		o.Worker = fmt.Sprintf("%s-%d", strings.ToValidUTF8(host, "_"), os.Getpid())
 	}
 	if len(o.Worker) > 200 {
-		bad("Options.Worker has %d bytes, at most 200 are allowed", len(o.Worker))
+		bad("Options.Worker", "has %d bytes, at most 200 are allowed", len(o.Worker))
 	}
 
 	switch o.Start.Kind() {
@@ -270,14 +272,14 @@ func (o Options) checked(client *kinesis.Client, store lease.Store) (Options, []
 		o.Start = Oldest
 	case shard.First, shard.Tip, shard.Time:
 	default:
-		bad("Options.Start %q must be Oldest, Latest or At(a time): other positions belong to one shard", o.Start)
+		bad("Options.Start", "%q must be Oldest, Latest or At(a time): other positions belong to one shard", o.Start)
 	}
 	within := func(name string, d *time.Duration, fallback, low, high time.Duration) {
 		if *d == 0 {
 			*d = fallback
 		}
 		if *d < low || *d > high {
-			bad("Options.%s %v must be between %v and %v", name, *d, low, high)
+			bad("Options."+name, "%v must be between %v and %v", *d, low, high)
 		}
 	}
 	within("IdleInterval", &o.IdleInterval, time.Second, 200*time.Millisecond, time.Minute)
@@ -302,40 +304,40 @@ func (o Options) checked(client *kinesis.Client, store lease.Store) (Options, []
 		o.Batch = 10000
 	}
 	if o.Batch < 1 || o.Batch > 10000 {
-		bad("Options.Batch %d must be between 1 and 10,000", o.Batch)
+		bad("Options.Batch", "%d must be between 1 and 10,000", o.Batch)
 	}
 	if o.BatchBytes < 0 || int64(o.BatchBytes) > 1<<30 {
-		bad("Options.BatchBytes %d must be between 1 and 1 GiB, or 0 for no cap", o.BatchBytes)
+		bad("Options.BatchBytes", "%d must be between 1 and 1 GiB, or 0 for no cap", o.BatchBytes)
 	}
 	if o.BatchWait != 0 {
 		within("BatchWait", &o.BatchWait, 0, time.Millisecond, 5*time.Minute)
 		if o.Parallel.on() {
-			bad("Options.BatchWait cannot be combined with Parallel, whose batches have one key each: leave one of them out")
+			bad("Options.BatchWait", "cannot be combined with Parallel, whose batches have one key each: leave one of them out")
 		}
 	}
 	if err := checkMemory("Options", &o.MaxMemory); err != nil {
 		problems = append(problems, err)
 	}
 	if o.Aggregates < Unpack || o.Aggregates > KeepPacked {
-		bad("Options.Aggregates %d must be Unpack, UnpackOwn or KeepPacked", o.Aggregates)
+		bad("Options.Aggregates", "%d must be Unpack, UnpackOwn or KeepPacked", o.Aggregates)
 	}
 	if o.Expired < FailExpired || o.Expired > LatestExpired {
-		bad("Options.Expired %d must be FailExpired, OldestExpired or LatestExpired", o.Expired)
+		bad("Options.Expired", "%d must be FailExpired, OldestExpired or LatestExpired", o.Expired)
 	}
 	if o.Reading < Polling || o.Reading > FanOut {
-		bad("Options.Reading %d must be Polling or FanOut", o.Reading)
+		bad("Options.Reading", "%d must be Polling or FanOut", o.Reading)
 	}
 	switch {
 	case o.FanOutName == "":
 		o.FanOutName = o.App
 	case !appForm.MatchString(o.FanOutName):
-		bad("Options.FanOutName %.140q must be 1 to 128 of a-z, A-Z, 0-9, _ . -", o.FanOutName)
+		bad("Options.FanOutName", "%.140q must be 1 to 128 of a-z, A-Z, 0-9, _ . -", o.FanOutName)
 	case o.Reading != FanOut:
-		bad("Options.FanOutName %q is set although Options.Reading is not FanOut", o.FanOutName)
+		bad("Options.FanOutName", "%q is set although Options.Reading is not FanOut", o.FanOutName)
 	}
 	o.checkFanOutARNs(client, all, bad)
 	if o.RemoveFanOut && o.Reading != FanOut {
-		bad("Options.RemoveFanOut is set although Options.Reading is not FanOut")
+		bad("Options.RemoveFanOut", "is set although Options.Reading is not FanOut")
 	}
 	o.GiveUp.check(bad)
 	o.Filter.check(bad)
@@ -344,10 +346,10 @@ func (o Options) checked(client *kinesis.Client, store lease.Store) (Options, []
 		o.SuspectAfter = 2
 	}
 	if o.SuspectAfter > 1000 {
-		bad("Options.SuspectAfter %d must be 1000 at most, or negative for never", o.SuspectAfter)
+		bad("Options.SuspectAfter", "%d must be 1000 at most, or negative for never", o.SuspectAfter)
 	}
 	if o.Wire < AutoWire || o.Wire > OverNetHTTP {
-		bad("Options.Wire %d must be AutoWire, UnderSDK, SDKWire or OverNetHTTP", o.Wire)
+		bad("Options.Wire", "%d must be AutoWire, UnderSDK, SDKWire or OverNetHTTP", o.Wire)
 	}
 	if err := checkReadShare("Options", &o.ReadShare); err != nil {
 		problems = append(problems, err)
@@ -356,10 +358,10 @@ func (o Options) checked(client *kinesis.Client, store lease.Store) (Options, []
 		o.Weight = 1
 	}
 	if !(o.Weight > 0) || math.IsInf(o.Weight, 0) {
-		bad("Options.Weight %v must be a positive number", o.Weight)
+		bad("Options.Weight", "%v must be a positive number", o.Weight)
 	}
 	if o.MaxLeases < 0 {
-		bad("Options.MaxLeases %d must not be negative; 0 is no cap", o.MaxLeases)
+		bad("Options.MaxLeases", "%d must not be negative; 0 is no cap", o.MaxLeases)
 	}
 	if o.Logger == nil {
 		o.Logger = slog.Default()
@@ -374,7 +376,7 @@ func checkReadShare(of string, share *float64) error {
 		*share = 1
 	}
 	if !(*share >= least && *share <= 1) { // also if it is not a number
-		return fmt.Errorf("weir: %s.ReadShare %v must be between %v and 1", of, *share, least)
+		return badOption(of+".ReadShare", "%v must be between %v and 1", *share, least)
 	}
 	return nil
 }
@@ -386,7 +388,7 @@ func (o Options) streams(client *kinesis.Client) ([]streams.Stream, error) {
 		given = append([]string{o.Stream}, given...)
 	}
 	if len(given) == 0 && o.StreamsFunc == nil {
-		return nil, errors.New("weir: Options.Stream is empty: name a stream or give its ARN")
+		return nil, badOption("Options.Stream", "is empty: name a stream or give its ARN")
 	}
 	all, problems := streams.ParseAll(client, given)
 	for i, p := range problems {

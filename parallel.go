@@ -46,10 +46,10 @@ type Parallel struct {
 func (p *Parallel) on() bool { return p.Keys > 1 }
 
 // check fills in the defaults and reports invalid values.
-func (p *Parallel) check(reuse bool, bad func(format string, args ...any)) {
+func (p *Parallel) check(reuse bool, bad func(option, format string, args ...any)) {
 	if p.Keys == 0 || p.Keys == 1 {
 		if *p != (Parallel{Keys: p.Keys}) {
-			bad("Options.Parallel.Keys is %d although other fields of Parallel are set: set the number of keys of a shard that are handled at once", p.Keys)
+			bad("Options.Parallel.Keys", "is %d although other fields of Parallel are set: set the number of keys of a shard that are handled at once", p.Keys)
 		}
 		return
 	}
@@ -58,7 +58,7 @@ func (p *Parallel) check(reuse bool, bad func(format string, args ...any)) {
 			*n = fallback
 		}
 		if *n < low || *n > high {
-			bad("Options.Parallel.%s %d must be between %d and %d", name, *n, low, high)
+			bad("Options.Parallel."+name, "%d must be between %d and %d", *n, low, high)
 		}
 	}
 	within("Keys", &p.Keys, 0, 2, 10_000)
@@ -66,9 +66,9 @@ func (p *Parallel) check(reuse bool, bad func(format string, args ...any)) {
 	within("Span", &p.Span, 10_000, 100, 1_000_000)
 	within("SpanBytes", &p.SpanBytes, 16<<20, 1<<20, 1<<30)
 	if p.SpanAge != 0 && (p.SpanAge < time.Second || p.SpanAge > 24*time.Hour) {
-		bad("Options.Parallel.SpanAge %v must be between 1s and 24h, or 0 for no bound", p.SpanAge)
+		bad("Options.Parallel.SpanAge", "%v must be between 1s and 24h, or 0 for no bound", p.SpanAge)
 	}
 	if reuse {
-		bad("Options.ReuseBuffers cannot be combined with Parallel: a record may wait for its key after its buffer is reused")
+		bad("Options.ReuseBuffers", "cannot be combined with Parallel: a record may wait for its key after its buffer is reused")
 	}
 }

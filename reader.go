@@ -93,7 +93,7 @@ type Reader struct {
 func NewReader(client *kinesis.Client, opts ReaderOptions) (*Reader, error) {
 	var problems []error
 	if client == nil {
-		problems = append(problems, errors.New("weir: the Kinesis client is nil; make one with kinesis.NewFromConfig"))
+		problems = append(problems, errNoClient)
 	}
 	s, err := streams.Parse(client, opts.Stream)
 	if err != nil {
@@ -105,10 +105,10 @@ func NewReader(client *kinesis.Client, opts ReaderOptions) (*Reader, error) {
 	case shard.First, shard.Tip, shard.Time:
 	case shard.Sequence:
 		if len(opts.Shards) != 1 {
-			problems = append(problems, fmt.Errorf("weir: ReaderOptions.Start %.200q is a position in one shard, and ReaderOptions.Shards names %d: name the one shard", opts.Start, len(opts.Shards)))
+			problems = append(problems, badOption("ReaderOptions.Start", "%.200q is a position in one shard, and ReaderOptions.Shards names %d: name the one shard", opts.Start, len(opts.Shards)))
 		}
 	default:
-		problems = append(problems, fmt.Errorf("weir: ReaderOptions.Start %q must be Oldest, Latest, At(a time) or a position in a shard", opts.Start))
+		problems = append(problems, badOption("ReaderOptions.Start", "%q must be Oldest, Latest, At(a time) or a position in a shard", opts.Start))
 	}
 	if err := opts.checkFanOut(client, s); err != nil {
 		problems = append(problems, err)
@@ -120,10 +120,10 @@ func NewReader(client *kinesis.Client, opts ReaderOptions) (*Reader, error) {
 		opts.IdleInterval = time.Second
 	}
 	if opts.IdleInterval < 200*time.Millisecond || opts.IdleInterval > time.Minute {
-		problems = append(problems, fmt.Errorf("weir: ReaderOptions.IdleInterval %v must be between 200ms and 1m", opts.IdleInterval))
+		problems = append(problems, badOption("ReaderOptions.IdleInterval", "%v must be between 200ms and 1m", opts.IdleInterval))
 	}
 	if opts.Wire < AutoWire || opts.Wire > OverNetHTTP {
-		problems = append(problems, fmt.Errorf("weir: ReaderOptions.Wire %d must be AutoWire, UnderSDK, SDKWire or OverNetHTTP", opts.Wire))
+		problems = append(problems, badOption("ReaderOptions.Wire", "%d must be AutoWire, UnderSDK, SDKWire or OverNetHTTP", opts.Wire))
 	}
 	if err := checkReadShare("ReaderOptions", &opts.ReadShare); err != nil {
 		problems = append(problems, err)
@@ -179,18 +179,18 @@ func notFound(err error) error {
 func (o *ReaderOptions) checkFanOut(client *kinesis.Client, s streams.Stream) error {
 	switch {
 	case o.Reading < Polling || o.Reading > FanOut:
-		return fmt.Errorf("weir: ReaderOptions.Reading %d must be Polling or FanOut", o.Reading)
+		return badOption("ReaderOptions.Reading", "%d must be Polling or FanOut", o.Reading)
 	case o.FanOutConsumer < ExistingConsumer || o.FanOutConsumer > KeptConsumer:
-		return fmt.Errorf("weir: ReaderOptions.FanOutConsumer %d must be ExistingConsumer, TemporaryConsumer or KeptConsumer", o.FanOutConsumer)
+		return badOption("ReaderOptions.FanOutConsumer", "%d must be ExistingConsumer, TemporaryConsumer or KeptConsumer", o.FanOutConsumer)
 	case o.Reading == Polling && (o.FanOutName != "" || o.FanOutARN != "" || o.FanOutConsumer != ExistingConsumer):
-		return errors.New("weir: ReaderOptions.FanOutName, FanOutARN or FanOutConsumer is set although ReaderOptions.Reading is not FanOut")
+		return badOption("ReaderOptions.FanOutName", "or FanOutARN or FanOutConsumer is set although ReaderOptions.Reading is not FanOut")
 	case o.Reading == Polling:
 	case o.FanOutARN != "":
 		return o.checkFanOutARN(client, s)
 	case o.FanOutName == "":
-		return errors.New("weir: ReaderOptions.FanOutName is empty; fan-out needs the name of a registered consumer")
+		return badOption("ReaderOptions.FanOutName", "is empty; fan-out needs the name of a registered consumer")
 	case !appForm.MatchString(o.FanOutName):
-		return fmt.Errorf("weir: ReaderOptions.FanOutName %.140q must be 1 to 128 of a-z, A-Z, 0-9, _ . -", o.FanOutName)
+		return badOption("ReaderOptions.FanOutName", "%.140q must be 1 to 128 of a-z, A-Z, 0-9, _ . -", o.FanOutName)
 	}
 	return nil
 }
@@ -200,13 +200,13 @@ func (o *ReaderOptions) checkFanOutARN(client *kinesis.Client, s streams.Stream)
 	of, err := streams.ParseConsumer(client, o.FanOutARN)
 	switch {
 	case err != nil:
-		return fmt.Errorf("weir: ReaderOptions.FanOutARN: %w", err)
+		return badOption("ReaderOptions.FanOutARN", "is wrong: %w", err)
 	case o.FanOutName != "":
-		return errors.New("weir: ReaderOptions.FanOutName and ReaderOptions.FanOutARN are both set: name the consumer in one way")
+		return badOption("ReaderOptions.FanOutName", "and ReaderOptions.FanOutARN are both set: name the consumer in one way")
 	case o.FanOutConsumer != ExistingConsumer:
-		return errors.New("weir: ReaderOptions.FanOutConsumer is set although ReaderOptions.FanOutARN names an existing consumer")
+		return badOption("ReaderOptions.FanOutConsumer", "is set although ReaderOptions.FanOutARN names an existing consumer")
 	case s.Name != "" && (of.Name != s.Name || s.ARN != "" && of.ARN != s.ARN):
-		return fmt.Errorf("weir: ReaderOptions.FanOutARN %q is not of the stream %s", o.FanOutARN, o.Stream)
+		return badOption("ReaderOptions.FanOutARN", "%q is not of the stream %s", o.FanOutARN, o.Stream)
 	}
 	return nil
 }

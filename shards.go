@@ -2,7 +2,6 @@ package weir
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 	"time"
@@ -93,22 +92,22 @@ type ShardHandlers struct {
 // RunShards does what [Consumer.Run] does, with a separate handler for each term.
 func (c *Consumer) RunShards(ctx context.Context, h ShardHandlers) error {
 	if (h.Open == nil) == (h.Pull == nil) {
-		return errors.New("weir: RunShards wants one of ShardHandlers.Open and ShardHandlers.Pull")
+		return badOption("ShardHandlers.Open", "or ShardHandlers.Pull must be set, and not both")
 	}
 	if err := h.check(); err != nil {
 		return err
 	}
 	if h.KeepsRecords && c.opts.ReuseBuffers {
-		return errors.New("weir: RunShards refuses Options.ReuseBuffers for handlers that keep records (ShardHandlers.KeepsRecords), because it overwrites them")
+		return badOption("Options.ReuseBuffers", "cannot be combined with handlers that keep records (ShardHandlers.KeepsRecords), because it overwrites them")
 	}
 	if h.Pull != nil && c.opts.Filter.NotJSON == FailNotJSON {
-		return errors.New("weir: RunShards with ShardHandlers.Pull has no failures of records: Options.Filter.NotJSON must be PassNotJSON or DropNotJSON")
+		return badOption("Options.Filter.NotJSON", "must be PassNotJSON or DropNotJSON with ShardHandlers.Pull, where no record fails")
 	}
 	if h.Pull != nil && c.opts.GiveUp.To != nil {
-		return errors.New("weir: with ShardHandlers.Pull, and in a loop over Records, no record fails, so none is dead-lettered: leave Options.GiveUp out")
+		return badOption("Options.GiveUp", "cannot be combined with ShardHandlers.Pull or a loop over Records, where no record fails: leave Options.GiveUp out")
 	}
 	if c.opts.Parallel.on() {
-		return errors.New("weir: RunShards handles a shard's batches one after the other: use Run with Options.Parallel, or leave that out")
+		return badOption("Options.Parallel", "cannot be combined with RunShards, which handles the batches of a shard one after the other: use Run, or leave Options.Parallel out")
 	}
 	return c.run(ctx, nil, &h)
 }
@@ -118,7 +117,7 @@ const leastIdle, mostIdle = 100 * time.Millisecond, time.Hour
 // check says what is wrong with the options.
 func (h *ShardHandlers) check() error {
 	if h.Idle != 0 && (h.Idle < leastIdle || h.Idle > mostIdle) {
-		return fmt.Errorf("weir: ShardHandlers.Idle %v must be between %v and %v, or 0 for no calls", h.Idle, leastIdle, mostIdle)
+		return badOption("ShardHandlers.Idle", "%v must be between %v and %v, or 0 for no calls", h.Idle, leastIdle, mostIdle)
 	}
 	return nil
 }
