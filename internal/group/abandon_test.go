@@ -18,7 +18,7 @@ func position(t *testing.T, s string) shard.Position {
 	return p
 }
 
-// An abandoned reader cannot move its position any more, and nothing waits for it.
+// An abandoned reader can no longer change its position, and no caller waits for it.
 func TestAnAbandonedReaderCountsForNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		trust := newTrust(time.Hour)

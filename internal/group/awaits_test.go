@@ -10,7 +10,7 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// beaten is a store that records when each session beats.
+// beaten is a store that records the time of each heartbeat of each session.
 type beaten struct {
 	lease.Store
 	mu sync.Mutex
@@ -36,9 +36,9 @@ func (s *beaten) of(session string, from, to time.Time) (some []time.Time) {
 	return some
 }
 
-// Workers learn what a new leader assigned to them with their next heartbeat. For a while the
-// interval is therefore shorter. All workers do this at once, so the period is short and the rate
-// limited.
+// After a change of leader, workers send heartbeats more often for a while, because a heartbeat
+// returns the leases that the new leader has assigned. All workers do this at the same time, so the
+// period is short and the rate is limited.
 func TestWhoSurvivesALeaderBeatsMoreOftenForAWhile(t *testing.T) {
 	const beat = time.Second
 	synctest.Test(t, func(t *testing.T) {

@@ -7,15 +7,15 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// beginning is the state of a stream that has leases but that the application has not begun to
-// read. The leader that first saw the stream may have died before it had made all leases.
+// beginning describes a stream that has leases, but that the application has not begun to read.
+// This happens if the leader that first saw the stream died before it had created all leases.
 type beginning struct {
-	// the earliest time at which a lease begins, which is the pinned start of the application; zero
-	// if no lease shows it
+	// pin is the pinned start of the application: the earliest time at which a lease begins. It is
+	// zero if no lease begins at a time.
 	pin shard.Position
 }
 
-// beginnings returns the beginnings of the streams whose leases never had an owner.
+// beginnings returns a beginning for each stream whose leases never had an owner.
 func beginnings(leases []lease.Lease) map[string]*beginning {
 	all := map[string]*beginning{}
 	for _, l := range leases {
@@ -40,8 +40,8 @@ func beginnings(leases []lease.Lease) map[string]*beginning {
 	return all
 }
 
-// start returns where the application begins in a stream. It is the pinned start of an earlier
-// leader if the leases show it.
+// start returns the position where the application begins to read a stream. The pinned start of an
+// earlier leader has priority over the configured start.
 func (b *beginning) start(configured shard.Position) shard.Position {
 	if b == nil || b.pin.IsZero() {
 		return configured
@@ -49,19 +49,19 @@ func (b *beginning) start(configured shard.Position) shard.Position {
 	return b.pin
 }
 
-// agrees reports whether a listing of a stream as of the time pin may make the missing leases.
+// agrees reports whether missing leases may be created from a listing that starts at the time pin.
 func (b *beginning) agrees(pin shard.Position) bool {
 	return b == nil || b.pin.IsZero() || b.pin == pin
 }
 
-// first returns the missing leases to create now. The other missing leases follow when these exist.
-// existing is true if the stream has leases. pin is the start of the listing.
+// first returns the missing leases to create now. The other missing leases are created once these
+// exist. existing reports whether the stream has any leases. pin is the start time of the listing.
 //
-// A start is claimed before other leases are created. Leaders that do not know of each other all
-// try to make the lease of the stream's oldest shard, each at its own time, and only one of them
-// succeeds. A leader that sees that lease makes all others at its time. All leases of a stream
-// therefore begin at the same time, even if the leaders' calls reach the store late or in another
-// order.
+// The leader claims a start time before it creates other leases. Several leaders may not know of
+// each other. Each of them tries to create the lease of the stream's oldest shard at its own start
+// time, and only one succeeds. A leader that sees this lease creates all other leases at its start
+// time. All leases of a stream therefore begin at the same time, even if calls reach the store late
+// or in another order.
 func (b *beginning) first(missing []lease.Lease, pin shard.Position, existing bool) []lease.Lease {
 	begun, shows := b == nil && existing, b != nil && !b.pin.IsZero()
 	if !begun && !shows && !pin.IsZero() {
@@ -70,10 +70,12 @@ func (b *beginning) first(missing []lease.Lease, pin shard.Position, existing bo
 	return pinnedFirst(missing)
 }
 
-// claim returns the first of missing, moved to pin. missing is in the order of the shards' lineage.
-// Also a shard that ended before pin can be the first. Leaders that list at different times see
-// different shards as ended, but they agree on the oldest shard. A descendant of a shard that is
-// being read cannot be claimed. If no lease can, claim returns all of missing.
+// claim returns the first lease of missing that can be claimed, with pin as its position. It
+// returns all of missing if no lease can be claimed. missing is sorted by lineage, ancestors first.
+//
+// The first lease may belong to a shard that ended before pin. Leaders that list at different times
+// see different shards as ended, but they agree on the oldest shard. A descendant of a shard that
+// is being read cannot be claimed.
 func claim(missing []lease.Lease, pin shard.Position) []lease.Lease {
 	for _, l := range missing {
 		if l.Position.Kind() == shard.Time || l.Position.IsEnd() {
@@ -85,8 +87,8 @@ func claim(missing []lease.Lease, pin shard.Position) []lease.Lease {
 }
 
 // pinnedFirst returns the new leases that begin at a time, or all new leases if none does. The
-// other leases follow once these exist. If the others were created first, no lease would show where
-// the stream begins, and the next leader would treat its missing shards as new ones.
+// caller creates the other leases later. If the others were created first, no lease would show
+// where the stream begins. The next leader would then treat the missing shards as new ones.
 func pinnedFirst(made []lease.Lease) []lease.Lease {
 	shows := func(l lease.Lease) bool { return l.Position.Kind() == shard.Time }
 	if slices.ContainsFunc(made, shows) {
@@ -95,14 +97,13 @@ func pinnedFirst(made []lease.Lease) []lease.Lease {
 	return made
 }
 
-// pinned reports whether the start becomes a fixed time when the application first sees a stream.
+// pinned reports whether start becomes a fixed time when the application first sees a stream.
 func pinned(start shard.Position) bool {
 	return start.Kind() == shard.Tip || start.Kind() == shard.Time
 }
 
-// begins returns the beginnings of the streams whose start depends on the time of the first
-// listing. That includes streams listed by other workers, because this worker does not know whether
-// theirs do.
+// begins returns the beginnings of streams whose start depends on the time of the first listing. It
+// includes streams that only other workers list, because this worker does not know their start.
 func (s *listings) begins(leases []lease.Lease, start shard.Position) map[string]*beginning {
 	others := false
 	for name := range s.known {
@@ -120,10 +121,10 @@ func (s *listings) begins(leases []lease.Lease, start shard.Position) map[string
 	return all
 }
 
-// unlisted adds to the paused streams those that have not begun and may still lack leases. They
-// must not begin: only as long as no session reads a stream do its leases show where it begins. A
-// stream is complete when this leader, or another worker that reads it, has listed its shards and
-// seen all of their leases.
+// unlisted adds streams to paused that have not begun and may still lack leases. Sessions must not
+// read such a stream yet, because its leases show where it begins only until then. A stream is
+// complete when a worker that reads it, or this leader, has listed its shards and seen all of their
+// leases.
 func (s *listings) unlisted(paused []string, workers []lease.Worker) []string {
 	all := paused
 	for name := range s.beginnings {

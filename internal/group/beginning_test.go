@@ -55,9 +55,9 @@ func TestBeginnings(t *testing.T) {
 	}
 }
 
-// A leader that dies after making some of the leases of a new stream has pinned the application's
-// start. The other leases begin there too. None is read before all are made, because after that the
-// leases would no longer show the start.
+// A leader that dies after it created some leases of a new stream has pinned the application's
+// start. The other leases begin at the same start. Workers read no lease before all of them exist,
+// because after that the leases no longer show the start.
 func TestAnApplicationBeginsWhereItsFirstLeaderPinnedIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memstore.New()
@@ -110,8 +110,8 @@ func TestAnApplicationBeginsWhereItsFirstLeaderPinnedIt(t *testing.T) {
 	})
 }
 
-// If a stream that is being read lacks a shard that never had parents, only a listing that says
-// where to begin makes its lease.
+// A stream that is being read may lack the lease of a shard without parents. Only a listing with a
+// start creates that lease.
 func TestWhatALeaderMissedIsNotReadFromItsOldestRecord(t *testing.T) {
 	s := newListings([]string{"s"})
 	s.streams["s"].latest = &Listing{Shards: []shard.Shard{{ID: "1"}, {ID: "2"}, {ID: "3", Parents: []string{"2"}}}}
@@ -126,15 +126,15 @@ func TestWhatALeaderMissedIsNotReadFromItsOldestRecord(t *testing.T) {
 	if len(got) != 1 || got[0].Lease.Shard != "3" || got[0].Lease.Position != noon {
 		t.Errorf("after it: %v", got)
 	}
-	// Shards that ended before the start do not show where that is, so their leases follow later.
+	// Shards that ended before the start do not show the start, so their leases follow later.
 	v.Leases = append(v.Leases, got[0].Lease)
 	if got = s.actions(v, lease.Facts{}, cfg); len(got) != 1 || got[0].Lease.Shard != "2" || !got[0].Lease.Position.IsEnd() {
 		t.Errorf("when that is made: %v", got)
 	}
 }
 
-// In a recreated stream, a shard may be able to get a lease only after the old lease of its name is
-// gone. The leader then lists again at once.
+// In a recreated stream, an old lease can block the lease of a new shard with the same name. When
+// the old lease is gone, the leader lists again at once.
 func TestAnOldLeaseThatGoesMakesTheLeaderListAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newListings([]string{"s"})
@@ -173,8 +173,8 @@ func TestAnOldLeaseThatGoesMakesTheLeaderListAgain(t *testing.T) {
 	})
 }
 
-// A leader that claims the start continues with its listing. Shards that had ended by then are not
-// read, except the one that it was claimed with.
+// A leader that claims the start continues with its listing. Shards that ended before the start are
+// not read, except the shard whose lease claimed the start.
 func TestAStartThatWasClaimedNeedsNoOtherListing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memstore.New()
@@ -223,7 +223,7 @@ func TestAStartThatWasClaimedNeedsNoOtherListing(t *testing.T) {
 	})
 }
 
-// A view need not be sorted: no lease is made twice for any order of the leases.
+// A view need not be sorted. For any order of its leases, no lease is created twice.
 func TestLeasesOfSeveralStreamsInAnyOrder(t *testing.T) {
 	of := func(stream, id string) lease.Lease {
 		return lease.Lease{Key: lease.Key{Stream: stream, Shard: id}, Epoch: 2, Position: shard.Oldest}
@@ -242,7 +242,8 @@ func TestLeasesOfSeveralStreamsInAnyOrder(t *testing.T) {
 	}
 }
 
-// Which leases a listing may make at its own start if it begins later than the existing leases.
+// A listing may begin later than the existing leases. These cases show which leases it may create
+// at its own start.
 func TestWhereNewLeasesBegin(t *testing.T) {
 	split := []shard.Shard{{ID: "1"}, {ID: "2"}, {ID: "3", Parents: []string{"1"}}, {ID: "4", Parents: []string{"3", "2"}}, {ID: "5", Parents: []string{"4"}}}
 	tip := map[string]shard.Position{"5": later}
@@ -284,8 +285,8 @@ func TestWhereNewLeasesBegin(t *testing.T) {
 	}
 }
 
-// A leader whose leases could not be created yet keeps the first time of its start: records that
-// were put since then are read.
+// A leader whose leases could not be created keeps its first start time, so records that arrived
+// since then are read.
 func TestAStartStaysPinnedUntilItsLeasesAreMade(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newListings([]string{"s"})
@@ -325,14 +326,14 @@ func TestAStartStaysPinnedUntilItsLeasesAreMade(t *testing.T) {
 		look(made, shard.Latest, first)
 		time.Sleep(2 * time.Minute)
 		look(made, shard.Latest, first, shard.Position{})
-		// An operator deleted the application's leases: it starts over.
+		// An operator deleted the application's leases, so the application starts over.
 		time.Sleep(2 * time.Minute)
 		look(lease.View{}, shard.Latest, first, shard.Position{}, shard.Latest)
 	})
 }
 
-// If leases of an earlier leader appear while the next leader lists, those leases decide where the
-// application begins, and not the listing.
+// If leases of an earlier leader appear while the next leader lists, these leases determine the
+// start.
 func TestALaterListingDoesNotMakeWhatAnEarlierLeaderBegan(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newListings([]string{"s"})
@@ -364,9 +365,9 @@ func TestALaterListingDoesNotMakeWhatAnEarlierLeaderBegan(t *testing.T) {
 	})
 }
 
-// No lease of a stream is given out before all exist: the one that claims the start, those of the
-// shards that are open at that time, and those that show what lies before. Once reading has begun,
-// the next listing or the next leader treats a shard without a lease as a new one.
+// No lease of a stream is assigned before all leases exist. These are the lease that claims the
+// start, the leases of shards that are open at the start, and the tombstones of earlier shards.
+// Once reading has begun, a listing treats a shard without a lease as a new shard.
 func TestNobodyBeginsBeforeAllLeasesAreMade(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newListings([]string{"s"})

@@ -16,7 +16,7 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// Which of a stream's missing leases are made now.
+// These cases show which of a stream's missing leases are created now.
 func TestAStartIsClaimedBeforeAnythingElseIsMade(t *testing.T) {
 	of := func(id string, at shard.Position) lease.Lease {
 		return lease.Lease{Key: lease.Key{Stream: "s", Shard: id}, Epoch: 1, Position: at}
@@ -51,8 +51,8 @@ func TestAStartIsClaimedBeforeAnythingElseIsMade(t *testing.T) {
 	}
 }
 
-// A leader continues with its own claim only if the store says that this leader made it. Another
-// leader's claim at the same second can have seen other shards.
+// A leader continues with a claim only if the store confirms that this leader made it. Another
+// leader's claim in the same second may be based on other shards.
 func TestWhoseClaimItIs(t *testing.T) {
 	made := lease.View{Leases: []lease.Lease{{Key: lease.Key{Stream: "s", Shard: "1"}, Epoch: 1, Position: noon}}}
 	for _, tt := range []struct {
@@ -86,8 +86,8 @@ func TestWhoseClaimItIs(t *testing.T) {
 }
 
 // Three leaders follow one another on a stream that keeps splitting. Their calls reach the store at
-// any time, in any order, in part or not at all. Before any lease is given out, all leases begin
-// where the first one said.
+// any time, in any order, partly or not at all. Before any lease is assigned, all leases begin at
+// the first leader's time.
 func TestLeadersWhoseCallsAreLateBeginAtOneTime(t *testing.T) {
 	var firsts [3]int // how often each leader's claim was first
 	for seed := range uint64(600) {
@@ -129,13 +129,13 @@ type lateCall struct {
 	actions    []lease.Action
 }
 
-// stageAt returns the service's time at a stage. Two stages share a second.
+// stageAt returns the service's time at a stage. Each second contains two stages.
 func stageAt(stage int) shard.Position {
 	return shard.At(noon.Time().Add(time.Duration(stage/2) * time.Second))
 }
 
-// shards returns the shards at a stage. Each split is of the oldest open shard. The first one had
-// been split before.
+// shards returns the shards at a stage. Each stage splits the oldest open shard. Shard 10 was split
+// before the first stage.
 func (h *lateLeaders) shards() (all []shard.Shard, open []string) {
 	all, open = []shard.Shard{{ID: "10"}, {ID: "11", Parents: []string{"10"}}, {ID: "12", Parents: []string{"10"}}, {ID: "13"}}, []string{"11", "12", "13"}
 	for i := range h.stage {
@@ -148,9 +148,9 @@ func (h *lateLeaders) shards() (all []shard.Shard, open []string) {
 	return all, open
 }
 
-// leads runs a leader for a few looks, or, if it is the last, until it could give leases out.
+// leads runs a leader for a few looks. The last leader runs until it could assign leases.
 func (h *lateLeaders) leads(who int, last bool) {
-	// stage is that of the tip in use, and next that of the running listing
+	// stage is the stage of the tip in use, and next is the stage of the listing in progress.
 	s, stage, next := newListings([]string{"s"}), 0, 0
 	cfg := Config{
 		Start: shard.Latest, ListInterval: time.Minute, Log: slog.New(slog.DiscardHandler),
@@ -248,8 +248,8 @@ func (h *lateLeaders) apply(call lateCall) []bool {
 	return did
 }
 
-// begins checks where the leases begin, when a leader can give them out and when all calls have
-// arrived.
+// begins checks where the leases begin, once when a leader can assign them and once when all calls
+// have arrived.
 func (h *lateLeaders) begins() {
 	v, err := h.store.View(h.t.Context(), "app", "")
 	if err != nil {
@@ -271,7 +271,7 @@ func (h *lateLeaders) begins() {
 		right := p == pin
 		switch {
 		case !made:
-			right = !was // it is newer than the last leader's listing
+			right = !was // the shard is newer than the last leader's listing
 		case was && !slices.Contains(open, sh.ID):
 			right = right || p.IsEnd()
 		case !was:

@@ -12,7 +12,7 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// alone is a store in which the link of one worker can fail, and that may lack abilities.
+// alone is a store that can fail for one worker and that may lack abilities.
 type alone struct {
 	lease.Store
 	link *link
@@ -67,8 +67,8 @@ func (s *alone) Apply(ctx context.Context, app string, a []lease.Action) ([]bool
 	return s.Store.Apply(ctx, app, a)
 }
 
-// The gap after several workers, including the leader, died at once, over the possible phases of
-// their heartbeats.
+// This test measures the gap after several workers, including the leader, died at once. It varies
+// the phases of their heartbeats.
 func TestShardsAreSilentForSevenSecondsAtMostWhoeverDies(t *testing.T) {
 	runs := 10
 	if testing.Short() {
@@ -132,7 +132,7 @@ func TestALeaderThatCannotDoItsWorkStepsDown(t *testing.T) {
 	for _, c := range []struct {
 		op   string
 		lack lease.Abilities
-		ends bool // its session ends, since it has no other way
+		ends bool // the leader's session ends, because it cannot resign in another way
 	}{
 		{op: "view"}, {op: "apply"}, {op: "all"}, {op: "view", lack: lease.ResignByBeat},
 		{op: "all", lack: lease.ResignByBeat, ends: true},
@@ -182,8 +182,8 @@ func TestALeaderThatCannotDoItsWorkStepsDown(t *testing.T) {
 	}
 }
 
-// If a handler requests the end of Run while only the session was ending, Run ends within the stop
-// timeout, regardless of other handlers.
+// If a handler requests the end of Run while a session is ending, Run ends within the stop timeout.
+// Other handlers do not delay it.
 func TestAnErrorEndsRunAlsoWhileTheSessionEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := quietWorker()
@@ -214,8 +214,8 @@ func TestAnErrorEndsRunAlsoWhileTheSessionEnds(t *testing.T) {
 	})
 }
 
-// A worker that resigned leads again if no other worker does, for example a single worker that
-// could not look for a while.
+// A worker that resigned leads again if no other worker does. An example is a single worker that
+// could not reach the store for a while.
 func TestAWorkerThatIsAloneLeadsAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, 4)

@@ -11,10 +11,10 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// A deputy lists the streams that its worker reads and that the leader does not list: the leader
-// does not read them, or its listings fail. It makes their leases, and nothing else; the leader
-// hands them out. Each of its writes has a condition, so several deputies may list one stream. A
-// deputy runs in the goroutine of run.
+// A deputy lists streams that its worker reads and that the leader does not list. Either the leader
+// does not read these streams, or its listings fail. The deputy only creates leases; the leader
+// assigns them. All of its writes are conditional, so several deputies may list the same stream. A
+// deputy runs in one goroutine, which executes run.
 type deputy struct {
 	cfg     Config
 	names   []string
@@ -32,10 +32,10 @@ type deputy struct {
 }
 
 // listedStreams holds the streams that a worker has listed, as leader or as deputy, and whose
-// leases it has seen completely. Safe for concurrent use.
+// leases all exist. Safe for concurrent use.
 type listedStreams struct {
 	changes atomic.Int64
-	names   atomic.Pointer[map[string]bool] // the maps are not changed
+	names   atomic.Pointer[map[string]bool] // the maps are never modified
 }
 
 func (s *listedStreams) set(names map[string]bool) {
@@ -79,9 +79,9 @@ func (w *worker) deputize(leader lease.Leader, now time.Time) {
 	}
 }
 
-// unlistedFor returns the streams of names that a worker must list itself. A leader that reads a
-// stream gets some time to list it. since holds the time from which the leader was not listing a
-// stream. unlistedFor updates it.
+// unlistedFor returns the streams of names that a worker must list itself. If the leader reads a
+// stream, the worker waits for patience before it lists that stream. since stores when each stream
+// was first missing from the leader's list. unlistedFor updates since.
 func unlistedFor(names []string, leader lease.Streams, since map[string]time.Time, now time.Time, patience time.Duration) (missing []string) {
 	for _, name := range names {
 		if leader.Listed(name) {
@@ -122,7 +122,7 @@ func (w *worker) endDeputy() {
 	w.listed.set(nil)
 }
 
-// failed returns the error that ends Run. Safe for concurrent use.
+// failed returns the error with which Run must end. Safe for concurrent use.
 func (d *deputy) failed() error {
 	if err := d.fatal.Load(); err != nil {
 		return *err
@@ -152,7 +152,7 @@ func (d *deputy) run(ctx context.Context) {
 	}
 }
 
-// step reads the view, starts the listings that are due, and makes the leases that they require. It
+// step reads the view, starts due listings, and creates the leases that the listings require. It
 // returns the time until the next step.
 func (d *deputy) step(ctx context.Context) time.Duration {
 	beat := d.cfg.Times.Beat
@@ -202,7 +202,7 @@ func (d *deputy) failedCall(ctx context.Context, op string, err error) {
 	}
 }
 
-// complete returns the streams that were listed recently and have all of their leases.
+// complete returns the streams that were listed recently and whose leases all exist.
 func (s *listings) complete(interval time.Duration) map[string]bool {
 	all := map[string]bool{}
 	for name, l := range s.streams {
@@ -214,9 +214,9 @@ func (s *listings) complete(interval time.Duration) map[string]bool {
 	return all
 }
 
-// departed returns actions that create finished leases for parents that have left their stream
-// while children wait for them. A leader finds such parents in its own listings
-// ([lease.Facts].Gone), which do not cover the streams of a deputy.
+// departed returns actions that create finished leases for parents that have left their stream.
+// Their children wait for these leases. A leader finds such parents in its own listings
+// ([lease.Facts].Gone), but these do not cover a deputy's streams.
 func (s *listings) departed(leases []lease.Lease) (actions []lease.Action) {
 	if len(s.gone) == 0 {
 		return nil
@@ -235,9 +235,10 @@ func (s *listings) departed(leases []lease.Lease) (actions []lease.Action) {
 	return actions
 }
 
-// atOnce changes the actions of [Renew] so that a single call takes a lease from its owner and
-// replaces it. Between two calls the leader could give it away. The new lease names the owner as
-// revoked, so no session gets it until the owner can no longer trust it.
+// atOnce adds a Replace action to each Revoke action of [Renew], so that one call revokes a lease
+// and replaces it. With two calls, the leader could assign the lease to another worker between
+// them. The new lease records its previous owner as revoked. No session gets the lease until the
+// previous owner can no longer trust it.
 func atOnce(renewed []lease.Action, existing []lease.Lease, listing Listing) (actions []lease.Action) {
 	for _, a := range renewed {
 		actions = append(actions, a)

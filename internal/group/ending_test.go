@@ -15,7 +15,7 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// A stopping leader whose handler ignores the stop timeout stays alive for a while. Another worker
+// A stopping leader stays alive for a while if its handler ignores the stop timeout. Another worker
 // leads during that time.
 func TestALeaderThatWaitsForAHandlerLeadsNoMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -90,9 +90,9 @@ func (m mute) Leave(ctx context.Context, app string, r lease.Report) error {
 	return m.Store.Leave(ctx, app, r)
 }
 
-// A first heartbeat whose answer was lost has created a session that would be given leases. The
-// worker removes it. A silent store does not delay a worker that holds nothing for more than one
-// heartbeat.
+// A first heartbeat whose answer was lost has created a session, and a leader would assign leases
+// to it. The worker ends that session. If the worker holds no lease, a silent store delays its end
+// by at most one heartbeat.
 func TestASessionThatNobodyAnsweredIsNotLeftBehind(t *testing.T) {
 	for _, gone := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -119,9 +119,8 @@ func TestASessionThatNobodyAnsweredIsNotLeftBehind(t *testing.T) {
 	}
 }
 
-// A stopping worker keeps its leases until their readers have returned, including readers that
-// return only after the stop timeout. The error of such a reader is not lost, and nothing is
-// trusted afterwards.
+// A stopping worker keeps its leases until their readers have returned, even after the stop
+// timeout. Run returns the error of such a reader. No lease is trusted after that.
 func TestAStopGivesNothingBackThatIsStillRead(t *testing.T) {
 	for _, lingers := range []time.Duration{time.Second, 3 * time.Second, 8 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {

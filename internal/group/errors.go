@@ -11,9 +11,9 @@ import (
 )
 
 var (
-	// ErrLeaseLost ends the context of a term when this worker can no longer trust the lease.
+	// ErrLeaseLost is the cause of a term's context when this worker can no longer trust the lease.
 	ErrLeaseLost = errors.New("weir: the lease is lost")
-	// ErrStopping ends the context of a term whose handler did not finish within the stop timeout.
+	// ErrStopping is the cause of a term's context when its handler exceeded the stop timeout.
 	ErrStopping = errors.New("weir: the worker stops")
 	// ErrNotSaved is wrapped by a [StopError] that names shards whose progress may not be saved.
 	ErrNotSaved = errors.New("weir: progress was not saved")
@@ -21,14 +21,14 @@ var (
 	ErrNotReleased = errors.New("weir: leases were not released")
 )
 
-// StopError is the error of [Run] if it stopped and the store did not accept its last report.
+// StopError is returned by [Run] if the store did not accept the last report during the stop.
 type StopError struct {
 	App      string
 	Failover time.Duration // time after which other workers take the leases over
-	Unsaved  []lease.Key   // shards that were handled further than the store has recorded
+	Unsaved  []lease.Key   // shards whose handled records are ahead of the stored progress
 	Held     []lease.Key   // leases that the store may still assign to this worker
-	Unheard  bool          // the store may have assigned others in an answer that did not arrive
-	Err      error         // of the last call to the store
+	Unheard  bool          // the store may have assigned more leases in an answer that was lost
+	Err      error         // the error of the last call to the store
 }
 
 func (e *StopError) Error() string {
@@ -56,7 +56,7 @@ func (e *StopError) Unwrap() (all []error) {
 	return append(all, e.Err)
 }
 
-// some lists the first few shards.
+// some returns a text with the first few shards.
 func some(keys []lease.Key) string {
 	const most = 5
 	var names []string
@@ -69,8 +69,8 @@ func some(keys []lease.Key) string {
 	return strings.Join(names, ", ")
 }
 
-// stopError completes the error of a stop. It returns nil if nothing was left unsaved or
-// unreleased.
+// stopError adds the application and the failover time to e and sorts its keys. It returns nil if e
+// lists no unsaved shard and no lease that may still be held.
 func (w *worker) stopError(e StopError) error {
 	if len(e.Unsaved) == 0 && len(e.Held) == 0 && !e.Unheard {
 		return nil
@@ -83,9 +83,10 @@ func (w *worker) stopError(e StopError) error {
 	return &e
 }
 
-// neverHeard returns the error of a stop in a session none of whose heartbeats were answered, after
-// the farewell ended with err. The store may have begun the session and assigned leases to it,
-// unless it accepted the farewell. neverBegan reports it if no session was ever answered.
+// neverHeard returns the error of a stop in a session without an answered heartbeat. err is the
+// result of the farewell. Unless the store accepted the farewell, it may have begun the session and
+// assigned leases to it. If the store never answered in any session, neverBegan reports the error
+// instead.
 func (w *worker) neverHeard(err error) error {
 	refused := errors.Is(err, lease.ErrSessionOver) || errors.Is(err, lease.ErrSetup) || errors.Is(err, lease.ErrFormat)
 	if err == nil || refused || !w.beaten || w.neverBegan() != nil {

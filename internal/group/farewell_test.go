@@ -12,12 +12,11 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// deafOnce is a store whose heartbeats fail while it is down, and that does not answer the next
-// call.
+// deafOnce is a store whose heartbeats fail while it is down. It then ignores one call.
 type deafOnce struct {
 	lease.Store
 	down, deaf atomic.Bool
-	op         string // the call that it does not answer
+	op         string // the call that it ignores
 }
 
 func (s *deafOnce) silent(ctx context.Context, op string) error {
@@ -45,8 +44,8 @@ func (s *deafOnce) Leave(ctx context.Context, app string, r lease.Report) error 
 	return s.Store.Leave(ctx, app, r)
 }
 
-// If the store does not answer the last call, the worker makes another one before the other workers
-// count the session as dead.
+// If the store ignores the last call, the worker repeats it before other workers count the session
+// as dead.
 func TestAFarewellThatIsNotAnsweredIsTriedAgain(t *testing.T) {
 	for _, op := range []string{"beat", "leave"} {
 		t.Run(op, func(t *testing.T) {
@@ -85,7 +84,7 @@ func TestAFarewellThatIsNotAnsweredIsTriedAgain(t *testing.T) {
 	}
 }
 
-// gives is a store that hands over a lease with each heartbeat once now is set, and refuses Leave.
+// gives is a store that assigns a lease with each heartbeat once now is set. Its Leave fails.
 type gives struct {
 	lease.Store
 	down, now atomic.Bool
@@ -105,7 +104,7 @@ func (s *gives) Beat(ctx context.Context, app string, r lease.Report) (lease.Ord
 
 func (s *gives) Leave(context.Context, string, lease.Report) error { return errDown }
 
-// A lease that arrives with the last heartbeat counts as held if Leave fails.
+// A lease that the last heartbeat returns counts as held if Leave fails.
 func TestAStopNamesLeasesThatItsFarewellBrings(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := quietWorker()
@@ -137,12 +136,12 @@ type refusesLeave struct {
 
 func (s refusesLeave) Leave(context.Context, string, lease.Report) error { return s.err }
 
-// The store may assign leases to a session in an answer that does not arrive. If the farewell of
-// such a session fails, Run reports that leases may not be released.
+// The store may assign leases to a session in an answer that is lost. If Leave then fails, Run
+// reports that leases may not be released.
 func TestAStopBeforeTheFirstAnswerOfASession(t *testing.T) {
 	for _, c := range []struct {
 		name          string
-		begun, beaten bool // an earlier session was answered; this one was sent
+		begun, beaten bool // an earlier session was answered; this session sent a heartbeat
 		failed, leave error
 		want          error
 	}{

@@ -7,33 +7,33 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// candidate is the input of a worker's decision about leadership. The worker neither leads nor
-// campaigns, and has just learned the name of the leader.
+// candidate is the input of a worker's decision about leadership. The worker makes it when it
+// neither leads nor campaigns, and a heartbeat has returned the current leader.
 type candidate struct {
 	session  string
 	leader   lease.Leader
-	dead     bool // the leader's heartbeat has stood still for the failover time
+	dead     bool // the leader's heartbeat has not changed for the failover time
 	trusted  bool // the worker trusts its own session
 	stopping bool
 	shy      bool          // it resigned recently
-	vacant   time.Duration // how long there has been no live leader
+	vacant   time.Duration // time since there was a live leader
 }
 
-// part is a worker's decision about leadership.
+// part is the role that a worker takes after that decision.
 type part uint8
 
 const (
 	follows   part = iota
-	goesOn         // it leads according to the store
+	goesOn         // leads according to the store, and continues
 	campaigns      // there is no live leader
-	resigns        // it leads according to the store, and must not
+	resigns        // leads according to the store, but must not
 )
 
-// leaveToOthers is the number of heartbeats after which a worker that resigned campaigns again if
-// no other has: the others see with their next heartbeat that there is no leader.
+// leaveToOthers is the number of heartbeats after which a worker that resigned campaigns again. The
+// other workers notice with their next heartbeat that there is no leader, so they come first.
 const leaveToOthers = 3
 
-// decide returns the part that the worker takes.
+// decide returns the worker's role.
 func (c candidate) decide(beat time.Duration) part {
 	switch {
 	case c.leader.Session == c.session && (c.stopping || c.shy):
@@ -51,15 +51,15 @@ func (c candidate) decide(beat time.Duration) part {
 	}
 }
 
-// followLeader evaluates the leader in the orders of a heartbeat, and starts or ends this worker's
-// own leadership. said is the report of the heartbeat. It returns the maximum wait until the next
-// heartbeat.
+// followLeader evaluates the leader in the answer to a heartbeat, and starts or ends this worker's
+// own leadership. said is the report that the heartbeat sent. followLeader returns the maximum wait
+// until the next heartbeat.
 func (w *worker) followLeader(o lease.Orders, said lease.Report, began time.Time) time.Duration {
 	l, now, beat := o.Leader, time.Now(), w.cfg.Times.Beat
 	dead, wait := w.follow.See(o, w.cfg.Times, began, now)
 	if dead && w.vacant.IsZero() || l.Term != w.term {
-		// A new leader, or one about to be elected, gives out the leases of dead workers. Each
-		// worker learns of its share with its own heartbeat.
+		// A new leader assigns the leases of dead workers. Each worker receives its share with its
+		// next heartbeat.
 		w.awaits = now.Add(2 * beat)
 	}
 	w.term = l.Term
@@ -79,7 +79,8 @@ func (w *worker) followLeader(o lease.Orders, said lease.Report, began time.Time
 		case w.lead.deposed(l, w.session):
 			w.endLeadership()
 		case w.lead.stuck():
-			// Its session is alive, so no other worker would ever take over. Resign.
+			// This worker's session is alive, so no other worker would ever take over. It must
+			// resign.
 			w.cfg.Log.Warn("this worker leads but could not do the leader's work for too long; it resigns")
 			w.endLeadership()
 			w.notLeading = now.Add(2 * w.cfg.Times.Failover)
@@ -108,20 +109,20 @@ func (w *worker) followLeader(o lease.Orders, said lease.Report, began time.Time
 	case resigns:
 		return w.resign(l.Term, said)
 	case follows:
-		if !dead { // a follower cannot do anything about the other cases
+		if !dead { // any other state needs heartbeats at the normal interval
 			return wait
 		}
 	}
 	return beat
 }
 
-// hearResignation is how many heartbeats a resigning worker sends while the answers still name it
-// as leader.
+// hearResignation is the number of heartbeats that a resigning worker sends while the answers still
+// name it as leader. After that it ends its session.
 const hearResignation = 3
 
-// resign resigns the leadership of a term with the next heartbeat. That needs nothing but
-// heartbeats, which still work when a leader's other calls fail. If it has no effect, the session
-// ends in an orderly way, which also ends its leadership.
+// resign resigns the leadership of a term with the next heartbeat. Heartbeats still work when a
+// leader's other calls fail. If the store ignores the resignation, resign ends the session in
+// order, which also ends its leadership.
 func (w *worker) resign(term uint64, said lease.Report) time.Duration {
 	beat := w.cfg.Times.Beat
 	if w.cfg.Store.Abilities().Has(lease.ResignByBeat) {
@@ -148,8 +149,8 @@ func (w *worker) resign(term uint64, said lease.Report) time.Duration {
 	return beat
 }
 
-// startLeadership begins to lead, or to campaign. suspect is the previous leader, which no longer
-// beats.
+// startLeadership starts to lead if won is true. Otherwise it starts a campaign. suspect is the
+// previous leader, whose heartbeats have stopped.
 func (w *worker) startLeadership(term uint64, won bool, suspect lease.Leader) {
 	ctx, cancel := context.WithCancel(w.trust.context(nil))
 	w.lead = &leadership{
@@ -161,8 +162,8 @@ func (w *worker) startLeadership(term uint64, won bool, suspect lease.Leader) {
 	w.running.Go(func() { l.run(ctx) })
 }
 
-// endLeadership signals the leadership to end. It does not wait, so that a slow call never delays a
-// heartbeat. Running calls may safely finish, and Run waits for them at the end.
+// endLeadership signals the leadership to end and does not wait, so that a slow call never delays a
+// heartbeat. Calls in progress may safely finish. Run waits for them before it returns.
 func (w *worker) endLeadership() {
 	if w.lead == nil {
 		return

@@ -1,11 +1,12 @@
-// Package group carries out what package lease decides. It keeps a worker's session alive with
-// heartbeats, and starts and ends a [Term] for each lease that the worker holds. While this worker
-// leads, it also watches the other workers and carries out plans. It never sees a record.
+// Package group executes the decisions of package lease. It keeps a worker's session alive with
+// heartbeats. It starts a [Term] for each lease that the worker gets, and ends the term with the
+// lease. While this worker leads, it also watches the other workers and executes plans. The package
+// never handles records.
 //
-// Goroutines of one Run, which waits for each of them before it returns:
+// Run starts these goroutines and waits for each of them before it returns:
 //
-//	beat loop    Run itself; owns the session and the terms; the heartbeat is the only slow call in it
-//	reader       one for each term, while it has something to do: Config.Read. Not waited for once it was abandoned
+//	beat loop    Run itself; owns the session and the terms; its only slow call is the heartbeat
+//	reader       one for each term with something to do: Host.Read; not waited for once abandoned
 //	deputy       at most one; lists streams that the leader does not list
 //	leadership   at most one; campaigns, then owns the Watch and the listings
 //	listing      at most eight, owned by leadership
@@ -32,28 +33,28 @@ type Config struct {
 	Stop      time.Duration // how long readers may take to return when Run stops
 
 	Streams []string
-	// Named returns the current streams. It replaces Streams and must not block. The slice is
-	// sorted and never changed. A worker reads no other streams. If Named is nil, nil Streams mean
-	// all streams.
+	// Named returns the streams to read, sorted. It replaces Streams. It must not block, and the
+	// returned slice must never change. If both Named and Streams are nil, the worker reads all
+	// streams.
 	Named        func() []string
-	Start        shard.Position // for streams the application has not seen
+	Start        shard.Position // for streams that are new to the application
 	ListInterval time.Duration
-	// Host lists and reads shards, and is notified of events.
+	// Host lists and reads shards, and receives events.
 	Host Host
 	// Log is called by the beat loop and must not block.
 	Log *slog.Logger
 }
 
 // Run takes part in the application until ctx ends or a permanent error occurs. It returns nil
-// after an orderly stop: every reader has returned, progress is saved, and the leases are free or
-// with other workers. If the store does not answer during the stop, Run returns a [*StopError],
-// joined with the error that made it stop.
+// after an orderly stop. By then every reader has returned, all progress is saved, and this worker
+// holds no lease. If the store does not answer during the stop, Run returns a [*StopError], joined
+// with the error that caused the stop.
 func Run(ctx context.Context, cfg Config) error {
 	w := newWorker(cfg)
 	return w.run(ctx)
 }
 
-// EndReason is why a term ended.
+// EndReason is the reason why a term ended.
 type EndReason uint8
 
 // The reasons why a term ends.

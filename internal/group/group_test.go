@@ -18,23 +18,23 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// fleet is a set of workers of one application on one store, inside a bubble. Their readers count
-// up, ten times a second.
+// fleet is a set of workers of one application that share a store, inside a bubble. Each reader
+// increments a number ten times per second.
 type fleet struct {
 	t     *testing.T
 	store lease.Store
 
 	mu     sync.Mutex
 	shards []shard.Shard
-	// shards that end once ended[...] records were read, with their children
+	// ends contains the children of shards that end after ended[...] records.
 	ends    map[string][]shard.Shard
 	log     []step
 	workers []*member
-	reasons map[string]int // why terms ended
+	reasons map[string]int // the reasons why terms ended
 	linger  time.Duration  // how long a handler takes to notice that its context ended
 	born    int64
 	loads   map[string]lease.Load // loads that the readers report
-	stalls  map[string]string     // by shard, the worker that makes no progress with it
+	stalls  map[string]string     // by shard, the worker that makes no progress with the shard
 	trouble []lease.Trouble
 }
 
@@ -237,16 +237,16 @@ func (f *fleet) end() {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	// A lease may have been released to an heir that left at the same moment. Such an owner has no
-	// row and is ignored. The row of an ended session stays for a while.
+	// A lease may have been released to an heir that left at the same moment. The store has no row
+	// for such an owner, so the lease is ignored. The row of an ended session stays for a while.
 	if living := slices.DeleteFunc(view.Workers, func(w lease.Worker) bool { return w.Ended }); len(living) > 0 {
 		f.t.Errorf("after the end there are still the sessions %+v", living)
 	}
 	f.judge()
 }
 
-// judge checks the log: no number of a shard is skipped, repetitions follow only a change of epoch,
-// epochs never decrease, and no two workers are active in one shard at once.
+// judge checks the log. Each shard's numbers have no gaps, and they repeat only after a change of
+// epoch. Epochs never decrease, and no two workers are active in a shard at the same time.
 func (f *fleet) judge() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -284,7 +284,7 @@ func (f *fleet) owners() map[string]int {
 	return count
 }
 
-// silence returns the longest time without a record in any shard, from a moment on.
+// silence returns the longest time without a record in any shard, starting at from.
 func (f *fleet) silence(from time.Time) time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -339,7 +339,8 @@ func TestWorkersShareTheShards(t *testing.T) {
 	})
 }
 
-// The gap after a kill, over the phases of the victim's, the leader's and the heir's heartbeats.
+// This test measures the gap after a kill. It varies the phases of the heartbeats of the victim,
+// the leader and the heir.
 func TestShardsOfAKilledWorkerAreSilentForSevenSecondsAtMost(t *testing.T) {
 	for _, victim := range []int{0, 1} {
 		var worst, sum time.Duration
@@ -378,7 +379,7 @@ func TestShardsOfAWorkerWithoutStoreAreTakenOver(t *testing.T) {
 			time.Sleep(4321 * time.Millisecond)
 			died := time.Now()
 			m := f.workers[victim]
-			// for the others this is the same as death; and the worker must stop by itself
+			// For the other workers this is the same as death. The worker itself must stop.
 			m.link.set(true, false)
 			time.Sleep(20 * time.Second)
 			t.Logf("worker %d: silent for %v, %d handled twice", victim, f.silence(died), f.duplicates())
@@ -496,5 +497,5 @@ func TestChildrenFollowTheirParentsAtOnce(t *testing.T) {
 	})
 }
 
-// funcsOf returns the functions of a configuration with HostFuncs.
+// funcsOf returns the Host of a configuration as HostFuncs.
 func funcsOf(cfg Config) *HostFuncs { return cfg.Host.(*HostFuncs) }

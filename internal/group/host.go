@@ -8,45 +8,45 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// Host is the consumer that a worker belongs to. It lists and reads shards and is notified of
-// events. The beat loop calls its methods unless they say otherwise, so they must not block.
+// Host is the consumer that a worker belongs to. It lists and reads shards and receives events. The
+// beat loop calls these methods unless their comments name another caller, so they must not block.
 type Host interface {
-	// List lists a stream. The leader calls it and waits for it. If start is set, the stream is new
-	// to the application, and the listing says where each shard begins. List may be called
-	// concurrently.
+	// List lists a stream's shards. The leader calls it and waits for the result. A non-zero start
+	// means that the stream is new to the application. The listing then contains the position where
+	// each shard begins. List may be called concurrently.
 	List(ctx context.Context, stream string, start shard.Position) (Listing, error)
-	// Read reads the shard of a term until its context ends, it drains, or the shard ends. Each
-	// term has its own goroutine. An error ends Run, but the end of the context is not an error.
-	// While there is nothing to handle, Read may park, see [Term.Park].
+	// Read reads a term's shard until the term's context ends, the term drains, or the shard ends.
+	// Each term has its own goroutine. Run ends with an error that Read returns, unless the term's
+	// context has ended. While there is nothing to handle, Read may park: see [Term.Park].
 	Read(t *Term) error
-	// Troubles returns the problems of the shards, the worst first, for the next heartbeat to
-	// report. It is called with each heartbeat. It also gives up readers that make no progress.
+	// Troubles returns the problems of shards, the worst first. Each heartbeat calls Troubles and
+	// reports them. Troubles also stops readers that make no progress.
 	Troubles() []lease.Trouble
 
 	// LeaseTaken is called when a term has begun.
 	LeaseTaken(t *Term)
 	// LeaseEnded is called when a term has ended.
 	LeaseEnded(t *Term, why EndReason)
-	// CheckpointSaved is called when a checkpoint is durable. took is how long the store needed for
-	// the heartbeat that carried it.
+	// CheckpointSaved is called when a checkpoint is durable. took is the duration of the heartbeat
+	// that saved the checkpoint.
 	CheckpointSaved(t *Term, at shard.Position, took time.Duration)
-	// SessionBegan is called when the first heartbeat of a session was answered.
+	// SessionBegan is called when the store has answered the first heartbeat of a session.
 	SessionBegan(session string)
-	// BeatAnswered is called for an answered heartbeat with the time at which it was sent. Leases
-	// are trusted from that time.
+	// BeatAnswered is called when the store has answered a heartbeat. sent is the time at which
+	// that heartbeat was sent. Trust in the leases is counted from sent.
 	BeatAnswered(sent time.Time)
-	// Leading is called when this worker begins to lead and when it stops, by the leader's
-	// goroutine.
+	// Leading is called when this worker starts to lead and when it stops. The caller is the
+	// leadership goroutine.
 	Leading(leads bool, term uint64)
-	// CallFailed is called for each failed call. since is when such calls began to fail. It may be
-	// called concurrently.
+	// CallFailed is called for each failed call to the store or to List. since is the time of the
+	// first failure of the outage. CallFailed may be called concurrently.
 	CallFailed(op string, err error, since time.Time)
 	// Stopping is called when Run begins to stop, for any reason.
 	Stopping()
 }
 
-// HostFuncs is a [Host] made of functions, for tests. OnList and OnRead are required if they are
-// called. The others may be nil.
+// HostFuncs is a [Host] made of functions, for tests. OnList and OnRead must be set if they are
+// used. The other functions may be nil.
 type HostFuncs struct {
 	OnList     func(ctx context.Context, stream string, start shard.Position) (Listing, error)
 	OnRead     func(t *Term) error

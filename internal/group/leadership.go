@@ -9,18 +9,19 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// leadership is one period of campaigning for leadership and then holding it. Everything it does is
-// safe to do twice and by two workers at once, because each write has a condition. It therefore
-// need not be certain that it leads.
+// leadership is one campaign for the leadership and the time as leader after it. Each of its writes
+// is conditional, so it may write twice, or at the same time as another worker. It therefore need
+// not be certain that it leads.
 type leadership struct {
 	cfg     Config
 	session string
-	// the term that it leads once won; before that, the term that it campaigns against
+	// term is the leadership term that this worker leads. During the campaign it is the previous
+	// term.
 	term   uint64
 	wakeUp func() // triggers a heartbeat
 
 	cancel context.CancelFunc
-	looked chan struct{} // triggers a look
+	looked chan struct{} // requests a look at the store
 	done   chan struct{} // closed when run has returned
 
 	mu     lock.Mutex[lock.Leadership]
@@ -37,17 +38,17 @@ type leadership struct {
 	streams  *listings
 	rounds   int
 	settled  bool   // the last plan found nothing to do
-	planned  roster // the input of the last plan apart from the leases
+	planned  roster // the input of the last plan, without the leases
 	results  *listedStreams
-	names    []string      // the streams that it reads
-	own      lease.Streams // the same streams as text, for the plan
+	names    []string      // the streams that this worker reads
+	own      lease.Streams // names in stored form, for the plan
 	differ   bool          // live workers read different streams
 	unread   []string      // streams with leases that no live worker reads
-	withheld []string      // streams with leases that no worker gets, see [lease.Withheld]
+	withheld []string      // streams whose leases no worker gets, see [lease.Withheld]
 }
 
-// look makes the leadership look at the store at once. Safe for concurrent use, as are the next six
-// methods.
+// look requests a look at the store at once. It and the next six methods are safe for concurrent
+// use.
 func (l *leadership) look() {
 	select {
 	case l.looked <- struct{}{}:
@@ -64,8 +65,8 @@ func (l *leadership) ended() bool {
 	}
 }
 
-// deposed reports whether the answer to a heartbeat names another session as leader. An answer that
-// is older than this leadership does not count.
+// deposed reports whether the answer to a heartbeat names another session as leader. Answers from
+// before this leadership are ignored.
 func (l *leadership) deposed(now lease.Leader, session string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -78,7 +79,7 @@ func (l *leadership) stuck() bool {
 	return time.Since(l.lastOK) > l.cfg.Times.Failover
 }
 
-// excuse restarts the watchdog's time.
+// excuse restarts the timeout of stuck.
 func (l *leadership) excuse() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -107,7 +108,7 @@ func (l *leadership) run(ctx context.Context) {
 	l.cfg.Host.Leading(true, l.term)
 	defer l.cfg.Host.Leading(false, l.term)
 	ctx, cancel := context.WithCancel(ctx)
-	defer cancel() // a listing does not wait for a leadership that has ended
+	defer cancel() // do not wait for listings after the leadership has ended
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -121,7 +122,7 @@ func (l *leadership) run(ctx context.Context) {
 				return
 			}
 		}
-		for more := true; more; { // one look covers all events before it
+		for more := true; more; { // one look handles all pending events
 			select {
 			case <-l.looked:
 			case r := <-l.streams.results:
@@ -141,7 +142,7 @@ func (l *leadership) run(ctx context.Context) {
 	}
 }
 
-// listed evaluates a listing. It returns false if that ends Run.
+// listed evaluates a listing. It returns false if Run must end.
 func (l *leadership) listed(r result) bool {
 	err := l.streams.take(r, l.cfg)
 	if err != nil {
@@ -158,7 +159,7 @@ func (l *leadership) campaign(ctx context.Context) bool {
 	defer cancel()
 	won, err := l.cfg.Store.Lead(ctx, l.cfg.App, l.session, l.term)
 	if err != nil {
-		l.report("lead", err) // the answer to the next heartbeat shows whether it was elected
+		l.report("lead", err) // the answer to the next heartbeat shows the result
 		return false
 	}
 	l.mu.Lock()
@@ -169,12 +170,12 @@ func (l *leadership) campaign(ctx context.Context) bool {
 	return won
 }
 
-// rereadAfter is the maximum age of the leases. A view may leave them out if only checkpoints and
-// loads moved.
+// rereadAfter is the maximum age of the leases. A view may omit the leases if only checkpoints and
+// loads have changed.
 const rereadAfter = 30 * time.Second
 
-// step looks, plans, and carries out the plan. It returns the time until the next look, and false
-// if another session leads.
+// step reads the view, makes a plan and executes it. It returns the time until the next look. leads
+// is false if another session leads.
 func (l *leadership) step(ctx context.Context) (next time.Duration, leads bool) {
 	beat := l.cfg.Times.Beat
 	began := time.Now()
@@ -217,11 +218,11 @@ func (l *leadership) step(ctx context.Context) (next time.Duration, leads bool) 
 	view.Paused = l.streams.unlisted(paused, view.Workers)
 	l.noteAlone(view, facts)
 
-	// In a steady state a look costs only the look: without a change of input there is no new plan.
+	// In a steady state step only reads the view. It makes a new plan only if an input has changed.
 	var actions []lease.Action
 	if !l.settled || facts.Any() || !l.planned.is(view) || l.planned.streams != facts.Streams {
 		actions = l.streams.actions(view, facts, l.cfg)
-		view.Paused = l.streams.unlisted(paused, view.Workers) // with this view some streams may be complete
+		view.Paused = l.streams.unlisted(paused, view.Workers) // may complete some streams
 		l.planned = rosterOf(view)
 		l.planned.streams = facts.Streams
 		l.compareStreams(view)
@@ -229,7 +230,7 @@ func (l *leadership) step(ctx context.Context) (next time.Duration, leads bool) 
 	}
 	l.results.set(l.streams.complete(l.cfg.ListInterval))
 	if len(actions) == 0 {
-		l.settled = len(facts.Recent) == 0 // the plan may have waited for these
+		l.settled = len(facts.Recent) == 0 // the plan may have waited for these sessions
 		l.mu.Lock()
 		l.lastOK = time.Now()
 		l.mu.Unlock()
@@ -239,11 +240,11 @@ func (l *leadership) step(ctx context.Context) (next time.Duration, leads bool) 
 	return l.apply(ctx, actions), true
 }
 
-// roster is the input of a plan apart from the leases.
+// roster is the input of a plan, without the leases.
 type roster struct {
 	workers []lease.Worker
 	paused  []string
-	streams lease.Streams // of the leader
+	streams lease.Streams // the leader's streams
 }
 
 func rosterOf(v lease.View) roster {
@@ -258,7 +259,7 @@ func rosterOf(v lease.View) roster {
 	return roster{workers: who, paused: v.Paused}
 }
 
-// is reports whether a view has this roster. It runs at each look and allocates nothing.
+// is reports whether a view has this roster. Each look calls is, so it must not allocate.
 func (r *roster) is(v lease.View) bool {
 	return slices.Equal(r.paused, v.Paused) && slices.EqualFunc(r.workers, v.Workers, func(a, b lease.Worker) bool {
 		return a.Session == b.Session && a.Name == b.Name && a.Ended == b.Ended && a.Leaving == b.Leaving && a.Drain == b.Drain &&
@@ -288,7 +289,7 @@ func (l *leadership) apply(ctx context.Context, actions []lease.Action) time.Dur
 		case a.Kind == lease.Create:
 			l.streams.made(a.Lease)
 		case a.Kind == lease.EndSession:
-			l.revision = "" // the record of a death applies to the positions at that time
+			l.revision = "" // the stored death belongs to the current positions: read them
 		}
 		l.cfg.Log.Debug("leader", "action", a.String(), "done", did[i])
 	}
@@ -299,8 +300,8 @@ func (l *leadership) apply(ctx context.Context, actions []lease.Action) time.Dur
 	if !slices.Contains(did, true) {
 		return beat / 10 // the view is out of date
 	}
-	// One step prepares the next: look again at once. The limit is for a store that violates its
-	// contract.
+	// One step can enable the next, so look again at once. The limit protects against a store that
+	// violates its contract.
 	if l.rounds++; l.rounds > 20 {
 		l.rounds = 0
 		return beat / 2
@@ -308,7 +309,7 @@ func (l *leadership) apply(ctx context.Context, actions []lease.Action) time.Dur
 	return 0
 }
 
-// noteAlone records whether another worker could take over this worker's leases.
+// noteAlone stores whether no other worker could take over this worker's leases.
 func (l *leadership) noteAlone(v lease.View, f lease.Facts) {
 	alone := !slices.ContainsFunc(v.Workers, func(w lease.Worker) bool {
 		_, dead := f.Dead[w.Session]

@@ -14,7 +14,7 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// until waits for a condition, for a limited time of the bubble.
+// until waits in bubble time until a condition is true. It fails after patience.
 func (f *fleet) until(what string, patience time.Duration, is func() bool) {
 	f.t.Helper()
 	for end := time.Now().Add(patience); !is(); {
@@ -58,7 +58,7 @@ func (f *fleet) apply(a lease.Action) {
 	}
 }
 
-// two starts workers a and b, which share the shards. a leads.
+// two starts workers a and b, which share the shards. Worker a leads.
 func (f *fleet) two() (a, b *member) {
 	n := len(f.shards)
 	a = f.join("a")
@@ -178,7 +178,8 @@ func TestBusyShardsAreSharedToo(t *testing.T) {
 	})
 }
 
-// A leader whose session is alive but that cannot look any more resigns, and keeps its leases.
+// A leader that can no longer read the view, but whose session is alive, resigns and keeps its
+// leases.
 func TestALeaderThatCannotLookLeavesItToAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, 8)
@@ -281,8 +282,8 @@ func TestRenew(t *testing.T) {
 	}
 }
 
-// Leases that were created before the creation time of their stream was known get it without a
-// move, for any owner.
+// Leases that were created before the stream's creation time was known get it later. Their owners
+// do not change.
 func TestLeasesLearnWhenTheirStreamWasCreated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, 4)
@@ -337,8 +338,8 @@ func TestBirths(t *testing.T) {
 	}
 }
 
-// Leases of a stream that no worker reads are not deleted, replaced or assigned, not even finished
-// ones.
+// Leases of a stream that no worker reads are not deleted, replaced or assigned. The same is true
+// for finished leases.
 func TestStreamsOfOthersStayAsTheyAre(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, 2)
@@ -391,14 +392,14 @@ func TestLoadsAreReportedByTheWayOrSeldom(t *testing.T) {
 			want  lease.Load
 		}{
 			{0, 0, true, 0},
-			{0, 20, true, 0},            // known
+			{0, 20, true, 0},            // unchanged
 			{0, 21, true, 21},           // reported along with a position
 			{time.Second, 30, false, 0}, // too soon for its own report
 			{29 * time.Second, 30, false, 30},
-			{time.Minute, 31, false, 0}, // too little
+			{time.Minute, 31, false, 0}, // the change is too small
 			{0, 31, true, 31},
 			{time.Minute, 29, false, 29},
-			{time.Minute, 0, false, 0}, // nothing is known
+			{time.Minute, 0, false, 0}, // an unknown load is not reported
 		} {
 			time.Sleep(c.after)
 			term.SetLoad(c.load)

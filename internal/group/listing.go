@@ -14,23 +14,23 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// ErrNoStream is wrapped by the error of Config.List for a stream that does not exist.
+// ErrNoStream is wrapped by the error of Host.List for a stream that does not exist.
 var ErrNoStream = errors.New("the stream does not exist")
 
 // Listing is the complete list of a stream's shards.
 type Listing struct {
 	Shards []shard.Shard
-	// Begin says, for a listing with a start, at which shards the application begins and where in
-	// them. Their descendants are read from the beginning, their ancestors not at all. nil means
-	// every shard from [shard.Oldest].
+	// Begin maps shards to the positions where the application begins. It is set only for a listing
+	// with a start. Descendants of these shards are read from their beginning. Ancestors are not
+	// read. With a nil map, every shard is read from [shard.Oldest].
 	Begin map[string]shard.Position
-	// Born is when the stream was created, in Unix milliseconds, 0 if that is unknown. Leases with
-	// another Born belong to a deleted stream of the same name.
+	// Born is the creation time of the stream in Unix milliseconds, or 0 if it is unknown. Leases
+	// with another Born belong to a deleted stream of the same name.
 	Born int64
 }
 
-// pin returns the time at which a listing with a start begins. It is zero if there is no single
-// time.
+// pin returns the time at which a listing with a start begins. It is zero if the shards do not all
+// begin at the same time.
 func (l *Listing) pin() shard.Position {
 	var pin shard.Position
 	for _, at := range l.Begin {
@@ -42,19 +42,19 @@ func (l *Listing) pin() shard.Position {
 	return pin
 }
 
-// listings is a leader's state about the streams, and the listings under way. Only the goroutine of
-// the leadership uses it.
+// listings holds a leader's listings of its streams, including listings in progress. Only the
+// leadership goroutine uses it.
 type listings struct {
 	named   []string
 	streams map[string]*listed
 	gone    map[lease.Key]bool // parents that have left their streams
 	unknown map[lease.Key]time.Time
-	known   map[string]bool // streams that have leases
-	// The streams with leases that have not begun. nil if the start does not depend on the time of
-	// the first listing.
+	known   map[string]bool // streams with leases
+	// beginnings contains the streams with leases that the application has not begun to read. It is
+	// nil if the start does not depend on the time of the first listing.
 	beginnings map[string]*beginning
-	news       bool // a listing has arrived since the last begin
-	deputy     bool // these belong to a deputy, which lacks a leader's facts
+	news       bool // a listing has arrived since begin last ran
+	deputy     bool // a deputy owns the listings, and it lacks the leader's facts
 	results    chan result
 	running    sync.WaitGroup
 	slots      chan struct{}
@@ -67,25 +67,26 @@ type listed struct {
 	retry   time.Time // earliest time of the next attempt
 	errors  int
 	fresh   bool // the latest listing was made for a stream without leases
-	// some leases that it requires may not exist yet
+	// making is set while leases that the latest listing requires may be missing.
 	making bool
-	// where a fresh listing begins, so that the next one begins there too; zero for other listings
-	// and without a single time
+	// pin is the start time of a fresh listing. The next fresh listing uses the same time. It is
+	// zero for other listings and for a listing without a single start time.
 	pin shard.Position
-	// where the application begins according to the latest listing, if that was made for this time,
-	// or if the store let this leader claim it
+	// claimed is the start time that other leases agree with, or zero. Either the latest listing
+	// was requested for this time, or the store created this leader's claim.
 	claimed     shard.Position
-	absent      map[string]absence // finished shards that the latest listing does not name
-	loggedBirth int64              // the Born value that was logged
-	// list again unless a listing began after this time: a shard may get a lease only now that an
-	// old lease of the same name is gone
+	absent      map[string]absence // finished shards that the latest listing does not contain
+	loggedBirth int64              // the last Born value that was logged
+	// again requests a listing that began after this time. The deletion of an old lease can make
+	// room for a lease of a new shard with the same name.
 	again time.Time
 }
 
-// absence describes a finished lease whose shard is not listed.
+// absence describes a finished lease whose shard is missing from the listings.
 type absence struct {
 	seen time.Time
-	// when the first listing began that should have named it; zero before that
+	// first is the start of the first listing after seen that lacks the shard. It is zero before
+	// that listing.
 	first time.Time
 }
 
@@ -98,7 +99,7 @@ type result struct {
 	err   error
 }
 
-// parallel is how many streams are listed at once.
+// parallel is the maximum number of concurrent listings.
 const parallel = 8
 
 func newListings(streams []string) *listings {
@@ -138,9 +139,9 @@ func (s *listings) name(streams []string) {
 
 func (s *listings) wait() { s.running.Wait() }
 
-// begin starts the listings that are due: of streams that were never listed, were listed too long
-// ago, or have leases with parents that are unknown since the last listing began. It reports
-// whether an input of the actions or of a plan has changed.
+// begin starts the listings that are due. A listing is due if the stream was never listed or was
+// listed too long ago. It is also due if a lease has a parent that became unknown after the last
+// listing began. begin reports whether an input of actions or of a plan has changed.
 func (s *listings) begin(ctx context.Context, v lease.View, cfg Config) (changed bool) {
 	now := time.Now()
 	changed, s.news = !v.Same || s.news, false
@@ -166,7 +167,7 @@ func (s *listings) begin(ctx context.Context, v lease.View, cfg Config) (changed
 		l.running = true
 		start := shard.Position{}
 		if fresh {
-			// leases that could not be made yet must not begin later
+			// Leases that are still missing must not begin later than the existing ones.
 			start = young.start(cmp.Or(l.pin, cfg.Start))
 		}
 		s.running.Go(func() {
@@ -187,7 +188,7 @@ func (s *listings) begin(ctx context.Context, v lease.View, cfg Config) (changed
 	return changed
 }
 
-// know updates which streams have leases and which parents have none.
+// know updates the streams that have leases, and the parents that have none.
 func (s *listings) know(v lease.View, now time.Time) {
 	s.known = map[string]bool{}
 	for _, l := range v.Leases {
@@ -204,8 +205,8 @@ func (s *listings) know(v lease.View, now time.Time) {
 	}
 }
 
-// forgetGone drops departed parents whose children have also left. No lease refers to them any
-// more. Over years, splits and merges would otherwise add up without limit.
+// forgetGone drops departed parents whose children have also left, because no lease refers to them
+// any more. Otherwise splits and merges would accumulate for years.
 func (s *listings) forgetGone(leases []lease.Lease) {
 	if len(s.gone) == 0 {
 		return
@@ -229,8 +230,8 @@ func (s *listings) forgetGone(leases []lease.Lease) {
 	maps.DeleteFunc(s.gone, func(parent lease.Key, _ bool) bool { return !named[parent] })
 }
 
-// rootless reports whether the listing names a shard that never had parents and has no lease. That
-// means that the leader that first saw the stream died before it had made all leases.
+// rootless reports whether the listing contains a shard without parents that has no lease. In that
+// case the leader that first saw the stream died before it had created all leases.
 func rootless(stream string, listing Listing, leases []lease.Lease) bool {
 	have := map[string]bool{}
 	for _, l := range leases {
@@ -241,12 +242,12 @@ func rootless(stream string, listing Listing, leases []lease.Lease) bool {
 	return slices.ContainsFunc(listing.Shards, func(s shard.Shard) bool { return len(s.Parents) == 0 && !have[s.ID] })
 }
 
-// take evaluates the result of a listing. It returns an error if Run must end: a configured stream
-// never existed.
+// take evaluates the result of a listing. It returns an error if Run must end because a configured
+// stream never existed.
 func (s *listings) take(r result, cfg Config) error {
 	l := s.streams[r.stream]
 	if l == nil {
-		return nil // it is no longer in the set
+		return nil // the stream is no longer read
 	}
 	l.running = false
 	if r.err != nil {
@@ -281,9 +282,9 @@ func (s *listings) take(r result, cfg Config) error {
 	for _, sh := range r.Shards {
 		here[sh.ID] = true
 	}
-	// A parent cannot appear later than its child. A parent that is missing while its child is
-	// listed has left the stream. So has a parent that is missing from a listing that began after
-	// its child was seen.
+	// A parent cannot appear later than its child. If a listing contains a child but not its
+	// parent, the parent has left the stream. The same is true if the listing began after the child
+	// was seen.
 	for _, sh := range r.Shards {
 		for _, p := range sh.Parents {
 			if !here[p] {
@@ -299,11 +300,11 @@ func (s *listings) take(r result, cfg Config) error {
 	return nil
 }
 
-// actions returns the leases to make and the tombstones to remove according to the latest listings.
-// It ignores streams that this worker does not read.
+// actions returns the leases to create and the tombstones to delete according to the latest
+// listings. It ignores streams that this worker does not read.
 func (s *listings) actions(v lease.View, f lease.Facts, cfg Config) []lease.Action {
 	byStream := map[string][]lease.Lease{}
-	// usually the leases are grouped by stream, and thousands need not be copied
+	// Leases are usually grouped by stream. Slicing each group avoids copying thousands of leases.
 	for rest := v.Leases; len(rest) > 0; {
 		stream, n := rest[0].Stream, 1
 		for n < len(rest) && rest[n].Stream == stream {
@@ -323,10 +324,10 @@ func (s *listings) actions(v lease.View, f lease.Facts, cfg Config) []lease.Acti
 			continue
 		}
 		if len(byStream[name]) == 0 && !l.fresh {
-			continue // the leases were deleted meanwhile: begin with a fresh listing
+			continue // the leases were deleted meanwhile, so a fresh listing must come first
 		}
 		if l.fresh && len(l.latest.Shards) > 0 && !s.beginnings[name].agrees(l.claimed) {
-			// another leader's claim came first, or it is unknown whose claim did
+			// Another leader's claim came first, or it is unknown whose did.
 			l.again = l.began.Add(1)
 			continue
 		}
@@ -336,7 +337,7 @@ func (s *listings) actions(v lease.View, f lease.Facts, cfg Config) []lease.Acti
 			renewed = atOnce(renewed, byStream[name], listing)
 		}
 		if anew {
-			// shards that only the new stream has are read from their beginning too
+			// Shards that exist only in the new stream are also read from their beginning.
 			listing.Begin = nil
 			if l.loggedBirth != l.latest.Born {
 				l.loggedBirth = l.latest.Born
@@ -348,7 +349,7 @@ func (s *listings) actions(v lease.View, f lease.Facts, cfg Config) []lease.Acti
 				l.again = time.Now()
 			}
 		}
-		// otherwise a listing will come that says where it begins
+		// Otherwise wait for a listing that contains the start.
 		if anew || l.fresh || !rootless(name, listing, byStream[name]) {
 			missing := NewLeases(name, listing, byStream[name], l.fresh)
 			l.making = l.fresh && len(missing) > 0
@@ -364,17 +365,17 @@ func (s *listings) actions(v lease.View, f lease.Facts, cfg Config) []lease.Acti
 	return actions
 }
 
-// made handles the store's answer that an action of this leader made a lease. If that is the first
-// lease of its stream, the application begins where the leader's listing does.
+// made records that the store has created a lease for this leader. If the lease has the leader's
+// start time, the leader's claim has succeeded.
 func (s *listings) made(of lease.Lease) {
 	if l := s.streams[of.Stream]; l != nil && of.Position == l.pin {
 		l.claimed = l.pin
 	}
 }
 
-// tombstones returns actions that delete leases of finished shards that two listings in a row did
-// not name. Both listings began after the leases were seen. Nothing can refer to such a shard any
-// more.
+// tombstones returns actions that delete leases of finished shards. A lease is deleted when two
+// consecutive listings lack its shard, and both began after the lease was seen. No lease can refer
+// to such a shard any more.
 func (l *listed) tombstones(leases []lease.Lease) []lease.Action {
 	var actions []lease.Action
 	here := make(map[string]bool, len(l.latest.Shards))
@@ -398,14 +399,14 @@ func (l *listed) tombstones(leases []lease.Lease) []lease.Action {
 			actions = append(actions, lease.Action{Kind: lease.Delete, Key: old.Key, Epoch: old.Epoch})
 		}
 	}
-	// including shards whose leases are deleted
+	// This also drops shards whose leases are deleted.
 	maps.DeleteFunc(l.absent, func(id string, _ absence) bool { return !unnamed[id] })
 	return actions
 }
 
-// NewLeases returns the leases that a stream's listing requires and that do not exist. For a stream
-// without leases (fresh) the listing says where to begin. In a known stream every new shard is a
-// descendant of a known one and is read from its beginning.
+// NewLeases returns the leases that a listing requires and that do not exist. If fresh is set, the
+// stream has no leases, and the listing contains the start of each shard. In a known stream every
+// new shard descends from a known one and is read from its beginning.
 func NewLeases(stream string, listing Listing, existing []lease.Lease, fresh bool) []lease.Lease {
 	have := make(map[string]bool, len(existing))
 	for _, l := range existing {
@@ -414,15 +415,16 @@ func NewLeases(stream string, listing Listing, existing []lease.Lease, fresh boo
 	if !slices.ContainsFunc(listing.Shards, func(s shard.Shard) bool { return !have[s.ID] }) {
 		return nil // the usual case
 	}
-	// followed shards are read, or were read: their children are read from their beginning
+	// followed contains shards that are read or were read. Their children are read from their
+	// beginning.
 	followed, pin := map[string]bool{}, listing.pin()
-	// Followed shards that began elsewhere than this listing would, and their descendants. Records
-	// that arrived since then are not skipped.
+	// earlier contains followed shards that did not begin at this listing's start, and their
+	// descendants. Records that arrived since then must not be skipped.
 	earlier := map[string]bool{}
 	for _, l := range existing {
 		_, begins := listing.Begin[l.Shard]
-		// the shard ended before pin, but its lease has that position because the start was claimed
-		// with it
+		// The shard ended before pin. Its lease has that position because a leader claimed the
+		// start with it.
 		over := !begins && l.Position == pin
 		followed[l.Shard] = !tombstone(l) && !over
 		earlier[l.Shard] = followed[l.Shard] && (l.Position.Kind() != shard.Time || l.Position != listing.Begin[l.Shard])
@@ -442,7 +444,8 @@ func NewLeases(stream string, listing Listing, existing []lease.Lease, fresh boo
 		case begins && !earlier[id]:
 			at = begin
 		case fresh && listing.Begin != nil && !descends:
-			// it ended before the start: a tombstone, so that no child waits and no worker reads it
+			// The shard ended before the start. A tombstone keeps its children from waiting and
+			// workers from reading it.
 			at = shard.End
 		}
 		followed[id] = !at.IsEnd()
@@ -453,6 +456,6 @@ func NewLeases(stream string, listing Listing, existing []lease.Lease, fresh boo
 	return made
 }
 
-// tombstone reports whether l was created as finished, for a shard that ended before the
+// tombstone reports whether l was created as finished, because its shard ended before the
 // application's start.
 func tombstone(l lease.Lease) bool { return l.Finished() && l.Epoch == 1 }

@@ -15,8 +15,8 @@ type mark struct{ shard.Position }
 
 func (m *mark) Mark() shard.Position { return m.Position }
 
-// The next heartbeat contains the progress of a running handler, which also counts after it
-// returned.
+// The next heartbeat reports the progress of a running handler. This progress still counts after
+// the handler returned.
 func TestABeatAsksHowFarTheHandlerIs(t *testing.T) {
 	type step struct {
 		do   func(term *Term, m *mark)

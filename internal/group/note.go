@@ -6,23 +6,23 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// note is a record of deaths that a reader wants to store.
+// note is a record of deaths that a reader wants to store with its lease.
 type note struct {
 	text string
 	done chan error // receives one result; nil if no caller waits
 }
 
-// Deaths returns the known deaths of owners at the position where the term began, or what the
-// reader has noted since.
+// Deaths returns the last note, or the stored deaths if there is none. The stored deaths are those
+// of previous owners at the position where this term began.
 func (t *Term) Deaths() lease.Deaths {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.seldom().deaths
 }
 
-// Note stores d with the lease. It returns when that is durable, together with the progress that
-// was noted before. It returns [ErrLeaseLost] if the lease is lost before that, or ctx's error.
-// Only the reader may call it.
+// Note stores d with the lease. It returns when d and all progress from before the call are
+// durable. It returns [ErrLeaseLost] if the lease is lost first, or the error of ctx. Only the
+// reader may call it.
 func (t *Term) Note(ctx context.Context, d lease.Deaths) error {
 	t.mu.Lock()
 	done := t.setNote(d, make(chan error, 1))
@@ -41,8 +41,8 @@ func (t *Term) Note(ctx context.Context, d lease.Deaths) error {
 	}
 }
 
-// NoteSoon stores d with the next heartbeat and does not wait. It does not replace a note that Note
-// is waiting for. It may be called concurrently.
+// NoteSoon stores d with the next heartbeat and does not wait. It does nothing while a call of Note
+// waits. It may be called concurrently.
 func (t *Term) NoteSoon(d lease.Deaths) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -58,7 +58,8 @@ func (t *Term) NoteParked(d lease.Deaths) {
 	}
 }
 
-// setNote returns done, or nil if the lease is lost. The caller holds the lock.
+// setNote sets the next note and returns done, or nil if the lease is lost. The caller holds the
+// lock.
 func (t *Term) setNote(d lease.Deaths, done chan error) chan error {
 	if t.lost || t.left || t.finished {
 		return nil
@@ -71,7 +72,7 @@ func (t *Term) setNote(d lease.Deaths, done chan error) chan error {
 	return done
 }
 
-// noting returns the deaths for the next heartbeat. The caller holds the lock.
+// noting returns the deaths that the next heartbeat must store. The caller holds the lock.
 func (t *Term) noting() string {
 	if n := t.seldom().note; n != nil && !t.finished {
 		return n.text
@@ -79,8 +80,8 @@ func (t *Term) noting() string {
 	return ""
 }
 
-// noted handles the answer to a heartbeat that carried a note, or the loss of the lease. The caller
-// holds the lock.
+// noted evaluates the answer to a heartbeat that carried a note. over reports that the lease is
+// lost or released. The caller holds the lock.
 func (t *Term) noted(text string, held, over bool) {
 	n := t.seldom().note
 	switch {

@@ -17,7 +17,7 @@ func TestANoteIsPartOfTheNextBeat(t *testing.T) {
 		heard := make(chan error, 1)
 		go func() { heard <- term.Note(t.Context(), d) }()
 		synctest.Wait()
-		// does not replace a note that a caller waits for
+		// These calls do not replace a note that a caller waits for.
 		term.NoteSoon(lease.Deaths{At: shard.Oldest})
 		term.NoteParked(lease.Deaths{At: shard.Oldest})
 		p, said := term.progress()
@@ -29,7 +29,7 @@ func TestANoteIsPartOfTheNextBeat(t *testing.T) {
 			t.Fatalf("it was heard before the answer: %v", err)
 		default:
 		}
-		term.settle(lease.Progress{}, true) // of an earlier heartbeat
+		term.settle(lease.Progress{}, true) // the answer to an earlier heartbeat
 		synctest.Wait()
 		if len(heard) > 0 {
 			t.Fatal("another beat's answer counts")
@@ -42,7 +42,7 @@ func TestANoteIsPartOfTheNextBeat(t *testing.T) {
 			t.Errorf("it says again %+v", p)
 		}
 
-		term.NoteParked(d) // the reader runs
+		term.NoteParked(d) // no effect, because the reader is running
 		if p, said := term.progress(); said {
 			t.Errorf("it says %+v", p)
 		}

@@ -9,9 +9,9 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// olderLeader is the state about a leader whose version does not report which streams it reads.
-// Such a leader lists and hands out only its own streams, so other streams wait until another
-// worker leads.
+// olderLeader is the state about a leader whose version does not report the streams that it reads.
+// Such a leader only lists and assigns its own streams. Other streams wait until another worker
+// leads.
 type olderLeader struct {
 	session string
 	askAt   time.Time
@@ -20,8 +20,8 @@ type olderLeader struct {
 	told []string // streams that were logged; owned by that goroutine
 }
 
-// watchOlder looks once per ListInterval for streams that wait because of an older leader. It
-// queries the store only if this worker holds no lease of one of its streams.
+// watchOlder checks once per ListInterval whether streams wait because of an older leader. It
+// queries the store only if this worker holds no lease for at least one of its streams.
 func (w *worker) watchOlder(leader lease.Leader, now time.Time) {
 	if w.names == nil || leader.Session == "" || leader.Session == w.session || leader.Streams.Known() || w.lead != nil || !w.stopping.IsZero() {
 		w.older = nil
@@ -47,7 +47,7 @@ func (w *worker) watchOlder(leader lease.Leader, now time.Time) {
 	})
 }
 
-// holdsSome reports whether the worker holds a lease of a stream.
+// holdsSome reports whether the worker holds a lease of the stream.
 func (w *worker) holdsSome(stream string) bool {
 	for key := range w.terms {
 		if key.Stream == stream {
@@ -57,7 +57,7 @@ func (w *worker) holdsSome(stream string) bool {
 	return false
 }
 
-// look logs each waiting stream of names once.
+// look logs each waiting stream among names once.
 func (o *olderLeader) look(ctx context.Context, names []string, cfg Config) {
 	call, cancel := context.WithTimeout(ctx, cfg.Times.Failover/2)
 	defer cancel()
@@ -79,8 +79,7 @@ func (o *olderLeader) look(ctx context.Context, names []string, cfg Config) {
 	}
 }
 
-// waits reports whether a stream waits: it has no lease, or it has unfinished shards and no worker
-// holds one.
+// waits reports whether a stream has no lease, or has unfinished shards and no owner.
 func waits(stream string, leases []lease.Lease) bool {
 	known, open := false, false
 	for i := range leases {

@@ -12,8 +12,8 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// The effect of the next orders on a worker: whether the reader of a lease continues, must return,
-// or is started again, and what the next heartbeat says.
+// The cases show the effect of the next orders on a lease. Its reader continues, must return or
+// starts again. They also show the next heartbeat.
 func TestWhatOrdersMakeOfALease(t *testing.T) {
 	const same, another, none = "the same term", "another term", "no term"
 	waits := func(t *Term) error { <-t.Reading().Done(); return nil }
@@ -35,13 +35,13 @@ func TestWhatOrdersMakeOfALease(t *testing.T) {
 	givesBack := lease.Progress{Release: true}
 	for _, c := range []struct {
 		name   string
-		read   func(*Term) error       // of the existing term; nil for none
+		read   func(*Term) error       // run by the existing term; nil means that there is no term
 		before func(*worker, *Term)    // before the orders come
 		orders func(*lease.Lease) bool // changes the lease in the orders; false removes it
 		is     string
-		asked  bool // its reader has to return
+		asked  bool // the reader must return
 		lost   bool
-		from   string // where it began
+		from   string // the position where the term began
 		says   lease.Progress
 	}{
 		{"it is named again", waits, nil, nil, same, false, false, "5", lease.Progress{}},
@@ -120,8 +120,8 @@ func (a answers) Beat(_ context.Context, _ string, r lease.Report) (lease.Orders
 	return a.beat(r)
 }
 
-// If a store misses its deadline, other workers may have the leases by the time of its answer, so
-// the worker ignores the answer.
+// If an answer arrives after the deadline, other workers may already have the leases. The worker
+// ignores the answer.
 func TestAnAnswerThatTookTooLongIsNotActedOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := quietWorker()
@@ -146,7 +146,7 @@ func TestAnAnswerThatTookTooLongIsNotActedOn(t *testing.T) {
 	})
 }
 
-// When a session ends, the worker loses all leases at once, and not only with the next answered
+// When a session ends, the worker loses all leases at once. It does not wait for the next
 // heartbeat.
 func TestASessionThatIsOverHasNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

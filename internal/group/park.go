@@ -6,38 +6,39 @@ import (
 	"time"
 )
 
-// A reader whose shard has nothing to handle needs no goroutine. It parks, and is started again
-// when there is something to handle or when it must return. Otherwise ten thousand idle shards
-// would need ten thousand stacks.
+// These are the states of a reader. A reader with nothing to handle parks, so that its shard needs
+// no goroutine. It starts again when there is something to handle, or when it must return. Without
+// parking, ten thousand idle shards would need ten thousand stacks.
 const (
 	readerRuns  uint32 = iota
-	readerWoken        // it runs, and does not park the next time
+	readerWoken        // running, and must not park the next time
 	readerParked
 	readerDone
 )
 
 var (
-	// errParked is the result of Park. It never leaves the term.
+	// errParked is the result of Park. The term never passes it on.
 	errParked = errors.New("weir: the reader is parked")
 	errGone   = errors.New("weir: the handler ended its goroutine")
 )
 
-// Resumer is a parked reader.
+// Resumer continues a parked reader.
 type Resumer interface {
-	// Resume continues reading. It returns like the reader that parked, or parks again.
+	// Resume continues reading. Its result is that of the reader: an error, nil, or the result of
+	// Park.
 	Resume() error
 }
 
-// Park is called by a reader that has nothing to do. The reader must return the result at once. The
-// term later calls next in its place: when Wake is called, or at the latest when Reading ends. A
-// Wake since the reader started or resumed counts.
+// Park parks a reader that has nothing to do. The reader must return the result of Park at once.
+// The term calls next.Resume after a call of Wake, or when Reading ends. If Wake was called since
+// the reader last started or resumed, the term resumes at once.
 func (t *Term) Park(next Resumer) error {
 	t.next = next
 	return errParked
 }
 
-// Wake makes a parked reader continue. A running reader does not park the next time. Safe for
-// concurrent use. It takes no mutex, so the caller may hold any.
+// Wake continues a parked reader. If the reader is running, it will not park the next time. Safe
+// for concurrent use. Wake takes no mutex, so the caller may hold any.
 func (t *Term) Wake() {
 	for {
 		switch now := t.reader.Load(); now {
@@ -58,7 +59,7 @@ func (t *Term) Wake() {
 
 func (t *Term) goOn() { t.run(nil) }
 
-// run reads until the reader has returned or is parked. It begins with read, or resumes if read is
+// run executes the reader until it returns or parks. It begins with read, or resumes if read is
 // nil.
 func (t *Term) run(read func() error) {
 	err := errGone
@@ -78,8 +79,8 @@ func (t *Term) run(read func() error) {
 	}
 }
 
-// park parks a reader that returned errParked. If there is already a reason to continue, it returns
-// the Resumer to run instead.
+// park parks a reader that returned errParked. It returns nil if the reader is parked or has
+// returned. If the reader must continue at once, it returns the Resumer to call.
 func (t *Term) park(err error) (next Resumer) {
 	if !errors.Is(err, errParked) {
 		return nil
@@ -103,8 +104,9 @@ func (t *Term) park(err error) (next Resumer) {
 	return nil
 }
 
-// reading is Term.Reading. Most readers only call its Err, so its channel is made on demand. A
-// shard whose reader parks often would otherwise allocate one each time.
+// reading is the context that Term.Reading returns. Most readers only call its Err method, so its
+// channel is allocated on demand. Otherwise a shard whose reader often parks would allocate a
+// channel each time.
 type reading Term
 
 func (r *reading) Err() error {
@@ -126,14 +128,15 @@ func (r *reading) context() context.Context {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.reading == nil {
-		// Not derived from Context, which would keep its memory while the reader is parked.
+		// The parent is not termContext, because it would keep its memory while the reader is
+		// parked.
 		t.reading = await(t.stretch)
 		t.isOver()
 	}
 	return t.reading
 }
 
-// ends notifies the reader that Context or Reading ends.
+// ends notifies the reader of the end of Context or Reading.
 func (t *Term) ends() {
 	t.mu.Lock()
 	t.isOver()
@@ -141,7 +144,7 @@ func (t *Term) ends() {
 	t.Wake()
 }
 
-// isOver reports whether Reading must end, and ends it. The caller holds the lock.
+// isOver reports whether Reading must end, and if so ends it. The caller holds the lock.
 func (t *Term) isOver() bool {
 	cause := t.cause()
 	if !t.draining && cause == nil {
@@ -153,7 +156,7 @@ func (t *Term) isOver() bool {
 	return true
 }
 
-// cause returns the cause with which Context ended, nil before that. The caller holds the lock.
+// cause returns the cause of Context, or nil if it has not ended. The caller holds the lock.
 func (t *Term) cause() error {
 	switch {
 	case !t.ended:
@@ -164,8 +167,8 @@ func (t *Term) cause() error {
 	return t.rare.why
 }
 
-// termContext is Term.Context. An idle shard only calls its Err, so its channel is made on demand:
-// ten thousand cancellable contexts take several MB.
+// termContext is the context that Term.Context returns. An idle shard only calls its Err method, so
+// its channel is allocated on demand. Ten thousand cancellable contexts would take several MB.
 type termContext Term
 
 func (c *termContext) Err() error {
@@ -189,7 +192,7 @@ func (c *termContext) context() context.Context {
 	r := t.rarely()
 	if r.waits == nil {
 		from := t.stretch
-		if t.ended { // checked first, because it has its own cause
+		if t.ended { // check this first, because it has another cause
 			from = context.WithoutCancel(from)
 		}
 		if r.waits = await(from); t.ended {

@@ -22,7 +22,7 @@ type parking struct {
 	gone    atomic.Bool
 }
 
-// resumed is a reader that resumes with a function.
+// resumed is a reader whose Resume calls the function.
 type resumed func() error
 
 func (r resumed) Resume() error { return r() }
@@ -116,7 +116,7 @@ func TestAReaderThatIsWokenWhileItParksGoesOn(t *testing.T) {
 	}
 }
 
-// Without a waiter, Reading reports the state at the time of the call.
+// Without a waiting goroutine, Reading reports its state at the time of the call.
 func TestReadingIsMadeWhenSomebodyWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newParking()
@@ -145,8 +145,8 @@ func TestReadingIsMadeWhenSomebodyWaits(t *testing.T) {
 	})
 }
 
-// However Wake, parking and the end of the term coincide, no wake is lost, there are never two
-// readers, and the reader returns once.
+// Wake, parking and the end of the term may coincide in any way. No wake is lost, there are never
+// two readers, and the reader returns once.
 func TestNoWakeIsLost(t *testing.T) {
 	for range 200 {
 		p := newParking()
@@ -209,8 +209,7 @@ func TestAGoroutineThatEndsItselfWhileItGoesOnEndsTheTerm(t *testing.T) {
 	})
 }
 
-// A caller that waits for a position to be saved is notified if the lease was given back without
-// it.
+// A caller that waits for a saved position gets an error if the lease is released first.
 func TestGivenBackWithoutWhatIsWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newParking()

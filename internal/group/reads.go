@@ -6,8 +6,8 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// refresh updates the streams that the worker reads. Terms of streams that it no longer reads
-// drain, and their leases go back.
+// refresh updates the list of streams that the worker reads. Terms of streams that were removed
+// from the list drain, and their leases go back.
 func (w *worker) refresh() {
 	names := w.cfg.streams()
 	if w.names != nil && slices.Equal(names, w.names) {
@@ -21,10 +21,11 @@ func (w *worker) refresh() {
 	}
 }
 
-// reads reports whether the worker reads a stream. A worker without a list of streams reads all.
+// reads reports whether the worker reads a stream. A worker without a list of streams reads all
+// streams.
 func (w *worker) reads(stream string) bool { return w.names == nil || slices.Contains(w.names, stream) }
 
-// streams returns the streams as beats report them.
+// streams returns the streams that the worker reads, in the form that heartbeats report.
 func (w *worker) streams() lease.Streams {
 	if w.names == nil {
 		return ""
@@ -35,9 +36,9 @@ func (w *worker) streams() lease.Streams {
 	return w.said
 }
 
-// giveBack triggers a heartbeat that gives back a lease of a stream that this worker does not read.
-// Either the leader's version does not support different streams per worker, or the worker has just
-// stopped reading the stream.
+// giveBack triggers a heartbeat that returns a lease, because the worker does not read its stream.
+// Either the worker has just stopped reading the stream, or the leader's version assumes that all
+// workers read the same streams.
 func (w *worker) giveBack(l lease.Lease) {
 	w.foreign = append(w.foreign, lease.Progress{Key: l.Key, Epoch: l.Epoch, Release: true, Stalled: true})
 	w.poke()
@@ -51,7 +52,7 @@ func (w *worker) giveBack(l lease.Lease) {
 }
 
 // compareStreams logs a warning when the leader's streams start to differ from this worker's. It
-// does not repeat the warning while they differ.
+// does not repeat the warning as long as they differ.
 func (w *worker) compareStreams(leader lease.Leader) {
 	if leader.Session == "" || w.names == nil {
 		return
@@ -65,9 +66,9 @@ func (w *worker) compareStreams(leader lease.Leader) {
 	w.differ = differ
 }
 
-// compareStreams logs once that live workers read different streams, that leases belong to streams
-// that no live worker reads, and that shards wait because workers of an older version do not report
-// their streams.
+// compareStreams logs three conditions, each once when it begins. Live workers read different
+// streams. Some leases belong to streams that no live worker reads. Shards wait because workers of
+// an older version do not report their streams.
 func (l *leadership) compareStreams(v lease.View) {
 	if differ := lease.StreamsDiffer(v); differ != l.differ {
 		if l.differ = differ; differ {
@@ -91,8 +92,8 @@ func (l *leadership) compareStreams(v lease.View) {
 	l.withheld = withheld
 }
 
-// readsOthers returns the attributes of a log record that name a live worker that reads other
-// streams than this one, if there is one.
+// readsOthers returns log attributes of the first live worker whose streams differ from this
+// worker's. It returns nil if there is none.
 func (l *leadership) readsOthers(v lease.View) []any {
 	own := lease.StreamsOf(l.cfg.streams(), nil)
 	for i := range v.Workers {

@@ -5,11 +5,11 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// Renew returns the actions for leases of a deleted stream: their Born is known and differs from
-// the listing's. They are revoked from their owners. Once no session can trust such a lease any
-// more, it is removed. If the new stream has a shard of that name, a new lease at a later epoch
-// replaces it: its parents and range may differ, and the old position is meaningless. anew reports
-// whether there are leases of a deleted stream.
+// Renew returns actions for the leases of a deleted stream. Such a lease has a known Born value
+// that differs from the listing's. A lease with an owner is revoked first. Once no session can
+// trust it any more, it is deleted. If the new stream has a shard with the same name, a new lease
+// with a later epoch replaces it. The old lease cannot be reused, because its position is
+// meaningless and the parents and the range may differ. anew reports whether such leases exist.
 func Renew(listing Listing, existing []lease.Lease, workers []lease.Worker, ripe map[lease.Key]uint64) (actions []lease.Action, anew bool) {
 	var stale []lease.Lease
 	for _, l := range existing {
@@ -34,7 +34,7 @@ func Renew(listing Listing, existing []lease.Lease, workers []lease.Worker, ripe
 		case l.Owner != "":
 			actions = append(actions, lease.Action{Kind: lease.Revoke, Key: l.Key, Epoch: l.Epoch})
 		case live[l.Revoked] && !(isRipe && at == l.Epoch):
-			// It may still be trusted.
+			// A session may still trust this lease.
 		default:
 			s, ok := here[l.Shard]
 			if !ok {
@@ -49,13 +49,12 @@ func Renew(listing Listing, existing []lease.Lease, workers []lease.Worker, ripe
 	return actions, true
 }
 
-// mostBirths limits how many leases are filled in at a time, so that urgent actions are not
-// delayed.
+// mostBirths limits the Birth actions of one call, so that urgent actions are not delayed.
 const mostBirths = 200
 
-// Births returns actions that set the creation time of the stream in leases that were made before
-// it was known. Without it these leases would not be recognized once the stream is deleted. If such
-// a lease belongs to an earlier stream of that name, the service refuses its position.
+// Births returns actions that set Born in leases that were created before it was known. Without
+// Born, a later deletion of the stream would not be noticed in these leases. If such a lease
+// already belongs to an earlier stream of that name, Kinesis rejects its position.
 func Births(listing Listing, existing []lease.Lease) (actions []lease.Action) {
 	if listing.Born == 0 {
 		return nil

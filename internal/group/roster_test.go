@@ -7,9 +7,10 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// Every input of a plan changes the roster, including fields that workers get in the future.
+// Every input of a plan changes the roster, including fields that are added to Worker in the
+// future.
 func TestRosterSeesEveryFieldThatPlansDependOn(t *testing.T) {
-	// these change all the time and are left out
+	// These fields change all the time and are not inputs.
 	counts := map[string]bool{"Beat": true, "Holds": true, "Troubles": true}
 	one := lease.Worker{Session: "s", Name: "n", Weight: 1}
 	same := lease.View{Workers: []lease.Worker{one}, Paused: []string{"p"}}

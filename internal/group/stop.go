@@ -15,19 +15,19 @@ func (w *worker) stop(err error) {
 	w.cfg.Host.Stopping()
 }
 
-// stopSession begins an orderly end of the session, and of Run unless another session is to begin.
+// stopSession begins an orderly end of the session. Unless again is set, Run ends with it.
 func (w *worker) stopSession(again bool) {
 	w.stopping, w.again = time.Now(), again
 	w.hurryUntil = w.stopping.Add(3 * w.cfg.Times.Beat)
 }
 
-// stopped continues an orderly stop and reports whether every term is over.
+// stopped continues an orderly stop and reports whether every reader has returned.
 func (w *worker) stopped() bool {
 	since := time.Since(w.stopping)
 	alone := w.lead != nil && w.lead.aloneIn()
-	// Reading continues while the leader can name heirs, because the gap is shorter for a lease
-	// with an heir. The last worker has no heirs, and the worker does not wait for a leader that
-	// does not answer.
+	// Reading continues while the leader can name heirs, because a handoff to an heir has a shorter
+	// gap. The last worker has no heirs. If the leader does not answer, the worker does not wait
+	// for it.
 	if w.fatal != nil || alone || w.first || since >= 2*w.cfg.Times.Beat || !w.outage.IsZero() {
 		for _, t := range sorted(w.terms) {
 			t.drain()
@@ -42,17 +42,17 @@ func (w *worker) stopped() bool {
 			return false
 		}
 	}
-	return true // Leave reports what the readers did and the store does not have yet
+	return true // Leave reports progress that the store does not have yet
 }
 
-// leave ends the session at the store and reports the remaining progress. It tries for the failover
-// time: after that the other workers count the session as dead. One call has half of that time,
-// like a heartbeat, so that there is time for another if it gets no answer. leave returns a
-// [*StopError] if the store may lack progress, or may still assign leases to this worker.
+// leave ends the session at the store and reports the remaining progress. It retries until the
+// failover time has passed, because other workers then count the session as dead. One call may take
+// half of that time, like a heartbeat, which leaves time for a second call. leave returns a
+// [*StopError] if the store may lack progress or may still assign leases to this worker.
 func (w *worker) leave(ctx context.Context) error {
 	within := w.cfg.Times.Failover
-	// the store never answered: there is no session, or one that would be given leases until it
-	// counts as dead
+	// The store has never answered. Either there is no session, or it gets leases until it counts
+	// as dead.
 	if w.first {
 		within = w.cfg.Times.Beat
 	}
@@ -68,7 +68,7 @@ func (w *worker) leave(ctx context.Context) error {
 			unsaved := append(w.unsaved, w.notSaved()...)
 			w.dropAll()
 			return w.stopError(StopError{Unsaved: unsaved, Err: errSessionEnded})
-		case errors.Is(err, lease.ErrFormat): // a retry changes nothing
+		case errors.Is(err, lease.ErrFormat): // a retry would fail the same way
 			unsaved, held := append(w.unsaved, w.notSaved()...), w.held()
 			w.dropAll()
 			return w.stopError(StopError{Unsaved: unsaved, Held: held, Err: err})
@@ -91,8 +91,8 @@ func (w *worker) leave(ctx context.Context) error {
 
 var errSessionEnded = errors.New("the session was ended before, and its leases are with other workers")
 
-// farewell ends the session. After an outage it sends a heartbeat first: a session that was ended
-// during the outage could leave without an error although the store refuses its progress.
+// farewell ends the session. After an outage it first sends a heartbeat. Without it, Leave could
+// succeed for a session that was ended during the outage, although the store rejects its progress.
 func (w *worker) farewell(ctx context.Context, report lease.Report) error {
 	if !w.first && (!w.outage.IsZero() || w.trust.context(nil).Err() != nil) {
 		call, cancel := w.within(ctx)
@@ -109,8 +109,8 @@ func (w *worker) farewell(ctx context.Context, report lease.Report) error {
 	return w.cfg.Store.Leave(call, w.cfg.App, report)
 }
 
-// given records the leases that the store assigns to this worker and that have no term, including
-// those that other workers handed over meanwhile.
+// given stores the assigned leases that have no term. These include leases that other workers have
+// just handed over.
 func (w *worker) given(held []lease.Lease) {
 	w.unread = nil
 	for _, l := range held {
@@ -120,12 +120,12 @@ func (w *worker) given(held []lease.Lease) {
 	}
 }
 
-// within returns the context of one call, which has half of the failover time.
+// within returns a context for one call. Its timeout is half of the failover time.
 func (w *worker) within(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, w.cfg.Times.Failover/2)
 }
 
-// notSaved returns the shards whose handled records may be ahead of the store.
+// notSaved returns the shards whose handled records may be ahead of the stored progress.
 func (w *worker) notSaved() (keys []lease.Key) {
 	for key, t := range w.terms {
 		if t.unsaved() {
@@ -155,7 +155,7 @@ func (w *worker) dropAll() {
 	}
 }
 
-// startAgain begins a new session after an orderly end of the previous one, while Run continues.
+// startAgain begins a new session after an orderly end of the previous one. Run continues.
 func (w *worker) startAgain() {
 	w.stopping, w.cancelled, w.again, w.unsaved = time.Time{}, false, false, nil
 	w.endSession()

@@ -12,53 +12,54 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// Term is one period of holding one lease, from the orders that assigned it to its release, loss or
-// end. The beat loop makes it. The reader that Config.Read runs for it moves it forward. Its
-// methods may be called concurrently, except those that are for the reader.
+// Term is the time during which this worker holds one lease. It begins when the store assigns the
+// lease and ends with release, loss, or the end of the shard. The beat loop creates the term. The
+// reader that Host.Read runs advances it. Methods may be called concurrently, except those that
+// only the reader may call.
 type Term struct {
 	Lease Held
 
-	stretch context.Context // the present period of trust
+	stretch context.Context // the current period of trust
 	trust   *trust
 	*calls
 
 	mu       lock.Mutex[lock.Term]
-	reader   atomic.Uint32 // running, parked or over; Wake takes no mutex
+	reader   atomic.Uint32 // a reader state; Wake reads and writes it without a mutex
 	fixed    bool          // at no longer changes; guarded by far
-	ended    bool          // Context has ended, before trust; why is its cause
-	draining bool          // the reader must begin nothing new
+	ended    bool          // Context has ended before trust did; rare.why is its cause
+	draining bool          // the reader must not begin new work
 	finished bool          // at is End; children may be set
 	returned bool          // the reader has returned
-	wanted   bool          // the reader returned because the lease was requested back
-	lost     bool          // according to the store the lease is no longer ours at this epoch
-	stalled  bool          // the reader gave the lease up
-	left     bool          // the reader gave the lease up and was abandoned
+	wanted   bool          // the lease was requested back, and the reader returned for that reason
+	lost     bool          // according to the store, the lease is no longer held at this epoch
+	stalled  bool          // the reader made no progress and gave up the lease
+	left     bool          // the reader was abandoned
 	load     lease.Load
-	told     lease.Load // load as stored
+	told     lease.Load // the load that the store has
 	toldAt   mono.Time
 
-	next    Resumer  // where a parked reader continues; owned by the reader
-	reading *awaited // nil until the reader waits with Reading, and while it is parked
+	next    Resumer  // resumes a parked reader; owned by the reader
+	reading *awaited // nil until the reader waits for Reading, and while it is parked
 	rare    *rare    // nil for most terms
 
 	// far guards at, saved, mark and fixed. It is separate from mu so that At and Saved never wait
 	// for mu.
 	far   lock.Mutex[lock.Progress]
-	at    shard.Position // everything before it was handled
-	saved shard.Position // stored
+	at    shard.Position // everything before at was handled
+	saved shard.Position // the stored position
 	mark  *marked        // nil until a handler has run
 }
 
-// marked holds the mark of the running handler, nil if none is running.
+// marked holds the mark of the running handler. Its mark is nil if none is running.
 type marked struct{ of Mark }
 
-// calls are the functions that a term calls.
+// calls contains the functions of the worker that a term calls.
 type calls struct {
 	poke func() // triggers a heartbeat
-	gone func() // called once, when Run need not wait for the reader any more
+	gone func() // called once, when Run no longer needs to wait for the reader
 }
 
-// Held is the reader's input: the lease as of the start of the term.
+// Held is the lease as it was when the term began. It is the input of the reader.
 type Held struct {
 	lease.Key
 	Range    shard.HashRange
@@ -67,16 +68,16 @@ type Held struct {
 	Load     lease.Load
 }
 
-// rare holds fields that few terms need at a time.
+// rare holds the fields that only a few terms need at the same time.
 type rare struct {
-	why      error    // the cause with which Context ended; may be nil
-	waits    *awaited // nil until a goroutine waits with Context
-	err      error    // returned by the reader
+	why      error    // the cause of Context; may be nil
+	waits    *awaited // nil until a goroutine waits for Context
+	err      error    // the error that the reader returned
 	children []shard.Shard
 	waiters  []waiter
-	// deaths of owners at the position where the term began, or as noted by the reader
+	// deaths are those of owners at the position where the term began, or those of the last note.
 	deaths lease.Deaths
-	note   *note // to be stored, nil for nothing
+	note   *note // to be stored; nil if there is none
 }
 
 // rarely returns the rare fields for writing. The caller holds the lock.
@@ -95,7 +96,7 @@ func (t *Term) seldom() rare {
 	return *t.rare
 }
 
-// awaited is a context that a goroutine waits with.
+// awaited is a context that a goroutine waits for.
 type awaited struct {
 	context.Context
 	end context.CancelCauseFunc
@@ -106,8 +107,8 @@ func await(from context.Context) *awaited {
 	return &awaited{ctx, end}
 }
 
-// A load is usually reported along with a position. It gets its own write if it differs by this
-// many classes and was not reported for this long.
+// A load is usually reported together with a position. It is reported alone if it has changed by
+// loadStep classes, and the last report is older than loadPause.
 const (
 	loadStep  = 2
 	loadPause = 30 * time.Second
@@ -130,21 +131,22 @@ func newTerm(l lease.Lease, tr *trust, poke func()) *Term {
 	return t
 }
 
-// Context ends when the worker must stop working on the shard. Its cause is [ErrLeaseLost] or
-// [ErrStopping].
+// Context returns a context that ends when the worker must stop working on the shard. Its cause is
+// [ErrLeaseLost] or [ErrStopping].
 func (t *Term) Context() context.Context { return (*termContext)(t) }
 
-// Trust ends when the worker loses its trust in all of its leases at once. Context ends at that
-// time too, and may end earlier.
+// Trust returns a context that ends when the worker can no longer trust any of its leases. Context
+// ends no later than Trust.
 func (t *Term) Trust() context.Context { return t.stretch }
 
-// Reading ends with Context, and also when the lease is requested back. The reader should then
-// finish the records that it has begun to handle, begin nothing new, and return. Only the reader
-// may use it, until it parks.
+// Reading returns a context that ends with Context, and also when the lease is requested back. The
+// reader should then finish the records that it has begun to handle and return, without new work.
+// Only the reader may use this context, and only until it parks.
 func (t *Term) Reading() context.Context { return (*reading)(t) }
 
-// Check returns [ErrLeaseLost] or [ErrStopping] if the term is over. Call it right before handling,
-// with the present time. It also notices that a machine was suspended, which timers do not.
+// Check returns [ErrLeaseLost] or [ErrStopping] if the term is over. The reader must call it right
+// before handling records, with the current time. Check also detects that the machine was
+// suspended, which timers do not.
 func (t *Term) Check(now time.Time) error {
 	t.trust.check(now)
 	t.mu.Lock()
@@ -152,9 +154,9 @@ func (t *Term) Check(now time.Time) error {
 	return t.cause()
 }
 
-// Lost returns [ErrLeaseLost] if the reader's progress no longer counts: the lease belongs to
-// another session, or may by now, or the reader has returned or was abandoned. Otherwise it returns
-// nil.
+// Lost returns [ErrLeaseLost] if the reader's progress no longer counts, and nil otherwise.
+// Progress does not count if another session has or may have the lease. It also does not count
+// after the reader has returned or was abandoned.
 func (t *Term) Lost() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -164,15 +166,16 @@ func (t *Term) Lost() error {
 	return nil
 }
 
-// Mark is the progress of a running handler.
+// Mark returns the progress of a running handler.
 type Mark interface {
-	// Mark returns the position before which all records are done. It is zero if none is since the
-	// handler began. The beat loop calls it, so it must not block, and it must not call the term.
+	// Mark returns the position before which all records are handled. It is zero if no record was
+	// handled since the handler began. The beat loop calls Mark, so Mark must not block. It must
+	// not call methods of the term.
 	Mark() shard.Position
 }
 
-// SetMark makes each heartbeat query m for the handler's progress. nil ends that and keeps the
-// present value of the previous mark.
+// SetMark sets the mark that heartbeats query for the handler's progress. It first stores the
+// current value of the previous mark. A nil m only removes the previous mark.
 func (t *Term) SetMark(m Mark) {
 	t.far.Lock()
 	defer t.far.Unlock()
@@ -193,8 +196,8 @@ func (t *Term) moveToMark() {
 	}
 }
 
-// Advance records that everything before p is done. The next heartbeat saves it. Earlier positions
-// are ignored.
+// Advance records that everything before p is handled. The next heartbeat saves p. Advance ignores
+// positions before the current one.
 func (t *Term) Advance(p shard.Position) {
 	t.far.Lock()
 	defer t.far.Unlock()
@@ -203,18 +206,20 @@ func (t *Term) Advance(p shard.Position) {
 	}
 }
 
-// Save is like Advance, and returns when the position is durable. It returns [ErrLeaseLost] if the
-// lease is lost before that, or ctx's error.
+// Save calls Advance and waits until the position is durable. It returns [ErrLeaseLost] if the
+// lease is lost first, or the error of ctx.
 func (t *Term) Save(ctx context.Context, p shard.Position) error {
 	t.Advance(p)
 	return t.wait(ctx, p)
 }
 
-// AwaitSaved is like Save for a reader whose mark reaches p: it does not advance.
+// AwaitSaved waits until p is durable, like Save. It does not advance, because the reader's mark
+// reaches p.
 func (t *Term) AwaitSaved(ctx context.Context, p shard.Position) error { return t.wait(ctx, p) }
 
-// Finish records that the shard has been read and handled to its end, with the children that the
-// service named there. It returns when that is durable. Its errors are those of Save.
+// Finish records that the shard has been read and handled to its end. children are the child shards
+// that Kinesis returned there. Finish waits until this is durable. It returns the same errors as
+// Save.
 func (t *Term) Finish(ctx context.Context, children []shard.Shard) error {
 	t.mu.Lock()
 	if !t.left {
@@ -257,17 +262,17 @@ func (t *Term) wait(ctx context.Context, p shard.Position) error {
 	}
 }
 
-// SetLoad sets the throughput of the shard, as an average over about a minute. It is cheap and does
-// not trigger a heartbeat.
+// SetLoad sets the throughput of the shard, averaged over about a minute. It is cheap and does not
+// trigger a heartbeat.
 func (t *Term) SetLoad(l lease.Load) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.load = l
 }
 
-// GiveUp records that this worker cannot make progress with the shard. When the reader returns, the
-// lease goes back, if possible to another worker. The reader must return soon and begin nothing
-// new. With a cause Context ends too.
+// GiveUp records that this worker cannot make progress with the shard. The reader must begin no new
+// work and return soon. Then the lease goes back, if possible to another worker. If cause is not
+// nil, Context ends with it.
 func (t *Term) GiveUp(cause error) {
 	t.mu.Lock()
 	t.stalled = true
@@ -278,11 +283,12 @@ func (t *Term) GiveUp(cause error) {
 	t.drain()
 }
 
-// GiveBack releases the lease when the reader has returned. The plan decides which worker gets it.
+// GiveBack releases the lease once the reader has returned. The leader decides which worker gets
+// it.
 func (t *Term) GiveBack() { t.drain() }
 
-// Fail ends Run with an error before the reader has returned it: other calls of the user's code may
-// take a long time or never return.
+// Fail ends Run with err before the reader returns. Other calls of user code may take a long time
+// or never return.
 func (t *Term) Fail(err error) {
 	t.mu.Lock()
 	if r := t.rarely(); r.err == nil {
@@ -293,9 +299,9 @@ func (t *Term) Fail(err error) {
 	t.drain()
 }
 
-// Abandon releases the lease although the reader has not returned, because its handler ignores the
-// end of Context. Run no longer waits for the reader, and its later progress does not count. Only
-// the epoch can fence its later writes to other systems.
+// Abandon releases the lease although the reader has not returned. It is for a handler that ignores
+// the end of Context. Run no longer waits for the reader, and the reader's later progress is
+// ignored. Only the epoch can fence the handler's later writes to other systems.
 func (t *Term) Abandon() {
 	t.mu.Lock()
 	t.stalled, t.left = true, true
@@ -307,7 +313,7 @@ func (t *Term) Abandon() {
 	t.over(nil)
 }
 
-// At returns the position up to which records were handled. It never waits for mu.
+// At returns the position before which all records were handled. It never waits for mu.
 func (t *Term) At() shard.Position {
 	t.far.Lock()
 	defer t.far.Unlock()
@@ -322,7 +328,7 @@ func (t *Term) Saved() shard.Position {
 	return t.saved
 }
 
-// unsaved reports whether the term still counts and its handler may be ahead of the store.
+// unsaved reports whether the lease is not lost and its handled records may be ahead of the store.
 func (t *Term) unsaved() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -332,11 +338,11 @@ func (t *Term) unsaved() bool {
 	return !t.lost && t.at.Compare(t.saved) > 0
 }
 
-// The following methods are for the beat loop.
+// The beat loop calls the following methods.
 
-// drain asks the reader to return. If it has returned already because trust ran out, it has nothing
-// left to finish, and its lease goes back with the next heartbeat. Nothing else would give it back,
-// and a hand-off would wait for its timeout.
+// drain requests that the reader return. If the reader already returned because trust ran out, it
+// has nothing left to finish. The next heartbeat then releases the lease. Otherwise nothing would
+// release it, and a handoff would wait for its timeout.
 func (t *Term) drain() {
 	t.mu.Lock()
 	t.draining = true
@@ -361,14 +367,14 @@ func (t *Term) cancel(cause error) {
 		}
 	}
 	if t.rare != nil && t.rare.waits != nil {
-		// If trust is ending at this moment, its cause may not have arrived there yet.
+		// If trust is ending right now, its cause may not have reached this context yet.
 		t.rare.waits.end(t.cause())
 	}
 	t.mu.Unlock()
 	t.ends()
 }
 
-// over records that the reader has returned, or that Run stopped waiting for it.
+// over records that the reader has returned, or that Run no longer waits for it.
 func (t *Term) over(err error) {
 	t.mu.Lock()
 	if t.returned {
@@ -386,8 +392,8 @@ func (t *Term) over(err error) {
 	t.gone()
 }
 
-// progress returns the lease's entry for the next heartbeat, or false if there is nothing to
-// report.
+// progress returns the lease's entry for the next heartbeat. It returns false if there is nothing
+// to report.
 func (t *Term) progress() (lease.Progress, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -399,8 +405,8 @@ func (t *Term) progress() (lease.Progress, bool) {
 	if at, saved := t.At(), t.Saved(); at.Compare(saved) > 0 {
 		p.Position, p.Children = at, t.seldom().children
 	}
-	// A reader that returned because trust ran out has not given the lease back: the store may
-	// still assign it to this worker.
+	// A reader that returned because trust ran out has not released the lease. The store may still
+	// assign it to this worker.
 	p.Release = t.returned && !t.finished && (t.wanted || t.stalled || t.seldom().err != nil)
 	p.Stalled = p.Release && t.stalled
 	p.Deaths = t.noting()
@@ -411,16 +417,16 @@ func (t *Term) progress() (lease.Progress, bool) {
 	return p, said
 }
 
-// tellLoad reports whether the load needs its own report. The load of an idle shard does not if
-// none was reported before: the shard counts as idle anyway.
+// tellLoad reports whether the load needs its own report. A shard whose load was never reported
+// counts as idle, so an idle shard needs none.
 func (t *Term) tellLoad(now mono.Time) bool {
 	step := max(t.load, t.told) - min(t.load, t.told)
 	return t.load != 0 && step >= loadStep && now.Sub(t.toldAt) >= loadPause
 }
 
-// settle evaluates the answer to a heartbeat that carried p for this term. held says whether the
-// session holds the lease at the term's epoch. settle reports whether the term is over and can be
-// dropped, and whether p's position is now saved.
+// settle evaluates the answer to a heartbeat that reported p for this term. held is set if the
+// session holds the lease at the term's epoch. over is set if the term is over and can be dropped.
+// saved is set if the position of p is now stored.
 func (t *Term) settle(p lease.Progress, held bool) (over, saved bool) {
 	t.mu.Lock()
 	before := t.Saved()
@@ -431,8 +437,8 @@ func (t *Term) settle(p lease.Progress, held bool) (over, saved bool) {
 	if held && p.Position.Compare(now) > 0 {
 		now = p.Position
 	}
-	// The lease was released or finished, with this report or, if the reader had not returned by
-	// then, with an earlier one.
+	// The lease was released or finished, either with this report or with an earlier one. It was an
+	// earlier one if the reader had not returned at that time.
 	gone := !held && (p.Position.IsEnd() || p.Release || (t.finished && now.IsEnd()))
 	if gone && !p.Position.IsZero() && p.Position.Compare(now) > 0 {
 		now = p.Position
@@ -456,8 +462,8 @@ func (t *Term) settle(p lease.Progress, held bool) (over, saved bool) {
 	return gone && returned, saved
 }
 
-// answer ends the calls that wait for a position up to saved, or all if the lease is lost. The
-// caller holds the lock.
+// answer ends the calls that wait for a position up to saved. If the lease is lost, it ends all
+// waiting calls. The caller holds the lock.
 func (t *Term) answer(saved shard.Position, lost bool) {
 	if len(t.seldom().waiters) == 0 {
 		return
@@ -476,7 +482,7 @@ func (t *Term) answer(saved shard.Position, lost bool) {
 	t.rare.waiters = kept
 }
 
-// lose calls settle for a session that is over as a whole.
+// lose calls settle after the session has ended with all of its leases.
 func (t *Term) lose() {
 	t.settle(lease.Progress{}, false)
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// A term's context ends with the first cause that ends it and always returns that cause. It is not
-// made before a goroutine waits.
+// A term's context ends with the first cause and keeps that cause. It is not allocated before a
+// goroutine waits.
 func TestTheContextOfATerm(t *testing.T) {
 	t.Parallel()
 	own := errors.New("own")
@@ -72,8 +72,8 @@ func TestTheContextOfATerm(t *testing.T) {
 	}
 }
 
-// Trust may end just before the reader returns because of that. A goroutine that waits with the
-// context still gets the cause of the end of trust, even if it has not arrived at its context yet.
+// Trust may end just before the reader returns for that reason. A goroutine that waits for the
+// context still gets the cause of trust, even if it has not reached the derived context yet.
 func TestTheCauseOfTheEndOfTrustIsNotReplaced(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

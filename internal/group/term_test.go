@@ -22,7 +22,8 @@ func at(t *testing.T, n string) shard.Position {
 	return p
 }
 
-// trusted returns a term whose lease is at record 5, and how often it triggered a heartbeat.
+// trusted returns a term whose lease is at record 5. It also returns a count of triggered
+// heartbeats.
 func trusted(t *testing.T) (*Term, *int) {
 	t.Helper()
 	tr, pokes := newTrust(time.Hour), new(int)
@@ -32,8 +33,8 @@ func trusted(t *testing.T) (*Term, *int) {
 	return newTerm(l, tr, func() { *pokes++ }), pokes
 }
 
-// Content of a heartbeat about a lease: it releases only leases whose reader has returned, and
-// reports no position once the lease is lost.
+// A heartbeat releases a lease only if its reader has returned. It reports no position for a lost
+// lease.
 func TestWhatABeatSaysOfATerm(t *testing.T) {
 	t.Parallel()
 	moved, children := at(t, "7"), []shard.Shard{{ID: "2"}}
@@ -71,8 +72,8 @@ func TestWhatABeatSaysOfATerm(t *testing.T) {
 	}
 }
 
-// How an answer affects a lease and the callers that wait for record 7 to be saved. A position is
-// not durable because it was sent: the answer must name the lease, unless the same heartbeat
+// These cases show how an answer affects a lease, and callers that wait until record 7 is saved. A
+// position that was sent is durable only if the answer contains the lease, or if the same heartbeat
 // released it.
 func TestWhatAnAnswerSaysOfATerm(t *testing.T) {
 	t.Parallel()
@@ -131,8 +132,8 @@ func TestWhatAnAnswerSaysOfATerm(t *testing.T) {
 	}
 }
 
-// If the reader has returned, a requested lease goes back, unless it is too late or was reported
-// before.
+// A requested lease goes back when its reader returns. It does not if the reader returns too late,
+// or if the return was already reported.
 func TestALeaseIsGivenBackOnce(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -230,10 +231,10 @@ func TestWhoSavesHears(t *testing.T) {
 			}
 		}
 	})
-	// The saved answer and the end of the term come at the same moment: the position is durable.
+	// The answer and the end of the term arrive at the same moment. The position is durable.
 	for range 50 {
 		term, _ := trusted(t)
-		term.poke = func() { // both come before it waits
+		term.poke = func() { // both arrive before the call waits
 			term.poke = func() {}
 			term.settle(lease.Progress{Position: at(t, "6")}, true)
 			term.lose()

@@ -10,13 +10,13 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// A tombstone is deleted when two listings did not name its shard. Only listings count that began
-// when the tombstone existed.
+// A tombstone is deleted after two listings without its shard. Only listings that began after the
+// tombstone existed count.
 func TestWhenTombstonesGo(t *testing.T) {
 	over := lease.Lease{Key: lease.Key{Stream: "s", Shard: "shardId-000000000001"}, Epoch: 3, Position: shard.End}
 	named, unnamed := []shard.Shard{{ID: over.Shard}}, []shard.Shard{{ID: "shardId-000000000002"}}
 	type look struct {
-		began  time.Duration // of the latest listing
+		began  time.Duration // start of the latest listing
 		shards []shard.Shard
 		gone   bool
 	}
@@ -50,7 +50,7 @@ func TestWhenTombstonesGo(t *testing.T) {
 	}
 }
 
-// However many shards come and go while a worker leads, it remembers only the existing ones.
+// A leader only keeps state about existing shards, however many shards come and go.
 func TestALeaderRemembersOnlyWhatThereIs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newListings([]string{"s"})

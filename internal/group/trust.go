@@ -10,33 +10,34 @@ import (
 	"github.com/weir-go/weir/internal/lock"
 )
 
-// trust limits how long this worker may act on the store's last answer. Each successful heartbeat
-// extends it, counted from the moment before that heartbeat was sent. When it runs out, every
-// context made from it ends with [ErrLeaseLost], even if the beat loop is blocked. The next
+// trust limits the time for which this worker may rely on the store's last answer. Each successful
+// heartbeat extends trust, counted from just before the heartbeat was sent. When trust runs out,
+// all contexts of the period end with [ErrLeaseLost], even if the beat loop is blocked. The next
 // successful heartbeat begins a new period.
 type trust struct {
 	limit time.Duration
-	// before the last successful heartbeat was sent; nil before the first. Written with the lock
-	// held, and read without it right before records are handled.
+	// sent is the time just before the last successful heartbeat was sent, or nil before the first
+	// one. Writers hold the lock. Readers need no lock, so that handlers can check it for each
+	// record.
 	sent atomic.Pointer[time.Time]
 
 	mu     lock.Mutex[lock.Trust]
 	timer  *time.Timer
 	ctx    context.Context
 	cancel context.CancelCauseFunc
-	terms  map[*Term]struct{} // their readers must be notified of the end
+	terms  map[*Term]struct{} // terms whose readers must be woken when trust ends
 }
 
 func newTrust(failover time.Duration) *trust {
-	// The margin covers clocks whose rates differ by up to a tenth, and a late scheduler.
+	// The margin covers clocks whose rates differ by up to 10%, and late scheduling.
 	t := &trust{limit: failover - failover/10, terms: map[*Term]struct{}{}}
 	t.ctx, t.cancel = context.WithCancelCause(context.Background())
 	t.cancel(ErrLeaseLost)
 	return t
 }
 
-// context returns the present period of trust. The context has already ended if there is no trust.
-// If of is set, that term is woken when the period ends.
+// context returns the context of the current period of trust. The context has already ended if
+// there is no trust. If of is not nil, the end of the period wakes that term.
 func (t *trust) context(of *Term) context.Context {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -53,8 +54,8 @@ func (t *trust) forget(of *Term) {
 	delete(t.terms, of)
 }
 
-// extend evaluates a heartbeat that was sent at sent and succeeded. It reports whether there is
-// trust now: an answer that took too long proves nothing.
+// extend evaluates a successful heartbeat that was sent at the given time. It reports whether there
+// is trust now. An answer that took longer than the limit does not extend trust.
 func (t *trust) extend(sent time.Time) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -68,13 +69,13 @@ func (t *trust) extend(sent time.Time) bool {
 	if left := time.Until(sent.Add(t.limit)); t.timer == nil {
 		t.timer = time.AfterFunc(left, func() { t.check(time.Now()) })
 	} else {
-		t.timer.Reset(left) // a concurrent check sees that there is trust again
+		t.timer.Reset(left) // if check runs now, it sees the new trust
 	}
 	return true
 }
 
-// check ends trust that has run out by now. It takes a lock, which all shards share, only when
-// trust has run out.
+// check ends trust if it has run out at now. It takes the lock, which all shards share, only in
+// that case.
 func (t *trust) check(now time.Time) {
 	if sent := t.sent.Load(); sent != nil && within(*sent, now, t.limit) {
 		return
@@ -86,7 +87,7 @@ func (t *trust) check(now time.Time) {
 	}
 }
 
-// end ends trust now, with its cause.
+// end ends trust immediately with the given cause.
 func (t *trust) end(cause error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -96,7 +97,7 @@ func (t *trust) end(cause error) {
 	t.over(cause)
 }
 
-// over ends the period. The caller holds the lock.
+// over ends the period and wakes its terms. The caller holds the lock.
 func (t *trust) over(cause error) {
 	t.cancel(cause)
 	all := slices.Collect(maps.Keys(t.terms))
@@ -106,9 +107,9 @@ func (t *trust) over(cause error) {
 	}
 }
 
-// within reports whether less than limit has passed from sent to now, on both the monotonic clock
-// and the wall clock. The monotonic clock stands still while a machine is suspended or migrated, so
-// a wall clock that is ahead of it ends trust. A wall clock that was set back cannot prolong it.
+// within reports whether less than limit has passed from sent to now, on the monotonic clock and on
+// the wall clock. The monotonic clock stops while a machine is suspended or migrated, but then the
+// wall clock ends trust. A wall clock that is set back cannot prolong trust.
 func within(sent, now time.Time, limit time.Duration) bool {
 	return now.Sub(sent) < limit && time.Duration(now.UnixNano()-sent.UnixNano()) < limit
 }

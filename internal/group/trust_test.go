@@ -12,16 +12,15 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// moment is the layout of time.Time in package time. There is no other way to make one whose two
-// clocks disagree, as they do after a machine was suspended. skewed checks that the layout is
-// right.
+// moment has the memory layout of time.Time. A test needs a time whose two clocks disagree, as
+// after a machine was suspended, and there is no other way to make one. skewed verifies the layout.
 type moment struct {
 	wall uint64
 	ext  int64 // the monotonic reading
 	loc  *time.Location
 }
 
-// skewed returns at, moved by separate amounts on the two clocks.
+// skewed returns the time at with its two clocks moved by separate amounts.
 func skewed(t *testing.T, at time.Time, wall, monotonic time.Duration) time.Time {
 	t.Helper()
 	then := at.Add(wall)
@@ -58,11 +57,11 @@ func TestTrustIsOverByEitherClock(t *testing.T) {
 	}
 }
 
-// A suspended machine wakes up with most of a timer's time still to go. Check does not wait for the
-// timer.
+// When a suspended machine wakes up, most of a timer's duration still remains. Check does not rely
+// on the timer.
 func TestCheckNoticesThatTheMachineWasSuspended(t *testing.T) {
 	t.Parallel()
-	tr := newTrust(time.Hour) // in a bubble times have one clock only
+	tr := newTrust(time.Hour) // times in a bubble have only one clock
 	defer tr.end(nil)
 	tr.extend(time.Now())
 	term := newTerm(lease.Lease{}, tr, func() {})
@@ -82,8 +81,7 @@ func TestCheckNoticesThatTheMachineWasSuspended(t *testing.T) {
 	}
 }
 
-// Timers may be late or may never fire. Trust still ends on time, and Check then ends everything
-// that is left.
+// Timers may be late or may never fire. Trust still ends on time, because Check ends it.
 func TestCheckEndsTrustWhoseTimerIsLate(t *testing.T) {
 	for name, late := range map[string]func(*time.Timer){
 		"by a minute": func(timer *time.Timer) { timer.Reset(time.Minute) },
@@ -134,8 +132,8 @@ func TestCheckEndsTrustWhoseTimerIsLate(t *testing.T) {
 	}
 }
 
-// Trust lasts for nine tenths of the failover time from before the heartbeat was sent, regardless
-// of other events.
+// Trust lasts for nine tenths of the failover time. It is counted from just before the heartbeat
+// was sent, and nothing else extends it.
 func TestWhatAnAnswerProves(t *testing.T) {
 	const failover, limit = 10 * time.Second, 9 * time.Second
 	type answer struct{ sent, came time.Duration }
@@ -143,7 +141,7 @@ func TestWhatAnAnswerProves(t *testing.T) {
 		name    string
 		answers []answer
 		trusts  []bool
-		ends    time.Duration // 0 without a period at the end
+		ends    time.Duration // 0 if no period exists at the end
 	}{
 		{"nothing", nil, nil, 0},
 		{"one", []answer{{0, 0}}, []bool{true}, limit},

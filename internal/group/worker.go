@@ -21,54 +21,55 @@ type worker struct {
 	poked   chan struct{}  // shared: triggers a heartbeat
 	trust   *trust         // shared
 	running sync.WaitGroup // readers and leaderships
-	calls   calls          // for its terms
+	calls   calls          // passed to its terms
 
 	session string
 	first   bool             // no heartbeat of the session has been answered
 	beaten  bool             // a heartbeat of the session was sent
 	holds   uint64           // fingerprint of the leases in the last orders
-	unread  []lease.Progress // leases in the last orders without a term, as given back
+	unread  []lease.Progress // leases of the last orders without a term, as releases
 	terms   map[lease.Key]*Term
 	follow  lease.Follow
 	lead    *leadership  // nil while this worker neither leads nor campaigns
-	deputy  *deputy      // nil while the leader lists all streams that this worker reads
+	deputy  *deputy      // nil while the leader lists all streams of this worker
 	older   *olderLeader // nil unless a worker of an older version leads
 
-	names  []string       // streams that it reads, sorted; nil means all
+	names  []string       // the streams that this worker reads, sorted; nil means all
 	listed *listedStreams // shared
-	// by stream of names: when the leader was first seen not to list it
+	// unlisted stores when each stream of names was first missing from the leader's list.
 	unlisted    map[string]time.Time
-	foreign     []lease.Progress // leases of other streams, as given back
+	foreign     []lease.Progress // leases of streams that this worker does not read, as releases
 	toldForeign map[string]bool  // streams of foreign leases that were logged
-	leaderLists lease.Streams    // the streams that the leader lists, as last seen
-	said        lease.Streams    // made from names and listed; "" to make it again
+	leaderLists lease.Streams    // the last known streams that the leader lists
+	said        lease.Streams    // names and listed in stored form; "" if it must be computed again
 	saidAt      int64
 	differ      bool // the leader reads other streams
 
 	outage     time.Time // when the store stopped answering, zero while it answers
 	failures   int
-	failed     error // of the last heartbeat that failed before a stop began
-	begun      bool  // some heartbeat was answered
+	failed     error // the error of the last failed heartbeat before a stop began
+	begun      bool  // the store has answered at least one heartbeat of this Run
 	hurryUntil time.Time
-	// children of shards that were finished here, and until when to send heartbeats faster for them
+	// expected contains the children of shards that this worker finished. Until the stored time,
+	// the worker sends heartbeats faster to get them.
 	expected map[lease.Key]time.Time
 
 	stopping  time.Time
 	fatal     error
-	cancelled bool // the stop timeout is over and the readers were cancelled
-	// shards whose progress was not saved when the session was ended during the stop
+	cancelled bool // the stop timeout has passed, and the readers were cancelled
+	// unsaved contains shards whose progress was not saved when the session ended during the stop.
 	unsaved []lease.Key
 
-	newer bool // the store has a format that this version does not know
+	newer bool // the store has a newer format than this version supports
 
-	again bool // the worker begins another session after the stop
+	again bool // begin another session after the stop
 
-	notLeading time.Time // it resigned: until then it does not campaign
-	term       uint64    // leadership term of the last orders
-	awaits     time.Time // until then a change of leader may bring it leases
-	vacant     time.Time // since when there is no live leader, zero while there is one
-	resigns    uint64    // leadership term that heartbeats resign, 0 for none
-	unheard    int       // how many heartbeats resigned without effect
+	notLeading time.Time // the worker resigned and does not campaign until then
+	term       uint64    // the leadership term in the last orders
+	awaits     time.Time // until then, a change of leader may assign leases to this worker
+	vacant     time.Time // when there was last a live leader; zero while there is one
+	resigns    uint64    // the leadership term that heartbeats resign; 0 for none
+	unheard    int       // the number of heartbeats that resigned without effect
 }
 
 func newWorker(cfg Config) *worker {
@@ -107,7 +108,7 @@ func (w *worker) run(ctx context.Context) error {
 		case <-w.poked:
 		case <-done:
 		}
-		select { // one heartbeat covers all events before it
+		select { // one heartbeat handles all pending events
 		case <-w.poked:
 		default:
 		}
@@ -121,10 +122,10 @@ func (w *worker) run(ctx context.Context) error {
 		case err == nil:
 		case w.stopping.IsZero():
 			w.stop(err)
-		case w.again: // only the session was to end
+		case w.again: // only the session was ending
 			w.stop(err)
 		default:
-			// a handler requested a stop while Run was already stopping: keep its error
+			// A handler requested a stop while Run was already stopping. Keep its error.
 			w.fatal = err
 		}
 		next := w.beat(goOn)
@@ -142,8 +143,8 @@ func (w *worker) run(ctx context.Context) error {
 	}
 }
 
-// neverBegan returns the reason why the store never answered a heartbeat, or nil if it did or was
-// not called.
+// neverBegan returns an error if the store never answered a heartbeat and at least one failed. It
+// returns nil otherwise.
 func (w *worker) neverBegan() error {
 	if w.begun || w.failed == nil {
 		return nil
@@ -151,7 +152,7 @@ func (w *worker) neverBegan() error {
 	return fmt.Errorf("weir: application %s: stopped before the store had answered: %w", w.cfg.App, w.failed)
 }
 
-// findFatal returns the first error with which a reader or the leadership requested the end of Run.
+// findFatal returns the first error with which a reader or the leadership must end Run.
 func (w *worker) findFatal() error {
 	if w.fatal != nil {
 		return w.fatal
@@ -172,7 +173,7 @@ func (w *worker) findFatal() error {
 	return nil
 }
 
-// beat makes one round trip to the store and acts on the answer. It returns the time until the next
+// beat sends one heartbeat to the store and acts on the answer. It returns the time until the next
 // one.
 func (w *worker) beat(ctx context.Context) time.Duration {
 	report, sent := w.report()
@@ -198,7 +199,7 @@ func (w *worker) beat(ctx context.Context) time.Duration {
 		w.cfg.Log.Info("the store answers again", "after", time.Since(w.outage).Round(time.Millisecond))
 		w.outage, w.failures = time.Time{}, 0
 		if w.lead != nil {
-			w.lead.excuse() // it could not look meanwhile
+			w.lead.excuse() // it could not reach the store during the outage
 		}
 	}
 	if !w.trust.extend(began) {
@@ -219,11 +220,11 @@ func (w *worker) beat(ctx context.Context) time.Duration {
 // changesTerms reports whether progress requires an action of the leader.
 func changesTerms(p lease.Progress) bool { return p.Release || p.Position.IsEnd() }
 
-// take acts on orders. took is how long the store needed. It keeps almost nothing from the orders,
-// because they contain every held lease.
+// take acts on orders. took is the duration of the heartbeat. take keeps almost nothing of the
+// orders, because they contain every held lease.
 func (w *worker) take(o lease.Orders, sent map[*Term]lease.Progress, took time.Duration) {
 	if byKey := func(a, b lease.Lease) int { return a.Key.Compare(b.Key) }; !slices.IsSortedFunc(o.Held, byKey) {
-		// a store that violates the contract must not look like one that took leases away
+		// Sort the leases of a store that violates the contract. Otherwise they would look lost.
 		slices.SortFunc(o.Held, byKey)
 	}
 	w.holds = lease.Fingerprint(o.Held)
@@ -241,7 +242,7 @@ func (w *worker) take(o lease.Orders, sent map[*Term]lease.Progress, took time.D
 	}
 }
 
-// report collects the next report, and what it says about each term.
+// report returns the next report, and the part of it that belongs to each term.
 func (w *worker) report() (lease.Report, map[*Term]lease.Progress) {
 	w.refresh()
 	r := lease.Report{
@@ -251,7 +252,7 @@ func (w *worker) report() (lease.Report, map[*Term]lease.Progress) {
 		Others: true, Resigns: w.resigns,
 	}
 	r.Troubles = w.cfg.Host.Troubles()
-	var sent map[*Term]lease.Progress // most heartbeats say nothing about terms
+	var sent map[*Term]lease.Progress // most heartbeats have no entry for any term
 	for _, t := range w.terms {
 		p, some := t.progress()
 		if some {
@@ -271,8 +272,8 @@ func (w *worker) report() (lease.Report, map[*Term]lease.Progress) {
 	return r, sent
 }
 
-// settle compares the terms with the orders: which positions were saved, which leases are requested
-// back, which are lost, and which terms are over.
+// settle compares the terms with the orders. It finds saved positions, leases that are requested
+// back, lost leases, and terms that are over.
 func (w *worker) settle(held []lease.Lease, sent map[*Term]lease.Progress, took time.Duration) {
 	of := func(t *Term) (l lease.Lease, ours bool) {
 		i, ours := sort.Find(len(held), func(i int) int { return t.Lease.Key.Compare(held[i].Key) })
@@ -281,7 +282,7 @@ func (w *worker) settle(held []lease.Lease, sent map[*Term]lease.Progress, took 
 		}
 		return l, ours
 	}
-	var some []*Term // terms that have changed, usually few of thousands
+	var some []*Term // the terms that have changed, usually few of thousands
 	for _, t := range w.terms {
 		_, said := sent[t]
 		if l, ours := of(t); said || !ours || l.Heir != "" || t.state().returned {
@@ -305,8 +306,8 @@ func (w *worker) settle(held []lease.Lease, sent map[*Term]lease.Progress, took 
 		case ours && l.Heir != "":
 			t.drain()
 		case ours && now.returned && !now.finished && !now.wanted && !now.stalled && now.err == nil:
-			// Trust had run out, and the lease is still ours. A new term continues where the
-			// handler stopped, unless Run stops.
+			// Trust ran out, but this worker still holds the lease. Unless Run stops, a new term
+			// continues where the handler stopped.
 			w.drop(t)
 			if w.stopping.IsZero() && w.reads(l.Stream) {
 				l.Position = t.At()
@@ -319,16 +320,16 @@ func (w *worker) settle(held []lease.Lease, sent map[*Term]lease.Progress, took 
 	}
 }
 
-// expect makes the worker send heartbeats quickly until it holds the children of a shard that it
-// has finished, which the plan assigns to it. It ends after a while, because another worker may
-// finish another parent first.
+// expect makes the worker send heartbeats faster until it holds the children of a shard that it has
+// finished. The plan assigns them to this worker. The fast heartbeats end after a while, because a
+// child may have another parent that another worker finishes first.
 func (w *worker) expect(p lease.Progress) {
 	for _, c := range p.Children {
 		w.expected[lease.Key{Stream: p.Stream, Shard: c.ID}] = time.Now().Add(w.cfg.Times.Beat * 3 / 2)
 	}
 }
 
-// hurries reports whether the worker expects something that is worth frequent heartbeats.
+// hurries reports whether the worker expects a change that needs frequent heartbeats.
 func (w *worker) hurries(now time.Time) bool {
 	maps.DeleteFunc(w.expected, func(_ lease.Key, until time.Time) bool { return !now.Before(until) })
 	return len(w.expected) > 0 || now.Before(w.hurryUntil)
@@ -338,8 +339,8 @@ func (w *worker) drop(t *Term) {
 	delete(w.terms, t.Lease.Key)
 	now := t.state()
 	if now.err != nil && w.fatal == nil {
-		// The reader returned after the check for such errors and before the report that gave its
-		// lease back.
+		// The reader returned after findFatal checked for errors, and before the report that
+		// released its lease.
 		w.fatal = now.err
 		w.poke()
 	}
@@ -363,8 +364,8 @@ func (w *worker) whyEnded(t termState) EndReason {
 	}
 }
 
-// startTerms begins a term for each held lease that has none. If the last reader has not returned
-// yet, the lease waits for it.
+// startTerms begins a term for each held lease that has none. If the reader of the last term has
+// not returned yet, the lease waits for it.
 func (w *worker) startTerms(held []lease.Lease) {
 	if !w.stopping.IsZero() {
 		return
@@ -390,7 +391,7 @@ func (w *worker) startTerm(l lease.Lease) {
 	go t.run(func() error { return w.cfg.Host.Read(t) })
 }
 
-// endSession handles the end of the session: nothing is held any more.
+// endSession handles the end of the session. The worker holds no lease after that.
 func (w *worker) endSession() {
 	w.trust.end(ErrLeaseLost)
 	w.endLeadership()
@@ -409,8 +410,8 @@ func (w *worker) beatFailed(err error) time.Duration {
 		w.newer = true
 	}
 	if (errors.Is(err, lease.ErrSetup) && w.first || w.newer) && w.stopping.IsZero() {
-		// This is not an outage: the store answers, but it is not set up or has a newer format. Run
-		// ends with that error.
+		// This is not an outage. The store answers, but it is not set up or has a newer format. Run
+		// ends with this error.
 		w.stop(fmt.Errorf("weir: application %s: %w", w.cfg.App, err))
 		return 0
 	}
@@ -429,9 +430,9 @@ func (w *worker) beatFailed(err error) time.Duration {
 	return early(retryAfter(w.cfg.Times.Beat, w.failures, w.trust.context(nil).Err() == nil))
 }
 
-// retryAfter returns the time until the next heartbeat after a number of failures. While trust is
-// running out it is at most half of the interval, so that an outage of half the failover time ends
-// no trust. After that it is at most the interval.
+// retryAfter returns the time until the next heartbeat after a number of failures. While there is
+// trust, it is at most half of the heartbeat interval. An outage of half the failover time
+// therefore does not end trust. Without trust it is at most the interval.
 func retryAfter(beat time.Duration, failures int, trusted bool) time.Duration {
 	most := beat
 	if trusted {
@@ -447,12 +448,13 @@ func (w *worker) pause(wait time.Duration) time.Duration {
 	case w.hurries(now):
 		next /= 10
 	case now.Before(w.awaits):
-		next /= 3 // not more often, because all workers do so at once
+		next /= 3 // not faster, because all workers do this at the same time
 	}
 	return min(next, wait)
 }
 
-// early returns d less up to a tenth, so that workers that started together do not stay in step.
+// early returns d reduced by up to a tenth, so that workers that started together do not stay in
+// sync.
 func early(d time.Duration) time.Duration { return d - jitter.N(d/10+1) }
 
 func sorted(terms map[lease.Key]*Term) []*Term {
@@ -461,7 +463,7 @@ func sorted(terms map[lease.Key]*Term) []*Term {
 	return all
 }
 
-// sortTerms sorts terms by shard, so that an operation on many terms always has the same order.
+// sortTerms sorts terms by shard, so that operations on many terms have a fixed order.
 func sortTerms(all []*Term) {
 	slices.SortFunc(all, func(a, b *Term) int { return a.Lease.Key.Compare(b.Lease.Key) })
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// quietWorker returns a worker with its own store that runs nothing by itself.
+// quietWorker returns a worker with its own store that starts no goroutines.
 func quietWorker() *worker {
 	return newWorker(Config{
 		Host:  new(HostFuncs),
@@ -33,8 +33,8 @@ func TestBeatsSayTheWorkersTimes(t *testing.T) {
 	}
 }
 
-// A reader may return its error right after the loop looked for errors. The same heartbeat then
-// releases the lease and the term is dropped. The error must still end Run.
+// A reader may return its error right after the loop checked for errors. The same heartbeat then
+// releases the lease, and the term is dropped. Run must still end with the error.
 func TestAnErrorOfATermThatIsDroppedIsNotForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := quietWorker()
@@ -47,7 +47,7 @@ func TestAnErrorOfATermThatIsDroppedIsNotForgotten(t *testing.T) {
 		w.startTerm(l)
 		synctest.Wait() // the reader has returned
 		_, sent := w.report()
-		w.take(lease.Orders{}, sent, 0) // the orders name no lease: it was given back
+		w.take(lease.Orders{}, sent, 0) // the orders do not contain the lease because it was released
 		if len(w.terms) != 0 {
 			t.Fatal("the term is still there")
 		}
@@ -57,7 +57,7 @@ func TestAnErrorOfATermThatIsDroppedIsNotForgotten(t *testing.T) {
 	})
 }
 
-// A reader that gave its shard up just as trust ran out is not started again.
+// If a reader gave up its shard just as trust ran out, it is not started again.
 func TestAShardThatWasGivenUpIsNotBegunAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := quietWorker()
@@ -85,9 +85,9 @@ func TestAShardThatWasGivenUpIsNotBegunAgain(t *testing.T) {
 	})
 }
 
-// The first orders after an outage in which trust ran out may request a lease back at once. Its
-// reader has returned and would not be started again. The lease goes back with the next heartbeat
-// at the handler's position, and not only after the hand-off timeout.
+// After an outage in which trust ran out, the first orders may request a lease back. The lease's
+// reader has returned and is not started again. The next heartbeat releases the lease at the
+// handler's position, without waiting for the handoff timeout.
 func TestALeaseThatIsWishedAwayAfterAnOutageGoesBackAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := quietWorker()
@@ -126,7 +126,7 @@ func TestALeaseThatIsWishedAwayAfterAnOutageGoesBackAtOnce(t *testing.T) {
 	})
 }
 
-// A leader that could not look because the store did not answer at all does not resign.
+// A leader that could not reach the store because of an outage does not resign.
 func TestAnOutageIsNoReasonToStepDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := quietWorker()
@@ -149,8 +149,8 @@ func TestAnOutageIsNoReasonToStepDown(t *testing.T) {
 	})
 }
 
-// A store that returns unsorted orders violates the contract, but must not look like one that has
-// taken leases away.
+// A store that returns unsorted orders violates the contract. The worker still must not treat its
+// leases as lost.
 func TestOrdersThatAreNotSortedLoseNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorker(Config{
@@ -178,7 +178,7 @@ func TestOrdersThatAreNotSortedLoseNothing(t *testing.T) {
 	})
 }
 
-// unprepared is a store without its tables for a while.
+// unprepared is a store whose tables are missing for a while.
 type unprepared struct {
 	lease.Store
 	from, until time.Time
@@ -191,8 +191,8 @@ func (s *unprepared) Beat(ctx context.Context, app string, r lease.Report) (leas
 	return s.Store.Beat(ctx, app, r)
 }
 
-// Tables that are missing from the start end Run and are not reported as an outage. Tables that
-// disappear later are an outage.
+// If tables are missing from the start, Run ends with an error. If they disappear later, it is an
+// outage.
 func TestMissingTablesAreNoOutage(t *testing.T) {
 	for after, want := range map[time.Duration]struct {
 		setup bool
@@ -231,7 +231,7 @@ func (s *silentUntil) Beat(ctx context.Context, app string, r lease.Report) (lea
 	return s.Store.Beat(ctx, app, r)
 }
 
-// A Run that is stopped before the store ever answered returns the reason.
+// If Run is stopped before the store ever answered, it returns the reason.
 func TestARunThatNeverBeganSaysWhy(t *testing.T) {
 	for name, c := range map[string]struct {
 		silent, runs time.Duration
@@ -270,8 +270,8 @@ func TestBeatsThatFailAreRepeatedSooner(t *testing.T) {
 	}
 }
 
-// Events that affect many terms at once happen in the order of their shards, so that the same
-// events have the same history for every order of a map.
+// Operations on many terms happen in the order of their shards. The same events therefore have the
+// same history for any order of a map.
 func TestTermsAreInTheOrderOfTheirShards(t *testing.T) {
 	terms := map[lease.Key]*Term{}
 	var want []lease.Key
