@@ -1,30 +1,30 @@
 package polling
 
-// crew is how many reads may be under way at once. The number needed is the read rate times the
-// latency. More than that do not make any read happen earlier, and each costs a connection and
-// buffers that are cold when they are used.
+// crew is the maximum number of concurrent reads. The number that is needed is the read rate times
+// the latency. A larger number does not make reads earlier. Each additional read costs a
+// connection, and buffers that are no longer in the CPU's caches.
 type crew int
 
 const (
-	// leastWidth and mostWidth limit how many reads are made at once. With answers after 20 ms, 256
-	// can make 12,800 reads a second.
+	// leastWidth and mostWidth limit the number of concurrent reads. With answers after 20 ms, 256
+	// concurrent reads are 12,800 reads per second.
 	leastWidth, mostWidth crew = waveSize, 256
-	// firstWidth is the number at the start.
+	// firstWidth is the initial number of concurrent reads.
 	firstWidth crew = 4
-	// lookEvery is the number of ticks between two looks at the width.
+	// lookEvery is the number of ticks between two adjustments of the width.
 	lookEvery = 4
 )
 
-// look describes how reading went for a while.
+// look contains measurements of the reads since the last adjustment.
 type look struct {
-	behind bool    // due reads have waited for longer than a tick, all the time
-	busy   float64 // average number of reads under way at once, including those that hang
+	behind bool    // due reads always waited for longer than a tick
+	busy   float64 // average number of concurrent reads, including reads that hang
 }
 
-// adjust returns the width after a look. If reads fall behind, it increases the width by half. The
-// service may be slow, calls may hang, or the machine may be busy, and late reads are worse than
-// goroutines. Otherwise it reduces the width step by step to one and a half times the busy reads,
-// because the reads of a tick come all at once.
+// adjust returns the new width. If reads fall behind, it increases the width by half: Kinesis may
+// be slow, calls may hang, or the machine may be busy. Late reads are worse than more goroutines.
+// Otherwise adjust reduces the width step by step to one and a half times the busy reads. The
+// reserve is needed because all reads of a tick begin together.
 func (c crew) adjust(l look) crew {
 	if l.behind {
 		return min(c+c/2, mostWidth)

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// The width depends on what is needed, and not on how much there is to do.
+// The width depends on the read rate and the latency, not on the number of shards.
 func TestCrew(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -32,13 +32,13 @@ func TestCrew(t *testing.T) {
 	}
 }
 
-// With a slow service the width grows as far as it helps within a second or two, and shrinks
+// With a slow service, the width grows within one or two seconds as far as that helps. It shrinks
 // afterwards.
 func TestCrewFollowsTheNeed(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		seconds, due float64 // duration of a read; reads that become due in a second
-		least, most  crew    // at the end
+		seconds, due float64 // duration of a read in seconds; reads that become due per second
+		least, most  crew    // range of the width at the end
 	}{
 		{0.002, 10_000, 20, 64},
 		{0.02, 10_000, 200, 256},

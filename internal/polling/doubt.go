@@ -13,15 +13,15 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// doubt is the position of a whole record at which reading began and that may have expired. The
-// first record that arrives shows whether it has.
+// doubt is a position after a whole record, if that record may have expired. Reading begins at the
+// record itself. The first record that arrives shows whether it has expired.
 type doubt struct {
 	at  shard.Position
-	err error // the reason why it has expired, if known
+	err error // the error that indicates expiry, if there was one
 }
 
-// Begin makes the first iterator or subscription begin at the record of the position instead of
-// after it, which shows whether that record still exists.
+// Begin makes the first iterator or subscription start at the record of the position, and not after
+// it. The first answer then shows whether that record still exists.
 func (p *Poll) Begin() {
 	if p.begun {
 		return
@@ -32,10 +32,11 @@ func (p *Poll) Begin() {
 	}
 }
 
-// InDoubt reports whether reading begins at the record of the position.
+// InDoubt reports whether reading begins at the record of the position, to check that it still
+// exists.
 func (p *Poll) InDoubt() bool { return p.doubt != nil && p.doubt.at == p.From }
 
-// Resolve examines the first record after reading began at a position in doubt.
+// Resolve examines the first record that arrives after reading began at a position in doubt.
 func (p *Poll) Resolve(first *source.Record) {
 	if p.doubt == nil {
 		return
@@ -47,7 +48,7 @@ func (p *Poll) Resolve(first *source.Record) {
 	}
 	next, err := shard.Before(strings.Clone(first.SequenceNumber))
 	if err != nil {
-		return // check rejects the page for that
+		return // check rejects the page for this error
 	}
 	e := source.Expiry{At: at, Next: next, From: arrivalOf(at.SequenceNumber()), Err: refusal}
 	if first.Arrival > 0 {
@@ -56,8 +57,8 @@ func (p *Poll) Resolve(first *source.Record) {
 	p.tell(e)
 }
 
-// leave moves a position that the service refuses with err to where the policy says. It returns
-// false if the position stays.
+// leave handles a position that the service refuses with an error. It moves the position as the
+// policy requires. It returns false if the position stays.
 func (p *Poll) leave(ctx context.Context, refusal error) bool {
 	if p.From.Kind() != shard.Sequence {
 		return false
@@ -96,9 +97,9 @@ func noPosition(at shard.Position, err error) error {
 	return fmt.Errorf("%w %s: %w", source.ErrNoPosition, at, err)
 }
 
-// arrivalOf returns when the record with a sequence number arrived, accurate to some seconds. It is
-// zero if the number does not contain the time. The service does not promise this layout, so use it
-// only for reports.
+// arrivalOf returns the arrival time that a sequence number contains, accurate to some seconds. It
+// returns zero if the number has another layout. AWS does not document this layout, so use the
+// result only for reports.
 func arrivalOf(seq string) time.Time {
 	n, ok := new(big.Int).SetString(seq, 10)
 	if !ok || len(seq) != 56 {

@@ -11,14 +11,14 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// An expired position is always reported, whether or not the service refuses it, and with any
-// policy.
+// Every expired position is reported, with any policy. It does not matter whether the service
+// refuses the position.
 func TestExpiredPositions(t *testing.T) {
 	for name, test := range map[string]struct {
 		refuse  bool
 		policy  source.IfExpired
-		part    bool   // a part of the record before the position is still to be handled
-		want    string // handled within a minute
+		part    bool   // a part of the record before the position is not handled yet
+		want    string // records that are handled within a minute
 		told    bool
 		refusal bool
 	}{
@@ -36,7 +36,7 @@ func TestExpiredPositions(t *testing.T) {
 				began := time.Now()
 				_, first := p.srv.Put("s", "k", []byte("1"))
 				p.srv.Put("s", "k", []byte("2"))
-				time.Sleep(30 * time.Hour) // both expire, the second unread
+				time.Sleep(30 * time.Hour) // both expire, and the second was not read
 				p.srv.Put("s", "k", []byte("3"))
 				arrived := time.Now()
 				time.Sleep(5 * time.Second)
@@ -94,8 +94,8 @@ func TestExpiredPositions(t *testing.T) {
 	}
 }
 
-// A checkpoint whose record still exists is not reported, and neither is a position that is not at
-// a record.
+// A checkpoint whose record still exists is not reported. A position that is not at a record is not
+// reported either.
 func TestWhatHasNotExpiredIsNotReported(t *testing.T) {
 	bubble(t, kinesistest.Config{RefuseTrimmed: true}, func(p *polled) {
 		_, first := p.srv.Put("s", "k", []byte("1"))
@@ -111,7 +111,7 @@ func TestWhatHasNotExpiredIsNotReported(t *testing.T) {
 			p.want(test.want)
 			time.Sleep(2 * time.Second)
 		}
-		// The record expires while it is the last of a quiet shard. Nothing new is reported when
+		// The record expires while it is the last record of a quiet shard. Nothing is reported when
 		// reading continues.
 		all := p.srv.Records("s")
 		p.poll.From, _ = shard.After(all[len(all)-1].SequenceNumber)

@@ -14,78 +14,84 @@ import (
 	"github.com/weir-go/weir/internal/wire/codec"
 )
 
-// Feed reads one shard ahead of the handler. A Scheduler makes the reads, and Next returns their
-// pages. While the handler is busy, at most one more part waits for it. An answer without records
-// wakes nothing.
+// Feed reads one shard ahead of the handler. A Scheduler starts the reads, and Next returns their
+// pages. While the handler is busy, at most one further part is queued. An answer without records
+// wakes no goroutine.
 //
-// Next, Last and Close are for one goroutine at a time.
+// Only one goroutine at a time may use Next, Last and Close.
 //
-// Thousands of feeds are idle. Fields that only a busy feed needs are kept elsewhere, and times and
-// counts are small.
+// Thousands of feeds may be idle, so a Feed is small. Fields that only busy feeds need are
+// allocated separately, and times and counts use small types.
 type Feed struct {
-	mu lock.Mutex[lock.Feed] // guards the fields without another owner
+	mu lock.Mutex[lock.Feed] // guards all fields that have no other owner
 
 	sched *Scheduler
 	share memory.Share
-	after *Feed // in a list of the scheduler
+	after *Feed // the next feed in a list of the scheduler
 
-	// Owned by the goroutine that has the turn, one at a time.
+	// The goroutine that executes the current turn owns these. There is one such goroutine at a
+	// time.
 	poll  Poll
 	limit int32 // records per read; at most poll.Limit
 
-	parts   int32 // queued, or handed over and not returned
-	bytes   int32 // memory of these parts
-	needs   int32 // bytes that the next read needs to bring a record; 0 if it lacks none
-	granted int32 // bytes that the next read may take
-	// average memory of a record in the last answer with records; 0 before the first
+	parts   int32 // parts that are queued or that the handler has not returned
+	bytes   int32 // memory of these parts in bytes
+	needs   int32 // bytes that the next read needs to return a record; 0 without a shortage
+	granted int32 // bytes that are reserved for the next read
+	// mean is the average memory of a record in the last answer with records. It is 0 before the
+	// first such answer.
 	mean int32
-	// bytes of the last reservation, if that was less than requested; otherwise 0
+	// had is the size of the last reservation in bytes if that was less than requested, and 0
+	// otherwise.
 	had int32
 
 	state  feedState
-	held   bool // it gets no more turns
+	held   bool // the feed gets no more turns
 	gone   bool // the feed is closed and drops further pages
 	atTip  bool
-	hungry bool // Next has found nothing since the last read
-	asleep bool // the owner wants to be woken when there is a page
-	short  bool // the last read lacked memory: the next one waits until everything is handled
+	hungry bool // Next has found no page since the last read
+	asleep bool // the owner must be woken when there is a page
+	short  bool // the last read lacked memory: the next read waits until all parts are returned
 	small  bool // the next answer will probably be small, because the last one reached the tip
-	// the next one will probably be empty and fast; not changed while the feed is in a list of the
-	// scheduler
+	// light predicts that the next answer will be empty and fast. It must not change while the feed
+	// is in a list of the scheduler.
 	light bool
 	doing source.Doing
-	// Waits makes Next wait instead of returning [source.ErrEmpty]. Set it before the first Next.
+	// Waits makes Next wait for a page. Without Waits, Next returns [source.ErrEmpty]. Set it
+	// before the first Next.
 	Waits bool
-	// Tips makes an empty answer at the tip a page too. Set it before the first Next.
+	// Tips makes Next return a page also for an empty answer at the tip. Set it before the first
+	// Next.
 	Tips bool
 
-	since  mono.Time     // the start of the present state
+	since  mono.Time     // start of the present state
 	trying mono.Time     // see [Status]
 	behind time.Duration // see [Status]
-	// since when it has waited for the bytes of expects while its handler is idle
+	// starved is when the feed began to wait for memory, as much as expects returns, with an idle
+	// handler.
 	starved mono.Time
 	queue   *part
 	fault   *fault             // nil until something fails
-	wake    chan struct{}      // made when a goroutine waits instead of being called
-	end     context.CancelFunc // of the present read; nil if there is none
-	room    chan struct{}      // not nil while a turn waits for room
+	wake    chan struct{}      // allocated when a goroutine waits in Next
+	end     context.CancelFunc // cancels the present read; nil if there is none
+	room    chan struct{}      // not nil while a turn waits for room in the queue
 }
 
-// Owner is the consumer that a Feed reads for.
+// Owner is the consumer for which a Feed reads.
 type Owner interface {
 	source.Listener
-	// Context ends reading.
+	// Context returns the context whose end stops reading.
 	Context() context.Context
-	// Calls is the context for calls. It may end later than Context, which then ends reading only
-	// between two calls. A context keeps memory for each context that was derived from it, which
-	// adds up if every shard has its own.
+	// Calls returns the context for calls to Kinesis. It may end later than Context, and then
+	// reading stops only between two calls. Feeds may share it: a context keeps memory for each
+	// context that is derived from it, so separate contexts for each shard would need more memory.
 	Calls() context.Context
-	// Wake is called once after Next returned [source.ErrEmpty], when there is a page. It must not
-	// block.
+	// Wake is called once after Next returned [source.ErrEmpty], as soon as there is a page. It
+	// must not block.
 	Wake()
 }
 
-// fault describes present and past failures of reading.
+// fault contains the present and past failures of reading.
 type fault struct {
 	ends      error  // the error for Next; nil while reading continues
 	last      error  // the error of the last read; nil if it succeeded
@@ -98,14 +104,14 @@ type fault struct {
 type feedState uint8
 
 const (
-	parked    feedState = iota // until Next is called or there is room
-	queued                     // its share waits in line for the memory of a record
-	scheduled                  // its turn will come
-	turning                    // its turn is under way
+	parked    feedState = iota // until Next is called or there is room in the queue
+	queued                     // the share waits in line for the memory of a record
+	scheduled                  // the next turn is scheduled
+	turning                    // a turn is in progress
 	over                       // the shard has ended
 )
 
-// part is a page, or a part of one, on its way to the handler.
+// part is a page, or a part of a page, for the handler.
 type part struct {
 	source.Page
 	f     *Feed
@@ -117,28 +123,30 @@ type part struct {
 var partPool = sync.Pool{New: func() any { return new(part) }}
 
 const (
-	// window is how much of an answer is read at a time. A shard whose handler is busy has two
-	// windows in memory.
+	// window is the amount of an answer that is read at a time. A shard whose handler is busy has
+	// two windows in memory.
 	window = 512 << 10
-	// ahead is how much of an answer may be in memory before the rest waits for the handler.
+	// ahead is the maximum amount of an answer in memory. The rest is read when the handler returns
+	// memory.
 	ahead = 3 * window
-	// patience is how long an answer may hold its connection while the handler works on earlier
-	// records. haste is the same while other reads wait for their turn.
+	// patience is how long an answer may occupy its connection while the handler works on earlier
+	// records. haste is used in its place while other reads wait for their turn.
 	patience = time.Second
 	haste    = patience / 10
-	// shortageWait is how long a read waits for as much memory as before. Until then other shards
-	// will probably give memory back. After that it is held by handlers that hang.
+	// shortageWait is how long a read waits for the amount of memory that it originally requested.
+	// Other shards will probably return memory during that time. Memory that is not returned by
+	// then is probably held by handlers that hang.
 	shortageWait = 10 * time.Second
 )
 
 var (
 	errAhead = errors.New("more has been read than handled")
-	// errSlow is the reason why an answer is abandoned.
+	// errSlow is the error of an answer that is abandoned because its handler is too slow.
 	errSlow = errors.New("the handler does not take what was read")
 )
 
-// NewFeed makes a feed that begins to read with the first Next. poll configures it, but its
-// Listener is replaced by the owner. The feed takes memory from its own share of the budget.
+// NewFeed returns a feed that begins to read with the first call of Next. poll configures the feed,
+// but owner replaces its Listener. The feed has its own share of the memory budget.
 func NewFeed(owner Owner, poll Poll, sched *Scheduler, budget *memory.Budget) *Feed {
 	f := &Feed{sched: sched, poll: poll, limit: firstLimit(poll.readShare(), poll.Limit), since: mono.Now(), behind: -1}
 	f.poll.Listener = owner
@@ -148,9 +156,9 @@ func NewFeed(owner Owner, poll Poll, sched *Scheduler, budget *memory.Budget) *F
 
 func (f *Feed) owner() Owner { return f.poll.Listener.(Owner) }
 
-// Next waits for the next page, or part of a page, that has records or ends the shard, and returns
-// it. The page then counts as delivered. The errors are ctx's cause, errors that wrap [ErrNoShard]
-// or [ErrNoStream], and [source.ErrEmpty].
+// Next waits for the next page, or part of a page, that contains records or ends the shard. The
+// returned page counts as delivered. Next returns the cause of ctx, errors that wrap [ErrNoShard]
+// or [ErrNoStream], or [source.ErrEmpty].
 func (f *Feed) Next(ctx context.Context) (source.Page, error) {
 	for {
 		if ctx.Err() != nil {
@@ -183,9 +191,9 @@ func (f *Feed) Next(ctx context.Context) (source.Page, error) {
 	}
 }
 
-// Last reads once more if everything that was read is handled and the shard was at its tip. It does
-// not wait for the idle interval and does not retry. A reader calls it before it hands the shard
-// on, so that the next reader has less to catch up with.
+// Last reads once more if all records were handled and the shard was at its tip. It does not wait
+// for the idle interval and does not retry. A reader calls Last before it hands the shard off, so
+// that the next reader has fewer records to catch up.
 func (f *Feed) Last(ctx context.Context) (source.Page, error) {
 	f.mu.Lock()
 	if !f.atTip || f.queue != nil || f.gone {
@@ -221,7 +229,7 @@ func (f *Feed) Last(ctx context.Context) (source.Page, error) {
 	return f.hand(), nil
 }
 
-// Close ends reading, waits for the present read, and releases the pages that were not taken.
+// Close stops reading, waits for the present read, and releases the pages that were not delivered.
 func (f *Feed) Close() {
 	f.mu.Lock()
 	f.held, f.gone = true, true
@@ -245,10 +253,10 @@ func (f *Feed) Close() {
 	f.share.Close()
 }
 
-// Stop does nothing: a read under way does not disturb anything.
+// Stop does nothing, because a read in progress does no harm.
 func (f *Feed) Stop() {}
 
-// Status may be called at any time.
+// Status returns the state of the feed. It may be called at any time.
 func (f *Feed) Status() source.Status {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -257,7 +265,7 @@ func (f *Feed) Status() source.Status {
 		s.Attempt, s.Err = int(f.fault.attempt), f.fault.last
 		s.Throttled, s.Failed, s.Retried = int(f.fault.throttled), int(f.fault.failed), int(f.fault.retried)
 	}
-	if s.Doing == source.AwaitingMemory { // not a stall while the line moves
+	if s.Doing == source.AwaitingMemory { // not a stall while other shares in the line are served
 		if served := f.share.Budget().LastServed(); !s.Trying.IsZero() && served.After(s.Trying) {
 			s.Trying = served
 		}
@@ -269,7 +277,7 @@ func (f *Feed) Status() source.Status {
 	return s
 }
 
-// hand returns the first part of the queue, and unlocks.
+// hand removes the first part from the queue, unlocks mu and returns the part.
 func (f *Feed) hand() source.Page {
 	p := f.queue
 	f.queue, p.next = p.next, nil
@@ -278,7 +286,7 @@ func (f *Feed) hand() source.Page {
 	return p.Page
 }
 
-// Return releases a part. Further calls do nothing.
+// Return releases the part's memory. Further calls do nothing.
 func (p *part) Return() {
 	f, bytes := p.f, p.bytes
 	if f == nil {
@@ -293,17 +301,17 @@ func (p *part) Return() {
 	f.mu.Unlock()
 }
 
-// reset clears p, except for the slice of its records.
+// reset clears p, but keeps the slice for its records.
 func (p *part) reset() {
 	p.wire.Reset()
 	*p = part{wire: p.wire}
 	p.wire.Memory = nil
 }
 
-// The following methods are called with the lock held.
+// The caller of the following methods holds the lock.
 
-// roomy reports whether there is room for another part: nothing waits to be handled, or only very
-// little.
+// roomy reports whether the queue has room for another part. The queue must be empty, or contain
+// very little.
 func (f *Feed) roomy() bool {
 	if f.short || f.needs > 0 {
 		return f.parts == 0
@@ -311,10 +319,10 @@ func (f *Feed) roomy() bool {
 	return f.queue == nil && f.parts <= 1 || f.bytes < window/2 && f.parts < 8
 }
 
-// fits reports whether there is room for another part of an answer that has begun.
+// fits reports whether there is room for another part of an answer that is being read.
 func (f *Feed) fits() bool { return f.bytes+window <= ahead || f.roomy() }
 
-// roomier continues after a part has left the queue.
+// roomier continues reading after a part has left the queue.
 func (f *Feed) roomier() {
 	if f.room != nil && f.fits() {
 		select {
@@ -327,7 +335,7 @@ func (f *Feed) roomier() {
 	}
 }
 
-// resume schedules the next turn.
+// resume schedules the next turn if the feed is parked and has room.
 func (f *Feed) resume() {
 	if f.state == parked && !f.held && f.roomy() {
 		f.state = scheduled
@@ -335,7 +343,7 @@ func (f *Feed) resume() {
 	}
 }
 
-// waits returns the channel that the next rouse sends to.
+// waits returns the channel to which the next rouse sends.
 func (f *Feed) waits() <-chan struct{} {
 	if f.wake == nil {
 		f.wake = make(chan struct{}, 1)
@@ -367,7 +375,7 @@ func (f *Feed) from(d source.Doing, now mono.Time) {
 	}
 }
 
-// ends returns the error for Next.
+// ends returns the error that Next must return.
 func (f *Feed) ends() error {
 	if f.fault == nil {
 		return nil
@@ -375,7 +383,7 @@ func (f *Feed) ends() error {
 	return f.fault.ends
 }
 
-// wrong returns the fault for writing.
+// wrong returns the fault, and allocates it if necessary.
 func (f *Feed) wrong() *fault {
 	if f.fault == nil {
 		f.fault = new(fault)
@@ -383,7 +391,7 @@ func (f *Feed) wrong() *fault {
 	return f.fault
 }
 
-// fine records a successful read. It clears nothing while Next must fail.
+// fine records a successful read. It keeps an error that Next must return.
 func (f *Feed) fine() {
 	f.poll.failures = 0
 	if was := f.fault; was != nil {

@@ -10,27 +10,27 @@ import (
 	"github.com/weir-go/weir/internal/wire/codec"
 )
 
-// A read takes the memory that its answer will probably need before it asks for the answer. It
-// estimates the amount from earlier answers. A read that lacked memory is not repeated unchanged:
-// either it asks for fewer records, or the feed waits in line until its share or the reserve of the
-// budget has room for one record of any size.
+// A read reserves the memory that its answer will probably need before it sends the request. It
+// estimates the amount from earlier answers. After a read that lacked memory, the feed either
+// requests fewer records, or it waits in line. In line it waits until its share, or the reserve of
+// the budget, has room for one record of any size.
 
-// mostAnswer is the maximum size of the records in an answer of the service, in bytes.
+// mostAnswer is the maximum size of the records in an answer of Kinesis, in bytes.
 const mostAnswer = 10 << 20
 
-// admission is the decision at the beginning of a turn.
+// admission is the decision whether a read may begin.
 type admission uint8
 
 const (
 	asks        admission = iota // the read has the memory that it will probably need
-	afterOwn                     // the shard's own handler will give memory back first
-	tryLater                     // other shards will give memory back soon
-	waitsInLine                  // the share waits in line for the memory of one record
+	afterOwn                     // wait until the shard's own handler returns memory
+	tryLater                     // wait until other shards return memory, probably soon
+	waitsInLine                  // wait in line for the memory of one record
 )
 
-// admissionOf decides at the beginning of a turn for which had bytes were available. parts is how
-// many pages of the shard its handler has. fits says that a share can hold one record. late says
-// that the feed has retried for long enough.
+// admissionOf returns the admission for a turn that got had bytes. parts is the number of the
+// shard's pages that its handler has. fits is set if a share can hold one record. late is set if
+// the feed has retried for long enough.
 func admissionOf(had, parts int, fits, late bool) admission {
 	switch {
 	case had > 0:
@@ -43,7 +43,7 @@ func admissionOf(had, parts int, fits, late bool) admission {
 	return tryLater
 }
 
-// admit takes the memory for the next read. It returns false if the read has to wait. The caller
+// admit reserves the memory for the next read. It returns false if the read has to wait. The caller
 // holds the lock.
 func (f *Feed) admit(now mono.Time) bool {
 	record := int(f.mean) + int(f.mean)/4 // records differ in size
@@ -52,7 +52,7 @@ func (f *Feed) admit(now mono.Time) bool {
 		want = max(min(f.expects(), ahead), record)
 	}
 	switch {
-	case f.granted > 0 || f.needs > 0 && f.share.HasReserve(): // it has waited in line
+	case f.granted > 0 || f.needs > 0 && f.share.HasReserve(): // it has already waited in line
 		f.starved = 0
 		return true
 	case f.needs > 0:
@@ -93,8 +93,9 @@ func (f *Feed) admit(now mono.Time) bool {
 	return true
 }
 
-// standInLine waits in line for the memory of one record, without a goroutine or a connection. It
-// reports whether the memory is available already. The caller holds the lock.
+// standInLine makes the share wait in line for the memory of one record. It needs no goroutine and
+// no connection for that. It returns true if the memory is available at once. The caller holds the
+// lock.
 func (f *Feed) standInLine(now mono.Time) bool {
 	f.starved = 0
 	got, there := f.share.Await(int(f.needs), f.served)
@@ -104,12 +105,12 @@ func (f *Feed) standInLine(now mono.Time) bool {
 	}
 	f.state = queued
 	f.lacks(now)
-	f.rouse() // a batch that waits for more records holds memory that it can release
+	f.rouse() // a batch that waits for more records can release its memory
 	return false
 }
 
-// served starts the next read after the share was served. It does nothing while the feed is being
-// closed, because the share then gives everything back.
+// served starts the next read when the share has received its memory. It does nothing while the
+// feed is closing, because the share then returns all memory.
 func (f *Feed) served(got memory.Grant) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -121,7 +122,7 @@ func (f *Feed) served(got memory.Grant) {
 	f.sched.at(f, 0)
 }
 
-// lacks records that the feed waits for memory. The caller holds the lock.
+// lacks sets the status to waiting for memory. The caller holds the lock.
 func (f *Feed) lacks(now mono.Time) {
 	f.from(source.AwaitingMemory, now)
 	if f.trying.IsZero() {
@@ -129,34 +130,34 @@ func (f *Feed) lacks(now mono.Time) {
 	}
 }
 
-// taken is the result of a read.
+// taken describes the answer to a read.
 type taken struct {
 	asked   int // records requested
 	records int
 	bytes   int  // size of data and keys
 	memory  int  // memory of the records in bytes
-	whole   bool // the answer came in one piece
-	tip     bool // it reached the tip
+	whole   bool // the answer arrived in one piece
+	tip     bool // the answer reached the tip
 }
 
-// reading is how the next read asks. It depends on the results of earlier reads.
+// reading contains the parameters of the next read. They depend on earlier reads.
 type reading struct {
-	limit int32 // records
+	limit int32 // the number of records to request
 	needs int32 // see [Feed]
 	short bool  // see [Feed]
 }
 
-// after returns how the next read asks. The previous read had the result got and the error err.
-// hungry says that the handler waited for it, parts that the handler still has pages of the shard.
-// mean is the memory of a record, or 0 if unknown. room is the maximum size of an answer in bytes,
-// share the maximum size of the share.
+// after returns the parameters of the next read. got and err are the result of the previous read.
+// hungry is set if the handler waited for that read. parts is set if the handler still has pages of
+// the shard. mean is the memory of a record, or 0 if unknown. room is the maximum size of an answer
+// in bytes. share is the maximum size of the share.
 func (r reading) after(err error, got taken, hungry, parts bool, mean, most int32, room, share int) reading {
 	limit := min(r.limit, most)
 	short := shortage(err)
 	if err == nil && (hungry || got.bytes > room) {
 		r.limit = portion(limit, most, room, got.records, got.bytes)
 	}
-	// otherwise a larger one would not fit
+	// A higher limit would request more than the share can hold.
 	if err == nil && got.whole && got.records > 0 && got.memory > 0 {
 		r.limit = max(1, min(r.limit, fitting(share, got.records, got.memory)))
 	}
@@ -171,7 +172,7 @@ func (r reading) after(err error, got taken, hungry, parts bool, mean, most int3
 		r.limit, r.short = slower(limit, window/4, got.records, got.bytes), parts
 	case parts:
 		r.short = true
-	case short.One, got.asked == 1: // asking for less does not help
+	case short.One, got.asked == 1: // a lower limit does not help
 		r.needs = int32(min(short.Bytes, math.MaxInt32))
 	case mean == 0:
 		r.limit = 1
@@ -181,7 +182,7 @@ func (r reading) after(err error, got taken, hungry, parts bool, mean, most int3
 	return r
 }
 
-// adapt sets how the next read asks and how much memory it expects to need.
+// adapt sets the parameters of the next read after a read with the result got.
 func (f *Feed) adapt(err error, got taken) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -200,7 +201,7 @@ func (f *Feed) adapt(err error, got taken) {
 	}
 }
 
-// expects returns how many bytes of memory the next answer will probably need if it is not small.
+// expects returns the number of bytes that the next answer will probably need, if it is not small.
 // The caller holds the lock.
 func (f *Feed) expects() int {
 	if f.mean == 0 {
@@ -209,7 +210,8 @@ func (f *Feed) expects() int {
 	return int(f.mean) * int(min(f.limit, f.poll.Limit))
 }
 
-// grant makes sure that the next part may take need bytes. The caller holds the lock.
+// grant tries to reserve need bytes for the next part, and reports success. The caller holds the
+// lock.
 func (f *Feed) grant(need int) bool {
 	if more := need - int(f.granted); more > 0 {
 		f.granted += int32(f.share.TryTake(more, more))
@@ -217,7 +219,7 @@ func (f *Feed) grant(need int) bool {
 	return int(f.granted) >= need
 }
 
-// shortage returns the lack of memory in err, or nil if err has another cause.
+// shortage returns the memory error that err wraps, or nil if err has another cause.
 func shortage(err error) *codec.NoMemoryError {
 	if err == nil {
 		return nil
@@ -227,9 +229,10 @@ func shortage(err error) *codec.NoMemoryError {
 	return short
 }
 
-// The feed is the [codec.Memory] of its pages. The granted bytes are used first.
+// The feed implements [codec.Memory] for its pages. The granted bytes are used first.
 
-// TryTake takes between least and most bytes, or none. With the reserve it takes most.
+// TryTake takes between least and most bytes, or no bytes. It takes most if the feed has the
+// reserve.
 func (f *Feed) TryTake(least, most int) int {
 	f.mu.Lock()
 	n, line := min(int(f.granted), most), f.needs > 0
@@ -249,13 +252,13 @@ func (f *Feed) TryTake(least, most int) int {
 	return n + more
 }
 
-// TakeExcess counts n bytes that are in memory already.
+// TakeExcess accounts for n bytes that are already in memory.
 func (f *Feed) TakeExcess(n int) { f.share.TakeExcess(n) }
 
-// Give gives n bytes back.
+// Give returns n bytes.
 func (f *Feed) Give(n int) { f.share.Give(n) }
 
-// ungrant gives back the granted bytes that were not used.
+// ungrant returns the granted bytes that were not used.
 func (f *Feed) ungrant() {
 	f.mu.Lock()
 	n := f.granted

@@ -8,14 +8,14 @@ import (
 	"github.com/weir-go/weir/kinesistest"
 )
 
-// A shard that is behind takes the memory for its next answer before the request. Otherwise an
-// answer would be abandoned half-read and repeated whenever the handler keeps its pages for longer
-// than an answer waits, which takes two reads per page.
+// A shard that is behind reserves memory for its next answer before the request. Without this, an
+// answer would be abandoned and read again whenever the handler keeps pages for longer than an
+// answer may wait. Each page would then take two reads.
 func TestShardsThatAreBehindReadEachPageOnce(t *testing.T) {
 	const (
 		readers, pages = 24, 6
 		limit          = 1000
-		size           = 1024 // of a record: an answer has more than two windows
+		size           = 1024 // size of a record; an answer is larger than two windows
 		handles        = patience + patience/2
 	)
 	feeding(t, kinesistest.Config{NoLimits: true}, 1, 256*mib, func(s *fed) {
@@ -28,7 +28,7 @@ func TestShardsThatAreBehindReadEachPageOnce(t *testing.T) {
 		}
 		all.Wait()
 		reads := float64(s.srv.Requests("GetRecords")) / (readers * pages)
-		if reads > 1.3 { // each makes a read at the tip sooner or later
+		if reads > 1.3 { // each shard makes one additional read at the tip
 			t.Errorf("%.2f reads a page", reads)
 		}
 	})

@@ -12,10 +12,11 @@ import (
 	"github.com/weir-go/weir/internal/wire/codec"
 )
 
-// A turn is one read: begin, then ask if it is part of a wave, then finish. The scheduler calls
-// them with a lane for the call. The goroutine that finishes may differ from the one that began.
+// A turn is one read. It consists of begin, then ask if the read is part of a wave, then finish.
+// The scheduler calls these methods with a lane for the call to Kinesis. Different goroutines may
+// call begin and finish.
 
-// begin takes the memory that the read needs. It returns false if there is no read.
+// begin reserves the memory for the read. It returns false if no read is made in this turn.
 func (f *Feed) begin(l *lane) bool {
 	owner := f.owner()
 	ended := owner.Context().Err() != nil // takes the owner's mutex
@@ -25,7 +26,7 @@ func (f *Feed) begin(l *lane) bool {
 		f.ungrant()
 		return false
 	}
-	if ended { // even if its handler does not know yet
+	if ended { // even if the handler has not noticed yet
 		f.state, f.held = parked, true
 		f.rouse()
 		f.mu.Unlock()
@@ -34,7 +35,7 @@ func (f *Feed) begin(l *lane) bool {
 	}
 	defer f.mu.Unlock()
 	now := mono.Now()
-	// the read is due later than the wheel can represent
+	// The read is due later than the scheduler's wheel could represent, so schedule it again.
 	if due := f.poll.due; !due.IsZero() && due.Sub(now) > tick {
 		f.sched.at(f, due)
 		return false
@@ -56,12 +57,12 @@ func (f *Feed) begin(l *lane) bool {
 	return true
 }
 
-// ask sends the request if that can be done without waiting for the answer.
+// ask sends the request if that is possible without waiting for the answer.
 func (f *Feed) ask(l *lane) bool {
 	return f.poll.iterator != "" && f.poll.Caller.Ask(l.ctx, f.request(l))
 }
 
-// finish makes the read, or the rest of it, and schedules the next one.
+// finish completes the read and schedules the next one. It also sends the request if ask has not.
 func (f *Feed) finish(l *lane) {
 	ctx := l.ctx
 	tip, err := f.read(ctx, l)
@@ -71,13 +72,13 @@ func (f *Feed) finish(l *lane) {
 		wait, err = f.judge(ctx, err)
 	}
 
-	// This takes the owner's mutex, so it comes before f.mu. If it comes too early, the next turn
-	// sees the end.
+	// Err takes the owner's mutex, so it is called before f.mu is locked. If reading ends after
+	// this check, the next turn notices it.
 	ended := ctx.Err() != nil || !tip && f.owner().Context().Err() != nil
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	now := mono.Now()
-	// the next turn owns it now
+	// From here on, the next turn may own the feed.
 	f.end = nil
 	if f.state == turning {
 		f.state = parked
@@ -115,7 +116,7 @@ func (f *Feed) finish(l *lane) {
 	}
 }
 
-// read reads an answer part by part and queues the parts.
+// read reads an answer in parts and queues the parts.
 func (f *Feed) read(ctx context.Context, l *lane) (tip bool, err error) {
 	defer f.ungrant()
 	p := &f.poll
@@ -166,11 +167,11 @@ func (f *Feed) read(ctx context.Context, l *lane) (tip bool, err error) {
 	if rest != nil {
 		rest.Close()
 		if p.From != begun {
-			p.iterator = "" // it belongs to the beginning of the answer
+			p.iterator = "" // it refers to the beginning of the answer
 		}
 	}
 	f.adapt(err, got)
-	// The service counts the whole answer, and perhaps one that was lost.
+	// Kinesis counts the whole answer, and perhaps also an answer that was lost.
 	size := got.bytes
 	if rest != nil {
 		size = max(size, int(min(rest.Size(), mostAnswer)))
@@ -182,7 +183,7 @@ func (f *Feed) read(ctx context.Context, l *lane) (tip bool, err error) {
 	return false, err
 }
 
-// retried counts a second attempt.
+// retried counts a retry of the call.
 func (f *Feed) retried(l *lane) {
 	if f.poll.retried(&l.retry) {
 		f.mu.Lock()
@@ -191,8 +192,8 @@ func (f *Feed) retried(l *lane) {
 	}
 }
 
-// request returns the request of the read. A turn that begins while Last reads gives the granted
-// bytes back, so they are read with the mutex held.
+// request returns the request for the read. It locks the mutex to read granted, because a turn that
+// begins while Last reads returns the granted bytes.
 func (f *Feed) request(l *lane) wire.Request {
 	f.mu.Lock()
 	granted := int(f.granted)
@@ -208,7 +209,7 @@ func (f *Feed) request(l *lane) wire.Request {
 	return r
 }
 
-// part returns an empty part.
+// part returns an empty part from the pool.
 func (f *Feed) part() *part {
 	p := partPool.Get().(*part)
 	p.f, p.wire.Memory = f, f
@@ -231,7 +232,7 @@ func (f *Feed) deliver(p *part, last bool) {
 		f.behind = p.Behind
 	} else {
 		f.atTip = false
-		// An answer contains at its end how far it is behind.
+		// Kinesis sends the lag at the end of an answer.
 		if p.Behind = f.behind; p.Behind == 0 {
 			p.Behind = -1
 		}
@@ -262,12 +263,12 @@ func (f *Feed) deliver(p *part, last bool) {
 	f.mu.Unlock()
 }
 
-// await waits for room in the queue and for the memory of an answer's next part. left is how many
-// bytes of the answer remain, or -1 if unknown. await keeps an answer on its connection only
-// briefly, because other reads may wait for the connection.
+// await waits for room in the queue and for the memory of an answer's next part. left is the number
+// of bytes that remain of the answer, or -1 if unknown. await keeps an answer on its connection
+// only for a short time, because other reads may need the connection.
 func (f *Feed) await(ctx context.Context, left int64) error {
 	need := window
-	if left >= 0 { // plus carried-over bytes and rounding
+	if left >= 0 { // plus bytes of the previous part, and rounding
 		need = int(min(left+left/4+4<<10, window))
 	}
 	bound := patience
@@ -302,7 +303,7 @@ func (f *Feed) await(ctx context.Context, left int64) error {
 		if timer == nil {
 			timer, again = time.NewTimer(bound), time.NewTimer(tick)
 		}
-		again.Reset(tick) // nothing signals that memory was given back
+		again.Reset(tick) // returned memory causes no signal
 		select {
 		case <-room:
 		case <-again.C:
@@ -317,8 +318,9 @@ func (f *Feed) await(ctx context.Context, left int64) error {
 	}
 }
 
-// judge decides what a failed read means, as [Poll.judge] does. A lack of memory is not a failure:
-// adapt has decided what the next read waits for.
+// judge returns the wait after a failed read, or an error that ends reading, like [Poll.judge]. A
+// lack of memory is not a failure. In that case adapt has already chosen the parameters of the next
+// read.
 func (f *Feed) judge(ctx context.Context, failed error) (time.Duration, error) {
 	short := shortage(failed)
 	if short == nil {
@@ -334,7 +336,7 @@ func (f *Feed) judge(ctx context.Context, failed error) (time.Duration, error) {
 		f.mu.Unlock()
 		return f.poll.judge(ctx, failed)
 	}
-	// The service counts this answer against its limit.
+	// Kinesis counts this answer against its limit.
 	f.poll.due = later(f.poll.due, f.poll.began.Add(f.poll.spacing(min(short.Bytes, mostAnswer))))
 	return 0, nil
 }

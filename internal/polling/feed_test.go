@@ -30,8 +30,8 @@ func TestTheNextReadIsMadeWhileTheHandlerWorks(t *testing.T) {
 	})
 }
 
-// Records that a slow handler does not take are not read repeatedly and do not occupy a connection.
-// When the handler is fast again, so is reading.
+// Records that a slow handler does not take are not read again and do not occupy a connection. When
+// the handler gets faster, reading gets faster as well.
 func TestASlowHandlerIsReadForInItsOwnTime(t *testing.T) {
 	feeding(t, kinesistest.Config{NoLimits: true}, 1, 64*mib, func(s *fed) {
 		s.put(0, 8000, 1000)
@@ -84,8 +84,7 @@ func TestFailuresWithinALargeAnswerLoseAndRepeatNothing(t *testing.T) {
 	}
 }
 
-// However many handlers hang, the other shards receive everything, and memory stays within the
-// budget.
+// However many handlers hang, the other shards receive all records. Memory stays within the budget.
 func TestHungHandlersStopTheirOwnShardsOnly(t *testing.T) {
 	const shards, hung, memory, each = 40, 30, 16 * mib, 1500
 	feeding(t, kinesistest.Config{NoLimits: true}, shards, memory, func(s *fed) {
@@ -150,7 +149,7 @@ func TestHungHandlersStopTheirOwnShardsOnly(t *testing.T) {
 
 func TestARecordLargerThanAShareOfMemoryIsRead(t *testing.T) {
 	feeding(t, kinesistest.Config{NoLimits: true}, 1, mib, func(s *fed) {
-		for range 8 { // the common memory and their own
+		for range 8 { // more than the common memory and the share together
 			h := s.budget.Share()
 			for h.TryTake(1, 1<<30) > 0 {
 			}
@@ -162,7 +161,7 @@ func TestARecordLargerThanAShareOfMemoryIsRead(t *testing.T) {
 	})
 }
 
-// An answer without records wakes nothing, shards do not fall into step, and a start with many
+// An answer without records wakes no goroutine. Shards do not read in sync. A start with many
 // shards does not cause a burst.
 func TestManyIdleShards(t *testing.T) {
 	const shards = 300
@@ -342,7 +341,7 @@ func TestLastOfAFeed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(5 * time.Second) // the second record waits
+		time.Sleep(5 * time.Second) // the second record is in the shard, but not read
 		if _, err := g.Last(s.t.Context()); !errors.Is(err, errAhead) {
 			t.Errorf("with something read and not handled: %v", err)
 		}
@@ -365,7 +364,7 @@ func TestAFeedSaysWhatIsGoneAndGoesOn(t *testing.T) {
 		s.put(0, 1, 100)
 		s.take(f, 0, 1, 0)
 		s.srv.DeleteStream("s")
-		for range 2 { // it queries again, because the end of the shortage is unknown
+		for range 2 { // the second call queries again, because the end of the shortage is unknown
 			if _, err := f.Next(s.t.Context()); !errors.Is(err, streams.ErrNoStream) {
 				t.Error(err)
 			}
@@ -401,8 +400,8 @@ func TestDoingIsNamed(t *testing.T) {
 	}
 }
 
-// A feed that wakes its reader returns a page on the next call and wakes once for it, and for
-// nothing else. Its last read and its end work as with a reader that waits.
+// A feed wakes its reader once for each page and not for other events. The next call of Next
+// returns the page. Last and the end of the shard work as for a reader that waits.
 func TestAFeedWakesAReaderThatDoesNotWait(t *testing.T) {
 	feeding(t, kinesistest.Config{NoLimits: true}, 1, 64*mib, func(s *fed) {
 		var woken atomic.Int32
@@ -417,7 +416,7 @@ func TestAFeedWakesAReaderThatDoesNotWait(t *testing.T) {
 			}
 		}
 		nothing()
-		// reads are made at whole ticks, and none while records are put
+		// Reads happen at whole ticks. No read happens while records are put.
 		time.Sleep(time.Minute + tick/2)
 		if n := woken.Load(); n != 0 {
 			t.Errorf("woken %d times by answers that brought nothing", n)
@@ -440,7 +439,7 @@ func TestAFeedWakesAReaderThatDoesNotWait(t *testing.T) {
 			page.Release()
 			nothing()
 		}
-		cancel() // the term is over, but trust is not
+		cancel() // the term has ended, but trust has not
 		before := s.srv.Requests("GetRecords")
 		time.Sleep(time.Minute)
 		if n := s.srv.Requests("GetRecords") - before; n > 1 {

@@ -22,7 +22,7 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// fed is a set of feeds for the shards of an embedded Kinesis in a bubble.
+// fed is a set of feeds in a bubble. They read the shards of an embedded Kinesis.
 type fed struct {
 	t      *testing.T
 	srv    *kinesistest.Server
@@ -31,14 +31,14 @@ type fed struct {
 	sched  *Scheduler
 	budget *memory.Budget
 	got    atomic.Int64 // bytes that the client received
-	mute   atomic.Int64 // connections that the server closed before it answered anything
+	mute   atomic.Int64 // connections that the server closed without an answer
 	shards []string
 	open   []*Feed
 	hogs   []*memory.Share
 }
 
-// feeding runs f in a bubble. Afterwards it checks that everything has ended and all memory was
-// given back.
+// feeding runs f in a bubble. Afterwards it checks that all goroutines have ended and all memory
+// was returned.
 func feeding(t *testing.T, cfg kinesistest.Config, shards, bytes int, f func(s *fed)) {
 	t.Helper()
 	served(t, cfg, shards, func(t *testing.T, srv *kinesistest.Server) {
@@ -72,7 +72,7 @@ func feeding(t *testing.T, cfg kinesistest.Config, shards, bytes int, f func(s *
 	})
 }
 
-// counted is a connection that counts the bytes it received.
+// counted is a connection that counts the bytes that it receives.
 type counted struct {
 	net.Conn
 	fed *fed
@@ -133,15 +133,15 @@ type trusting struct {
 
 func (o *trusting) Calls() context.Context { return o.trust }
 
-// put puts n records of the given size into the first shard. Each begins with its number.
+// put puts n records of the given size into the first shard. Each record begins with its number.
 func (s *fed) put(from, n, size int) {
 	for i := range n {
 		s.srv.Put("s", "k", append([]byte(fmt.Sprintf("%08d", from+i)), bytes.Repeat([]byte{'x'}, size-8)...))
 	}
 }
 
-// take takes at least n records and handles each part for the given time. It fails unless they are
-// the records that follow from. It returns the number of the next record.
+// take takes at least n records and takes time each for each part. The records must be numbered
+// without gaps, beginning with from. take returns the number of the next record.
 func (s *fed) take(f *Feed, from, n int, each time.Duration) int {
 	s.t.Helper()
 	for n > 0 {

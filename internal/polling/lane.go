@@ -6,19 +6,19 @@ import (
 	"github.com/weir-go/weir/internal/wire"
 )
 
-// lane is what is kept between turns: the connection and a context for the calls. Turns are short
-// and frequent, and making these for each turn would cost as much as the read.
+// lane keeps a connection and a context for calls between turns. Turns are short and frequent. A
+// new connection and context for each turn would cost as much as the read.
 type lane struct {
-	used  int // the tick of the scheduler at which it was last used
+	used  int // the tick at which it was last used
 	line  wire.Line
 	retry wire.Retry      // of the present call
-	calls context.Context // ctx is derived from it
+	calls context.Context // ctx is derived from calls
 	ctx   context.Context
 	end   context.CancelFunc
 }
 
-// context returns a context that is derived from calls, and its cancel function. The turn owns it
-// until it is over.
+// context returns a context that is derived from calls, and its cancel function. The caller may use
+// it until the end of the turn.
 func (l *lane) context(calls context.Context) (context.Context, context.CancelFunc) {
 	if l.ctx == nil || l.ctx.Err() != nil || l.calls.Done() != calls.Done() {
 		l.close()
@@ -28,12 +28,12 @@ func (l *lane) context(calls context.Context) (context.Context, context.CancelFu
 	return l.ctx, l.end
 }
 
-// reset clears l, except for its connection and its context, and records when it was last used.
+// reset clears l, but keeps its connection and its context. It records when l was last used.
 func (l *lane) reset(used int) {
 	*l = lane{used: used, line: l.line, calls: l.calls, ctx: l.ctx, end: l.end}
 }
 
-// close also ends the context.
+// close closes the connection and ends the context.
 func (l *lane) close() {
 	l.line.Park()
 	if l.end != nil {

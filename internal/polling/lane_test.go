@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Turns whose calls end together share a context until one of them ends it.
+// Turns share a context until one of them ends it, if their calls end with the same context.
 func TestALanesContext(t *testing.T) {
 	t.Parallel()
 	trust, end := context.WithCancel(t.Context())

@@ -8,22 +8,22 @@ import (
 	"github.com/weir-go/weir/internal/mono"
 )
 
-// The service allows five reads per second and 2 MiB per second from a shard, for all its readers
-// together, and refuses reads while a limit is exceeded.
+// Kinesis allows five reads per second and 2 MiB per second for a shard, summed over all readers.
+// It refuses reads that exceed a limit.
 const (
 	readSpacing   = 200 * time.Millisecond
 	readBandwidth = 2 << 20
 )
 
-// spacing returns the minimum time between the beginning of a read that brought this many bytes and
-// the next read, for a reader with this share of the shard.
+// spacing returns the minimum time from the beginning of a read to the next read. bytes is the size
+// of the answer, and share is the reader's share of the shard.
 func spacing(bytes int, share float64) time.Duration {
 	whole := max(readSpacing, time.Duration(bytes)*time.Second/readBandwidth)
 	return time.Duration(math.Ceil(float64(whole) / share))
 }
 
-// pace returns the time between the beginning of a read and the next read. While there is more it
-// is the minimum within the limits, otherwise pause.
+// pace returns the time from the beginning of a read to the next read. At the tip of the shard this
+// is at least pause. Otherwise it is the minimum that the limits allow.
 func pace(bytes int, share float64, tip bool, pause time.Duration) time.Duration {
 	if tip {
 		return max(spacing(bytes, share), pause)
@@ -31,7 +31,7 @@ func pace(bytes int, share float64, tip bool, pause time.Duration) time.Duration
 	return spacing(bytes, share)
 }
 
-// later returns the later of due, if set, and at.
+// later returns the later of due and at. A zero due counts as not set.
 func later(due, at mono.Time) mono.Time {
 	if due.IsZero() || at > due {
 		return at
@@ -43,8 +43,9 @@ func later(due, at mono.Time) mono.Time {
 const anyRoom = math.MaxInt32
 
 // answerRoom returns the maximum size of an answer in bytes. A reader with a share of a shard must
-// leave the others their share at any moment, and not only on average. An answer of 10 MiB shuts
-// out all others for five seconds. Answers of one second's worth of each share do not.
+// leave capacity to other readers at any moment, not only on average. An answer of 10 MiB blocks
+// all other readers for five seconds. Answers of one second's worth of each share do not block
+// them.
 func answerRoom(share float64) int {
 	if share == 1 {
 		return anyRoom
@@ -52,7 +53,7 @@ func answerRoom(share float64) int {
 	return int(share * readBandwidth * max(1, spacing(0, share).Seconds()))
 }
 
-// firstLimit returns the limit of records while their size is unknown.
+// firstLimit returns the limit of records for the first read, when their size is unknown.
 func firstLimit(share float64, most int32) int32 {
 	if share == 1 {
 		return most
@@ -60,22 +61,23 @@ func firstLimit(share float64, most int32) int32 {
 	return min(most, 4)
 }
 
-// tempo determines how often a shard is read at its tip. It depends on its last reads.
+// tempo determines how often a shard is read at its tip. It depends on the last reads.
 type tempo uint8
 
 const (
-	unsettled tempo = iota // it was not at its tip yet
-	bringing               // the last read brought records: more may follow
-	calm                   // the last read brought nothing
-	// A value above calm counts the reads since one was throttled because of other readers of the
-	// shard. Until that is forgotten, the shard is read no more often than when it is calm, and
-	// from wary on less often.
+	unsettled tempo = iota // the shard has not been at its tip yet
+	bringing               // the last read returned records, so more may follow
+	calm                   // the last read returned no records
+	// Values above calm follow a throttled read, which shows that the shard has other readers. The
+	// value decreases by one with each read. Until it is calm again, the shard is not read more
+	// often than in calm. From wary on it is read less often.
 	wary    = calm + 240
 	slowest = wary + 3*quarters
-	// quarters is the number of reads after which the longer interval due to a throttled read is
-	// back to normal.
+	// quarters is the number of reads after which the interval is normal again, if a throttled read
+	// doubled it.
 	quarters = 4
-	// mostStretched is enough for 25 readers at the tip of a shard.
+	// mostStretched is the maximum of a longer interval. It is enough for 25 readers at the tip of
+	// a shard.
 	mostStretched = 5 * time.Second
 )
 
@@ -94,7 +96,8 @@ func (t tempo) after(tip, records bool) tempo {
 
 // throttled returns the tempo after a throttled read.
 func (t tempo) throttled() tempo {
-	// it reads as much as it may, and other readers that start at the same time soon finish
+	// This reader is catching up and reads as much as it may. Other readers that started at the
+	// same time will soon finish.
 	if t == unsettled {
 		return t
 	}
@@ -102,10 +105,10 @@ func (t tempo) throttled() tempo {
 	return tempo(min(int(wary)+quarters+2*more, int(slowest)))
 }
 
-// interval returns the time between two reads at the tip. It is idle, or half of that while reads
-// bring records. A throttled read doubles it, and further ones extend it up to four times idle.
-// Each later read reduces it by a quarter of idle. It is never less than least, and never extended
-// beyond mostStretched.
+// interval returns the time between two reads at the tip. It is idle, or half of idle while reads
+// return records. One throttled read doubles it, and further ones extend it to up to four times
+// idle. Each later read reduces it by a quarter of idle. The result is at least least. It is not
+// extended beyond mostStretched.
 func (t tempo) interval(idle, least time.Duration) time.Duration {
 	switch d := max(idle, least); {
 	case t == bringing:
@@ -117,10 +120,9 @@ func (t tempo) interval(idle, least time.Duration) time.Duration {
 	}
 }
 
-// idlePause returns how long a shard at its tip is not read. least is the minimum distance of
-// reads. A jitter of a fifth keeps shards from falling into step. The first pause is uniformly
-// distributed from the minimum to idle, so that shards that were taken together do not start in
-// step.
+// idlePause returns how long a shard at its tip is not read. least is the minimum time between
+// reads. A jitter of one fifth keeps shards from reading in sync. The first pause is random between
+// least and idle, so that shards whose leases were taken together do not start in sync.
 func idlePause(idle, least time.Duration, t tempo) time.Duration {
 	if t == unsettled {
 		return least + jitter.N(max(idle-least, 0)+1)
@@ -130,8 +132,8 @@ func idlePause(idle, least time.Duration, t tempo) time.Duration {
 	return low + jitter.N(high-low+1)
 }
 
-// slower returns the limit of records after an answer whose records were more than the reader
-// takes. It is the number that fits into room at their mean size.
+// slower returns a lower limit of records after an answer that was larger than the reader can take.
+// The limit is the number of records of average size that fit into room.
 func slower(limit int32, room, records, bytes int) int32 {
 	if records == 0 || bytes == 0 {
 		return max(limit/2, 1)
@@ -139,12 +141,12 @@ func slower(limit int32, room, records, bytes int) int32 {
 	return max(min(fitting(room, records, bytes), limit-1), 1)
 }
 
-// faster returns the limit after an answer that was as large as requested while its reader was
-// waiting.
+// faster returns the limit of records after an answer with as many records as requested, for which
+// the reader was waiting.
 func faster(limit, most int32) int32 { return min(2*limit, most) }
 
-// portion returns the limit after an answer that nothing else limited. It approaches, step by step,
-// the number of records that fit into room.
+// portion returns the limit of records after an answer without another constraint. It moves step by
+// step to the number of records that fit into room.
 func portion(limit, most int32, room, records, bytes int) int32 {
 	switch {
 	case bytes > room:
@@ -157,7 +159,7 @@ func portion(limit, most int32, room, records, bytes int) int32 {
 	return max(min(4*limit, most, fitting(room, records, bytes)), 1)
 }
 
-// fitting returns how many records fit into room at their mean size. bytes must not be 0.
+// fitting returns the number of records of average size that fit into room. bytes must not be 0.
 func fitting(room, records, bytes int) int32 {
 	return int32(min(int64(room)*int64(records)/int64(bytes), math.MaxInt32))
 }

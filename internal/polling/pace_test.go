@@ -61,7 +61,8 @@ func TestAnswersLeaveRoomForTheSharesOfOthers(t *testing.T) {
 	}
 }
 
-// The tempo after some reads: r brought records, e brought nothing, b is behind, t was throttled.
+// The key lists the results of reads: r has records, e is empty, b is behind the tip, t is
+// throttled.
 func TestTempo(t *testing.T) {
 	const second, idle = time.Second, time.Second
 	after := func(reads string) tempo {
@@ -91,7 +92,7 @@ func TestTempo(t *testing.T) {
 		"ere":                        second,
 		"rb":                         second / 2,
 		"eb":                         second,
-		"bbte":                       second, // it was not at its tip
+		"bbte":                       second, // the shard was not at its tip
 		"ete":                        2 * second,
 		"etr":                        2 * second,
 		"rte":                        2 * second,
@@ -106,7 +107,7 @@ func TestTempo(t *testing.T) {
 		"et" + many("e", 5):          second,
 		"et" + many("r", 5):          second,
 		"et" + many("r", 243):        second,
-		"et" + many("r", 244):        second, // forgotten
+		"et" + many("r", 244):        second, // normal again
 		"et" + many("r", 245):        second / 2,
 		"et" + many("r", 100) + "tr": 2 * second,
 		"et" + many("r", 100) + "t" + many("r", 200): second,
@@ -135,13 +136,13 @@ func TestTempo(t *testing.T) {
 	}
 }
 
-// Every pause has jitter, also the shortest one.
+// Every pause has jitter, including the shortest one.
 func TestPausesKeepShardsOutOfStep(t *testing.T) {
 	const ms = time.Millisecond
 	for name, test := range map[string]struct {
 		tempo                  tempo
 		idle, least, low, high time.Duration
-		kinds                  int // in steps of 10 ms
+		kinds                  int // number of different pauses, in steps of 10 ms
 	}{
 		"the first":             {unsettled, 1000 * ms, 200 * ms, 200 * ms, 1000 * ms, 60},
 		"the first of a share":  {unsettled, 1000 * ms, 2000 * ms, 2000 * ms, 2000 * ms, 1},

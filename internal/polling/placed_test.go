@@ -9,8 +9,8 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// A checkpoint only moves forward: an answer is rejected if its records are repeated, out of order
-// or without a number.
+// A checkpoint only moves forward. An answer is rejected if it contains repeated records, records
+// out of order, or records without a number.
 func TestRecordsHaveTheirPlaces(t *testing.T) {
 	for _, c := range []struct {
 		name, numbers string

@@ -26,23 +26,24 @@ import (
 type Poll struct {
 	*source.Setup
 	Shard string
-	// From is where to begin. It must not be Latest, which has no fixed place: pin it first.
+	// From is the position where reading begins. It must not be Latest, which has no fixed place:
+	// convert it to a time first.
 	From     shard.Position
-	Listener source.Listener // notified about reading; may be nil
+	Listener source.Listener // receives events about reading; may be nil
 	Limit    int32           // records per page, 1 to 10,000
 
-	failures uint8 // consecutive
+	failures uint8 // consecutive failed reads
 	begun    bool  // an iterator has been requested
-	made     bool  // the iterator is being made, or was made since the last page
+	made     bool  // the iterator was requested since the last page
 	tempo    tempo
 	iterator string
 	page     *whole    // nil until a whole page is read
-	doubt    *doubt    // about the position that reading began at
-	began    mono.Time // the last read
+	doubt    *doubt    // about the position where reading began; nil if there is none
+	began    mono.Time // start of the last read
 	due      mono.Time // earliest time of the next read
 }
 
-// readShare returns the effective ReadShare.
+// readShare returns the configured ReadShare, or 1 if it is not set.
 func (p *Poll) readShare() float64 {
 	if p.ReadShare == 0 {
 		return 1
@@ -50,11 +51,12 @@ func (p *Poll) readShare() float64 {
 	return p.ReadShare
 }
 
-// spacing returns the minimum time between the beginning of a read that brought this many bytes and
-// the next read.
+// spacing returns the minimum time from the beginning of a read to the next read. bytes is the size
+// of the answer.
 func (p *Poll) spacing(bytes int) time.Duration { return spacing(bytes, p.readShare()) }
 
-// whole holds the buffer for pages that are read one after the other, and the size of the next one.
+// whole contains the state for reading whole pages: a buffer that is reused, and the parameters of
+// the next read.
 type whole struct {
 	codec.Page
 	reading
@@ -63,17 +65,17 @@ type whole struct {
 	retry wire.Retry
 }
 
-// Next waits until a read is due and returns the next page, which may be empty. It retries for as
-// long as that can help. Its errors are ctx's cause, and errors that wrap [ErrNoShard] or
+// Next waits until a read is due and returns the next page, which may be empty. It retries while a
+// retry can help. It returns the cause of ctx, or an error that wraps [ErrNoShard] or
 // [ErrNoStream].
 func (p *Poll) Next(ctx context.Context) (source.Page, error) { return p.next(ctx, false) }
 
-// Once is like Next, but returns an empty page after a read that lacked memory. The caller then
-// waits for as many bytes as Needs returns.
+// Once is like Next, but returns an empty page after a read that lacked memory. The caller must
+// then wait for the memory that Needs returns.
 func (p *Poll) Once(ctx context.Context) (source.Page, error) { return p.next(ctx, true) }
 
-// Needs returns how many bytes of memory the next read needs to bring a record, or 0 if there is no
-// known shortage. That read asks for one record.
+// Needs returns the number of bytes that the next read needs to return one record. It returns 0 if
+// the last read did not lack memory. After a shortage, the next read requests one record.
 func (p *Poll) Needs() int { return int(p.whole().needs) }
 
 func (p *Poll) next(ctx context.Context, once bool) (source.Page, error) {
@@ -101,8 +103,8 @@ func (p *Poll) next(ctx context.Context, once bool) (source.Page, error) {
 	}
 }
 
-// Last reads once more, without waiting for the idle interval and without retries. A reader calls
-// it before it hands the shard on, so that the next reader has less to catch up with.
+// Last reads once more. It does not wait for the idle interval and does not retry. A reader calls
+// Last before it hands the shard off, so that the next reader has fewer records to catch up.
 func (p *Poll) Last(ctx context.Context) (source.Page, error) {
 	if err := retry.Wait(ctx, mono.Until(p.began.Add(p.spacing(0)))); err != nil {
 		return source.Page{}, err
@@ -110,11 +112,10 @@ func (p *Poll) Last(ctx context.Context) (source.Page, error) {
 	return p.read(ctx)
 }
 
-// Close does nothing: there is nothing to release between two reads.
+// Close does nothing, because a Poll holds nothing between two reads.
 func (p *Poll) Close() {}
 
-// judge decides what a failed read means: how long to wait before the next read, or an error that
-// ends reading.
+// judge returns how long to wait after a failed read, or an error that ends reading.
 func (p *Poll) judge(ctx context.Context, failed error) (time.Duration, error) {
 	backoff := retry.Backoff{Low: 50 * time.Millisecond, High: 10 * time.Second, Failures: int(p.failures)}
 	defer func() { p.failures = uint8(min(backoff.Failures, math.MaxUint8)) }()
@@ -122,7 +123,7 @@ func (p *Poll) judge(ctx context.Context, failed error) (time.Duration, error) {
 	var wait time.Duration
 	switch c := streams.Code(failed); {
 	case c == "ExpiredIteratorException":
-		p.iterator = "" // made again from the position, which has not moved
+		p.iterator = "" // a new iterator starts at the position, which has not moved
 		wait = backoff.Next()
 	case streams.Throttled(failed):
 		throttled = true
@@ -138,7 +139,7 @@ func (p *Poll) judge(ctx context.Context, failed error) (time.Duration, error) {
 		p.Limit = max(p.Limit/2, 1)
 		wait = backoff.Next()
 	case c == "InvalidArgumentException" && !p.made:
-		// the iterator is unknown: the server was restarted or replaced
+		// The server does not know the iterator, because it was restarted or replaced.
 		p.iterator = ""
 		wait = backoff.Next()
 	case c == "InvalidArgumentException":
@@ -146,8 +147,8 @@ func (p *Poll) judge(ctx context.Context, failed error) (time.Duration, error) {
 		failed = noPosition(p.From, failed)
 		wait = backoff.Next()
 		if !p.leave(ctx, failed) {
-			// Waiting rarely helps, but skipping would lose records and failing would stop the
-			// shard. So the read is retried slowly and reported.
+			// Waiting rarely helps, but skipping would lose records and an error would stop the
+			// shard. So reads are retried slowly, and the failure is reported.
 			wait = max(wait, 5*time.Second)
 		}
 	default:
@@ -167,7 +168,7 @@ func (p *Poll) read(ctx context.Context) (source.Page, error) {
 		return source.Page{}, err
 	}
 	p.retried(&all.retry)
-	p.due = p.began.Add(p.spacing(0)) // even if it fails: the service may have counted it
+	p.due = p.began.Add(p.spacing(0)) // even if the read fails, because Kinesis may have counted it
 	w, request := &all.Page, p.request(&all.retry)
 	request.Limit = int(min(all.limit, p.Limit))
 	if all.needs > 0 {
@@ -210,14 +211,14 @@ func (p *Poll) whole() *whole {
 // DueIn returns the time until the next read is due.
 func (p *Poll) DueIn() time.Duration { return mono.Until(p.due) }
 
-// UseMemory takes the memory of later pages from m, which can have most bytes.
+// UseMemory makes later pages take their memory from m. most is the maximum that m can provide, in
+// bytes.
 func (p *Poll) UseMemory(m codec.Memory, most int) { p.whole().Memory, p.page.most = m, most }
 
-// Forget makes the next read begin at From, even if that was moved.
+// Forget makes the next read begin at From, even if From was changed.
 func (p *Poll) Forget() { p.iterator = "" }
 
-// retried records that a call was made a second time. The next read keeps its distance from that
-// attempt.
+// retried reports whether a call was retried. The next read keeps its distance from the retry.
 func (p *Poll) retried(r *wire.Retry) bool {
 	if r.At.IsZero() {
 		return false
@@ -226,26 +227,26 @@ func (p *Poll) retried(r *wire.Retry) bool {
 	return true
 }
 
-// open makes an iterator at the position if there is none. line may be nil.
+// open requests an iterator at the position if there is none. line may be nil.
 func (p *Poll) open(ctx context.Context, line *wire.Line, retry *wire.Retry) error {
 	if p.iterator != "" {
 		return nil
 	}
 	p.Begin()
-	p.made = true // from here on, a failure is about the position
+	p.made = true // from here on, a failure concerns the position
 	it, err := p.iterate(ctx, line, retry)
 	p.iterator = it
 	return err
 }
 
-// request returns the next request. A second attempt counts as a read, so it keeps the same
-// distance.
+// request returns the next request. A retry counts as a read, so it keeps the minimum time from the
+// first attempt.
 func (p *Poll) request(retry *wire.Retry) wire.Request {
 	retry.After = p.spacing(0)
 	return wire.Request{Iterator: p.iterator, Limit: int(p.Limit), StreamARN: p.Stream.ARN, Retry: retry}
 }
 
-// deliver records that a page, or a part of one, counts as delivered.
+// deliver records that a page, or a part of a page, was delivered.
 func (p *Poll) deliver(w *codec.Page, page source.Page) (err error) {
 	if n := len(page.Records); n > 0 {
 		if p.From, err = shard.After(strings.Clone(page.Records[n-1].SequenceNumber)); err != nil {
@@ -258,7 +259,7 @@ func (p *Poll) deliver(w *codec.Page, page source.Page) (err error) {
 	return nil
 }
 
-// check validates a page or a part of one, and removes records before the position.
+// check validates a page or a part of a page, and removes records at or before the position.
 func (p *Poll) check(ctx context.Context, w *codec.Page) (source.Page, error) {
 	page := source.Page{Records: w.Records, Bytes: w.Bytes, Behind: w.Behind, Marked: w.Marked, Took: mono.Since(p.began), Tip: p.began.Time()}
 	if err := source.Placed(w); err != nil {
@@ -266,7 +267,7 @@ func (p *Poll) check(ctx context.Context, w *codec.Page) (source.Page, error) {
 	}
 	skip := 0
 	for skip < len(page.Records) && source.Covers(p.From, page.Records[skip].SequenceNumber) {
-		skip++ // a server that starts at the position instead of after it
+		skip++ // the server starts at the position, and not after it
 	}
 	if len(page.Records) > 0 {
 		p.Resolve(&page.Records[0])
@@ -275,22 +276,22 @@ func (p *Poll) check(ctx context.Context, w *codec.Page) (source.Page, error) {
 	if !w.Last || w.Next != "" {
 		return page, nil
 	}
-	// The end of a shard has no iterator and names children. One without the other is a broken
-	// answer.
+	// At the end of a shard there is no iterator, and the answer contains the children. An answer
+	// with only one of the two is broken.
 	var err error
 	if len(w.Children) > 0 {
 		page.Children, err = streams.Children(w.Children)
 		page.End = err == nil
 	} else {
-		// Older servers end a shard without naming its children, and broken answers look the same.
-		// The listing decides.
+		// Older servers omit the children at the end of a shard, and broken answers look the same.
+		// The listing shows whether the shard has ended.
 		page.End, page.Children, err = streams.Closed(ctx, p.Client, p.Stream, p.Shard)
 	}
 	return page, err
 }
 
-// schedule sets when the next read is due. The last read brought this many bytes and ended with
-// page.
+// schedule sets the time of the next read and reports whether the shard is at its tip. bytes is the
+// size of the last answer, and page is its last page.
 func (p *Poll) schedule(bytes int, page source.Page) (tip bool) {
 	tip = page.Behind == 0 || (page.Behind < 0 && len(page.Records) == 0)
 	next := p.tempo.after(tip, bytes > 0)

@@ -20,7 +20,7 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// polled is a shard of an embedded Kinesis in a bubble, and what its Poll reported.
+// polled is a shard of an embedded Kinesis in a bubble. It also collects the reports of its Poll.
 type polled struct {
 	t     *testing.T
 	srv   *kinesistest.Server
@@ -29,7 +29,7 @@ type polled struct {
 	fails []error
 }
 
-// served runs f in a bubble with an embedded Kinesis that has stream "s".
+// served runs f in a bubble with an embedded Kinesis with the stream "s".
 func served(t *testing.T, cfg kinesistest.Config, shards int, f func(t *testing.T, srv *kinesistest.Server)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -58,7 +58,7 @@ func bubble(t *testing.T, cfg kinesistest.Config, f func(p *polled)) {
 	})
 }
 
-// next returns the data of the next page that has records or ends the shard.
+// next returns the data of the next page that contains records or ends the shard.
 func (p *polled) next() (string, source.Page) {
 	p.t.Helper()
 	for range 1000 {
@@ -89,7 +89,7 @@ func (p *polled) want(data string) source.Page {
 
 // once makes the first n calls of an action fail.
 func (p *polled) once(action string, n int, fault kinesistest.Fault) {
-	var calls atomic.Int64 // the first call and its second attempt may overlap
+	var calls atomic.Int64 // the first call and its retry may overlap
 	p.srv.Control(action, func(*kinesistest.Call) kinesistest.Fault {
 		if calls.Add(1) <= int64(n) {
 			return fault
@@ -118,7 +118,7 @@ func TestFailuresLoseAndRepeatNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			calls := 2
 			if fault.Delay > 0 {
-				calls = 4 // each is made a second time
+				calls = 4 // each call is retried
 			}
 			for _, action := range []string{"GetRecords", "GetShardIterator"} {
 				bubble(t, kinesistest.Config{}, func(p *polled) {
@@ -161,7 +161,7 @@ func TestThrottlesAreWaitedOutAndSaidSo(t *testing.T) {
 }
 
 func TestTheServicesOwnLimitsAreKept(t *testing.T) {
-	// limits are on: five reads a second, 2 MiB a second
+	// The server enforces the limits of five reads and 2 MiB per second.
 	bubble(t, kinesistest.Config{}, func(p *polled) {
 		data := make([]byte, 900<<10)
 		read := 0
@@ -190,7 +190,7 @@ func TestReadsAreSparseAtTheTipAndDenseBehindIt(t *testing.T) {
 		for i := range 20 {
 			p.srv.Put("s", "k", []byte{byte('a' + i)})
 		}
-		time.Sleep(time.Second) // so that the shard is behind
+		time.Sleep(time.Second) // so that the shard falls behind
 		began := time.Now()
 		for range 20 {
 			p.next()
@@ -290,7 +290,7 @@ func TestARefusedPositionStaysAndIsLoud(t *testing.T) {
 	bubble(t, kinesistest.Config{RefuseTrimmed: true}, func(p *polled) {
 		_, first := p.srv.Put("s", "k", []byte("1"))
 		p.srv.Put("s", "k", []byte("2"))
-		time.Sleep(30 * time.Hour) // both expire, the second unread
+		time.Sleep(30 * time.Hour) // both expire, and the second was not read
 		p.srv.Put("s", "k", []byte("3"))
 		from, _ := shard.After(first)
 		p.poll.From = from
@@ -340,8 +340,7 @@ func TestLastReadsOnceWithoutWaitingForTheIdleInterval(t *testing.T) {
 	})
 }
 
-// caller returns the caller of a Poll. In a bubble its connections must be closed before the bubble
-// ends.
+// caller returns the caller of a Poll. A test closes its connections before the bubble ends.
 func caller(t *testing.T, client *kinesis.Client) *wire.Caller {
 	t.Helper()
 	c, err := wire.NewCaller(client, wire.Options{})

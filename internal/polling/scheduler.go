@@ -8,12 +8,13 @@ import (
 	"github.com/weir-go/weir/internal/mono"
 )
 
-// Scheduler makes the reads of many feeds when they are due. All feeds share one clock of ticks, so
-// that ten thousand idle shards cost forty wake-ups per second instead of ten thousand. They also
-// share a few goroutines for reading, so that feeds need no deep stacks. Reads that are due
-// together and probably bring nothing are made in waves. While due reads wait, more are made at
-// once, up to a limit that also prevents a burst at a start with many shards. While the shards are
-// idle, fewer are made at once.
+// Scheduler starts the reads of many feeds when they are due. All feeds share one clock of ticks,
+// so that ten thousand idle shards cost forty wake-ups per second and not ten thousand. They also
+// share a few goroutines, so that each feed needs no stack of its own. Reads that are due together
+// are made in waves if their answers will probably be empty.
+//
+// While due reads wait, the Scheduler increases the number of concurrent reads up to a limit. The
+// limit also prevents a burst when many shards start. While shards are idle, it reduces the number.
 //
 // The zero Scheduler is ready to use. Close it after its feeds.
 type Scheduler struct {
@@ -24,42 +25,42 @@ type Scheduler struct {
 	closing chan struct{}
 
 	wheel  wheel
-	cursor int           // the last tick that was processed
+	cursor int           // the last processed tick
 	next   int           // the tick until which the pacer sleeps
-	poke   chan struct{} // nil until there is a pacer
+	poke   chan struct{} // nil until the pacer runs
 
 	ready   feeds
 	waiting int // feeds in ready
-	light   int // those of them that can be part of a wave
-	waited  int // feeds in ready that were there one tick ago
+	light   int // feeds in ready that can be part of a wave
+	waited  int // feeds in ready that were already there one tick ago
 
-	width  crew // how many reads may be under way at once
-	flying int  // reads under way; those of a wave all count until each is over
+	width  crew // maximum number of concurrent reads
+	flying int  // reads in progress; reads of a wave count one by one
 	ending int  // reads that ended in this tick
-	ended  int  // reads that ended in the tick before
-	coming int  // goroutines that were woken to read and have not begun
+	ended  int  // reads that ended in the previous tick
+	coming int  // goroutines that were woken to read and have not started
 	parked []chan bool
-	spare  int // minimum of parked goroutines since the last look
+	spare  int // minimum number of parked goroutines since the last look
 
 	lanes    []*lane // free lanes, the most recently used last
 	waves    []*wave // finished waves for reuse
-	underWay []*wave // waves with reads that no goroutine waits for yet
-	late     []*wave // waves that wait for their own goroutine
+	underWay []*wave // waves with reads whose answers no goroutine waits for yet
+	late     []*wave // waves that wait for another goroutine
 
-	looked  int           // the tick of the last look at the width
-	behind  int           // consecutive ticks at which due reads had waited for one tick
-	spent   time.Duration // by all reads under way since the last look, up to counted
+	looked  int           // the tick of the last adjustment of the width
+	behind  int           // consecutive ticks in which a due read had waited for a whole tick
+	spent   time.Duration // summed duration of all reads since the last look, up to counted
 	counted mono.Time
 }
 
 const (
 	// tick is the period over which due reads are collected.
 	tick = 25 * time.Millisecond
-	// leastParked is how many goroutines stay when there is nothing to do.
+	// leastParked is the number of goroutines that stay parked when there is nothing to do.
 	leastParked = 4
 )
 
-// feeds is a linked list.
+// feeds is a linked list of feeds.
 type feeds struct{ first, last *Feed }
 
 func (l *feeds) push(f *Feed) {
@@ -78,7 +79,7 @@ func (l *feeds) pop() *Feed {
 	return f
 }
 
-// unpop undoes a pop.
+// unpop returns a feed to the front of the list after pop.
 func (l *feeds) unpop(f *Feed) {
 	if f.after = l.first; l.first == nil {
 		l.last = f
@@ -86,8 +87,8 @@ func (l *feeds) unpop(f *Feed) {
 	l.first = f
 }
 
-// at schedules the turn of a feed for due, rounded up to a tick, or at once if due is zero. The
-// feed must not be scheduled already.
+// at schedules the turn of a feed. The time is due, rounded up to a tick, or now if due is zero.
+// The feed must not be scheduled already.
 func (s *Scheduler) at(f *Feed, due mono.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -109,7 +110,7 @@ func (s *Scheduler) at(f *Feed, due mono.Time) {
 	s.by(t)
 }
 
-// Close ends the goroutines and waits for them.
+// Close stops the goroutines and waits for them.
 func (s *Scheduler) Close() {
 	s.mu.Lock()
 	if !s.closed {
@@ -130,14 +131,15 @@ func (s *Scheduler) Close() {
 	s.lanes = nil
 }
 
-// busy reports whether due reads wait because the maximum number of reads is under way.
+// busy reports whether due reads wait because the maximum number of reads is in progress.
 func (s *Scheduler) busy() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.waiting > 0 && s.flying >= int(mostWidth)
 }
 
-// The following methods are called with the lock held, except the goroutines.
+// The caller of the following methods holds the lock. The exception is pace, which runs as a
+// goroutine.
 
 func (s *Scheduler) start() {
 	if s.poke != nil {
@@ -156,7 +158,7 @@ func (s *Scheduler) wake() {
 	}
 }
 
-// by makes the pacer wake at tick t at the latest.
+// by makes the pacer wake at tick t or earlier.
 func (s *Scheduler) by(t int) {
 	if s.next > t {
 		s.next = t
@@ -172,7 +174,7 @@ func (s *Scheduler) queue(f *Feed) {
 	}
 }
 
-// pace processes each tick in which something is due.
+// pace processes each tick that has something to do.
 func (s *Scheduler) pace() {
 	timer := time.NewTimer(tick)
 	defer timer.Stop()
@@ -197,7 +199,7 @@ func (s *Scheduler) pace() {
 	}
 }
 
-// advance makes the reads ready that are due up to tick now, and adjusts the number of readers.
+// advance moves reads that are due by tick now to ready, and adjusts the number of goroutines.
 func (s *Scheduler) advance(now int) {
 	if now > s.cursor {
 		if s.waiting > 0 && s.waited > 0 { // a read has waited for a whole tick
@@ -220,13 +222,13 @@ func (s *Scheduler) advance(now int) {
 	s.staff()
 }
 
-// look adjusts how many reads may be under way, and ends unneeded goroutines step by step.
+// look adjusts the maximum number of concurrent reads, and ends some of the unneeded goroutines.
 func (s *Scheduler) look(now int) {
 	s.count(0, mono.Now())
 	length := time.Duration(now-s.looked) * tick
 	s.width = s.width.adjust(look{s.behind >= lookEvery, float64(s.spent) / float64(length)})
 	s.looked, s.spent = now, 0
-	// the ones that were idle longest
+	// Begin with the goroutines that were idle longest.
 	for n := (s.spare + 3) / 4; n > 0 && len(s.parked) > leastParked; n-- {
 		s.parked[0] <- false
 		s.parked = append(s.parked[:0], s.parked[1:]...)
@@ -234,7 +236,7 @@ func (s *Scheduler) look(now int) {
 	s.spare = len(s.parked)
 }
 
-// upcoming returns the next tick in which there is something to do.
+// upcoming returns the next tick that has something to do.
 func (s *Scheduler) upcoming() int {
 	if s.waiting > 0 || len(s.underWay) > 0 {
 		return s.cursor + 1
@@ -249,7 +251,7 @@ func (s *Scheduler) upcoming() int {
 	return s.wheel.next(s.cursor+1, far)
 }
 
-// count records that more reads are under way, or fewer if more is negative.
+// count adds more to the number of reads in progress. more may be negative.
 func (s *Scheduler) count(more int, now mono.Time) {
 	s.spent += time.Duration(s.flying) * now.Sub(s.counted)
 	s.counted = now

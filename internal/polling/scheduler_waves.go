@@ -6,41 +6,40 @@ import (
 	"github.com/weir-go/weir/internal/mono"
 )
 
-// wave is a set of reads that are made together. All requests are sent first, each on its own lane,
-// and then the answers are taken one after the other. Most have arrived by then, so a wave waits
-// once and not once per read. Waiting and waking cost more than a small answer does, and this cost
-// is shared.
+// wave is a set of reads that are made together. First all requests are sent, each on its own lane.
+// Then the answers are taken one after the other. Most answers have arrived by then, so a wave
+// waits once, not once per read. This saves time, because waiting and waking cost more than a small
+// answer.
 //
-// One goroutine takes the answers of a wave in order. If one is late, or takes long to deliver, the
-// others must not wait for it: after two ticks another goroutine continues with the reads behind
-// it, and so on. A read whose request cannot be sent separately is the last of its wave and is made
-// there.
+// One goroutine takes the answers of a wave in order. If one answer is late or takes long to
+// deliver, the answers behind it must not wait. After two ticks another goroutine continues behind
+// the late answer. If a request cannot be sent separately, its read is the last of the wave.
 type wave struct {
-	feeds [waveSize]*Feed // the first size of them are under way
+	feeds [waveSize]*Feed // the first size feeds have reads in progress
 	lanes [waveSize]*lane // one for each feed
 
 	// Guarded by the scheduler's lock.
 	size  int
-	taken int // by goroutines that wait for the answers, or have them
-	left  int // reads that are not over
+	taken int // the number of answers that goroutines wait for or have taken
+	left  int // reads that have not ended
 	moved int // the tick at which the last answer was taken
 }
 
 const (
-	// waveSize is the maximum number of reads in a wave. More would not make a read cheaper, and
-	// each needs its own connection.
+	// waveSize is the maximum number of reads in a wave. A larger wave would not make a read
+	// cheaper, and each read needs its own connection.
 	waveSize = 16
-	// patientTicks is the number of ticks after which the reads behind a late one get their own
+	// patientTicks is the number of ticks that reads wait behind a late read. Then they get another
 	// goroutine.
 	patientTicks = 2
-	// slow is the duration from which a read is made on its own the next time, because it would
-	// delay its wave.
+	// slow is the minimum duration of a slow read. After a slow read, the feed's next read is not
+	// part of a wave, because it would delay the wave.
 	slow = 10 * tick
-	// unusedTicks is the number of ticks for which an unused lane keeps its connection.
+	// unusedTicks is the number of ticks after which an unused lane closes its connection.
 	unusedTicks = 40
 )
 
-// read makes reads while some are due.
+// read is a goroutine that makes reads while some are due, and then parks.
 func (s *Scheduler) read() {
 	wake := make(chan bool, 1)
 	s.mu.Lock()
@@ -55,7 +54,7 @@ func (s *Scheduler) read() {
 	s.mu.Unlock()
 }
 
-// The following methods are called with the lock held.
+// The caller of the following methods holds the lock.
 
 // turns makes reads until none is due. It returns false if the scheduler is closed.
 func (s *Scheduler) turns() bool {
@@ -74,8 +73,8 @@ func (s *Scheduler) turns() bool {
 	return false
 }
 
-// nextWave returns a wave whose reads wait for a goroutine, or a new wave of due reads. It returns
-// nil if there is none.
+// nextWave returns a wave whose reads wait for a goroutine, or else a new wave of due reads. It
+// returns nil if there is neither.
 func (s *Scheduler) nextWave() (w *wave, asked bool) {
 	if len(s.late) > 0 {
 		w = s.late[0]
@@ -108,8 +107,8 @@ func (s *Scheduler) nextWave() (w *wave, asked bool) {
 	return w, false
 }
 
-// ask sends the requests of a wave. The first request that cannot be sent without waiting ends the
-// wave, and the reads after it go back to the list.
+// ask sends the requests of a wave. A request that cannot be sent without waiting ends the wave.
+// The reads behind it go back to the list.
 func (s *Scheduler) ask(w *wave) {
 	most := w.left
 	s.mu.Unlock()
@@ -146,7 +145,7 @@ func (s *Scheduler) ask(w *wave) {
 	}
 }
 
-// take takes the next answer of a wave. It returns false if all are taken.
+// take takes the next answer of a wave. It returns false if there is no further answer.
 func (s *Scheduler) take(w *wave) bool {
 	if w.taken == w.size {
 		return false
@@ -191,7 +190,7 @@ func (s *Scheduler) lane() *lane {
 	return l
 }
 
-// free keeps a lane for the next read.
+// free keeps a lane for later reads.
 func (s *Scheduler) free(l *lane, now mono.Time) {
 	l.reset(s.tickOf(now))
 	s.lanes = append(s.lanes, l)
@@ -199,7 +198,7 @@ func (s *Scheduler) free(l *lane, now mono.Time) {
 
 func (s *Scheduler) tickOf(now mono.Time) int { return int(now.Sub(s.began) / tick) }
 
-// mind assigns other goroutines to waves that have not moved.
+// mind provides another goroutine for each wave that has not moved for patientTicks.
 func (s *Scheduler) mind(now int) {
 	for _, w := range s.underWay {
 		if w.taken < w.size && now-w.moved >= patientTicks {
@@ -210,7 +209,7 @@ func (s *Scheduler) mind(now int) {
 	s.underWay = slices.DeleteFunc(s.underWay, func(w *wave) bool { return w.taken == w.size })
 }
 
-// unused removes and returns lanes that were not used for a while.
+// unused removes and returns the lanes that were not used for unusedTicks.
 func (s *Scheduler) unused(now int) []*lane {
 	n := 0
 	for n < len(s.lanes) && now-s.lanes[n].used >= unusedTicks {
@@ -224,9 +223,8 @@ func (s *Scheduler) unused(now int) []*lane {
 	return old
 }
 
-// room returns how many reads may begin in total, and how many of them in waves. While many reads
-// end, a wave waits until there is room for several: otherwise there would be a wave for each read
-// that ends.
+// room returns how many reads may begin, and how many of them in waves. While many reads end, a
+// wave waits until several reads fit. Otherwise each read that ends would start its own wave.
 func (s *Scheduler) room() (all, waves int) {
 	all = max(int(s.width)-s.flying, 0)
 	if all < min(waveSize/2, s.light) && s.ended >= waveSize {
@@ -235,7 +233,7 @@ func (s *Scheduler) room() (all, waves int) {
 	return all, all
 }
 
-// staff wakes goroutines to read what is ready, as many as allowed.
+// staff wakes goroutines for the due reads, as many as the width allows.
 func (s *Scheduler) staff() {
 	heavy, light := s.room()
 	room := heavy

@@ -12,17 +12,17 @@ import (
 	"github.com/weir-go/weir/kinesistest"
 )
 
-// seaside is a set of feeds of empty shards, each polled once a second.
+// seaside is a set of feeds that each poll an empty shard once per second.
 type seaside struct {
 	*fed
-	stop  []func() // of each feed: ends its Next and closes it
+	stop  []func() // for each feed a function that ends its Next and closes it
 	fails atomic.Int64
 
 	mu    sync.Mutex
-	calls map[string][]time.Time // of GetRecords, by shard
-	now   int                    // under way
+	calls map[string][]time.Time // times of GetRecords calls, by shard
+	now   int                    // calls in progress
 	most  int
-	fault func(shard string, n int) kinesistest.Fault // of its nth call; nil for none
+	fault func(shard string, n int) kinesistest.Fault // the fault of a shard's nth call; nil if there are none
 }
 
 func idling(t *testing.T, shards int, delay time.Duration, f func(s *seaside)) {
@@ -41,7 +41,7 @@ func idling(t *testing.T, shards int, delay time.Duration, f func(s *seaside)) {
 			if fault.Delay == 0 {
 				fault.Delay = delay
 			}
-			time.AfterFunc(fault.Delay-1, func() { // before the next call can take its place
+			time.AfterFunc(fault.Delay-1, func() { // just before the next call can start
 				s.mu.Lock()
 				s.now--
 				s.mu.Unlock()
@@ -80,8 +80,8 @@ func (s *seaside) stopAll() {
 	all.Wait()
 }
 
-// during sleeps and returns how many calls arrived meanwhile, how many of them were under way
-// together, and the longest time without a call for any shard that is not in except.
+// during sleeps for d. It returns the number of calls in that time and the maximum number of
+// concurrent calls. longest is the longest time without a call for any shard outside except.
 func (s *seaside) during(d time.Duration, except map[string]bool) (calls, most int, longest time.Duration) {
 	s.mu.Lock()
 	began := time.Now()
@@ -114,15 +114,15 @@ func (s *seaside) faults(f func(shard string, n int) kinesistest.Fault) {
 	s.fault = f
 }
 
-// longestPause is the longest time without a read of a shard by itself, including the ticks that
-// reads are collected in.
+// longestPause is the maximum time between two reads of an idle shard, including the ticks over
+// which reads are collected.
 const longestPause = time.Second + 2*tick
 
-// Reads that are due together are requested together, by few goroutines.
+// Reads that are due together are sent together, by a few goroutines.
 func TestIdleShardsAreReadInWaves(t *testing.T) {
 	const shards, delay = 400, 10 * time.Millisecond
 	idling(t, shards, delay, func(s *seaside) {
-		time.Sleep(5 * time.Second) // so that the goroutines of the start end
+		time.Sleep(5 * time.Second) // so that additional goroutines of the start end
 		calls, most, longest := s.during(10*time.Second, nil)
 		if calls < shards*9 {
 			t.Errorf("%d calls in 10 s", calls)
@@ -146,10 +146,11 @@ func TestIdleShardsAreReadInWaves(t *testing.T) {
 	})
 }
 
-// An answer that does not arrive delays no other read for more than a few ticks, however many hang.
+// An answer that does not arrive delays other reads by at most a few ticks, however many answers
+// hang.
 func TestAHungAnswerHoldsUpNobody(t *testing.T) {
 	const shards, each = 300, 17
-	// the second hangs until the call is abandoned
+	// In the second case, answers hang until the calls are abandoned.
 	for _, hang := range []time.Duration{7 * time.Second, time.Minute} {
 		idling(t, shards, 10*time.Millisecond, func(s *seaside) {
 			hung := map[string]bool{}
@@ -183,8 +184,9 @@ func TestAHungAnswerHoldsUpNobody(t *testing.T) {
 	}
 }
 
-// A shard that always answers slowly is read alone and delays no wave. If many slow ones are due at
-// once, the others wait until there are more goroutines, which is checked every few ticks.
+// A shard that always answers slowly is read alone and delays no wave. If many slow shards are due
+// together, other reads wait until there are more goroutines. The scheduler checks this every few
+// ticks.
 func TestSlowShardsAreReadAlone(t *testing.T) {
 	const shards, delay = 300, 10 * time.Millisecond
 	idling(t, shards, delay, func(s *seaside) {
@@ -215,8 +217,8 @@ func TestSlowShardsAreReadAlone(t *testing.T) {
 	})
 }
 
-// All answers of a wave begin to hang at once. The reads behind another one get their turn while
-// those hang.
+// All answers of a wave begin to hang at the same time. The reads behind an answer continue while
+// that answer hangs.
 func TestAWaveOfHungAnswersIsSpread(t *testing.T) {
 	const shards = 100
 	idling(t, shards, 10*time.Millisecond, func(s *seaside) {
@@ -254,7 +256,7 @@ func TestASlowServiceIsAskedAsMuchAsMayBe(t *testing.T) {
 	})
 }
 
-// Closing a feed ends its read at once, in the middle of a wave, and no other read.
+// Closing a feed in the middle of a wave ends its read at once, and no other read.
 func TestAFeedIsClosedInTheMiddleOfAWave(t *testing.T) {
 	const shards = 300
 	idling(t, shards, 10*time.Millisecond, func(s *seaside) {
@@ -290,7 +292,7 @@ func TestAFeedIsClosedInTheMiddleOfAWave(t *testing.T) {
 	})
 }
 
-// If everything is closed in the middle of waves, nothing is waited for.
+// If everything is closed in the middle of waves, Close does not wait for answers.
 func TestAllEndsInTheMiddleOfWaves(t *testing.T) {
 	idling(t, 300, 10*time.Millisecond, func(s *seaside) {
 		s.faults(func(string, int) kinesistest.Fault { return kinesistest.Fault{Delay: 15 * time.Second} })
@@ -304,8 +306,8 @@ func TestAllEndsInTheMiddleOfWaves(t *testing.T) {
 	})
 }
 
-// A connection that the service closes after the request costs no read: the request is sent once
-// more. Only a request on a new connection counts as failed.
+// If the service closes a connection after the request, the read does not fail, because the request
+// is sent again. Only a request on a new connection counts as failed.
 func TestConnectionsThatAreClosedCostNoRead(t *testing.T) {
 	idling(t, 300, 10*time.Millisecond, func(s *seaside) {
 		cuts := int64(0)
@@ -330,11 +332,11 @@ func TestConnectionsThatAreClosedCostNoRead(t *testing.T) {
 	})
 }
 
-// Lanes and their connections are removed when they are not needed.
+// Unused lanes and their connections are removed.
 func TestLanesGo(t *testing.T) {
 	idling(t, 300, 10*time.Millisecond, func(s *seaside) {
 		s.stopAll()
-		// the feeds have turns that no goroutine takes
+		// The feeds have turns that no goroutine takes.
 		time.Sleep(longestPause + (unusedTicks+2)*tick)
 		s.sched.mu.Lock()
 		defer s.sched.mu.Unlock()
@@ -344,7 +346,7 @@ func TestLanesGo(t *testing.T) {
 	})
 }
 
-// How many reads may begin, and when a wave waits for more room.
+// These cases show how many reads may begin, and when a wave waits for more room.
 func TestRoomForWaves(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

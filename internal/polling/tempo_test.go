@@ -36,8 +36,8 @@ func (s *fed) reads(d time.Duration) int {
 	return s.srv.Requests("GetRecords") - before
 }
 
-// A shard at its tip is read twice as often while it brings records, and at the normal interval
-// after that. It is read less often if others read it too, and returns from that slowly. Failures
+// A shard at its tip is read twice as often while it returns records, and at the normal interval
+// after that. If other readers cause throttling, it is read less often for a while. Failed reads
 // are counted.
 func TestTheIdleIntervalAdapts(t *testing.T) {
 	feeding(t, kinesistest.Config{}, 1, 64*mib, func(s *fed) {
@@ -84,8 +84,9 @@ func TestTheIdleIntervalAdapts(t *testing.T) {
 		for throttle.Load() {
 			time.Sleep(10 * time.Millisecond)
 		}
-		// One after 1 s and something, then after 2, 1.75, 1.5, 1.25 and 1 s, each up to a fifth
-		// less: the second 2.6 to 3.2 s from now, the fourth up to 6.5 s, the sixth after 7 s.
+		// After the first read at a bit more than 1 s, the intervals are 2, 1.75, 1.5, 1.25 and 1
+		// s, each reduced by up to a fifth. The second read is 2.6 to 3.2 s from now, the fourth up
+		// to 6.5 s, and the sixth after 7 s.
 		expect("just after a throttled read", 2500*time.Millisecond, 1, 1)
 		expect("… and then", 5*time.Second, 3, 5)
 		expect("a while after a throttled read", 40*time.Second, 40, 50)
@@ -106,7 +107,7 @@ func TestTheIdleIntervalAdapts(t *testing.T) {
 	})
 }
 
-// Reads that fail also count against a share: the service may have counted them.
+// Failed reads count against the share, because the service may have counted them.
 func TestReadsThatFailKeepToTheShare(t *testing.T) {
 	for name, fault := range map[string]kinesistest.Fault{
 		"failed": {Err: &kinesistest.Error{Code: "InternalFailure"}}, "expired": {Err: &kinesistest.Error{Code: "ExpiredIteratorException"}},
@@ -134,7 +135,7 @@ func TestReadsThatFailKeepToTheShare(t *testing.T) {
 	}
 }
 
-// A pause may be longer than the scheduler's wheel.
+// A pause may be longer than the scheduler's wheel can represent.
 func TestALongPauseIsWaitedFor(t *testing.T) {
 	feeding(t, kinesistest.Config{}, 1, 64*mib, func(s *fed) {
 		s.put(0, 100, 900_000)
@@ -152,7 +153,7 @@ func TestALongPauseIsWaitedFor(t *testing.T) {
 	})
 }
 
-// A shard that is polled by a Poll, because fan-out is unavailable, keeps to the share too.
+// A Poll reads a shard when fan-out is unavailable. It keeps to the share as well.
 func TestAPollKeepsToTheShare(t *testing.T) {
 	bubble(t, kinesistest.Config{}, func(p *polled) {
 		const records, size, share = 400, 10_000, .2
@@ -184,7 +185,7 @@ func TestAPollKeepsToTheShare(t *testing.T) {
 	})
 }
 
-// A feed also keeps to its share while its handler is busy, and with its last read.
+// A feed keeps to its share while its handler is busy, and with its last read.
 func TestABusyFeedKeepsToTheShare(t *testing.T) {
 	feeding(t, kinesistest.Config{}, 1, 64*mib, func(s *fed) {
 		f := s.feed(0, func(p *Poll) { p.ReadShare = .5 })

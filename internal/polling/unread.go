@@ -10,9 +10,9 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// Unread reports whether a shard that has ended has records after a position. If wanted is set,
-// only pages for which it is true count, and reading continues past the others. Unread retries
-// until ctx ends and then returns the error of the last attempt. It also returns errors that wrap
+// Unread reports whether an ended shard has records after a position. If wanted is not nil, only
+// pages for which wanted returns true count, and reading continues after the others. Unread retries
+// until ctx ends, and then returns the error of the last attempt. It also returns errors that wrap
 // [ErrNoPosition], [ErrNoShard] or [ErrNoStream].
 func Unread(ctx context.Context, setup *source.Setup, id string, at shard.Position, wanted func(*source.Page) bool) (bool, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -50,9 +50,10 @@ func Unread(ctx context.Context, setup *source.Setup, id string, at shard.Positi
 	}
 }
 
-// UnreadIfExpired examines a position in an ended shard that the service refuses, because its
-// record has expired or because it belongs to another shard. expired reports that all remaining
-// records come after it, left that there are some. wanted and errors are as for [Unread].
+// UnreadIfExpired examines a position in an ended shard that Kinesis refuses. Either its record has
+// expired, or it belongs to another shard. expired reports that all remaining records come after
+// the position. left reports that there are remaining records. wanted and the errors are the same
+// as for [Unread].
 func UnreadIfExpired(
 	ctx context.Context, setup *source.Setup, id string, at shard.Position, wanted func(*source.Page) bool,
 ) (left, expired bool, err error) {

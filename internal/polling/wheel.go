@@ -2,20 +2,23 @@ package polling
 
 import "math/bits"
 
-// wheel holds the feeds that are due in the coming ticks. Most ticks have none. A bitmap marks the
-// ticks that have some, so that the search for the next one reads a few words instead of a slot for
-// each tick. The zero wheel is ready to use. It is guarded by the scheduler's lock.
+// wheel contains the feeds that are due in the coming ticks. Most ticks have no feed. A bitmap
+// marks the ticks with feeds, so that the search for the next one only reads a few words. The zero
+// wheel is ready to use. The scheduler's lock guards it.
 type wheel struct {
-	// by tick, the last feed of a circular list; its after is the first. nil until a feed is placed
+	// slots contains, for each tick, the last feed of a circular list. Its after field is the first
+	// feed. slots is nil until a feed is placed.
 	slots  []*Feed
 	due    [wheelTicks / 64]uint64
-	placed int // feeds
+	placed int // number of feeds in the wheel
 }
 
-// wheelTicks is more than twice the longest interval: the pacer sleeps for half of it at most.
+// wheelTicks is the number of slots. It is more than twice the longest interval, because the pacer
+// sleeps for at most half of it.
 const wheelTicks = 8192
 
-// place makes a feed due at a tick, which must be less than wheelTicks away from every other.
+// place makes a feed due at a tick. The ticks of all feeds in the wheel must differ by less than
+// wheelTicks.
 func (w *wheel) place(f *Feed, tick int) {
 	if w.slots == nil {
 		w.slots = make([]*Feed, wheelTicks)
@@ -31,7 +34,7 @@ func (w *wheel) place(f *Feed, tick int) {
 	w.placed++
 }
 
-// next returns the first tick in [from, to) in which a feed is due, or to if there is none.
+// next returns the first tick in [from, to) with a due feed, or to if there is none.
 func (w *wheel) next(from, to int) int {
 	if w.placed == 0 {
 		return to
@@ -46,8 +49,8 @@ func (w *wheel) next(from, to int) int {
 	return to
 }
 
-// take removes the feeds of a tick and calls each for them in the order in which they were placed.
-// each may use their after.
+// take removes the feeds of a tick and calls each for them, in the order of placement. each may use
+// their after field.
 func (w *wheel) take(tick int, each func(*Feed)) {
 	if w.placed == 0 {
 		return

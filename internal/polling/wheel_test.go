@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A wheel does the same as a list of all ticks with their feeds.
+// A wheel behaves like a list of all ticks with their feeds.
 func TestWheelHasWhatWasPlaced(t *testing.T) {
 	for seed := range uint64(50) {
 		r := rand.New(rand.NewPCG(seed, 1))
@@ -29,7 +29,7 @@ func TestWheelHasWhatWasPlaced(t *testing.T) {
 				t.Fatalf("seed %d: the first tick after %d and before %d is %d, want %d", seed, cursor, far, got, first)
 			}
 			if first == far {
-				continue // others may be beyond
+				continue // other feeds may be due later
 			}
 			var got []*Feed
 			w.take(first, func(f *Feed) {
