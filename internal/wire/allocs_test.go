@@ -12,8 +12,8 @@ import (
 	"github.com/weir-go/weir/internal/wire/codec"
 )
 
-// canned is a transport that has the answer already, so that a test counts only the allocations
-// before and after it.
+// canned is a transport that returns a prepared answer. A test with canned counts only the
+// allocations of this package.
 type canned struct {
 	contentType string
 	body        []byte
@@ -29,8 +29,8 @@ func (c *canned) RoundTrip(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// A page of a thousand records takes a few dozen heap objects for the call, without net/http's
-// transport, and none per record. TestAllocationsOfAPage measures the decoding alone.
+// A call with a page of a thousand records allocates a few dozen objects and none per record.
+// net/http's transport is not counted. TestAllocationsOfAPage measures only the decoding.
 func TestAllocationsOfACall(t *testing.T) {
 	const records = 1000
 	page := answers.Sample(records, 1024)

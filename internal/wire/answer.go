@@ -10,7 +10,7 @@ import (
 	"github.com/weir-go/weir/internal/wire/codec"
 )
 
-// answer is an answer whose head was read, from either HTTP client.
+// answer is an answer from either HTTP client whose head was read.
 type answer struct {
 	status int
 	length int64 // of the body; -1 if unknown
@@ -18,7 +18,7 @@ type answer struct {
 	lean   *http1.Response // exactly one of lean and full is set
 	full   *http.Response
 	url    *url.URL // the URL that lean came from
-	target []string // of the request, nil for GetRecords
+	target []string // target of the request; nil for GetRecords
 }
 
 func fullAnswer(resp *http.Response) answer {
@@ -29,7 +29,7 @@ func leanAnswer(resp *http1.Response, from *url.URL) answer {
 	return answer{status: resp.Status, length: resp.Length, body: resp, lean: resp, url: from}
 }
 
-// field returns the value of a field of the head. Call it before the body is closed.
+// field returns the value of a header field. Call it before the body is closed.
 func (a *answer) field(name string) string {
 	if a.lean == nil {
 		return a.full.Header.Get(name)
@@ -44,7 +44,8 @@ func (a *answer) field(name string) string {
 	}
 }
 
-// encoding returns the content encoding of the body, which should be "".
+// encoding returns the content encoding of the body. The empty string is the only supported
+// encoding.
 func (a *answer) encoding() string {
 	if e := a.field("Content-Encoding"); e != "identity" {
 		return e
@@ -59,8 +60,7 @@ func (a *answer) requestID() string {
 	return a.field("X-Amz-Requestid")
 }
 
-// response returns the answer in the form of net/http, for errors. Call it before the body is
-// closed.
+// response converts the answer to an http.Response, for errors. Call it before the body is closed.
 func (a *answer) response() *http.Response {
 	if a.lean == nil {
 		return a.full

@@ -18,16 +18,16 @@ import (
 	"github.com/weir-go/weir/internal/wire/codec"
 )
 
-// maxErrorBody limits how much of an error is read.
+// maxErrorBody is the maximum number of bytes of an error's body that are read.
 const maxErrorBody = 64 << 10
 
-// sdkProtocol is the protocol of the SDK's Kinesis client. It decodes errors, so that they are the
-// same as those of the SDK.
+// sdkProtocol is the protocol of the SDK's Kinesis client. It decodes errors, so that callers get
+// the same errors as from the SDK.
 var sdkProtocol = awsjson.New11(schemas.Kinesis_20131202)
 
 var getRecords = smithy.NewOperationSchema(schemas.GetRecords, schemas.GetRecordsInput, schemas.GetRecordsOutput)
 
-// readAPIError reads an answer that is an error.
+// readAPIError reads an error answer and returns its error.
 func readAPIError(ctx context.Context, a *answer) error {
 	body, err := readAtMost(a.body, maxErrorBody)
 	if err != nil {
@@ -45,7 +45,7 @@ func readAPIError(ctx context.Context, a *answer) error {
 	same := *a.response() //nolint:bodyclose // it has been read
 	same.Body = io.NopCloser(bytes.NewReader(body))
 	if same.StatusCode >= 200 && same.StatusCode < 300 {
-		// 204 and the like: there is no page without a body
+		// A successful status without a body, such as 204, is an error, because a page has a body.
 		same.StatusCode = http.StatusInternalServerError
 	}
 	return sdkProtocol.DeserializeResponse(ctx, getRecords, kinesis.TypeRegistry, &smithyhttp.Response{Response: &same}, nil)
@@ -64,7 +64,7 @@ func isAPIError(err error) bool {
 	return errors.As(err, &api)
 }
 
-// outcomeOf returns what the result of a call says about its format.
+// outcomeOf derives the outcome for the format choice from the result of a call.
 func outcomeOf(err error, p *codec.Page) outcome {
 	if err == nil {
 		switch {
@@ -96,7 +96,7 @@ func outcomeOf(err error, p *codec.Page) outcome {
 	return unrelated
 }
 
-// maybeSkew reports whether an error may be due to a wrong clock.
+// maybeSkew reports whether a wrong clock may be the cause of an error.
 func maybeSkew(err error) bool {
 	var api smithy.APIError
 	if !errors.As(err, &api) {

@@ -7,14 +7,15 @@ import (
 	"github.com/weir-go/weir/internal/wire/codec"
 )
 
-// Splits reports whether requests can be sent before their answers are read, see [Caller.Ask]. Own
-// calls over our own HTTP client can, while that client makes the calls to all endpoints.
+// Splits reports whether requests can be sent separately from reading their answers, see
+// [Caller.Ask]. This is possible for own calls over this package's HTTP client, as long as net/http
+// is needed for no endpoint.
 func (c *Caller) Splits() bool { return c.path == OwnCall && c.lean != nil && !c.fell.Load() }
 
-// Ask sends the request of a [Caller.Read] with the same arguments. That Read must follow, and then
-// only reads the answer. Many requests can thus be sent, each on its own line, before the first
-// answer is awaited. The call's time begins with Ask. Ask does not wait for a connection. If it
-// returns false, nothing was sent, and Read makes the whole call.
+// Ask sends the request of a [Caller.Read] with the same arguments. The caller must then call Read,
+// which only reads the answer. This way a caller can send many requests, each on its own line,
+// before it waits for the first answer. The call's timeout begins with Ask. Ask never waits for a
+// connection. If Ask returns false, it has sent nothing, and Read makes the whole call.
 func (c *Caller) Ask(ctx context.Context, req Request) bool {
 	if !c.Splits() || req.Line == nil || req.Line.asked != nil {
 		return false

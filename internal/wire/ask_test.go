@@ -17,14 +17,14 @@ import (
 	"github.com/weir-go/weir/internal/wire/codec"
 )
 
-// A request that is sent first and read later is a single call, for any answer.
+// A request that is sent with Ask and read later is a single call, for any answer.
 func TestAskedCalls(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name   string
 		answer func(w http.ResponseWriter, r seen, n int32)
 		opts   Options
-		calls  int32 // of the asked one
+		calls  int32 // number of calls that the server receives for the asked call
 		good   func(p *codec.Page, err error) bool
 	}{
 		{"a page", func(w http.ResponseWriter, _ seen, _ int32) { write(w, 200, codec.CBORType, cborPage(3, 10)) }, Options{}, 1,
@@ -97,7 +97,7 @@ func TestAskedCalls(t *testing.T) {
 			if got := asked.Load() - provided; got != 1 {
 				t.Errorf("%d times for credentials", got)
 			}
-			// and the line works as before
+			// The line still works afterwards.
 			if _, err := caller.Read(ctx, req, &p); c.name == "a page" && err != nil {
 				t.Error(err)
 			}
@@ -106,7 +106,7 @@ func TestAskedCalls(t *testing.T) {
 	}
 }
 
-// Parking a line abandons its asked call, and no other call gets that answer.
+// Parking a line abandons its asked call. No other call gets the answer of that call.
 func TestAskedAndParked(t *testing.T) {
 	t.Parallel()
 	server := newFake(t, func(w http.ResponseWriter, r seen) {
@@ -127,8 +127,7 @@ func TestAskedAndParked(t *testing.T) {
 	}
 }
 
-// Calls that are not own calls, or that our own HTTP client does not make, cannot be sent before
-// they are read.
+// Ask sends nothing for calls through the SDK or net/http.
 func TestWhatIsNotAsked(t *testing.T) {
 	t.Parallel()
 	server := newFake(t, func(w http.ResponseWriter, _ seen) { write(w, 200, codec.CBORType, "\xa0") })
@@ -151,7 +150,7 @@ func TestWhatIsNotAsked(t *testing.T) {
 				t.Errorf("%s: it was asked", name)
 			}
 			if name == "the SDK's" {
-				continue // it does not read this server
+				continue // it cannot read this server's answers
 			}
 			if _, err := caller.Read(t.Context(), req, &p); err != nil {
 				t.Errorf("%s: %v", name, err)
@@ -163,7 +162,7 @@ func TestWhatIsNotAsked(t *testing.T) {
 	}
 }
 
-// The time of an asked call begins with Ask.
+// The timeout of an asked call begins with Ask.
 func TestTheTimeOfAnAskedCall(t *testing.T) {
 	t.Parallel()
 	var conn *echo
@@ -196,7 +195,7 @@ func TestTheTimeOfAnAskedCall(t *testing.T) {
 	line.Park()
 }
 
-// An asked call allocates no more than another one.
+// An asked call allocates no more than a call without Ask.
 func TestAllocationsOfAnAskedCall(t *testing.T) {
 	body := cborPage(0, 0)
 	conn := &echo{answer: fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: %s\r\nX-Amzn-Requestid: 01234567-89ab-cdef-0123-456789abcdef\r\nContent-Length: %d\r\n\r\n%s", codec.CBORType, len(body), body)}

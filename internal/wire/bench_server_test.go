@@ -24,7 +24,7 @@ import (
 )
 
 // The benchmarks read from a server in a separate process, which runs the same test binary. The CPU
-// time of this process is then that of the client alone.
+// time of this process is then only that of the client.
 
 const benchServer = "WIRE_BENCH_SERVER"
 
@@ -39,11 +39,11 @@ func TestMain(m *testing.M) {
 	os.Exit(leaktest.Run(m))
 }
 
-// benchAddress is what the server prints on its standard output.
+// benchAddress contains the server's addresses. The server prints it on its standard output.
 type benchAddress struct{ HTTP, HTTPS, Certificate string }
 
-// serveBench serves pages until in ends. The path selects the page: /records/bytes. The type of the
-// request selects the format.
+// serveBench serves pages until in ends. The path /records/bytes selects the page. The content type
+// of the request selects the format.
 func serveBench(in io.Reader, out io.Writer) error {
 	var mu sync.Mutex
 	prepared := map[string][]byte{}
@@ -77,7 +77,8 @@ func serveBench(in io.Reader, out io.Writer) error {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
-		// The round trip to the service. A server that answers at once disturbs the SDK's client.
+		// This delay stands for the network. A server that answers at once disturbs the SDK's
+		// client.
 		<-time.After(time.Millisecond)
 		w.Header().Set("Content-Type", contentType)
 		w.Header().Set("Content-Length", strconv.Itoa(len(b)))
@@ -99,7 +100,7 @@ func serveBench(in io.Reader, out io.Writer) error {
 	return err
 }
 
-// startBenchServer starts the server, which ends with the benchmark.
+// startBenchServer starts the server. The server ends with the benchmark.
 func startBenchServer(tb testing.TB) (addr benchAddress, roots *x509.CertPool) {
 	tb.Helper()
 	self, err := os.Executable()

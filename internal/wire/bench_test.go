@@ -22,11 +22,11 @@ import (
 	"github.com/weir-go/weir/internal/wire/codec"
 )
 
-// benchCase is what a benchmark reads.
+// benchCase describes the pages that a benchmark reads.
 type benchCase struct {
 	name           string
 	records, bytes int
-	pages          int // read by each shard in a turn
+	pages          int // number of pages that each shard reads in a turn
 }
 
 const benchShards = 8
@@ -39,8 +39,8 @@ var benchCases = []benchCase{
 	{"1KiBx10000", 10_000, 1024, 2},
 }
 
-// benchMode is a way to read. prepare returns a function that reads one page. Each shard has its
-// own.
+// benchMode is one way to read pages. prepare returns a function that starts a shard. That function
+// returns a function that reads one page.
 type benchMode struct {
 	name    string
 	prepare func(tb testing.TB, url string, roots *x509.CertPool) func() func() (records int, err error)
@@ -65,7 +65,8 @@ func benchTransport(roots *x509.CertPool) *http.Transport {
 	return t
 }
 
-// limitMode sends the same request and drops the answer, over HTTP/1.1: the cost of net/http.
+// limitMode measures the cost of net/http. It sends the same request over HTTP/1.1 and drops the
+// answer.
 func limitMode(tb testing.TB, url string, roots *x509.CertPool) func() func() (int, error) {
 	t := benchTransport(roots)
 	tune(t, benchShards)
@@ -99,7 +100,7 @@ func benchClient(url string, roots *x509.CertPool) *kinesis.Client {
 	return fakeClient(url, func(o *kinesis.Options) { o.HTTPClient = &http.Client{Transport: benchTransport(roots)} })
 }
 
-// sdkMode is a plain loop that calls the SDK and touches each record.
+// sdkMode is a plain loop that calls the SDK and accesses each record.
 func sdkMode(_ testing.TB, url string, roots *x509.CertPool) func() func() (int, error) {
 	client := benchClient(url, roots)
 	in := &kinesis.GetRecordsInput{ShardIterator: aws.String(strings.Repeat("i", 224)), Limit: aws.Int32(10_000)}
@@ -121,7 +122,7 @@ func sdkMode(_ testing.TB, url string, roots *x509.CertPool) func() func() (int,
 	}
 }
 
-// callerMode is a Caller, with whole pages or with large answers in parts.
+// callerMode reads with a Caller. It reads whole pages, or large answers in parts.
 func callerMode(opts Options, parts bool) func(testing.TB, string, *x509.CertPool) func() func() (int, error) {
 	return func(tb testing.TB, url string, roots *x509.CertPool) func() func() (int, error) {
 		c, err := NewCaller(benchClient(url, roots), opts)
@@ -133,7 +134,7 @@ func callerMode(opts Options, parts bool) func(testing.TB, string, *x509.CertPoo
 	}
 }
 
-// reads returns the calls of shards to a Caller.
+// reads returns a function that starts a shard, which calls c.
 func reads(c *Caller, opts Options, parts bool) func() func() (int, error) {
 	req := Request{Iterator: strings.Repeat("i", 224), Limit: 10_000}
 	read := func(p *codec.Page) (*Rest, error) { return nil, c.GetRecords(context.Background(), req, p) }
@@ -197,13 +198,14 @@ func (c *benchCase) turn(tb testing.TB, shard func() func() (int, error)) (cpu t
 	return ended - began, after.Mallocs - before.Mallocs
 }
 
-// BenchmarkRead prints, for each size of record and page and each way to read them, the CPU time as
-// a multiple of what net/http needs to receive and drop the same bytes ("x"), how many times more
-// the plain SDK takes ("sdk÷"), and the allocations per record. All ways take turns within one run.
-// Only ratios are meaningful: machines differ, and their speed varies.
+// BenchmarkRead prints a table with a row for each size of record and page, and for each way to
+// read. Column "x" is the CPU time as a multiple of the time in which net/http receives and drops
+// the same bytes. Column "sdk÷" is the factor by which the plain SDK takes longer. The table also
+// has the allocations per record. All ways take turns within one run. Only ratios are meaningful,
+// because machines differ and their speed varies.
 func BenchmarkRead(b *testing.B) { compare(b, benchCases, benchModes) }
 
-// compare runs all modes on all cases in turn.
+// compare runs all modes on all cases in turns.
 func compare(b *testing.B, cases []benchCase, modes []benchMode) {
 	b.Helper()
 	if _, ok := cpuTime(); !ok {
@@ -216,7 +218,7 @@ func compare(b *testing.B, cases []benchCase, modes []benchMode) {
 				shards := make([]func() func() (int, error), len(modes))
 				for i, m := range modes {
 					shards[i] = m.prepare(b, fmt.Sprintf("%s/%d/%d", base.url, c.records, c.bytes), roots)
-					// opens a connection and prepares the page
+					// This call opens a connection and prepares the page.
 					if _, err := shards[i]()(); err != nil {
 						b.Fatalf("%s: %v", m.name, err)
 					}
@@ -249,7 +251,7 @@ func compare(b *testing.B, cases []benchCase, modes []benchMode) {
 					}
 				}
 				b.ReportMetric(0, "ns/op") // a round is not an operation
-				fmt.Print("\n" + table)    // a benchmark's log is cut after ten lines
+				fmt.Print("\n" + table)    // the log of a benchmark is cut after ten lines
 			})
 		}
 	}

@@ -18,23 +18,23 @@ import (
 	"github.com/weir-go/weir/internal/wire/codec"
 )
 
-// Path is how calls are made. On every path they use HTTP/1.1 and the Caller's own connections,
-// with the settings of the client's HTTP client, if that is the SDK's or an *http.Client with an
-// *http.Transport. Any other HTTP client is used unchanged.
+// Path is the way in which calls are made. All paths use HTTP/1.1 and separate connections of the
+// Caller, with the settings of the client's HTTP client. The exception is an HTTP client that is
+// neither the SDK's nor an *http.Client with an *http.Transport: it is used unchanged.
 type Path uint8
 
 const (
-	// AutoPath is OwnCall for clients that are [Plain], PlainSDK for those with their own protocol,
-	// and UnderSDK for others.
+	// AutoPath selects OwnCall for clients that are [Plain], PlainSDK for clients with a protocol
+	// of the user, and UnderSDK for all others.
 	AutoPath Path = iota
-	// OwnCall makes requests without the SDK's middleware stack, with the client's credentials and
-	// endpoint. For clients that are not plain it is UnderSDK.
+	// OwnCall makes requests without the SDK's middleware stack. It uses the client's credentials
+	// and endpoint. Clients that are not plain get UnderSDK.
 	OwnCall
-	// UnderSDK makes calls through the SDK, with a protocol that reads answers as OwnCall does. The
-	// client's middleware, tracing and logging work as usual, except that the output they see has
-	// no Records.
+	// UnderSDK makes calls through the SDK, with a protocol that decodes answers in the same way as
+	// OwnCall. The client's middleware, tracing and logging work as usual, but the output that they
+	// see has no Records.
 	UnderSDK
-	// PlainSDK makes calls and decodes answers with the SDK only. It costs many times as much.
+	// PlainSDK uses only the SDK to make calls and decode answers. It costs many times as much.
 	PlainSDK
 )
 
@@ -52,48 +52,48 @@ func (p Path) String() string {
 	}
 }
 
-// Options configures a [Caller]. Every zero field has a useful default.
+// Options configures a [Caller]. Zero fields have defaults.
 type Options struct {
-	// Path is how calls are made.
+	// Path is the way in which calls are made.
 	Path Path
-	// Format of requests and answers. The default is CBOR. If an endpoint refuses or garbles it,
-	// JSON is used for that endpoint.
+	// Format is the format of requests and answers. With the default, Auto, an endpoint is called
+	// in CBOR. If an endpoint refuses or garbles CBOR, it is called in JSON.
 	Format codec.Format
-	// Reuse lets pages use memory that is reused after [codec.Page.Release]. By default each page
-	// has its own memory.
+	// Reuse makes pages share memory that is reused after [codec.Page.Release]. By default each
+	// page has its own memory.
 	Reuse bool
-	// Poison is for tests of programs that use Reuse. Released memory is overwritten and not
-	// reused, which exposes records that were kept too long.
+	// Poison is for tests of programs with Reuse. Released memory is overwritten and not reused,
+	// which reveals records that were kept too long.
 	Poison bool
-	// Timeout of one call, from before the request is signed to the end of the answer. Default 20
-	// s.
+	// Timeout is the maximum duration of one call, from before the request is signed to the end of
+	// the answer. Default 20 s.
 	Timeout time.Duration
 	// MaxBody is the maximum size of an answer in bytes. The default and maximum is 32 MiB. The
-	// service's 10 MiB of records need less, even in base64.
+	// service's limit of 10 MiB of records needs less, even in base64.
 	MaxBody int
-	// Window is how much of an answer [Caller.Read] holds at a time, unless one record is larger.
-	// Default 512 KiB, at least 4 KiB.
+	// Window is the maximum amount of an answer in memory for [Caller.Read], unless one record is
+	// larger. Default 512 KiB, at least 4 KiB.
 	Window int
-	// MaxConns is how many connections to one host there may be at a time. Calls wait for one.
-	// Default 256. A lower limit of the client's own transport takes precedence.
+	// MaxConns is the maximum number of connections to one host. Further calls wait for a
+	// connection. Default 256. A lower limit in the client's transport takes precedence.
 	MaxConns int
-	// Switched is called when calls about a stream change their format, with the reason. It must
-	// not block and may be called concurrently. May be nil.
+	// Switched is called when calls about a stream change their format. why is the reason. Switched
+	// must not block and may be called concurrently. It may be nil.
 	Switched func(streamARN string, to codec.Format, why error)
-	// NetHTTP makes net/http send the requests that do not go through the SDK, instead of our own
-	// HTTP/1.1 client.
+	// NetHTTP makes net/http send the requests that do not go through the SDK, in place of this
+	// package's HTTP/1.1 client.
 	NetHTTP bool
-	// FellBack is called once for each host from which our own client received an answer that it
-	// could not parse. From then on net/http makes all requests to that host. FellBack must not
-	// block and may be called concurrently. May be nil.
+	// FellBack is called once for each host that sent an answer that this package's HTTP client
+	// could not parse. After that, net/http makes all requests to the host. FellBack must not block
+	// and may be called concurrently. It may be nil.
 	FellBack func(host string, why error)
-	// Silent is called at most once a minute for each endpoint. times is how many calls were made a
-	// second time since the last report, because their first connection was silent. It must not
-	// block and may be called concurrently. May be nil.
+	// Silent is called at most once per minute for each endpoint with retried calls. A call is
+	// retried if its first connection was silent. times is the number of retried calls since the
+	// last report. Silent must not block and may be called concurrently. It may be nil.
 	Silent func(endpoint string, times int)
 }
 
-// Caller makes GetRecords calls for one client. It may be used concurrently.
+// Caller makes calls to Kinesis for one client. It may be used concurrently.
 type Caller struct {
 	client *kinesis.Client
 	opts   Options
@@ -102,27 +102,27 @@ type Caller struct {
 
 	credentials aws.CredentialsProvider
 	fixSkew     bool
-	skew        atomic.Int64 // service's clock minus ours, in nanoseconds
+	skew        atomic.Int64 // the service's clock minus the local clock, in nanoseconds
 	http        doer
-	posts       doer         // the same for own requests
+	posts       doer         // like http, for requests without the SDK
 	streams     streamClient // for subscriptions
 	closeIdle   func()
 	lean        *http1.Client                         // nil if net/http makes all calls
-	proxy       func(*http.Request) (*url.URL, error) // lean does not use it; may be nil
+	proxy       func(*http.Request) (*url.URL, error) // not used by lean; may be nil
 	bodies      codec.Bodies
-	slow        error        // the cause when a call times out
-	held        atomic.Int32 // answers that are read in parts
+	slow        error        // the cause of a call's timeout
+	held        atomic.Int32 // number of answers that are being read in parts
 
-	resolving chan struct{}            // has one element while an endpoint is resolved
+	resolving chan struct{}            // contains an element while an endpoint is being resolved
 	endpoints sync.Map                 // endpointKey to *endpoint
-	resolved  atomic.Pointer[resolved] // the most recent one: most programs read one stream
-	// number of endpoints; owned by the goroutine that resolves one
+	resolved  atomic.Pointer[resolved] // the last one, because most programs read one stream
+	// known is the number of endpoints. The goroutine that resolves an endpoint owns it.
 	known int
 
 	choices sync.Map // stream ARN to *formatChoice, for calls through the SDK
 
 	silences  sync.Map    // scheme and host to *silence
-	strangers sync.Map    // scheme and host of those that net/http calls
+	strangers sync.Map    // scheme and host of endpoints that net/http calls
 	fell      atomic.Bool // strangers is not empty
 }
 
@@ -132,8 +132,8 @@ const (
 	defaultWindow   = 512 << 10
 )
 
-// NewCaller makes a Caller for client. It starts no goroutine and makes no call. An error names the
-// invalid field of opts.
+// NewCaller returns a Caller for client. It starts no goroutine and makes no call. Its error names
+// the invalid field of opts.
 func NewCaller(client *kinesis.Client, opts Options) (*Caller, error) {
 	if client == nil {
 		return nil, errors.New("wire: the client is nil")
@@ -201,12 +201,12 @@ func NewCaller(client *kinesis.Client, opts Options) (*Caller, error) {
 	return c, nil
 }
 
-// Path returns how calls are made, and, unless that is OwnCall, why. Calls to an endpoint whose
-// requests have an unknown form still go through the SDK.
+// Path returns the path, and the reason if it is not OwnCall. Even with OwnCall, calls go through
+// the SDK if the requests to an endpoint have an unknown form.
 func (c *Caller) Path() (p Path, reason string) { return c.path, c.reason }
 
-// Close closes the idle connections of the Caller. Calls that are under way continue, and new ones
-// may be made.
+// Close closes the idle connections of the Caller. Calls in progress continue, and new calls are
+// allowed.
 func (c *Caller) Close() {
 	c.closeIdle()
 	if c.lean != nil {
@@ -215,14 +215,14 @@ func (c *Caller) Close() {
 	c.streams.close()
 }
 
-// GetRecords reads a page into p, which is reused, and which is empty after an error. It makes no
-// retries. If an endpoint turns out not to support CBOR, it repeats the call once in JSON.
+// GetRecords reads a page into p. It reuses p, and leaves it empty after an error. It does not
+// retry errors. If an endpoint does not support CBOR, GetRecords repeats the call once in JSON.
 //
-// Errors are those of the SDK: errors.As finds the types of service/kinesis/types,
-// *smithy.GenericAPIError for codes that have none, and *http.ResponseError of aws/transport/http
-// with the request ID. Others are [codec.ErrTooLarge], [*codec.MalformedError] in a
-// *smithy.DeserializationError, and ctx's. A call that took longer than [Options.Timeout] wraps
-// context.DeadlineExceeded.
+// Errors of the service are the same as those of the SDK. errors.As finds the types of
+// service/kinesis/types, *smithy.GenericAPIError for other codes, and *http.ResponseError of
+// aws/transport/http with the request ID. Other errors are [codec.ErrTooLarge],
+// [*codec.MalformedError] inside a *smithy.DeserializationError, and the error of ctx. If a call
+// took longer than [Options.Timeout], its error wraps context.DeadlineExceeded.
 func (c *Caller) GetRecords(ctx context.Context, req Request, p *codec.Page) error {
 	p.Reset()
 	l := live(ctx, &req, c.opts.Timeout, c.slow)
@@ -266,7 +266,7 @@ func (c *Caller) getRecords(l *life, req *Request, p *codec.Page) (*Rest, error)
 	})
 }
 
-// prepare gets the endpoint and the credentials of the call.
+// prepare fetches the endpoint and the credentials for the call.
 func (c *Caller) prepare(l *life, req *Request) error {
 	return c.prepareFor(l, operation, req.StreamARN)
 }
@@ -284,7 +284,7 @@ func (c *Caller) prepareFor(l *life, operation, arn string) (err error) {
 	return err
 }
 
-// silenceOf returns the silence of an endpoint, which streams share.
+// silenceOf returns the silence state of an endpoint. All streams at the endpoint share it.
 func (c *Caller) silenceOf(at string) *silence {
 	if s, ok := c.silences.Load(at); ok {
 		return s.(*silence)
@@ -293,8 +293,8 @@ func (c *Caller) silenceOf(at string) *silence {
 	return s.(*silence)
 }
 
-// choose makes a call in the format that is best for the endpoint as far as is known, and learns
-// from the result.
+// choose makes a call in the best known format for the endpoint, and updates that choice from the
+// result.
 func (c *Caller) choose(choice *formatChoice, l *life, req *Request, p *codec.Page, call func(codec.Format) (*Rest, error)) (*Rest, error) {
 	if f := c.opts.Format; f != codec.Auto {
 		return call(f)
@@ -317,8 +317,8 @@ func (c *Caller) choose(choice *formatChoice, l *life, req *Request, p *codec.Pa
 	return rest, err
 }
 
-// learn records the result of a call that was made in a state, and reports whether to repeat it in
-// the other format.
+// learn records the outcome of a call that was made in the given state. It reports whether to
+// repeat the call in the other format.
 func (c *Caller) learn(choice *formatChoice, arn string, state formatState, o outcome, why error) (again bool) {
 	again, changed := choice.after(state, o)
 	if changed != codec.Auto && c.opts.Switched != nil {

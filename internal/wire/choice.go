@@ -6,32 +6,33 @@ import (
 	"github.com/weir-go/weir/internal/wire/codec"
 )
 
-// formatState is what is known about an endpoint's formats.
+// formatState is the knowledge about which formats an endpoint supports.
 type formatState uint32
 
 const (
-	// CBOR is used; it has not yet returned a record, or it failed since
+	// cborUntried uses CBOR, which has returned no record yet or has failed since.
 	cborUntried formatState = iota
-	cborProven              // CBOR returned records as bytes
-	jsonTrial               // CBOR failed, JSON is tried
-	jsonSettled             // CBOR failed and JSON did not
+	cborProven              // CBOR has returned records as bytes
+	jsonTrial               // CBOR failed, and JSON is being tried
+	jsonSettled             // CBOR failed, and JSON worked
 )
 
-// outcome is the result of a call with regard to the format.
+// outcome is the result of a call, as far as it concerns the format.
 type outcome uint8
 
 const (
-	readEmpty   outcome = iota // an answer without records was read
-	readRecords                // an answer with records was read
-	readText                   // an answer was read whose data were base64 text instead of bytes
-	// the endpoint does not accept the format, or its answer could not be read
+	readEmpty   outcome = iota // the answer was read and has no records
+	readRecords                // the answer was read and has records
+	readText                   // the answer was read, but its data are base64 text and not bytes
+	// refused means that the endpoint rejects the format, or that its answer cannot be read.
 	refused
-	unrelated // anything else, such as a throttle
+	unrelated // any other result, such as throttling
 )
 
-// next returns the state after a call in the format of state s, and whether to repeat the call at
-// once in the other format. If an endpoint's CBOR is proven, one bad answer may be an accident: the
-// call fails, and the next call decides. JSON is settled only after it worked where CBOR did not.
+// next returns the state after a call that was made in state s. again requests an immediate second
+// call in the other format. Once an endpoint's CBOR has worked, a single bad answer may be an
+// accident. That call fails, and the next call decides. JSON becomes permanent only after it worked
+// where CBOR failed.
 func (s formatState) next(o outcome) (to formatState, again bool) {
 	switch s {
 	case cborUntried:
@@ -68,13 +69,13 @@ func (s formatState) format() codec.Format {
 	return codec.CBOR
 }
 
-// formatChoice holds the state of an endpoint. It may be used concurrently.
+// formatChoice contains the format state of an endpoint. It may be used concurrently.
 type formatChoice struct{ state atomic.Uint32 }
 
 func (c *formatChoice) load() formatState { return formatState(c.state.Load()) }
 
-// after records the outcome of a call that was made in state s. Of concurrent calls the first one
-// that changes the state wins. changed is the new format, or Auto if the format did not change.
+// after records the outcome of a call that was made in state s. If concurrent calls would change
+// the state, only the first one does. changed is the new format, or Auto if the format is the same.
 func (c *formatChoice) after(s formatState, o outcome) (again bool, changed codec.Format) {
 	to, again := s.next(o)
 	if to == s || !c.state.CompareAndSwap(uint32(s), uint32(to)) || to.format() == s.format() {

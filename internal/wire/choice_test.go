@@ -71,8 +71,8 @@ func TestOfCallsAtOnceOneChangesTheFormat(t *testing.T) {
 	}
 }
 
-// Servers that do not support CBOR, or support it incorrectly, are read without losing or repeating
-// a record, and are asked for JSON from then on.
+// Some servers do not support CBOR or have bugs in it. Reading from them loses and repeats no
+// record, and from then on JSON is requested.
 func TestFallbackToJSON(t *testing.T) {
 	want := answers.Sample(3, 50)
 	inJSON, inCBOR := string(answers.JSON{}.Encode(want)), string(answers.CBOR{}.Encode(want))
@@ -83,7 +83,7 @@ func TestFallbackToJSON(t *testing.T) {
 		cbor     func(w http.ResponseWriter)
 		json     func(w http.ResponseWriter)
 		calls    int    // number of calls
-		formats  string // formats of the requests, c and j
+		formats  string // formats of the requests: c and j
 		fails    int    // number of failed calls
 		switched string // argument of the hook
 	}{

@@ -6,5 +6,5 @@ import (
 	"time"
 )
 
-// cpuTime is not supported here.
+// cpuTime is not supported on this system.
 func cpuTime() (time.Duration, bool) { return 0, false }

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// cpuTime returns the CPU time that this process has used, including the kernel.
+// cpuTime returns the CPU time that this process has used, including kernel time.
 func cpuTime() (time.Duration, bool) {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

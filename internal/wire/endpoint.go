@@ -20,29 +20,30 @@ import (
 	"github.com/weir-go/weir/internal/http1"
 )
 
-// endpoint is where calls about a stream go, and how they are signed.
+// endpoint describes the destination and the signing of calls about a stream.
 type endpoint struct {
 	url    *url.URL
 	host   string // in the form of the Host header
-	path   string // in the form for signing
+	path   string // in the form that is signed
 	agent  []string
 	signer signer
 	format formatChoice
-	puts   formatChoice // the same for PutRecords
+	puts   formatChoice // like format, for PutRecords
 	quiet  *silence
 	// lean is nil if net/http makes the calls.
 	lean *http1.Host
-	// strange is true after an answer that could not be parsed. net/http then makes the calls.
+	// strange is set after an answer that could not be parsed. After that, net/http makes the
+	// calls.
 	strange   atomic.Bool
 	templates templates
-	// reason is why calls cannot be made here without the SDK, or "" if they can.
+	// reason explains why calls to this endpoint need the SDK. It is empty if they do not.
 	reason string
 }
 
-// maxEndpoints limits how many endpoints are remembered. Programs read fewer streams than that.
+// maxEndpoints limits the number of cached endpoints. Programs read fewer streams than that.
 const maxEndpoints = 10_000
 
-// endpointKey is what an endpoint depends on, in addition to the client's options.
+// endpointKey contains the values that determine an endpoint, besides the client's options.
 type endpointKey struct{ arn, account string }
 
 // resolved is an endpoint with its key.
@@ -51,8 +52,8 @@ type resolved struct {
 	*endpoint
 }
 
-// endpointFor returns the endpoint that the SDK chooses for calls about a stream, or about a
-// consumer of a stream.
+// endpointFor returns the endpoint that the SDK selects for calls about a stream or a stream's
+// consumer.
 func (c *Caller) endpointFor(ctx context.Context, cred *aws.Credentials, arn string) (*endpoint, error) {
 	if last := c.resolved.Load(); last != nil && last.arn == arn && last.account == cred.AccountID {
 		return last.endpoint, nil
@@ -61,8 +62,8 @@ func (c *Caller) endpointFor(ctx context.Context, cred *aws.Credentials, arn str
 	if ep, ok := c.endpoints.Load(key); ok {
 		return ep.(*endpoint), nil
 	}
-	// One at a time, because thousands of shards start at once. It is not a mutex, because the
-	// client's options may run the user's code.
+	// Resolve one endpoint at a time, because thousands of shards start at once. This is not a
+	// mutex, because the client's options may run user code.
 	select {
 	case c.resolving <- struct{}{}:
 		defer func() { <-c.resolving }()
@@ -72,7 +73,7 @@ func (c *Caller) endpointFor(ctx context.Context, cred *aws.Credentials, arn str
 	if ep, ok := c.endpoints.Load(key); ok {
 		return ep.(*endpoint), nil
 	}
-	same := *cred // the SDK keeps it for a while, and the caller's must not escape
+	same := *cred // the SDK keeps a pointer, and the caller's value must not escape
 	ep, err := c.resolve(ctx, &same, arn)
 	if err != nil {
 		return nil, err
@@ -87,7 +88,7 @@ func (c *Caller) endpointFor(ctx context.Context, cred *aws.Credentials, arn str
 	return ep, nil
 }
 
-// capture is an HTTP client that keeps the request and sends nothing.
+// capture is an HTTP client that stores the request and sends nothing.
 type capture struct {
 	request *http.Request
 	body    []byte
@@ -107,10 +108,10 @@ func (c *capture) Do(r *http.Request) (*http.Response, error) {
 	return nil, errCaptured
 }
 
-// resolve makes the SDK prepare a call up to the point where it would be sent, and takes the
-// destination, the signing scope and the user agent from it. All of the SDK's rules for endpoints
-// therefore apply. Signing the same request must give the signature that the SDK gave it. If it
-// does not, this package does not understand the client, and the client's calls stay with the SDK.
+// resolve lets the SDK prepare a call up to the point where it would be sent. It takes the
+// destination, the signing scope and the user agent from that request, so all endpoint rules of the
+// SDK apply. It then signs the same request. If the signature differs from the SDK's, this package
+// does not understand the client, and the client's calls go through the SDK.
 func (c *Caller) resolve(ctx context.Context, cred *aws.Credentials, arn string) (*endpoint, error) {
 	var seen capture
 	look := func(o *kinesis.Options) {
@@ -138,8 +139,7 @@ func (c *Caller) resolve(ctx context.Context, cred *aws.Credentials, arn string)
 	return ep, nil
 }
 
-// usualHeaders are headers of the SDK's requests that need not be repeated, or that are set anew
-// here.
+// usualHeaders are headers of the SDK's requests that this package omits or sets itself.
 var usualHeaders = []string{
 	"Accept-Encoding", "Amz-Sdk-Invocation-Id", "Amz-Sdk-Request", "Authorization", "Content-Length", "Content-Type", "User-Agent",
 	"X-Amz-Date", "X-Amz-Security-Token", "X-Amz-Target", "X-Amzn-Trace-Id",
@@ -191,8 +191,8 @@ func endpointOf(r *http.Request, body []byte, cred *aws.Credentials) *endpoint {
 	return ep
 }
 
-// endpointPath returns the path of a URL in the form for signing: escaped as in the request line,
-// and once more.
+// endpointPath returns the path of a URL in the form that is signed: escaped as in the request
+// line, and then escaped again.
 func endpointPath(u *url.URL) string {
 	if u.Path == "" {
 		return "/"
@@ -200,8 +200,8 @@ func endpointPath(u *url.URL) string {
 	return httpbinding.EscapePath(u.EscapedPath(), false)
 }
 
-// parseAuthorization parses an Authorization header into the scope (day, region, service,
-// terminator) and the signed headers.
+// parseAuthorization parses an Authorization header. It returns the scope (day, region, service,
+// terminator) and the names of the signed headers.
 func parseAuthorization(auth string) (scope, headers []string, ok bool) {
 	rest, ok := strings.CutPrefix(auth, algorithm+" Credential=")
 	if !ok {
@@ -222,7 +222,7 @@ func parseAuthorization(auth string) (scope, headers []string, ok bool) {
 	return parts[len(parts)-4:], strings.Split(names, ";"), true
 }
 
-// withoutDefaultPort returns a host as HTTP clients send and sign it.
+// withoutDefaultPort returns a host in the form that HTTP clients send and sign.
 func withoutDefaultPort(host, scheme string) string {
 	switch scheme {
 	case "http":
@@ -233,7 +233,7 @@ func withoutDefaultPort(host, scheme string) string {
 	return host
 }
 
-// readAtMost reads a body to its end, at most n bytes of it.
+// readAtMost reads at most n bytes of a body.
 func readAtMost(r io.Reader, n int64) ([]byte, error) {
 	var b bytes.Buffer
 	_, err := b.ReadFrom(io.LimitReader(r, n))

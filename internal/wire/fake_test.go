@@ -26,13 +26,13 @@ func fakeClient(url string, opts ...func(*kinesis.Options)) *kinesis.Client {
 	}, opts...)
 }
 
-// seen is a request that arrived.
+// seen is a request that the server received.
 type seen struct {
 	*http.Request
 	body []byte
 }
 
-// fake is a server that answers with the function answer.
+// fake is a server whose answers come from the function answer.
 type fake struct {
 	*httptest.Server
 	mu       sync.Mutex
@@ -74,7 +74,7 @@ func write(w http.ResponseWriter, status int, contentType, body string) {
 	_, _ = io.WriteString(w, body)
 }
 
-// pipes is a network of net.Pipe, which works with virtual time.
+// pipes is a network of net.Pipe connections, which work with virtual time.
 type pipes struct {
 	conns  chan net.Conn
 	closed chan struct{}

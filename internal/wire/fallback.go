@@ -6,9 +6,9 @@ import (
 	"github.com/weir-go/weir/internal/http1"
 )
 
-// strange handles an answer that our own HTTP client could not parse. The answer may come from the
-// server or from a proxy. From then on net/http, which tolerates more, makes all calls to the
-// endpoint. This is reported once for each host.
+// strange handles an answer that this package's HTTP client could not parse. The server or a proxy
+// may have sent it. From then on, net/http makes all calls to the endpoint, because it tolerates
+// more. This is reported once for each host.
 func (c *Caller) strange(ep *endpoint, err error) {
 	if ep == nil || !errors.Is(err, http1.ErrMalformed) && !errors.Is(err, http1.ErrHeadTooLarge) || ep.strange.Swap(true) {
 		return

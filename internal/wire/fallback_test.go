@@ -9,8 +9,8 @@ import (
 	"github.com/weir-go/weir/internal/wire/codec"
 )
 
-// An answer that our own HTTP client cannot parse fails its call and is reported once. net/http
-// then makes all calls to that host.
+// If this package's HTTP client cannot parse an answer, the call fails and this is reported once.
+// net/http then makes all calls to that host.
 func TestNetHTTPTakesOverFromOurOwnClient(t *testing.T) {
 	for name, odd := range map[string]func(h http.Header){
 		"a head of 200 KB": func(h http.Header) { h.Set("X-Long", strings.Repeat("x", 200_000)) },
@@ -44,7 +44,7 @@ func TestNetHTTPTakesOverFromOurOwnClient(t *testing.T) {
 					t.Fatalf("%d records, %v", len(p.Records), err)
 				}
 			}
-			// For the SDK, another stream is another endpoint at the same host.
+			// The SDK treats another stream as another endpoint at the same host.
 			const arn = "arn:aws:kinesis:eu-west-3:123456789012:stream/s"
 			_ = read(arn)
 			if err := read(arn); err != nil {
@@ -63,7 +63,7 @@ func TestNetHTTPTakesOverFromOurOwnClient(t *testing.T) {
 	}
 }
 
-// With NetHTTP our own client makes no calls at all.
+// With NetHTTP, this package's HTTP client makes no calls.
 func TestCallsOverNetHTTP(t *testing.T) {
 	server := newFake(t, func(w http.ResponseWriter, _ seen) {
 		w.Header().Set("X-Long", strings.Repeat("x", 200_000))

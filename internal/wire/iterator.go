@@ -21,13 +21,13 @@ const (
 
 var iteratorTargetValue = []string{iteratorTarget}
 
-// ErrNoIterator says that an answer to GetShardIterator had none.
+// ErrNoIterator is returned if an answer to GetShardIterator contains no iterator.
 var ErrNoIterator = errors.New("the service returned no shard iterator")
 
-// Iterator makes a GetShardIterator call, without retries: an own call, in JSON, if the path is
-// [OwnCall], and otherwise a call of the SDK. A start with thousands of shards makes as many of
-// these calls, and each costs 25 KB in the SDK. line and retry may be nil. A line that is not used
-// is parked. Errors are those of [Caller.GetRecords], and [ErrNoIterator].
+// Iterator calls GetShardIterator without retries. On the path [OwnCall] it makes its own call in
+// JSON. On other paths it calls the SDK. Its own call saves 25 KB of allocations, which matters
+// when thousands of shards start. line and retry may be nil. A line that is not used is parked.
+// Errors are the same as for [Caller.GetRecords], plus [ErrNoIterator].
 func (c *Caller) Iterator(ctx context.Context, in *kinesis.GetShardIteratorInput, line *Line, retry *Retry) (it string, err error) {
 	l := live(ctx, &Request{Line: line, Retry: retry}, c.opts.Timeout, c.slow)
 	defer l.end()
@@ -90,7 +90,7 @@ func (c *Caller) iterator(l *life, in *kinesis.GetShardIteratorInput) (string, e
 	return "", responseError(&a, err)
 }
 
-// askIterator makes the call as [Caller.send] does.
+// askIterator makes the call in the same way as [Caller.send].
 func (c *Caller) askIterator(l *life, in *kinesis.GetShardIteratorInput) (answer, error) {
 	if !c.byHand(l) {
 		if l.line != nil {
@@ -130,8 +130,8 @@ func readIterator(a *answer) (it string, err error) {
 	return it, nil
 }
 
-// appendIteratorInput appends the body of a request, in JSON: a known server silently misreads CBOR
-// times.
+// appendIteratorInput appends the body of a request in JSON, because one server silently misreads
+// times in CBOR.
 func appendIteratorInput(b []byte, in *kinesis.GetShardIteratorInput) []byte {
 	b = append(b, '{')
 	for _, m := range [...]struct{ name, value string }{

@@ -15,9 +15,9 @@ import (
 	"github.com/weir-go/weir/internal/wire/codec"
 )
 
-// FuzzIterator reads answers to GetShardIterator. The result is an iterator of at most 64 KiB,
-// which is the one that encoding/json finds, or an error of the SDK's kind. Nothing of a broken
-// answer is used.
+// FuzzIterator reads answers to GetShardIterator. The result is either an error of the SDK's types,
+// or an iterator of at most 64 KiB. The iterator must equal the one that encoding/json finds. No
+// part of a broken answer is used.
 func FuzzIterator(f *testing.F) {
 	for _, s := range []string{
 		`{"ShardIterator":"AAAA/+=="}`, `{"More":[{"ShardIterator":"no"}],"ShardIterator":"a\u00e9\n"}`, `{"ShardIterator":""}`, `{"ShardIterator":null}`, `{}`, "", "null", `{"ShardIterator":5}`,
@@ -52,12 +52,12 @@ func FuzzIterator(f *testing.F) {
 		}
 		var members map[string]any // names are case-sensitive
 		if json.Unmarshal(body, &members) != nil {
-			return // the SDK accepts some invalid JSON, and so may this
+			return // the SDK accepts some invalid JSON, and this package may accept it too
 		}
 		want, _ := members["ShardIterator"].(string)
 		switch {
 		case want == it:
-		case err == nil && bytes.Count(body, []byte("terator")) > 1: // repeated
+		case err == nil && bytes.Count(body, []byte("terator")) > 1: // the member is repeated
 		case err != nil && (answers.Bounded(err) || errors.Is(err, codec.ErrTooLarge)):
 		default:
 			t.Fatalf("%q is read as %q, %v", body, it, err)

@@ -38,8 +38,8 @@ func iteratorInputs() map[string]*kinesis.GetShardIteratorInput {
 	}
 }
 
-// The request equals that of the SDK, including the signature. If the client is not plain, the SDK
-// makes the request.
+// The request equals the SDK's request, including the signature. If the client is not plain, the
+// SDK makes the request.
 func TestIteratorsAreAskedForAsTheSDKDoes(t *testing.T) {
 	server := newFake(t, func(w http.ResponseWriter, _ seen) {
 		write(w, 200, codec.JSONType, `{"More":[1],"ShardIterator":"it/+=="}`)
@@ -78,7 +78,7 @@ func TestIteratorsAreAskedForAsTheSDKDoes(t *testing.T) {
 	}
 }
 
-// An endpoint that is known from GetRecords is also used for GetShardIterator.
+// GetShardIterator uses an endpoint that is known from GetRecords.
 func TestIteratorsHaveTheEndpointOfRecords(t *testing.T) {
 	const arn = "arn:aws:kinesis:eu-west-3:123456789012:stream/s"
 	for _, of := range []string{"", arn} {
@@ -205,7 +205,7 @@ func TestIteratorsThatAreNone(t *testing.T) {
 	}
 }
 
-// A hanging call ends after its timeout and with its context, on every path.
+// A hanging call ends after its timeout, or with its context, on every path.
 func TestIteratorsThatDoNotCome(t *testing.T) {
 	for _, path := range []Path{OwnCall, PlainSDK} {
 		synctest.Test(t, func(t *testing.T) {
@@ -254,7 +254,7 @@ func TestIteratorsWithoutCredentials(t *testing.T) {
 	}
 }
 
-// A call that the SDK makes releases the line's connection meanwhile.
+// Before a call goes through the SDK, the line's connection is released.
 func TestIteratorsOfTheSDKParkTheLine(t *testing.T) {
 	server := newFake(t, func(w http.ResponseWriter, r seen) {
 		write(w, 200, r.Header.Get("Content-Type"), map[string]string{codec.CBORType: "\xa0", codec.JSONType: `{"ShardIterator":"x"}`}[r.Header.Get("Content-Type")])

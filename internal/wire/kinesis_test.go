@@ -23,7 +23,7 @@ import (
 	"github.com/weir-go/weir/kinesistest"
 )
 
-// traced makes a client that is not plain.
+// traced makes a client not plain.
 func traced(o *kinesis.Options) {
 	o.APIOptions = append(o.APIOptions, func(s *middleware.Stack) error {
 		return s.Initialize.Add(middleware.InitializeMiddlewareFunc("traced", func(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (middleware.InitializeOutput, middleware.Metadata, error) {
@@ -32,8 +32,8 @@ func traced(o *kinesis.Options) {
 	})
 }
 
-// stream makes a stream of one shard with records of sizes up to 300 KB, and returns an iterator at
-// its beginning.
+// stream creates a stream of one shard with records of up to 300 KB. It returns an iterator at the
+// beginning of the shard.
 func stream(tb testing.TB, client *kinesis.Client) (iterator string, data [][]byte) {
 	tb.Helper()
 	ctx := tb.Context()
@@ -76,8 +76,8 @@ func newCaller(tb testing.TB, client *kinesis.Client, opts Options) *Caller {
 	return c
 }
 
-// The records of a stream are the same on every path and in every format, from a server that writes
-// definite lengths and from one that does not.
+// Every path and format reads the same records. This is tested with servers that write definite and
+// indefinite lengths.
 func TestEveryPathReadsTheSameRecords(t *testing.T) {
 	for _, open := range []bool{false, true} {
 		for _, tls := range []bool{false, true} {
@@ -104,7 +104,7 @@ func TestEveryPathReadsTheSameRecords(t *testing.T) {
 								if err := c.GetRecords(t.Context(), Request{Iterator: iterator, Limit: 1000, StreamARN: server.StreamARN("s")}, &got); err != nil {
 									t.Fatal(err)
 								}
-								// iterators differ for each call
+								// Iterators differ between calls.
 								want.Next, got.Next = "", strings.Repeat(got.Next, 0)
 								if d := answers.Differ(&got, &want, answers.EqualTime); d != "" {
 									t.Fatal(d)
@@ -155,7 +155,7 @@ func TestReadingAShardToItsEnd(t *testing.T) {
 	}
 }
 
-// errors.As finds the same types in an error on every path.
+// On every path, errors.As finds the same types in an error.
 func TestErrorsAreThoseOfTheSDK(t *testing.T) {
 	server := kinesistest.NewServer(t, kinesistest.Config{NoLimits: true})
 	plain := server.Client()
@@ -247,7 +247,7 @@ func TestManyCallsAtOnce(t *testing.T) {
 	}
 }
 
-// Poison exposes a record that is used after its page was released.
+// Poison reveals a record that is used after its page was released.
 func TestReleasedPagesArePoisoned(t *testing.T) {
 	server := kinesistest.NewServer(t, kinesistest.Config{NoLimits: true})
 	client := server.Client()
@@ -270,7 +270,7 @@ func TestReleasedPagesArePoisoned(t *testing.T) {
 	}
 }
 
-// A user's middleware sees each call and the whole answer except its records.
+// A user's middleware sees each call and the whole answer without its records.
 func TestMiddlewareOfTheUserStays(t *testing.T) {
 	server := kinesistest.NewServer(t, kinesistest.Config{NoLimits: true})
 	iterator, data := stream(t, server.Client())
@@ -299,7 +299,7 @@ func TestMiddlewareOfTheUserStays(t *testing.T) {
 	}
 }
 
-// A middleware may change the request, and may answer itself.
+// A middleware may change the request, and may answer the request itself.
 func TestMiddlewareOfTheUserMayInterfere(t *testing.T) {
 	server := kinesistest.NewServer(t, kinesistest.Config{NoLimits: true})
 	iterator, _ := stream(t, server.Client())
@@ -346,7 +346,7 @@ func TestWhatIsAskedFor(t *testing.T) {
 		calls = append(calls, *c)
 		return kinesistest.Fault{}
 	})
-	// The server's own transport can be tuned if it is not wrapped.
+	// The server's transport can be tuned if it is not wrapped.
 	own := kinesis.New(client.Options(), func(o *kinesis.Options) {
 		o.HTTPClient = &http.Client{Transport: server.Transport()}
 		o.Protocol = client.Options().Protocol

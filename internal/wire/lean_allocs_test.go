@@ -14,7 +14,7 @@ import (
 	"github.com/weir-go/weir/internal/wire/codec"
 )
 
-// echo is a connection on which the same answer is available after each write.
+// echo is a connection that returns the same answer after each write.
 type echo struct {
 	answer, left string
 }
@@ -40,7 +40,8 @@ func (*echo) SetDeadline(time.Time) error      { return nil }
 func (*echo) SetReadDeadline(time.Time) error  { return nil }
 func (*echo) SetWriteDeadline(time.Time) error { return nil }
 
-// The heap objects of a whole call, from the request to the page, including the network.
+// This test counts the heap objects of a whole call, from the request to the page, including the
+// network.
 func TestAllocationsOfALeanCall(t *testing.T) {
 	for _, records := range []int{0, 10, 1000} {
 		for _, c := range []struct {
@@ -49,7 +50,7 @@ func TestAllocationsOfALeanCall(t *testing.T) {
 			most  float64
 		}{
 			{Options{Reuse: true}, false, 14},
-			{Options{Reuse: true}, true, 18}, // three of them for each of three parts
+			{Options{Reuse: true}, true, 18}, // each of three parts needs three objects
 			{Options{}, false, 16},
 		} {
 			body := cborPage(records, 1024)
@@ -60,7 +61,7 @@ func TestAllocationsOfALeanCall(t *testing.T) {
 			caller := newCaller(t, client, c.opts)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			var line *Line // no more than without a line
+			var line *Line // a line needs no more objects than no line
 			if c.parts {
 				line = new(Line)
 			}

@@ -24,8 +24,8 @@ import (
 	"github.com/weir-go/weir/internal/wire/codec"
 )
 
-// Our HTTP client makes own calls, unless the user's client does something that ours does not
-// support.
+// This package's HTTP client makes own calls, unless the user's HTTP client uses a feature that it
+// does not support.
 func TestWhoMakesOwnCalls(t *testing.T) {
 	server := newFake(t, func(w http.ResponseWriter, _ seen) { write(w, 200, codec.CBORType, "\xa0") })
 	proxied := errors.New("the proxy was asked for")
@@ -45,7 +45,7 @@ func TestWhoMakesOwnCalls(t *testing.T) {
 		"a bare transport":                      {&http.Client{Transport: new(http.Transport)}, true},
 		"a transport that dials":                {&http.Client{Transport: &http.Transport{DialContext: dial, ResponseHeaderTimeout: time.Minute}}, true},
 		"one that dials TLS":                    {&http.Client{Transport: &http.Transport{DialTLSContext: dial}}, false},
-		"one that dials without a context":      {&http.Client{Transport: &http.Transport{Dial: net.Dial}}, false}, //nolint:staticcheck // old programs do
+		"one that dials without a context":      {&http.Client{Transport: &http.Transport{Dial: net.Dial}}, false}, // old programs use it
 		"one that keeps nothing":                {&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}, false},
 		"a transport of another type":           {&http.Client{Transport: roundTripper(http.DefaultTransport.RoundTrip)}, false},
 		"a proxy":                               {&http.Client{Transport: &http.Transport{Proxy: http.ProxyURL(mustParse(t, server.URL))}}, false},
@@ -86,7 +86,7 @@ func mustURL(s string) *url.URL {
 	return u
 }
 
-// A context with an HTTP trace is served by net/http, which supports it.
+// A call whose context has an HTTP trace goes over net/http, which supports traces.
 func TestTracesAreServed(t *testing.T) {
 	server := newFake(t, func(w http.ResponseWriter, _ seen) { write(w, 200, codec.CBORType, "\xa0") })
 	caller := newCaller(t, fakeClient(server.URL), Options{})
@@ -106,8 +106,8 @@ func TestTracesAreServed(t *testing.T) {
 	}
 }
 
-// net/http and our own client send the same request, except for Connection and similar headers,
-// with the SDK's signature.
+// net/http and this package's client send the same request with the SDK's signature. Only
+// Connection and similar headers differ.
 func TestBothClientsSendTheSame(t *testing.T) {
 	server := newFake(t, func(w http.ResponseWriter, r seen) {
 		write(w, 200, r.Header.Get("Content-Type"), map[string]string{codec.CBORType: "\xa0", codec.JSONType: "{}"}[r.Header.Get("Content-Type")])
@@ -140,7 +140,7 @@ func TestBothClientsSendTheSame(t *testing.T) {
 					t.Errorf("%s %s %q, %s %s %q", a.Host, a.RequestURI, a.body, b.Host, b.RequestURI, b.body)
 				}
 				for _, h := range []http.Header{a.Header, b.Header} {
-					h.Del("Authorization") // compared with the SDK's
+					h.Del("Authorization") // compared with that of the SDK
 					h.Del("X-Amz-Date")
 				}
 				if fmt.Sprint(a.Header) != fmt.Sprint(b.Header) {
@@ -151,7 +151,7 @@ func TestBothClientsSendTheSame(t *testing.T) {
 	}
 }
 
-// Credentials cannot inject anything into a request.
+// Credentials cannot add header fields to a request.
 func TestCredentialsThatAreNoText(t *testing.T) {
 	server := newFake(t, func(w http.ResponseWriter, _ seen) { write(w, 200, codec.CBORType, "\xa0") })
 	for _, bad := range []aws.Credentials{
@@ -172,7 +172,7 @@ func TestCredentialsThatAreNoText(t *testing.T) {
 	}
 }
 
-// The response in an error has the usual methods and fields.
+// The response inside an error has the usual methods and fields.
 func TestResponsesInErrors(t *testing.T) {
 	server := newFake(t, func(w http.ResponseWriter, _ seen) {
 		w.Header().Set("X-Amzn-Requestid", "r-7")
@@ -198,8 +198,8 @@ func TestResponsesInErrors(t *testing.T) {
 	}
 }
 
-// A server that sends the head of its answer and then closes, repeatedly, causes an error each
-// time. The client never hangs or mixes answers.
+// A server repeatedly sends the head of its answer and then closes the connection. Each time the
+// client returns an error. It never hangs and never mixes answers.
 func TestAnswersThatBreakOff(t *testing.T) {
 	body := cborPage(20, 100)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -12,15 +12,15 @@ import (
 	"github.com/weir-go/weir/internal/mono"
 )
 
-// Line keeps the connection of consecutive calls of one goroutine, see [Request.Line]. The zero
-// Line is ready to use. Only one goroutine at a time may use it.
+// Line keeps the connection between consecutive calls of one goroutine, see [Request.Line]. The
+// zero Line is ready to use. Only one goroutine at a time may use it.
 type Line struct {
 	line  http1.Line
 	asked *life // a call whose answer was not read yet; may be nil
 }
 
-// Park makes the connection available to others. Call it if no call follows at once. A call that
-// was sent with Ask is abandoned.
+// Park makes the connection available to other calls. Use it when no call follows at once. A call
+// that was sent with Ask is abandoned.
 func (l *Line) Park() {
 	l.line.Park()
 	if asked := l.asked; asked != nil {
@@ -29,22 +29,23 @@ func (l *Line) Park() {
 	}
 }
 
-// life is the context of a call, whose answer may be read long after the call was made. It ends
-// with the caller's context or when the bound is over. Most calls never wait for that: our own HTTP
-// client uses the bound as a deadline, so a timer is made only if Done is called. It also ends if
-// the answer is silent, so that the call can be made a second time: see listening.go.
+// life is the context of a call. The answer may be read long after the call was made. The context
+// ends with the caller's context or at the bound. Most calls never wait for the context, because
+// this package's HTTP client uses the bound as a deadline. A timer therefore exists only after a
+// call of Done. The context also ends if the connection is silent, so that the call can be retried:
+// see listening.go.
 type life struct {
 	caller context.Context
 	line   *Line  // may be nil
 	retry  *Retry // may be nil
-	window int    // how much of the answer is read at a time; 0 for all
+	window int    // the amount of the answer to read at a time; 0 for all
 
-	// The parameters of the call.
+	// These are the parameters of the call.
 	cred  aws.Credentials
 	ep    *endpoint   // nil until it is known
-	state formatState // of the endpoint when the call was made
+	state formatState // the endpoint's state when the call was made
 	asked bool        // the answer is pending on line
-	deaf  bool        // another function handles silence
+	deaf  bool        // this life does not react to silence
 
 	mu     lock.Mutex[lock.Call]
 	bound  bound
@@ -54,23 +55,23 @@ type life struct {
 	timer  *time.Timer // ends inner
 	rings  mono.Time   // when the timer fires
 
-	quiet   *silence  // of the endpoint; nil until it is known
-	since   mono.Time // when net/http began to wait for a byte; zero while it does not
+	quiet   *silence  // the silence of the endpoint; nil until it is known
+	since   mono.Time // when net/http began to wait for a byte; zero while it does not wait
 	silent  bool      // a silent connection was closed
-	patient bool      // no more connections are closed for silence
-	second  bool      // the call is made a second time
-	posted  bool      // net/http makes it
+	patient bool      // do not close further connections because of silence
+	second  bool      // the call is being retried
+	posted  bool      // net/http makes the call
 	ended   bool
 }
 
-// bound is when the call must be over, and the error if it is not.
+// bound is the deadline of a call and the error after it.
 type bound struct {
 	At  time.Time
 	Why error
 }
 
-// live begins the life of a call, which ends after d with a cause. If the call was sent with Ask,
-// it returns that call's life. The caller must end it.
+// live begins the life of a call. The life ends after d with the given cause. If the call was sent
+// with Ask, live returns the life of that call. The caller must end the life.
 func live(ctx context.Context, req *Request, d time.Duration, cause error) *life {
 	lock.Free("the service")
 	if req.Line != nil && req.Line.asked != nil {
@@ -83,8 +84,8 @@ func live(ctx context.Context, req *Request, d time.Duration, cause error) *life
 	return l
 }
 
-// next replaces the bound of the call: it ends with a cause after d. next fails if the earlier
-// bound has passed already.
+// next replaces the deadline of the call: the call ends after d with the given cause. next fails if
+// the previous deadline has passed.
 func (l *life) next(d time.Duration, cause error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -114,12 +115,12 @@ func (l *life) end() {
 	}
 }
 
-// over reports whether err is due to the end of the context or of the bound.
+// over reports whether err is the result of the end of the context or of the deadline.
 func (l *life) over(err error) bool {
 	return l.Err() != nil || errors.Is(err, l.bound.Why)
 }
 
-// cause returns why the context, or the bound, has ended.
+// cause returns the reason why the context or the deadline has ended the call.
 func (l *life) cause() error {
 	if ctx := l.of(); ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -140,7 +141,7 @@ func (l *life) Done() <-chan struct{} {
 	defer l.mu.Unlock()
 	if l.inner == nil {
 		from, done := l.caller, func() {}
-		if l.window == 0 { // the bound never changes, so a deadline suffices
+		if l.window == 0 { // the deadline never changes, so no timer is needed
 			from, done = context.WithDeadlineCause(l.caller, l.bound.At, l.bound.Why)
 		}
 		inner, cancel := context.WithCancelCause(from)

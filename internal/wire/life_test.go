@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// A life is a context that ends with its caller's or with its bound, with the right cause, whether
-// Done or only Err is used.
+// A life is a context. It ends with its caller's context or at its deadline, with the right cause,
+// whether Done or only Err is used.
 func TestALifeEnds(t *testing.T) {
 	t.Parallel()
 	slow, gone := errors.New("slow"), errors.New("gone")
@@ -59,7 +59,7 @@ func TestALifeEnds(t *testing.T) {
 	}
 }
 
-// A new bound replaces an earlier one, unless that is over.
+// A new deadline replaces an earlier one, unless the earlier one has passed.
 func TestALifeGoesOn(t *testing.T) {
 	t.Parallel()
 	slow, held := errors.New("slow"), errors.New("held")

@@ -9,17 +9,16 @@ import (
 	"github.com/weir-go/weir/internal/mono"
 )
 
-// A call may be made a second time, once, if the connection of the first attempt is silent:
-// GetRecords and GetShardIterator change nothing. The first connection is closed before, so that no
-// answer arrives twice, and a server that is merely slow gets no additional load. The second
-// attempt has what is left of the call's time.
+// A call is retried once if the connection of its first attempt is silent. This is safe because
+// GetRecords and GetShardIterator do not change anything. The first connection is closed before the
+// retry. The answer therefore cannot arrive twice, and a server that is only slow gets no
+// additional load. The retry gets the rest of the call's time.
 
-// Retry contains the caller's settings for a second attempt and reports it.
+// Retry configures the retry of a call, and reports whether one was made.
 type Retry struct {
-	// After is the minimum time between sending a request and the second attempt, however silent
-	// the connection is.
+	// After is the minimum time from the request to the retry, even if the connection is silent.
 	After time.Duration
-	// At is when the second attempt was made; zero if there was none.
+	// At is the time of the retry. It is zero if there was none.
 	At time.Time
 }
 
@@ -29,7 +28,7 @@ func (r *Retry) reset() {
 	}
 }
 
-// limits returns the bounds of the call for our own HTTP client.
+// limits returns the bounds of the call for this package's HTTP client.
 func (l *life) limits() http1.Bound {
 	b := http1.Bound{At: l.bound.At, Why: l.bound.Why}
 	if b.Silence = l.patience(); b.Silence > 0 {
@@ -38,7 +37,7 @@ func (l *life) limits() http1.Bound {
 	return b
 }
 
-// patience returns how long no byte may arrive; 0 for as long as the call may take.
+// patience returns the maximum time without a received byte. 0 means no limit.
 func (l *life) patience() time.Duration {
 	if l.quiet == nil || l.second || l.patient || l.deaf {
 		return 0
@@ -57,7 +56,7 @@ func (l *life) GiveUp() bool {
 	return l.giveUp()
 }
 
-// giveUp decides whether a silent connection is closed. The caller holds the lock.
+// giveUp decides whether to close a silent connection. The caller holds the lock.
 func (l *life) giveUp() bool {
 	if l.silent = l.quiet.again(); !l.silent {
 		l.patient = true
@@ -65,7 +64,7 @@ func (l *life) giveUp() bool {
 	return l.silent
 }
 
-// again reports whether a failed call is made a second time, and prepares its life for that.
+// again reports whether to retry a failed call, and prepares its life for the retry.
 func (l *life) again(err error) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -88,7 +87,7 @@ func (l *life) again(err error) bool {
 	return true
 }
 
-// twice makes a call, and makes it again if its connection was silent.
+// twice makes a call, and retries it if its connection was silent.
 func (c *Caller) twice(l *life, call func() error) error {
 	err := call()
 	if !l.again(err) {
@@ -96,7 +95,7 @@ func (c *Caller) twice(l *life, call func() error) error {
 		return err
 	}
 	if pool, ok := c.http.(interface{ CloseIdleConnections() }); ok && l.posted {
-		pool.CloseIdleConnections() // they may be dead as well; our own client checks by itself
+		pool.CloseIdleConnections() // they may be dead as well; http1 checks its own
 	}
 	if times := l.quiet.news(time.Now()); times > 0 && c.opts.Silent != nil {
 		c.opts.Silent(l.quiet.endpoint, times)
@@ -106,8 +105,8 @@ func (c *Caller) twice(l *life, call func() error) error {
 	return err
 }
 
-// listenTo makes the request of a call over net/http, and checks the answer for silence. The time
-// that net/http takes to find a connection counts.
+// listenTo sends the request of a call over net/http, and checks for silence until the answer
+// begins. The time in which net/http looks for a connection counts as silence.
 func (l *life) listenTo(d doer, r *http.Request) (*http.Response, error) {
 	began := mono.Now()
 	l.posted = true
@@ -124,7 +123,7 @@ func (l *life) listenTo(d doer, r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// heardBody is a body whose silence is noticed while it is read.
+// heardBody is a body that detects silence while it is read.
 type heardBody struct {
 	io.ReadCloser
 	life *life
@@ -137,8 +136,8 @@ func (b *heardBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// listen begins to wait for a byte. It rarely changes the timer, which usually fires soon enough
-// and then finds no silence.
+// listen begins to wait for a byte. It rarely resets the timer, which usually fires soon enough. If
+// the timer fires without silence, it is set again.
 func (l *life) listen(now mono.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -148,15 +147,15 @@ func (l *life) listen(now mono.Time) {
 	}
 }
 
-// rest ends the wait of listen.
+// rest ends the wait that listen began.
 func (l *life) rest() {
 	l.mu.Lock()
 	l.since = 0
 	l.mu.Unlock()
 }
 
-// arm makes the timer fire when the call is over or has been silent for too long. The caller holds
-// the lock, and there is an inner context.
+// arm sets the timer to the time when the call is over, or has been silent for too long. The caller
+// holds the lock, and the inner context exists.
 func (l *life) arm(now mono.Time) {
 	l.rings = mono.Of(l.bound.At)
 	if p := l.patience(); p > 0 && !l.since.IsZero() {
@@ -169,8 +168,8 @@ func (l *life) arm(now mono.Time) {
 	}
 }
 
-// ring ends the inner context if it is time. A timer may fire when the call has ended and its
-// objects belong to the next call.
+// ring ends the inner context if the call is over or silent. The timer may fire late, when the call
+// has ended and its objects belong to the next call.
 func (l *life) ring() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -17,15 +17,15 @@ import (
 	"github.com/weir-go/weir/internal/wire/codec"
 )
 
-// template is the part that all requests to an endpoint share while the credentials and the day are
-// the same.
+// template is the common part of all requests to an endpoint. It changes with the credentials and
+// the day.
 type template struct {
 	key   *signingKey
 	token string
 	text  [calls]templateText
 	// credential is the value of Authorization up to the signature.
 	credential string
-	// authorization is the whole field.
+	// authorization is the whole header field.
 	authorization string
 }
 
@@ -33,10 +33,10 @@ type template struct {
 type templateText struct {
 	head   string // of the request, up to the date
 	signed string // the signed text, up to the date
-	after  string // the signed text after the date, up to the hash of the body
+	after  string // the signed text, from after the date to before the hash of the body
 }
 
-// call is a kind of handwritten call in a format.
+// call is a kind of call without the SDK, including its format.
 type call uint8
 
 const (
@@ -73,7 +73,7 @@ func (c call) target() string {
 	return target
 }
 
-// templates caches the present template and the formatted time.
+// templates caches the current template and the formatted time.
 type templates struct {
 	now  atomic.Pointer[template]
 	time atomic.Pointer[timeText]
@@ -84,7 +84,7 @@ type timeText struct {
 	text   string
 }
 
-// signedAt returns a formatted time, which is cached for a second.
+// signedAt returns a formatted time. It formats once per second.
 func (ts *templates) signedAt(t time.Time) string {
 	if last := ts.time.Load(); last != nil && last.second == t.Unix() {
 		return last.text
@@ -121,19 +121,19 @@ func (ep *endpoint) templateFor(cred *aws.Credentials, at string) *template {
 	return t
 }
 
-// drafts pools requests that are being written.
+// drafts is a pool of buffers for requests.
 var drafts = sync.Pool{New: func() any { return new(draft) }}
 
 type draft struct{ message, body, scratch []byte }
 
-// message returns a signed request at the time now by the service's clock, head and body in one
-// piece. It is valid until the draft is reused.
+// message returns a signed request with head and body. now is the time according to the service's
+// clock. The result is valid until the draft is reused.
 func (ep *endpoint) message(d *draft, now time.Time, cred *aws.Credentials, f codec.Format, req *Request) []byte {
 	d.body = req.appendTo(d.body[:0], f)
 	return ep.signed(d, now, cred, callFor(f))
 }
 
-// signed is message for an existing body.
+// signed is like message, for a body that is already in the draft.
 func (ep *endpoint) signed(d *draft, now time.Time, cred *aws.Credentials, of call) []byte {
 	at := ep.templates.signedAt(now)
 	t := ep.templateFor(cred, at)
@@ -147,7 +147,7 @@ func (ep *endpoint) signed(d *draft, now time.Time, cred *aws.Credentials, of ca
 
 const lengthField = "\r\nContent-Length: "
 
-// signature returns the signature of a request in hexadecimal digits. sum is the hash of its body.
+// signature returns the signature of a request in hexadecimal digits. sum is the hash of the body.
 // The result is valid until the draft is reused.
 func (t *template) signature(d *draft, of call, at string, sum [sha256.Size]byte) []byte {
 	text := &t.text[of]
@@ -160,16 +160,16 @@ func (t *template) signature(d *draft, of call, at string, sum [sha256.Size]byte
 	return d.scratch[n:]
 }
 
-// writable reports whether a request with these credentials can be written by hand. For others
+// writable reports whether this package can write a request with these credentials. For others,
 // net/http returns the error.
 func (ep *endpoint) writable(cred *aws.Credentials) bool {
 	if t := ep.templates.now.Load(); t != nil && t.token == cred.SessionToken && t.key.id == cred.AccessKeyID {
-		return true // they were checked before
+		return true // they were already checked
 	}
 	return plainText(cred.SessionToken) && plainText(cred.AccessKeyID) && plainText(ep.agent[0])
 }
 
-// plainText reports whether s can be the value of a field.
+// plainText reports whether s is a valid value of a header field.
 func plainText(s string) bool {
 	for i := range len(s) {
 		if s[i] < ' ' || s[i] == 0x7f {
@@ -179,8 +179,8 @@ func plainText(s string) bool {
 	return true
 }
 
-// leanHost returns the endpoint's host for our own HTTP client, or nil if net/http must make the
-// calls.
+// leanHost returns the endpoint's host for this package's HTTP client. It returns nil if net/http
+// must make the calls.
 func (c *Caller) leanHost(ep *endpoint) *http1.Host {
 	if c.lean == nil || ep.reason != "" || ep.url.User != nil || ep.host != withoutDefaultPort(ep.url.Host, ep.url.Scheme) {
 		return nil

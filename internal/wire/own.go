@@ -22,18 +22,17 @@ const (
 	target    = "Kinesis_20131202." + operation
 )
 
-// Header values that are the same in every request. They are never changed.
+// These header values are the same in every request. They are never modified.
 var (
 	targetValue = []string{target}
 	identity    = []string{"identity"}
 	cborValue   = []string{codec.CBORType}
 	jsonValue   = []string{codec.JSONType}
-	// not sent; tells net/http that it may repeat the request on another connection
+	// safeToRepeat is not sent. It allows net/http to repeat the request on another connection.
 	safeToRepeat = []string{}
 )
 
-// own makes one call and reads the answer into p. It may return the rest of a large answer for
-// later.
+// own makes one call and reads the answer into p. For a large answer it may return a Rest.
 func (c *Caller) own(l *life, f codec.Format, req *Request, p *codec.Page) (*Rest, error) {
 	a, err := c.send(l, f, req)
 	if err != nil {
@@ -49,7 +48,7 @@ func (c *Caller) own(l *life, f codec.Format, req *Request, p *codec.Page) (*Res
 	default:
 		err = readPage(&c.bodies, &a, f, p)
 	}
-	if rest != nil { // the rest owns the answer from now on
+	if rest != nil { // the rest now owns the answer
 		return rest, nil
 	}
 	defer func() { _ = a.body.Close() }() // the data was read, so an error does not matter
@@ -63,7 +62,7 @@ func (c *Caller) own(l *life, f codec.Format, req *Request, p *codec.Page) (*Res
 	return nil, responseError(&a, err)
 }
 
-// send makes the call over our own HTTP client, or over net/http if ours does not support it.
+// send makes the call over this package's HTTP client, or over net/http if that is necessary.
 func (c *Caller) send(l *life, f codec.Format, req *Request) (answer, error) {
 	ep := l.ep
 	var again bool
@@ -83,8 +82,8 @@ func (c *Caller) send(l *life, f codec.Format, req *Request) (answer, error) {
 	return l.answered(err)
 }
 
-// do makes a request over our own HTTP client: over the line, if there is one, and over a new
-// connection the second time.
+// do sends a request over this package's HTTP client. It uses the line if there is one, and a new
+// connection for a retry.
 func (l *life) do(message []byte, repeat bool) (err error) {
 	switch {
 	case l.line != nil && l.second:
@@ -99,15 +98,15 @@ func (l *life) do(message []byte, repeat bool) (err error) {
 	return err
 }
 
-// byHand reports whether our own HTTP client makes the call.
+// byHand reports whether this package's HTTP client makes the call.
 func (c *Caller) byHand(l *life) bool {
 	return l.ep.lean != nil && !l.ep.strange.Load() && l.ep.writable(&l.cred) && httptrace.ContextClientTrace(l) == nil
 }
 
-// now returns the time by the service's clock.
+// now returns the time according to the service's clock.
 func (c *Caller) now() time.Time { return time.Now().Add(time.Duration(c.skew.Load())) }
 
-// answered returns the answer that our own HTTP client received.
+// answered returns the answer that this package's HTTP client received.
 func (l *life) answered(err error) (answer, error) {
 	if err != nil {
 		return answer{}, &url.Error{Op: "Post", URL: l.ep.url.Redacted(), Err: err}
@@ -133,12 +132,12 @@ func readPage(rd *codec.Bodies, a *answer, asked codec.Format, p *codec.Page) er
 	if err := codec.Decode(f, b, p); err != nil {
 		return deserialization(err)
 	}
-	// An endpoint that answers in JSON when asked for CBOR is better asked for JSON.
+	// If an endpoint answers a CBOR request in JSON, it is better to request JSON.
 	p.Text = p.Text || f != asked
 	return nil
 }
 
-// unexpectedError says that an answer has an unexpected form that cannot be read.
+// unexpectedError is returned for an answer in an unexpected form that cannot be read.
 type unexpectedError struct {
 	asked codec.Format
 	what  string
@@ -148,7 +147,7 @@ func (e *unexpectedError) Error() string {
 	return fmt.Sprintf("the answer to a request in %s has %s", e.asked, e.what)
 }
 
-// sendError returns the error for a call without a complete answer, in the form of the SDK.
+// sendError returns the error of a call without a complete answer, in the form of the SDK.
 func (l *life) sendError(err error) error {
 	if l.over(err) {
 		return canceled(l.cause(), err)
@@ -156,7 +155,7 @@ func (l *life) sendError(err error) error {
 	return &smithyhttp.RequestSendError{Err: err}
 }
 
-// sendError is like the method, for a call that ends only with ctx.
+// sendError is like the method of life, for a call that only ctx can end.
 func sendError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return canceled(context.Cause(ctx), err)
@@ -164,7 +163,8 @@ func sendError(ctx context.Context, err error) error {
 	return &smithyhttp.RequestSendError{Err: err}
 }
 
-// canceled adds the cause of a cancelled call, which says more than the error of the HTTP client.
+// canceled adds the cause of the cancellation to the error, because it says more than the HTTP
+// client's error.
 func canceled(cause, err error) error {
 	if !errors.Is(err, cause) {
 		err = fmt.Errorf("%w: %w", cause, err)
@@ -178,12 +178,12 @@ func errorOf(operation string, err error) error {
 	return &smithy.OperationError{ServiceID: kinesis.ServiceID, OperationName: operation, Err: err}
 }
 
-// maxTrustedSkew is the difference of the clocks from which on it is corrected. Signatures are
-// valid for five minutes.
+// maxTrustedSkew is the clock difference above which signatures use a corrected time. Signatures
+// are valid for five minutes.
 const maxTrustedSkew = 4 * time.Minute
 
-// learnSkew corrects the clock for signing if the service refuses a signature and its clock shows
-// why.
+// learnSkew corrects the clock for signatures. It does so if the service rejected a signature and
+// the service's clock explains the rejection.
 func (c *Caller) learnSkew(a *answer, err error) {
 	if !c.fixSkew || !maybeSkew(err) {
 		return

@@ -29,7 +29,7 @@ import (
 
 func cborPage(n, size int) string { return string(answers.CBOR{}.Encode(answers.Sample(n, size))) }
 
-// A request arrives as the SDK would send it, in CBOR, with the SDK's signature.
+// A request in CBOR arrives as the SDK would send it, with the SDK's signature.
 func TestRequestsAsTheyArrive(t *testing.T) {
 	const arn = "arn:aws:kinesis:eu-west-3:123456789012:stream/s"
 	server := newFake(t, func(w http.ResponseWriter, r seen) {
@@ -75,7 +75,7 @@ func TestRequestsAsTheyArrive(t *testing.T) {
 	}
 }
 
-// Plain clients use HTTP/1.1 only. Their transports are not changed.
+// Plain clients use only HTTP/1.1. Their transports are not modified.
 func TestHTTP1IsChosenByALPN(t *testing.T) {
 	var protos sync.Map
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -91,7 +91,7 @@ func TestHTTP1IsChosenByALPN(t *testing.T) {
 	config := &tls.Config{RootCAs: roots}
 	used := &http.Transport{TLSClientConfig: config.Clone(), ForceAttemptHTTP2: true}
 	defer used.CloseIdleConnections()
-	// from now on HTTP/2 is set up in it
+	// This call makes the transport set up HTTP/2.
 	resp, err := (&http.Client{Transport: used}).Post(server.URL, "", nil)
 	if err != nil {
 		t.Fatal(err)
@@ -140,7 +140,7 @@ func TestTransportsThatAreLeftAlone(t *testing.T) {
 		"of another type": http.NewFileTransport(http.Dir(".")),
 		"that dials TLS":  &http.Transport{DialTLSContext: func(context.Context, string, string) (net.Conn, error) { return nil, nil }},
 		"that speaks h2c": &http.Transport{Protocols: &h2},
-		//nolint:staticcheck // old programs do
+		//nolint:staticcheck // old programs use it
 		"that dials TLS in the old way": &http.Transport{DialTLS: func(string, string) (net.Conn, error) { return nil, nil }},
 	} {
 		from := &http.Client{Transport: transport}
@@ -194,7 +194,7 @@ func TestAnswersAreBounded(t *testing.T) {
 	}
 }
 
-// If a server sends part of an answer, or nothing at all, and then stalls, the call ends after its
+// If a server sends nothing or only part of an answer and then stalls, the call ends after its
 // timeout on every path.
 func TestAStalledAnswerIsGivenUp(t *testing.T) {
 	body := cborPage(1000, 100)
@@ -262,8 +262,8 @@ func TestNobodyListens(t *testing.T) {
 	}
 }
 
-// The service's Date shows that our clock is wrong. The next request is signed with the service's
-// time.
+// If the service's Date header shows that the local clock is wrong, the next request is signed with
+// the service's time.
 func TestAClockThatIsOffIsCorrected(t *testing.T) {
 	const off = -3 * time.Hour
 	for _, disabled := range []bool{false, true} {
@@ -287,7 +287,8 @@ func TestAClockThatIsOffIsCorrected(t *testing.T) {
 	}
 }
 
-// If the server closed an idle connection, the request is repeated on another one without an error.
+// If the server closed an idle connection, the request is repeated on another connection without an
+// error.
 func TestIdleConnectionsMayBeClosed(t *testing.T) {
 	server := newFake(t, func(w http.ResponseWriter, r seen) { write(w, 200, codec.CBORType, "\xa0") })
 	for _, path := range []Path{OwnCall, UnderSDK} {

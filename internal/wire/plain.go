@@ -15,18 +15,18 @@ import (
 	"github.com/aws/smithy-go/transport/http/protocol/awsjson"
 )
 
-// Plain reports whether a client's options leave nothing for the SDK's stack to do that an own call
-// would not do as well. If not, reason names what would be missing. A client is plain when
+// Plain reports whether own calls can replace the SDK's stack for a client with these options. If
+// not, reason names what own calls would lack. A client is plain if
 //
 //   - it has no middleware (APIOptions), no interceptors, no tracer, no meter, and logs nothing;
-//   - its retryer, signer, endpoint resolver and authentication are the SDK's (any region, FIPS and
-//     dual-stack, base endpoint and account-based endpoints are fine: the SDK resolves the
-//     endpoint);
+//   - its retryer, signer, endpoint resolver and authentication are the SDK's (all regions, FIPS,
+//     dual-stack, base endpoints and account-based endpoints are supported, because the SDK
+//     resolves the endpoint);
 //   - it has credentials, which are used through the SDK's provider;
 //   - its HTTP client is the SDK's or an *http.Client, with any transport;
-//   - its protocol is the one that the SDK chose.
+//   - its protocol is the one that the SDK selected.
 //
-// Retries do not matter: records are always read without the SDK's retries.
+// Retries do not matter, because records are always read without the SDK's retries.
 func Plain(o kinesis.Options) (reason string, ok bool) {
 	reason = notPlain(&o)
 	return reason, reason == ""
@@ -93,7 +93,8 @@ func notPlain(o *kinesis.Options) string {
 	return ""
 }
 
-// ofSDK reports whether v has a type of the SDK. Most of these cannot be named outside the SDK.
+// ofSDK reports whether v has a type of the SDK. Most of these types cannot be named outside the
+// SDK.
 func ofSDK(v any) bool {
 	t := reflect.TypeOf(v)
 	if t.Kind() == reflect.Pointer {

@@ -33,7 +33,7 @@ func mustParse(tb testing.TB, s string) *url.URL {
 	return u
 }
 
-// Types of a user.
+// These are types of a user.
 type (
 	ownResolver  struct{ kinesis.EndpointResolverV2 }
 	ownRetryer   struct{ aws.NopRetryer }
@@ -58,7 +58,7 @@ func (ownAuth) ResolveAuthSchemes(context.Context, *kinesis.AuthResolverParamete
 func TestPlain(t *testing.T) {
 	cases := map[string]struct {
 		set  func(*kinesis.Options)
-		want string // a part of the reason, "" for plain
+		want string // a part of the reason; "" for a plain client
 	}{
 		"the default":                  {func(*kinesis.Options) {}, ""},
 		"the SDK's HTTP client, built": {func(o *kinesis.Options) { o.HTTPClient = awshttp.NewBuildableClient().WithTimeout(time.Second) }, ""},
@@ -132,7 +132,8 @@ func TestOptionsAreChecked(t *testing.T) {
 	}
 }
 
-// The endpoint is the one that the SDK derives from region, account, ARN and options.
+// The endpoint is the one that the SDK derives from the region, the account, the ARN and the
+// options.
 func TestEndpoints(t *testing.T) {
 	const arn = "arn:aws:kinesis:eu-west-3:123456789012:stream/s"
 	account := aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
@@ -190,7 +191,7 @@ func TestEndpointsThatCannotBeFound(t *testing.T) {
 	}
 }
 
-// A request with an unknown kind of signature is left to the SDK.
+// Requests with an unknown kind of signature are left to the SDK.
 func TestStrangeRequestsStayWithTheSDK(t *testing.T) {
 	cred := aws.Credentials{AccessKeyID: "A", SecretAccessKey: "s"}
 	request := func() *http.Request {

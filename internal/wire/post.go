@@ -24,8 +24,8 @@ func (c *Caller) post(l *life, of call, body []byte) (answer, error) {
 	return fullAnswer(resp), nil
 }
 
-// poster returns the client for [Caller.post]: the transport itself if the HTTP client adds nothing
-// that a call needs.
+// poster returns the HTTP client for [Caller.post]. It returns the transport itself if the client
+// has no settings that a call needs.
 func poster(own doer) doer {
 	if c, ok := own.(*http.Client); ok && c.Transport != nil && c.Timeout == 0 && c.Jar == nil && c.CheckRedirect == nil {
 		return direct{c.Transport}
@@ -33,8 +33,9 @@ func poster(own doer) doer {
 	return own
 }
 
-// direct is an [http.Client] without the parts that cost as much as the rest of a small call. It
-// does not follow redirects, because the signature covers the host, so it need not copy the header.
+// direct is an [http.Client] without its expensive parts, which would cost as much as the rest of a
+// small call. It does not copy the header, which is only needed for redirects. It does not follow
+// redirects, because the signature covers the host.
 type direct struct{ transport http.RoundTripper }
 
 func (d direct) Do(r *http.Request) (*http.Response, error) {
@@ -59,7 +60,7 @@ type content struct{ bytes.Reader }
 // Close implements [io.Closer].
 func (*content) Close() error { return nil }
 
-// request returns a signed request at the time now by the service's clock.
+// request returns a signed request. now is the time according to the service's clock.
 func (ep *endpoint) request(ctx context.Context, now time.Time, cred *aws.Credentials, of call, body []byte) *http.Request {
 	at := ep.templates.signedAt(now)
 	t := ep.templateFor(cred, at)
@@ -104,6 +105,5 @@ func (ep *endpoint) request(ctx context.Context, now time.Time, cred *aws.Creden
 	return r
 }
 
-// blank is the base of requests. blank.WithContext makes a request with a context in one
-// allocation.
+// blank is the base of all requests. blank.WithContext makes a request with one allocation.
 var blank = &http.Request{Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}

@@ -17,12 +17,12 @@ import (
 	"github.com/weir-go/weir/internal/wire/codec"
 )
 
-// through is a user's transport, with which net/http makes all calls.
+// through is a transport of a user. net/http makes all calls over such a transport.
 type through func(*http.Request) (*http.Response, error)
 
 func (f through) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// Iterators are requested over any transport as over our own.
+// Iterators can be requested over any transport.
 func TestIteratorsOverAnyTransport(t *testing.T) {
 	server := newFake(t, func(w http.ResponseWriter, _ seen) { write(w, 200, codec.JSONType, `{"ShardIterator":"it"}`) })
 	transport := new(http.Transport)
@@ -94,7 +94,8 @@ func TestTransportsAreAskedOnce(t *testing.T) {
 	}
 }
 
-// An HTTP client with additional behaviour is called, and not its transport.
+// An HTTP client with additional behaviour is called itself. Otherwise only its transport is
+// called.
 func TestWhoIsAskedForAPost(t *testing.T) {
 	transport := through(nil)
 	jar, err := cookiejar.New(nil)
@@ -117,8 +118,8 @@ func TestWhoIsAskedForAPost(t *testing.T) {
 	}
 }
 
-// atMost returns the limit of heap objects if n are allowed. The race detector makes a sync.Pool
-// drop objects at random, so that more are allocated.
+// atMost returns the limit of heap objects, where n is the limit without the race detector. The
+// race detector makes a sync.Pool drop objects at random, so that more objects are allocated.
 func atMost(n float64) float64 {
 	if raceDetector {
 		return 2 * n
@@ -126,7 +127,7 @@ func atMost(n float64) float64 {
 	return n
 }
 
-// The heap objects of a small call over net/http, without the transport.
+// This test counts the heap objects of a small call over net/http, without those of the transport.
 func TestAllocationsOfAPost(t *testing.T) {
 	transport := &canned{codec.CBORType, answers.CBOR{}.Encode(answers.Sample(0, 0))}
 	client := fakeClient("http://localhost", func(o *kinesis.Options) { o.HTTPClient = &http.Client{Transport: transport} })
@@ -155,7 +156,7 @@ func TestAllocationsOfAPost(t *testing.T) {
 	}
 }
 
-// The cached endpoint is used only for its stream and account.
+// The cached endpoint is used only for the same stream and account.
 func TestEndpointsAreToldApart(t *testing.T) {
 	caller := newCaller(t, fakeClient("http://localhost"), Options{})
 	found := map[endpointKey]*endpoint{}

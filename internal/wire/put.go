@@ -24,40 +24,42 @@ var putTargetValue = []string{putTarget}
 
 // PutRequest contains the parameters of PutRecords.
 type PutRequest struct {
-	StreamName, StreamARN string // at least one of them
+	StreamName, StreamARN string // at least one of them must be set
 	Entries               []PutEntry
-	Timeout               time.Duration // of the call; 0 means [Options.Timeout]
+	Timeout               time.Duration // timeout of the call; 0 means [Options.Timeout]
 }
 
 // PutEntry is one record of a PutRecords call.
 type PutEntry struct {
 	PartitionKey    string
 	ExplicitHashKey string // optional
-	Data            []byte // not used if Packed is set
+	Data            []byte // ignored if Packed is set
 	Packed          Packed // may be nil
 }
 
-// Packed is data that are written into the request directly.
+// Packed writes its data directly into the request.
 type Packed interface {
-	// Size is the number of bytes that AppendContainer appends.
+	// Size returns the number of bytes that AppendContainer appends.
 	Size() int
 	AppendContainer(to []byte) []byte
 }
 
-// errPutSlow is the cause when a call of PutRecords times out.
+// errPutSlow is the cause of a timeout of PutRecords.
 var errPutSlow = fmt.Errorf("no whole answer in time: %w", context.DeadlineExceeded)
 
-// PutRecords makes a PutRecords call, without retries, and returns a result for each record that
-// the answer names. The results share memory. A call that was sent may have stored its records even
-// if it fails, except with an error of the service whose status is below 500. So it is never sent
-// twice, except in JSON if the endpoint refuses CBOR. Errors are those of [Caller.GetRecords].
+// PutRecords makes a PutRecords call without retries. It returns a result for each record in the
+// answer. The results share memory. Errors are the same as for [Caller.GetRecords].
+//
+// If a call fails after the request was sent, the records may still be stored. Only an error of the
+// service with a status below 500 means that they are not. A call is therefore never sent twice.
+// The exception is a second call in JSON after the endpoint refused CBOR.
 func (c *Caller) PutRecords(ctx context.Context, req *PutRequest) ([]codec.PutResult, error) {
 	timeout := req.Timeout
 	if timeout == 0 {
 		timeout = c.opts.Timeout
 	}
 	l := live(ctx, &Request{}, timeout, errPutSlow)
-	l.deaf = true // a second attempt could store the records twice
+	l.deaf = true // a retry could store the records twice
 	defer l.end()
 	if c.path != OwnCall {
 		return c.putBySDK(l, req)
@@ -76,8 +78,8 @@ func (c *Caller) PutRecords(ctx context.Context, req *PutRequest) ([]codec.PutRe
 	return results, nil
 }
 
-// putInFormat makes the call in the format that is best for the endpoint as far as is known, and
-// learns from the result.
+// putInFormat makes the call in the best known format for the endpoint, and updates that choice
+// from the result.
 func (c *Caller) putInFormat(l *life, req *PutRequest) ([]codec.PutResult, error) {
 	if f := c.opts.Format; f != codec.Auto {
 		return c.putOnce(l, f, req)
@@ -94,7 +96,7 @@ func (c *Caller) putInFormat(l *life, req *PutRequest) ([]codec.PutResult, error
 	return results, err
 }
 
-// putOutcome returns what the result of a call says about its format.
+// putOutcome derives the outcome for the format choice from the result of a call.
 func putOutcome(err error) outcome {
 	if err == nil {
 		return readRecords
@@ -102,8 +104,8 @@ func putOutcome(err error) outcome {
 	return outcomeOf(err, nil)
 }
 
-// refusedFormat reports whether err is an error of the service about a request that it did not
-// read. If an answer could not be read, the records may be stored.
+// refusedFormat reports whether the service returned an error because it could not read the
+// request. If the answer could not be read, the records may be stored.
 func refusedFormat(err error) bool {
 	var malformed *codec.MalformedError
 	var unexpected *unexpectedError
@@ -134,11 +136,11 @@ func (c *Caller) putOnce(l *life, f codec.Format, req *PutRequest) ([]codec.PutR
 	return nil, responseError(&a, err)
 }
 
-// sendPut makes the call over our own HTTP client, or over net/http if ours does not support it.
+// sendPut makes the call over this package's HTTP client, or over net/http if that is necessary.
 func (c *Caller) sendPut(l *life, f codec.Format, req *PutRequest) (answer, error) {
 	d := putDrafts.Get().(*putDraft)
 	if !c.byHand(l) {
-		// net/http may still read the body after it has returned, so it is not reused.
+		// net/http may read the body after it has returned, so the body is not reused.
 		d.reset(0, req.size(f))
 		req.appendTo(d, f)
 		return c.post(l, putCall(f), d.buf)
@@ -149,7 +151,7 @@ func (c *Caller) sendPut(l *life, f codec.Format, req *PutRequest) (answer, erro
 	return l.answered(err)
 }
 
-// readPut reads a successful answer to a request with so many records.
+// readPut reads a successful answer. records is the number of records in the request.
 func readPut(a *answer, asked codec.Format, records int) ([]codec.PutResult, error) {
 	if e := a.encoding(); e != "" {
 		return nil, &smithy.DeserializationError{Err: &unexpectedError{asked, "the encoding " + e}}

@@ -15,33 +15,33 @@ import (
 	"github.com/weir-go/weir/internal/wire/codec"
 )
 
-// putDraft is a PutRecords request that is being written. The head is written in front of the body,
-// because it has a signature of the body's hash. The body is hashed while it is written, as long as
-// it is in the processor's cache.
+// putDraft is a PutRecords request that is being written. The head contains a signature of the
+// body's hash, so it is written last, into reserved space before the body. Parts of the body are
+// hashed as they are written, while they are in the processor's cache.
 type putDraft struct {
 	buf    []byte
 	head   int // bytes before the body
 	hash   hash.Hash
-	hashed int // bytes of buf that are hashed, or belong to the head
+	hashed int // bytes of buf that are hashed or reserved for the head
 	small  draft
 }
 
 var putDrafts = sync.Pool{New: func() any { return &putDraft{hash: sha256.New()} }}
 
-// hashAfter is how many bytes are hashed at a time.
+// hashAfter is the number of bytes that are hashed at a time.
 const hashAfter = 32 << 10
 
-// reset prepares d for a body of about so many bytes.
+// reset prepares d for a request. head and body are the sizes to reserve.
 func (d *putDraft) reset(head, body int) {
 	d.buf = slices.Grow(d.buf[:0], head+body)[:head]
 	d.head, d.hashed = head, head
 	d.hash.Reset()
 }
 
-// release keeps d for another request.
+// release returns d to the pool.
 func (d *putDraft) release() { putDrafts.Put(d) }
 
-// written hashes what was appended, if that is enough or if nothing follows.
+// written hashes the appended bytes if there are enough of them, or if they are the last ones.
 func (d *putDraft) written(last bool) {
 	if last || len(d.buf)-d.hashed >= hashAfter {
 		d.hash.Write(d.buf[d.hashed:])
@@ -57,12 +57,11 @@ func putCall(f codec.Format) call {
 	return putCBOR
 }
 
-// putMessage returns a signed request, head and body in one piece. It is valid until the draft is
-// released.
+// putMessage returns a signed request with head and body. It is valid until the draft is released.
 func (ep *endpoint) putMessage(d *putDraft, now time.Time, cred *aws.Credentials, f codec.Format, req *PutRequest) []byte {
 	at := ep.templates.signedAt(now)
 	t, of := ep.templateFor(cred, at), putCall(f)
-	const digits = 20 // of the length of the body
+	const digits = 20 // digits of the body's length
 	most := len(t.text[of].head) + len(at) + len(t.authorization) + 2*sha256.Size + len(lengthField) + digits + len("\r\n\r\n")
 	d.reset(most, req.size(f))
 	req.appendTo(d, f)
@@ -80,8 +79,8 @@ func (ep *endpoint) putMessage(d *putDraft, now time.Time, cred *aws.Credentials
 	return d.buf[from:]
 }
 
-// size returns at least how many bytes the body of the request has, unless it is in JSON and has
-// characters that are escaped.
+// size returns an upper bound of the body's size in bytes. Only characters that JSON escapes can
+// make the body larger.
 func (r *PutRequest) size(f codec.Format) int {
 	n := 100 + len(r.StreamName) + len(r.StreamARN)
 	for i := range r.Entries {
@@ -185,7 +184,7 @@ func (r *PutRequest) appendJSON(d *putDraft) {
 	d.buf = append(d.buf, ']', '}')
 }
 
-// readWhole reads a body to its end. It has at most so many bytes, length of them if that is known.
+// readWhole reads a body of at most most bytes. length is its size, or negative if it is unknown.
 func readWhole(r io.Reader, length int64, most int) ([]byte, error) {
 	if length < 0 {
 		return readAtMost(r, int64(most))

@@ -51,7 +51,8 @@ func putRequests(tb testing.TB) map[string]*PutRequest {
 const putAnswer = `{"FailedRecordCount":1,"EncryptionType":"NONE","Records":[` +
 	`{"SequenceNumber":"49","ShardId":"shardId-1"},{"ErrorCode":"InternalFailure","ErrorMessage":"a \"b\"","SequenceNumber":null}]}`
 
-// In JSON the request is that of the SDK. In both formats its signature is that of the SDK.
+// In JSON the request equals the SDK's request. In both formats the signature equals the SDK's
+// signature.
 func TestPutsAreThoseOfTheSDK(t *testing.T) {
 	server := newFake(t, func(w http.ResponseWriter, _ seen) { write(w, 200, codec.JSONType, putAnswer) })
 	for name, req := range putRequests(t) {
@@ -100,7 +101,7 @@ func TestPutsAreThoseOfTheSDK(t *testing.T) {
 
 func nothing(*kinesis.Options) {}
 
-// The records that the service stores are those of the request, on every path and in every format.
+// On every path and in every format, the service stores the records of the request.
 func TestEveryPathPutsTheSameRecords(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for _, config := range []kinesistest.Config{{NoLimits: true}, {NoLimits: true, IndefiniteCBOR: true, TLS: true}} {
@@ -142,13 +143,13 @@ func TestEveryPathPutsTheSameRecords(t *testing.T) {
 	}
 }
 
-// A request that the endpoint did not read is sent in JSON at once. One whose answer cannot be read
-// is not sent again, because its records may be stored.
+// If the endpoint could not read a request, the request is sent in JSON at once. If the answer
+// could not be read, the request is not repeated, because its records may be stored.
 func TestPutsFallBackToJSON(t *testing.T) {
 	for name, test := range map[string]struct {
 		status        int
 		content, body string
-		at            string // when JSON is used: at once, next, or never
+		at            string // when JSON is used: at once, for the next call, or never
 	}{
 		"an unknown type":        {415, "", "", "at once"},
 		"an unknown operation":   {400, codec.JSONType, `{"__type":"UnknownOperationException"}`, "at once"},
@@ -189,8 +190,8 @@ func TestPutsFallBackToJSON(t *testing.T) {
 	}
 }
 
-// A request whose connection is closed before the answer is an error, also on a connection that was
-// used before.
+// If a connection is closed before the answer, the request fails. This is also true for a reused
+// connection.
 func TestPutsAreNotRepeated(t *testing.T) {
 	for _, netHTTP := range []bool{false, true} {
 		var closes atomic.Bool

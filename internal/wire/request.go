@@ -13,12 +13,14 @@ import (
 type Request struct {
 	Iterator string
 	Limit    int // records, 1 to 10,000; 0 means the service's default
-	// ARN of the stream; optional, but account-based endpoints and policies may need it
+	// StreamARN is the ARN of the stream. It is optional, but account-based endpoints and policies
+	// may need it.
 	StreamARN string
-	// how much of the answer [Caller.Read] holds at a time; 0 means [Options.Window]
+	// Window is the maximum amount of the answer in memory for [Caller.Read]. 0 means
+	// [Options.Window].
 	Window int
 	Line   *Line  // keeps the connection for the next call; may be nil
-	Retry  *Retry // for a second attempt; may be nil
+	Retry  *Retry // configures the retry; may be nil
 }
 
 func (r *Request) input() *kinesis.GetRecordsInput {
@@ -62,8 +64,7 @@ func (r *Request) appendTo(b []byte, f codec.Format) []byte {
 	return b
 }
 
-// appendInput appends an input of the SDK in CBOR. A user's middleware may have set more of its
-// fields.
+// appendInput appends an input of the SDK in CBOR. A user's middleware may have set further fields.
 func appendInput(b []byte, in *kinesis.GetRecordsInput) []byte {
 	b = codec.AppendOpenMap(b)
 	for _, m := range []struct {

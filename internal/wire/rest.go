@@ -10,32 +10,34 @@ import (
 	"github.com/weir-go/weir/internal/wire/codec"
 )
 
-// Rest is the rest of an answer whose first part [Caller.Read] returned. It holds a connection
-// until it was read to its end, failed, or was closed. It is not safe for concurrent use.
+// Rest is the unread part of an answer after [Caller.Read]. It holds a connection until the end of
+// the answer, an error, or Close. It is not safe for concurrent use.
 type Rest struct {
 	c     *Caller
 	life  *life
 	a     answer
 	id    string // request ID
 	parts codec.Parts
-	learn func(err error) // reports an error that is due to the format
+	learn func(err error) // reports an error that concerns the format
 	over  bool
 }
 
 // ErrClosed is returned by [Rest.Next] after Close, an error, or the last part.
 var ErrClosed = errors.New("wire: the answer was read to its end or closed")
 
-// errHeld is the reason why an answer is closed that holds a connection without being read.
+// errHeld is the cause if an answer is closed because it held a connection without being read.
 var errHeld = errors.New("the next part of the answer was not requested in time")
 
-// Read is like GetRecords, but reads only the first part of an answer that is larger than
-// [Options.Window], and returns the rest. The rest is nil if p is the whole answer. p.Last is then
-// set. A part contains whole records. If a later part fails, the parts before stay valid: the
-// caller continues after their last record, with an iterator made from its number. Answers come in
-// parts only in CBOR and only on the path [OwnCall]. At most half of [Options.MaxConns] answers are
-// read in parts at a time, so that slow readers leave connections to others.
+// Read is like GetRecords, but it may return only the first part of an answer in p. It does so if
+// the answer is larger than [Options.Window]. The returned Rest then reads the other parts. If p
+// contains the whole answer, the Rest is nil and p.Last is set.
 //
-// ctx also applies to the rest, which must be read to its end or closed.
+// Parts consist of whole records. If a later part fails, the earlier parts stay valid. The caller
+// then continues after their last record, with a new iterator for its sequence number.
+//
+// Answers are read in parts only in CBOR and on the path [OwnCall]. At most half of
+// [Options.MaxConns] answers are read in parts at a time, so that slow readers leave connections to
+// other calls. ctx also applies to the Rest, which must be read to its end or closed.
 func (c *Caller) Read(ctx context.Context, req Request, p *codec.Page) (*Rest, error) {
 	p.Reset()
 	l := live(ctx, &req, c.opts.Timeout, c.slow)
@@ -56,8 +58,8 @@ func (c *Caller) Read(ctx context.Context, req Request, p *codec.Page) (*Rest, e
 	return rest, nil
 }
 
-// inParts reports whether to read the answer in parts, which holds a connection as long as the
-// program takes.
+// inParts reports whether to read the answer in parts. This occupies a connection until the program
+// has taken the last part.
 func (c *Caller) inParts(l *life, a *answer) bool {
 	if l.window == 0 || (a.length >= 0 && a.length <= int64(l.window)) || a.length > int64(c.opts.MaxBody) || a.field("Content-Type") != codec.CBORType || a.encoding() != "" {
 		return false
@@ -69,10 +71,11 @@ func (c *Caller) inParts(l *life, a *answer) bool {
 	return true
 }
 
-// begin reads the first part of an answer into p, and returns the rest, or nil if that was all.
+// begin reads the first part of an answer into p. It returns the Rest, or nil if p contains the
+// whole answer.
 func (c *Caller) begin(l *life, a *answer, p *codec.Page) (*Rest, error) {
 	window := l.window
-	if a.length < 0 { // the answer may be as large as allowed
+	if a.length < 0 { // the answer may have any allowed size
 		window = min(window, c.opts.Window)
 	}
 	r := &Rest{
@@ -89,9 +92,9 @@ func (c *Caller) begin(l *life, a *answer, p *codec.Page) (*Rest, error) {
 	return r, nil
 }
 
-// Next reads the next part into p, which is reused. p.Last is set for the last part. After an error
-// p is empty and the rest is closed. Each part must arrive within [Options.Timeout], and the next
-// call of Next must follow within the same time: an answer that is not read is closed.
+// Next reads the next part into p, which it reuses. p.Last is set for the last part. After an error
+// p is empty and the Rest is closed. Each part must arrive within [Options.Timeout]. The next call
+// of Next must follow within the same time, otherwise the answer is closed.
 func (r *Rest) Next(p *codec.Page) error {
 	p.Reset()
 	if r.over {
@@ -128,10 +131,11 @@ func (r *Rest) Next(p *codec.Page) error {
 // Size returns the size of the whole answer in bytes, or -1 if unknown.
 func (r *Rest) Size() int64 { return r.a.length }
 
-// Left returns how many bytes of the answer were not received yet, or -1 if unknown.
+// Left returns the number of bytes of the answer that are still to be received, or -1 if unknown.
 func (r *Rest) Left() int64 { return r.parts.Left }
 
-// Close abandons the rest of the answer. After the last part, or a second time, it does nothing.
+// Close abandons the rest of the answer. It does nothing after the last part or if it was called
+// before.
 func (r *Rest) Close() {
 	if r.over {
 		return
@@ -143,7 +147,7 @@ func (r *Rest) Close() {
 	r.c.held.Add(-1)
 }
 
-// deserialization wraps err as the SDK does for an answer that cannot be read.
+// deserialization wraps err in the SDK's error type for an answer that cannot be read.
 func deserialization(err error) error {
 	if malformed := (*codec.MalformedError)(nil); errors.As(err, &malformed) {
 		return &smithy.DeserializationError{Err: err}

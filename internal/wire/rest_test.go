@@ -24,7 +24,7 @@ func TestReadingALargeAnswer(t *testing.T) {
 	body := string(answers.CBOR{}.Encode(want))
 	server := newFake(t, func(w http.ResponseWriter, r seen) {
 		w.Header().Set("X-Amzn-Requestid", "r-1")
-		write(w, 200, codec.CBORType, body) // of unknown length
+		write(w, 200, codec.CBORType, body) // without a content length
 	})
 	for _, reuse := range []bool{false, true} {
 		c := newCaller(t, fakeClient(server.URL), Options{Reuse: reuse, Poison: reuse, MaxConns: 4})
@@ -65,7 +65,7 @@ func TestReadingALargeAnswer(t *testing.T) {
 		if c.held.Load() != 0 {
 			t.Error("closed twice")
 		}
-		// Half of the connections at most hold an answer in parts. Other answers are read whole.
+		// At most half of the connections hold an answer in parts. Other answers are read whole.
 		var held []*Rest
 		for range 3 {
 			if rest, err = c.Read(t.Context(), Request{Iterator: "it"}, new(codec.Page)); err != nil {
@@ -88,7 +88,7 @@ func TestReadingALargeAnswer(t *testing.T) {
 	}
 }
 
-// Small answers, JSON, and answers read by the SDK come whole.
+// Small answers, answers in JSON, and answers that the SDK reads arrive whole.
 func TestWhatIsReadWhole(t *testing.T) {
 	large := answers.Sample(1000, 1000)
 	server := newFake(t, func(w http.ResponseWriter, r seen) {
@@ -115,8 +115,8 @@ func TestWhatIsReadWhole(t *testing.T) {
 	}
 }
 
-// If an answer breaks, stalls or becomes invalid after its first part, the next part is an error.
-// An answer that is not read further is closed.
+// If an answer breaks off, stalls or becomes invalid after its first part, the next part is an
+// error. If the rest of an answer is not read in time, the answer is closed.
 func TestTheRestMayFail(t *testing.T) {
 	body := answers.CBOR{}.Encode(answers.Sample(2000, 1000))
 	bad := bytes.Clone(body)
@@ -126,7 +126,7 @@ func TestTheRestMayFail(t *testing.T) {
 		body  []byte
 		send  int
 		cut   bool
-		hold  time.Duration // before the second part is requested
+		hold  time.Duration // time before the second part is requested
 		check func(error) bool
 	}{
 		"cut":                    {body, 700_000, true, 0, func(err error) bool { return errors.Is(err, io.ErrUnexpectedEOF) }},
@@ -175,7 +175,7 @@ func TestTheRestMayFail(t *testing.T) {
 					t.Errorf("%v, %d held", err, caller.held.Load())
 				}
 				if name == "bad" {
-					// The endpoint was proven. After another failure JSON is used.
+					// CBOR had worked at this endpoint. After another failure, JSON is used.
 					ep, _ := caller.endpoints.Load(endpointKey{})
 					if state := ep.(*endpoint).format.load(); state != cborUntried {
 						t.Errorf("the state is %d", state)

@@ -13,8 +13,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 )
 
-// Signature Version 4: a request is signed with a key that is derived from the secret, the day, the
-// region and the service.
+// This file implements Signature Version 4. A request is signed with a key that is derived from the
+// secret, the day, the region and the service.
 
 const (
 	algorithm  = "AWS4-HMAC-SHA256"
@@ -23,12 +23,10 @@ const (
 	terminator = "aws4_request"
 )
 
-// header is a header that is signed: its name in lower case, and its value without surrounding
-// blanks.
+// header is a signed header, with its name in lower case and its value without surrounding blanks.
 type header struct{ name, value string }
 
-// signer signs requests to one endpoint. It keeps the key of the day while the credentials are the
-// same.
+// signer signs requests to one endpoint. It caches the key of the day for the current credentials.
 type signer struct {
 	region, service string
 	key             atomic.Pointer[signingKey]
@@ -37,10 +35,10 @@ type signer struct {
 type signingKey struct {
 	id, secret, day string
 	scope           string    // day/region/service/aws4_request
-	macs            sync.Pool // of hash.Hash keyed with the derived key
+	macs            sync.Pool // contains hash.Hash values with the derived key
 }
 
-// keyFor returns the key for a time in timeForm.
+// keyFor returns the key for a time. at is in the format timeForm.
 func (s *signer) keyFor(cred *aws.Credentials, at string) *signingKey {
 	day := at[:dayLength]
 	if k := s.key.Load(); k != nil && k.day == day && k.secret == cred.SecretAccessKey && k.id == cred.AccessKeyID {
@@ -64,8 +62,8 @@ func (s *signer) keyFor(cred *aws.Credentials, at string) *signingKey {
 var scratches = sync.Pool{New: func() any { return new([]byte) }}
 
 // sign returns the value of the Authorization header of a POST to path. path is escaped as in the
-// request line, and once more. headers are sorted. at is a time in timeForm, which one of the
-// headers contains.
+// request line, and then escaped again. headers must be sorted. at is a time in the format
+// timeForm, and one of the headers must contain it.
 func (s *signer) sign(cred *aws.Credentials, at, path string, headers []header, body []byte) string {
 	key := s.keyFor(cred, at)
 	scratch := scratches.Get().(*[]byte)
@@ -99,8 +97,7 @@ func (s *signer) sign(cred *aws.Credentials, at, path string, headers []header, 
 	return string(b)
 }
 
-// signature signs a request whose canonical form hashes to sum. It overwrites scratch, which then
-// holds the signature.
+// signature signs a request. sum is the hash of its canonical form. The result overwrites scratch.
 func (k *signingKey) signature(scratch *[]byte, at string, sum [sha256.Size]byte) []byte {
 	b := append(append((*scratch)[:0], algorithm+"\n"...), at...)
 	b = append(append(append(b, '\n'), k.scope...), '\n')
@@ -117,8 +114,8 @@ func (k *signingKey) signature(scratch *[]byte, at string, sum [sha256.Size]byte
 // signedAt formats a time for requests.
 func signedAt(t time.Time) string { return t.UTC().Format(timeForm) }
 
-// canonical returns a header's value in the form for signing: without surrounding blanks and with
-// single blanks inside.
+// canonical returns a header's value in the form that is signed, without surrounding blanks and
+// with single blanks inside.
 func canonical(value string) string {
 	value = strings.TrimSpace(value)
 	if !strings.Contains(value, "  ") {

@@ -19,8 +19,8 @@ import (
 	"github.com/weir-go/weir/internal/wire/codec"
 )
 
-// sdkSigns signs the same request with the SDK's signer: the same host, path, body, time and signed
-// headers.
+// sdkSigns signs the same request with the SDK's signer. Host, path, body, time and signed headers
+// are the same.
 func sdkSigns(tb testing.TB, r *http.Request, body []byte, region string, cred aws.Credentials) string {
 	tb.Helper()
 	auth := r.Header.Get("Authorization")
@@ -36,7 +36,7 @@ func sdkSigns(tb testing.TB, r *http.Request, body []byte, region string, cred a
 	if err != nil {
 		tb.Fatal(err)
 	}
-	again.ContentLength = 0 // it would be signed, and ours does not sign it
+	again.ContentLength = 0 // the SDK would sign it, and this package does not
 	for _, name := range names {
 		if name != "host" && name != "x-amz-date" && name != "x-amz-security-token" {
 			again.Header.Set(name, r.Header.Get(name))
@@ -64,7 +64,7 @@ func TestSignaturesAreThoseOfTheSDK(t *testing.T) {
 			u := mustParse(t, "http://"+host+path)
 			ep := &endpoint{url: u, host: withoutDefaultPort(host, "http"), path: endpointPath(u), agent: []string{"x"}}
 			ep.signer.region, ep.signer.service = "eu-west-3", "kinesis"
-			// Over midnight, and the credentials change while the key is kept.
+			// The times cross midnight, and the credentials change while the key is cached.
 			for i, at := range []time.Time{
 				time.Date(2026, 1, 31, 23, 59, 58, 0, time.UTC), time.Date(2026, 1, 31, 23, 59, 59, 999, time.UTC),
 				time.Date(2026, 2, 1, 1, 0, 0, 0, time.FixedZone("east", 3600)), time.Date(2026, 2, 1, 0, 0, 1, 0, time.UTC),
@@ -89,7 +89,7 @@ func TestSignaturesAreThoseOfTheSDK(t *testing.T) {
 	}
 }
 
-// Many goroutines with changing credentials share one signer.
+// Many goroutines share one signer while the credentials change.
 func TestSigningAtOnce(t *testing.T) {
 	u := mustParse(t, "http://localhost/")
 	ep := &endpoint{url: u, host: "localhost", path: endpointPath(u), agent: []string{"x"}}

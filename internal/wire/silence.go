@@ -9,26 +9,26 @@ import (
 )
 
 const (
-	// leastSilence and mostSilence limit how long no byte may arrive before a call is made a second
-	// time. Within these limits the time is four times the 99th percentile of the time to the first
-	// byte. It starts with mostSilence, because that percentile is not known yet.
+	// leastSilence and mostSilence are the limits of the time without a received byte before a call
+	// is retried. Between these limits, the time is four times the 99th percentile of the time to
+	// the first byte. It is mostSilence until that percentile is known.
 	leastSilence = time.Second
 	mostSilence  = 4 * time.Second
-	// enoughAnswers is the number of answers from which on their times count.
+	// enoughAnswers is the minimum number of answers for the percentile.
 	enoughAnswers = 20
-	// firstTries is how many second attempts are available at the start, for programs that read
-	// little. mostTries is how many can be saved: as many as there are connections, which can all
-	// die at once.
+	// firstTries is the initial number of available retries, for programs that make few calls.
+	// mostTries is the maximum. It equals the maximum number of connections, because all of them
+	// can die at once.
 	firstTries = 10
 	mostTries  = defaultMaxConns
-	// oneOf is the number of answers that save one second attempt: 5 %.
+	// oneOf is the number of answers that earn one retry. Retries are thus limited to 5% of calls.
 	oneOf = 20
-	// tellAgain is the minimum time between two reports of second attempts.
+	// tellAgain is the minimum time between two reports of retries.
 	tellAgain = time.Minute
 )
 
-// silence decides when a call to a silent endpoint is made a second time. All calls to the endpoint
-// share it. It may be used concurrently.
+// silence decides when a call to a silent endpoint is retried. All calls to the endpoint share it.
+// It may be used concurrently.
 type silence struct {
 	endpoint string
 	after    atomic.Int64 // the last result of judge
@@ -36,8 +36,8 @@ type silence struct {
 	mu     lock.Mutex[lock.Silence]
 	first  firstBytes
 	tries  tries
-	told   time.Time // time of the last report; zero before the first
-	untold int       // second attempts since then
+	told   time.Time // time of the last report; zero if there was none
+	untold int       // retries since the last report
 }
 
 func newSilence(endpoint string) *silence {
@@ -46,10 +46,11 @@ func newSilence(endpoint string) *silence {
 	return s
 }
 
-// bound returns how long no byte may arrive before a call is made a second time; 0 means never.
+// bound returns the maximum time without a received byte before a call is retried. 0 means no
+// limit.
 func (s *silence) bound() time.Duration { return time.Duration(s.after.Load()) }
 
-// heard records that an answer began this long after its request was sent.
+// heard records the time from a request to the beginning of its answer.
 func (s *silence) heard(after time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -60,7 +61,7 @@ func (s *silence) heard(after time.Duration) {
 	}
 }
 
-// again takes a second attempt, if one is available.
+// again uses one available retry. It returns false if there is none.
 func (s *silence) again() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -71,8 +72,8 @@ func (s *silence) again() bool {
 	return true
 }
 
-// news returns the number of second attempts that were not reported yet, or 0 if it is too early
-// for a report.
+// news returns the number of retries since the last report. It returns 0 if it is too early for
+// another report.
 func (s *silence) news(now time.Time) (times int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -82,7 +83,7 @@ func (s *silence) news(now time.Time) (times int) {
 	return times
 }
 
-// tries counts the available second attempts, in units of one answer.
+// tries counts the available retries. One answer earns 1/oneOf of a retry.
 type tries struct{ saved int }
 
 func (t *tries) answered() { t.saved = min(t.saved+1, mostTries*oneOf) }
@@ -95,9 +96,9 @@ func (t *tries) take() bool {
 	return true
 }
 
-// firstBytes is a histogram of how long about the last thousand answers took to begin. Four sizes
-// per doubling range from 2^19 ns (half a millisecond) to 2^35 ns (half a minute). The result is at
-// most a quarter too large.
+// firstBytes is a histogram of the time to the first byte of about the last thousand answers. It
+// has four size classes per doubling, from 2^19 ns (half a millisecond) to 2^35 ns (half a minute).
+// A result is at most a quarter too large.
 type firstBytes struct {
 	counts [4 * (longestFirst - shortestFirst)]uint16
 	all    int
@@ -106,8 +107,7 @@ type firstBytes struct {
 const (
 	shortestFirst = 19
 	longestFirst  = 35
-	// rememberedFirst is the number of answers after which an earlier answer has half of its
-	// weight.
+	// rememberedFirst is the number of later answers that halves the weight of an answer.
 	rememberedFirst = 1024
 )
 
@@ -123,7 +123,7 @@ func (f *firstBytes) add(d time.Duration) {
 	}
 }
 
-// sizeOf returns the size class of a time, which is at most mostOf of that class.
+// sizeOf returns the size class of a time. mostOf returns the largest time of a size class.
 func sizeOf(d time.Duration) int {
 	n := uint64(max(d, 1) - 1)
 	top := bits.Len64(n) - 1 // the highest bit
@@ -140,7 +140,7 @@ func mostOf(size int) time.Duration {
 	return time.Duration(5+size%4) << (shortestFirst + size/4 - 2)
 }
 
-// within returns the time within which this percentage of the answers began.
+// within returns the time within which the given percentage of answers began.
 func (f *firstBytes) within(percent int) time.Duration {
 	rank := (f.all*percent + 99) / 100
 	for i, n := range f.counts {
@@ -151,8 +151,8 @@ func (f *firstBytes) within(percent int) time.Duration {
 	return 0
 }
 
-// judge returns how long no byte may arrive. It is 0 if most answers take longer than that, so that
-// silence means nothing.
+// judge returns the maximum time without a received byte. It returns 0 if most answers take longer
+// than the allowed limits, because then silence means nothing.
 func (f *firstBytes) judge() time.Duration {
 	switch {
 	case f.all < enoughAnswers:

@@ -43,7 +43,7 @@ func TestHowLongSilenceIsBorne(t *testing.T) {
 	}
 }
 
-// The result for a time is at least that time, and at most a quarter more.
+// The size class of a time represents at least that time, and at most a quarter more.
 func TestSizesOfFirstBytes(t *testing.T) {
 	t.Parallel()
 	last := 0

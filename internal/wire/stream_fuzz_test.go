@@ -22,7 +22,7 @@ import (
 // fuzzedBody limits a payload in fuzz tests of streams.
 const fuzzedBody = 64 << 10
 
-// unopened returns a requested subscription.
+// unopened returns a subscription before the answer.
 func unopened(c *Caller) *Subscription {
 	s := &Subscription{c: c}
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
@@ -30,16 +30,16 @@ func unopened(c *Caller) *Subscription {
 	return s
 }
 
-// open answers s with a stream, as far as it is read before Subscribe returns.
+// open gives s a stream, and reads as much of it as Subscribe does.
 func open(s *Subscription, stream io.Reader) error {
 	body := io.NopCloser(stream)
 	defer s.timer.Stop()
 	return s.begin(&http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: body, Request: &http.Request{}}, body)
 }
 
-// naiveEvents reads a stream with the SDK's decoder and this package's decoder of single events,
-// which has its own fuzz test. It returns the events up to the one that ends the stream, and
-// whether the messages are well-formed up to there.
+// naiveEvents reads a stream with the SDK's decoder for messages and this package's decoder for
+// single events. The latter has its own fuzz test. naiveEvents returns the events up to the one
+// that ends the stream. whole reports whether the messages up to that event are well-formed.
 func naiveEvents(stream []byte) (pages []*codec.Page, whole bool) {
 	d, left := eventstream.NewDecoder(), bytes.NewReader(stream)
 	for left.Len() > 0 {
@@ -67,9 +67,10 @@ func naiveEvents(stream []byte) (pages []*codec.Page, whole bool) {
 	return pages, true
 }
 
-// FuzzStream reads a whole subscription in random fragments. The events are those that the SDK's
-// decoder finds, up to the end or the first broken message, which causes an error of a documented
-// kind. There are no more reads than bytes, and no more memory than was received.
+// FuzzStream reads a whole subscription in random fragments. The events equal those of the SDK's
+// decoder, up to the end or the first broken message. A broken message causes a documented error.
+// The number of reads is at most the number of bytes, and memory is at most the number of received
+// bytes.
 func FuzzStream(f *testing.F) {
 	const event = "SubscribeToShardEvent"
 	hello := answers.EventMessage(f, "initial-response", codec.JSONType, "{}")
@@ -154,13 +155,13 @@ func FuzzStream(f *testing.F) {
 	})
 }
 
-// atABound reports whether a stream was refused for a reason that only this package has; see
+// atABound reports whether a stream was rejected for a reason that only this package has; see
 // [FuzzFrames].
 func atABound(err error) bool {
 	return errors.Is(err, codec.ErrTooLarge) || strings.Contains(err.Error(), "headers that are cut short") || strings.Contains(err.Error(), "bytes of headers")
 }
 
-// pieces returns at most a number of bytes per read, 0 for no limit.
+// pieces limits the number of bytes per read. 0 means no limit.
 type pieces struct {
 	r     io.Reader
 	most  int
@@ -175,8 +176,8 @@ func (p *pieces) Read(b []byte) (int, error) {
 	return p.r.Read(b)
 }
 
-// FuzzStreamOfGoodMessages checks that the events of any well-formed messages arrive in order in
-// any fragmentation.
+// FuzzStreamOfGoodMessages checks that the events of well-formed messages arrive in order, in any
+// fragmentation.
 func FuzzStreamOfGoodMessages(f *testing.F) {
 	f.Add([]byte{0, 1, 2, 3, 0, 0}, []byte("key"), byte(3))
 	f.Add([]byte{3, 3, 2, 1}, []byte{0, 255}, byte(0))
@@ -192,7 +193,7 @@ func FuzzStreamOfGoodMessages(f *testing.F) {
 			for k := range p.Records {
 				p.Records[k].Data = data
 			}
-			p.Next = "" // in other answers the styles use another name for it
+			p.Next = "" // the styles use another name for it in other answers
 			switch kind % 4 {
 			case 0:
 				stream = append(stream, answers.EventMessage(t, "SubscribeToShardEvent", codec.CBORType, string(answers.CBOR{}.Encode(p)))...)

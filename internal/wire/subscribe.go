@@ -16,12 +16,12 @@ import (
 )
 
 var (
-	// ErrNoAnswer is wrapped if the first message of a stream did not arrive in time after a call
-	// of SubscribeToShard.
+	// ErrNoAnswer is wrapped by an error if the first message of a stream did not arrive in time
+	// after a call of SubscribeToShard.
 	ErrNoAnswer = errors.New("the subscription was not answered")
-	// ErrSilent is wrapped if nothing arrived on a subscription for too long.
+	// ErrSilent is wrapped by an error if no event arrived on a subscription for too long.
 	ErrSilent = errors.New("the subscription is silent")
-	// ErrEnded is the end of a subscription without an error, usually after its five minutes.
+	// ErrEnded is returned at the normal end of a subscription, usually after five minutes.
 	ErrEnded = errors.New("the subscription ended")
 )
 
@@ -29,7 +29,7 @@ var (
 type SubscribeRequest struct {
 	ConsumerARN, Shard string
 	At                 types.StartingPosition
-	// Answer limits the wait for the first message of the stream. Zero means [Options.Timeout].
+	// Answer is the maximum wait for the first message of the stream. Zero means [Options.Timeout].
 	Answer time.Duration
 }
 
@@ -37,15 +37,15 @@ func (r *SubscribeRequest) input() *kinesis.SubscribeToShardInput {
 	return &kinesis.SubscribeToShardInput{ConsumerARN: &r.ConsumerARN, ShardId: &r.Shard, StartingPosition: &r.At}
 }
 
-// Subscription is one event stream, from the answer to SubscribeToShard on. It has no goroutine. It
-// must be closed. Only Stop is safe for concurrent use.
+// Subscription is an event stream that SubscribeToShard has returned. It has no goroutine. The
+// caller must close it. Only Stop is safe for concurrent use.
 type Subscription struct {
-	ctx    context.Context // of the request, for the life of the stream
+	ctx    context.Context // context of the request and of the whole stream
 	cancel context.CancelCauseFunc
 	timer  *time.Timer // ends ctx with late
 	late   error
 
-	silence time.Duration // how long the present call of Next may last
+	silence time.Duration // the maximum duration of the current call of Next
 
 	c         *Caller
 	events    eventReader
@@ -54,24 +54,24 @@ type Subscription struct {
 	closed    bool
 }
 
-// eventReader is the source of a subscription's events.
+// eventReader reads the events of a subscription.
 type eventReader interface {
 	// next reads an event into p.
 	next(s *Subscription, p *codec.Page) error
 	close()
 }
 
-// Subscribe makes a subscription, which lasts until Close: ctx applies only to the call. The call
-// takes the path of the Caller, over separate connections, which use HTTP/2 if the server supports
-// it. It requests events in JSON, or in CBOR if [Options.Format] is CBOR, and reads events in both
-// formats.
+// Subscribe makes a subscription that lasts until Close. ctx applies only to the call of Subscribe.
+// The call uses the path of the Caller over separate connections, with HTTP/2 if the server
+// supports it. It requests events in JSON, or in CBOR if [Options.Format] is CBOR. It reads events
+// in both formats.
 //
-// Errors are those of the SDK, as with [Caller.GetRecords], ctx's cause, and errors that wrap
-// [ErrNoAnswer] or [ErrFrame].
+// Subscribe returns errors of the SDK like [Caller.GetRecords], the cause of ctx, or an error that
+// wraps [ErrNoAnswer] or [ErrFrame].
 func (c *Caller) Subscribe(ctx context.Context, req SubscribeRequest) (*Subscription, error) {
 	s := &Subscription{c: c}
-	// The context of the call is that of the whole stream, so it must outlast ctx, which may be a
-	// deadline for the call.
+	// The context of the call is also the context of the stream. It must outlast ctx, which may
+	// have a deadline for the call.
 	s.ctx, s.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	bound := req.Answer
 	if bound == 0 {
@@ -82,11 +82,11 @@ func (c *Caller) Subscribe(ctx context.Context, req SubscribeRequest) (*Subscrip
 	err := c.subscribe(s, &req)
 	switch linked := unlink(); {
 	case !linked:
-		s.cancel(context.Cause(ctx)) // if ctx has not done that yet
+		s.cancel(context.Cause(ctx)) // in case ctx has not done that yet
 	case !s.timer.Stop():
 		s.cancel(s.late)
 	}
-	// also if the answer arrived at that moment
+	// This also applies if the answer arrived at the same moment.
 	if cause := context.Cause(s.ctx); cause != nil && !isAPIError(err) {
 		err = cause
 	}
@@ -97,7 +97,7 @@ func (c *Caller) Subscribe(ctx context.Context, req SubscribeRequest) (*Subscrip
 	return s, nil
 }
 
-// bound ends the subscription with a cause after d, unless its timer is stopped before.
+// bound ends the subscription with a cause after d. Stopping the timer prevents that.
 func (s *Subscription) bound(d time.Duration, cause error) {
 	s.late = fmt.Errorf("%w for %v", cause, d)
 	if s.timer == nil {
@@ -107,13 +107,16 @@ func (s *Subscription) bound(d time.Duration, cause error) {
 	s.timer.Reset(d)
 }
 
-// Next waits for the next event and reads it into p, which is reused, and which is empty after an
-// error. If p.Memory is a [codec.WaitingMemory], Next waits for memory too. Meanwhile the service
-// can send at most one window. Events of unknown kinds are left out. After an error the
-// subscription is closed. The errors are those of the service, as with [Caller.GetRecords], those
-// of p.Memory, and errors that wrap [ErrSilent] if no complete event arrived within silence, not
-// counting the wait for memory, [ErrEnded], [codec.ErrFrame], [codec.ErrTooLarge], or [ErrClosed]
-// after Stop and Close.
+// Next waits for the next event and reads it into p. It reuses p, and leaves it empty after an
+// error. Next ignores events of unknown kinds. After an error the subscription is closed.
+//
+// If p.Memory is a [codec.WaitingMemory], Next also waits for memory. During that wait the service
+// can send at most one window of data.
+//
+// The errors are those of the service, as in [Caller.GetRecords], those of p.Memory,
+// [codec.ErrFrame], [codec.ErrTooLarge], and [ErrEnded]. An error wraps [ErrSilent] if no complete
+// event arrived within silence; waits for memory do not count. After Stop or Close, the error is
+// [ErrClosed].
 func (s *Subscription) Next(silence time.Duration, p *codec.Page) error {
 	p.Reset()
 	if s.closed {
@@ -137,8 +140,7 @@ func (s *Subscription) Next(silence time.Duration, p *codec.Page) error {
 	return nil
 }
 
-// room makes room for n bytes of an event in p. The time it waits for memory does not count as
-// silence.
+// room allocates n bytes for an event in p. A wait for memory does not count as silence.
 func (s *Subscription) room(n int, p *codec.Page) ([]byte, error) {
 	if _, ok := p.Memory.(codec.WaitingMemory); !ok {
 		return s.c.bodies.Room(n, n, p)
@@ -150,11 +152,11 @@ func (s *Subscription) room(n int, p *codec.Page) ([]byte, error) {
 	return s.c.bodies.Wait(s.ctx, n, p)
 }
 
-// Context ends with the subscription.
+// Context returns a context that ends with the subscription.
 func (s *Subscription) Context() context.Context { return s.ctx }
 
-// Stop ends the subscription: a waiting call of Next fails, and so does every later one. Any
-// goroutine may call it at any time. Close is still required.
+// Stop ends the subscription. The current call of Next and all later calls fail. Stop may be called
+// concurrently. Close is still required.
 func (s *Subscription) Stop() { s.cancel(ErrClosed) }
 
 // Close ends the subscription and releases its stream. Further calls do nothing.
@@ -170,7 +172,7 @@ func (s *Subscription) Close() {
 	}
 }
 
-// subscribe makes the call, and reads up to the first message.
+// subscribe makes the call and reads the first message.
 func (c *Caller) subscribe(s *Subscription, req *SubscribeRequest) error {
 	switch c.path {
 	case OwnCall:
@@ -191,7 +193,7 @@ func (c *Caller) subscribe(s *Subscription, req *SubscribeRequest) error {
 	return c.subscribeUnder(s, req)
 }
 
-// begin reads the first message of the stream in resp, which belongs to s from now on.
+// begin reads the first message of the stream in resp. From then on, s owns resp.
 func (s *Subscription) begin(resp *http.Response, body io.ReadCloser) error {
 	a := fullAnswer(resp)
 	s.resp, s.requestID = resp, a.requestID()
@@ -210,7 +212,7 @@ func (s *Subscription) begin(resp *http.Response, body io.ReadCloser) error {
 	return nil
 }
 
-// failed adds what is known of the call to an error of the stream.
+// failed adds information about the call to an error of the stream.
 func (s *Subscription) failed(err error) error {
 	if errors.Is(err, ErrEnded) {
 		return err

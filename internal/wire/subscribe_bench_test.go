@@ -18,8 +18,8 @@ import (
 	"github.com/weir-go/weir/internal/wire/codec"
 )
 
-// BenchmarkEvent reads events from memory, and prints how many times longer the SDK's decoder takes
-// for JSON.
+// BenchmarkEvent reads events from memory. For JSON it prints the factor by which the SDK's decoder
+// is slower.
 func BenchmarkEvent(b *testing.B) {
 	for _, c := range []struct{ records, bytes int }{{1000, 1024}, {10, 1024}, {1000, 100}} {
 		b.Run(fmt.Sprintf("%dx%dB", c.records, c.bytes), func(b *testing.B) {

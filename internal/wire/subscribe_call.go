@@ -38,7 +38,7 @@ func (c *Caller) subscribeOwn(s *Subscription, ep *endpoint, cred *aws.Credentia
 	return s.begin(resp, resp.Body)
 }
 
-// subscribeRequest returns a signed request at the time now by the service's clock.
+// subscribeRequest returns a signed request. now is the time according to the service's clock.
 func (ep *endpoint) subscribeRequest(now time.Time, cred *aws.Credentials, f codec.Format, body []byte) *http.Request {
 	const target = "Kinesis_20131202." + subscribeOperation
 	at := signedAt(now)
@@ -63,8 +63,8 @@ func (ep *endpoint) subscribeRequest(now time.Time, cred *aws.Credentials, f cod
 }
 
 // subscribeUnder makes the call through the SDK, so that the client's middleware, tracing and
-// logging see it. It takes the stream before the SDK begins to decode it. The SDK continues with an
-// empty stream.
+// logging see it. It takes the stream from the SDK before the SDK decodes it. The SDK gets an empty
+// stream.
 func (c *Caller) subscribeUnder(s *Subscription, req *SubscribeRequest) error {
 	p := &streamProtocol{Protocol: sdkProtocol, format: c.eventFormat()}
 	out, err := c.client.SubscribeToShard(s.ctx, req.input(), c.overStreams, func(o *kinesis.Options) { o.Protocol = p })
@@ -88,15 +88,15 @@ func (c *Caller) subscribeUnder(s *Subscription, req *SubscribeRequest) error {
 	return err
 }
 
-// overStreams makes a call without the SDK's retries, over connections for subscriptions, and with
-// its request in one piece.
+// overStreams configures a call without the SDK's retries. The call uses connections for
+// subscriptions and sends its request in one piece.
 func (c *Caller) overStreams(o *kinesis.Options) {
 	o.Retryer = aws.NopRetryer{}
 	o.HTTPClient = wholeRequest{c.streams.of(c)}
 }
 
-// streamProtocol is the SDK's Kinesis protocol, except for one call of SubscribeToShard, whose
-// answer it keeps.
+// streamProtocol is the SDK's Kinesis protocol with one change: it keeps the answer of one call of
+// SubscribeToShard.
 type streamProtocol struct {
 	*awsjson.Protocol
 	format codec.Format
@@ -140,18 +140,18 @@ func (pr *streamProtocol) DeserializeResponse(ctx context.Context, schema *smith
 	return nil
 }
 
-// HasInitialEventMessage returns false because the first message is read later, with all others.
+// HasInitialEventMessage returns false, because the first message is read later like all others.
 func (pr *streamProtocol) HasInitialEventMessage() bool { return false }
 
-// DeserializeEventMessage returns io.EOF: there are no events.
+// DeserializeEventMessage returns io.EOF, because the SDK's stream has no events.
 func (pr *streamProtocol) DeserializeEventMessage(*smithy.Schema, *smithy.TypeRegistry, io.Reader) (smithy.Deserializable, error) {
 	return nil, io.EOF
 }
 
 // subscribeSDK makes a call whose events the SDK decodes.
 func (c *Caller) subscribeSDK(s *Subscription, req *SubscribeRequest) error {
-	// A separate client: the SDK decodes all event streams of one client with the same unguarded
-	// buffer.
+	// A separate client is necessary, because the SDK decodes all event streams of a client with
+	// the same unguarded buffer.
 	out, err := kinesis.New(c.client.Options()).SubscribeToShard(s.ctx, req.input(), c.overStreams)
 	if err != nil {
 		return err
@@ -179,18 +179,18 @@ func (e sdkEvents) next(s *Subscription, p *codec.Page) error {
 			if ev, known := ev.(*types.SubscribeToShardEventStreamMemberSubscribeToShardEvent); known {
 				p.EventFromSDK(&ev.Value)
 				return nil
-			} // otherwise an unknown event, which is no sign that records still arrive
+			} // otherwise it is an unknown event, which does not prove that records still arrive
 		case <-s.ctx.Done():
 			return context.Cause(s.ctx)
 		}
 	}
 }
 
-// sdkClose limits the wait for the SDK's goroutine, which a user's HTTP client could block.
+// sdkClose is the maximum wait for the SDK's goroutine, which a user's HTTP client could block.
 const sdkClose = 5 * time.Second
 
 func (e sdkEvents) close() {
-	_ = e.stream.Close() // the stream has ended, and the error does not matter
+	_ = e.stream.Close() // the stream has ended, so an error does not matter
 	timer := time.NewTimer(sdkClose)
 	defer timer.Stop()
 	for {

@@ -21,14 +21,14 @@ type framedEvents struct {
 	body    io.ReadCloser
 	frames  *codec.FrameReader
 	frame   codec.Frame
-	pending bool // the head in frame was read and its payload was not
+	pending bool // the head in frame was read, but its payload was not
 }
 
-// the data was read, so an error does not matter
+// The data was read, so an error does not matter.
 func (f *framedEvents) close() { _ = f.body.Close() }
 
-// begin reads the first message, which should be the answer to the call. Some servers begin with an
-// event instead.
+// begin reads the first message, which normally is the answer to the call. Some servers send an
+// event first.
 func (f *framedEvents) begin() error {
 	if err := f.head(); err != nil {
 		return err
@@ -40,8 +40,8 @@ func (f *framedEvents) begin() error {
 	return f.frames.Skip(&f.frame)
 }
 
-// head reads the head of the next message. If the message is an error, it is read whole and
-// returned.
+// head reads the head of the next message. If the message is an error, head reads all of it and
+// returns it.
 func (f *framedEvents) head() error {
 	err := f.frames.Next(&f.frame)
 	switch {
@@ -73,8 +73,8 @@ func (f *framedEvents) head() error {
 	return fmt.Errorf("%w: a message of the unknown type %.100q", codec.ErrFrame, f.frame.Kind)
 }
 
-// exception reads an error of the service in the stream, in the form of an error instead of a
-// stream.
+// exception reads an error of the service from the stream, and returns the same error as for a
+// failed call.
 func (f *framedEvents) exception() error {
 	code := string(f.frame.Exception)
 	if code == "" {
@@ -89,7 +89,7 @@ func (f *framedEvents) exception() error {
 	}
 	message := ""
 	if format, ok := f.format(body); ok && len(body) > 0 {
-		// Without a message it is the same exception.
+		// Without a message, the exception has the same type and no text.
 		_, message, _ = codec.ReadError(format, body)
 	}
 	text, err := json.Marshal(map[string]string{"__type": code, "message": message})
@@ -101,7 +101,7 @@ func (f *framedEvents) exception() error {
 	}}, nil)
 }
 
-// format returns the format of the payload of the message.
+// format returns the format of the message's payload.
 func (f *framedEvents) format(payload []byte) (codec.Format, bool) {
 	switch string(f.frame.Content) {
 	case codec.JSONType:
@@ -121,7 +121,7 @@ func (f *framedEvents) next(s *Subscription, p *codec.Page) error {
 		}
 		f.pending = false
 		if string(f.frame.Event) != "SubscribeToShardEvent" {
-			// An unknown event, which is no sign that records still arrive.
+			// An unknown event does not prove that records still arrive.
 			if err := f.frames.Skip(&f.frame); err != nil {
 				return s.failed(err)
 			}
@@ -138,7 +138,7 @@ func (f *framedEvents) next(s *Subscription, p *codec.Page) error {
 	}
 }
 
-// event reads the payload of an event into b, which is memory of the page, and decodes it there.
+// event reads the payload of an event into b and decodes it there. b is memory of the page.
 func (f *framedEvents) event(c *Caller, b []byte, p *codec.Page) error {
 	body, err := f.frames.Payload(&f.frame, b)
 	if err != nil {

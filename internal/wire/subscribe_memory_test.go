@@ -19,12 +19,12 @@ import (
 	"github.com/weir-go/weir/kinesistest"
 )
 
-// wallet is a WaitingMemory that counts.
+// wallet is a WaitingMemory that counts its bytes.
 type wallet struct {
 	answers.Purse
 	mu   sync.Mutex
 	open chan struct{} // closed when memory becomes available
-	no   error         // returned instead of memory
+	no   error         // returned in place of memory
 }
 
 func (w *wallet) Take(ctx context.Context, n int) error {
@@ -43,7 +43,7 @@ func (w *wallet) Take(ctx context.Context, n int) error {
 }
 
 // A subscription waits for an event's memory for as long as necessary. The wait does not count as
-// silence, and the memory is given back once.
+// silence, and the memory is returned exactly once.
 func TestSubscriptionWaitsForMemory(t *testing.T) {
 	inBubble(t, kinesistest.Config{TLS: true}, func(t *testing.T, s *subscribed, path Path) {
 		c := newCaller(t, s.client, Options{Path: path, Reuse: true})
@@ -140,7 +140,7 @@ func TestManySubscriptionsAtOnce(t *testing.T) {
 	}
 }
 
-// The heap objects of a page of a thousand records that comes as an event.
+// This test counts the heap objects of an event with a thousand records.
 func TestAllocationsOfAnEvent(t *testing.T) {
 	const records = 1000
 	for _, format := range []codec.Format{codec.JSON, codec.CBOR} {

@@ -35,8 +35,8 @@ func (r *SubscribeRequest) appendTo(b []byte, f codec.Format) []byte {
 	return codec.AppendEnd(b)
 }
 
-// appendSeconds appends a time in the form of JSON: seconds since 1970 with milliseconds after the
-// decimal point.
+// appendSeconds appends a time in the form of JSON: seconds since 1970 with milliseconds as
+// decimals.
 func appendSeconds(b []byte, t time.Time) []byte {
 	return strconv.AppendFloat(b, float64(t.UnixMilli())/1000, 'f', -1, 64)
 }

@@ -27,7 +27,7 @@ const firstShard = "shardId-000000000000"
 
 var fromOldest = types.StartingPosition{Type: types.ShardIteratorTypeTrimHorizon}
 
-// subscribed is an embedded Kinesis with a stream and a consumer of it.
+// subscribed is an embedded Kinesis with a stream and a consumer.
 type subscribed struct {
 	srv      *kinesistest.Server
 	client   *kinesis.Client
@@ -66,7 +66,7 @@ func (s *subscribed) subscribe(tb testing.TB, c *Caller) *Subscription {
 	return sub
 }
 
-// inBubble runs f with a server in a bubble, for each path.
+// inBubble runs f with a server in a bubble, once for each path.
 func inBubble(t *testing.T, cfg kinesistest.Config, f func(t *testing.T, s *subscribed, path Path)) {
 	for _, path := range []Path{OwnCall, UnderSDK, PlainSDK} {
 		t.Run(path.String(), func(t *testing.T) {
@@ -80,8 +80,8 @@ func inBubble(t *testing.T, cfg kinesistest.Config, f func(t *testing.T, s *subs
 	}
 }
 
-// The events of a shard are the same on every path, in every format, over HTTP/1.1 and HTTP/2, with
-// and without reused memory, and with a client that has middleware.
+// Every path and format reads the same events of a shard. This includes HTTP/1.1 and HTTP/2, memory
+// with and without reuse, and clients with middleware.
 func TestEveryPathReadsTheSameEvents(t *testing.T) {
 	for _, tls := range []bool{false, true} {
 		inBubble(t, kinesistest.Config{TLS: tls}, func(t *testing.T, s *subscribed, path Path) {
@@ -98,7 +98,7 @@ func TestEveryPathReadsTheSameEvents(t *testing.T) {
 			for _, client := range []*kinesis.Client{s.client, s.srv.Client(traced)} {
 				for _, format := range []codec.Format{codec.Auto, codec.JSON, codec.CBOR} {
 					for _, reuse := range []bool{false, true} {
-						time.Sleep(5 * time.Second) // as long as another subscription is refused
+						time.Sleep(5 * time.Second) // Kinesis refuses another subscription for that time
 						c := newCaller(t, client, Options{Path: path, Format: format, Reuse: reuse, Poison: reuse})
 						sub := s.subscribe(t, c)
 						var p codec.Page
@@ -128,7 +128,7 @@ func TestEveryPathReadsTheSameEvents(t *testing.T) {
 	}
 }
 
-// A request arrives as the SDK would send it: the same call with the same members and the SDK's
+// A request arrives as the SDK would send it: the same call, the same members, and the SDK's
 // signature.
 func TestSubscribeRequestsAsTheyArrive(t *testing.T) {
 	const consumer = "arn:aws:kinesis:eu-west-3:123456789012:stream/s/consumer/c:1"
@@ -180,7 +180,7 @@ func TestSubscribeRequestsAsTheyArrive(t *testing.T) {
 	}
 }
 
-// Errors have the SDK's types, whether they come in a stream or instead of one.
+// Errors have the SDK's types, whether they arrive in a stream or in place of a stream.
 func TestSubscriptionErrors(t *testing.T) {
 	codes := []string{
 		"ResourceInUseException", "ResourceNotFoundException", "InternalFailureException", "KMSDisabledException", "KMSInvalidStateException",
@@ -199,7 +199,7 @@ func TestSubscriptionErrors(t *testing.T) {
 					s.srv.Control("SubscribeToShard", func(*kinesistest.Call) kinesistest.Fault {
 						return kinesistest.Fault{Subscription: kinesistest.SubscriptionFault{Exception: fault}}
 					})
-					time.Sleep(5 * time.Second) // the rule of five seconds
+					time.Sleep(5 * time.Second) // Kinesis refuses another subscription for that time
 					sub := s.subscribe(t, c)
 					checkError(t, "in the stream", code, sub.Next(10*time.Second, new(codec.Page)))
 					if err := sub.Next(time.Second, new(codec.Page)); !errors.Is(err, ErrClosed) {
@@ -235,7 +235,7 @@ func checkError(t *testing.T, where, code string, err error) {
 	}
 }
 
-// Every wait of a subscription ends, with an error that names the wait.
+// Every wait of a subscription is limited. After that, the error names the wait.
 func TestSubscriptionWaitsAreBounded(t *testing.T) {
 	for _, tls := range []bool{false, true} {
 		inBubble(t, kinesistest.Config{TLS: tls}, func(t *testing.T, s *subscribed, path Path) {
@@ -283,7 +283,7 @@ func TestSubscriptionWaitsAreBounded(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			cancel() // applies only to the call
+			cancel() // ctx only applies to the call
 			began = time.Now()
 			time.AfterFunc(4*time.Second, sub.Stop)
 			after("stopped", 4*time.Second, sub.Next(30*time.Second, new(codec.Page)), ErrClosed)
@@ -308,12 +308,12 @@ func TestSubscriptionWaitsAreBounded(t *testing.T) {
 	}
 }
 
-// Streams that break in the middle return errors, and not the normal end.
+// A stream that breaks in the middle returns an error, not the normal end.
 func TestSubscriptionsThatBreak(t *testing.T) {
 	for _, tls := range []bool{false, true} {
 		inBubble(t, kinesistest.Config{TLS: tls}, func(t *testing.T, s *subscribed, path Path) {
 			if path == PlainSDK {
-				return // it does not report this
+				return // the SDK does not report it
 			}
 			c := newCaller(t, s.client, Options{Path: path})
 			s.srv.Put("s", "k", []byte("x"))
@@ -333,8 +333,8 @@ func TestSubscriptionsThatBreak(t *testing.T) {
 	}
 }
 
-// The error about an answer that is not an event stream names its type. A stream that begins with
-// an event is read.
+// If an answer is not an event stream, the error contains its content type. A stream that begins
+// with an event is accepted.
 func TestSubscriptionsOfOtherServers(t *testing.T) {
 	event := string(answers.EventMessage(t, "SubscribeToShardEvent", "", `{"Records":[],"ContinuationSequenceNumber":"7"}`))
 	for name, c := range map[string]struct {

@@ -9,7 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 )
 
-// streamClient is the HTTP client for subscriptions, made with the first one.
+// streamClient contains the HTTP client for subscriptions. The first subscription creates it.
 type streamClient struct {
 	once      sync.Once
 	client    doer
@@ -22,32 +22,32 @@ func (s *streamClient) of(c *Caller) doer {
 }
 
 func (s *streamClient) close() {
-	s.once.Do(func() { s.closeIdle = func() {} }) // nothing to close, and no later start
+	s.once.Do(func() { s.closeIdle = func() {} }) // nothing to close, and none is created later
 	s.closeIdle()
 }
 
 const (
-	// streamWindow is how much unread data of a subscription may have arrived over HTTP/2. This
-	// memory is in addition to that of pages. The window of a connection is 1 GiB, so that
-	// thousands of unread subscriptions leave it open for others. The service's 2 MiB per second of
-	// a shard pass with round trips of up to 120 ms.
+	// streamWindow is the amount of unread data of a subscription over HTTP/2. This memory is in
+	// addition to the memory of pages. The window of a connection is 1 GiB, so that thousands of
+	// unread subscriptions do not block others. 256 KiB allow the 2 MiB per second of a shard with
+	// round trips of up to 120 ms.
 	streamWindow = 256 << 10
-	// streamPing is how long a connection may be silent before it is pinged. streamPong is how long
-	// the answer may take. After that all its subscriptions end. Without this, new ones would use
-	// the same dead connection.
+	// streamPing is the silence after which a connection is pinged. streamPong is the maximum wait
+	// for the answer. Without an answer, all subscriptions of the connection end. Without pings,
+	// new subscriptions would use the same dead connection.
 	streamPing = 10 * time.Second
 	streamPong = 10 * time.Second
 )
 
-// streamDoer makes an HTTP client with the settings of the one in a client's options and its own
-// connections. These are tuned for streams that last minutes: over HTTP/2 if the transport supports
-// it, with as many connections as necessary, and without a timeout for whole calls.
+// streamDoer returns an HTTP client with its own connections and the settings of the given HTTP
+// client. It is tuned for streams that last minutes. It uses HTTP/2 if the transport supports it,
+// any number of connections, and no timeout for whole calls.
 func streamDoer(from kinesis.HTTPClient) (client doer, closeIdle func()) {
 	nothing := func() {}
 	switch c := from.(type) {
 	case *awshttp.BuildableClient:
 		if d, ok := c.GetReadTimeout(); ok && d > 0 {
-			// only the client itself can do this
+			// Only the client itself can do this.
 			return c.WithTransportOptions(tuneForStreams), nothing
 		}
 		t := c.GetTransport()
@@ -74,7 +74,7 @@ func streamDoer(from kinesis.HTTPClient) (client doer, closeIdle func()) {
 
 func tuneForStreams(t *http.Transport) {
 	t.DisableCompression = true
-	t.MaxConnsPerHost = 0 // over HTTP/1.1 each subscription needs one for minutes
+	t.MaxConnsPerHost = 0 // over HTTP/1.1 each subscription needs its own connection for minutes
 	//nolint:staticcheck // DialTLS is deprecated, but old programs set it
 	dials := t.DialTLS != nil || t.DialTLSContext != nil
 	if !dials && t.TLSNextProto == nil && (t.Protocols == nil || t.Protocols.HTTP2()) {
@@ -87,7 +87,7 @@ func tuneForStreams(t *http.Transport) {
 	if h2.MaxReceiveBufferPerStream == 0 || h2.MaxReceiveBufferPerStream > streamWindow {
 		h2.MaxReceiveBufferPerStream = streamWindow
 	}
-	// the default, 1 GiB; unread streams use less than that
+	// Use the default of 1 GiB. Unread streams use less than that.
 	h2.MaxReceiveBufferPerConnection = 0
 	if h2.SendPingTimeout == 0 {
 		h2.SendPingTimeout, h2.PingTimeout = streamPing, streamPong

@@ -21,8 +21,8 @@ import (
 	"github.com/weir-go/weir/kinesistest"
 )
 
-// network is a server with shards and a consumer in a bubble, reached over HTTP/2 by a transport
-// whose connections are recorded.
+// network is a server with shards and a consumer in a bubble. The transport uses HTTP/2 and records
+// its connections.
 type network struct {
 	srv       *kinesistest.Server
 	client    *kinesis.Client
@@ -98,7 +98,7 @@ func (n *network) subscribe(t *testing.T, c *Caller, shard string) (*Subscriptio
 	return c.Subscribe(t.Context(), SubscribeRequest{ConsumerARN: n.consumer, Shard: shard, At: fromOldest, Answer: 10 * time.Second})
 }
 
-// Unread subscriptions hold one window each, and leave the connection to the others, with any
+// Each unread subscription holds one window. The connection stays usable for others, with any
 // settings of the user's transport.
 func TestSubscriptionsThatAreNotReadHoldUpNoOther(t *testing.T) {
 	const stuck, records, size = 8, 10, 200 << 10
@@ -121,11 +121,11 @@ func TestSubscriptionsThatAreNotReadHoldUpNoOther(t *testing.T) {
 			}
 			defer subs[i].Close()
 		}
-		synctest.Wait() // they have sent as much as allowed
+		synctest.Wait() // they have sent as much as the window allows
 		if got := n.dials.Load(); got != 1 {
 			t.Errorf("%d connections for %d subscriptions", got, len(shards))
 		}
-		// the fast one first, and then those that were stuck
+		// Read the fast subscription first, and then the stuck ones.
 		for i := len(shards) - 1; i >= 0; i-- {
 			began := time.Now()
 			var p codec.Page
@@ -141,7 +141,7 @@ func TestSubscriptionsThatAreNotReadHoldUpNoOther(t *testing.T) {
 	})
 }
 
-// If there are more subscriptions than a connection has streams, more connections are used.
+// If there are more subscriptions than streams on a connection, more connections are used.
 func TestManySubscriptionsTakeMoreConnections(t *testing.T) {
 	const many = 300 // the server accepts 250 on one connection
 	withNetwork(t, many, func(t *testing.T, n *network) {
@@ -156,7 +156,7 @@ func TestManySubscriptionsTakeMoreConnections(t *testing.T) {
 			all.Go(func() {
 				defer sub.Close()
 				var p codec.Page
-				for range 3 { // including empty ones
+				for range 3 { // including empty events
 					if err := sub.Next(30*time.Second, &p); err != nil {
 						failed.Add(1)
 					}
@@ -173,8 +173,8 @@ func TestManySubscriptionsTakeMoreConnections(t *testing.T) {
 	})
 }
 
-// A silently dead connection is noticed earlier than by each subscription, and new subscriptions
-// use another one.
+// A silently dead connection is detected before its subscriptions would notice. New subscriptions
+// use another connection.
 func TestADeadConnectionIsGivenUp(t *testing.T) {
 	withNetwork(t, 3, func(t *testing.T, n *network) {
 		c := newCaller(t, n.client, Options{})
@@ -194,7 +194,7 @@ func TestADeadConnectionIsGivenUp(t *testing.T) {
 		began := time.Now()
 		for _, sub := range subs {
 			err := error(nil)
-			for err == nil { // events that had arrived before
+			for err == nil { // events that had already arrived
 				err = sub.Next(time.Hour, new(codec.Page))
 			}
 			if errors.Is(err, ErrEnded) || errors.Is(err, ErrSilent) {
@@ -215,7 +215,7 @@ func TestADeadConnectionIsGivenUp(t *testing.T) {
 	})
 }
 
-// The settings of the user's HTTP client apply, except those that would break streams of minutes.
+// The settings of the user's HTTP client apply, except those that would end streams after minutes.
 func TestTransportsForStreams(t *testing.T) {
 	never := new(http.Protocols)
 	never.SetHTTP1(true)

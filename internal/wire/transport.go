@@ -17,17 +17,16 @@ type doer interface {
 	Do(*http.Request) (*http.Response, error)
 }
 
-// ownClient makes an HTTP client with the settings of the one in a plain client's options and its
-// own connections. It uses only HTTP/1.1, which takes half of the CPU of HTTP/2 for answers of a
-// megabyte, and at most conns connections at a time. closeIdle closes the idle ones. Objects of the
-// user are not changed.
+// ownClient returns an HTTP client with its own connections and the settings of a plain client's
+// HTTP client. It uses only HTTP/1.1, which takes half the CPU time of HTTP/2 for answers of a
+// megabyte. It uses at most conns connections at a time. closeIdle closes the idle ones. ownClient
+// does not modify objects of the user.
 func ownClient(from kinesis.HTTPClient, conns int) (client doer, closeIdle func()) {
 	nothing := func() {}
 	switch c := from.(type) {
 	case *awshttp.BuildableClient:
 		if d, ok := c.GetReadTimeout(); ok && d > 0 {
-			// Only the client itself can do this; its connections close when they have been idle
-			// for a while.
+			// Only the client itself can do this. Its connections close after some idle time.
 			return c.WithTransportOptions(func(t *http.Transport) { tune(t, conns) }), nothing
 		}
 		t := c.GetTransport()
@@ -51,13 +50,14 @@ func ownClient(from kinesis.HTTPClient, conns int) (client doer, closeIdle func(
 	return from, nothing
 }
 
-// surplus is how long an unused connection is kept. The most recently used ones are used first, so
-// it was only needed for a burst, such as a start, and the next burst is unlikely to follow soon.
-// Each takes about 15 KB. The fewer there are, the fewer can have died silently.
+// surplus is how long an unused connection is kept. The most recently used connection is reused
+// first, so an unused one was only needed for a burst, such as a start. The next burst is unlikely
+// to follow soon. Each connection takes about 15 KB. Fewer idle connections also mean that fewer
+// can die silently.
 const surplus = 10 * time.Second
 
-// leanClient makes our own HTTP client with the same settings. It returns nil if our client does
-// not support them. proxy decides which requests go through a proxy. Those are made by net/http.
+// leanClient returns this package's HTTP client with the same settings, or nil if it does not
+// support them. proxy returns the proxy of a request. net/http makes requests that need a proxy.
 func leanClient(from kinesis.HTTPClient, opts Options) (client *http1.Client, proxy func(*http.Request) (*url.URL, error)) {
 	var t *http.Transport
 	var timeout, read time.Duration
@@ -83,7 +83,7 @@ func leanClient(from kinesis.HTTPClient, opts Options) (client *http1.Client, pr
 	}
 	o, err := http1.FromTransport(t)
 	if err != nil {
-		return nil, nil //nolint:nilerr // net/http does it
+		return nil, nil // net/http makes the calls
 	}
 	if o.MaxConns == 0 || o.MaxConns > opts.MaxConns {
 		o.MaxConns = opts.MaxConns
@@ -92,17 +92,17 @@ func leanClient(from kinesis.HTTPClient, opts Options) (client *http1.Client, pr
 	if o.IdleTimeout <= 0 || o.IdleTimeout > surplus {
 		o.IdleTimeout = surplus
 	}
-	if read > 0 && read < opts.Timeout { // a longer one never ends before the call
+	if read > 0 && read < opts.Timeout { // a longer timeout never ends before the call
 		o.ReadTimeout = read
 	}
 	return http1.New(o), t.Proxy
 }
 
-// stay follows no redirect: the signature covers the host.
+// stay follows no redirect, because the signature covers the host.
 func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
-// tunable reports whether a transport can use HTTP/1.1. It cannot if it has its own function for
-// dialling TLS, or is restricted to HTTP/2.
+// tunable reports whether a transport can use HTTP/1.1. It cannot if it has its own function to
+// dial TLS, or if it only allows HTTP/2.
 func tunable(t *http.Transport) bool {
 	//nolint:staticcheck // DialTLS is deprecated, but old programs set it
 	return t.DialTLS == nil && t.DialTLSContext == nil && (t.Protocols == nil || t.Protocols.HTTP1())
@@ -123,8 +123,7 @@ func tune(t *http.Transport, conns int) {
 	}
 	t.TLSClientConfig.NextProtos = []string{"http/1.1"}
 	t.DisableCompression = true
-	// The default keeps so few idle connections that a larger number of shards would dial for each
-	// poll.
+	// The default keeps so few idle connections that many shards would dial for each poll.
 	if t.MaxConnsPerHost == 0 || t.MaxConnsPerHost > conns {
 		t.MaxConnsPerHost = conns
 	}

@@ -32,8 +32,8 @@ func (c *Caller) underSDK(l *life, f codec.Format, req *Request, p *codec.Page) 
 	return nil
 }
 
-// once makes a call without the SDK's retries, over our connections, and with its request in one
-// piece.
+// once configures a call without the SDK's retries. The call uses the Caller's connections and
+// sends its request in one piece.
 func (c *Caller) once(l *life) func(*kinesis.Options) {
 	return func(o *kinesis.Options) {
 		o.Retryer = aws.NopRetryer{}
@@ -41,7 +41,7 @@ func (c *Caller) once(l *life) func(*kinesis.Options) {
 	}
 }
 
-// listener checks the answer to a request of the SDK for silence.
+// listener checks for silence until the answer to a request of the SDK arrives.
 type listener struct {
 	c *Caller
 	l *life
@@ -56,8 +56,8 @@ func (h listener) Do(r *http.Request) (*http.Response, error) {
 }
 
 // wholeRequest sends the body of each request as one buffer. The SDK closes a body as soon as the
-// head of the answer has arrived. If the transport has not quite finished with it, which happens
-// with nearby servers, it treats that as a failed write and closes the connection in the middle of
+// head of the answer has arrived. With nearby servers, the transport may not have finished with the
+// body at that time. It then treats the write as failed and closes the connection in the middle of
 // the answer.
 type wholeRequest struct{ doer }
 
@@ -76,12 +76,13 @@ func (w wholeRequest) Do(r *http.Request) (*http.Response, error) {
 	whole := r.WithContext(r.Context())
 	whole.Body, _ = again()
 	whole.GetBody, whole.ContentLength = again, int64(len(body))
-	whole.Header = r.Header.Clone() // the original is signed already
+	whole.Header = r.Header.Clone() // the original is already signed
 	whole.Header["Idempotency-Key"] = safeToRepeat
 	return w.doer.Do(whole)
 }
 
-// protocol is the SDK's Kinesis protocol, except for the one GetRecords call that it is made for.
+// protocol is the SDK's Kinesis protocol with one change: it decodes the answer of one GetRecords
+// call into a page.
 type protocol struct {
 	*awsjson.Protocol
 	format codec.Format
@@ -111,8 +112,8 @@ func (pr *protocol) SerializeRequest(ctx context.Context, schema *smithy.Operati
 	return nil
 }
 
-// DeserializeResponse reads the answer into the page. The output gets everything except the
-// records.
+// DeserializeResponse reads the answer into the page. The SDK's output contains everything except
+// the records.
 func (pr *protocol) DeserializeResponse(ctx context.Context, schema *smithy.OperationSchema, registry *smithy.TypeRegistry, resp *smithyhttp.Response, out smithy.Deserializable) error {
 	output, ok := out.(*kinesis.GetRecordsOutput)
 	if !ok {

@@ -2,9 +2,9 @@ package codec
 
 import "strings"
 
-// ReadError reads the code and the message from the body of an error. The service writes "__type"
-// and "message", but a serialization error has "Message", and other servers use "code". If the body
-// is malformed, the error is a [*MalformedError], and the result contains what was read before.
+// ReadError reads the code and the message from the body of an error. Kinesis writes "__type" and
+// "message", but a serialization error has "Message". Other servers use "code". If the body is
+// malformed, ReadError returns the members that it read before, and a [*MalformedError].
 func ReadError(f Format, body []byte) (code, message string, err error) {
 	r := newReader(f, body)
 	err = r.object(func(name []byte) error {
@@ -26,7 +26,7 @@ func ReadError(f Format, body []byte) (code, message string, err error) {
 	return code, message, err
 }
 
-// ReadIterator reads the iterator from the answer to GetShardIterator. It is empty if the answer
+// ReadIterator reads the iterator from an answer to GetShardIterator. It returns "" if the answer
 // has none. The error is a [*MalformedError].
 func ReadIterator(f Format, body []byte) (it string, err error) {
 	r := newReader(f, body)

@@ -2,8 +2,9 @@ package codec
 
 import "encoding/binary"
 
-// Four tables, one for each place in a group of four characters, hold the six bits at their place
-// in the three bytes of the group. A character outside the alphabet sets the highest bit.
+// base64Tables has one table for each position in a group of four characters. A table maps a
+// character to its six bits, at their place in the three bytes of the group. A character outside
+// the alphabet maps to the highest bit.
 var base64Tables = func() (t [4][256]uint32) {
 	const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 	for place := range t {
@@ -11,7 +12,7 @@ var base64Tables = func() (t [4][256]uint32) {
 			t[place][c] = 1 << 31
 		}
 		for bits, c := range []byte(alphabet) {
-			// The three bytes are in the upper part of a word below the flag, so that they can be
+			// The three bytes are the upper bytes of a word, below the flag, so that they can be
 			// stored big-endian.
 			t[place][c] = uint32(bits) << (18 - 6*place)
 		}
@@ -21,14 +22,13 @@ var base64Tables = func() (t [4][256]uint32) {
 
 const base64Bad = 1 << 31
 
-// base64Groups decodes whole groups of four characters from b[src:] to b[dst:], until a group has a
-// character outside the alphabet or the rest is short. dst must be at most src, so that only bytes
-// that were read are overwritten. It returns the new positions.
+// base64Groups decodes groups of four characters from b[src:] to b[dst:]. It stops at a group with
+// a character outside the alphabet, or if less than a group remains. dst must be at most src, so
+// that it only overwrites bytes that were read. It returns the new positions.
 func base64Groups(b []byte, dst, src int) (int, int) {
 	t := &base64Tables
-	// Eight characters make six bytes. They are stored as eight bytes, and the next store
-	// overwrites the last two. As long as dst is at most src, the store does not reach characters
-	// that were not read.
+	// Eight characters are six bytes, but eight bytes are stored at a time. The next store
+	// overwrites the last two. Because dst is at most src, a store never reaches unread characters.
 	for src+8 <= len(b) {
 		in := b[src : src+8 : src+8]
 		hi := t[0][in[0]] | t[1][in[1]] | t[2][in[2]] | t[3][in[3]]
@@ -50,16 +50,16 @@ func base64Groups(b []byte, dst, src int) (int, int) {
 	return dst, src
 }
 
-// base64Tail decodes the rest after base64Groups character by character: the group with the
+// base64Tail decodes the characters after base64Groups one by one. These are the group with the
 // padding, line breaks, and invalid characters. The zero value is ready to use.
 type base64Tail struct {
 	acc    uint32
-	chars  int // in the present group, including padding
+	chars  int // in the current group, including padding
 	padded bool
 }
 
-// add consumes the next character, appends each complete byte to out, and reports whether the
-// character is allowed here.
+// add consumes the next character and appends each complete byte to out. It returns false if the
+// character is not allowed here.
 func (t *base64Tail) add(c byte, out []byte) ([]byte, bool) {
 	if c == '\n' || c == '\r' {
 		return out, true

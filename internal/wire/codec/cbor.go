@@ -6,8 +6,8 @@ import (
 	"unsafe"
 )
 
-// Major types of RFC 8949 at their place in the first byte of an item, and the relevant simple
-// values.
+// These are the major types of RFC 8949, at their place in the first byte of an item, and the
+// simple values that are used.
 const (
 	cborUint  = 0 << 5
 	cborNeg   = 1 << 5
@@ -18,7 +18,7 @@ const (
 	cborTag   = 6 << 5
 	cborOther = 7 << 5
 
-	cborOpen      = 31 // the length of a string, array or map of unknown length
+	cborOpen      = 31 // marks a string, array or map of unknown length
 	cborFalse     = cborOther | 20
 	cborTrue      = cborOther | 21
 	cborNull      = cborOther | 22
@@ -49,8 +49,8 @@ func (d *cborReader) short() error {
 	return &MalformedError{Format: CBOR, Offset: d.i, What: shortAnswer, short: true}
 }
 
-// head consumes the first byte of an item and its argument: the length of what follows, or the
-// value itself.
+// head consumes the first byte of an item and its argument. The argument is the length of the
+// item's contents, or its value.
 func (d *cborReader) head() (first byte, arg uint64, err error) {
 	if d.i >= len(d.b) {
 		return 0, 0, d.short()
@@ -87,7 +87,7 @@ func (d *cborReader) head() (first byte, arg uint64, err error) {
 	return 0, 0, d.malformed("an invalid first byte")
 }
 
-// reach returns where the first string ends that is longer than the bytes read so far. It returns 0
+// reach returns the end of the first string that is longer than the bytes read so far. It returns 0
 // if there is no such string, or if the string is longer than any answer.
 func (d *cborReader) reach() int {
 	probe := cborReader{b: d.b, i: d.i}
@@ -132,7 +132,7 @@ func (d *cborReader) untag() (byte, error) {
 	return 0, d.malformed("too many tags on one value")
 }
 
-// null consumes a null, if there is one.
+// null consumes a null if the next value is one.
 func (d *cborReader) null() (bool, error) {
 	c, err := d.peek()
 	if err != nil || (c != cborNull && c != cborUndefined) {
@@ -142,8 +142,8 @@ func (d *cborReader) null() (bool, error) {
 	return true, nil
 }
 
-// begin consumes the head of an array or a map, and returns the number of items, or -1 if a break
-// ends it.
+// begin consumes the head of an array or a map. It returns the number of items, or -1 if a break
+// ends them.
 func (d *cborReader) begin(major byte, items int, what string) (int, error) {
 	c, err := d.peek()
 	if err != nil {
@@ -165,7 +165,8 @@ func (d *cborReader) begin(major byte, items int, what string) (int, error) {
 	return int(n), nil
 }
 
-// more reports whether another of n items follows; n counts down, or is negative until a break.
+// more reports whether another item follows. It decrements n, unless n is negative: then a break
+// ends the items.
 func (d *cborReader) more(n *int) (bool, error) {
 	switch {
 	case *n > 0:
@@ -207,7 +208,8 @@ func (d *cborReader) object(member func(name []byte) error) error {
 	}
 }
 
-// name returns the key of a map's next entry. A key that is not text counts as an unknown name.
+// name returns the key of the next entry of a map. A key that is not text counts as an unknown
+// name.
 func (d *cborReader) name() ([]byte, error) {
 	c, err := d.peek()
 	if err != nil {
@@ -241,7 +243,7 @@ func (d *cborReader) array(element func(null bool) error) error {
 
 func (d *cborReader) text() ([]byte, error) { return d.str(cborText, "text") }
 
-// str returns a text or byte string. Chunks are joined in place.
+// str returns a text or byte string. It joins chunks in place.
 func (d *cborReader) str(major byte, what string) ([]byte, error) {
 	c, err := d.peek()
 	if err != nil {
@@ -271,7 +273,7 @@ func (d *cborReader) str(major byte, what string) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		whole = append(whole, chunk...) // overwrites the heads of the chunks, so it never reaches unread bytes
+		whole = append(whole, chunk...) // overwrites only heads of chunks, never unread bytes
 	}
 }
 
@@ -289,7 +291,7 @@ func (d *cborReader) chunk() ([]byte, error) {
 	return d.b[from:d.i:d.i], nil
 }
 
-// number returns an integer or a float. whole says which of the two values counts.
+// number returns an integer or a float. If whole is set, i is the value, and otherwise f.
 func (d *cborReader) number() (i int64, f float64, whole bool, err error) {
 	c, err := d.peek()
 	if err != nil {
@@ -344,15 +346,15 @@ func (d *cborReader) integer() (int64, error) {
 	if err != nil || whole {
 		return i, err
 	}
-	if !(math.Abs(f) <= 1<<53) { // also rejects NaN
+	if !(math.Abs(f) <= 1<<53) { // NaN is rejected as well
 		return 0, d.malformed("a number out of range")
 	}
 	return int64(f), nil
 }
 
-// arrival returns a time in milliseconds. The service writes milliseconds. Some servers write
-// seconds, as in JSON. The size distinguishes them: no record arrived before March 1973, when the
-// milliseconds were as large as the seconds of the year 5138.
+// arrival returns a time in milliseconds. Kinesis writes milliseconds, and some servers write
+// seconds, as in JSON. The size distinguishes them. Milliseconds of times after March 1973 are
+// larger than seconds until the year 5138, and no record is older.
 func (d *cborReader) arrival() (int64, error) {
 	i, f, whole, err := d.number()
 	if err != nil {
@@ -453,7 +455,7 @@ func (d *cborReader) end() error {
 	return nil
 }
 
-// text returns b as a string that shares its memory.
+// text returns a string that shares the memory of b.
 func text(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
 func be16(b []byte) int    { return int(binary.BigEndian.Uint16(b)) }

@@ -6,18 +6,18 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// cborLayout is the layout of the records in an answer: the first byte of each, and its members in
-// order. Servers lay out all records alike. A record with the same layout as the previous one is
+// cborLayout is the layout of a record in an answer: its first byte, and its members in order.
+// Servers use the same layout for all records. A record with the layout of the previous record is
 // read without any lookup.
 type cborLayout struct {
 	head    byte
-	n       int // number of members; 0 for no layout
+	n       int // number of members; 0 if there is no layout
 	members [5]field
 	odd     bool
 }
 
-// add appends the next member. Records with unknown, null or repeated members are not worth
-// predicting.
+// add appends the next member. Layouts with unknown, null or repeated members are not used for
+// prediction.
 func (l *cborLayout) add(f field) {
 	if l.odd || f == fieldUnknown || slices.Contains(l.members[:l.n], f) {
 		l.odd = true
@@ -27,7 +27,7 @@ func (l *cborLayout) add(f field) {
 	l.n++
 }
 
-// usable returns l, or the zero layout if such records cannot be predicted.
+// usable returns l, or the zero layout if records with this layout cannot be predicted.
 func (l cborLayout) usable() cborLayout {
 	if l.odd || (l.head != cborMap|cborOpen && l.head != cborMap|byte(l.n)) {
 		return cborLayout{}
@@ -35,7 +35,7 @@ func (l cborLayout) usable() cborLayout {
 	return l
 }
 
-// The encoded names of the members.
+// These are the encoded names of the members.
 const (
 	cborDataName       = "\x64Data"
 	cborKeyName        = "\x6cPartitionKey"
@@ -46,21 +46,22 @@ const (
 	cborArrivalRest    = "ivalTimestamp"
 )
 
-// usualDigits is the length of the service's sequence numbers.
+// usualDigits is the length of sequence numbers from Kinesis.
 const usualDigits = 56
 
-// cborRoom is how many bytes must follow a member's first byte so that the member can be read
-// without further checks, except for the contents of strings. The longest is a usual sequence
-// number. Only the last record of an answer can have fewer, and is then read in the general way.
+// cborRoom is the number of bytes that must follow the first byte of a member. Then the member can
+// be read without further length checks, except for the contents of strings. The longest member is
+// a usual sequence number. Only the last record of an answer can be closer to the end, and such a
+// record is read without prediction.
 const cborRoom = len(cborSequenceName) + 2 + usualDigits
 
-// read reads the record at b[i:] into r and returns where it ends. It returns 0 if the record has
-// another layout, and a negative number if b ends before that is known. The contents of r are then
-// to be overwritten.
+// read reads the record at b[i:] into r and returns its end. It returns 0 if the record has another
+// layout. It returns a negative number if b ends too early to decide. In both cases the contents of
+// r are undefined.
 //
-// Names are compared in at most two words, which the compiler does in place because they are
-// constants. Usual lengths of values are checked first: the processor then continues before it has
-// read the length.
+// Names are compared as at most two words. The compiler inlines that because the names are
+// constants. The code checks usual lengths of values first, so that the processor can continue
+// before it has loaded the length.
 func (l *cborLayout) read(b []byte, i int, r *Record) int {
 	switch {
 	case l.n == 0:
@@ -72,7 +73,7 @@ func (l *cborLayout) read(b []byte, i int, r *Record) int {
 	}
 	i++
 	var (
-		values  [fieldEncryption + 1][]byte // of the members that are strings
+		values  [fieldEncryption + 1][]byte // of members that are strings
 		arrival uint64
 	)
 	for _, f := range l.members[:l.n] {
@@ -135,14 +136,15 @@ func (l *cborLayout) read(b []byte, i int, r *Record) int {
 	if i = l.close(b, i); i <= 0 {
 		return i
 	}
-	// Not as one assignment: during garbage collection that is slower because of the pointers.
+	// Separate assignments are faster than a single one during garbage collection, because of the
+	// pointers.
 	r.Data, r.Key = values[fieldData], text(values[fieldKey])
 	r.SequenceNumber, r.Arrival = text(values[fieldSequence]), int64(arrival)
 	r.Done, r.Encrypted = shard.Whole, string(values[fieldEncryption]) == kms
 	return i
 }
 
-// close returns the end of a record whose members end at i, as read does.
+// close returns the end of a record whose members end at i. Its special results are those of read.
 func (l *cborLayout) close(b []byte, i int) int {
 	switch {
 	case l.head != cborMap|cborOpen:
@@ -155,8 +157,9 @@ func (l *cborLayout) close(b []byte, i int) int {
 	return i + 1
 }
 
-// cborArrival returns the milliseconds of the arrival at the beginning of rest, and where it ends,
-// which is 0 for any unusual form. Eight bytes are milliseconds, unless the value is absurd.
+// cborArrival returns the arrival time at the beginning of rest in milliseconds. end is its end, or
+// 0 if the form is unusual. Values of eight bytes are milliseconds, unless they are outside the
+// valid range.
 func cborArrival(rest []byte) (ms uint64, end int) {
 	const half, name = len(cborArrivalHalf), len(cborArrivalHalf) + len(cborArrivalRest)
 	if string(rest[:half]) != cborArrivalHalf || string(rest[half:name]) != cborArrivalRest {
@@ -173,8 +176,8 @@ func cborArrival(rest []byte) (ms uint64, end int) {
 	return ms, end
 }
 
-// cborLength returns the length of the string at b[i:], and where its contents begin. The latter is
-// 0 for anything but a string of definite length.
+// cborLength returns the length of the string at b[i:], and the index of its contents. The index is
+// 0 unless this is a string of definite length.
 func cborLength(b []byte, i int, major byte) (n, at int) {
 	switch head := b[i] ^ major; {
 	case head == 24:

@@ -9,8 +9,8 @@ import (
 	"github.com/weir-go/weir/internal/wire/codec"
 )
 
-// Each byte of a record that looks like the previous one is checked: after any change the record is
-// read as a naive reader does, and not according to its place.
+// A predicted record is checked byte by byte. If a byte of the record changes, the result equals
+// that of a naive reader.
 func TestPredictedRecordsAreLookedAt(t *testing.T) {
 	page := answers.Sample(2, 9)
 	page.Records[1].Encrypted = true

@@ -2,7 +2,7 @@ package codec
 
 import "github.com/weir-go/weir/shard"
 
-// records appends the records of the next list.
+// records appends the records of the next list to the page.
 func (d *cborReader) records(p *Page) error {
 	n, err := d.begin(cborArray, 1, "an array")
 	if err != nil {
@@ -30,7 +30,8 @@ func (d *cborReader) records(p *Page) error {
 	}
 }
 
-// record reads one record in any form, and learns its layout: servers lay out all records alike.
+// record reads one record in any form and stores its layout, because servers use the same layout
+// for all records.
 func (d *cborReader) record(r *Record, p *Page) error {
 	*r = Record{Done: shard.Whole}
 	null, err := d.null()
@@ -93,7 +94,7 @@ func (d *cborReader) member(f field, r *Record, p *Page) error {
 	return err
 }
 
-// data returns a byte string, or, in answers of some servers, the contents of a base64 text.
+// data reads a byte string. In answers of some servers it decodes a base64 text.
 func (d *cborReader) data(r *Record, p *Page) error {
 	c, err := d.peek()
 	if err != nil {

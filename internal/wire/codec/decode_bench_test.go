@@ -30,7 +30,7 @@ func BenchmarkDecode(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {
 					if c.f == codec.JSON {
-						copy(work, c.body) // decoded in place
+						copy(work, c.body) // decoding modifies the body
 						answers.Decode(b, c.f, work, &p)
 						continue
 					}

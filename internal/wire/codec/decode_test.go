@@ -130,8 +130,8 @@ func TestJSONInEveryStyle(t *testing.T) {
 	}
 }
 
-// A page of a few thousand records has records on both sides of every boundary of lengths, and is
-// read with a prediction.
+// A page of a few thousand records has records on both sides of each length boundary. It is read
+// with predicted layouts.
 func TestPredictionNeverChangesTheResult(t *testing.T) {
 	want := answers.Sample(40, 300)
 	for i := range want.Records {
@@ -139,7 +139,7 @@ func TestPredictionNeverChangesTheResult(t *testing.T) {
 		want.Bytes -= len(r.Data)
 		r.Data = r.Data[:i*7]
 		want.Bytes += len(r.Data)
-		switch i % 7 { // break the prediction in several ways
+		switch i % 7 { // interrupt the prediction in several ways
 		case 3:
 			want.Bytes -= len(r.Key)
 			r.Key = ""
@@ -337,8 +337,8 @@ func TestReusedPagesKeepNothing(t *testing.T) {
 	}
 }
 
-// The memory for a page is allocated once, or a few times if the answer does not state the number
-// of records.
+// The memory for a page is allocated once. It is allocated a few times if the answer does not state
+// the number of records.
 func TestAllocationsOfAPage(t *testing.T) {
 	for _, c := range []struct {
 		name string

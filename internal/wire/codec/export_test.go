@@ -1,6 +1,6 @@
 package codec
 
-// Internals for external tests.
+// These are internals for external tests.
 var (
 	Ascending    = ascending
 	DecodeBase64 = decodeBase64
@@ -16,11 +16,11 @@ const (
 // Short reports whether the answer ended too early.
 func (e *MalformedError) Short() bool { return e.short }
 
-// Room returns the capacity of the kept buffer for headers.
+// Room returns the capacity of the headers buffer that is kept.
 func (fr *FrameReader) Room() int { return cap(fr.head) }
 
-// BodyOf returns the size of the memory that a page uses.
+// BodyOf returns the size of the memory of a page.
 func BodyOf(p *Page) int { return len(p.memory.body) }
 
-// Carried returns the capacity for bytes carried over between two parts.
+// Carried returns the capacity for bytes that are carried over between two parts.
 func (pr *Parts) Carried() int { return cap(pr.carry) }

@@ -9,13 +9,13 @@ import (
 type Format uint8
 
 const (
-	// Auto is CBOR if the endpoint supports it, otherwise JSON.
+	// Auto selects CBOR if the endpoint supports it, and otherwise JSON.
 	Auto Format = iota
-	// CBOR is application/x-amz-cbor-1.1: record data are byte strings, times are milliseconds.
-	// Both can be used in place.
+	// CBOR is application/x-amz-cbor-1.1. Record data are byte strings and times are milliseconds.
+	// Both need no conversion.
 	CBOR
-	// JSON is application/x-amz-json-1.1: record data are base64, times are seconds with a
-	// fraction.
+	// JSON is application/x-amz-json-1.1. Record data are base64, and times are seconds with
+	// decimals.
 	JSON
 )
 
@@ -31,7 +31,7 @@ func (f Format) String() string {
 	}
 }
 
-// Content types of requests and answers.
+// These are the content types of requests and answers.
 const (
 	CBORType = "application/x-amz-cbor-1.1"
 	JSONType = "application/x-amz-json-1.1"
@@ -45,8 +45,8 @@ func (f Format) ContentType() string {
 	return CBORType
 }
 
-// FormatOf determines the format from a Content-Type. Without one the first byte decides: only JSON
-// starts with '{' or a blank.
+// FormatOf determines the format of a body from its content type. Without a content type it uses
+// the first byte: only JSON begins with '{' or a blank.
 func FormatOf(contentType string, body []byte) (Format, bool) {
 	switch contentType {
 	case CBORType:
@@ -72,10 +72,10 @@ func FormatOf(contentType string, body []byte) (Format, bool) {
 	return CBOR, false
 }
 
-// MalformedError says why an answer could not be read. Nothing of such an answer is used.
+// MalformedError is returned for an answer that cannot be read. No part of such an answer is used.
 type MalformedError struct {
 	Format Format
-	Offset int // of the byte that was not understood
+	Offset int // position of the byte that is not valid
 	What   string
 
 	short bool // the answer ends too early
@@ -86,19 +86,19 @@ func (e *MalformedError) Error() string {
 	return fmt.Sprintf("malformed %s answer at byte %d: %s", e.Format, e.Offset, e.What)
 }
 
-// Limits of an answer. The service returns at most 10,000 records and 10 MiB, and names at most two
+// These are the limits of an answer. Kinesis returns at most 10,000 records, 10 MiB, and two
 // children. Some other servers exceed that.
 const (
 	maxRecords  = 1 << 16
 	maxChildren = 1 << 10
 	maxParents  = 1 << 6
-	maxDepth    = 64 // of skipped values
+	maxDepth    = 64 // nesting depth of skipped values
 
 	// MaxIterator is the maximum size of an iterator in bytes.
 	MaxIterator = 1 << 16
 )
 
-// Milliseconds of the years 0 and 10,000. No valid arrival time is outside them.
+// Valid arrival times are between the years 0 and 10,000. These are the limits in milliseconds.
 const (
 	minArrival = -62_167_219_200_000
 	maxArrival = 253_402_300_800_000

@@ -9,14 +9,14 @@ import (
 	"io"
 )
 
-// Messages of application/vnd.amazon.eventstream, big-endian:
+// Messages of application/vnd.amazon.eventstream have this form. Numbers are big-endian.
 //
 //	4 bytes  length of the whole message
 //	4        length of the headers
 //	4        CRC-32 of these eight bytes
 //	n        headers: length of the name (1), name, type (1), value
 //	m        payload
-//	4        CRC-32 of everything before
+//	4        CRC-32 of all bytes before it
 
 // ErrFrame is wrapped by errors about a malformed event stream.
 var ErrFrame = errors.New("the event stream is broken")
@@ -24,19 +24,19 @@ var ErrFrame = errors.New("the event stream is broken")
 const (
 	preludeLength = 12
 	frameOverhead = preludeLength + ChecksumLength
-	// ChecksumLength is the length of the checksum after a payload, which is read together with it.
+	// ChecksumLength is the length of the checksum after a payload. Payload reads both together.
 	ChecksumLength = 4
-	// mostHeaders limits the headers of a message. The service sends about 120 bytes. The format
-	// allows 128 KiB.
+	// mostHeaders is the maximum size of the headers of a message. Kinesis sends about 120 bytes.
+	// The format allows 128 KiB.
 	mostHeaders = 128 << 10
-	// keptHeaders is the maximum size of the headers buffer that is kept between messages.
+	// keptHeaders is the maximum size of a headers buffer that is kept between messages.
 	keptHeaders = 4 << 10
 	// frameBuffer is the size of the buffer for small parts of messages. Larger payloads bypass it.
 	frameBuffer = 1 << 10
 )
 
-// Frame is the head of a message with its relevant headers. It is valid until the next one is read.
-// Absent headers are nil.
+// Frame is the head of a message with the headers that this package uses. Absent headers are nil. A
+// Frame is valid until the next head is read.
 type Frame struct {
 	Kind      []byte // :message-type
 	Event     []byte // :event-type
@@ -44,24 +44,24 @@ type Frame struct {
 	Code      []byte // :error-code
 	Message   []byte // :error-message
 	Content   []byte // :content-type
-	Payload   int    // length in bytes
+	Payload   int    // length of the payload in bytes
 }
 
-// FrameReader splits an event stream into messages. After a head, its payload must be read or
-// skipped before the next head. After an error the reader must not be used any more.
+// FrameReader splits an event stream into messages. The caller must read or skip the payload of a
+// message before it reads the next head. After an error the reader must not be used any more.
 type FrameReader struct {
 	r    *bufio.Reader
 	most int // maximum size of a payload
 	sum  uint32
-	head []byte // memory of a frame's fields
+	head []byte // memory for a frame's fields
 }
 
-// NewFrameReader makes a reader of the stream r, whose payloads have at most most bytes.
+// NewFrameReader returns a reader of the stream r. It rejects payloads of more than most bytes.
 func NewFrameReader(r io.Reader, most int) *FrameReader {
 	return &FrameReader{r: bufio.NewReaderSize(r, frameBuffer), most: most, head: make([]byte, 0, 256)}
 }
 
-// Next reads the head of a message into f. It returns io.EOF if the stream ends between two
+// Next reads the head of the next message into f. It returns io.EOF if the stream ends between two
 // messages.
 func (fr *FrameReader) Next(f *Frame) error {
 	*f = Frame{}
@@ -100,7 +100,8 @@ func (fr *FrameReader) Next(f *Frame) error {
 	return f.parse(fr.head)
 }
 
-// Payload reads the payload of f into b, which must have room for ChecksumLength more bytes.
+// Payload reads the payload of f into b. The capacity of b must exceed the payload by at least
+// ChecksumLength bytes.
 func (fr *FrameReader) Payload(f *Frame, b []byte) ([]byte, error) {
 	b = b[:f.Payload+ChecksumLength]
 	if _, err := io.ReadFull(fr.r, b); err != nil {
@@ -139,7 +140,7 @@ func (fr *FrameReader) Skip(f *Frame) error {
 
 var errChecksum = fmt.Errorf("%w: the checksum of a message is wrong", ErrFrame)
 
-// brokeOff returns the error for a stream that ends in the middle of a message.
+// brokeOff returns the error for a stream that ends within a message.
 func brokeOff(err error) error {
 	if errors.Is(err, io.EOF) {
 		err = io.ErrUnexpectedEOF
@@ -147,11 +148,11 @@ func brokeOff(err error) error {
 	return fmt.Errorf("the event stream broke off: %w", err)
 }
 
-// headerString is the type of headers that are strings.
+// headerString is the type code of string headers.
 const headerString = 7
 
-// headerSizes are the sizes of header values by type, or -1 if the length precedes the value. The
-// types are true, false, four integers, bytes, string, time and UUID.
+// headerSizes contains the size of header values by type. -1 means that the length precedes the
+// value. The types are true, false, four sizes of integers, bytes, string, time and UUID.
 var headerSizes = [...]int{0, 0, 1, 2, 4, 8, -1, -1, 8, 16}
 
 // parse reads a block of headers. Values that are not strings count as absent. If a name is

@@ -119,7 +119,7 @@ func TestFramesThatAreBroken(t *testing.T) {
 	}
 }
 
-// A wrong length allocates nothing.
+// A frame with a wrong length causes no allocation.
 func TestFrameLengthsAllocateNothing(t *testing.T) {
 	for _, in := range [][]byte{answers.Prelude(1<<32-1, 0), answers.Prelude(1<<32-1, 1<<32-1), answers.Prelude(1<<31, 1<<30)} {
 		var before, after runtime.MemStats
@@ -136,9 +136,9 @@ func TestFrameLengthsAllocateNothing(t *testing.T) {
 	}
 }
 
-// FuzzFrames compares with the SDK's decoder. This package reads the same from a stream. If it
-// refuses a stream, the SDK refuses it too, or a limit is exceeded, or the SDK ignores the
-// malformed headers.
+// FuzzFrames compares this package with the SDK's decoder. Both read the same messages from a
+// stream. If this package rejects a stream, the SDK rejects it as well. The exceptions are streams
+// that exceed a limit, and malformed headers that the SDK ignores.
 func FuzzFrames(f *testing.F) {
 	good := answers.EventMessage(f, "SubscribeToShardEvent", codec.JSONType, `{"Records":[],"ContinuationSequenceNumber":"1"}`)
 	f.Add(append(answers.EveryType(f), good...), []byte(nil), []byte(nil))

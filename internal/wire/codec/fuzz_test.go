@@ -13,7 +13,7 @@ import (
 	"github.com/weir-go/weir/internal/wire/codec"
 )
 
-// smallPages are seeds that are small enough for a fuzzer.
+// smallPages returns pages that are small enough as seeds for a fuzzer.
 func smallPages() []*codec.Page {
 	all := pages()
 	small := []*codec.Page{answers.Sample(3, 20)}
@@ -23,8 +23,8 @@ func smallPages() []*codec.Page {
 	return small
 }
 
-// FuzzCBOR checks that the reader accepts what a naive reader of all of CBOR accepts, with the same
-// result. If the SDK accepts it too, its result is also the same.
+// FuzzCBOR compares the reader with a naive reader of all of CBOR. Both accept the same input, with
+// the same result. If the SDK accepts the input as well, its result is also the same.
 func FuzzCBOR(f *testing.F) {
 	for _, p := range smallPages() {
 		for _, st := range []answers.CBOR{{}, {Open: true, Chunks: true}, {Extra: true}, {TextData: true, Float: true}, {NullKey: true, Encryption: true, Seconds: true}} {
@@ -63,8 +63,8 @@ func FuzzCBOR(f *testing.F) {
 	})
 }
 
-// likeSDKTime compares a time with the SDK's. In the SDK's CBOR an integer means seconds, and in
-// Kinesis milliseconds. Times that the SDK cannot represent are not compared.
+// likeSDKTime compares a time with the SDK's result. In the SDK's CBOR an integer means seconds,
+// but in Kinesis it means milliseconds. Times that the SDK cannot represent count as equal.
 func likeSDKTime(got, sdk int64) bool {
 	if sdk <= answers.MinArrival || sdk >= answers.MaxArrival*1000 {
 		return true
@@ -72,9 +72,9 @@ func likeSDKTime(got, sdk int64) bool {
 	return got == sdk || got*1000 == sdk || got == sdk-1 || got == sdk+1 || (got*1000 <= sdk+1000 && got*1000 >= sdk-1000)
 }
 
-// FuzzJSON checks that the reader and the SDK read the same from an answer, or both refuse it. The
-// reader also refuses some answers that the SDK accepts: empty ones, ones with trailing data,
-// invalid times, and ones that exceed a limit.
+// FuzzJSON checks that the reader and the SDK read the same from an answer, or both reject it. The
+// reader also rejects some answers that the SDK accepts. These are empty answers and answers with
+// trailing data, invalid times, or values above a limit.
 func FuzzJSON(f *testing.F) {
 	for _, p := range smallPages() {
 		for _, st := range []answers.JSON{{}, {Blanks: true, Time: "e"}, {Extra: true, Time: "int"}, {Escape: true, Slash: true}} {
@@ -97,7 +97,7 @@ func FuzzJSON(f *testing.F) {
 			t.Fatalf("the error is a %T", err)
 		}
 		if err != nil && strings.Contains(err.Error(), "more after") {
-			// The SDK ignores that part. What precedes it must be the same.
+			// The SDK ignores this part. The part before it must have the same result.
 			body = body[:malformed.Offset]
 			if err := codec.Decode(codec.JSON, bytes.Clone(body), &p); err != nil {
 				t.Fatalf("without what follows: %v", err)
@@ -123,7 +123,7 @@ func FuzzJSON(f *testing.F) {
 			return
 		}
 		if d := answers.Differ(&p, answers.FromSDK(codec.JSON, out), func(got, sdk int64) bool {
-			// The SDK rounds below a millisecond, and counts nanoseconds, which end in the year
+			// The SDK rounds below a millisecond. It counts nanoseconds, which only reach the year
 			// 2262.
 			const most = math.MaxInt64 / int64(time.Millisecond)
 			return sdk == answers.OddTime || got == sdk || got == sdk-1 || got == sdk+1 || got > most || got < -most
@@ -133,13 +133,13 @@ func FuzzJSON(f *testing.F) {
 	})
 }
 
-// oddNumber reports whether a time was refused because it is one of the texts "NaN" and "Infinity".
+// oddNumber reports whether a time was rejected because it is the text "NaN" or "Infinity".
 func oddNumber(body []byte, err *codec.MalformedError) bool {
 	return err.What == "expected a number" && err.Offset < len(body) && body[err.Offset] == '"'
 }
 
-// FuzzPages checks that a page written in any style is read back unchanged. This covers predicted
-// layouts, which random bytes rarely do.
+// FuzzPages checks that a page in any style is read back unchanged. It covers predicted layouts,
+// which random bytes rarely do.
 func FuzzPages(f *testing.F) {
 	for i := range uint16(12) {
 		f.Add(uint64(i), i<<i, "key \u00e9")
@@ -174,7 +174,7 @@ func FuzzPages(f *testing.F) {
 		}
 		js := answers.JSON{Order: order, Extra: flag(), Slash: flag(), Escape: flag()}
 		if strings.ContainsFunc(key, func(r rune) bool { return r < ' ' || r == 0x7f || r > 0x7e }) {
-			js.Escape = true // strconv.Quote uses escapes for these that JSON does not have
+			js.Escape = true // strconv.Quote uses escapes for these characters that JSON does not have
 		}
 		if flag() {
 			js.Time = "e"
@@ -186,8 +186,7 @@ func FuzzPages(f *testing.F) {
 	})
 }
 
-// FuzzErrorBody checks that for any body of an error the code and the message are valid text or
-// absent.
+// FuzzErrorBody checks that the code and the message of any error body are valid text or absent.
 func FuzzErrorBody(f *testing.F) {
 	for _, s := range []string{
 		`{"__type":"com.amazonaws.kinesis.v20131202#ExpiredIteratorException","message":"old"}`, `{"code":"X","Message":"y"}`, "", "<html>",

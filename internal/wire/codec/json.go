@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// jsonReader reads JSON. Strings are unquoted in place.
+// jsonReader reads JSON. It unquotes strings in place.
 type jsonReader struct {
 	b []byte
 	i int
@@ -34,7 +34,7 @@ func (d *jsonReader) peek() (byte, error) {
 	return 0, d.short()
 }
 
-// want consumes the byte c.
+// want consumes the byte c, or returns an error.
 func (d *jsonReader) want(c byte, what string) error {
 	got, err := d.peek()
 	if err != nil {
@@ -58,7 +58,7 @@ func (d *jsonReader) literal(word string) error {
 	return nil
 }
 
-// null consumes a null, if there is one.
+// null consumes a null if the next value is one.
 func (d *jsonReader) null() (bool, error) {
 	if c, err := d.peek(); err != nil || c != 'n' {
 		return false, err
@@ -66,8 +66,9 @@ func (d *jsonReader) null() (bool, error) {
 	return true, d.literal("null")
 }
 
-// more consumes the separator between elements of a list or an object: nothing before the first,
-// then commas. It reports whether another element follows, and consumes the closing bracket if not.
+// more consumes the comma before the next element of a list or an object. There is none before the
+// first element. more reports whether another element follows. If not, it consumes the closing
+// bracket.
 func (d *jsonReader) more(first *bool, closing byte) (bool, error) {
 	c, err := d.peek()
 	if err != nil {
@@ -158,14 +159,14 @@ func (d *jsonReader) text() ([]byte, error) {
 	return d.unquote(from)
 }
 
-// jsonPlain returns the index of the first special byte of a string in b[i:]: a quote, a backslash
-// or a control character. It returns len(b) if there is none.
+// jsonPlain returns the index of the first special byte of a string in b[i:]. Special bytes are
+// quotes, backslashes and control characters. It returns len(b) if there is none.
 func jsonPlain(b []byte, i int) int {
 	const ones, highs = 0x0101010101010101, 0x8080808080808080
 	for ; i+8 <= len(b); i += 8 {
 		v := binary.LittleEndian.Uint64(b[i:])
 		quote, slash := v^(ones*'"'), v^(ones*'\\')
-		// The lowest marked byte is a special one. Bytes above it may be marked because of a carry.
+		// The lowest marked byte is special. Higher bytes may be marked because of a carry.
 		if marks := ((quote - ones) &^ quote & highs) | ((slash - ones) &^ slash & highs) | ((v - ones*0x20) &^ v & highs); marks != 0 {
 			return i + bits.TrailingZeros64(marks)/8
 		}
@@ -178,8 +179,8 @@ func jsonPlain(b []byte, i int) int {
 	return i
 }
 
-// unquote returns the string that begins at from and is plain up to d.i. Invalid UTF-8 becomes
-// U+FFFD.
+// unquote returns the string that begins at from. It has no special bytes before d.i. Invalid UTF-8
+// becomes U+FFFD.
 func (d *jsonReader) unquote(from int) ([]byte, error) {
 	out := fixUTF8(d.b[from:d.i])
 	inPlace := len(out) == d.i-from
@@ -206,7 +207,7 @@ func (d *jsonReader) unquote(from int) ([]byte, error) {
 			d.i += size
 			n = utf8.EncodeRune(char[:], r)
 		}
-		// The bytes read leave enough room for the bytes written, except for invalid UTF-8, which
+		// The output is not longer than the input that was read, except for invalid UTF-8, which
 		// grows.
 		if inPlace && from+len(out)+n > d.i {
 			d.i = at
@@ -231,8 +232,8 @@ func fixUTF8(b []byte) []byte {
 	return fixed
 }
 
-// escape consumes an escape sequence, or two that make one character. Half of such a pair becomes
-// U+FFFD.
+// escape consumes an escape sequence, or two sequences that form a surrogate pair. Half of a pair
+// becomes U+FFFD.
 func (d *jsonReader) escape() (rune, error) {
 	if d.i+1 >= len(d.b) {
 		return 0, d.short()
@@ -321,7 +322,7 @@ func (d *jsonReader) skipAt(depth int) error {
 		d.i++
 		first := true
 		for {
-			// each closing bracket is the opening one plus two
+			// The code of each closing bracket is that of the opening bracket plus two.
 			more, err := d.more(&first, c+2)
 			if err != nil || !more {
 				return err

@@ -7,7 +7,7 @@ type decimal struct {
 	digits   int64
 	exp      int
 	negative bool
-	integral bool // without fraction or exponent
+	integral bool // the number has no fraction and no exponent
 	dropped  bool
 }
 
@@ -55,13 +55,13 @@ func (d *jsonReader) number() (decimal, error) {
 		n.exp += exp
 	}
 	if i == len(b) {
-		return n, d.short() // a number is always followed by another byte, and may continue
+		return n, d.short() // the number may continue, because another byte always follows a number
 	}
 	d.i = i
 	return n, nil
 }
 
-// noNumber returns the error about an invalid number at b[i].
+// noNumber returns the error for an invalid number at b[i].
 func (d *jsonReader) noNumber(i int) error {
 	if i == len(d.b) {
 		return d.short()
@@ -69,7 +69,7 @@ func (d *jsonReader) noNumber(i int) error {
 	return d.malformed("expected a number")
 }
 
-// take consumes decimal digits of the integer (place 0) or the fraction (place -1).
+// take consumes decimal digits of the integer (place 0) or of the fraction (place -1).
 func (n *decimal) take(b []byte, i, place int) int {
 	for ; i < len(b) && '0' <= b[i] && b[i] <= '9'; i++ {
 		switch {
@@ -105,7 +105,7 @@ func (d *jsonReader) integer() (int64, error) {
 	return n.digits, nil
 }
 
-// exactInteger reads whole numbers of 19 digits, which may fit.
+// exactInteger reads integers of 19 digits, which may fit into an int64.
 func exactInteger(d *jsonReader, n decimal) (int64, error) {
 	end, from := d.i, d.i
 	for from > 0 && '0' <= d.b[from-1] && d.b[from-1] <= '9' {
@@ -128,7 +128,7 @@ func exactInteger(d *jsonReader, n decimal) (int64, error) {
 	return int64(v), nil
 }
 
-// arrival returns a time in milliseconds from seconds with a fraction, in any form of a number.
+// arrival reads a time in seconds, in any form of a number, and returns milliseconds.
 func (d *jsonReader) arrival() (int64, error) {
 	n, err := d.number()
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// records appends the records of the next list.
+// records appends the records of the next list to the page.
 func (d *jsonReader) records(p *Page) error {
 	if err := d.want('[', "a list"); err != nil {
 		return err
@@ -82,8 +82,8 @@ func (d *jsonReader) member(f field, r *Record) error {
 	return err
 }
 
-// data returns a string in base64, decoded in place. Most of it is decoded by base64Groups, which
-// stops at the closing quote, at padding, and at the escapes that some servers write for slashes.
+// data reads a base64 string and decodes it in place. base64Groups decodes most of it. It stops at
+// the closing quote, at padding, and at escaped slashes, which some servers write.
 func (d *jsonReader) data() ([]byte, error) {
 	if err := d.want('"', "a string"); err != nil {
 		return nil, err

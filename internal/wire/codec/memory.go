@@ -10,26 +10,27 @@ import (
 	"sync/atomic"
 )
 
-// memory is the reused memory of a page.
+// memory is the reusable memory of a page.
 type memory struct {
 	body    []byte
 	records []Record
 	poison  bool
-	lent    atomic.Uint64 // increases when it is lent to a page and when it is returned
+	lent    atomic.Uint64 // incremented when the memory is lent to a page and when it is returned
 }
 
-// memories are pools by body size, four for each doubling. A small answer does not use the memory
-// of a large one, and at most a fifth is unused.
+// memories contains a pool for each size class of bodies. There are four classes per doubling. A
+// small answer therefore does not occupy memory for a large one, and at most a fifth of the memory
+// is unused.
 var memories [56]sync.Pool
 
-// Sizes of the smallest and of the largest pooled body in bytes.
+// These are the sizes of the smallest and of the largest pooled body in bytes.
 const (
 	LeastBody = 4 << 10
 	MostBody  = 32 << 20
 )
 
-// memoryClass returns the pool for bodies of n bytes, at most MostBody, and the size of the bodies
-// in that pool.
+// memoryClass returns the size class for bodies of n bytes and the size of bodies in that class. n
+// must be at most MostBody.
 func memoryClass(n int) (class, size int) {
 	n = max(n, LeastBody)
 	low := bits.Len(uint(n-1)) - 3 // all but the three highest bits
@@ -37,7 +38,7 @@ func memoryClass(n int) (class, size int) {
 	return (low-9)*4 + quarters - 5, quarters << low
 }
 
-// newMemory returns memory with room for a body of n bytes.
+// newMemory returns memory with room for a body of n bytes. It may come from a pool.
 func newMemory(n int, poison bool) *memory {
 	class, size := memoryClass(n)
 	m, _ := memories[class].Get().(*memory)
@@ -49,17 +50,17 @@ func newMemory(n int, poison bool) *memory {
 	return m
 }
 
-// release returns memory that was lent as number lent, together with the page's slice of records,
-// which may have grown. It does so only once, even if the page was copied and both copies are
-// released.
+// release returns memory to its pool, together with the page's slice of records, which may have
+// grown. lent identifies the loan. If copies of a page are released, only the first release has an
+// effect.
 func (m *memory) release(lent uint64, records []Record) {
 	if !m.lent.CompareAndSwap(lent, lent+1) {
 		return
 	}
 	m.records = records[:0]
 	if m.poison {
-		// Never reused: a reader that keeps it too long sees nonsense and not the data of another
-		// page.
+		// Poisoned memory is never reused. A program that keeps a record for too long sees
+		// nonsense, not the data of another page.
 		for i := range m.body {
 			m.body[i] = Poisoned
 		}
@@ -69,45 +70,46 @@ func (m *memory) release(lent uint64, records []Record) {
 	memories[class].Put(m)
 }
 
-// Poisoned is the byte that overwrites the bodies of released pages in test mode. It is not text,
-// and as a number it is large and negative.
+// Poisoned is the byte that overwrites the bodies of released pages in test mode. It is not text.
+// As a number it is large and negative.
 const Poisoned = 0xdb
 
-// Memory limits the bytes of answers. Pages take bytes before they make room for an answer, and
-// give them back when they no longer need the room. Pages that share it may use it concurrently.
+// Memory limits the memory for answers. A page takes bytes before it allocates memory for an
+// answer, and returns them when it no longer needs the memory. Pages that share a Memory may use it
+// concurrently.
 type Memory interface {
-	// TryTake takes between least and most bytes, without waiting, and returns how many. It returns
-	// 0 if fewer than least are available.
+	// TryTake takes between least and most bytes without waiting, and returns their number. It
+	// returns 0 if less than least bytes are available.
 	TryTake(least, most int) int
-	// TakeExcess takes n bytes that are in use already.
+	// TakeExcess takes n bytes that are already in use, even above the limit.
 	TakeExcess(n int)
-	// Give gives n bytes back.
+	// Give returns n bytes.
 	Give(n int)
 }
 
 // WaitingMemory is a [Memory] that can wait.
 type WaitingMemory interface {
 	Memory
-	// Take takes n bytes, and waits for them as long as ctx lasts.
+	// Take takes n bytes. It waits for them until ctx ends.
 	Take(ctx context.Context, n int) error
 }
 
-// NoMemoryError says that [Page.Memory] did not provide the memory for an answer. The answer was
-// dropped.
+// NoMemoryError is returned if [Page.Memory] did not provide the memory for an answer. The answer
+// was dropped.
 type NoMemoryError struct {
-	Bytes int  // minimum that was needed
-	One   bool // a single record needs them, so requesting fewer records does not help
+	Bytes int  // the minimum that was needed
+	One   bool // one record needs them, so a request for fewer records would not help
 }
 
-// Error states the number of bytes.
+// Error returns a text with the number of bytes.
 func (e *NoMemoryError) Error() string {
 	return fmt.Sprintf("no memory is free for %d bytes of an answer", e.Bytes)
 }
 
-// Release returns the page's memory if pages are reused ([Bodies.Reuse]). From then on its records
-// and all copies of them must not be used. Without reuse the page only drops its records, and
-// copies stay valid. In both cases the page is ready for the next call. Releasing twice is
-// harmless. A page that is never released is left to the garbage collector.
+// Release releases the page's memory. With [Bodies.Reuse] the memory is returned to a pool, and the
+// page's records and all copies of them must no longer be used. Without reuse the page only drops
+// its records, and copies stay valid. In both cases the page is ready for the next call. It is
+// harmless to release a page twice. The garbage collector frees a page that is never released.
 func (p *Page) Release() {
 	if p.memory != nil {
 		p.memory.release(p.lent, p.Records)
@@ -116,7 +118,7 @@ func (p *Page) Release() {
 	*p = Page{Memory: p.Memory}
 }
 
-// Reset is like Release, but keeps the slice of the records for the next call.
+// Reset is like Release, but keeps the slice of records for the next call.
 func (p *Page) Reset() {
 	if p.memory != nil {
 		p.Release()
@@ -126,7 +128,7 @@ func (p *Page) Reset() {
 	p.settle()
 }
 
-// settle gives back what the page has taken from its Memory.
+// settle returns the bytes that the page has taken from its Memory.
 func (p *Page) settle() {
 	if p.held > 0 {
 		p.Memory.Give(p.held)
@@ -134,22 +136,22 @@ func (p *Page) settle() {
 	}
 }
 
-// ErrTooLarge is wrapped by the error about an answer that is larger than [Bodies.Most]. Requesting
-// fewer records helps.
+// ErrTooLarge is wrapped by the error for an answer that is larger than [Bodies.Most]. A request
+// for fewer records can avoid it.
 var ErrTooLarge = errors.New("the answer is too large")
 
-// unknownBody is how much is read first of an answer of unknown length.
+// unknownBody is the initial room for an answer of unknown length.
 const unknownBody = 64 << 10
 
-// Bodies configures how bodies are read.
+// Bodies configures the memory of bodies.
 type Bodies struct {
-	Reuse  bool // memory is reused once a page is released
-	Poison bool // released memory is overwritten and never reused
+	Reuse  bool // reuse memory after a page is released
+	Poison bool // overwrite released memory and never reuse it
 	Most   int  // maximum size of a body in bytes
 }
 
-// Read reads an answer of length bytes (-1 for unknown) into memory that belongs to the page p from
-// then on.
+// Read reads an answer into memory that then belongs to the page p. length is its length, or -1 if
+// unknown.
 func (rd *Bodies) Read(r io.Reader, length int64, p *Page) ([]byte, error) {
 	if length > int64(rd.Most) {
 		return nil, fmt.Errorf("%w: %d bytes, at most %d are read", ErrTooLarge, length, rd.Most)
@@ -192,8 +194,8 @@ func (rd *Bodies) Read(r io.Reader, length int64, p *Page) ([]byte, error) {
 	}
 }
 
-// larger returns room for n bytes and replaces the page's memory. The new room begins with a copy
-// of needed.
+// larger replaces the page's memory by memory for n bytes. The new memory begins with a copy of
+// needed.
 func (rd *Bodies) larger(n int, needed []byte, p *Page) ([]byte, error) {
 	had, lent, held := p.memory, p.lent, p.held
 	n = min(n, rd.Most)
@@ -212,7 +214,7 @@ func (rd *Bodies) larger(n int, needed []byte, p *Page) ([]byte, error) {
 	return next, nil
 }
 
-// Room returns between least and most bytes that belong to p from then on.
+// Room returns memory for between least and most bytes. It belongs to the page p.
 func (rd *Bodies) Room(least, most int, p *Page) ([]byte, error) {
 	if p.Memory != nil {
 		got := p.Memory.TryTake(max(rd.size(least), 1), max(rd.size(most), 1))
@@ -222,7 +224,7 @@ func (rd *Bodies) Room(least, most int, p *Page) ([]byte, error) {
 		p.held += got
 		if got < rd.size(most) {
 			most = got
-			if rd.Reuse { // the largest class for which it is enough
+			if rd.Reuse { // use the largest class that fits into got
 				low := bits.Len(uint(got)) - 3
 				most = got >> low << low
 			}
@@ -231,7 +233,8 @@ func (rd *Bodies) Room(least, most int, p *Page) ([]byte, error) {
 	return rd.make(most, p), nil
 }
 
-// Wait makes room for n bytes of p. It waits for p.Memory, which is a [WaitingMemory].
+// Wait returns memory for n bytes that belongs to p. It waits for p.Memory, which must be a
+// [WaitingMemory].
 func (rd *Bodies) Wait(ctx context.Context, n int, p *Page) ([]byte, error) {
 	size := rd.size(n)
 	if err := p.Memory.(WaitingMemory).Take(ctx, size); err != nil {
@@ -241,7 +244,7 @@ func (rd *Bodies) Wait(ctx context.Context, n int, p *Page) ([]byte, error) {
 	return rd.make(n, p), nil
 }
 
-// size returns how much memory room for n bytes needs.
+// size returns the size of the memory for n bytes.
 func (rd *Bodies) size(n int) int {
 	if rd.Reuse {
 		_, n = memoryClass(n)
@@ -249,7 +252,7 @@ func (rd *Bodies) size(n int) int {
 	return n
 }
 
-// make makes room for n bytes that belong to p from then on.
+// make allocates n bytes that belong to p.
 func (rd *Bodies) make(n int, p *Page) []byte {
 	if !rd.Reuse {
 		return make([]byte, n)
@@ -259,7 +262,7 @@ func (rd *Bodies) make(n int, p *Page) []byte {
 	return m.body[:n]
 }
 
-// Incomplete returns the error about a body that ended with err after n bytes.
+// Incomplete returns the error for a body that ended with err after n bytes.
 func Incomplete(n int, err error) error {
 	return fmt.Errorf("the answer broke off after %d bytes: %w", n, err)
 }

@@ -4,8 +4,8 @@ import (
 	"testing"
 )
 
-// If copies of a page are released one after the other, the memory is returned once, and not while
-// it belongs to another page.
+// If copies of a page are released, the memory is returned once. It is not returned while another
+// page has it.
 func TestMemoryIsGivenBackOnce(t *testing.T) {
 	rd := &Bodies{Reuse: true, Most: MostBody}
 	var first Page
@@ -25,7 +25,7 @@ func TestMemoryIsGivenBackOnce(t *testing.T) {
 	}
 }
 
-// Memory comes in sizes that hold the requested size with little to spare.
+// The memory for a size is at least that size, with little unused space.
 func TestMemoryClasses(t *testing.T) {
 	last := 0
 	for n := 1; n <= MostBody; n += 1 + n/7 {

@@ -9,8 +9,8 @@ import (
 	"github.com/weir-go/weir/internal/wire/codec"
 )
 
-// The memory of a page is taken before it is used, and given back once it is not needed, after
-// success and after errors.
+// The memory of a page is taken before it is used. It is returned when it is no longer needed,
+// after success and after errors.
 func TestMemoryIsAskedFirstAndGivenBack(t *testing.T) {
 	want := answers.Sample(200, 1000)
 	cbor := answers.CBOR{}.Encode(want)
@@ -19,7 +19,7 @@ func TestMemoryIsAskedFirstAndGivenBack(t *testing.T) {
 			window, purse int
 			length        int64
 			fails         bool
-			most          int // bytes taken at most
+			most          int // maximum of bytes taken
 		}{
 			"whole":                          {0, 1 << 20, int64(len(cbor)), false, 300_000},
 			"whole, of unknown length":       {0, 1 << 20, -1, false, 800_000},

@@ -27,14 +27,14 @@ func FuzzAscending(f *testing.F) {
 	})
 }
 
-// Both the first misplaced record and the mark of aggregates are recorded in every way of reading
-// an answer.
+// The first misplaced record and the mark of aggregates are recorded for each way to read an
+// answer.
 func TestWhatIsNotedOfRecords(t *testing.T) {
 	const marked = "\xf3\x89\x9a\xc2 and more"
 	for _, c := range []struct {
 		name    string
 		numbers []string
-		data    string // of the last record
+		data    string // data of the last record
 		want    int
 	}{
 		{"in order", []string{"8", "9", "10", "11"}, "plain", 0},

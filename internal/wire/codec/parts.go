@@ -8,37 +8,37 @@ import (
 	"slices"
 )
 
-// Parts reads a CBOR answer in parts: as many whole records as a window of the answer holds, then
-// the next window. An answer of 10 MiB then needs no more memory than one of half a MiB. If a
-// window holds only the beginning of a record, that is carried over to the next window. A window is
-// filled in pieces, and each piece is decoded while it is in the processor's cache. Parts is not
-// safe for concurrent use.
+// Parts reads a CBOR answer in parts. Each part contains the whole records in one window of the
+// answer. An answer of 10 MiB therefore needs no more memory than one of half a MiB. If a window
+// contains only the beginning of a record, these bytes are carried over to the next window. Each
+// window is filled in pieces, and each piece is decoded while it is in the processor's cache. Parts
+// is not safe for concurrent use.
 type Parts struct {
 	Body   io.Reader
 	Left   int64 // unread bytes of the answer; -1 if its length is unknown
-	Window int   // bytes
-	Piece  int   // bytes that are read before they are decoded; 64 KiB if 0
+	Window int   // size of a window in bytes
+	Piece  int   // bytes to read before decoding; 64 KiB if 0
 	Bodies *Bodies
 
 	read   int    // bytes of the answer that were read
-	carry  []byte // read, but not decoded yet
-	memory Memory // the source of carry's memory
+	carry  []byte // bytes that were read and not decoded yet
+	memory Memory // provided the bytes of carry
 	held   int
 	failed error      // the error for the next part
-	cbor   cborReader // for the window
-	ahead  int        // bytes of the window that are still to be read, 0 if unknown
+	cbor   cborReader // reads the current window
+	ahead  int        // bytes of the window that are still to be read; 0 if unknown
 	at     partsPlace
 	open   int // remaining members of the answer; -1 if a break ends them
 	list   int // remaining records; -1 if a break ends them
-	count  int // records that were read
+	count  int // number of records that were read
 	had    bool
-	rest   Page // Next, Behind and Children
+	rest   Page // contains Next, Behind and Children
 }
 
-// usualPiece is a few records of TLS.
+// usualPiece is the size of a few TLS records.
 const usualPiece = 64 << 10
 
-// partsPlace is where in an answer a part ends.
+// partsPlace is the place in an answer where a part ends.
 type partsPlace uint8
 
 const (
@@ -48,7 +48,7 @@ const (
 	afterAnswer
 )
 
-// Next reads the next part into p, and sets Last for the last one.
+// Next reads the next part into p. It sets p.Last for the last part.
 func (pr *Parts) Next(p *Page) error {
 	stale := p.begin()
 	err := pr.part(p)
@@ -102,7 +102,8 @@ func (pr *Parts) part(p *Page) error {
 			pr.keep(b[d.i:n], p)
 			return nil
 		}
-		// The window does not hold a single whole record. Its decoded part is not needed any more.
+		// The window does not contain a whole record. The bytes before the record are no longer
+		// needed.
 		rest := b[d.i:n]
 		d.i = 0
 		if len(rest) == len(b) {
@@ -122,8 +123,8 @@ func (pr *Parts) part(p *Page) error {
 	}
 }
 
-// larger returns the size of the next window, which starts with a record that did not fit into this
-// window of n bytes. It is the size that the record states, or else twice n.
+// larger returns the size of the next window, for a record that did not fit into this window of n
+// bytes. It uses the size that the record states, or else twice n.
 func (pr *Parts) larger(d *cborReader, n int) int {
 	size := 2 * n
 	if end := d.reach(); end > 0 {
@@ -138,7 +139,7 @@ func (pr *Parts) larger(d *cborReader, n int) int {
 // recordRest is room for the members of a record that may follow its data.
 const recordRest = 2 << 10
 
-// keep carries b over to the next part. If there is no memory for that, this part succeeds and the
+// keep carries b over to the next part. If there is no memory for b, this part succeeds and the
 // next one fails.
 func (pr *Parts) keep(b []byte, p *Page) {
 	if more := len(b) - cap(pr.carry); more > 0 && p.Memory != nil {
@@ -151,7 +152,7 @@ func (pr *Parts) keep(b []byte, p *Page) {
 	pr.carry = append(slices.Grow(pr.carry, len(b)), b...)
 }
 
-// Close gives back the memory for carried-over bytes.
+// Close returns the memory for carried-over bytes.
 func (pr *Parts) Close() {
 	if pr.held > 0 {
 		pr.memory.Give(pr.held)
@@ -159,7 +160,7 @@ func (pr *Parts) Close() {
 	}
 }
 
-// fill reads until b is full or the answer has ended, which sets Left to 0.
+// fill reads until b is full or the answer ends. At the end of the answer it sets Left to 0.
 func (pr *Parts) fill(b []byte, n int) (int, error) {
 	for n < len(b) && pr.Left != 0 {
 		more, err := pr.Body.Read(b[n:])
@@ -180,7 +181,7 @@ func (pr *Parts) fill(b []byte, n int) (int, error) {
 	return n, nil
 }
 
-// wantEnd checks that nothing follows the answer.
+// wantEnd checks that no byte follows the answer.
 func (pr *Parts) wantEnd(d *cborReader) error {
 	if pr.Left == 0 {
 		return nil
@@ -196,7 +197,7 @@ func (pr *Parts) wantEnd(d *cborReader) error {
 	return nil
 }
 
-// errMore is the error for a record that continues after the bytes read. It is allocated once,
+// errMore is the error for a record that continues after the bytes read. It is allocated once
 // because it occurs for each piece.
 var errMore error = &MalformedError{Format: CBOR, What: shortAnswer, short: true}
 
@@ -228,16 +229,16 @@ func (pr *Parts) parse(d *cborReader, p *Page) error {
 	return nil
 }
 
-// isShort reports whether err may only mean that more must be read.
+// isShort reports whether err may only mean that more bytes are needed.
 func isShort(err error) bool {
-	if err == errMore { //nolint:errorlint // the usual case, without an allocation
+	if err == errMore { // the usual case, without an allocation
 		return true
 	}
 	malformed := (*MalformedError)(nil)
 	return errors.As(err, &malformed) && malformed.short
 }
 
-// begin is like that of the reader, but what the window does not hold may follow.
+// begin is like cborReader.begin, but accepts an array or a map that continues after the window.
 func (pr *Parts) begin(d *cborReader, major byte, items int, what string) (int, error) {
 	c, err := d.peek()
 	if err != nil {
@@ -259,13 +260,14 @@ func (pr *Parts) begin(d *cborReader, major byte, items int, what string) (int, 
 	return int(n), nil
 }
 
-// whole checks that the next item is in the window, without changing it.
+// whole checks that the window contains the whole next item. It does not change the window.
 func (d *cborReader) whole() error {
 	probe := cborReader{b: d.b, i: d.i}
 	return probe.skip()
 }
 
-// member reads the next member of the answer. For the records it reads only their beginning.
+// member reads the next member of the answer. Of the records it reads only the beginning of the
+// list.
 func (pr *Parts) member(d *cborReader) error {
 	more, err := d.more(&pr.open)
 	if err != nil {
@@ -280,7 +282,7 @@ func (pr *Parts) member(d *cborReader) error {
 		return err
 	}
 	if string(d.b[d.i:probe.i]) != "\x67Records" {
-		// strings may only be joined in place if the value is complete
+		// Strings must only be joined in place if the value is complete.
 		if err := probe.skip(); err != nil {
 			return err
 		}

@@ -54,7 +54,7 @@ func TestPartsMakeTheWhole(t *testing.T) {
 			for _, window := range []int{1, 7, 100, 1000, 4096, 1 << 20} {
 				for _, length := range []int64{int64(len(body)), -1} {
 					if window < 100 && len(body) > 10_000 {
-						continue // takes long and shows nothing new
+						continue // slow and without new cases
 					}
 					got, parts, err := readParts(bytes.NewReader(body), length, window, window%2 == 0)
 					if err != nil {
@@ -119,7 +119,7 @@ func TestBrokenPartsAreErrors(t *testing.T) {
 		if malformed := (*codec.MalformedError)(nil); !errors.As(err, &malformed) || !malformed.Short() {
 			t.Fatalf("cut after %d bytes: %v", n, err)
 		}
-		for i, r := range got.Records { // records that were delivered before are valid
+		for i, r := range got.Records { // records that were delivered before the error are valid
 			if !bytes.Equal(r.Data, want.Records[i].Data) {
 				t.Fatalf("cut after %d bytes: record %d is wrong", n, i)
 			}
@@ -143,7 +143,7 @@ func TestBrokenPartsAreErrors(t *testing.T) {
 	}
 }
 
-// An answer of any size takes no more memory than a window, unless a record is larger.
+// An answer of any size needs no more memory than a window, unless a record is larger.
 func TestAWindowIsEnough(t *testing.T) {
 	body := answers.CBOR{}.Encode(answers.Sample(10_000, 1024))
 	pr := &codec.Parts{Body: bytes.NewReader(body), Left: int64(len(body)), Window: 512 << 10, Bodies: &codec.Bodies{Reuse: true, Most: codec.MostBody}}
@@ -162,7 +162,7 @@ func TestAWindowIsEnough(t *testing.T) {
 	}
 }
 
-// FuzzParts checks that an answer read in parts has the same result, or also fails.
+// FuzzParts checks that an answer that is read in parts has the same result, or fails as well.
 func FuzzParts(f *testing.F) {
 	for _, p := range smallPages() {
 		for i, st := range []answers.CBOR{{}, {Open: true, Chunks: true}, {Extra: true, Last: true}, {TextData: true, Float: true}} {

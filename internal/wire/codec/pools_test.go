@@ -20,7 +20,7 @@ func TestWhatIsUsedAgainIsAsGoodAsNew(t *testing.T) {
 	for _, diff := range pooled.Differences(p, &Page{Behind: -1}) {
 		t.Errorf("%s of a page is not reset", diff)
 	}
-	// A page's memory keeps the bytes and records. The page knows how many are valid.
+	// A page's memory keeps its bytes and records. The page stores how many of them are valid.
 	m := &memory{body: make([]byte, LeastBody), records: make([]Record, 3)}
 	m.lent.Store(1)
 	if m.release(1, m.records); len(m.records) != 0 || m.lent.Load() != 2 {

@@ -1,14 +1,15 @@
 package codec
 
-// PutResult is the result of one record in an answer to PutRecords: a shard and a sequence number,
-// or a code and a message.
+// PutResult is the result for one record in an answer to PutRecords. It contains a shard and a
+// sequence number, or a code and a message.
 type PutResult struct{ Shard, SequenceNumber, Code, Message string }
 
-// MostPutAnswer is the maximum size of an answer to PutRecords for so many records.
+// MostPutAnswer returns the maximum size of an answer to PutRecords with the given number of
+// records.
 func MostPutAnswer(records int) int { return 64<<10 + 4<<10*records }
 
-// ReadPut reads the body of an answer to PutRecords, with at most so many results. It works in
-// place: the results share the body's memory. The error is a [*MalformedError].
+// ReadPut reads the body of an answer to PutRecords with at most most results. It decodes in place:
+// the results share the body's memory. The error is a [*MalformedError].
 func ReadPut(f Format, body []byte, most int) ([]PutResult, error) {
 	r := newReader(f, body)
 	results := make([]PutResult, 0, most)

@@ -9,8 +9,8 @@ import (
 	"github.com/weir-go/weir/internal/wire/codec"
 )
 
-// FuzzPut reads answers to PutRecords. There are at most as many results as records, nothing of a
-// broken answer is used, and valid JSON has what encoding/json finds.
+// FuzzPut reads answers to PutRecords. The number of results is at most the number of records, and
+// no part of a broken answer is used. For valid JSON the results equal those of encoding/json.
 func FuzzPut(f *testing.F) {
 	for _, s := range []string{
 		`{"Records":[{"SequenceNumber":"49","ShardId":"shardId-1"},{"ErrorCode":"a","ErrorMessage":"b\u00e9"}]}`, `{"Records":[null,{}]}`, `{"Records":null}`, `{}`, ``, `[]`,
@@ -47,8 +47,8 @@ func FuzzPut(f *testing.F) {
 	})
 }
 
-// repeated reports whether a member may occur twice or in another case, which encoding/json treats
-// in another way, or whether a text is not UTF-8.
+// repeated reports whether encoding/json may read an answer differently. This is possible if a
+// member occurs twice or in another case, or if a text is not UTF-8.
 func repeated(body []byte) bool {
 	lower := bytes.ToLower(body)
 	return bytes.Count(lower, []byte("records")) != bytes.Count(body, []byte(`"Records"`)) || bytes.Count(body, []byte("Records")) > 1 ||

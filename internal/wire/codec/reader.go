@@ -8,9 +8,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 )
 
-// Decode reads the body of a GetRecords answer into p. It works in place: body is modified, belongs
-// to the page from then on, and must not be decoded twice. After an error the page is empty. The
-// error is a [*MalformedError].
+// Decode decodes the body of a GetRecords answer into p. It modifies body, which belongs to the
+// page afterwards and must not be decoded again. After an error the page is empty. The error is a
+// [*MalformedError].
 func Decode(f Format, body []byte, p *Page) error { return decode(f, body, p, "NextShardIterator") }
 
 // DecodeEvent is like Decode, for the payload of a SubscribeToShardEvent.
@@ -32,14 +32,16 @@ func decode(f Format, body []byte, p *Page, next string) error {
 	return err
 }
 
-// reader walks an answer in either format. Its calls determine what it accepts. A member whose
-// value is null counts as absent.
+// reader parses an answer in either format. The sequence of calls determines the expected types. A
+// member with the value null counts as absent.
 type reader interface {
-	// object calls member for each member. The function must consume the value, if only with skip.
+	// object calls member for each member. The function must consume the value, for example with
+	// skip.
 	object(member func(name []byte) error) error
-	// array calls element for each element. The function must consume it unless it is null.
+	// array calls element for each element. The function must consume the element unless null is
+	// set.
 	array(element func(null bool) error) error
-	// text returns a string, in place.
+	// text returns a string without copying it.
 	text() ([]byte, error)
 	// integer returns a whole number.
 	integer() (int64, error)
@@ -48,7 +50,7 @@ type reader interface {
 	records(p *Page) error
 	// end checks that only blanks follow.
 	end() error
-	// malformed returns an error about the present position.
+	// malformed returns an error for the current position.
 	malformed(what string) error
 }
 
@@ -59,14 +61,14 @@ func newReader(f Format, body []byte) reader {
 	return &cborReader{b: body}
 }
 
-// decoding is the state for reading one body. It is reused, so that reading allocates nothing.
+// decoding is the state for decoding one body. It is reused, so that decoding allocates nothing.
 type decoding struct {
 	cbor   cborReader
 	json   jsonReader
-	r      reader // one of the two
+	r      reader // cbor or json
 	p      *Page
 	next   string             // the name of the member for Page.Next
-	member func([]byte) error // readMember, made once
+	member func([]byte) error // calls readMember; allocated once
 }
 
 var decodings = sync.Pool{New: func() any {
@@ -90,7 +92,7 @@ func (d *decoding) page(f Format, body []byte, p *Page, next string) error {
 	return d.r.end()
 }
 
-// end drops what was read and returns d to the pool.
+// end clears d and returns it to the pool.
 func (d *decoding) end() {
 	*d = decoding{member: d.member}
 	decodings.Put(d)
@@ -125,7 +127,8 @@ func readMember(r reader, p *Page, name []byte, next string) error {
 	}
 }
 
-// millis converts a distance to the tip. It is never negative and is limited to what fits.
+// millis converts a distance from the tip to a duration. Values outside the valid range are limited
+// to it.
 func millis(ms int64) time.Duration {
 	const most = int64(1<<63-1) / int64(time.Millisecond)
 	return time.Duration(min(max(ms, 0), most)) * time.Millisecond
@@ -216,5 +219,5 @@ func fieldOf(name []byte) field {
 	return fieldUnknown
 }
 
-// kms is the encryption type of a record that the service encrypted.
+// kms is the encryption type of records that Kinesis encrypted.
 const kms = "KMS"

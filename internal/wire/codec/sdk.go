@@ -29,7 +29,7 @@ func (p *Page) FromSDK(out *kinesis.GetRecordsOutput) {
 	}
 	p.Last = true
 	if p.Memory != nil && p.Bytes > 0 {
-		p.Memory.TakeExcess(p.Bytes) // the SDK has allocated it already
+		p.Memory.TakeExcess(p.Bytes) // the SDK has already allocated this memory
 		p.held += p.Bytes
 	}
 	p.finish(stale)

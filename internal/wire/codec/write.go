@@ -5,27 +5,28 @@ import (
 	"encoding/json"
 )
 
-// AppendMap appends the head of a map with n members in CBOR.
+// AppendMap appends the head of a CBOR map with n members.
 func AppendMap(b []byte, n int) []byte { return appendHead(b, cborMap, uint64(n)) }
 
-// AppendArray appends the head of an array with n elements in CBOR.
+// AppendArray appends the head of a CBOR array with n elements.
 func AppendArray(b []byte, n int) []byte { return appendHead(b, cborArray, uint64(n)) }
 
-// AppendBytesHead appends the head of n bytes in CBOR, which have to follow.
+// AppendBytesHead appends the head of a CBOR byte string. The caller must append n bytes after it.
 func AppendBytesHead(b []byte, n int) []byte { return appendHead(b, cborBytes, uint64(n)) }
 
-// AppendOpenMap appends the head of a map in CBOR that [AppendEnd] ends.
+// AppendOpenMap appends the head of a CBOR map of unknown length. The caller must end the map with
+// [AppendEnd].
 func AppendOpenMap(b []byte) []byte { return append(b, cborMap|cborOpen) }
 
-// AppendEnd ends a map of [AppendOpenMap].
+// AppendEnd appends the end of a map that [AppendOpenMap] began.
 func AppendEnd(b []byte) []byte { return append(b, cborBreak) }
 
-// AppendText appends a text in CBOR.
+// AppendText appends a CBOR text.
 func AppendText(b []byte, s string) []byte {
 	return append(appendHead(b, cborText, uint64(len(s))), s...)
 }
 
-// AppendInt appends a whole number in CBOR.
+// AppendInt appends a CBOR integer.
 func AppendInt(b []byte, n int64) []byte {
 	if n < 0 {
 		return appendHead(b, cborNeg, uint64(-1-n))
@@ -33,7 +34,7 @@ func AppendInt(b []byte, n int64) []byte {
 	return appendHead(b, cborUint, uint64(n))
 }
 
-// AppendBool appends a boolean in CBOR.
+// AppendBool appends a CBOR boolean.
 func AppendBool(b []byte, v bool) []byte {
 	if v {
 		return append(b, cborTrue)
@@ -41,8 +42,7 @@ func AppendBool(b []byte, v bool) []byte {
 	return append(b, cborFalse)
 }
 
-// AppendMillis appends a time in CBOR in the form that the service expects: milliseconds since
-// 1970.
+// AppendMillis appends a CBOR time in the form that Kinesis expects, as milliseconds since 1970.
 func AppendMillis(b []byte, ms int64) []byte { return AppendInt(append(b, cborTag|1), ms) }
 
 // appendHead appends the first bytes of an item: its major type and its argument.
@@ -67,7 +67,7 @@ func AppendQuoted(b []byte, s string) []byte {
 		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
 			quoted, err := json.Marshal(s)
 			if err != nil {
-				return append(b, `""`...) // a string can always be encoded
+				return append(b, `""`...) // never happens, because every string can be encoded
 			}
 			return append(b, quoted...)
 		}
