@@ -6,48 +6,52 @@ import (
 	"strings"
 )
 
-// Abilities is a set of optional capabilities of a store, beyond the calls that every store must
-// support. Combine the constants with |. The zero value is the empty set.
+// Abilities is a set of optional capabilities of a store. Combine the constants with |. The zero
+// value is the empty set.
 //
-// The contract grows by new fields of [Report], [Orders], [View] and [Action], not by new methods,
-// so that a wrapper passes on fields that it does not know. An ability promises that the store
-// honours such a field. Without the ability the store ignores the field in what it receives and
-// returns it as zero. Abilities describe one client. Other clients of the same data may have an
-// earlier version, so a stored field must survive writes by a client that does not know it.
+// The contract of a store grows by new fields of [Report], [Orders], [View] and [Action], not by
+// new methods. A wrapper therefore passes on fields that it does not know. A store with an ability
+// supports the fields of that ability. A store without the ability ignores these fields in its
+// input and returns them as zero.
+//
+// Abilities describe one client. Other clients of the same data may have an earlier version. A
+// stored field must therefore survive writes by a client that does not know the field.
 type Abilities uint64
 
 const (
-	// WatchBeats answers a heartbeat that asks for it with the heartbeat counts of all sessions,
-	// without reading leases, so that every worker can see which sessions are alive.
+	// WatchBeats returns the heartbeat counts of all sessions in the answer to a heartbeat that
+	// requests them. It reads no leases for this. Each worker can then detect which sessions are
+	// alive.
 	WatchBeats Abilities = 1 << iota
-	// ResignByBeat lets a leader resign with a heartbeat, for when its calls of [Store.Lead] fail.
+	// ResignByBeat lets a leader resign with a heartbeat. This helps when its calls of [Store.Lead]
+	// fail.
 	ResignByBeat
-	// NoteFailures stores [Trouble].Failing, for operators.
+	// NoteFailures stores [Trouble].Failing for operators.
 	NoteFailures
-	// NoteDeaths stores [Lease.Deaths], so that a record that kills one worker after another is
-	// noticed.
+	// NoteDeaths stores [Lease.Deaths]. weir uses it to detect a record that kills one worker after
+	// another.
 	NoteDeaths
-	// KeepHistory stores the past states of the shards, for operators. A store that names it
-	// implements [Historian]. A wrapper that hides the interface disables it.
+	// KeepHistory stores past states of shards for operators. A store with this ability implements
+	// [Historian]. A wrapper that hides that interface disables the ability.
 	KeepHistory
-	// NoteStreams stores [Report].Streams with the session and answers heartbeats with
-	// [Leader].Streams, so that workers only get shards of streams that they read.
+	// NoteStreams stores [Report].Streams with the session and returns [Leader].Streams in answers
+	// to heartbeats. Workers then only get shards of streams that they read.
 	NoteStreams
 
-	// AllAbilities contains every ability that this version of weir has a name for.
+	// AllAbilities contains all abilities that this version of weir knows.
 	AllAbilities Abilities = 1<<iota - 1
 )
 
 var abilityNames = [...]string{"watch beats", "resign by beat", "note failures", "note deaths", "keep history", "note streams"}
 
-// Has reports whether a contains all of wanted.
+// Has reports whether a contains all abilities of wanted.
 func (a Abilities) Has(wanted Abilities) bool { return a.Missing(wanted) == 0 }
 
-// Missing returns the abilities of wanted that a does not contain.
+// Missing returns the abilities of wanted that a lacks.
 func (a Abilities) Missing(wanted Abilities) Abilities { return wanted &^ a }
 
-// String lists the abilities in the order of their constants: "watch beats, resign by beat", or
-// "none".
+// String lists the abilities in the order of their constants, such as "watch beats, resign by
+// beat". It returns "none" for the empty set.
 func (a Abilities) String() string {
 	if a == 0 {
 		return "none"

@@ -12,8 +12,8 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// Limits on stored values. They hold for all stores, so that an application can move from one store
-// to another.
+// These are the limits of stored values. They are the same for all stores, so that an application
+// can move to another store.
 const (
 	MaxAppBytes     = 255 // application name
 	MaxNameBytes    = 255 // stream name and shard ID
@@ -23,20 +23,21 @@ const (
 	MaxWhyBytes     = 200 // Trouble.Why
 	MaxStateBytes   = 40  // Trouble.State
 	MaxPaused       = 100 // paused streams of an application
-	// all troubles of a report, as JSON: they share a row with the heartbeat
+	// maxTroubleBytes limits all troubles of a report, as JSON. They share a row with the
+	// heartbeat.
 	maxTroubleBytes = 3 << 10
 	maxParents      = 2
 	maxChildren     = 100
 )
 
-// CheckApp returns an error for an application name that some store cannot keep. A name is 1 to
-// [MaxAppBytes] bytes of UTF-8 without a zero byte.
+// CheckApp returns an error for an application name that is not valid in every store. A name has 1
+// to [MaxAppBytes] bytes of UTF-8 without a zero byte.
 func CheckApp(app string) error { return checkName("the application's name", app, MaxAppBytes) }
 
-// Check validates a report. Every store calls it first. It returns the report to carry out, or an
-// error that names the invalid field. Text for people is cut to its limit. A Weight that is not a
-// finite number above zero becomes 1, a negative MaxLeases becomes 0, and impossible Times become
-// zero. The caller's slices are not changed.
+// Check validates a report. Every store calls it first. It returns the report that the store must
+// execute, or an error that names the invalid field. Text for people is cut to its limit. A Weight
+// that is not a finite number above zero becomes 1. A negative MaxLeases becomes 0. Invalid Times
+// become zero. Check does not modify the caller's slices.
 func (r Report) Check() (Report, error) {
 	if err := checkSession("Report.Session", r.Session); err != nil {
 		return r, err
@@ -83,9 +84,9 @@ func (p Progress) check() error {
 	return nil
 }
 
-// Check validates an action. Every store calls it first. It returns an error that names the invalid
-// field, such as an unknown kind, a missing or too long name, or a number above 2^63-1. It does not
-// check conditions.
+// Check validates an action, but not its condition. Every store calls it first. It returns an error
+// that names the invalid field. Examples are an unknown kind, a missing or too long name, and a
+// number above 2^63-1.
 func (a Action) Check() error {
 	switch a.Kind {
 	case Create:
@@ -138,8 +139,8 @@ func (a Action) Check() error {
 	}
 }
 
-// checkDeaths returns an error if a store may be unable to keep this text. The text may be longer
-// than this version writes, because a later version may write more.
+// checkDeaths returns an error if a store may be unable to store this text. The text may be longer
+// than the texts of this version, because a later version may write longer ones.
 func checkDeaths(what string, k Key, deaths string) error {
 	odd := func(r rune) bool { return r < ' ' || r > '~' }
 	if len(deaths) > MaxDeathsBytes || strings.ContainsFunc(deaths, odd) {
@@ -231,8 +232,8 @@ func checkHeir(what, heir string) error {
 	return checkSession(what, heir)
 }
 
-// clip shortens text for people to most bytes of valid UTF-8 without zero bytes. It cuts between
-// characters.
+// clip shortens text for people to at most most bytes of valid UTF-8 without zero bytes. It cuts
+// between characters.
 func clip(s string, most int) string {
 	if len(s) <= most && utf8.ValidString(s) && strings.IndexByte(s, 0) < 0 {
 		return s
@@ -247,7 +248,7 @@ func clip(s string, most int) string {
 	return s[:most]
 }
 
-// clipTroubles returns the first troubles that fit, each cut to its limits.
+// clipTroubles returns the first troubles that fit, and cuts each of them to its limits.
 func clipTroubles(troubles []Trouble) []Trouble {
 	if len(troubles) == 0 {
 		return nil

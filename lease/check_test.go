@@ -29,7 +29,7 @@ func TestReportsThatMakeNoSenseAreRefused(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		r     lease.Report
-		names string // a part of the error, "" for none
+		names string // a part of the error; "" for none
 	}{
 		{"no session", lease.Report{}, "Report.Session"},
 		{"nobody", lease.Report{Session: lease.Nobody}, "Report.Session"},

@@ -9,50 +9,52 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// Deaths records which owners of a lease died while its position did not move. Dying means that the
-// owner's heartbeats stopped until the leader ended its session. The zero Deaths records nothing.
+// Deaths records which owners of a lease died while its position did not move. An owner died if its
+// heartbeats stopped and the leader ended its session. The zero Deaths contains no deaths.
 //
-// A record that kills the process which handles it moves from worker to worker in this way. The
-// death of an owner is weak evidence, because it is recorded for all leases of that owner at once.
-// After a few deaths the next owner therefore handles the following records one at a time, and
-// announces each record before it begins ([Deaths.Trial]). A death at that time is about that
-// record.
+// A record that kills its process moves from worker to worker. The death of an owner is weak
+// evidence against a record, because it is recorded for all leases of the owner at once. After a
+// few deaths the next owner therefore handles the following records one at a time. It announces
+// each record before it begins ([Deaths.Trial]). If that owner dies as well, the announced record
+// is the probable cause.
 type Deaths struct {
-	// At is the position at which they died. If the lease has another position, the other fields do
-	// not count, see [Lease.DeathsHere].
+	// At is the position at which the owners died. If the lease has another position, the other
+	// fields do not count, see [Lease.DeathsHere].
 	At    shard.Position
 	Count int // number of owners that died
-	Tried int // of these, owners that died while they handled the first record after At by itself
-	Alone int // of Tried, owners that were not trying a record of another lease at that time
-	// Trial is the epoch at which the owner began to handle the first record after At by itself. It
-	// is 0 if the owner has not begun or has finished.
+	Tried int // of Count, the owners that died while they tried the first record after At
+	Alone int // of Tried, the owners that tried no record of another lease at that time
+	// Trial is the epoch at which the owner began to try the first record after At, that is to
+	// handle it alone. It is 0 if the owner has not begun or has finished.
 	Trial uint64
-	// Given is the heartbeat count of the owner at the time when it got the lease after the last
-	// death. It is 0 if the owner has written progress since. An owner that dies with the same
-	// count never learned that it had the lease, so this shard did not kill it.
+	// Given is the heartbeat count of the new owner when it got the lease after the last death. It
+	// is 0 if that owner has written progress since. If the owner dies with the same count, it
+	// never received the lease. In that case this shard did not kill it.
 	Given uint64
-	// Record is the position after the record that was tried last. It is zero before the first
+	// Record is the position after the last record that was tried. It is zero before the first
 	// trial.
 	Record shard.Position
-	// Beyond encodes records that need no handling although the position does not say so. With keys
-	// handled in parallel, these are finished records after At. With a sink, these are records
-	// before At that were dead-lettered or skipped because they killed their workers. It is ""
-	// without such records, or if they are unknown. Workers write and read it. It has at most
-	// [Deaths.RoomBeyond] characters of [a-zA-Z0-9_-]. It does not describe a death, but is valid
-	// for as long as deaths count: until any owner writes the position.
+	// Beyond encodes records that need no handling, although the position does not show it. With
+	// parallel handling by key, these are finished records after At. With a sink, these are records
+	// before At that were dead-lettered or skipped because they killed their workers. It is "" if
+	// there are no such records, or if they are unknown.
+	//
+	// Workers write and read Beyond. It has at most [Deaths.RoomBeyond] characters of
+	// [a-zA-Z0-9_-]. It does not describe deaths, but is valid as long as they are: until an owner
+	// writes the position.
 	Beyond string
-	// Since is the epoch at which Beyond was written, or 0 without one. Each change of owner and
+	// Since is the epoch at which Beyond was written, or 0 without Beyond. Each change of owner and
 	// each [Move] increases the epoch of the lease, see [Lease.DeathsHere].
 	Since uint64
 }
 
-// MaxDeathsBytes is the limit on the length of [Lease.Deaths].
+// MaxDeathsBytes is the maximum length of [Lease.Deaths].
 const MaxDeathsBytes = 400
 
-// mostDeaths is the limit on the counts.
+// mostDeaths is the maximum of each count.
 const mostDeaths = 1_000_000
 
-// String returns the stored form, without Beyond if that would be too long.
+// String returns the stored form. It omits Beyond if the form would be too long.
 func (d Deaths) String() string {
 	text := fmt.Sprintf("%d/%d/%d/%d/%d/%s/%s", d.Count, d.Tried, d.Alone, d.Trial, d.Given, d.At, d.Record)
 	if beyond := fmt.Sprintf("/%d/%s", d.Since, d.Beyond); d.Beyond != "" && len(text)+len(beyond) <= MaxDeathsBytes {
@@ -61,7 +63,7 @@ func (d Deaths) String() string {
 	return text
 }
 
-// RoomBeyond returns the number of bytes that Beyond may have with the present Since.
+// RoomBeyond returns the maximum number of bytes of Beyond with the current Since.
 func (d Deaths) RoomBeyond() int {
 	d.Beyond = ""
 	return max(MaxDeathsBytes-len(d.String())-len(fmt.Sprintf("/%d/", d.Since)), 0)
@@ -111,13 +113,13 @@ func notBase64(r rune) bool {
 }
 
 // beyondLasts is the number of epochs for which [Deaths.Beyond] counts. A release increases the
-// epoch, and so does assigning the lease afterwards. A [Move] between them would add one more.
+// epoch, and so does the next assignment. A [Move] between them would increase it once more.
 const beyondLasts = 2
 
-// DeathsHere returns what [Lease.Deaths] says about the present position of the lease. It is zero
-// once the position has moved. Beyond counts only for the owner that wrote it and for the next
-// owner, because until then no one can have moved the position away and back. So it does no harm if
-// a store or a client of an earlier version does not remove Beyond when the position moves.
+// DeathsHere returns the Deaths of the lease at its current position. It is zero once the position
+// has moved. Beyond only counts for the owner that wrote it and for the next owner. Until then, no
+// operator can have moved the position away and back. It is therefore harmless if a store or an
+// earlier version keeps Beyond when the position moves.
 func (l *Lease) DeathsHere() Deaths {
 	if l.Deaths == "" {
 		return Deaths{}
@@ -132,22 +134,22 @@ func (l *Lease) DeathsHere() Deaths {
 	return d
 }
 
-// heldBy returns the session that had the lease last. That is its owner, or the session that it was
-// revoked from and that has not acknowledged the revocation.
+// heldBy returns the session that held the lease last. That is its owner, or the session from which
+// it was revoked and that has not acknowledged the revocation.
 func (l *Lease) heldBy() string { return cmp.Or(l.Owner, l.Revoked) }
 
-// tries reports whether the holder was handling the first record by itself.
+// tries reports whether the holder was trying the first record.
 func (l *Lease) tries() bool {
 	held := l.Epoch
 	if l.Owner == "" && l.Revoked != "" {
-		held-- // the revocation increased it
+		held-- // the revocation increased the epoch
 	}
 	d := l.DeathsHere()
 	return d.Trial != 0 && d.Trial == held
 }
 
-// afterDeath returns the Deaths to store after the holder has died too. trials is the number of its
-// leases for which the holder was handling a single record. beat is its last heartbeat count.
+// afterDeath returns the Deaths to store after the holder has died. trials is the number of its
+// leases with a trial. beat is its last heartbeat count.
 func (l *Lease) afterDeath(trials int, beat uint64) Deaths {
 	d := l.DeathsHere()
 	d.At = l.Position
@@ -164,9 +166,9 @@ func (l *Lease) afterDeath(trials int, beat uint64) Deaths {
 	return d
 }
 
-// mourn returns the Deaths to store when a lease gets a new owner. It is "" unless the last owner
-// died. It is also "" if that owner was leaving: it may have been killed because it took too long
-// to stop, and not by a record.
+// mourn returns the Deaths to store when a lease gets a new owner. It returns "" if the last owner
+// did not die. It also returns "" if that owner was leaving, because it may have been killed for a
+// slow stop and not by a record.
 func (p *planner) mourn(e *entry) string {
 	by := e.heldBy()
 	held := p.sessions[by]

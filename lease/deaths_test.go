@@ -61,7 +61,8 @@ func FuzzParseDeaths(f *testing.F) {
 	})
 }
 
-// The plan takes leases from owners and records which of them died, where, and at which record.
+// The plan takes leases from owners and records which owners died. The record contains the position
+// and the record that was being tried.
 func TestThePlanNotesDeaths(t *testing.T) {
 	t.Parallel()
 	at := func(seq string) shard.Position {
@@ -74,7 +75,7 @@ func TestThePlanNotesDeaths(t *testing.T) {
 	text := func(d Deaths) string { return d.String() }
 	for _, c := range []struct {
 		name   string
-		leases []Lease // leases of session x at position 7 and epoch 5 unless they say otherwise
+		leases []Lease // leases of session x at position 7 and epoch 5, unless set otherwise
 		owner  Worker
 		paused []string
 		want   []string
@@ -95,7 +96,7 @@ func TestThePlanNotesDeaths(t *testing.T) {
 		{name: "it has beaten since", leases: []Lease{{Deaths: text(Deaths{At: at("7"), Count: 1, Given: 2})}}, owner: Worker{Ended: true},
 			want: []string{text(Deaths{At: at("7"), Count: 2, Given: 1})}},
 		{name: "it was to stop", leases: []Lease{{}}, owner: Worker{Ended: true, Leaving: true}, want: []string{""}},
-		// recorded when the lease is assigned later
+		// The death is recorded when the lease is assigned later.
 		{name: "its stream is paused", leases: []Lease{{}}, owner: Worker{Ended: true}, paused: []string{"s"}, want: []string{""}},
 		{name: "it was revoked before it died", leases: []Lease{{Owner: "-", Revoked: "x", Deaths: text(Deaths{At: at("7"), Count: 1, Trial: 4})}}, owner: Worker{Ended: true},
 			want: []string{text(Deaths{At: at("7"), Count: 2, Given: 1, Tried: 1, Alone: 1})}},
@@ -135,7 +136,7 @@ func TestThePlanNotesDeaths(t *testing.T) {
 	}
 }
 
-// Beyond counts only while no one can have moved the position since it was written.
+// Beyond only counts as long as no operator can have moved the position since it was written.
 func TestWhatIsDoneBeyondCountsForTheNextOwnerAlone(t *testing.T) {
 	t.Parallel()
 	note := Deaths{At: shard.Oldest, Beyond: "a", Since: 5}

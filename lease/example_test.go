@@ -7,8 +7,8 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// A worker joins one that reads four shards: two of them are to be handed on. Shard 5 has a parent
-// that is not finished, so it has to wait.
+// A second worker joins a worker that reads four shards. Two of the shards are handed on. Shard 5
+// has a parent that is not finished, so it must wait.
 func ExamplePlan() {
 	var v lease.View
 	for _, id := range []string{"1", "2", "3", "4"} {

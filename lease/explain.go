@@ -2,7 +2,7 @@ package lease
 
 import "fmt"
 
-// reason is why a plan changes a lease.
+// reason is the reason why a plan changes a lease.
 type reason uint8
 
 const (
@@ -22,8 +22,8 @@ const (
 	whyNotItsOwn
 )
 
-// Explain returns one sentence for each action of [Plan], in the same order, that says what the
-// action does and why. It is for people.
+// Explain returns one sentence for each action of [Plan], in the same order. Each sentence
+// describes the action and its reason. It is for people.
 func Explain(v View, f Facts, lim Limits) []string {
 	p := decide(v, f, lim)
 	decided := make(map[Key]*entry, len(p.entries))
@@ -61,7 +61,7 @@ func (p *planner) sentence(a Action, e *entry) string {
 	}
 }
 
-// because returns the reason for a decision about a lease.
+// because returns the text of the reason for the plan's decision about a lease.
 func (e *entry) because() string {
 	switch e.why {
 	case whyLast:

@@ -5,8 +5,8 @@ import (
 )
 
 // Follow watches other sessions through the answers to a worker's own heartbeats. It watches the
-// leader, and all sessions if the store reports them ([WatchBeats]). The zero Follow is ready to
-// use. It is not safe for concurrent use.
+// leader. It also watches all other sessions if the store reports them ([WatchBeats]). The zero
+// Follow is ready to use. It is not safe for concurrent use.
 type Follow struct {
 	beats  stillness
 	leader Leader
@@ -16,14 +16,14 @@ type Follow struct {
 // Missed records that a heartbeat failed.
 func (f *Follow) Missed() { f.beats.missed() }
 
-// often is the maximum number of comparisons per heartbeat interval. A worker sends more heartbeats
-// than that while it handles records one by one. Without the limit it would measure only the short
-// times between its heartbeats and find dead sessions late.
+// often is the maximum number of comparisons per heartbeat interval. A worker that handles records
+// one by one sends more heartbeats than that. Without the limit it would only measure the short
+// times between its heartbeats and would find dead sessions late.
 const often = 4
 
 // See evaluates the orders of a heartbeat that was sent at began and answered at ended. dead is
-// true if the heartbeat of the leader named in o has stood still for the failover time. Otherwise
-// wait is how long that would still take.
+// true if the heartbeat of the leader in o has not changed for the failover time. Otherwise wait is
+// the time until the leader can count as dead.
 func (f *Follow) See(o Orders, times Times, began, ended time.Time) (dead bool, wait time.Duration) {
 	if o.Leader != f.leader || f.beats.last.IsZero() || began.Sub(f.beats.last) >= times.Beat/often {
 		f.compare(o, f.beats.step(began, ended, times.Beat))
@@ -53,9 +53,9 @@ func (f *Follow) compare(o Orders, step time.Duration) {
 }
 
 // Watch returns the watch of a worker that has become the leader. It continues with this worker's
-// observations of all sessions, so that sessions that died together with the previous leader are
-// found at the same time. Waiting for revocations starts again, see [Watch.Told]. suspect is as for
-// [NewWatch].
+// observations of all sessions. Sessions that died together with the previous leader are therefore
+// found at the same time. The waits for revocations start again, see [Watch.Told]. suspect has the
+// same meaning as for [NewWatch].
 func (f *Follow) Watch(times Times, suspect Leader) *Watch {
 	w := NewWatch(times, suspect)
 	if f.beats.sessions != nil {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// follower receives orders once a second, without delay.
+// follower gets orders once per second without delay.
 type follower struct {
 	Follow
 	now time.Time
@@ -21,8 +21,8 @@ func (f *follower) see(leader Leader, others map[string]uint64) (dead bool) {
 	return dead
 }
 
-// The first look of a new leader finds the sessions that died together with the previous leader,
-// and no others.
+// The first look of a new leader finds exactly the sessions that died together with the previous
+// leader.
 func TestANewLeaderGoesOnFromWhatItSaw(t *testing.T) {
 	f := follower{now: time.Unix(1_000_000, 0)}
 	old := Leader{Session: "old", Term: 1, Beat: 7}
@@ -40,7 +40,7 @@ func TestANewLeaderGoesOnFromWhatItSaw(t *testing.T) {
 		v.Workers[i].Ended = v.Workers[i].Session == "old" || v.Workers[i].Session == "dead"
 	}
 	w.See(v, now, now)
-	// late has stood still for 3.1 s. The next look is due when it may be dead.
+	// The heartbeat of late has not changed for 3.1 s. The next look is due when late may be dead.
 	if next := w.Next(time.Minute); next != 1900*time.Millisecond {
 		t.Errorf("the next look is due in %v", next)
 	}
@@ -76,13 +76,13 @@ func TestWhatAFollowerSeesOfOthers(t *testing.T) {
 		t.Errorf("a count that moved: %v", d)
 	}
 	f = start()
-	f.see(Leader{}, nil) // the store stops reporting the session, or the session left
+	f.see(Leader{}, nil) // the store no longer reports the session, or the session left
 	f.see(Leader{}, map[string]uint64{"a": 3})
 	if d := dead(f, here); len(d) != 0 {
 		t.Errorf("a count that was not there for a while: %v", d)
 	}
 	f = &follower{now: time.Unix(1_000_000, 0)}
-	for range 20 { // an outage between any two answers
+	for range 20 { // an outage between every two answers
 		f.see(Leader{}, map[string]uint64{"a": 3})
 		f.Missed()
 		f.now = f.now.Add(time.Hour)
@@ -91,7 +91,7 @@ func TestWhatAFollowerSeesOfOthers(t *testing.T) {
 		t.Errorf("an outage of the store: %v", d)
 	}
 	f = &follower{now: time.Unix(1_000_000, 0)}
-	for range 4 { // a worker that is paused between any two answers
+	for range 4 { // the worker is paused between every two answers
 		f.see(Leader{}, map[string]uint64{"a": 3})
 		f.now = f.now.Add(time.Hour)
 	}
@@ -100,8 +100,8 @@ func TestWhatAFollowerSeesOfOthers(t *testing.T) {
 	}
 }
 
-// A worker that beats with each record, and mostly waits for the answer, finds dead sessions hardly
-// later than other workers.
+// A worker that sends a heartbeat with each record mostly waits for answers. It finds dead sessions
+// almost as early as other workers.
 func TestFollowCountsTimeBetweenManyBeats(t *testing.T) {
 	times := Times{Beat: time.Second, Failover: 5 * time.Second}
 	start := time.UnixMilli(0)

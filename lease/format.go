@@ -5,17 +5,17 @@ import (
 	"fmt"
 )
 
-// Format is the number of the form in which this version of weir keeps state. Rows without a number
-// have format 1, and versions that do not know the number write such rows. A version that keeps
-// state in a form that others cannot work with has a higher number, and writes the number first.
+// Format is the number of this version's form of stored state. Rows without a number have format 1,
+// as written by versions that do not know the number. A version whose stored state is unusable for
+// others has a higher number. It writes the number before anything else.
 const Format = 1
 
-// ErrFormat is wrapped by errors about stored state of a newer [Format]. They also wrap [ErrSetup].
-// A worker that receives one stops.
+// ErrFormat is wrapped by errors about stored state of a newer [Format]. Such errors also wrap
+// [ErrSetup]. A worker that gets one stops.
 var ErrFormat = errors.New("lease: the stored state has a newer format")
 
-// CheckFormat returns an error that wraps [ErrFormat] and [ErrSetup] if stored state of a format is
-// newer than what this program can work with. A format of 0 counts as 1.
+// CheckFormat returns an error that wraps [ErrFormat] and [ErrSetup] if stored state has a newer
+// format than this program supports. A format of 0 counts as 1.
 func CheckFormat(format uint64) error {
 	if format <= Format {
 		return nil
@@ -23,8 +23,8 @@ func CheckFormat(format uint64) error {
 	return NewerFormat(fmt.Sprintf("it has format %d, and this program knows formats up to %d", format, Format))
 }
 
-// NewerFormat returns the error of [CheckFormat] for a store with another numbering. text states
-// the numbers.
+// NewerFormat returns the same error as [CheckFormat], for a store with its own format numbers.
+// text contains these numbers.
 func NewerFormat(text string) error {
 	return fmt.Errorf("%w: %w: %s. A newer version of weir has changed it: replace this program with that version", ErrSetup, ErrFormat, text)
 }

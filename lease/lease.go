@@ -10,7 +10,7 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// Key identifies a lease within an application by the stream's name and the shard's ID.
+// Key identifies a lease within an application by the name of the stream and the ID of the shard.
 type Key struct{ Stream, Shard string }
 
 // String returns "stream/shard".
@@ -27,44 +27,42 @@ type Lease struct {
 	Parents []string        // shard IDs of the same stream, at most two
 	Range   shard.HashRange // the hash range of the shard
 
-	// Epoch is the fence. It increases by one with each change of owner, including a change to no
-	// owner.
+	// Epoch is the fence. It increases by one with each change of owner. A release is such a
+	// change.
 	Epoch uint64
-	// Owner is the session that holds the lease, or "" if it has no owner.
+	// Owner is the session that holds the lease. It is "" if the lease has no owner.
 	Owner string
-	// Heir is the session that Owner is asked to hand the lease to, or "". Only owned leases have
+	// Heir is the session to which Owner must hand the lease, or "". Only leases with an owner have
 	// an heir.
 	Heir string
-	// Revoked is the session that the lease was taken from without its consent and that has not
-	// acknowledged yet. Only leases without an owner have one.
+	// Revoked is the session from which the lease was revoked, as long as that session has not
+	// acknowledged this. Only leases without an owner have one.
 	Revoked string
-	// Last is the session that owned the lease most recently, including the present owner. Plan
-	// prefers it.
+	// Last is the session that owned the lease last, including the current owner. Plan prefers it.
 	Last string
 	// Shunned is the session that released the lease because it could not make progress with it
-	// ([Progress.Stalled]). It is set until the lease has an owner again. Plan gives the lease to
-	// another worker if there is one.
+	// ([Progress.Stalled]). It is cleared when the lease has an owner again. Plan gives the lease
+	// to another worker if there is one.
 	Shunned string
-	// Position is where reading resumes. It never moves back while the lease exists. [shard.End]
-	// means finished: such a lease has no owner and stays as a tombstone until its shard has left
-	// the stream.
+	// Position is where reading resumes. It moves back only with a [Move]. [shard.End] means that
+	// the lease is finished. A finished lease has no owner. It stays as a tombstone until its shard
+	// has left the stream.
 	Position shard.Position
-	// Deaths is a [Deaths] as text: which owners died at one position, and which records beyond it
-	// are done. It is "" if there is nothing to record. See [Lease.DeathsHere].
+	// Deaths is a [Deaths] as text. It is "" if there is nothing to record. See [Lease.DeathsHere].
 	Deaths string
-	// Load is the throughput of the shard that its last owner reported. It does not affect who may
-	// own the lease.
+	// Load is the throughput of the shard, as the last owner reported it. It does not affect which
+	// session may own the lease.
 	Load Load
-	// Born is the creation time of the stream as reported by the service, in Unix milliseconds, or
-	// 0 if it is unknown. It distinguishes a stream from a deleted one of the same name.
+	// Born is the creation time of the stream, as Kinesis reports it, in Unix milliseconds. It is 0
+	// if unknown. It distinguishes a stream from a deleted stream of the same name.
 	Born int64
 }
 
-// Nobody is an heir that is not a session. The owner is asked to drain the lease, save its
-// progress, and release it without a new owner.
+// Nobody is an heir that is not a session. The owner must drain the lease, save its progress, and
+// release the lease without a new owner.
 const Nobody = "~"
 
-// NextOwner returns the session that becomes the owner after a release, or "" for none.
+// NextOwner returns the session that becomes the owner after a release, or "" if there is none.
 func (l Lease) NextOwner() string {
 	if l.Heir == Nobody {
 		return ""
@@ -89,48 +87,50 @@ func (l Lease) String() string {
 	return b.String()
 }
 
-// Worker is one session of a worker as stored.
+// Worker is the stored state of one session of a worker.
 type Worker struct {
 	Session string // unique for each start
 	Name    string // display name of the worker, not necessarily unique
 
-	// Beat counts the heartbeats of the session that reached the store. Only its changes matter.
+	// Beat is the number of the session's heartbeats that reached the store. Only its changes
+	// matter.
 	Beat uint64
-	// Ended means that the leader declared the session dead. Its heartbeats are refused. The row
-	// stays until no lease names the session as owner or heir and no call that names it is under
-	// way, see [Facts.Forgettable].
+	// Ended is set when the leader has declared the session dead. Its heartbeats then fail. The row
+	// stays as long as a lease has the session as owner or heir, or a call about the session may be
+	// in progress, see [Facts.Forgettable].
 	Ended bool
-	// Leaving means that the worker is stopping. It gets no more leases, and its leases are moved
-	// to other workers.
+	// Leaving is set when the worker is stopping. It gets no more leases, and its leases move to
+	// other workers.
 	Leaving bool
-	// Drain means that an operator wants to empty the worker while it keeps running, see the action
-	// Drain.
+	// Drain is set when an operator wants to empty the worker while it keeps running, see the
+	// action Drain.
 	Drain bool
 
-	// Weight is the worker's share relative to the other workers. It is 1 if the worker did not
-	// report one.
+	// Weight is the worker's share relative to other workers. It is 1 if the worker did not report
+	// one.
 	Weight float64
-	// MaxLeases is how many leases the worker may hold. 0 means no cap.
+	// MaxLeases is the maximum number of leases that the worker may hold. 0 means no limit.
 	MaxLeases int
-	// Holds is the [Fingerprint] of the leases that the worker believed to hold when it sent its
-	// last heartbeat. If it differs from the leases for long, an answer or a notification to the
-	// worker was lost, and the leader notifies it again.
+	// Holds is the [Fingerprint] of the leases that the worker believed to hold at its last
+	// heartbeat. If it differs from its leases for long, an answer or a notification to the worker
+	// was lost. The leader then notifies the worker again.
 	Holds uint64
-	// Times are those that the session's first heartbeat reported, or zero if it did not. They are
-	// for people and tools. A leader uses its own.
+	// Times are the times that the session's first heartbeat reported, or zero if it reported none.
+	// They are for people and tools. A leader uses its own times.
 	Times Times
-	// Streams are the streams that the worker reads, as of its last heartbeat. [Plan] gives it no
-	// shards of other streams. The zero value means that the worker did not report them.
+	// Streams are the streams that the worker reads, according to its last heartbeat. [Plan] gives
+	// it no shards of other streams. The zero value means that the worker did not report its
+	// streams.
 	Streams Streams
-	// Troubles are those of the last heartbeat, or nil.
+	// Troubles are the troubles of the last heartbeat, or nil.
 	Troubles []Trouble
 }
 
-// CutOff is the State of a Trouble without a Key: the worker can read no shard at all, for a reason
-// that is not specific to a shard.
+// CutOff is the State of a Trouble without a Key. The worker cannot read any shard, for a reason
+// that does not depend on the shard.
 const CutOff = "cut off"
 
-// CutOff reports whether the worker reports that it is cut off. [Plan] gives it no more leases
+// CutOff reports whether the worker has reported that it is cut off. [Plan] gives it no more leases
 // while another worker can take them.
 func (w *Worker) CutOff() bool {
 	for i := range w.Troubles {
@@ -145,67 +145,69 @@ func (w *Worker) CutOff() bool {
 type Trouble struct {
 	Key                 // zero for the worker itself
 	State string        // a word, at most [MaxStateBytes]
-	For   time.Duration // how long it has lasted, in whole milliseconds
+	For   time.Duration // how long the problem has lasted, in whole milliseconds
 	Why   string        // for people, at most [MaxWhyBytes]
-	// Failing describes a failing handler, or records that were dead-lettered or skipped. Stores
-	// without [NoteFailures] and workers of earlier versions leave it out.
+	// Failing describes a failing handler, or records that were dead-lettered or skipped. It is
+	// empty for workers of earlier versions and in stores without [NoteFailures].
 	Failing Failing `json:",omitzero"`
 }
 
-// Failing describes which record a handler fails at, and whether weir gives that record up. The
-// zero value means that it is not known.
+// Failing describes the record at which a handler fails, and why that record is not dead-lettered
+// or skipped. The zero value means that the record is unknown.
 type Failing struct {
-	// At is the position after the first failing record, as text, at most [MaxNameBytes]. It is the
-	// part of the record's ID that follows the shard.
+	// At is the position after the first failing record, as text of at most [MaxNameBytes]. It is
+	// the part of the record's ID after the shard.
 	At string `json:",omitzero"`
 	// KeyHash is the first 8 hex digits of the SHA-256 of the record's partition key. The key
 	// itself may be personal data.
 	KeyHash string `json:",omitzero"`
-	// Records is the number of records in the call if the handler did not say which of them failed.
-	// It is 1 if the record is known.
+	// Records is the number of records in the call if it is unknown which of them failed. It is 1
+	// if the record is known.
 	Records int `json:",omitzero"`
-	// Attempts is the number of calls by this owner of the shard that have failed there.
+	// Attempts is the number of failed calls there by this owner of the shard.
 	Attempts int `json:",omitzero"`
-	// Held is why the record has not been given up although it could be: [HeldPatience] or
-	// [HeldRate]. It is "" if it could not be given up.
+	// Held is the reason why the record has not been dead-lettered or skipped although it could be:
+	// [HeldPatience] or [HeldRate]. It is "" if it could not be.
 	Held string `json:",omitzero"`
-	// Letters is true if dead letters cannot be written. Why is then that error.
+	// Letters is true if dead letters cannot be written. Why then contains the error.
 	Letters bool `json:",omitzero"`
-	// GivenUp is the number of records of the shard that the worker gave up recently.
+	// GivenUp is the number of records of the shard that the worker recently dead-lettered or
+	// skipped.
 	GivenUp int `json:",omitzero"`
 }
 
-// Reasons why a record has not been given up yet.
+// These are the reasons why a record has not been dead-lettered or skipped yet.
 const (
 	HeldPatience = "patience" // the worker has handled no other record since the first failure
 	HeldRate     = "rate"     // the limit of records per minute would be exceeded
 )
 
-// GaveUp is the State of a Trouble of a healthy shard whose worker gave up records recently:
-// [Failing].GivenUp since For.
+// GaveUp is the State of a Trouble of a healthy shard whose worker recently dead-lettered or
+// skipped records. [Failing].GivenUp is their number within For.
 const GaveUp = "gave records up"
 
-// OnPurpose is the State of a Trouble of a healthy shard whose checkpoint is held back on purpose,
-// since For. Why names the cause. A Trouble without a Key is about several shards of the worker.
+// OnPurpose is the State of a Trouble of a healthy shard whose checkpoint is held back on purpose.
+// For is how long, and Why contains the cause. A Trouble without a Key concerns several shards of
+// the worker.
 const OnPurpose = "held on purpose"
 
-// Leader is the present leader as stored.
+// Leader is the stored state of the current leader.
 type Leader struct {
 	// Session is the leader's session. It is "" if there is no leader, or if the leader's session
-	// has ended, left, or resigned.
+	// has ended, left or resigned.
 	Session string
-	// Term counts the changes of leader. Candidates send the term that they saw. It stays the same
-	// when a leader's session ends or resigns with a heartbeat.
+	// Term is the number of changes of leader. Candidates send the last term that they saw. The
+	// term stays the same when a leader's session ends, or resigns with a heartbeat.
 	Term uint64
-	// Beat is the heartbeat count of Session. The leader is alive as long as it moves.
+	// Beat is the heartbeat count of Session. The leader is alive as long as this count changes.
 	Beat uint64
-	// Streams are the [Worker.Streams] of Session. Only answers to heartbeats that ask for Others
-	// have them, and only from stores with [NoteStreams].
+	// Streams are the [Worker.Streams] of Session. They are only set in answers to heartbeats that
+	// request Others, and only by stores with [NoteStreams].
 	Streams Streams
 }
 
-// Fingerprint hashes the leases that a session holds, with their epochs, into a number. It does not
-// depend on their order.
+// Fingerprint returns a hash of a session's leases and their epochs. It does not depend on their
+// order.
 func Fingerprint(held []Lease) uint64 {
 	var sum uint64
 	for i := range held {
@@ -214,14 +216,14 @@ func Fingerprint(held []Lease) uint64 {
 	return sum
 }
 
-// fingerprint is 64-bit FNV-1a. Workers of several versions have to agree on it.
+// fingerprint returns a 64-bit FNV-1a hash. All versions of weir must compute the same hash.
 func (l *Lease) fingerprint() uint64 {
 	var number [20]byte
 	const prime = 1<<40 + 1<<8 + 0xb3
 	sum := uint64(14695981039346656037)
 	for i, part := range [...]string{l.Stream, l.Shard, "", l.Heir} {
 		if i > 0 {
-			sum *= prime // of a zero byte
+			sum *= prime // for a zero byte
 		}
 		if i == 2 {
 			for _, c := range strconv.AppendUint(number[:0], l.Epoch, 10) {

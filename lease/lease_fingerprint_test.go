@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The fingerprint must not change: workers and leaders of other versions compute it too.
+// The fingerprint must never change, because workers and leaders of other versions compute it too.
 func TestFingerprintIsTheSumOfHashes(t *testing.T) {
 	held := []Lease{
 		{Key: Key{"orders", "shardId-000000000000"}, Epoch: 1, Owner: "a"},

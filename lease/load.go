@@ -5,16 +5,16 @@ import (
 	"math"
 )
 
-// Load is the throughput of a shard as a class on a logarithmic scale. 0 is unknown, 1 is idle, and
-// a higher class n stands for about 2^(n/2) bytes per second. A class fits in a byte, and small
-// changes of the throughput do not change it.
+// Load is the throughput of a shard as a class on a logarithmic scale. 0 is unknown and 1 is idle.
+// A higher class n is about 2^(n/2) bytes per second. A class fits in a byte, and small changes of
+// the throughput do not change it.
 type Load uint8
 
-// MaxLoad is the highest class that a store accepts, about a terabyte per second.
+// MaxLoad is the highest class that a store accepts. It is about a terabyte per second.
 const MaxLoad Load = 80
 
-// LoadOf returns the class nearest to a number of bytes per second. Less than one byte per second
-// and NaN count as idle.
+// LoadOf returns the nearest class for a throughput. Less than one byte per second and NaN count as
+// idle.
 func LoadOf(bytesPerSecond float64) Load {
 	if !(bytesPerSecond >= 1) {
 		return 1
@@ -22,7 +22,7 @@ func LoadOf(bytesPerSecond float64) Load {
 	return Load(min(max(math.Round(2*math.Log2(bytesPerSecond)), 2), float64(MaxLoad)))
 }
 
-// Bytes returns the bytes per second that the class stands for, or 0 if it is unknown or idle.
+// Bytes returns the bytes per second of the class. It returns 0 for unknown and idle.
 func (l Load) Bytes() float64 {
 	if l <= 1 {
 		return 0

@@ -11,8 +11,8 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// model is an application's rows and the behaviour of its workers, in a few lines. It does just
-// enough to carry out plans by the contract of [lease.Store], one write after the other.
+// model contains an application's rows and simulates its workers in a few lines. It executes plans
+// according to the contract of [lease.Store], one write after the other.
 type model struct {
 	leases  map[lease.Key]*lease.Lease
 	workers map[string]*lease.Worker
@@ -32,7 +32,8 @@ func newModel() *model {
 	}
 }
 
-// view returns what a leader sees. The order is that of the keys, or random with rng.
+// view returns the view of a leader. Its rows are sorted by key, or in random order if rng is not
+// nil.
 func (m *model) view(rng *rand.Rand) lease.View {
 	v := lease.View{Paused: slices.Clone(m.paused)}
 	for _, k := range m.keys() {
@@ -52,7 +53,7 @@ func (m *model) keys() []lease.Key { return slices.SortedFunc(maps.Keys(m.leases
 
 func (m *model) plan() []lease.Action { return lease.Plan(m.view(nil), m.facts, m.limits) }
 
-// apply carries out one action if its condition holds.
+// apply executes one action if its condition is true.
 func (m *model) apply(a lease.Action) bool {
 	l, w := m.leases[a.Key], m.workers[a.Session]
 	switch a.Kind {
@@ -79,7 +80,7 @@ func (m *model) apply(a lease.Action) bool {
 			return false
 		}
 		w.Ended = true
-		// no time passes in a model: the delays are part of the rows of randomModel
+		// No time passes in a model. The rows of randomModel contain the effects of delays.
 		m.facts.Forgettable[a.Session] = true
 	case lease.Forget:
 		if w == nil || !w.Ended {
@@ -94,7 +95,7 @@ func (m *model) apply(a lease.Action) bool {
 	return true
 }
 
-// release does what the owner of k does with its last report about it.
+// release executes the last report of the owner of k about k.
 func (m *model) release(k lease.Key) {
 	l := m.leases[k]
 	l.Owner, l.Heir = l.NextOwner(), ""
@@ -104,7 +105,7 @@ func (m *model) release(k lease.Key) {
 	l.Epoch++
 }
 
-// stall does what the owner of k does with a lease that it cannot make progress with.
+// stall lets the owner of k give up k, because it makes no progress.
 func (m *model) stall(k lease.Key) {
 	owner := m.leases[k].Owner
 	m.release(k)
@@ -118,8 +119,7 @@ func (m *model) rests(l *lease.Lease) bool {
 	return slices.Contains(m.paused, "") || slices.Contains(m.paused, l.Stream)
 }
 
-// finish reports for the owner of k that its shard is at its end, with the children that it
-// learned.
+// finish reports the end of a shard on behalf of its owner, with the given children.
 func (m *model) finish(k lease.Key, children ...lease.Lease) {
 	for _, c := range children {
 		if m.leases[c.Key] == nil {
@@ -132,7 +132,7 @@ func (m *model) finish(k lease.Key, children ...lease.Lease) {
 	l.Epoch++
 }
 
-// leave stops a worker in an orderly way: its leases go to the heirs, or become free.
+// leave stops a worker in an orderly way. Its leases go to their heirs or become free.
 func (m *model) leave(session string) {
 	for _, l := range m.leases {
 		if l.Owner == session {
@@ -145,7 +145,7 @@ func (m *model) leave(session string) {
 	delete(m.workers, session)
 }
 
-// handOver lets every live owner carry out the requested hand-offs.
+// handOver lets every live owner execute the requested handoffs.
 func (m *model) handOver() {
 	for _, k := range m.keys() {
 		if l := m.leases[k]; l.Heir != "" && m.lives(l.Owner) {
@@ -154,7 +154,7 @@ func (m *model) handOver() {
 	}
 }
 
-// lives reports whether the session beats, as far as the leader knows.
+// lives reports whether the leader believes that the session sends heartbeats.
 func (m *model) lives(session string) bool {
 	w := m.workers[session]
 	if w == nil || w.Ended {
@@ -164,7 +164,7 @@ func (m *model) lives(session string) bool {
 	return !dead || w.Beat > beat
 }
 
-// takes reports whether the session may be given leases.
+// takes reports whether the session may get leases.
 func (m *model) takes(session string) bool {
 	if !m.lives(session) || m.workers[session].Leaving {
 		return false
@@ -172,7 +172,7 @@ func (m *model) takes(session string) bool {
 	return !m.drains(session)
 }
 
-// drains reports whether the session is to be emptied while other sessions can take its leases.
+// drains reports whether the session must be emptied while other sessions can take its leases.
 func (m *model) drains(session string) bool {
 	if !m.lives(session) || m.workers[session].Leaving || !m.workers[session].Drain {
 		return false
@@ -185,7 +185,8 @@ func (m *model) drains(session string) bool {
 	return false
 }
 
-// cutOff reports whether the session is cut off while another session that is not can take leases.
+// cutOff reports whether the session is cut off while another session can take leases and is not
+// cut off.
 func (m *model) cutOff(session string) bool {
 	for s, w := range m.workers {
 		if m.takes(s) && !w.CutOff() {
@@ -195,14 +196,14 @@ func (m *model) cutOff(session string) bool {
 	return false
 }
 
-// recent reports whether the lease changed owner or was finished just now.
+// recent reports whether the lease has just changed owner or was just finished.
 func (m *model) recent(l *lease.Lease) bool {
 	at, ok := m.facts.Recent[l.Key]
 	return ok && at == l.Epoch
 }
 
-// finished reports whether the session has just finished a parent of a lease. If so, it may be
-// given the lease, within its cap.
+// finished reports whether the session has just finished a parent of a lease. If so, it may get the
+// lease, within its cap.
 func (m *model) finished(session string, child *lease.Lease) bool {
 	if !m.takes(session) || m.cutOff(session) {
 		return false
@@ -213,7 +214,7 @@ func (m *model) finished(session string, child *lease.Lease) bool {
 	})
 }
 
-// waits is a second implementation of the contract's rule about parents.
+// waits is a second implementation of the rule about parents.
 func (m *model) waits(l *lease.Lease) bool {
 	hadOwner := l.Last != "" || l.Owner != "" || l.Revoked != ""
 	for _, p := range l.Parents {
@@ -226,14 +227,14 @@ func (m *model) waits(l *lease.Lease) bool {
 	return false
 }
 
-// trusts reports whether a session from which the lease was taken may still believe that it has it.
+// trusts reports whether the session from which the lease was revoked may still trust it.
 func (m *model) trusts(l *lease.Lease) bool {
 	w := m.workers[l.Revoked]
 	at, ripe := m.facts.Ripe[l.Key]
 	return w != nil && !w.Ended && !(ripe && at == l.Epoch)
 }
 
-// held counts the leases by owner.
+// held returns the number of leases for each owner.
 func (m *model) held() map[string]int {
 	held := map[string]int{}
 	for _, l := range m.leases {
@@ -244,8 +245,8 @@ func (m *model) held() map[string]int {
 	return held
 }
 
-// String returns a line for each session with its leases, a line for the free leases, and a line
-// for the finished ones.
+// String returns a line for each session with its leases, a line for free leases, and a line for
+// finished leases.
 func (m *model) String() string {
 	var b strings.Builder
 	name := func(k lease.Key) string { return strings.TrimPrefix(k.String(), defaultStream+"/") }

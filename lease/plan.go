@@ -7,82 +7,86 @@ import (
 	"strings"
 )
 
-// defaultMovesInFlight is the meaning of a zero [Limits.MovesInFlight].
+// defaultMovesInFlight applies if [Limits.MovesInFlight] is zero.
 const defaultMovesInFlight = 256
 
-// Plan decides what a leader does about a view: which sessions get the free leases, which leases of
-// live workers are handed on, and which sessions are ended. It is a pure function of its arguments
-// and changes none of them. It does not depend on the order of anything in them, and it never
-// panics. v.Leases must be filled in, also if the store answered Same.
+// Plan returns the actions of a leader for a view. It decides which sessions get free leases, which
+// leases of live workers move, and which sessions end. It is a pure function of its arguments and
+// does not modify them. The order of elements in the arguments does not matter. Plan never panics.
+// v.Leases must be filled in, even if the store answered Same.
 //
-// The most useful actions come first, in case only a prefix is carried out: EndSession, Tell,
-// Assign, Revoke, Handoff, Forget, each kind sorted. No lease is in two of them. Plan never returns
-// Create, Delete or Move. A leader reads the view and plans again after each Apply that did
-// something, and is done when a plan is empty. After that only an outside event (a heartbeat, a
-// death, a finished hand-off) makes the next plan non-empty again.
+// The most useful actions come first, in case only some of them are executed. The order of kinds is
+// EndSession, Tell, Assign, Revoke, Handoff, Forget, and each kind is sorted. Each lease has at
+// most one action. Plan never returns Create, Delete or Move. A leader reads the view and plans
+// again after each Apply that changed something. It is done when a plan is empty. Only an event
+// from outside (a heartbeat, a death, a finished handoff) can make the next plan non-empty.
 //
 // # Sessions
 //
-// A session is over if its row says that it has ended, or if it has no row. Its leases may be given
-// out. A session in f.Dead is only ended at first: until the view shows it as ended, the plan gives
-// it nothing and takes nothing from it, but its leases already count in the shares of the others.
-// If its heartbeat has moved past the count in f.Dead, it is alive. A leaving session gets nothing,
-// and all of its leases are handed on. The same applies to a session that is drained, but its moves
-// in flight are limited as for active sessions. All other sessions are active. Without active
-// sessions, the drained sessions count as active, because no other session could take their leases.
+// A session is over if its row shows that it has ended, or if it has no row. Its leases may be
+// assigned.
 //
-// A session that is cut off ([Worker.CutOff]) gets no more leases while there is an active session
-// that is not cut off. Its share is at most what it has, and it keeps that until it gives it back
-// itself. If all are cut off, the rule does not apply.
+// A session in f.Dead is only ended at first. Until the view shows it as ended, the plan gives it
+// no leases and takes none from it. Its leases already count in the shares of the other sessions.
+// If its heartbeat count is above the count in f.Dead, it is alive.
 //
-// A session gets leases only of streams that it reads ([Worker.Streams]). A session that did not
-// report its streams keeps its leases, and otherwise gets leases only of streams that the leader
-// reads (f.Streams). The leases of a stream that no active session reads are in no share. An owner
-// hands them to [Nobody], unless it is leaving and reads them.
+// A leaving session gets no leases, and all of its leases are handed on. The same applies to a
+// session that is drained, but its moves in flight are limited as for active sessions. All other
+// sessions are active. Without active sessions the drained sessions count as active, because no
+// other session could take their leases.
 //
-// No session may hold the leases of paused streams (v.Paused). They are not given out and count in
-// no share. Owners are asked to hand them to [Nobody]. Leases of sessions that are over are
-// revoked, and no session has to acknowledge that.
+// A session that is cut off ([Worker.CutOff]) gets no more leases while another active session is
+// not cut off. Its share is at most its current number of leases. It keeps its leases until it
+// releases them itself. If all active sessions are cut off, this rule does not apply.
+//
+// A session only gets leases of streams that it reads ([Worker.Streams]). A session that did not
+// report its streams keeps its leases. It only gets new leases of streams that the leader reads
+// (f.Streams). Leases of a stream that no active session reads count in no share. Their owners hand
+// them to [Nobody], unless the owner is leaving and reads the stream.
+//
+// No session may hold leases of paused streams (v.Paused). These leases are not assigned and count
+// in no share. Owners must hand them to [Nobody]. Leases of sessions that are over are revoked, and
+// no session has to acknowledge that.
 //
 // # Shares
 //
 // A lease has work if its shard is not finished and all of its parents are done, see [Waiting].
-// Only leases with work are shared out. The active sessions get them in proportion to Weight
-// (anything but a finite number above zero counts as 1), within MaxLeases (0 or less: no cap),
-// rounded by largest remainder. For equal remainders, the bigger share goes to the session that has
-// it already, so that nothing moves, and otherwise to the first session in sorted order. A lease
+// Only leases with work are shared. The active sessions get them in proportion to Weight, within
+// MaxLeases (0 or less: no cap), rounded by largest remainder. A Weight that is not a finite number
+// above zero counts as 1. For equal remainders, the larger share goes to the session that already
+// has it, so that no lease moves. Otherwise it goes to the first session in sorted order. A lease
 // with an heir counts for its heir.
 //
-// Leases beyond all caps stay unassigned, or with their owner if they have one: reading a shard
-// above the cap of a worker is better than not reading it. But no lease is given to a worker that
-// would then hold more than its cap. This count includes leases without work, leases that it was
-// asked to hand on but still holds, and revoked leases that it may still trust.
+// Leases beyond all caps stay with their owner, or unassigned if they have none. A shard that is
+// read above the cap of a worker is better than a shard that is not read. But a worker never gets a
+// lease that takes it above its cap. This count includes leases without work, leases that the
+// worker must hand on but still holds, and revoked leases that it may still trust.
 //
 // # Moves
 //
 // The plan makes the smallest number of moves with which every session reaches its share. An heir
-// stays as long as it is active and not above its share. Otherwise the hand-off is withdrawn if the
-// owner is below its share, or passed on to a session that is. Hand-offs of active owners are
-// limited by [Limits.MovesInFlight], those of leaving owners are not. A hand-off in f.Overdue
-// becomes a Revoke.
+// stays as long as it is active and not above its share. Otherwise the handoff is withdrawn if the
+// owner is below its share, or else it is redirected to a session below its share.
+// [Limits.MovesInFlight] limits handoffs of active owners, but not those of leaving owners. A
+// handoff in f.Overdue becomes a Revoke.
 //
 // # Preferences
 //
-// A free lease goes to a session below its share: preferably to its last owner, then to the last
-// owner of one of its parents, then to the session furthest below its share. A session that
-// Lease.Revoked still names was alive for the failover time without acknowledging, so something is
-// wrong with it. It gets the lease only if no other session is below its share. Once it has
-// acknowledged, it is like any other session.
+// A free lease goes to a session below its share. The first choice is its last owner, then the last
+// owner of one of its parents, then the session furthest below its share. A session that
+// Lease.Revoked still names was alive for the failover time without acknowledging, so it has a
+// problem. It gets the lease only if no other session is below its share. Once it has acknowledged,
+// it is like any other session.
 //
-// A child goes to the session that has just finished a parent of it (f.Recent), even above its
-// share, because that session learns of the lease at once. Its excess leases are then handed on,
-// chosen from those that it did not get just now, or one heartbeat later.
+// A child goes to the session that has just finished one of its parents (f.Recent), even above its
+// share, because that session learns of the lease at once. Its excess leases are then handed on.
+// The plan selects them from leases that it did not just get, or one heartbeat later.
 //
 // # Load
 //
-// Once every session has its share, leases are exchanged for lighter ones to even out their load
-// ([Lease.Load], or f.Loads where that has it), see evenLoads. That changes no share. While active
-// sessions read different streams, nothing is exchanged.
+// Once every session has its share, leases are exchanged for lighter ones to balance the load, see
+// evenLoads. The load of a lease is f.Loads, or [Lease.Load] if f.Loads lacks it. Exchanges change
+// no share. While active sessions read different streams, there are no exchanges.
 func Plan(v View, f Facts, lim Limits) []Action { return decide(v, f, lim).actions(f) }
 
 // decide makes all decisions of a plan.
@@ -93,7 +97,7 @@ func decide(v View, f Facts, lim Limits) *planner {
 	if left <= 0 {
 		left = defaultMovesInFlight
 	}
-	read := 0 // parts that a session reads
+	read := 0 // parts of the plan that a session reads
 	for _, part := range parts {
 		for _, e := range part.entries {
 			part.count(e, f)
@@ -115,65 +119,65 @@ func decide(v View, f Facts, lim Limits) *planner {
 	return p
 }
 
-// standing decides what a plan may do with a session and with the leases that name it.
+// standing determines what a plan may do with a session and with its leases.
 type standing uint8
 
 const (
-	over    standing = iota // ended, or no row
-	dying                   // found dead, but its row does not say so yet
-	leaving                 // alive, and wants to hand everything on
+	over    standing = iota // ended, or without a row
+	dying                   // found dead, but its row does not show this yet
+	leaving                 // alive, and its leases must move
 	active                  // alive, and takes leases
 )
 
-// holder is a session as the plan sees it. It counts only leases with work.
+// holder is a session in the plan. It only counts leases with work.
 type holder struct {
 	session  string
 	standing standing
-	beat     uint64 // its heartbeat count; of a dying session the one in Facts.Dead
-	died     bool   // its heartbeats stopped although it was not leaving
-	named    bool   // some lease names it as its owner or heir
+	beat     uint64 // its heartbeat count; for a dying session the count in Facts.Dead
+	died     bool   // its heartbeats stopped while it was not leaving
+	named    bool   // at least one lease has it as owner or heir
 	weight   float64
 	limit    int  // Worker.MaxLeases
-	drain    bool // it is leaving only because an operator drains it
-	cutOff   bool // it is cut off and others are not
+	drain    bool // it counts as leaving only because an operator drains it
+	cutOff   bool // it is cut off and other sessions are not
 	streams  Streams
 
-	// Within a part of a plan, see split.
+	// The following fields are set within a part of a plan, see split.
 	may       byte // mayRead, mayKeep or mayNot, for the leases of the part
-	elsewhere bool // it is leaving only because it does not read these streams
-	outside   int  // leases of other parts that it holds or is about to get
+	elsewhere bool // it counts as leaving only because it does not read these streams
+	outside   int  // leases of other parts that it holds or will get
 	beyond    int  // leases in outside that count in no share
-	base      int  // its shares of the earlier parts
-	leaves    int  // leases that it has to hand on and that have no heir yet
-	took      int  // leases that this plan gives it
+	base      int  // its shares in the earlier parts
+	leaves    int  // leases that it must hand on and that have no heir yet
+	took      int  // leases that it gets in this plan
 
-	idle int // leases without work that it holds or is heir of
-	// leases that it is about to lose: to an active heir, or revoked but still trusted
+	idle int // leases without work of which it is owner or heir
+	// going counts leases that it will lose: to an active heir, or revoked but still trusted.
 	going  int
 	kept   int // other leases that it holds
-	claims int // leases that count for it: kept ones, and those that it is heir of
-	cap    int // the most leases that may count for it
-	share  int // how many of all leases should count for it
-	room   int // share less claims; below zero if it has to hand some on
+	claims int // leases that count for it: kept ones, and those of which it is heir
+	cap    int // the maximum number of leases that may count for it
+	share  int // the number of leases that should count for it
+	room   int // share minus claims; negative if it must hand on leases
 	had    int // claims before any decision
 
 	load  float64 // bytes per second of the leases that count for it
 	fair  float64 // its part of the total load, by weight
-	stuck bool    // no exchange relieves it
+	stuck bool    // no exchange can reduce its load
 
 	keeps    []*entry // leases that it holds without an heir
-	stranded []*entry // leases that it holds and whose heir can no longer take them
-	incoming []*entry // leases that it is heir of
+	stranded []*entry // leases that it holds with an heir that can no longer take them
+	incoming []*entry // leases of which it is heir
 }
 
-// entry is a lease as the plan sees it, with the plan's decision about it.
+// entry is a lease in the plan, with the plan's decision about it.
 type entry struct {
 	*Lease
-	owner *holder // nil unless it is alive
-	heir  *holder // nil unless it is active and not the owner
+	owner *holder // nil unless the owner is alive
+	heir  *holder // nil unless the heir is active and not the owner
 
-	decision Kind    // 0 to leave the lease unchanged
-	to       *holder // target of an Assign or Handoff; nil withdraws the hand-off
+	decision Kind    // 0 if the lease does not change
+	to       *holder // target of an Assign or Handoff; nil withdraws the handoff
 	rest     bool    // a Handoff to Nobody
 	why      reason
 }
@@ -181,28 +185,29 @@ type entry struct {
 type planner struct {
 	leases   lineage
 	sessions map[string]*holder
-	sorted   []*holder // all sessions that have a row
+	sorted   []*holder // all sessions with a row
 	active   []*holder // sessions that may get leases
-	entries  []*entry  // leases that this plan may decide about, sorted by key
+	entries  []*entry  // leases about which this plan may decide, sorted by key
 
 	withWork int
 	free     []*entry // leases with work and without an owner
-	leaving  []*entry // leases with work of a leaving session, without an heir
-	// hand-offs of active and draining owners that an active heir may still complete
+	leaving  []*entry // leases with work of leaving sessions, without an heir
+	// movesInFlight counts handoffs of active and draining owners that an active heir may still
+	// complete.
 	movesInFlight int
-	movesLeft     int // how many more hand-offs may start
+	movesLeft     int // how many more handoffs may start
 	paused        map[string]bool
-	trials        map[string]int // see mourn; nil until some session died
+	trials        map[string]int // see mourn; nil until a session died
 	recent        map[Key]uint64 // Facts.Recent
 	cooling       map[Key]uint64 // Facts.Cooling
 
-	// Only set within a part.
+	// The following fields are only set within a part.
 	readers int  // active sessions that read its streams
-	unread  bool // there are active sessions, and none of them reads its streams
+	unread  bool // there are active sessions, but none reads its streams
 	mixed   bool // there are other parts
 }
 
-// survey makes the holders, and the entries of the leases that are not finished.
+// survey creates the holders, and the entries for leases that are not finished.
 func survey(v View, f Facts) *planner {
 	p := &planner{leases: newLineage(v.Leases, f.Gone), paused: make(map[string]bool, len(v.Paused)), recent: f.Recent, cooling: f.Cooling}
 	for _, stream := range v.Paused {
@@ -215,9 +220,9 @@ func survey(v View, f Facts) *planner {
 	}
 	for i := range v.Leases {
 		l := &v.Leases[i]
-		// a session that is over cannot acknowledge, so Revoked does not count
+		// A session that is over cannot acknowledge, so Revoked does not count.
 		for _, session := range [...]string{l.Owner, l.Heir} {
-			// no session gets a finished lease
+			// No session gets a finished lease.
 			if h := p.sessions[session]; h != nil && !l.Finished() {
 				h.named = true
 			}
@@ -236,8 +241,8 @@ func survey(v View, f Facts) *planner {
 	return p
 }
 
-// admit makes the holders. If one session has several rows, which no store returns, the same row
-// counts every time.
+// admit creates the holders. No store returns several rows for one session, but if there are
+// several, the choice does not depend on their order.
 func (p *planner) admit(workers []Worker, dead map[string]uint64) {
 	rows := make([]*Worker, 0, len(workers))
 	for i := range workers {
@@ -331,7 +336,7 @@ func (p *planner) count(e *entry, f Facts) {
 	}
 	switch {
 	case waits:
-		// An operator set its parent back. This plan does not move the lease.
+		// An operator moved its parent back. This plan does not move the lease.
 		owner.fill(waits)
 		if e.heir != nil {
 			e.heir.fill(waits)
@@ -357,7 +362,7 @@ func (p *planner) count(e *entry, f Facts) {
 	}
 }
 
-// retire decides how a lease that no session may hold is taken from its owner. why is the reason if
+// retire decides how to take a lease that no session may hold from its owner. why is the reason if
 // the owner is alive.
 func (p *planner) retire(e *entry, owner *holder, f Facts, why reason) {
 	switch {
@@ -378,7 +383,7 @@ func (p *planner) retire(e *entry, owner *holder, f Facts, why reason) {
 	owner.fill(true)
 }
 
-// fill counts a lease that h has, or is about to get, and that does not count for it.
+// fill adds a lease that h has or will get, and that does not count in its share.
 func (h *holder) fill(idle bool) {
 	if idle {
 		h.idle++
@@ -387,13 +392,13 @@ func (h *holder) fill(idle bool) {
 	}
 }
 
-// current reports whether a leader's observation about a lease is about its present epoch.
+// current reports whether a leader's observation concerns the current epoch of a lease.
 func current(observed map[Key]uint64, l *Lease) bool {
 	at, ok := observed[l.Key]
 	return ok && at == l.Epoch
 }
 
-// actions returns the actions for what was decided.
+// actions returns the actions for the decisions.
 func (p *planner) actions(f Facts) []Action {
 	decided := 0
 	for _, e := range p.entries {
@@ -438,8 +443,8 @@ func (p *planner) actions(f Facts) []Action {
 	return list
 }
 
-// compareWorkers orders rows by session. Among rows of one session an ended row comes first, then
-// the one with the highest heartbeat count. The other fields only make the order total.
+// compareWorkers sorts rows by session. Among several rows of a session, ended rows come first, and
+// then rows with higher heartbeat counts. The other fields only make the order total.
 func compareWorkers(a, b *Worker) int {
 	if c := strings.Compare(a.Session, b.Session); c != 0 {
 		return c

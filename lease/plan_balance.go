@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// balance brings every active session to its share. The cheapest steps come first: withdrawing a
-// hand-off costs nothing. Unread leases are worse than any imbalance, so they come next, and then
-// the leases of a leaving worker, which will soon be unread.
+// balance moves leases until every active session has its share. The cheapest steps come first, and
+// withdrawing a handoff is free. Unread leases are worse than any imbalance, so they come next.
+// Leases of leaving workers follow, because they will soon be unread.
 func (p *planner) balance() {
 	for _, h := range p.active {
 		h.had = h.claims
@@ -63,10 +63,10 @@ func (p *planner) balance() {
 	p.shed(&below)
 }
 
-// adopt gives children to the session that has just finished one of their parents, also above its
-// share. That session sends frequent heartbeats for a while, and another would learn of the lease
-// only with its next heartbeat. The excess is handed on later, which leaves no shard unread for
-// longer.
+// adopt assigns children to the session that has just finished one of their parents, even above its
+// share. That session sends frequent heartbeats for a while. Another session would learn of the
+// lease only with its next heartbeat. The excess is handed on later, which leaves no shard unread
+// for longer.
 func (p *planner) adopt() {
 	for _, e := range p.free {
 		var heir *holder
@@ -91,11 +91,11 @@ func (p *planner) adopt() {
 	}
 }
 
-// setRooms compares the claims of each active session with its share.
+// setRooms sets the room of each active session: its share minus its claims.
 func (p *planner) setRooms() {
 	for _, h := range p.active {
-		// Leases that are on their way out occupy the worker until they are gone. A worker that is
-		// above its cap already loses nothing by that.
+		// A lease that is being handed off occupies the worker until it is gone. A worker that is
+		// already above its cap loses no lease because of that.
 		limit := max(h.limit-h.idle-h.beyond-h.base, 0)
 		h.cap = max(limit-h.going, min(limit, h.kept))
 		if h.cutOff {
@@ -105,15 +105,16 @@ func (p *planner) setRooms() {
 	p.setShares()
 	for _, h := range p.active {
 		h.room = h.share - h.claims
-		// its leases of other parts occupy it until it has given them back
+		// Its leases of other parts occupy it until it has released them.
 		if p.mixed && h.room > 0 {
 			h.room = max(0, min(h.room, h.limit-h.outside-h.idle-h.going-h.claims))
 		}
 	}
 }
 
-// returnWishes withdraws hand-offs to sessions above their share if the owner is below its own. It
-// reports whether there was one. In that case the owner has fewer leases to hand on than before.
+// returnWishes withdraws handoffs to sessions above their share if the owner is below its own
+// share. It reports whether it withdrew any. In that case the owner has fewer leases to hand on
+// than before.
 func (p *planner) returnWishes() (some bool) {
 	for _, h := range p.active {
 		if h.room >= 0 {
@@ -131,7 +132,7 @@ func (p *planner) returnWishes() (some bool) {
 	return some
 }
 
-// avoided returns the session that should not get a free lease while another can.
+// avoided returns the session that should get a free lease only if no other session can.
 func (p *planner) avoided(e *entry) *holder {
 	if h := p.sessions[e.Revoked]; h != nil {
 		return h
@@ -139,9 +140,9 @@ func (p *planner) avoided(e *entry) *holder {
 	return p.sessions[e.Shunned]
 }
 
-// elsewhere finds another session for a lease if the only session below its share is the one that
-// gave the lease up: that one would only stall again. The result has its share already, and must be
-// able to give another lease in return, or be as suitable as the first.
+// elsewhere returns another session for a lease if the only session below its share gave the lease
+// up because it stalled. That session would probably stall again. The result already has its share.
+// It must be able to give another lease in return, or be as suitable as the first session.
 func (p *planner) elsewhere(below needy, e *entry) (best *holder) {
 	shunned := p.sessions[e.Shunned]
 	if shunned == nil || len(below) != 1 || below[0] != shunned {
@@ -156,7 +157,7 @@ func (p *planner) elsewhere(below needy, e *entry) (best *holder) {
 	return best
 }
 
-// spare returns how many more leases h may get, counting its present and planned leases.
+// spare returns how many more leases h may get. It considers current and planned leases.
 func (h *holder) spare() int {
 	if h.cutOff {
 		return 0
@@ -164,7 +165,7 @@ func (h *holder) spare() int {
 	return h.limit - h.outside - h.idle - h.going - max(h.claims, h.claims+h.room, h.share-h.room)
 }
 
-// withdraw lets the owner keep a lease that it was asked to hand to an active heir.
+// withdraw cancels the handoff of a lease to an active heir, so that the owner keeps the lease.
 func (p *planner) withdraw(e *entry) {
 	e.decision, e.to, e.why = Handoff, nil, whyBack
 	e.heir.claims--
@@ -180,8 +181,8 @@ func (p *planner) withdraw(e *entry) {
 	}
 }
 
-// preferFormer gives free leases to their last owners. In a second round, so that it takes nothing
-// from the first, it gives free leases to the last owner of one of their parents.
+// preferFormer assigns free leases to their last owners. In a second round it assigns free leases
+// to the last owner of one of their parents. The second round takes nothing from the first.
 func (p *planner) preferFormer() {
 	give := func(e *entry, session string, why reason) {
 		h := p.sessions[session]
@@ -203,9 +204,9 @@ func (p *planner) preferFormer() {
 	}
 }
 
-// redirectWishes finds new heirs where the old one has become impossible or has too many leases. If
-// there is no other, the owner keeps the lease: the hand-off would lead to a dead session or above
-// a cap.
+// redirectWishes finds a new heir if the old one can no longer take the lease or has too many
+// leases. If there is no new heir, the owner keeps the lease. Otherwise the handoff would go to a
+// dead session or above a cap.
 func (p *planner) redirectWishes(below *needy) {
 	for _, h := range p.active {
 		for _, e := range h.stranded {
@@ -232,7 +233,8 @@ func (p *planner) redirectWishes(below *needy) {
 	}
 }
 
-// shed requests hand-offs from the sessions above their share, beginning with those furthest above.
+// shed requests handoffs from sessions above their share. It begins with the sessions furthest
+// above.
 func (p *planner) shed(below *needy) {
 	type offer struct {
 		*entry
@@ -247,7 +249,7 @@ func (p *planner) shed(below *needy) {
 		for _, e := range h.keeps {
 			switch {
 			case current(p.recent, e.Lease):
-				// a child that has hardly been read comes last
+				// A child that has hardly been read comes last.
 				if len(e.Parents) == 0 {
 					fresh = append(fresh, e)
 				}
@@ -257,8 +259,8 @@ func (p *planner) shed(below *needy) {
 				rested = append(rested, e)
 			}
 		}
-		// Leases that changed owner recently did so for a reason. A session that gave a lease up as
-		// stuck should not get it back before another session has read it.
+		// Leases that changed owner recently did so for a reason. A session that gave up a stalled
+		// lease should not get it back before another session has read it.
 		n := -h.room
 		var give []*entry
 		for _, list := range [][]*entry{rested, moved, fresh} {
@@ -282,7 +284,7 @@ func (p *planner) shed(below *needy) {
 	}
 }
 
-// spread picks n elements evenly from a sorted list, so that a worker that joins gets leases of
+// spread picks n elements evenly from a sorted list. A worker that joins therefore gets leases of
 // every stream.
 func spread(list []*entry, n int) []*entry {
 	some := make([]*entry, n)
@@ -292,11 +294,11 @@ func spread(list []*entry, n int) []*entry {
 	return some
 }
 
-// needy is a heap of the sessions below their share. The one furthest below is on top.
+// needy is a heap of sessions below their share. The session furthest below is on top.
 type needy []*holder
 
 // take returns the session furthest below its share and counts one more lease for it. It returns
-// avoid only if there is no other such session, and nil if there is no session at all.
+// avoid only if there is no other such session, and nil if there is none at all.
 func (n *needy) take(avoid *holder) *holder {
 	q := *n
 	if len(q) == 0 {
@@ -304,7 +306,7 @@ func (n *needy) take(avoid *holder) *holder {
 	}
 	at := 0
 	if q[0] == avoid && len(q) > 1 {
-		at = 1 // the runner-up is right below the top
+		at = 1 // the second is directly below the top
 		if len(q) > 2 && q.Less(2, 1) {
 			at = 2
 		}

@@ -10,19 +10,19 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// tally counts for which sessions the leases count, before or after a plan.
+// tally contains the numbers of leases that count for each session, before or after a plan.
 type tally struct {
-	claims map[string]int // by session that takes leases: kept leases, and leases that it is heir of
-	// hand-offs of live owners that are not leaving, to an heir that takes leases
+	claims map[string]int // by session that takes leases: kept leases, and leases of which it is heir
+	// wishes counts handoffs from live owners that are not leaving to heirs that take leases.
 	wishes int
-	// wishes for leases without work, which also count against the limit
+	// idling counts wishes for leases without work, which also count against the limit.
 	idling int
-	load   map[string]int // all leases that a session holds or is heir of, with and without work
-	idle   map[string]int // the leases of load without work
-	going  map[string]int // the leases of load with work that another session is heir of
-	kept   map[string]int // the leases of load with work that no other session is heir of
+	load   map[string]int // all leases of which a session is owner or heir, with and without work
+	idle   map[string]int // the part of load without work
+	going  map[string]int // the part of load with work that another session is heir of
+	kept   map[string]int // the part of load with work that no other session is heir of
 	work   int            // leases with work
-	soon   int            // leases with work that cannot be given out yet and count for no session
+	soon   int            // leases with work that cannot be assigned yet and count for no session
 	claim  map[lease.Key]string
 }
 
@@ -93,7 +93,7 @@ func (m *model) tally() tally {
 	return c
 }
 
-// clone returns a copy on which a plan can be tried out.
+// clone returns a copy of the model, to try a plan on.
 func (m *model) clone() *model {
 	c := newModel()
 	for k, l := range m.leases {
@@ -112,7 +112,7 @@ func (m *model) clone() *model {
 	return c
 }
 
-// checkBalance checks a whole plan: shares, caps, and no unnecessary move.
+// checkBalance checks the shares and caps of a whole plan, and that it has no unnecessary move.
 func checkBalance(t *testing.T, m *model, planned []lease.Action) {
 	t.Helper()
 	before := m.tally()
@@ -124,7 +124,7 @@ func checkBalance(t *testing.T, m *model, planned []lease.Action) {
 	}
 	then := after.tally()
 
-	// No session gets more than its cap allows, and the limit on moves holds.
+	// No session gets more leases than its cap, and the limit on moves is kept.
 	for s, w := range m.workers {
 		if w.MaxLeases > 0 && then.load[s] > max(w.MaxLeases, before.load[s]) {
 			t.Errorf("%s holds or will hold %d leases, its cap is %d", s, then.load[s], w.MaxLeases)
@@ -152,13 +152,13 @@ func checkBalance(t *testing.T, m *model, planned []lease.Action) {
 		}
 	}
 
-	// Compare the number of leases that count for another session than before with the minimum.
+	// Compare the number of leases that change the session for which they count with the minimum.
 	moves, back := 0, 0
 	for k, s := range before.claim {
 		switch then.claim[k] {
 		case s:
 		case m.leases[k].Owner:
-			back++ // a withdrawn hand-off
+			back++ // a withdrawn handoff
 		default:
 			moves++
 		}
@@ -201,7 +201,7 @@ func checkBalance(t *testing.T, m *model, planned []lease.Action) {
 		return
 	}
 	if back > 0 && slices.ContainsFunc(workers, func(w apportioned) bool { return w.cap < before.work }) {
-		return // withdrawn hand-offs made room below a cap, so the shares have changed
+		return // withdrawn handoffs made room below a cap, so the shares have changed
 	}
 	if limit-before.idling > before.work && capped >= before.work {
 		if moves+back != least {
@@ -230,8 +230,9 @@ type apportioned struct {
 	cap     int
 }
 
-// apportionments returns all ways to share out n leases in proportion to weights and within caps by
-// largest remainder, in exact fractions. Equal remainders may be rounded up in any combination.
+// apportionments returns all ways to distribute n leases by largest remainder, in proportion to
+// weights and within caps. It computes exact fractions. Equal remainders may be rounded up in any
+// combination.
 func apportionments(workers []apportioned, n int) [][]int {
 	shares := make([]int, len(workers))
 	open := map[int]bool{}
@@ -245,8 +246,8 @@ func apportionments(workers []apportioned, n int) [][]int {
 		again = false
 		for i := range workers {
 			if open[i] && due(i).Cmp(big.NewRat(int64(workers[i].cap), 1)) >= 0 {
-				// Its cap is the smaller of the two. The others get more, and this one still
-				// reaches its cap.
+				// Its cap is smaller than its proportional part. The others get more, and this
+				// session still reaches its cap.
 				shares[i] = workers[i].cap
 				n -= shares[i]
 				weight -= workers[i].weight
@@ -273,7 +274,7 @@ func apportionments(workers []apportioned, n int) [][]int {
 		return [][]int{shares}
 	}
 	slices.SortFunc(remainders, func(a, b remainder) int { return b.part.Cmp(a.part) })
-	last := remainders[left-1].part // the least remainder that is rounded up
+	last := remainders[left-1].part // the lowest remainder that is rounded up
 	var tied []int
 	for _, r := range remainders {
 		switch r.part.Cmp(last) {

@@ -11,9 +11,9 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// TestPlanDoesNotFlap checks that nothing is left to do after a plan was carried out and no event
-// followed. Only two things remain: the next plan gives out the leases of ended sessions, and then
-// forgets the sessions that no lease names any more.
+// TestPlanDoesNotFlap checks that nothing is left to do after a plan was executed without further
+// events. Only two steps remain: the next plan assigns the leases of ended sessions, and the plan
+// after it forgets the sessions that no lease contains any more.
 func TestPlanDoesNotFlap(t *testing.T) {
 	t.Parallel()
 	seeds(t, 1_500, func(t *testing.T, rng *rand.Rand) {
@@ -40,7 +40,7 @@ func TestPlanDoesNotFlap(t *testing.T) {
 			for _, a := range planned {
 				switch {
 				case a.Kind == lease.Handoff && a.Session == "" && ends:
-					// The session that its parent was revoked from is ended. The lease then has
+					// The session from which its parent was revoked has ended. The lease then has
 					// work and is handed to another session.
 				case a.Kind == lease.Handoff:
 					wishes[a.Key]++
@@ -63,9 +63,9 @@ func TestPlanDoesNotFlap(t *testing.T) {
 	})
 }
 
-// TestPlanThroughALife runs a group for a long time. Workers join, stop, die and come back. Shards
-// split, merge and expire. Leaders die between two writes or act on old views. Hand-offs take a
-// while. No write on the way breaks the rules, and once events stop every session has its share.
+// TestPlanThroughALife runs a group for a long time. Workers join, stop, die and return. Shards
+// split, merge and expire. Leaders die between two writes, or act on old views. Handoffs take time.
+// No write violates the rules. When events stop, every session reaches its share.
 func TestPlanThroughALife(t *testing.T) {
 	t.Parallel()
 	seeds(t, 80, func(t *testing.T, rng *rand.Rand) {
@@ -85,17 +85,17 @@ func TestPlanThroughALife(t *testing.T) {
 	})
 }
 
-// world is a model in which random events happen.
+// world is a model with random events.
 type world struct {
 	*testing.T
 	*model
 	rng    *rand.Rand
 	silent map[string]bool // sessions whose heartbeats have stopped
-	// shards that were read to their end, even if their leases are deleted
+	// read contains shards that were read to their end, even if their leases were deleted.
 	read   map[string]bool
 	starts int
 	shards int
-	old    func() []lease.Action // the plan of a leader that was stuck since
+	old    func() []lease.Action // returns the plan of a leader that is stuck since then
 }
 
 func (w *world) newShard(parents ...string) lease.Lease {
@@ -108,14 +108,14 @@ func (w *world) newShard(parents ...string) lease.Lease {
 	return l
 }
 
-// end carries out the end of a shard.
+// end executes the end of a shard.
 func (w *world) end(k lease.Key, children ...lease.Lease) {
 	w.finish(k, children...)
 	w.read[k.Shard] = true
 	w.facts.Recent[k] = w.leases[k].Epoch
 }
 
-// some returns one of the leases for which f holds, or nil.
+// some returns a random lease for which f is true, or nil.
 func (w *world) some(f func(l *lease.Lease) bool) *lease.Lease {
 	var found []*lease.Lease
 	for _, k := range w.keys() {
@@ -136,7 +136,7 @@ func (w *world) someWorker() *lease.Worker {
 	return w.workers[oneOf(w.rng, slices.Sorted(maps.Keys(w.workers))...)]
 }
 
-// beats reports whether the session is really alive, regardless of the leader's belief.
+// beats reports whether the session is really alive, whatever the leader believes.
 func (w *world) beats(session string) bool {
 	row := w.workers[session]
 	return row != nil && !row.Ended && !w.silent[session]
@@ -203,7 +203,7 @@ func (w *world) event() {
 		} else if len(w.leases) < 20 {
 			w.newShard()
 		}
-	case 10: // a finished shard expires, with or without the leader seeing that
+	case 10: // a finished shard expires, and the leader may notice or not
 		if l := w.some((*lease.Lease).Finished); l != nil {
 			delete(w.leases, l.Key)
 			if w.rng.IntN(2) == 0 {
@@ -233,7 +233,7 @@ func (w *world) event() {
 	}
 }
 
-// lead makes a leader plan and carry out a part of the plan. Now and then the plan is an old one.
+// lead makes a leader plan and execute a part of the plan. Sometimes it executes an old plan.
 func (w *world) lead() {
 	view, facts := w.view(w.rng), w.clone().facts
 	planned := lease.Plan(view, facts, w.limits)
@@ -253,7 +253,7 @@ func (w *world) lead() {
 	}
 }
 
-// write carries out an action. It must keep the promises at this moment, whenever it was planned.
+// write executes an action. The action must keep all promises now, no matter when it was planned.
 func (w *world) write(a lease.Action) {
 	if l := w.leases[a.Key]; a.Kind == lease.Assign && l != nil && l.Epoch == a.Epoch {
 		if !w.free(l) {
@@ -270,7 +270,7 @@ func (w *world) write(a lease.Action) {
 	}
 }
 
-// calmDown completes everything that is under way and checks that the plan becomes empty.
+// calmDown completes everything that is in progress. It checks that the plan then becomes empty.
 func (w *world) calmDown() {
 	for _, l := range w.leases {
 		for _, p := range l.Parents {
@@ -295,7 +295,7 @@ func (w *world) calmDown() {
 			}
 		}
 		w.handOver()
-		clear(w.facts.Recent) // a heartbeat interval is over
+		clear(w.facts.Recent) // a heartbeat interval has passed
 		clear(w.facts.Cooling)
 		planned := w.plan()
 		if len(planned) == 0 {
@@ -318,7 +318,7 @@ func (w *world) checkPeace() {
 		}
 	}
 	if w.Failed() || room == 0 {
-		return // leases that no session can take stay where they are
+		return // leases that no session can take stay in place
 	}
 	for s, row := range w.workers {
 		if row.Ended {

@@ -7,26 +7,28 @@ import (
 
 const (
 	// leaseCost is the fixed cost of a lease in bytes per second, in addition to its load. It gives
-	// idle leases an equal weight, and makes moves for little load not worthwhile.
+	// idle leases an equal weight. It also prevents moves for little load.
 	leaseCost = 16 << 10
-	// overload is how far above its fair part a session must be before anything moves for load.
+	// overload is the minimum ratio of a session's load to its fair load before leases move because
+	// of load.
 	overload = 1.25
 	// gain is the minimum relief for the busier of two sessions, as a fraction of the moved lease.
-	// Nearly equal leases are not exchanged, and a lease that would only overload the other session
-	// stays.
+	// It prevents exchanges of nearly equal leases, and moves that would only overload the other
+	// session.
 	gain = 0.5
-	// exchangesInFlight is how many moves may be under way while more are started for load.
+	// exchangesInFlight is the number of moves in flight above which no more moves start because of
+	// load.
 	exchangesInFlight = 16
-	// partners is how many of the least loaded sessions are tried for each overloaded session.
+	// partners is the number of least loaded sessions to try for each overloaded session.
 	partners = 4
 )
 
-// evenLoads exchanges leases of overloaded sessions for lighter leases of others, one for one, so
-// that no share changes. It gives a lease away instead if the other session could as well have the
-// bigger share. It begins when all sessions have their share. It starts with the busiest session,
-// continues while that one is overloaded, and makes an exchange only if the busier of the two
-// sessions is relieved by a margin. Each exchange makes the loads more even, so the exchanges come
-// to an end.
+// evenLoads exchanges leases of overloaded sessions for lighter leases of other sessions, one for
+// one, so that no share changes. If the other session could equally have the larger share, the
+// lease is moved without an exchange. evenLoads runs only when all sessions have their share. It
+// begins with the busiest session and continues while that session is overloaded. An exchange must
+// relieve the busier of the two sessions by a margin. Each exchange makes the loads more even, so
+// the number of exchanges is finite.
 func (p *planner) evenLoads(f Facts) {
 	if !p.even() {
 		return
@@ -52,7 +54,7 @@ func (p *planner) evenLoads(f Facts) {
 	}
 }
 
-// even reports whether nothing but load is left to improve, and no move is under way.
+// even reports whether only the load can be improved, and no move is in flight.
 func (p *planner) even() bool {
 	for _, h := range p.active {
 		if h.room != 0 {
@@ -95,7 +97,7 @@ func (f Facts) load(l *Lease) Load {
 	return min(l.Load, MaxLoad)
 }
 
-// ratio returns the load of h relative to its fair load, or 0 if there is no load.
+// ratio returns the load of h relative to its fair load. It returns 0 if there is no load.
 func (h *holder) ratio() float64 {
 	if h.fair <= 0 {
 		return 0
@@ -103,14 +105,14 @@ func (h *holder) ratio() float64 {
 	return h.load / h.fair
 }
 
-// deal is an exchange between two sessions. Without take it is a gift.
+// deal is an exchange between two sessions. Without take, the lease moves in one direction only.
 type deal struct {
 	from, to   *holder
 	give, take *entry
 	worst      float64 // the higher ratio of the two afterwards
 }
 
-// exchange returns the deal that relieves busiest most.
+// exchange returns the deal that relieves the busiest session most.
 func (p *planner) exchange(busiest *holder, f Facts) deal {
 	others := make([]*holder, 0, len(p.active))
 	for _, h := range p.active {
@@ -167,7 +169,7 @@ func (h *holder) samples(f Facts) []*entry {
 	}
 }
 
-// carry decides the moves of a deal and returns their number.
+// carry makes the decisions of a deal and returns the number of moves.
 func (p *planner) carry(d deal, f Facts) int {
 	move := func(e *entry, from, to *holder) {
 		e.decision, e.to, e.why = Handoff, to, whyLoad

@@ -14,7 +14,7 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// loaded returns an application whose leases all have random owners and loads.
+// loaded returns an application whose leases have random owners and loads.
 func loaded(rng *rand.Rand, capped bool) *model {
 	m := newModel()
 	workers := 1 + rng.IntN(8)
@@ -35,7 +35,7 @@ func loaded(rng *rand.Rand, capped bool) *model {
 	return m
 }
 
-// settle carries out plans until there is nothing to do. It returns how often leases changed owner.
+// settle executes plans until nothing is left to do. It returns the number of changes of owner.
 func (m *model) settle(t *testing.T) (moves int) {
 	t.Helper()
 	for range 200 {
@@ -63,11 +63,11 @@ func (m *model) settle(t *testing.T) (moves int) {
 	return moves
 }
 
-// weight is a second implementation of the plan's cost of a lease.
+// weight is a second implementation of the cost of a lease.
 func weight(l *lease.Lease) float64 { return 16<<10 + l.Load.Bytes() }
 
-// TestLoadSettles checks that moves for load come to an end for any loads, keep shares and caps,
-// and leave no session much above its fair load, as far as the leases allow.
+// TestLoadSettles checks that moves because of load end, for any loads. They keep shares and caps.
+// No session stays far above its fair load, as far as the leases allow.
 func TestLoadSettles(t *testing.T) {
 	t.Parallel()
 	seeds(t, 300, func(t *testing.T, rng *rand.Rand) {
@@ -101,14 +101,14 @@ func TestLoadSettles(t *testing.T) {
 	})
 }
 
-// TestLoadMovesLittle checks that an almost even load moves nothing.
+// TestLoadMovesLittle checks that no lease moves if the load is almost even.
 func TestLoadMovesLittle(t *testing.T) {
 	t.Parallel()
 	seeds(t, 300, func(t *testing.T, rng *rand.Rand) {
 		m := loaded(rng, false)
 		m.settle(t)
 		for _, l := range m.leases {
-			l.Load = lease.Load(2 * rng.IntN(2)) // idle, unknown or next to nothing
+			l.Load = lease.Load(2 * rng.IntN(2)) // idle, or almost idle
 		}
 		if moves := m.settle(t); moves > 0 {
 			t.Errorf("%d moves though nothing comes in", moves)
@@ -123,8 +123,8 @@ func TestLoadMovesLittle(t *testing.T) {
 	})
 }
 
-// TestNoiseMovesNothing checks that loads that swing by one class, as a leader sees them, move
-// leases once and then never again.
+// TestNoiseMovesNothing checks loads that vary by one class. A leader moves leases once because of
+// them, and then never again.
 func TestNoiseMovesNothing(t *testing.T) {
 	t.Parallel()
 	seeds(t, 20, func(t *testing.T, rng *rand.Rand) {
@@ -156,8 +156,8 @@ func TestNoiseMovesNothing(t *testing.T) {
 	})
 }
 
-// TestWatchCoolsWhatMoved checks that a lease whose change of owner the leader saw cools for some
-// minutes, and that a lease that the leader found unchanged does not.
+// TestWatchCoolsWhatMoved checks that a lease cools for some minutes after the leader saw it change
+// owner. A lease that did not change does not cool.
 func TestWatchCoolsWhatMoved(t *testing.T) {
 	watch := lease.NewWatch(lease.Times{Beat: time.Second, Failover: time.Hour, Handoff: time.Hour}, lease.Leader{})
 	now := time.Unix(1_000_000, 0)
@@ -217,8 +217,8 @@ func TestWatchKnowsWhatIsRecent(t *testing.T) {
 	}
 }
 
-// TestStreamsAreSpread checks that the shards of each stream are spread over the workers: at a
-// start, after a join and after a death.
+// TestStreamsAreSpread checks that the shards of each stream are spread over the workers. It tests
+// a start, a join and a death.
 func TestStreamsAreSpread(t *testing.T) {
 	m := newModel()
 	for i := range 4 {
@@ -250,8 +250,8 @@ func TestStreamsAreSpread(t *testing.T) {
 	spread("after a death", 6)
 }
 
-// TestExplainSaysWhatPlanDoes checks that there is one sentence per action, in the same order and
-// with the same names.
+// TestExplainSaysWhatPlanDoes checks that there is one sentence for each action, in the same order
+// and with the same names.
 func TestExplainSaysWhatPlanDoes(t *testing.T) {
 	t.Parallel()
 	seeds(t, 500, func(t *testing.T, rng *rand.Rand) {
@@ -278,14 +278,14 @@ func TestExplainSaysWhatPlanDoes(t *testing.T) {
 	})
 }
 
-// TestWhatStalledGoesElsewhere checks that a lease goes to the session that it shuns only if no
-// other session has room for it.
+// TestWhatStalledGoesElsewhere checks that a lease returns to the session that gave it up only if
+// no other session has room for it.
 func TestWhatStalledGoesElsewhere(t *testing.T) {
 	t.Parallel()
 	seeds(t, 300, func(t *testing.T, rng *rand.Rand) {
 		m := loaded(rng, true)
 		for _, l := range m.leases {
-			l.Load = 0 // the leader waits for coolDown before it moves it again for load
+			l.Load = 0 // the leader waits for coolDown before it moves the lease again because of load
 		}
 		m.settle(t)
 		if len(m.leases) == 0 {

@@ -6,15 +6,17 @@ import (
 	"slices"
 )
 
-// Waiting returns the leases that may not be given out yet, each with the parents that it waits
-// for, sorted. gone is [Facts.Gone].
+// Waiting returns the leases that may not be assigned yet. Each one is mapped to the sorted parents
+// that it waits for. gone is [Facts.Gone].
 //
-// A parent is done if its lease is finished and not revoked. If an operator moved a held lease to
-// its end, it is still being read until the old owner has acknowledged. A parent without a lease is
-// done if it is in gone, or if the child has had an owner before: the child was given out because
-// its parents were done, and removing their leases later does not change that. (A failover of
-// shards whose parents expired long ago therefore waits for no listing.) Any other parent without a
-// lease blocks the child, because its lease may simply not exist yet.
+// A parent with a lease is done if the lease is finished and not revoked. If an operator moved a
+// held lease to its end, the shard is still being read until the old owner has acknowledged.
+//
+// A parent without a lease is done if gone contains it, or if the child has had an owner before. In
+// the latter case the parents were done when the child was assigned, and removing their leases
+// later does not change that. A failover of shards whose parents expired long ago therefore waits
+// for no listing. Any other parent without a lease blocks the child, because its lease may simply
+// not exist yet.
 func Waiting(leases []Lease, gone map[Key]bool) map[Key][]Key {
 	waiting := map[Key][]Key{}
 	all := newLineage(leases, gone)
@@ -36,9 +38,9 @@ func Waiting(leases []Lease, gone map[Key]bool) map[Key][]Key {
 	return waiting
 }
 
-// Unknown returns, sorted, the parents without a lease that other leases wait for. A leader must
-// list their streams. Either the listing names them and they get a lease, or they have left the
-// stream and belong in gone, which is [Facts.Gone].
+// Unknown returns the parents without a lease that other leases wait for, sorted. gone is
+// [Facts.Gone]. A leader must list the streams of these parents. If a listing contains such a
+// parent, the parent gets a lease. If not, it has left the stream and belongs in gone.
 func Unknown(leases []Lease, gone map[Key]bool) []Key {
 	all := newLineage(leases, gone)
 	unknown := map[Key]bool{}
@@ -54,16 +56,16 @@ func Unknown(leases []Lease, gone map[Key]bool) []Key {
 
 // lineage decides which leases of a set wait for their parents.
 type lineage struct {
-	sorted []*Lease // by key, each key once
+	sorted []*Lease // by key, without duplicates
 	byKey  map[Key]*Lease
 	gone   map[Key]bool
-	// trusted reports whether a session that Lease.Revoked names may still trust the lease. nil
-	// means that it always may.
+	// trusted reports whether the session in Lease.Revoked may still trust the lease. nil means
+	// that it always may.
 	trusted func(*Lease) bool
 }
 
-// newLineage sorts leases. If a key comes twice, as in a view that was read in pages while leases
-// changed, the lease with the higher epoch counts.
+// newLineage sorts leases. A key may occur twice if a view was read in pages while leases changed.
+// Then the lease with the higher epoch counts.
 func newLineage(leases []Lease, gone map[Key]bool) lineage {
 	sorted := make([]*Lease, len(leases))
 	lineal := false
@@ -91,7 +93,7 @@ func (a *lineage) done(parent Key, child *Lease) bool {
 	return a.gone[parent] || child.Last != "" || child.Owner != "" || child.Revoked != ""
 }
 
-// waits reports whether any parent of l is not done.
+// waits reports whether at least one parent of l is not done.
 func (a *lineage) waits(l *Lease) bool {
 	for _, parent := range l.Parents {
 		if !a.done(Key{l.Stream, parent}, l) {
@@ -101,8 +103,8 @@ func (a *lineage) waits(l *Lease) bool {
 	return false
 }
 
-// compareLeases orders leases by key. Among those of one key the highest epoch comes first. The
-// other fields only make the order total.
+// compareLeases sorts leases by key, and leases of the same key by descending epoch. The other
+// fields only make the order total.
 func compareLeases(a, b *Lease) int {
 	if c := a.Key.Compare(b.Key); c != 0 {
 		return c

@@ -16,7 +16,7 @@ import (
 
 var seedFlag = flag.Uint64("seed", 0, "replay the property tests of Plan with this seed alone")
 
-// seeds calls f with a generator for each of n seeds, which differ in each run. A failure names its
+// seeds calls f with n random generators, whose seeds differ in each run. A failure prints its
 // seed.
 func seeds(t *testing.T, n int, f func(t *testing.T, rng *rand.Rand)) {
 	t.Helper()
@@ -97,7 +97,7 @@ func randomModel(rng *rand.Rand) *model {
 			l.Last = l.Revoked
 		}
 		if rng.IntN(10) == 0 {
-			m.facts.Gone[l.Key] = true // sometimes with a lease; then it does not count
+			m.facts.Gone[l.Key] = true // sometimes the parent has a lease, and then this does not count
 		}
 		if l.Owner != "" && rng.IntN(4) == 0 {
 			m.facts.Overdue[l.Key] = l.Epoch - rng.Uint64N(2)
@@ -122,8 +122,8 @@ func key(i int) lease.Key {
 	return lease.Key{Stream: string(rune('a' + i%2)), Shard: fmt.Sprintf("%02d", i/2)}
 }
 
-// TestPlanKeepsTheRulesInAnyState checks that for any rows each action is one that the contract
-// allows, and that the plan does not depend on the order of the rows.
+// TestPlanKeepsTheRulesInAnyState checks for any rows that the contract allows each action. It also
+// checks that the plan does not depend on the order of the rows.
 func TestPlanKeepsTheRulesInAnyState(t *testing.T) {
 	t.Parallel()
 	seeds(t, 2_000, func(t *testing.T, rng *rand.Rand) {
@@ -144,7 +144,7 @@ func TestPlanKeepsTheRulesInAnyState(t *testing.T) {
 	})
 }
 
-// checkRules checks each action against the rules that concern it alone.
+// checkRules checks each action against the rules for single actions.
 func checkRules(t *testing.T, m *model, planned []lease.Action) {
 	t.Helper()
 	byKind := map[lease.Kind]map[string]lease.Action{}
@@ -244,14 +244,14 @@ func checkRules(t *testing.T, m *model, planned []lease.Action) {
 	}
 }
 
-// free is a second implementation of the rule about which leases may be given out at once.
+// free is a second implementation of the rule which leases may be assigned at once.
 func (m *model) free(l *lease.Lease) bool {
 	ripe, known := m.facts.Ripe[l.Key]
 	return !l.Finished() && (l.Owner == "" || m.isOver(l.Owner)) &&
 		(l.Revoked == "" || m.isOver(l.Revoked) || known && ripe == l.Epoch)
 }
 
-// isOver reports whether a session has ended according to the rows, or has no row.
+// isOver reports whether the rows show that a session has ended, or have no row for it.
 func (m *model) isOver(session string) bool {
 	return session != "" && (m.workers[session] == nil || m.workers[session].Ended)
 }

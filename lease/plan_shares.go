@@ -7,19 +7,20 @@ import (
 	"strings"
 )
 
-// setShares sets the share of each holder in n leases. Shares are whole numbers, in proportion to
-// the weights and within the caps. Their sum is n unless the caps allow less. holders are sorted by
+// setShares distributes n leases over the holders. Shares are whole numbers, in proportion to the
+// weights and within the caps. Their sum is n unless the caps allow less. holders must be sorted by
 // session.
 func setShares(holders []*holder, n int) {
 	if len(holders) == 0 {
 		return
 	}
-	// Scaled so that the heaviest weighs 1. No sum of weights overflows, and no weight is zero.
+	// Weights are scaled so that the highest is 1. No sum of weights overflows, and no weight is
+	// zero.
 	heaviest := slices.MaxFunc(holders, func(a, b *holder) int { return cmp.Compare(a.weight, b.weight) }).weight
 	weight := func(h *holder) float64 { return max(h.weight/heaviest, 1e-12) }
 
-	// Sorted by which cap is reached first if all shares grow together. Holders that reach their
-	// cap before the leases are used up get their cap. The others divide the rest.
+	// Sort by the order in which holders reach their cap if all shares grow together. Holders that
+	// reach their cap before the leases are used up get their cap. The others share the rest.
 	byCap := slices.SortedStableFunc(slices.Values(holders), func(a, b *holder) int {
 		return cmp.Compare(float64(a.cap)/weight(a), float64(b.cap)/weight(b))
 	})
@@ -39,12 +40,12 @@ func setShares(holders []*holder, n int) {
 	divide(byCap[first:], rest, func(h *holder) float64 { return weight(h) / weights[first] })
 }
 
-// divide shares out n leases by largest remainder. part returns the fraction of n that a holder
-// should get. It is below the holder's cap.
+// divide distributes n leases by largest remainder. part returns the fraction of n for a holder,
+// which must be below the holder's cap.
 func divide(holders []*holder, n int, part func(*holder) float64) {
 	type remainder struct {
 		*holder
-		millionths int // rounded, so that remainders that differ only by a rounding error are equal
+		millionths int // rounded, so that a rounding error does not make remainders different
 	}
 	remainders := make([]remainder, len(holders))
 	left := n
@@ -55,8 +56,8 @@ func divide(holders []*holder, n int, part func(*holder) float64) {
 		left -= h.share
 		remainders[i] = remainder{h, int(math.Round((due - whole) * 1e6))}
 	}
-	// Among equal remainders, prefer the holder that has the lease already, which saves a move.
-	// Withdrawing a hand-off is cheaper than taking a lease.
+	// Among equal remainders, prefer the holder that already has the lease, which saves a move.
+	// Withdrawing a handoff is cheaper than taking a lease.
 	slices.SortFunc(remainders, func(a, b remainder) int {
 		if c := cmp.Compare(b.millionths, a.millionths); c != 0 {
 			return c

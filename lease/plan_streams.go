@@ -8,16 +8,16 @@ import (
 
 // # Streams
 //
-// Sessions may read different streams ([Worker.Streams]). A plan then has parts: the streams that
-// the same sessions read are one part. Each part is planned like a separate application, by a
-// planner with its own copies of the holders. Parts with few readers come first, and a later part
-// takes into account what its sessions get of the parts before it.
+// Sessions may read different streams ([Worker.Streams]). A plan then has several parts. Each part
+// contains the streams that are read by the same sessions. A part is planned like a separate
+// application, by a planner with its own copies of the holders. Parts with few readers are planned
+// first. Later parts consider what their sessions got in earlier parts.
 
-// These constants say how an active session may treat the leases of a stream.
+// These constants are the permissions of an active session for the leases of a stream.
 const (
 	mayRead = 'r' // it may get them
-	mayKeep = 'k' // it did not report its streams, and keeps its present leases
-	mayNot  = '-' // neither: it has to give them back
+	mayKeep = 'k' // it did not report its streams, and keeps its current leases
+	mayNot  = '-' // it must release them
 )
 
 // nameSet is a parsed [Streams].
@@ -44,7 +44,7 @@ func (n nameSet) has(stream string) bool {
 }
 
 // leaderStreams returns the streams that the leader reads. A session that did not report its
-// streams may get these.
+// streams may get leases of these streams.
 func leaderStreams(v View, f Facts) Streams {
 	if f.Streams.Known() {
 		return f.Streams
@@ -57,7 +57,7 @@ func leaderStreams(v View, f Facts) Streams {
 	return ""
 }
 
-// split returns the parts of the plan, those with the fewest readers first, and gives each entry to
+// split returns the parts of the plan, those with the fewest readers first. It adds each entry to
 // its part.
 func (p *planner) split(v View, f Facts) []*planner {
 	texts := map[Streams]int{} // indexes of the distinct Streams of sessions that may hold leases
@@ -119,7 +119,7 @@ func (p *planner) part(may func(*holder) byte) *planner {
 		leases: p.leases, paused: p.paused, recent: p.recent, cooling: p.cooling,
 		sessions: make(map[string]*holder, len(p.sorted)), sorted: make([]*holder, 0, len(p.sorted)),
 	}
-	well := false // some reader is not cut off
+	well := false // at least one reader is not cut off
 	for _, all := range p.sorted {
 		h := *all
 		part.sessions[h.session], part.sorted = &h, append(part.sorted, &h)
@@ -137,7 +137,7 @@ func (p *planner) part(may func(*holder) byte) *planner {
 		}
 	}
 	if part.readers == 0 {
-		// No other session could take the leases, as in a plan without an active session.
+		// No other session could take the leases, as in a plan without active sessions.
 		for _, h := range part.sorted {
 			if h.drain && h.may == mayRead {
 				h.standing, h.drain = active, false
@@ -154,8 +154,8 @@ func (p *planner) part(may func(*holder) byte) *planner {
 	return part
 }
 
-// crowd records the part of each session's cap that the other parts of a plan use. The first before
-// parts have been planned.
+// crowd computes how much of each session's cap the other parts of a plan use. The first before
+// parts are already planned.
 func (p *planner) crowd(parts []*planner, before int) {
 	p.mixed = len(parts) > 1
 	if !p.mixed {
@@ -185,8 +185,8 @@ func (p *planner) setShares() {
 	for _, h := range p.active {
 		h.share = 0
 	}
-	// Each lease in turn goes to the session with the lowest share for its weight, counting the
-	// earlier parts. Among equal sessions it stays with its owner.
+	// Each lease in turn goes to the session whose share is lowest for its weight. Earlier parts
+	// count as well. Among equal sessions the lease stays with its owner.
 	for range p.withWork {
 		var best *holder
 		for _, h := range p.active {
@@ -201,7 +201,7 @@ func (p *planner) setShares() {
 	}
 }
 
-// before reports whether h precedes other when shares are set.
+// before reports whether h gets a lease before other when shares are set.
 func (h *holder) before(other *holder) bool {
 	due := func(h *holder) float64 { return float64(h.base+h.share+1) / h.weight }
 	return cmp.Or(
@@ -212,9 +212,9 @@ func (h *holder) before(other *holder) bool {
 	) < 0
 }
 
-// fillIn gives leases that are still without an owner or heir to any session that has room below
-// its cap. By its share another session should have them, but it is full of leases of other parts.
-// It gets them once it has given those up.
+// fillIn gives leases that still have no owner and no heir to any session below its cap. According
+// to the shares another session should have them, but that session is full of leases of other
+// parts. It gets them once it has released those.
 func (p *planner) fillIn() {
 	for _, list := range [][]*entry{p.free, p.leaving} {
 		for _, e := range list {

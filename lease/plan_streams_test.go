@@ -13,10 +13,10 @@ import (
 func streamsModel(rng *rand.Rand) *model {
 	m := randomModel(rng)
 	all := []string{"a", "b", "c", "d"}
-	for _, k := range m.keys() { // spread over more streams
+	for _, k := range m.keys() { // spread them over more streams
 		l := m.leases[k]
 		if l.Heir != lease.Nobody {
-			l.Heir = "" // the caps hold only for hand-offs that a plan requested
+			l.Heir = "" // the caps only hold for handoffs that a plan requested
 		}
 		if len(l.Parents) == 0 && rng.IntN(2) == 0 {
 			delete(m.leases, k)
@@ -45,7 +45,7 @@ func streamsModel(rng *rand.Rand) *model {
 	return m
 }
 
-// mayGet reports whether a plan may give a lease of a stream to a worker.
+// mayGet reports whether a plan may assign a lease of a stream to a worker.
 func (m *model) mayGet(session, stream string) bool {
 	w := m.workers[session]
 	switch {
@@ -87,10 +87,10 @@ func TestPlanGivesNoWorkerAStreamThatItDoesNotRead(t *testing.T) {
 		}
 		for _, l := range m.leases {
 			if w := m.workers[l.Revoked]; w != nil && !w.Ended {
-				return // room is kept for it until it is acknowledged or ripe
+				return // the plan reserves room for it until it is acknowledged or ripe
 			}
 		}
-		// Every stream that some worker reads is read, and no worker keeps a stream that it
+		// Every stream that at least one worker reads is read. No worker keeps a stream that it
 		// reported not to read.
 		waiting := lease.Waiting(m.view(nil).Leases, m.facts.Gone)
 		held := m.counts()
@@ -122,7 +122,7 @@ func TestPlanGivesNoWorkerAStreamThatItDoesNotRead(t *testing.T) {
 	})
 }
 
-// counts returns how many leases each session holds or may still trust.
+// counts returns the number of leases that each session holds or may still trust.
 func (m *model) counts() map[string]int {
 	held := map[string]int{}
 	for _, l := range m.leases {

@@ -13,15 +13,15 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// TestPlanShares gives n free leases to workers that hold nothing, or the leases in held.
+// TestPlanShares assigns free leases to workers that initially hold the leases in held.
 func TestPlanShares(t *testing.T) {
 	t.Parallel()
 	type worker = lease.Worker
 	for name, c := range map[string]struct {
 		workers []worker
 		free    int
-		held    []int // by worker, before
-		want    []int // by worker, once all hand-offs are done
+		held    []int // number of leases by worker, before
+		want    []int // number of leases by worker, after all handoffs
 	}{
 		"nobody is there": {nil, 3, nil, nil},
 		"nothing is there": {
@@ -41,7 +41,7 @@ func TestPlanShares(t *testing.T) {
 			[]worker{{Weight: 0.5}, {Weight: 1.5}, {Weight: 2}}, 8, nil, []int{1, 3, 4},
 		},
 		"the largest remainders are rounded up": {
-			// of 3.5, 2.1 and 1.4
+			// The exact shares are 3.5, 2.1 and 1.4.
 			[]worker{{Weight: 5}, {Weight: 3}, {Weight: 2}}, 7, nil, []int{4, 2, 1},
 		},
 		"weights whose sums would overflow": {
@@ -54,7 +54,7 @@ func TestPlanShares(t *testing.T) {
 			[]worker{{Weight: 0.1}, {Weight: 0.2}, {Weight: 0.3}}, 6, []int{1, 2, 3}, []int{2, 4, 6},
 		},
 		"equal remainders with different whole parts go where a move is saved": {
-			// 1.5 and 4.5: the second has more, but one more for it would take one from the first.
+			// The exact shares are 1.5 and 4.5. If the second got one more, the first would lose one.
 			[]worker{{Weight: 1}, {Weight: 3}}, 0, []int{2, 4}, []int{2, 4},
 		},
 		"a cap leaves more for the others": {
@@ -125,8 +125,8 @@ func TestPlanOfNothing(t *testing.T) {
 	}
 }
 
-// TestPlanOfATornView plans from a view that was read in pages while leases changed, so that a
-// lease may come twice.
+// TestPlanOfATornView plans from a view that was read in pages while leases changed. A lease may
+// occur twice in it.
 func TestPlanOfATornView(t *testing.T) {
 	t.Parallel()
 	k := lease.Key{Stream: "s", Shard: "1"}
@@ -234,9 +234,9 @@ func TestWaiting(t *testing.T) {
 	}
 }
 
-// FuzzPlan makes views that no store returns: repeated sessions and leases, cycles of parents,
-// unknown owners and heirs, finished leases with owners. Plan must not panic and must not depend on
-// the order. It must still give nothing to a session that cannot take it.
+// FuzzPlan makes views that no store returns. They contain repeated sessions and leases, cycles of
+// parents, unknown owners and heirs, and finished leases with owners. Plan must not panic and must
+// not depend on the order. It must still assign nothing to a session that cannot take it.
 func FuzzPlan(f *testing.F) {
 	f.Add([]byte{})
 	f.Add([]byte{3, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 2, 1, 0, 0, 0, 4, 0, 1, 2, 3, 0, 0, 0, 0, 0, 1, 1, 2, 0, 1, 0, 0, 0})
@@ -290,7 +290,7 @@ func FuzzPlan(f *testing.F) {
 	})
 }
 
-// fuzzInput turns bytes into small numbers, and these into rows.
+// fuzzInput converts bytes to small numbers, and these to rows.
 type fuzzInput struct{ data []byte }
 
 func (in *fuzzInput) number(below int) int {
@@ -358,7 +358,7 @@ func (in *fuzzInput) facts() lease.Facts {
 func BenchmarkPlan(b *testing.B) {
 	for _, c := range []struct {
 		name string
-		at   func(i int) lease.Lease // changes lease i
+		at   func(i int) lease.Lease // modifies lease i
 	}{
 		{"balanced", func(i int) lease.Lease { return lease.Lease{Owner: worker(i % 100)} }},
 		{"start", func(int) lease.Lease { return lease.Lease{} }},

@@ -16,7 +16,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the expected output in testdata/*.txt")
 
-// defaultStream is the stream of leases that a scenario names without one.
+// defaultStream is the stream of leases that a scenario writes without a stream.
 const defaultStream = "orders"
 
 // TestScenarios runs testdata/*.txt, see testdata/README.md. After an intended change, run it with
@@ -63,7 +63,7 @@ func TestScenarios(t *testing.T) {
 	}
 }
 
-// firstDifference returns the block in which two scenario texts begin to differ.
+// firstDifference returns the first block that differs between two scenario texts.
 func firstDifference(want, got string) string {
 	w, g := strings.Split(want, "\n\n"), strings.Split(got, "\n\n")
 	for i := range min(len(w), len(g)) {
@@ -74,8 +74,9 @@ func firstDifference(want, got string) string {
 	return "the number of blocks differs"
 }
 
-// runScenario carries out the commands of a scenario and returns its text with the actual output. A
-// block is some lines of commands or comments, "----", and the output. An empty line ends it.
+// runScenario executes the commands of a scenario. It returns the scenario's text with the actual
+// output. A block consists of lines with commands or comments, "----", and the output. It ends with
+// an empty line.
 func runScenario(text string) (string, error) {
 	s := &scenario{model: newModel()}
 	var b strings.Builder
@@ -193,7 +194,7 @@ func (s *scenario) run(out *strings.Builder, words []string) error {
 	return nil
 }
 
-// happens carries out an event of a worker, or an observation of the leader about it.
+// happens executes an event of a worker, or an observation of the leader about the worker.
 func (s *scenario) happens(what, session string) {
 	w := s.workers[session]
 	switch what {
@@ -216,7 +217,7 @@ func (s *scenario) happens(what, session string) {
 	}
 }
 
-// happensTo carries out an event of leases, or an observation of the leader about them.
+// happensTo executes an event of leases, or an observation of the leader about them.
 func (s *scenario) happensTo(what string, k lease.Key, options map[string]string) error {
 	l := s.leases[k]
 	if what == "gone" {
@@ -332,7 +333,7 @@ func (s *scenario) addLeases(keys []lease.Key, options map[string]string) error 
 	return nil
 }
 
-// applyPlan carries out the last plan, or its first actions, and prints the resulting state.
+// applyPlan executes the last plan, or its first actions, and prints the resulting state.
 func (s *scenario) applyPlan(out *strings.Builder, args []string) error {
 	n := len(s.planned)
 	if len(args) > 0 {
@@ -350,7 +351,8 @@ func (s *scenario) applyPlan(out *strings.Builder, args []string) error {
 	return nil
 }
 
-// settle plans, applies, and lets the owners hand over, until there is nothing to do.
+// settle plans, applies the plan, and lets the owners hand leases over, until nothing is left to
+// do.
 func (s *scenario) settle(out *strings.Builder) error {
 	for round := range 20 {
 		planned := s.plan()
@@ -367,7 +369,7 @@ func (s *scenario) settle(out *strings.Builder) error {
 	return fmt.Errorf("no end in 20 rounds")
 }
 
-// parseCommand separates "name" from "key=value".
+// parseCommand separates arguments from options of the form key=value.
 func parseCommand(words []string) (args []string, options map[string]string, err error) {
 	options = map[string]string{}
 	for _, w := range words {
@@ -383,7 +385,7 @@ func parseCommand(words []string) (args []string, options map[string]string, err
 	return args, options, nil
 }
 
-// parseKeys parses shard IDs: "3", "logs/3", "1..6".
+// parseKeys parses shard IDs such as "3", "logs/3" and "1..6".
 func parseKeys(words []string) ([]lease.Key, error) {
 	var keys []lease.Key
 	for _, w := range words {

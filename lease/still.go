@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// still measures how long a value has been unchanged.
+// still measures how long a value has not changed.
 type still[T comparable] struct {
 	value T
 	time  time.Duration
@@ -13,8 +13,8 @@ type still[T comparable] struct {
 	seen  uint64
 }
 
-// track adds step to the time for which value has stood for key. It starts again if the value
-// changed.
+// track adds step to the time for which the value of key has not changed. If value is a new value,
+// the time starts again at zero.
 func track[K comparable, T comparable](m map[K]*still[T], key K, value T, step time.Duration) *still[T] {
 	known := m[key]
 	switch {
@@ -29,13 +29,13 @@ func track[K comparable, T comparable](m map[K]*still[T], key K, value T, step t
 	return known
 }
 
-// stillness measures how long the heartbeat count of each session has stood still, over consecutive
-// successful reads. Leaders and their followers count in the same way.
+// stillness measures how long the heartbeat count of each session has not changed, over consecutive
+// successful reads. Leaders and their followers use the same method.
 //
-// Ending a session is conditional on its present count. It is safe as long as the measured time is
-// not longer than the real one. The time is added up in steps between reads, and not counted from
-// the moment when the count was first seen. The reason is outages of the store: during an outage no
-// session can beat, and no session may count as dead after it.
+// Ending a session is conditional on its current count. It is safe as long as the measured time is
+// not longer than the real time. The time is a sum of steps between reads. It is not measured from
+// the first read of the count, because of outages of the store. During an outage no session can
+// send heartbeats, and afterwards no session may count as dead for that reason.
 type stillness struct {
 	last     time.Time // the end of the last successful read; zero after a failure
 	sessions map[string]*still[uint64]
@@ -43,13 +43,13 @@ type stillness struct {
 
 func newStillness() stillness { return stillness{sessions: map[string]*still[uint64]{}} }
 
-// missed records that a read failed. The time around it says nothing about any session.
+// missed records that a read failed. The time around it does not count for any session.
 func (s *stillness) missed() { s.last = time.Time{} }
 
-// step returns the time to add for a read from began to ended. It is the time from the end of the
-// previous read to the beginning of this one, because a value that both saw did not change in
-// between. A process that was paused saw nothing, so a step counts for one heartbeat interval at
-// most.
+// step returns the time to add for a read from began to ended. This is the time from the end of the
+// previous read to the beginning of this one. A value that is the same in both reads did not change
+// in that time. A paused process could not observe anything, so a step is at most one heartbeat
+// interval.
 func (s *stillness) step(began, ended time.Time, beat time.Duration) (d time.Duration) {
 	if !s.last.IsZero() {
 		d = min(max(began.Sub(s.last), 0), beat)
@@ -58,13 +58,13 @@ func (s *stillness) step(began, ended time.Time, beat time.Duration) (d time.Dur
 	return d
 }
 
-// see records the count of a session and returns for how long it has stood still.
+// see records the count of a session and returns how long it has not changed.
 func (s *stillness) see(session string, beat uint64, step time.Duration) time.Duration {
 	return track(s.sessions, session, beat, step).time
 }
 
-// next returns how long it takes at least until one of the counts has stood still for the failover
-// time, at most bound.
+// next returns the minimum time until one of the counts has not changed for the failover time. The
+// result is at most bound.
 func (s *stillness) next(failover, bound time.Duration) time.Duration {
 	for _, one := range s.sessions {
 		bound = min(bound, max(failover-one.time, 0))

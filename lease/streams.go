@@ -9,14 +9,15 @@ import (
 	"strings"
 )
 
-// Streams says which streams a worker reads, as text that stores keep. The zero value means that
-// the worker did not report them, as workers of earlier versions do not. Make one with [StreamsOf].
+// Streams contains the streams that a worker reads, as text for stores. The zero value means that
+// the worker did not report them, like workers of earlier versions. Use [StreamsOf] to make one.
 //
-// The text is "1:" and the names with a space between them, or, if that is too long, "2:" and the
-// first six characters of each name's hash. A name that the worker has listed has a "+" before it.
+// The text is "1:" and the names, separated by spaces. If that would be too long, the text is "2:"
+// and the first six characters of each name's hash. A "+" precedes each stream that the worker has
+// listed.
 type Streams string
 
-// MaxStreamsBytes is the limit on the text of [Streams]. It has room for about 2,300 streams.
+// MaxStreamsBytes is the maximum size of [Streams]. It is enough for about 2,300 streams.
 const MaxStreamsBytes = 16 << 10
 
 const (
@@ -28,10 +29,10 @@ const (
 	hashedName     = 6
 )
 
-// StreamsOf returns the Streams of a worker that reads streams with these names. listed reports
-// whether the worker has a recent listing of a stream's shards, and has seen a lease for each of
-// them; nil means that it has none. The order of names does not matter. StreamsOf returns the zero
-// Streams if there are too many names to keep.
+// StreamsOf returns the Streams of a worker that reads the streams in names. The order of names
+// does not matter. listed reports whether the worker has a recent listing of a stream's shards, and
+// has seen a lease for each of them. A nil listed means that the worker has no listings. If there
+// are too many names, StreamsOf returns the zero Streams.
 func StreamsOf(names []string, listed func(name string) bool) Streams {
 	sorted := slices.Compact(slices.Sorted(slices.Values(names)))
 	plain := true
@@ -68,7 +69,8 @@ func StreamsOf(names []string, listed func(name string) bool) Streams {
 	return Streams(text.String())
 }
 
-// plainName reports whether a name can be part of the text unchanged. All names of Kinesis can.
+// plainName reports whether a name can be used in the text unchanged. This is true for all Kinesis
+// names.
 func plainName(name string) bool {
 	return name != "" && !strings.HasPrefix(name, listedMark) && !strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r > '~' })
 }
@@ -78,15 +80,15 @@ func hashName(name string) string {
 	return base64.RawURLEncoding.EncodeToString(sum[:])[:hashedName]
 }
 
-// Known reports whether the worker reported which streams it reads.
+// Known reports whether the worker reported its streams.
 func (s Streams) Known() bool {
 	return strings.HasPrefix(string(s), streamNames) || strings.HasPrefix(string(s), streamHashes)
 }
 
-// Has reports whether the worker reads a stream. It is false for unknown Streams.
+// Has reports whether the worker reads a stream. It returns false for unknown Streams.
 func (s Streams) Has(name string) bool { return s.has(name, false) }
 
-// Listed reports whether the worker reads a stream, and has listed its shards.
+// Listed reports whether the worker reads a stream and has listed its shards.
 func (s Streams) Listed(name string) bool { return s.has(name, true) }
 
 func (s Streams) has(name string, listed bool) bool {
@@ -104,8 +106,8 @@ func (s Streams) has(name string, listed bool) bool {
 	return false
 }
 
-// Names returns the names in sorted order. all is false if the worker did not report them, or if
-// there are too many and only their hashes are stored.
+// Names returns the sorted names. all is false if the worker did not report them, or if only their
+// hashes are stored.
 func (s Streams) Names() (names []string, all bool) {
 	list, all := strings.CutPrefix(string(s), streamNames)
 	if !all || list == "" {
@@ -117,7 +119,8 @@ func (s Streams) Names() (names []string, all bool) {
 	return names, true
 }
 
-// Same reports whether two workers read the same streams, as far as both reported them.
+// Same reports whether two workers read the same streams. It returns true if one of them did not
+// report its streams.
 func (s Streams) Same(other Streams) bool {
 	return !s.Known() || !other.Known() || s.unmarked() == other.unmarked()
 }
@@ -125,7 +128,7 @@ func (s Streams) Same(other Streams) bool {
 // unmarked returns s without the marks of listings.
 func (s Streams) unmarked() Streams { return Streams(strings.ReplaceAll(string(s), listedMark, "")) }
 
-// clipStreams returns s if stores can keep it, and otherwise the zero Streams.
+// clipStreams returns s if stores can store it, and otherwise the zero Streams.
 func clipStreams(s Streams) Streams {
 	odd := func(r rune) bool { return r < ' ' || r > '~' }
 	if len(s) > MaxStreamsBytes || strings.ContainsFunc(string(s), odd) {
@@ -134,8 +137,8 @@ func clipStreams(s Streams) Streams {
 	return s
 }
 
-// Unread returns, sorted, the streams of a view's unfinished leases that no live worker reads. It
-// leaves out paused streams, and returns nothing while some live worker did not report its streams.
+// Unread returns the streams with unfinished leases that no live worker reads, sorted. It omits
+// paused streams. It returns nothing if a live worker did not report its streams.
 func Unread(v View) []string {
 	if slices.Contains(v.Paused, "") {
 		return nil
@@ -159,9 +162,9 @@ func Unread(v View) []string {
 	return unread
 }
 
-// Withheld returns, sorted, the streams with leases that no worker gets because of a rolling
-// upgrade: no live worker reports that it reads the stream, and the leader gives no leases of it to
-// workers of an earlier version, which do not report their streams.
+// Withheld returns the streams whose leases no worker gets because of a rolling upgrade, sorted. No
+// live worker reports that it reads such a stream. The leader does not give its leases to workers
+// of an earlier version, because they do not report their streams.
 func Withheld(v View) []string {
 	older, leads := false, false
 	for i := range v.Workers {
@@ -211,9 +214,8 @@ func StreamsDiffer(v View) bool {
 	return false
 }
 
-// DescribeStreams returns sentences for people about a view whose live workers read different
-// streams, and about streams whose leases no live worker reads or gets. It returns nothing if all
-// is well.
+// DescribeStreams returns sentences for people if live workers of a view read different streams, or
+// if no live worker reads or gets the leases of a stream. Otherwise it returns nothing.
 func DescribeStreams(v View) (sentences []string) {
 	if StreamsDiffer(v) {
 		var each []string
@@ -242,7 +244,7 @@ func DescribeStreams(v View) (sentences []string) {
 	return sentences
 }
 
-// describe names the streams, or some of them if there are many.
+// describe lists the streams, or the first of them if there are many.
 func (s Streams) describe() string {
 	names, all := s.Names()
 	switch {

@@ -6,18 +6,18 @@ import (
 	"time"
 )
 
-// Times are the durations of a worker: how often it sends heartbeats, and when it counts other
-// workers as dead or late while it leads.
+// Times are the durations that a worker uses. They determine how often it sends heartbeats, and
+// when it counts other workers as dead or late while it leads.
 type Times struct {
-	Beat     time.Duration // between two heartbeats of a worker
-	Failover time.Duration // a session silent for this long is dead
-	Handoff  time.Duration // a hand-off that takes longer than this is overdue
+	Beat     time.Duration // time between two heartbeats of a worker
+	Failover time.Duration // a session without heartbeats for this long is dead
+	Handoff  time.Duration // a handoff that takes longer than this is overdue
 }
 
-// DefaultTimes are the times of a worker that sets none.
+// DefaultTimes are the times of a worker that does not configure any.
 var DefaultTimes = Times{Beat: time.Second, Failover: 5 * time.Second, Handoff: 30 * time.Second}
 
-// longestTime is the limit on each stored duration.
+// longestTime is the maximum of each stored duration.
 const longestTime = 24 * time.Hour
 
 // Or returns t, or other if t is zero because the worker did not report its times.
@@ -28,7 +28,7 @@ func (t Times) Or(other Times) Times {
 	return t
 }
 
-// check returns an error for impossible times.
+// check returns an error for invalid times.
 func (t Times) check() error {
 	for _, d := range [...]struct {
 		name  string
@@ -44,8 +44,8 @@ func (t Times) check() error {
 	return nil
 }
 
-// clipTimes truncates times to whole milliseconds and sets impossible ones to zero. Times are only
-// a hint for people, so no lease is affected.
+// clipTimes truncates times to whole milliseconds. It returns zero for invalid times. Reported
+// times are only a hint for people, so leases do not depend on them.
 func clipTimes(t Times) Times {
 	t.Beat, t.Failover, t.Handoff = t.Beat.Truncate(time.Millisecond), t.Failover.Truncate(time.Millisecond), t.Handoff.Truncate(time.Millisecond)
 	if t.check() != nil {
@@ -54,10 +54,10 @@ func clipTimes(t Times) Times {
 	return t
 }
 
-// maxTimesBytes is more than the text of any times has.
+// maxTimesBytes is larger than the text of any valid times.
 const maxTimesBytes = 60
 
-// String returns the stored form: "1s/5s/30s", or "" for the zero Times.
+// String returns the stored form, such as "1s/5s/30s". It returns "" for the zero Times.
 func (t Times) String() string {
 	if t == (Times{}) {
 		return ""
@@ -65,8 +65,8 @@ func (t Times) String() string {
 	return t.Beat.String() + "/" + t.Failover.String() + "/" + t.Handoff.String()
 }
 
-// ParseTimes parses the result of [Times.String]. It returns an error for times that no report can
-// contain.
+// ParseTimes parses the result of [Times.String]. It returns an error for times that are not valid
+// in a report.
 func ParseTimes(s string) (Times, error) {
 	if s == "" {
 		return Times{}, nil
@@ -92,7 +92,7 @@ func ParseTimes(s string) (Times, error) {
 	return t, nil
 }
 
-// TimesOf returns the times that apply to a view. They are those of its leader. If these are
+// TimesOf returns the times that apply to a view. These are the leader's times. If they are
 // unknown, each is the maximum over the workers, so that no live worker counts as dead.
 func TimesOf(v View) Times {
 	var longest Times

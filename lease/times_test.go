@@ -60,7 +60,7 @@ func FuzzParseTimes(f *testing.F) {
 		if got.String() != s {
 			t.Errorf("%q is written as %q", s, got)
 		}
-		// Any stored times are also valid in a report.
+		// All stored times are also valid in a report.
 		r, err := lease.Report{Session: "a", Times: got}.Check()
 		if err != nil || r.Times != got {
 			t.Errorf("%q in a report becomes %q, %v", s, r.Times, err)

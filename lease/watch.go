@@ -4,11 +4,13 @@ import (
 	"time"
 )
 
-// Watch turns a leader's successive views into [Facts]. It measures only time in which nothing
-// moved while consecutive reads of the leader succeeded. It uses the times in its arguments and
-// reads no clock itself. The zero Watch is not usable. A new leader makes a new one
-// ([Follow.Watch]), which keeps how long heartbeat counts have stood still. Everything else starts
-// with its own first view. A Watch is not safe for concurrent use.
+// Watch derives [Facts] from a leader's successive views. It only counts time in which nothing
+// changed and consecutive reads of the leader succeeded. It uses the times in its arguments and
+// reads no clock.
+//
+// The zero Watch is not usable. A new leader makes a new Watch with [Follow.Watch]. That Watch
+// keeps the observations about heartbeat counts. All other observations start with its own first
+// view. A Watch is not safe for concurrent use.
 type Watch struct {
 	times     Times
 	beats     stillness
@@ -17,9 +19,9 @@ type Watch struct {
 	outOfDate map[string]*still[disagreement]
 	ended     map[string]*still[struct{}] // how long sessions have been over
 	suspect   Leader
-	sums      map[string]uint64 // fingerprints by owner, of the leases last seen
+	sums      map[string]uint64 // fingerprints of the leases in the last view, by owner
 	loads     map[Key]Load      // without noise, of leases with a load
-	epochs    map[Key]uint64    // of the leases last seen, nil before the first view
+	epochs    map[Key]uint64    // of the leases in the last view; nil before the first view
 	began     time.Time         // the time of the first view
 	moves     []movement        // recent movements, the oldest first
 	cooling   map[Key]uint64    // the epochs after those movements
@@ -37,9 +39,9 @@ type wish struct {
 
 type disagreement struct{ holds, leases uint64 }
 
-// NewWatch returns a new watch. suspect is the previous leader, if it was replaced because its
-// heartbeat stood still for the failover time. It counts as dead as long as its heartbeat count is
-// the same. Pass the zero Leader otherwise.
+// NewWatch returns a new watch. suspect is the previous leader if it was replaced because its
+// heartbeat had not changed for the failover time. It counts as dead as long as its heartbeat count
+// stays the same. Otherwise suspect is the zero Leader.
 func NewWatch(times Times, suspect Leader) *Watch {
 	return &Watch{
 		times: times, suspect: suspect,
@@ -48,21 +50,21 @@ func NewWatch(times Times, suspect Leader) *Watch {
 	}
 }
 
-// forgetAfter is how many failover times after its end a session's row is removed. We assume that
-// no call reaches the store later than that after it was sent. A client ends its calls after half a
-// failover time, but the requests may be under way for longer.
+// forgetAfter is the number of failover times after which the row of an ended session is removed.
+// We assume that no call reaches the store later than that after it was sent. A client aborts its
+// calls after half a failover time, but requests may be delayed for longer.
 const forgetAfter = 10
 
-// Missed records that a view failed. The time around it says nothing about any session.
+// Missed records that a view failed. The time around it does not count for any session.
 func (w *Watch) Missed() { w.beats.missed() }
 
-// See evaluates a view that was requested at began and had arrived at ended, and returns the
-// resulting facts. Leases must be filled in, also if the store said Same. The caller sets
-// Facts.Gone, because it lists the streams.
+// See evaluates a view that was requested at began and arrived at ended, and returns the resulting
+// facts. v.Leases must be filled in, even if the store set Same. The caller sets Facts.Gone,
+// because it lists the streams.
 func (w *Watch) See(v View, began, ended time.Time) Facts {
 	step := w.beats.step(began, ended, w.times.Beat)
 
-	var f Facts // its maps are made on demand: most views yield no facts
+	var f Facts // its maps are allocated on demand, because most views yield no facts
 	if !v.Same || w.sums == nil {
 		w.sums = make(map[string]uint64, len(w.sums))
 		for i := range v.Leases {
@@ -130,7 +132,7 @@ func (w *Watch) seeLeases(v View, step time.Duration, f *Facts) {
 	var revoked, wished map[Key]bool
 	for i := range v.Leases {
 		l := &v.Leases[i]
-		// A session that is over trusts nothing any more, so there is nothing to wait for and no
+		// A session that is over trusts no lease any more. There is nothing to wait for, and no
 		// session to notify.
 		if l.Revoked != "" && w.beats.sessions[l.Revoked] != nil {
 			put(&revoked, l.Key, true)
@@ -156,10 +158,9 @@ func (w *Watch) seeLeases(v View, step time.Duration, f *Facts) {
 	prune(w.wishes, wished)
 }
 
-// Told records that an Apply with a [Tell] for session returned at now without an error. The
-// answers to all heartbeats that begin after now show the session its revoked leases, up to the
-// last view that this leader saw. Waiting starts at now, so the time since the last view does not
-// count.
+// Told records that an Apply with a [Tell] for session returned without an error at now. Heartbeats
+// of the session that begin after now return all revocations in this leader's last view. The wait
+// therefore starts at now, and the time since the last view does not count.
 func (w *Watch) Told(session string, now time.Time) {
 	for _, r := range w.revoked {
 		if r.value.session == session && !r.told {
@@ -169,8 +170,8 @@ func (w *Watch) Told(session string, now time.Time) {
 	}
 }
 
-// Next returns how long to wait after the last view until the next look. If nothing moves until
-// then, a session counts as dead or a revocation is ripe. It is at most bound.
+// Next returns how long to wait after the last view until the next one. If nothing changes until
+// then, a session counts as dead or a revocation is ripe. The result is at most bound.
 func (w *Watch) Next(bound time.Duration) time.Duration {
 	bound = w.beats.next(w.times.Failover, bound)
 	for _, r := range w.revoked {
@@ -181,7 +182,7 @@ func (w *Watch) Next(bound time.Duration) time.Duration {
 	return bound
 }
 
-// put sets an element of a map, and makes the map if it is nil.
+// put sets an element of a map. It allocates the map if it is nil.
 func put[K comparable, V any](m *map[K]V, k K, v V) {
 	if *m == nil {
 		*m = map[K]V{}

@@ -8,7 +8,7 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// A leader looks twice per heartbeat. While nothing happens, a look allocates nothing.
+// A leader looks twice per heartbeat. A look without changes allocates nothing.
 func TestAQuietLookMakesNothing(t *testing.T) {
 	v := lease.View{}
 	for i := range 20 {

@@ -8,8 +8,8 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// A watch drops the loads of leases that are finished or deleted, also if as many others were made
-// meanwhile.
+// A watch drops the loads of finished and deleted leases, even if the same number of new leases was
+// created.
 func TestAWatchForgetsLeases(t *testing.T) {
 	key := func(id string) lease.Key { return lease.Key{Stream: "s", Shard: id} }
 	of := func(id string) lease.Lease {
@@ -38,8 +38,8 @@ func TestAWatchForgetsLeases(t *testing.T) {
 	}
 }
 
-// A lease that changes owner twice cools down from the second time on. A lease without load takes
-// no room among the loads.
+// A lease that changes owner twice cools down from the second change on. A lease without load needs
+// no memory for loads.
 func TestAWatchCoolsFromTheLastMove(t *testing.T) {
 	w := lease.NewWatch(lease.DefaultTimes, lease.Leader{})
 	began := time.Unix(1000, 0)

@@ -6,18 +6,18 @@ import (
 	"time"
 )
 
-// coolDown is how long a lease that changed owner is not moved for its load. It has a backlog to
-// read first, and needs time to show its usual load.
+// coolDown is how long a lease that changed owner is not moved because of its load. It first has a
+// backlog to read, and needs time to show its usual load.
 const coolDown = 3 * time.Minute
 
-// movement is a change of owner, or an end, that a leader saw.
+// movement is a change of owner, or the end of a lease, that a leader observed.
 type movement struct {
 	Key
 	epoch uint64
-	at    time.Duration // since the first view
+	at    time.Duration // time since the first view
 }
 
-// seeLoads fills in the loads of the leases and which of them changed owner or ended recently. The
+// seeLoads adds the loads of the leases to f, and which leases changed owner or ended recently. The
 // facts share the watch's maps until its next view.
 func (w *Watch) seeLoads(v View, now time.Time, f *Facts) {
 	if !v.Same || w.epochs == nil {
@@ -25,7 +25,7 @@ func (w *Watch) seeLoads(v View, now time.Time, f *Facts) {
 		if first {
 			w.began, w.loads, w.cooling = now, map[Key]Load{}, map[Key]uint64{}
 		}
-		// a map that grew step by step is up to twice as large
+		// A map that grew step by step can be twice as large as necessary.
 		if first || len(v.Leases) > 2*len(w.epochs) {
 			w.epochs = sized(w.epochs, len(v.Leases))
 		}
@@ -50,7 +50,7 @@ func (w *Watch) seeMoves(v View, now time.Time, first bool) {
 		switch {
 		case l.Finished():
 			delete(w.loads, l.Key)
-		case l.Load != 0: // for the others the last known load stays
+		case l.Load != 0: // other leases keep their last known load
 			w.loads[l.Key] = steady(w.loads[l.Key], min(l.Load, MaxLoad))
 		}
 		if epoch, known := w.epochs[l.Key]; !known || epoch != l.Epoch {
@@ -62,9 +62,10 @@ func (w *Watch) seeMoves(v View, now time.Time, first bool) {
 	}
 }
 
-// moveTo records a movement. At most more others follow.
+// moveTo records a movement. more is the maximum number of movements that may follow.
 func (w *Watch) moveTo(k Key, epoch uint64, now time.Time, more int) {
-	// repeated movements of a lease need no room; and either many leases move at once, or few
+	// Repeated movements of the same lease need no room. Either many leases move at once, or few
+	// do.
 	if len(w.moves) == cap(w.moves) {
 		w.moves = slices.DeleteFunc(w.moves, func(m movement) bool { return w.cooling[m.Key] != m.epoch })
 		grown := make([]movement, len(w.moves), len(w.moves)+min(more, max(len(w.moves), 16)))
@@ -75,8 +76,8 @@ func (w *Watch) moveTo(k Key, epoch uint64, now time.Time, more int) {
 	w.cooling[k] = epoch
 }
 
-// cool drops the movements that are older than coolDown, and the cooling entries of their leases
-// unless those have moved again.
+// cool drops the movements that are older than coolDown. It also drops the cooling entries of their
+// leases, unless they have moved again.
 func (w *Watch) cool(now time.Time) {
 	n := 0
 	for n < len(w.moves) && now.Sub(w.began)-w.moves[n].at >= coolDown {
@@ -88,13 +89,13 @@ func (w *Watch) cool(now time.Time) {
 	switch {
 	case n == 0:
 	case n == len(w.moves):
-		w.moves, w.cooling = nil, map[Key]uint64{} // moves are rare, but many come at once
+		w.moves, w.cooling = nil, map[Key]uint64{} // moves are rare, but many happen at once
 	default:
 		w.moves = slices.Delete(w.moves, 0, n)
 	}
 }
 
-// sized returns a copy of m with room for n.
+// sized returns a copy of m with room for n elements.
 func sized[V any](m map[Key]V, n int) map[Key]V {
 	to := make(map[Key]V, n)
 	maps.Copy(to, m)
@@ -112,9 +113,9 @@ func (w *Watch) forget(v View) {
 	prune(w.cooling, there)
 }
 
-// steady removes noise of one class from a load. It moves was only as far as necessary to be within
-// one class of said. A load that swings by one class around its mean settles there and then stands
-// still.
+// steady removes noise of one class from a load. The result differs from was only as far as
+// necessary to be within one class of said. If a load varies by one class around its mean, the
+// result settles there.
 func steady(was, said Load) Load {
 	switch {
 	case said == 0:

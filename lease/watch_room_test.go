@@ -8,7 +8,7 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// Leases that move again and again take the room of one movement each, or little more.
+// A lease that moves again and again needs little more memory than one movement.
 func TestAWatchKeepsTheLastMovesAlone(t *testing.T) {
 	const leases = 1000
 	w, now := NewWatch(DefaultTimes, Leader{}), time.Unix(1000, 0)

@@ -9,7 +9,7 @@ import (
 
 var watchTimes = Times{Beat: time.Second, Failover: 5 * time.Second, Handoff: 30 * time.Second}
 
-// clock passes views that take no time to a Watch.
+// clock passes views without delay to a Watch.
 type clock struct {
 	t   *testing.T
 	w   *Watch
@@ -22,7 +22,7 @@ func newClock(t *testing.T, suspect Leader) *clock {
 
 func (c *clock) see(v View) Facts { return c.w.See(v, c.now, c.now) }
 
-// pass shows the same view every half second for d.
+// pass shows the same view every half second during d.
 func (c *clock) pass(d time.Duration, v View) (f Facts) {
 	for range d / (500 * time.Millisecond) {
 		c.now = c.now.Add(500 * time.Millisecond)
@@ -54,8 +54,8 @@ func TestASessionIsDeadWhenItsBeatStoodStill(t *testing.T) {
 	}
 }
 
-// If the row of an ended session were removed at once, a late call could create it again or name
-// it.
+// If the row of an ended session were removed at once, a late call could create it again or refer
+// to it.
 func TestAnEndedSessionIsForgottenLate(t *testing.T) {
 	c, v := newClock(t, Leader{}), View{Workers: []Worker{{Session: "a", Beat: 1, Ended: true}, {Session: "b", Beat: 1}}}
 	c.see(v)
@@ -96,7 +96,7 @@ func TestTimeAroundAFailedReadProvesNothing(t *testing.T) {
 func TestALeaderThatWasPausedSawNothing(t *testing.T) {
 	c, v := newClock(t, Leader{}), workers(map[string]uint64{"a": 1})
 	c.see(v)
-	c.now = c.now.Add(time.Hour) // suspended between two successful reads
+	c.now = c.now.Add(time.Hour) // the process was suspended between two successful reads
 	if f := c.see(v); len(f.Dead) != 0 {
 		t.Error("a pause of the leader made a session dead")
 	}
@@ -105,7 +105,7 @@ func TestALeaderThatWasPausedSawNothing(t *testing.T) {
 func TestOnlyTheTimeBetweenReadsCounts(t *testing.T) {
 	c, v := newClock(t, Leader{}), workers(map[string]uint64{"a": 1})
 	c.see(v)
-	for range 9 { // each read takes 900 ms, which say nothing, with 100 ms in between
+	for range 9 { // each read takes 900 ms, which do not count, with 100 ms in between
 		began := c.now.Add(100 * time.Millisecond)
 		c.now = began.Add(900 * time.Millisecond)
 		if f := c.w.See(v, began, c.now); len(f.Dead) != 0 {
@@ -151,7 +151,7 @@ func TestARevocationRipensOnlyAfterTheOldOwnerWasTold(t *testing.T) {
 			t.Fatal("is to be told twice")
 		}
 	}
-	v.Leases[0].Epoch = 6 // revoked again, later
+	v.Leases[0].Epoch = 6 // revoked again later
 	beat()
 	if f := c.pass(500*time.Millisecond, v); len(f.Ripe) != 0 || !f.OutOfDate["a"] {
 		t.Errorf("a new revocation inherits from the old one: %+v", f)
@@ -162,7 +162,7 @@ func TestTimeBeforeTheTellDoesNotCount(t *testing.T) {
 	v := View{Workers: []Worker{{Session: "a"}}, Leases: []Lease{{Key: Key{"s", "1"}, Epoch: 4, Revoked: "a"}}}
 	c := newClock(t, Leader{})
 	c.see(v)
-	c.now = c.now.Add(900 * time.Millisecond) // the Apply took that long
+	c.now = c.now.Add(900 * time.Millisecond) // duration of the Apply
 	c.w.Told("a", c.now)
 	if f := c.pass(4500*time.Millisecond, v); len(f.Ripe) != 0 {
 		t.Error("ripe 4.5 s after the tell: what the Apply took was counted")
@@ -237,8 +237,8 @@ func TestFollowCountsLikeTheLeader(t *testing.T) {
 	}
 }
 
-// A lease keeps the revocation of a session that died before it could acknowledge. Nothing waits
-// for the acknowledgement, and no session is notified.
+// A lease keeps the revocation of a session that died before it acknowledged. No action waits for
+// the acknowledgement, and no session is notified.
 func TestWatchForgetsTheDeadOfRevokedLeases(t *testing.T) {
 	for name, position := range map[string]shard.Position{"finished": shard.End, "paused": shard.Oldest} {
 		t.Run(name, func(t *testing.T) {
