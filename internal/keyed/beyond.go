@@ -10,21 +10,25 @@ import (
 	"github.com/weir-go/weir/internal/source"
 )
 
-// The records that are done beyond the mark can go with it to the next owner of the shard, as a
-// text: the lengths of the runs of records that are not done and that are done, in turn, starting
-// at the mark. A shard does not change, so every reader that starts at the same position counts the
-// same records, if it unpacks aggregates in the same way. A hash of the first record checks that
-// the position is the same. Records that expire between two pages are missing from the count, so
-// the rest of the text is dropped where that is possible.
+// The owner of a shard can store which records after the mark are done, for the next owner. The
+// stored text contains the lengths of runs of records, beginning at the mark. Runs of records that
+// are not done alternate with runs of records that are done.
+//
+// A shard does not change. Every reader that starts at the same position therefore counts the same
+// records, if it unpacks aggregates in the same way. A hash of the first record verifies the
+// position. Records may expire between two pages and are then missing from the count. If that is
+// possible, the rest of the text is dropped.
 
-// beyondForm is the first byte of the text. The second one says what is made of aggregates.
+// beyondForm is the first byte of the text. The second byte is the mode in which aggregates are
+// unpacked.
 const beyondForm = 1
 
-// hashBytes are those of the hash of the first record.
+// hashBytes is the number of bytes of the hash of the first record.
 const hashBytes = 8
 
-// Beyond encodes which records beyond the mark are done, "" if there are none. It has at most most
-// bytes: records farther away are left out. mode encodes how aggregates are unpacked.
+// Beyond encodes which records after the mark are done. It returns "" if there are none. The result
+// has at most most bytes, so records farther away may be missing. mode encodes how aggregates are
+// unpacked.
 func (s *Span) Beyond(mode byte, most int) string {
 	if s.first == nil {
 		return ""
@@ -56,36 +60,36 @@ func (s *Span) Beyond(mode byte, most int) string {
 
 func encoded(text []byte) string { return base64.RawURLEncoding.EncodeToString(text) }
 
-// nameOf is a hash of where a record is.
+// nameOf returns a hash of the place of a record.
 func nameOf(r *source.Record) []byte {
 	sum := sha256.Sum256([]byte(r.SequenceNumber + "+" + strconv.FormatUint(uint64(r.Done), 10)))
 	return sum[:hashBytes]
 }
 
-// Known returns, for one record after the other behind a mark, which are done. The zero Known has
-// none.
+// Known contains which records after a mark are already done. It is read one record after the
+// other. The zero Known contains none.
 type Known struct {
-	name string // of the first record, until it was seen
+	name string // hash of the first record; "" after the record was read
 	runs []byte
 	left uint64
 	done bool
-	last int64 // arrival of the last record, in milliseconds of Unix time
+	last int64 // arrival of the last record in Unix milliseconds
 }
 
-// Kept is the age up to which no record has expired. A stream keeps its records for 24 hours at
-// least (CreateStream); the rest is a margin for clocks. A simulation in which records expire
-// sooner changes it before it starts.
+// Kept is the age up to which no record has expired. A stream keeps its records for at least 24
+// hours (CreateStream); the difference is a margin for clocks. A simulation in which records expire
+// sooner sets Kept before it starts.
 var Kept = 23 * time.Hour
 
-// ParseBeyond decodes a text of Beyond. The result has no record if the text is invalid, or if
-// aggregates are unpacked in another way now.
+// ParseBeyond decodes the result of Beyond. It returns the zero Known if the text is invalid, or if
+// it was written in another mode.
 func ParseBeyond(text string, mode byte) Known {
 	raw, err := base64.RawURLEncoding.DecodeString(text)
 	if err != nil || len(raw) <= 2+hashBytes || raw[0] != beyondForm || raw[1] != mode {
 		return Known{}
 	}
 	k := Known{name: string(raw[2 : 2+hashBytes]), runs: raw[2+hashBytes:], done: true}
-	if !k.next() || k.done { // the first run is of records that are not done
+	if !k.next() || k.done { // the first run consists of records that are not done
 		return Known{}
 	}
 	return k
@@ -102,12 +106,12 @@ func (k *Known) next() bool {
 	return true
 }
 
-// Over reports whether it knows nothing of what follows.
+// Over reports whether the rest of the records is unknown.
 func (k *Known) Over() bool { return k.left == 0 }
 
-// Page is called before the records of each page, which was read before now. If the last record of
-// the previous page may have expired by then, so may the next ones, and it is unknown which record
-// the page begins with. The rest is then dropped.
+// Page must be called before the records of each page. The page must have been read before now. If
+// the last record of the previous page may have expired by now, the records after it may have
+// expired too. It is then unknown with which record the page begins, so Page drops the rest.
 func (k *Known) Page(now time.Time) {
 	if k.name == "" && now.Sub(time.UnixMilli(k.last)) >= Kept {
 		*k = Known{}

@@ -13,7 +13,8 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// spanOf returns a span of n records in chunks, each with a different key. Some are done.
+// spanOf returns a span of n records in chunks, each with a different key. Some of the records are
+// done.
 func spanOf(rng *rand.Rand, n int, likely float64) (s *Span, all []source.Record, done []bool) {
 	s = NewSpan(n+1, 1)
 	for from := 0; from < n; {
@@ -33,7 +34,7 @@ func spanOf(rng *rand.Rand, n int, likely float64) (s *Span, all []source.Record
 	for l := s.ready.first; l != nil; {
 		next := l.next
 		s.Begin(l)
-		if i := index[l.Records[0].Key]; i > 0 && rng.Float64() < likely { // the first is not done, else the mark passes it
+		if i := index[l.Records[0].Key]; i > 0 && rng.Float64() < likely { // the first must stay
 			done[i] = true
 			s.Done(l, 1)
 			s.Return(l)
@@ -43,7 +44,8 @@ func spanOf(rng *rand.Rand, n int, likely float64) (s *Span, all []source.Record
 	return s, all, done
 }
 
-// Records that the next owner skips are done, and it skips all done records if there is room.
+// The next owner skips only done records. If the text has room for all of them, it skips all done
+// records.
 func TestWhatIsDoneBeyondTheMarkIsTold(t *testing.T) {
 	for seed := range rounds() {
 		rng := rand.New(rand.NewPCG(seed, 2))
@@ -74,7 +76,7 @@ func TestWhatIsDoneBeyondTheMarkIsTold(t *testing.T) {
 	}
 }
 
-// Texts of other writers, positions or records are ignored.
+// Texts from other writers or about other positions or records are ignored.
 func TestWhatIsDoneIsBelievedOfTheSameRecordsAlone(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 3))
 	s, all, _ := spanOf(rng, 100, 0.5)
@@ -100,7 +102,7 @@ func TestWhatIsDoneIsBelievedOfTheSameRecordsAlone(t *testing.T) {
 	}
 }
 
-// The mark passes skipped records as it passes handled ones.
+// The mark passes skipped records in the same way as handled ones.
 func TestKnownRecordsPassTheMark(t *testing.T) {
 	for seed := range rounds() {
 		rng := rand.New(rand.NewPCG(seed, 4))
@@ -125,7 +127,7 @@ func TestKnownRecordsPassTheMark(t *testing.T) {
 	}
 }
 
-// Any text is parsed without a panic, and skips no more records than it contains.
+// Every text is parsed without a panic. It never skips more records than it contains.
 func FuzzParseBeyond(f *testing.F) {
 	s, _, _ := spanOf(rand.New(rand.NewPCG(1, 1)), 50, 0.5)
 	f.Add(s.Beyond(0, 300), uint8(0))
@@ -142,7 +144,7 @@ func FuzzParseBeyond(f *testing.F) {
 	})
 }
 
-// The text that names killed records is stored in the same place.
+// A text about killed records is stored in the same field. It must not be read as this text.
 func TestBeyondIsNotReadFromKilledRecords(t *testing.T) {
 	p, err := shard.After("1")
 	if err != nil {
@@ -154,19 +156,20 @@ func TestBeyondIsNotReadFromKilledRecords(t *testing.T) {
 	}
 }
 
-// Between two pages records may have expired that the text counts. The rest of the text is dropped
-// if the last record before may be among them. Otherwise a record that is not done is skipped.
+// Records that the text counts may expire between two pages. If the last record of the previous
+// page may have expired, the rest of the text is dropped. Otherwise a record that is not done would
+// be skipped.
 func TestRecordsThatExpireBetweenTwoPages(t *testing.T) {
 	at := time.Unix(1_800_000_000, 0)
 	for _, row := range []struct {
 		name  string
-		after time.Duration // from the arrival of the first page's last record to the next page
-		gap   int           // records that have expired before that page
+		after time.Duration // from the arrival of the first page to the next page
+		gap   int           // number of records that expired before the next page
 		want  []bool
 	}{
 		{"nothing can have expired", Kept - time.Millisecond, 0, []bool{false, true, true, false}},
 		{"something may have expired", Kept, 0, []bool{false, true, false, false}},
-		{"a record has expired", Kept, 1, []bool{false, true, false}}, // the last one would count as done
+		{"a record has expired", Kept, 1, []bool{false, true, false}}, // without the drop, the last one would count as done
 	} {
 		all := run(1, "a b c a")
 		for i := range all {
@@ -174,7 +177,7 @@ func TestRecordsThatExpireBetweenTwoPages(t *testing.T) {
 		}
 		text := append([]byte{beyondForm, 0}, nameOf(&all[0])...)
 		known := ParseBeyond(encoded(append(text, 1, 2)), 0) // one record is not done, then two are
-		known.Page(at.Add(100 * Kept))                       // the position is checked by the first record's name
+		known.Page(at.Add(100 * Kept))                       // the first record's hash verifies the position
 		var got []bool
 		for i := range 2 {
 			got = append(got, known.Done(&all[i]))

@@ -9,8 +9,8 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// Call is a call of the user's code with records of one key. It is used again for other records
-// when these are done. It does not contain the batch and records that the handler may keep.
+// Call is a call of user code with records of one key. A Call is reused for other records
+// afterwards. It contains neither the batch nor the records, because a handler may keep those.
 type Call struct {
 	Delivery delivery.Delivery
 	Of       any // data of the host; it never changes once it is set
@@ -19,50 +19,51 @@ type Call struct {
 	turn
 }
 
-// turn is the state of a call. It contains all fields that belong to its present records.
+// turn is the state of a call that belongs to its current records.
 type turn struct {
-	// The call has one of the worker's slots, or the one that the shard has in addition for its
-	// oldest record. It has neither while it rests, see Runner.rest.
+	// The call has one of the worker's slots (slot), or the additional slot of the shard for its
+	// oldest record (own). It has neither while it rests, see Runner.rest.
 	slot, own bool
 
-	use     uint64 // of the delivery
-	lane    *Lane  // nil when it is over
-	noted   int    // records that are done, as the span knows
-	works   bool   // the user's code is called
+	use     uint64 // identifies the use of the delivery
+	lane    *Lane  // nil when the call is over
+	noted   int    // number of done records that the span knows
+	works   bool   // user code is running
 	began   mono.Time
-	resting int       // goroutines of the handler that wait until older records are done
-	due     mono.Time // when its pause is over
+	resting int       // number of the handler's goroutines that wait for older records
+	due     mono.Time // the end of its pause
 	Status
 }
 
-// Status is how a call stands.
+// Status describes the state of a call.
 type Status struct {
 	State   supervise.State
-	Since   mono.Time // of State
+	Since   mono.Time // start of State
 	Attempt int
-	Err     error     // of the last call; nil if that did not fail
-	Failing mono.Time // first failure in a row
+	Err     error     // error of the last call; nil if it succeeded
+	Failing mono.Time // start of the failures in a row
 	At      lease.Failing
 }
 
-// begin makes c the call of the records of a lane. It sets all fields that belong to them. Only
-// constant fields stay, because a handler that kept an old batch may read those at any time.
+// begin starts a call for the records of a lane. It sets all fields that belong to these records.
+// Only constant fields keep their values, because a handler that kept an old batch may read those
+// at any time.
 func (c *Call) begin(l *Lane, behind time.Duration) {
 	use := c.Delivery.Begin(delivery.Batch{Behind: behind}, delivery.Marked(l.Records))
 	c.turn = turn{use: use, lane: l}
 	l.call = c
 }
 
-// runs notes that the user's code is called.
+// runs records that user code is running.
 func (c *Call) runs(now mono.Time) {
 	c.works, c.began = true, now
 	c.State, c.Since = supervise.Handling, now
 }
 
-// Enter notes what is done with the records. The goroutine that hands them over calls it.
+// Enter records the state of the call. The goroutine that calls the user code calls Enter.
 func (c *Call) Enter(state supervise.State, attempt int, err error) {
 	if state == supervise.Handling && err == nil && c.Err == nil {
-		return // it is noted already
+		return // this is already recorded
 	}
 	c.runner.mu.Lock()
 	defer c.runner.mu.Unlock()
@@ -81,22 +82,22 @@ func (c *Call) Enter(state supervise.State, attempt int, err error) {
 	c.Attempt, c.Err = attempt, err
 }
 
-// FailsAt notes what the handler fails at.
+// FailsAt records where the handler fails.
 func (c *Call) FailsAt(at lease.Failing) {
 	c.runner.mu.Lock()
 	defer c.runner.mu.Unlock()
 	c.At = at
 }
 
-// NoteDone sets the number of done records, if the delivery still serves them. Any goroutine
-// may call it.
+// NoteDone sets the number of done records, unless the delivery already serves other records. Any
+// goroutine may call it.
 func (c *Call) NoteDone(use uint64, done int) {
 	r := c.runner
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if c.use == use && c.lane != nil {
 		r.done(c, done)
-		r.begin() // another record is the oldest
+		r.begin() // the oldest record is another one now
 		r.tellChange()
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/weir-go/weir/internal/source"
 )
 
-// A lane that is used again, and the memory that a closed span leaves to the next one, are as good
-// as new.
+// A reused lane equals a new one. The memory that a closed span leaves to the next span equals new
+// memory.
 func TestWhatIsUsedAgainIsAsGoodAsNew(t *testing.T) {
 	s := NewSpan(2, 10)
 	records := make([]source.Record, 6)

@@ -13,23 +13,23 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// Runner has the keys of a shard handled in parallel. It exists while the shard has something to
-// handle. The loop of the shard adds what was read, [Span] says which records may be handled now,
-// and goroutines call the user's code. Each continues with another key when it is done with one,
-// and ends when none may begin.
+// Runner handles the keys of a shard in parallel. It exists while the shard has something to
+// handle. The loop of the shard adds the records that it read. [Span] determines which records may
+// be handled now. Goroutines call the user code. After a key, a goroutine continues with another
+// key, and it ends when no key may begin.
 //
-// The term of the shard asks for [Runner.Mark], so a Runner never calls the term with its mutex
-// held; see package lock.
+// The term of the shard calls [Runner.Mark]. A Runner must therefore not call the term while it
+// holds its own mutex; see package lock.
 type Runner struct {
 	Config
 	share    memory.Share
-	going    sync.WaitGroup  // goroutines that call the user's code
-	stopping context.Context // ends when nothing new is to be begun
+	going    sync.WaitGroup  // goroutines that call user code
+	stopping context.Context // ends when the runner must begin nothing new
 	endsNow  context.CancelFunc
-	changed  chan struct{} // sent to when there is more room and the loop waits for it
-	queued   bool          // the runner waits for a slot; guarded by the mutex of the slots
+	changed  chan struct{} // receives a value when there is more room and the loop waits for it
+	queued   bool          // waits for a slot; guarded by the mutex of the slots
 
-	mu lock.Mutex[lock.Runner] // guards the fields below, and those of calls
+	mu lock.Mutex[lock.Runner] // guards the fields below, and the fields of calls
 	dispatch
 }
 
@@ -37,50 +37,50 @@ type Runner struct {
 type dispatch struct {
 	span   *Span
 	paused pauses
-	timer  *time.Timer   // until the first pause is over
-	all    []*Call       // that were made
-	spare  []*Call       // those of them that serve no key now
-	behind time.Duration // how far the last read was behind the tip
-	starts bool          // a goroutine is to begin with what it was given
+	timer  *time.Timer   // fires at the end of the first pause
+	all    []*Call       // all calls that were made
+	spare  []*Call       // calls that currently serve no key
+	behind time.Duration // the lag of the last read
+	starts bool          // a new goroutine has a call and has not started yet
 	owned  bool          // a call has the shard's own slot
 	looks  bool          // the loop waits for changed
-	parked bool          // there is no loop; it is woken when all is done
-	stops  bool          // nothing new is begun
-	err    error         // Run ends with it
+	parked bool          // there is no loop; it must be woken when all records are done
+	stops  bool          // nothing new begins
+	err    error         // the error with which Run must end
 }
 
 // Config configures a Runner.
 type Config struct {
 	Host    Host
-	Keys    int // calls at a time
-	Records int // of a call
-	Bytes   int // of the data of a call; 0 is no bound
+	Keys    int // maximum number of concurrent calls
+	Records int // maximum number of records of a call
+	Bytes   int // maximum size of a call's data; 0 means no limit
 	Limits  Limits
 	Slots   *Slots
 	Budget  *memory.Budget
-	From    *source.Origin // where the records come from
-	Goexit  error          // ends Run when the user's code ends its goroutine
+	From    *source.Origin // the shard of the records
+	Goexit  error          // ends Run when user code ends its goroutine
 }
 
-// Limits bound how far a Runner goes beyond the oldest record that is not done.
+// Limits limit how far a Runner may go beyond the oldest record that is not done.
 type Limits struct {
 	Records int
 	Bytes   int
-	Age     time.Duration // of the oldest record; 0 is no bound
+	Age     time.Duration // maximum age of the oldest record; 0 means no limit
 }
 
-// room reports whether a span may become so long, by n records more. If there is nothing else, any
-// number is allowed.
+// room reports whether a span with n new records may have this length, size and age. An empty span
+// accepts any number of records.
 func (l *Limits) room(length, bytes, n int, age time.Duration) bool {
 	return length == n || length <= l.Records && bytes <= l.Bytes && (l.Age == 0 || age < l.Age)
 }
 
-// Host calls the user's code. Its methods are called without the runner's mutex, except Begin.
+// Host calls the user code. The runner's mutex is not held during its methods, except for Begin.
 type Host interface {
-	// Begin prepares a call for other records: Delivery has begun with them. Call.Of is nil when it
-	// is the first time. Begin is called with the runner's mutex held.
+	// Begin prepares a call for other records, after Delivery has begun with them. Call.Of is nil
+	// at the first time. The runner's mutex is held.
 	Begin(c *Call, records []source.Record)
-	// Step calls the user's code with what is not done.
+	// Step calls the user code with the records that are not done.
 	Step(c *Call, now time.Time) Step
 	// Fail ends Run with an error.
 	Fail(err error)
@@ -88,16 +88,16 @@ type Host interface {
 	Wake()
 }
 
-// Step is the result of a call of the user's code.
+// Step is the result of a call of the user code.
 type Step struct {
-	After time.Time     // when it returned
-	Pause time.Duration // before the next call
+	After time.Time     // the time when the call returned
+	Pause time.Duration // pause before the next call
 	Over  bool          // all records are done
-	Ends  bool          // nothing new is to be begun, and the call is not repeated
-	Stop  error         // Run ends with it; Ends is set then
+	Ends  bool          // begin nothing new, and do not repeat the call
+	Stop  error         // the error with which Run must end; Ends is then set as well
 }
 
-// New makes a Runner.
+// New returns a Runner.
 func New(c Config) *Runner {
 	r := &Runner{Config: c, changed: make(chan struct{}, 1)}
 	r.span = NewSpan(c.Keys, c.Records)
@@ -107,16 +107,16 @@ func New(c Config) *Runner {
 	return r
 }
 
-// Mark returns the position before which everything is done.
+// Mark returns the position before which all records are done.
 func (r *Runner) Mark() shard.Position {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.span.Mark()
 }
 
-// Fits waits until there is room for n records, whose data and keys have that size. It returns
-// false when nothing more is to be begun: the lease is wanted back, which ends ctx, or Run ends,
-// with the error if there is one.
+// Fits waits until there is room for n records whose data and keys have the given size. It returns
+// false if the loop must begin nothing more. Either the lease is requested back, which ends ctx, or
+// Run ends. In the latter case Fits returns the error, if there is one.
 func (r *Runner) Fits(ctx context.Context, n, bytes int) (bool, error) {
 	goOn, err := r.await(ctx, func() bool {
 		_, _, since := r.span.Oldest()
@@ -128,8 +128,8 @@ func (r *Runner) Fits(ctx context.Context, n, bytes int) (bool, error) {
 	return goOn && err == nil, err
 }
 
-// Add adds records for which there is room. upTo and known are as for [Span.Add]. It returns how
-// many of the records are done already.
+// Add adds records for which there is room. upTo and known have the same meaning as for [Span.Add].
+// Add returns the number of records that are already done.
 func (r *Runner) Add(run []source.Record, bytes int, behind time.Duration, upTo shard.Position, known *Known) (skipped int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -142,20 +142,20 @@ func (r *Runner) Add(run []source.Record, bytes int, behind time.Duration, upTo 
 	return skipped
 }
 
-// Pass notes that everything before a position is done when all records before it are, because the
-// other records there were dropped.
+// Pass records that the other records before upTo were dropped. Everything before upTo is done when
+// all added records are done.
 func (r *Runner) Pass(upTo shard.Position) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.span.Add(nil, 0, upTo, mono.Now(), nil)
 }
 
-// Drained waits until all records are done. It returns as Fits does.
+// Drained waits until all records are done. It returns the same results as Fits.
 func (r *Runner) Drained(ctx context.Context) (bool, error) {
 	return r.await(ctx, func() bool { return r.span.Len() == 0 })
 }
 
-// await waits until ok, which is called with the mutex held, returns true.
+// await waits until ok returns true. ok is called with the mutex held.
 func (r *Runner) await(ctx context.Context, ok func() bool) (bool, error) {
 	for {
 		r.mu.Lock()
@@ -177,8 +177,8 @@ func (r *Runner) await(ctx context.Context, ok func() bool) (bool, error) {
 	}
 }
 
-// Park reports whether all is done, and whether nothing more is to be begun. If neither is true the
-// loop may end: the host is woken when one of them is.
+// Park reports whether all records are done, and whether the runner begins nothing new. If both are
+// false, the loop may end: the runner wakes the host when one of them becomes true.
 func (r *Runner) Park() (done, stops bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -187,8 +187,8 @@ func (r *Runner) Park() (done, stops bool) {
 	return done, r.stops
 }
 
-// End begins nothing new and waits for the running calls. It returns the error with which
-// Run ends, if there is one.
+// End stops the runner from beginning anything new, and waits for running calls. It returns the
+// error with which Run must end, if there is one.
 func (r *Runner) End() error {
 	r.mu.Lock()
 	r.stop(nil)
@@ -197,8 +197,8 @@ func (r *Runner) End() error {
 	return r.err
 }
 
-// Close gives the memory back, after End. It returns which records beyond the mark are done, as
-// [Span.Beyond] does.
+// Close releases the memory. It must be called after End. It returns the records after the mark
+// that are done, in the form of [Span.Beyond].
 func (r *Runner) Close(mode byte, most int) (beyond string) {
 	r.share.Close()
 	r.mu.Lock()
@@ -210,8 +210,9 @@ func (r *Runner) Close(mode byte, most int) (beyond string) {
 
 var errNotAllDone = errors.New("weir: the lease is wanted back before all is done that lies before the record")
 
-// Save calls saved, which waits until the position after a record of a call is saved. That is after
-// everything before it is done, so the call gives its slot to others meanwhile.
+// Save calls saved, which waits until the position p after a record of the call is saved. That
+// happens only when everything before p is done. The call therefore releases its slot during that
+// time.
 func (r *Runner) Save(ctx context.Context, c *Call, use uint64, p shard.Position, saved func(context.Context, shard.Position) error) error {
 	defer r.rest(c, use)()
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -224,15 +225,15 @@ func (r *Runner) Save(ctx context.Context, c *Call, use uint64, p shard.Position
 	return saved(ctx, p)
 }
 
-// Look is how a Runner stands, for status and supervision.
+// Look contains the state of a Runner for status and supervision.
 type Look struct {
-	Keys    int // keys that have records that are not done
-	Calls   int // running calls
-	Records int // from the oldest that is not done on
-	Status      // of the call that has been running for longest, with the failure of the oldest record
+	Keys    int // number of keys with records that are not done
+	Calls   int // number of running calls
+	Records int // number of records from the oldest one that is not done
+	Status      // of the call that runs longest, with the failure of the oldest record
 }
 
-// Look returns how the runner stands.
+// Look returns the state of the runner.
 func (r *Runner) Look() (k Look) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -20,9 +20,9 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// host is user's code: it takes a second for each record.
+// host is user code that takes a second for each record.
 type host struct {
-	does func(c *Call, r *source.Record) Step // the result for a record, if that is not nil
+	does func(c *Call, r *source.Record) Step // returns the result for a record; may be nil
 
 	mu     lock.Mutex[lock.Puller]
 	began  []string
@@ -76,7 +76,7 @@ func (h *host) Step(c *Call, now time.Time) Step {
 func (h *host) Fail(err error) { h.mu.Lock(); defer h.mu.Unlock(); h.failed = err }
 func (h *host) Wake()          { h.mu.Lock(); defer h.mu.Unlock(); h.woken++ }
 
-// calls returns what the calls so far had begun with, sorted, and forgets them.
+// calls returns the first records of the calls so far, sorted, and clears them.
 func (h *host) calls() string {
 	synctest.Wait()
 	h.mu.Lock()
@@ -87,7 +87,7 @@ func (h *host) calls() string {
 	return all
 }
 
-// run is a run of records, named by their keys and places: "a1", "b2", and so on.
+// run returns a run of records with names of key and place: "a1", "b2", and so on.
 func run(from int, keys string) (all []source.Record) {
 	for i, key := range strings.Fields(keys) {
 		n := from + i
@@ -108,7 +108,7 @@ func at(t *testing.T, n int) shard.Position {
 	return p
 }
 
-// started returns a runner with that number of keys and slots.
+// started returns a runner with the given numbers of keys and slots.
 func started(h *host, keys, slots int) *Runner {
 	return New(Config{
 		Host: h, Keys: keys, Records: 10, Limits: Limits{Records: 100, Bytes: 1 << 20}, Slots: NewSlots(slots),
@@ -116,7 +116,7 @@ func started(h *host, keys, slots int) *Runner {
 	})
 }
 
-// add adds records for which there has to be room.
+// add adds records. There must be room for them.
 func add(t *testing.T, r *Runner, run []source.Record) {
 	t.Helper()
 	if fits, err := r.Fits(t.Context(), len(run), len(run)); !fits || err != nil {
@@ -145,7 +145,7 @@ func TestKeysAreCalledInParallelAndInOrder(t *testing.T) {
 	})
 }
 
-// There are two calls at a time: one has the slot, and one is for the oldest record.
+// There are two concurrent calls: one has the slot, and one handles the oldest record.
 func TestSlotsBoundCalls(t *testing.T) {
 	for _, c := range []struct{ keys, slots, most int }{{10, 1, 2}, {10, 3, 4}, {2, 9, 2}, {10, 9, 6}} {
 		synctest.Test(t, func(t *testing.T) {
@@ -166,8 +166,8 @@ func TestSlotsBoundCalls(t *testing.T) {
 	}
 }
 
-// A key that fails waits for its pause, and the mark waits with it. Close returns the records
-// that are done beyond the mark.
+// A key whose handler fails pauses, and the mark does not pass it. Close returns the records after
+// the mark that are done.
 func TestAKeyThatFailsHoldsTheMark(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		failed := errors.New("failed")
@@ -202,7 +202,7 @@ func TestAKeyThatFailsHoldsTheMark(t *testing.T) {
 	})
 }
 
-// A runner that ends begins nothing new, and returns that to the loop.
+// A runner that ends begins nothing new, and reports this to the loop.
 func TestWhatEndsARunner(t *testing.T) {
 	stop := errors.New("stop")
 	for _, c := range []struct {
@@ -252,7 +252,7 @@ func TestWhatEndsARunner(t *testing.T) {
 	}
 }
 
-// The loop of a shard may end while keys are handled: it is woken when all is done.
+// The loop of a shard may end while keys are being handled. It is woken when all records are done.
 func TestTheLoopIsWokenWhenAllIsDone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := new(host)
@@ -273,7 +273,7 @@ func TestTheLoopIsWokenWhenAllIsDone(t *testing.T) {
 	})
 }
 
-// A call that waits until older records are done gives its slot to them.
+// A call that waits for older records releases its slot for them.
 func TestACallThatSavesGivesItsSlot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var saved sync.Map
@@ -326,7 +326,7 @@ func TestLimitsOfASpan(t *testing.T) {
 	}
 }
 
-// A call that is used again is as good as a new one.
+// A reused call equals a new one.
 func TestACallIsUsedAgain(t *testing.T) {
 	lane := func() *Lane { return &Lane{Records: run(1, "a")} }
 	r := new(Runner)

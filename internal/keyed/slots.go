@@ -6,18 +6,20 @@ import (
 	"github.com/weir-go/weir/internal/lock"
 )
 
-// Slots bound the calls of a worker. Each shard has one call in addition, for its oldest record.
+// Slots limit the number of concurrent calls of a worker. Each shard has one additional slot for
+// its oldest record.
 type Slots struct {
 	mu      lock.Mutex[lock.Slots] // guards the fields below, and Runner.queued
 	free    int
-	waiting []*Runner // shards that had something to handle when no slot was free, each once
+	waiting []*Runner // shards that waited for a slot with something to handle, each once
 	waits   atomic.Int32
 }
 
 // NewSlots returns Slots with the given number of free slots.
 func NewSlots(free int) *Slots { return &Slots{free: free} }
 
-// take takes a slot for a call of r, if one is free. Else r is asked to pump when one is.
+// take takes a slot for a call of r if one is free. Otherwise the Slots call r.pump when a slot is
+// free.
 func (s *Slots) take(r *Runner) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -33,10 +35,11 @@ func (s *Slots) take(r *Runner) bool {
 	return false
 }
 
-// contended reports whether a shard waits for a slot.
+// contended reports whether at least one shard waits for a slot.
 func (s *Slots) contended() bool { return s.waits.Load() > 0 }
 
-// give gives a slot back, to those that wait for one. No runner may be locked.
+// give releases a slot and offers it to waiting runners. The caller must not hold the mutex of a
+// runner.
 func (s *Slots) give() {
 	s.mu.Lock()
 	s.free++
@@ -46,7 +49,7 @@ func (s *Slots) give() {
 	}
 }
 
-// next returns the runner that has waited for longest, if a slot is free.
+// next returns the runner that has waited longest, if a slot is free.
 func (s *Slots) next() *Runner {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,8 +1,9 @@
 // Package keyed handles the partition keys of a shard in parallel.
 //
-// A [Span] keeps what was read: it knows which records may be handled now, and before which
-// position everything is done. It locks nothing. A [Runner] hands the records of a span to the
-// user's code, which it calls through its [Host]. [Slots] bound the calls of a process.
+// A [Span] contains the records that were read. It determines which records may be handled now, and
+// before which position everything is done. It uses no locks. A [Runner] passes the records of a
+// span to user code, which it calls through its [Host]. [Slots] limit the number of concurrent
+// calls of a process.
 package keyed
 
 import (
@@ -14,78 +15,81 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// Span is the part of a shard from the first record that is not done to the last one that was
-// added. The records of a partition key are in one lane, in order, and at most one call has some.
-// Each record without a key has a separate lane.
+// Span is the part of a shard from the first record that is not done to the last record that was
+// added. The records of a partition key are in one lane, in order. At most one call has records of
+// a lane. Each record without a key has its own lane.
 //
-// One slot is reserved for the lane of the oldest record, so the record that all others wait for
-// waits at most for running calls. Calls that wait for it have no slot, see Rest.
+// One slot is reserved for the lane of the oldest record. The record that all others wait for
+// therefore waits only for running calls. Calls that wait for the oldest record have no slot, see
+// Rest.
 type Span struct {
-	bound int // calls at a time
-	most  int // records of a call
-	// MostBytes bounds the data of a call's records. A single record may be larger. 0 is no bound.
+	bound int // maximum number of concurrent calls
+	most  int // maximum number of records of a call
+	// MostBytes is the maximum size of a call's data. A single record may be larger. 0 means no
+	// limit.
 	MostBytes int
 	seed      maphash.Seed
 	ready     queue // lanes that may begin
-	*arena          // with the lanes of keys; two keys of one hash share one
+	*arena          // contains the lanes of keys; keys with the same hash share a lane
 
 	first, last *chunk
-	length      int // records from the first that is not done on
-	bytes       int // of all chunks
-	works       int // lanes at work
-	live        int // lanes
+	length      int // number of records from the first that is not done
+	bytes       int // size of all chunks
+	works       int // number of lanes with a running call
+	live        int // number of lanes
 	upTo        shard.Position
-	moved       bool // since Mark was asked
+	moved       bool // upTo has changed since the last call of Mark
 	mark        shard.Position
 }
 
-// Lane has the records of one key that are not done.
+// Lane contains the records of one key that are not done.
 type Lane struct {
-	Records []source.Record // that a call has: not to be changed, and valid until Return
-	call    *Call           // nil if no call has them
+	Records []source.Record // of a call; they must not be changed and are valid until Return
+	call    *Call           // nil if no call has Records
 
 	hash         uint64
-	alone        bool  // of one record, without a key
+	alone        bool  // the lane has a single record without a key
 	gathered     bool  // Records are in a separate slice
-	works        bool  // a call is at Records
-	queued       bool  // in the queue of those that may begin
+	works        bool  // a call handles Records
+	queued       bool  // the lane is in the queue of lanes that may begin
 	taken, till  *item // the first of Records that is not done; the last of Records, or nil
-	head, tail   *item // the items that follow
-	before, next *Lane // in a list
-	other        *Lane // in the table
+	head, tail   *item // the items after Records
+	before, next *Lane // neighbours in a list
+	other        *Lane // the next lane in the table
 }
 
 // item is one record.
 type item struct {
-	next *item // of the lane
+	next *item // the next item of the lane
 	lane *Lane
 	of   *chunk
-	at   int32 // its index there
+	at   int32 // index in the chunk
 	done bool
 }
 
 func (i *item) record() *source.Record { return &i.of.records[i.at] }
 
-// chunk is the records that were added together.
+// chunk contains records that were added together.
 type chunk struct {
 	records []source.Record
 	items   []item
-	at      int            // the first that is not done
-	upTo    shard.Position // everything before that is done with the chunk
+	at      int            // index of the first record that is not done
+	upTo    shard.Position // everything before upTo is done when the chunk is done
 	bytes   int
 	since   mono.Time
 	next    *chunk
 }
 
-// NewSpan makes an empty span. At most bound calls may have records at a time, most records each.
+// NewSpan returns an empty span. At most bound calls may have records at the same time. Each has at
+// most most records.
 func NewSpan(bound, most int) *Span {
 	return &Span{bound: bound, most: most, seed: maphash.MakeSeed(), arena: arenas.Get().(*arena)}
 }
 
-// Add adds records that follow those before. They must not change as long as the span has them. If
-// upTo is not zero, everything before it is done when they are: other records there were dropped.
-// Records that are done according to known, which may be nil, are skipped. Add returns their
-// number.
+// Add adds records that follow the previous ones. They must not change as long as the span contains
+// them. If upTo is not zero, everything before it is done when these records are done, because
+// other records before it were dropped. Add skips records that are done according to known, and
+// returns their number. known may be nil.
 func (s *Span) Add(records []source.Record, bytes int, upTo shard.Position, now mono.Time, known *Known) (skipped int) {
 	c := &chunk{records: records, items: make([]item, len(records)), upTo: upTo, bytes: bytes, since: now}
 	if s.last == nil {
@@ -131,7 +135,7 @@ func (s *Span) pass(c *chunk) {
 	}
 }
 
-// lane is that of a key.
+// lane returns the lane of a key.
 func (s *Span) lane(key string) *Lane {
 	if key == "" {
 		l := s.open()
@@ -162,8 +166,8 @@ func (s *Span) open() *Lane {
 	return l
 }
 
-// MayBegin returns the lane whose records may be handled now, or nil. oldest is true if it has the
-// oldest record.
+// MayBegin returns a lane whose records may be handled now, or nil. oldest is true if the lane
+// contains the oldest record.
 func (s *Span) MayBegin() (l *Lane, oldest bool) {
 	if s.first == nil {
 		return nil, false
@@ -185,12 +189,12 @@ func (s *Span) MayBegin() (l *Lane, oldest bool) {
 	return s.ready.first, false
 }
 
-// Begin has a call begin with a lane that MayBegin returned: with Records.
+// Begin sets Records of a lane that MayBegin returned, and marks the lane as handled by a call.
 func (s *Span) Begin(l *Lane) {
 	s.ready.remove(l)
 	s.works++
 	l.queued, l.works = false, true
-	if l.till != nil { // after Pause
+	if l.till != nil { // the lane was paused
 		return
 	}
 	l.taken, l.till = l.head, l.head
@@ -220,7 +224,7 @@ func (s *Span) Begin(l *Lane) {
 	}
 }
 
-// Done notes that n more of a lane's Records are done, the first that were not.
+// Done records that the next n of a lane's Records are done.
 func (s *Span) Done(l *Lane, n int) {
 	for range n {
 		it := l.taken
@@ -237,20 +241,20 @@ func (s *Span) Done(l *Lane, n int) {
 	s.pop()
 }
 
-// Rest notes that the call at a lane waits for older records to be done; until Work others may
-// begin in its place.
+// Rest records that the call of a lane waits for older records. Until Work, another lane may begin
+// in its place.
 func (s *Span) Rest() { s.works-- }
 
-// Work notes that a call that rested continues.
+// Work records that a call continues after Rest.
 func (s *Span) Work() { s.works++ }
 
-// Pause notes that no call is at the lane's Records until Resume.
+// Pause records that no call handles the lane's Records until Resume.
 func (s *Span) Pause(l *Lane) {
 	s.works--
 	l.works = false
 }
 
-// Resume has the lane's Records be handled again.
+// Resume makes the lane's Records available to a call again.
 func (s *Span) Resume(l *Lane) { s.enqueue(l) }
 
 func (s *Span) enqueue(l *Lane) {
@@ -258,11 +262,11 @@ func (s *Span) enqueue(l *Lane) {
 	s.ready.push(l)
 }
 
-// Return notes that the lane's Records are done, and the call over.
+// Return records that the lane's Records are done and its call is over.
 func (s *Span) Return(l *Lane) {
 	s.works--
 	if l.gathered {
-		clear(l.Records) // they must not keep what they were read from
+		clear(l.Records) // the slice must not keep the memory of the records' pages
 		s.gathered = append(s.gathered, l.Records[:0])
 		l.gathered = false
 	}
@@ -279,7 +283,7 @@ func (s *Span) Return(l *Lane) {
 	s.spare = l
 }
 
-// pop lets go of chunks that are done.
+// pop removes chunks that are done.
 func (s *Span) pop() {
 	for c := s.first; c != nil && c.at == len(c.items); c = s.first {
 		switch n := len(c.records); {
@@ -298,7 +302,8 @@ func (s *Span) pop() {
 	}
 }
 
-// Mark is the position before which everything is done; zero before anything is.
+// Mark returns the position before which everything is done. It is zero as long as no record is
+// done.
 func (s *Span) Mark() shard.Position {
 	if s.moved {
 		s.moved = false
@@ -310,18 +315,18 @@ func (s *Span) Mark() shard.Position {
 	return s.mark
 }
 
-// Len is how many records there are from the oldest that is not done on, done or not. Should the
-// worker end now, that many are handled again at most.
+// Len returns the number of records from the oldest one that is not done, including done records
+// after it. This is the maximum number of records that are handled again if the worker ends now.
 func (s *Span) Len() int { return s.length }
 
-// Bytes is the size of what is kept.
+// Bytes returns the size of the chunks in memory.
 func (s *Span) Bytes() int { return s.bytes }
 
-// Lanes is how many keys have records that are not done, and how many of them are at work.
+// Lanes returns the number of lanes, and the number of lanes with a running call.
 func (s *Span) Lanes() (live, works int) { return s.live, s.works }
 
-// Oldest is the oldest record that is not done, its lane, and when it was added; nil if all is
-// done.
+// Oldest returns the oldest record that is not done, its lane, and when it was added. It returns
+// nil if all records are done.
 func (s *Span) Oldest() (*source.Record, *Lane, mono.Time) {
 	c := s.first
 	if c == nil {

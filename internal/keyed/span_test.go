@@ -12,7 +12,7 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// model is a span as a list of records that is looked through from the beginning each time.
+// model implements a span as a list of records that is searched from the beginning each time.
 type model struct {
 	t     *testing.T
 	rng   *rand.Rand
@@ -27,10 +27,10 @@ type model struct {
 
 type known struct {
 	record   source.Record
-	done, in bool // in a call
+	done, in bool // in reports that a call has the record
 }
 
-// added is one addition: the records before end, and all before upTo.
+// added is one call of Add: the records before end, and everything before upTo.
 type added struct {
 	begin, end, bytes int
 	upTo              shard.Position
@@ -39,7 +39,7 @@ type added struct {
 
 type call struct {
 	lane    *Lane
-	records []int // of all
+	records []int // indexes in all
 	done    int
 	paused  bool
 }
@@ -73,7 +73,7 @@ func (m *model) add() {
 	m.span.Add(some, a.bytes, a.upTo, a.since, nil)
 }
 
-// oldest is the first that is not done, len(m.all) if all are.
+// oldest returns the index of the first record that is not done, or len(m.all) if all are done.
 func (m *model) oldest() int {
 	i := slices.IndexFunc(m.all, func(k known) bool { return !k.done })
 	if i < 0 {
@@ -82,7 +82,7 @@ func (m *model) oldest() int {
 	return i
 }
 
-// works are the calls that are not paused.
+// works returns the number of calls that are not paused.
 func (m *model) works() (n int) {
 	for _, c := range m.calls {
 		if !c.paused {
@@ -92,7 +92,7 @@ func (m *model) works() (n int) {
 	return n
 }
 
-// free is the first record that could be begun with: no call has one of its key.
+// free reports whether record i could begin, because no call has a record of its key.
 func (m *model) free(i int) bool {
 	if k := m.all[i]; k.done || k.in {
 		return false
@@ -172,7 +172,7 @@ func same(a, b *source.Record) bool {
 	return a.SequenceNumber == b.SequenceNumber && a.Done == b.Done && a.Key == b.Key
 }
 
-// goOn does something with a call.
+// goOn applies a random operation to a call.
 func (m *model) goOn() {
 	if len(m.calls) == 0 {
 		return
@@ -202,7 +202,7 @@ func (m *model) goOn() {
 	}
 }
 
-// check compares all that a span says.
+// check compares all results of the span with those of the model.
 func (m *model) check() {
 	oldest := m.oldest()
 	var mark shard.Position
@@ -253,8 +253,8 @@ func (m *model) check() {
 	}
 }
 
-// After each step, a span has the same mark and the same next lanes as a simple list of all
-// records. The steps are random.
+// After each step of a random sequence, a span has the same mark and the same next lanes as a
+// simple list of all records.
 func TestASpanIsLikeAListThatIsLookedThrough(t *testing.T) {
 	for seed := range rounds() {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -283,7 +283,7 @@ func TestASpanIsLikeAListThatIsLookedThrough(t *testing.T) {
 			if m.oldest() < len(m.all) || m.span.lanes.n > 0 || m.span.first != nil {
 				t.Errorf("it does not come to its end: %d of %d", m.oldest(), len(m.all))
 			}
-			m.span.Close() // the next one uses what it needed
+			m.span.Close() // the next span reuses its memory
 			m.check()
 		})
 	}
@@ -299,8 +299,8 @@ func rounds() uint64 {
 	return 300
 }
 
-// One place is kept for the record that all wait for, and those of its lane that follow wait for a
-// place like others. A call that waits for the oldest has none.
+// One slot is reserved for the oldest record. The later records of its lane wait for a slot like
+// other records. A call that waits for the oldest record has no slot.
 func TestAPlaceIsKeptForTheOldest(t *testing.T) {
 	s := NewSpan(2, 1)
 	s.Add([]source.Record{{Key: "a", SequenceNumber: "1", Done: shard.Whole}, {Key: "b", SequenceNumber: "2", Done: shard.Whole},
@@ -326,7 +326,7 @@ func TestAPlaceIsKeptForTheOldest(t *testing.T) {
 	a = begins("a", true)
 	s.Done(a, 1)
 	s.Return(a)
-	// b is the oldest now, so another may begin
+	// b is the oldest record now, so another lane may begin.
 	c := begins("c", false)
 	if l, _ := s.MayBegin(); l != nil {
 		t.Fatalf("a third call: %v", l)
@@ -343,7 +343,7 @@ func TestAPlaceIsKeptForTheOldest(t *testing.T) {
 	}
 }
 
-// A call that waits until older records are done leaves its place to them.
+// A call that waits for older records leaves its slot to them.
 func TestWhoRestsLeavesItsPlace(t *testing.T) {
 	s := NewSpan(2, 1)
 	s.Add([]source.Record{{Key: "a", SequenceNumber: "1", Done: shard.Whole}, {Key: "b", SequenceNumber: "2", Done: shard.Whole},

@@ -6,11 +6,11 @@ import (
 	"github.com/weir-go/weir/internal/source"
 )
 
-// table has lanes by the hash of their keys, in lists. A map would cost some three times as much:
-// with many keys a lane comes and goes with nearly every record.
+// table maps hashes of keys to lanes, in lists. A map would cost about three times as much, because
+// with many keys a lane is added and removed for nearly every record.
 type table struct {
-	lists []*Lane // as many as a power of two; linked by Lane.other
-	n     int     // lanes
+	lists []*Lane // the number of lists is a power of two; linked by Lane.other
+	n     int     // number of lanes
 }
 
 func (t *table) list(hash uint64) **Lane { return &t.lists[hash&uint64(len(t.lists)-1)] }
@@ -27,7 +27,7 @@ func (t *table) find(hash uint64) *Lane {
 	return l
 }
 
-// add adds a lane of a hash that has none.
+// add adds a lane. The table must not contain a lane with the same hash.
 func (t *table) add(l *Lane) {
 	if 2*t.n >= len(t.lists) {
 		before := t.lists
@@ -49,7 +49,7 @@ func (t *table) put(l *Lane) {
 	l.other, *at = *at, l
 }
 
-// remove removes a lane that is there.
+// remove removes a lane that the table contains.
 func (t *table) remove(l *Lane) {
 	at := t.list(l.hash)
 	for *at != l {
@@ -59,18 +59,19 @@ func (t *table) remove(l *Lane) {
 	t.n--
 }
 
-// arena is memory of a span that the next one can use again. It has no records.
+// arena is memory of a span that another span can reuse. It contains no records.
 type arena struct {
 	lanes    table
-	spare    *Lane             // a list of those that are not used
+	spare    *Lane             // a list of unused lanes
 	gathered [][]source.Record // slices for Records of lanes
 }
 
-// arenas are of spans that were closed: a shard that has something to handle now and then makes a
-// span each time.
+// arenas is a pool of arenas. A shard that only sometimes has something to handle makes a new span
+// each time.
 var arenas = sync.Pool{New: func() any { return new(arena) }}
 
-// Close lets others use what the span needs, unless it has lanes. Nothing may be added to it then.
+// Close releases the span's memory for reuse, unless the span has lanes. Nothing may be added
+// afterwards.
 func (s *Span) Close() {
 	if s.live == 0 && s.arena != nil {
 		arenas.Put(s.arena)
@@ -78,7 +79,7 @@ func (s *Span) Close() {
 	}
 }
 
-// queue is a list of lanes from which any lane can be removed.
+// queue is a list of lanes. Any lane can be removed from it.
 type queue struct{ first, last *Lane }
 
 func (q *queue) push(l *Lane) {

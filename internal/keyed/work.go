@@ -9,9 +9,9 @@ import (
 	"github.com/weir-go/weir/internal/supervise"
 )
 
-// The methods of this file are called with the mutex held, except those that say otherwise.
+// The mutex is held during the methods of this file, unless their comments say otherwise.
 
-// stop has nothing new be begun. With an error Run ends.
+// stop makes the runner begin nothing new. If err is not nil, Run ends with it.
 func (r *Runner) stop(err error) {
 	if !r.stops {
 		r.stops = true
@@ -25,16 +25,16 @@ func (r *Runner) stop(err error) {
 	}
 }
 
-// pump begins what may be begun. It is called without the mutex.
+// pump begins calls that may begin. The mutex must not be held.
 func (r *Runner) pump() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.begin()
 }
 
-// begin has a goroutine call the user's code with what may be begun, which has another one do the
-// same when it runs. Until then those that are at work may come to all there is: where the handler
-// is quick, few are made.
+// begin starts a goroutine that calls user code, if a call may begin. When that goroutine runs, it
+// calls begin again to start the next one. In the meantime the running goroutines may take all
+// remaining calls. Few goroutines are therefore made if the handler is fast.
 func (r *Runner) begin() {
 	if r.stops || r.starts {
 		return
@@ -49,7 +49,7 @@ func (r *Runner) begin() {
 	go r.work(c)
 }
 
-// started notes that a goroutine that was made runs. It is called without the mutex.
+// started records that a new goroutine runs. The mutex must not be held.
 func (r *Runner) started() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -57,8 +57,8 @@ func (r *Runner) started() {
 	r.begin()
 }
 
-// mayBegin returns what a call may begin with, nil if there is nothing. has says that the goroutine
-// has a slot, which it keeps if that is needed.
+// mayBegin returns the next call, or nil if none may begin. has is set if the goroutine has a slot.
+// The call keeps that slot if it needs one.
 func (r *Runner) mayBegin(has bool) *Call {
 	lane, oldest := r.span.MayBegin()
 	own := oldest && !r.owned
@@ -67,7 +67,7 @@ func (r *Runner) mayBegin(has bool) *Call {
 	}
 	r.span.Begin(lane)
 	c := lane.call
-	if c == nil { // else it was paused
+	if c == nil { // otherwise the call was paused
 		c = r.call(lane)
 	}
 	c.slot, c.own = !own, own
@@ -75,7 +75,7 @@ func (r *Runner) mayBegin(has bool) *Call {
 	return c
 }
 
-// call makes a call of the records of a lane.
+// call returns a call with the records of a lane.
 func (r *Runner) call(lane *Lane) *Call {
 	last := len(r.spare) - 1
 	if last < 0 {
@@ -90,11 +90,11 @@ func (r *Runner) call(lane *Lane) *Call {
 	return c
 }
 
-// work calls the user's code until nothing may be begun. It is called without the mutex.
+// work calls user code until no call may begin. The mutex must not be held.
 func (r *Runner) work(c *Call) {
 	defer r.going.Done()
 	defer func() {
-		if c != nil { // the user's code has ended the goroutine
+		if c != nil { // the user code has ended the goroutine
 			r.settle(c, Step{After: time.Now(), Ends: true, Stop: r.Goexit})
 		}
 	}()
@@ -105,8 +105,7 @@ func (r *Runner) work(c *Call) {
 	}
 }
 
-// settle applies the result of a step, and returns the next call. It is called without the
-// mutex.
+// settle applies the result of a step and returns the next call. The mutex must not be held.
 func (r *Runner) settle(c *Call, step Step) (next *Call) {
 	done := c.Delivery.Done()
 
@@ -121,7 +120,7 @@ func (r *Runner) settle(c *Call, step Step) (next *Call) {
 	ends := step.Ends || r.stops && !step.Over
 	switch {
 	case ends:
-		r.span.Pause(c.lane) // for good
+		r.span.Pause(c.lane) // without a later Resume
 		c.lane = nil
 		if step.Ends {
 			r.stop(step.Stop)
@@ -132,7 +131,7 @@ func (r *Runner) settle(c *Call, step Step) (next *Call) {
 		r.spare = append(r.spare, c)
 	case step.Pause == 0:
 		c.runs(mono.Of(step.After))
-		next, slot = c, false // it keeps the one that it has
+		next, slot = c, false // the call keeps its slot
 	default:
 		r.pause(c, step.Pause)
 	}
@@ -166,9 +165,9 @@ func (r *Runner) settle(c *Call, step Step) (next *Call) {
 	return next
 }
 
-// rest has others begin while a call waits until what is older is done: else calls that wait could
-// have all slots that the older ones need. It returns what is to follow. It is called without the
-// mutex.
+// rest releases the slot of a call that waits for older records, so that others can begin.
+// Otherwise waiting calls could have all slots, and the older records would need one of them. The
+// caller must call the returned function after the wait. The mutex must not be held.
 func (r *Runner) rest(c *Call, use uint64) (goOn func()) {
 	gives := false
 	r.mu.Lock()
@@ -209,7 +208,7 @@ func (r *Runner) done(c *Call, done int) {
 	}
 }
 
-// tellChange has the loop look again whether there is room.
+// tellChange makes the loop check again whether there is room.
 func (r *Runner) tellChange() {
 	if r.looks {
 		r.looks = false
@@ -229,7 +228,7 @@ func (r *Runner) pause(c *Call, d time.Duration) {
 	r.wakeAt()
 }
 
-// wakeAt sets the timer for the first pause.
+// wakeAt sets the timer for the end of the first pause.
 func (r *Runner) wakeAt() {
 	if len(r.paused) == 0 || r.stops {
 		return
@@ -242,7 +241,7 @@ func (r *Runner) wakeAt() {
 	}
 }
 
-// resume continues the calls whose pauses are over. It is called without the mutex.
+// resume continues the calls whose pauses are over. The mutex must not be held.
 func (r *Runner) resume() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -253,7 +252,7 @@ func (r *Runner) resume() {
 	r.begin()
 }
 
-// pauses are calls that wait, a heap by when that is over.
+// pauses is a heap of waiting calls, sorted by the end of their pauses.
 type pauses []*Call
 
 func (p pauses) Len() int           { return len(p) }
