@@ -47,7 +47,7 @@ func TestAnErrorOfATermThatIsDroppedIsNotForgotten(t *testing.T) {
 		w.startTerm(l)
 		synctest.Wait() // the reader has returned
 		_, sent := w.report()
-		w.take(lease.Orders{}, sent, 0) // the orders do not contain the lease because it was released
+		w.take(lease.Orders{}, sent, 0) // released, so the orders lack it
 		if len(w.terms) != 0 {
 			t.Fatal("the term is still there")
 		}

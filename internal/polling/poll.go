@@ -123,7 +123,7 @@ func (p *Poll) judge(ctx context.Context, failed error) (time.Duration, error) {
 	var wait time.Duration
 	switch c := streams.Code(failed); {
 	case c == "ExpiredIteratorException":
-		p.iterator = "" // a new iterator starts at the position, which has not moved
+		p.iterator = "" // made again from the position, which has not moved
 		wait = backoff.Next()
 	case streams.Throttled(failed):
 		throttled = true

@@ -22,7 +22,7 @@ type seaside struct {
 	calls map[string][]time.Time // times of GetRecords calls, by shard
 	now   int                    // calls in progress
 	most  int
-	fault func(shard string, n int) kinesistest.Fault // the fault of a shard's nth call; nil if there are none
+	fault func(shard string, n int) kinesistest.Fault // of its nth call; nil for none
 }
 
 func idling(t *testing.T, shards int, delay time.Duration, f func(s *seaside)) {
