@@ -194,7 +194,7 @@ func (s *Span) Begin(l *Lane) {
 	s.ready.remove(l)
 	s.works++
 	l.queued, l.works = false, true
-	if l.till != nil { // the lane was paused
+	if l.till != nil { // after Pause
 		return
 	}
 	l.taken, l.till = l.head, l.head

@@ -167,7 +167,7 @@ func (f *Feed) read(ctx context.Context, l *lane) (tip bool, err error) {
 	if rest != nil {
 		rest.Close()
 		if p.From != begun {
-			p.iterator = "" // it refers to the beginning of the answer
+			p.iterator = "" // it belongs to the beginning of the answer
 		}
 	}
 	f.adapt(err, got)
