@@ -11,9 +11,9 @@ import (
 
 const scanning = "list the applications"
 
-// Apps implements [lease.Admin]. It scans the whole table, page by page of 1 MB each, at one read
-// unit per 4 KB. A running application never does that. It needs the permission dynamodb:Scan in
-// addition to [Policy].
+// Apps implements [lease.Admin]. It scans the whole table in pages of 1 MB, at one read unit per 4
+// KB. A running application never does that. It needs the permission dynamodb:Scan in addition to
+// [Policy].
 func (s *Store) Apps(ctx context.Context) ([]string, error) {
 	ctx, cancel, err := s.begin(ctx, "any")
 	if err != nil {
@@ -22,7 +22,8 @@ func (s *Store) Apps(ctx context.Context) ([]string, error) {
 	defer cancel()
 	in := &dynamodb.ScanInput{
 		TableName: &s.table, ProjectionExpression: aws.String("#app"), ConsistentRead: aws.Bool(true),
-		// history alone is not an application: an older version may have removed everything else
+		// An application that has only history does not count: an older version may have removed
+		// its other rows.
 		FilterExpression:          aws.String("NOT begins_with(#row, :history)"),
 		ExpressionAttributeNames:  map[string]string{"#app": attrApp, "#row": attrRow},
 		ExpressionAttributeValues: item{":history": text(historyPrefix)},
@@ -36,7 +37,7 @@ func (s *Store) Apps(ctx context.Context) ([]string, error) {
 		for _, it := range out.Items {
 			r := reader{it: it}
 			if app := r.text(attrApp); r.err == nil && (len(apps) == 0 || apps[len(apps)-1] != app) {
-				apps = append(apps, app) // the rows of one application are adjacent
+				apps = append(apps, app) // the rows of an application are adjacent
 			}
 		}
 		if len(out.LastEvaluatedKey) == 0 {
@@ -47,8 +48,8 @@ func (s *Store) Apps(ctx context.Context) ([]string, error) {
 	}
 }
 
-// Remove implements [lease.Admin]. It deletes row by row, the sessions first, so that no worker
-// continues with the remaining rows. After an error some rows may remain; repeat the call.
+// Remove implements [lease.Admin]. It deletes row by row. Sessions are deleted first, so that no
+// worker continues with the remaining rows. After an error some rows may remain; repeat the call.
 func (s *Store) Remove(ctx context.Context, app string) error {
 	ctx, cancel, err := s.begin(ctx, app)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// Apply implements [lease.Store]. Adjacent actions of one kind on different leases are carried out
-// in parallel.
+// Apply implements [lease.Store]. It executes adjacent actions of one kind on different leases in
+// parallel.
 func (s *Store) Apply(ctx context.Context, app string, actions []lease.Action) ([]bool, error) {
 	ctx, cancel, err := s.begin(ctx, app)
 	if err != nil {
@@ -30,7 +30,7 @@ func (s *Store) Apply(ctx context.Context, app string, actions []lease.Action) (
 		mu      sync.Mutex
 		done    = make([]bool, len(actions))
 		tell    = news{}
-		touched bool // some lease changed
+		touched bool // at least one lease changed
 	)
 	for run := range runs(actions) {
 		err = parallel(run.end-run.start, func(i int) error {
@@ -55,7 +55,8 @@ func (s *Store) Apply(ctx context.Context, app string, actions []lease.Action) (
 			break
 		}
 	}
-	// Also after an error: announce what took effect if that is still possible.
+	// This also runs after an error: it announces the changes that took effect, if that is still
+	// possible.
 	var noted error
 	if touched {
 		noted = s.announce(ctx, app, tell)
@@ -74,7 +75,8 @@ func (s *Store) Apply(ctx context.Context, app string, actions []lease.Action) (
 	return done, nil
 }
 
-// announce records that leases changed: for the sessions whose orders contain them, and for views.
+// announce records that leases changed. It notifies the sessions whose orders contain them, and
+// views.
 func (s *Store) announce(ctx context.Context, app string, told news) error {
 	return parallel(2, func(i int) error {
 		if i == 0 {
@@ -94,7 +96,7 @@ func onLease(k lease.Kind) bool {
 	}
 }
 
-// checkAction is [lease.Action.Check], with the additional rules of this store's keys.
+// checkAction calls [lease.Action.Check] and checks the additional rules for this store's keys.
 func checkAction(a lease.Action) error {
 	if err := a.Check(); err != nil {
 		return err
@@ -104,7 +106,8 @@ func checkAction(a lease.Action) error {
 
 type run struct{ start, end int }
 
-// runs splits actions into parts whose order does not matter: the same kind, each on another row.
+// runs splits actions into runs. The order of actions within a run does not matter, because they
+// are of the same kind and on different rows.
 func runs(actions []lease.Action) func(yield func(run) bool) {
 	return func(yield func(run) bool) {
 		var (
@@ -148,8 +151,8 @@ func target(a lease.Action) string {
 	}
 }
 
-// apply carries out one action. It reports whether that took effect and which sessions must read
-// their orders again.
+// apply executes one action. It reports whether the action took effect, and which sessions must
+// read their orders again.
 func (s *Store) apply(ctx context.Context, app string, a lease.Action) (bool, []string, error) {
 	switch a.Kind {
 	case lease.Create, lease.Replace:
@@ -166,8 +169,8 @@ func (s *Store) apply(ctx context.Context, app string, a lease.Action) (bool, []
 	}
 }
 
-// applyAlone carries out an action that changes no session's orders. This takes one conditional
-// write.
+// applyAlone executes an action that does not change the orders of any session. It takes one
+// conditional write.
 func (s *Store) applyAlone(ctx context.Context, app string, a lease.Action) (bool, error) {
 	c := newChange(app, target(a))
 	switch a.Kind {
@@ -194,7 +197,7 @@ func (s *Store) applyAlone(ctx context.Context, app string, a lease.Action) (boo
 	return ok, err
 }
 
-// putLease carries out a Create or a Replace, which write a whole lease.
+// putLease executes a Create or a Replace, which write a whole lease.
 func (s *Store) putLease(ctx context.Context, app string, a lease.Action) (bool, []string, error) {
 	mark := rand.Text()
 	it := encodeLease(app, a.Lease)
@@ -213,7 +216,7 @@ func (s *Store) putLease(ctx context.Context, app string, a lease.Action) (bool,
 	return s.afterRefusal(ctx, app, a, mark)
 }
 
-// reassign carries out an Assign, a Handoff or a Revoke.
+// reassign executes an Assign, a Handoff or a Revoke.
 func (s *Store) reassign(ctx context.Context, app string, a lease.Action) (bool, []string, error) {
 	mark := rand.Text()
 	c := newChange(app, target(a)).when(attrEpoch, "=", number(a.Epoch)).set(attrWrite, text(mark))
@@ -241,7 +244,7 @@ func (s *Store) reassign(ctx context.Context, app string, a lease.Action) (bool,
 	return true, append(heirs, r.text(attrOwner)), nil
 }
 
-// move carries out a Move. The write depends on whether the lease has an owner.
+// move executes a Move. The write depends on whether the lease has an owner.
 func (s *Store) move(ctx context.Context, app string, a lease.Action) (bool, []string, error) {
 	mark := rand.Text()
 	for _, owned := range [...]bool{true, false} {
@@ -269,9 +272,10 @@ func (s *Store) move(ctx context.Context, app string, a lease.Action) (bool, []s
 	return s.afterRefusal(ctx, app, a, mark)
 }
 
-// afterRefusal reads a lease whose condition did not hold. The row may show a write of this call
-// whose answer was lost, which its mark reveals. Or it shows a write of an earlier call that failed
-// before it could announce anything. Therefore all sessions that the row names are notified.
+// afterRefusal reads a lease after a condition was false. The row's mark shows whether an earlier
+// attempt of this call wrote it and only the answer was lost. The row may also be the result of an
+// earlier call that failed before its announcement. afterRefusal therefore returns all sessions in
+// the row, to be notified.
 func (s *Store) afterRefusal(ctx context.Context, app string, a lease.Action, mark string) (bool, []string, error) {
 	it, err := s.get(ctx, a.String(), app, target(a))
 	if err != nil || it == nil {

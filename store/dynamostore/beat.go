@@ -18,18 +18,20 @@ import (
 
 // Beat implements [lease.Store].
 //
-// Orders may come from memory. This is correct because of the order of writes and reads. A process
-// that changes the leases of a session writes the lease first, and then increases attrTold in the
-// session's row, before its call returns. A heartbeat writes the session's row first, gets attrTold
-// with the answer, and reads the leases after that. So leases cached under a value of attrTold were
-// read after attrTold had this value. If a later heartbeat gets the same value, the cached leases
-// contain every change that was announced by then. A change that is announced later may be missing,
-// but its call had not returned when the heartbeat began. The next heartbeat reads it.
+// Beat may return orders from its cache. This is correct because of the order of writes and reads.
+// A process that changes the leases of a session first writes the lease. Then it increases attrTold
+// in the session's row, before its call returns. A heartbeat first writes the session's row, which
+// returns attrTold, and reads the leases after that. Leases that are cached under a value of
+// attrTold were therefore read after attrTold had this value.
 //
-// Leases that the report itself gives back also increase attrTold, before the answer. If nothing
-// else has increased it since, the cached leases without these are the present ones, and are cached
-// under the new value. If attrTold has increased by one note that names its leases, reading those
-// is enough; see tell.
+// If a later heartbeat gets the same value, the cached leases contain every change that was
+// announced by then. Changes that are announced later may be missing. Their calls had not returned
+// when the heartbeat began, and the next heartbeat reads them.
+//
+// Leases that the report itself releases also increase attrTold, before the answer. If attrTold was
+// not increased otherwise, the cached leases without the released ones are current. They are then
+// cached under the new value. If attrTold has increased by one note that contains its leases, it is
+// enough to read those; see tell.
 func (s *Store) Beat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
 	r, err := checkReport(r)
 	if err != nil {
@@ -41,15 +43,15 @@ func (s *Store) Beat(ctx context.Context, app string, r lease.Report) (lease.Ord
 	}
 	defer cancel()
 	if r.First {
-		// Nothing is written before the format of the stored state is known. The leader can change
-		// before the answer, so it is read again.
+		// The format of the stored state must be known before anything is written. The leader can
+		// change before the answer, so it is read again.
 		if _, err := s.readOthers(ctx, app, r); err != nil {
 			return lease.Orders{}, err
 		}
 	}
 
-	// An ended session must change nothing, so its row comes first. Reading the leader can run in
-	// parallel, unless the session resigns.
+	// An ended session must change nothing, so the write of its row comes first. The leader can be
+	// read in parallel, unless the session resigns.
 	var (
 		o       lease.Orders
 		readErr error
@@ -72,7 +74,8 @@ func (s *Store) Beat(ctx context.Context, app string, r lease.Report) (lease.Ord
 	wg.Wait()
 	key := orderKey{app, r.Session}
 	if err = cmp.Or(err, readErr); err != nil {
-		// a part of the report may have taken effect, and the next one need not repeat it
+		// A part of the report may have taken effect, and the next report need not contain it
+		// again.
 		s.forget(key)
 		return lease.Orders{}, err
 	}
@@ -88,8 +91,7 @@ func (s *Store) Beat(ctx context.Context, app string, r lease.Report) (lease.Ord
 	return o, nil
 }
 
-// readOthers resigns if r says so, and returns orders that contain the leader and the other
-// sessions.
+// readOthers resigns if r requests it. It returns orders with the leader and the other sessions.
 func (s *Store) readOthers(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
 	var o lease.Orders
 	err := guard.Call(func() (err error) {
@@ -102,8 +104,8 @@ func (s *Store) readOthers(ctx context.Context, app string, r lease.Report) (lea
 	return o, err
 }
 
-// carryOutAndSettle carries out r after touch returned row, and announces what r gave back. It
-// returns the session's row after that.
+// carryOutAndSettle executes r after touch returned row, and announces the leases that r released.
+// It returns the session's row after that.
 func (s *Store) carryOutAndSettle(
 	ctx context.Context, app string, r lease.Report, row workerRow,
 ) (workerRow, error) {
@@ -124,7 +126,8 @@ func (s *Store) carryOutAndSettle(
 	return row, err
 }
 
-// heldBy returns the leases of a session, whose row is row. It reads only what is not cached.
+// heldBy returns the leases of a session. row is the session's row. heldBy reads only leases that
+// are not cached.
 func (s *Store) heldBy(ctx context.Context, key orderKey, row workerRow) ([]lease.Lease, error) {
 	if held, ok := s.known(key, row.told); ok {
 		return held, nil
@@ -141,7 +144,7 @@ func (s *Store) heldBy(ctx context.Context, key orderKey, row workerRow) ([]leas
 	return held, nil
 }
 
-// checkReport is [lease.Report.Check], with the additional rules of this store's keys.
+// checkReport calls [lease.Report.Check] and checks the additional rules for this store's keys.
 func checkReport(r lease.Report) (lease.Report, error) {
 	r, err := r.Check()
 	if err != nil {
@@ -163,8 +166,8 @@ func checkReport(r lease.Report) (lease.Report, error) {
 // givesBack reports whether p can change more than a checkpoint.
 func givesBack(p lease.Progress) bool { return p.Release || p.Position.IsEnd() }
 
-// touch makes the only write of an idle heartbeat: it increases the heartbeat count and stores the
-// report. If the report gives back leases, the same write announces that; see settle.
+// touch makes the only write of an idle heartbeat. It increases the heartbeat count and stores the
+// report. If the report releases leases, the same write announces that; see settle.
 func (s *Store) touch(ctx context.Context, app string, r lease.Report) (workerRow, error) {
 	var troubles []byte
 	if len(r.Troubles) > 0 {
@@ -178,8 +181,8 @@ func (s *Store) touch(ctx context.Context, app string, r lease.Report) (workerRo
 		set(attrMaxLeases, number(uint64(r.MaxLeases))).set(attrHolds, number(r.Holds)).
 		setText(attrTroubles, string(troubles)).setText(attrStreams, string(r.Streams)).absent(attrEnded)
 	if r.First {
-		// A row that is created again under an old name must not repeat values under which a Store
-		// still caches orders.
+		// A row may be created again under an old name. Its attrTold must differ from values under
+		// which a Store still caches orders.
 		c.setOnce(attrTold, number(rand.Uint64N(1<<48)))
 		c.setText(attrTimes, r.Times.String())
 	} else {
@@ -201,9 +204,9 @@ func (s *Store) touch(ctx context.Context, app string, r lease.Report) (workerRo
 	return decodeWorker(it)
 }
 
-// settle announces what a report gave back, after it was carried out: it notifies heirs, and
-// increases freed for views. A session whose report was interrupted stays unsettled, and no view
-// trusts its cached data, until its next heartbeat or its end.
+// settle announces the released leases of a report after the report was executed. It notifies
+// heirs, and increases freed for views. If a report is interrupted, its session stays unsettled
+// until its next heartbeat or its end. Until then, no view uses cached data about the session.
 func (s *Store) settle(ctx context.Context, app, session string, heirs news) (workerRow, error) {
 	if err := s.tell(ctx, app, heirs); err != nil {
 		return workerRow{}, err
@@ -219,8 +222,8 @@ func (s *Store) settle(ctx context.Context, app, session string, heirs news) (wo
 	return decodeWorker(it)
 }
 
-// readLeases reads the leases of an application that session owns or has to acknowledge, or all
-// leases for "", sorted by key.
+// readLeases reads the leases that session owns or must acknowledge, sorted by key. If session is
+// "", it reads all leases of the application.
 func (s *Store) readLeases(ctx context.Context, app, session string) ([]lease.Lease, error) {
 	items, err := s.query(ctx, "read the leases", app, leasePrefix, session)
 	if err != nil {

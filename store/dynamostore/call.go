@@ -19,18 +19,19 @@ import (
 )
 
 const (
-	// withoutDeadline limits a call whose context has no deadline.
+	// withoutDeadline is the time limit of a call whose context has no deadline.
 	withoutDeadline = 30 * time.Second
-	// An attempt may take half of the remaining time, within these limits, so that after a hanging
-	// connection there is time for a new one.
+	// An attempt may take half of the remaining time, but at least shortestAttempt and at most
+	// longestAttempt. After an attempt over a dead connection, there is then time for an attempt
+	// over a new one.
 	shortestAttempt = 500 * time.Millisecond
 	longestAttempt  = 5 * time.Second
-	// Between attempts: the first pause is at most this, and each further one twice as long. Half
-	// of it is random.
+	// firstPause is the maximum pause after the first attempt. Each further pause is twice as long,
+	// up to longestPause. Half of each pause is random.
 	firstPause   = 50 * time.Millisecond
 	longestPause = time.Second
-	// inParallel is how many requests one call makes at once: as many as the SDK's default client
-	// keeps connections for.
+	// inParallel is the maximum number of concurrent requests of one call. The SDK's default client
+	// keeps the same number of connections.
 	inParallel = 10
 )
 
@@ -39,8 +40,8 @@ var retryable = retry.IsErrorRetryables(retry.DefaultRetryables)
 // own gives the store private connections and disables retries.
 func (s *Store) own(o *dynamodb.Options) { o.HTTPClient, o.Retryer = s.pool.client, aws.NopRetryer{} }
 
-// call makes one request, and repeats it while that can help. An unanswered request may have taken
-// effect, so every request must be repeatable.
+// call sends a request, and retries it while that can help. A request without an answer may have
+// taken effect, so every request must be repeatable.
 func call[In, Out any](
 	ctx context.Context, s *Store, what string, in *In, send func(context.Context, *In, ...func(*dynamodb.Options)) (*Out, error),
 ) (*Out, error) {
@@ -79,8 +80,8 @@ func call[In, Out any](
 	}
 }
 
-// update carries out c and returns the row as selected by answer. It returns false if the condition
-// does not hold.
+// update executes c and returns the attributes that answer selects. It returns false if the
+// condition is false.
 func (s *Store) update(ctx context.Context, what string, c *change, answer types.ReturnValue) (item, bool, error) {
 	out, err := call(ctx, s, what, c.updateInput(s.table, answer), s.client.UpdateItem)
 	if conditionFailed(err) {
@@ -92,7 +93,7 @@ func (s *Store) update(ctx context.Context, what string, c *change, answer types
 	return out.Attributes, true, nil
 }
 
-// put writes a whole row if there is none.
+// put writes a whole row unless the row exists.
 func (s *Store) put(ctx context.Context, what string, it item) (bool, error) {
 	_, err := call(ctx, s, what, &dynamodb.PutItemInput{
 		TableName: &s.table, Item: it,
@@ -104,7 +105,7 @@ func (s *Store) put(ctx context.Context, what string, it item) (bool, error) {
 	return err == nil, err
 }
 
-// replace replaces the row to which c's conditions apply.
+// replace replaces a row if the conditions of c are true.
 func (s *Store) replace(ctx context.Context, what string, it item, c *change) (bool, error) {
 	_, err := call(ctx, s, what, c.putInput(s.table, it), s.client.PutItem)
 	if conditionFailed(err) {
@@ -126,7 +127,7 @@ func conditionFailed(err error) bool {
 	return errors.As(err, &failed)
 }
 
-// get reads one row, nil if it is absent.
+// get reads one row. It returns nil if the row is absent.
 func (s *Store) get(ctx context.Context, what, app, row string) (item, error) {
 	out, err := call(ctx, s, what, &dynamodb.GetItemInput{
 		TableName: &s.table, Key: newChange(app, row).key(), ConsistentRead: aws.Bool(true),
@@ -137,9 +138,9 @@ func (s *Store) get(ctx context.Context, what, app, row string) (item, error) {
 	return out.Item, nil
 }
 
-// query reads all rows of an application whose sort key begins with prefix and whose owner or
-// revoked session is the given one ("" for any). A read has no effect except its cost. A page holds
-// 1 MB.
+// query reads the rows of an application whose sort key begins with prefix. If session is not "",
+// it only returns rows with that session as owner or revoked session. Every row counts for the
+// cost. A page contains 1 MB.
 func (s *Store) query(ctx context.Context, what, app, prefix, session string) ([]item, error) {
 	in := &dynamodb.QueryInput{
 		TableName: &s.table, ConsistentRead: aws.Bool(true),
@@ -167,8 +168,8 @@ func (s *Store) query(ctx context.Context, what, app, prefix, session string) ([
 	}
 }
 
-// parallel calls do for 0 to n-1, several at a time. After an error it begins nothing more. It
-// returns the first error when all calls have ended.
+// parallel calls do for 0 to n-1, several at a time. After an error it starts no further call. It
+// waits for the running calls and returns the first error.
 func parallel(n int, do func(i int) error) error {
 	if n == 1 {
 		return do(0)

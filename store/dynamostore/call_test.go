@@ -20,7 +20,7 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// server answers requests instead of DynamoDB: from operation and body to status and body.
+// server replaces DynamoDB. It maps an operation and a body to a status and a body.
 type server func(ctx context.Context, operation string, body map[string]any) (int, string)
 
 func (s server) Do(r *http.Request) (*http.Response, error) {
@@ -42,8 +42,8 @@ func (s server) Do(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// readsConsistently checks that each read in these tests is consistent. The servers of the
-// integration tests answer all reads alike, so only this detects a mistake.
+// readsConsistently checks that reads are consistent. The servers of the integration tests cannot
+// detect an inconsistent read, so only these tests can.
 func readsConsistently(operation string, body map[string]any) bool {
 	switch operation {
 	case "GetItem", "Query", "Scan":
@@ -221,10 +221,10 @@ func TestCreateTable(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name      string
-		describes []answer // the last one stays
+		describes []answer // the last one is repeated
 		create    answer
 		creates   int
-		want      string // a part of the error, "" for none
+		want      string // a part of the error; "" for none
 	}{
 		{"a missing one is created and waited for", []answer{{400, missing}, {200, table("CREATING")}, {200, table("ACTIVE")}}, answer{200, `{}`}, 1, ""},
 		{"one that is there stays", []answer{{200, table("ACTIVE")}}, answer{}, 0, ""},
@@ -319,11 +319,11 @@ func TestPartsOfAnAnswerArePutTogether(t *testing.T) {
 			if o.Leader != (lease.Leader{Session: "b", Term: 3, Beat: 7}) {
 				t.Errorf("beat %d: leader %+v", i, o.Leader)
 			}
-			// An unreadable row does not disturb any heartbeat.
+			// An unreadable row does not disturb heartbeats.
 			if others := []lease.SessionBeat{{Session: "b", Beat: 7}, {Session: "e", Beat: 6}}; want.asks != slices.Equal(o.Others, others) {
 				t.Errorf("beat %d: others %v", i, o.Others)
 			}
-			// The update of the session runs in parallel to the reads, so it may be at any place.
+			// The update of the session runs in parallel to the reads, so it may occur anywhere.
 			slices.Sort(operations)
 			if got := strings.Join(operations, " "); got != want.operations {
 				t.Errorf("beat %d: %s", i, got)
@@ -355,11 +355,11 @@ func must(b []byte, err error) []byte {
 	return b
 }
 
-// A panic of the user's client in a goroutine of the store is a failed call. In the caller's
-// goroutine the caller gets the panic.
+// If the user's client panics in a goroutine of the store, the call fails. If it panics in the
+// caller's goroutine, the caller gets the panic.
 func TestAClientMayPanicOnAnyGoroutine(t *testing.T) {
 	s := server(func(_ context.Context, operation string, _ map[string]any) (int, string) {
-		// of the heartbeat itself; its reads are in another goroutine
+		// This answers the heartbeat itself; its reads are in another goroutine.
 		if operation == "UpdateItem" {
 			return 400, `{"__type":"ConditionalCheckFailedException"}`
 		}

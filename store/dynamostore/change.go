@@ -9,8 +9,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// change is one conditional write of one row under construction. All attribute names are
-// placeholders, because many of them are reserved words.
+// change builds one conditional write of one row. It uses placeholders for all attribute names,
+// because many of them are reserved words.
 type change struct {
 	app, row      string
 	sets, removes []string
@@ -40,7 +40,7 @@ func (c *change) set(attr string, v types.AttributeValue) *change {
 	return c
 }
 
-// setText sets an attribute, or removes it if the text is empty.
+// setText sets an attribute, or removes it if s is empty.
 func (c *change) setText(attr, s string) *change {
 	if s == "" {
 		return c.remove(attr)
@@ -48,7 +48,7 @@ func (c *change) setText(attr, s string) *change {
 	return c.set(attr, text(s))
 }
 
-// setFlag sets an attribute to true, or removes it.
+// setFlag sets an attribute to true, or removes it if on is false.
 func (c *change) setFlag(attr string, on bool) *change {
 	if !on {
 		return c.remove(attr)
@@ -56,30 +56,30 @@ func (c *change) setFlag(attr string, on bool) *change {
 	return c.set(attr, yes())
 }
 
-// setOnce sets an attribute if it is absent.
+// setOnce sets an attribute unless it exists.
 func (c *change) setOnce(attr string, v types.AttributeValue) *change {
 	n := c.name(attr)
 	c.sets = append(c.sets, n+" = if_not_exists("+n+", "+c.value(v)+")")
 	return c
 }
 
-// copy sets an attribute to the previous value of another one.
+// copy sets an attribute to the previous value of the attribute from.
 func (c *change) copy(attr, from string) *change {
 	c.sets = append(c.sets, c.name(attr)+" = "+c.name(from))
 	return c
 }
 
-// next adds one to a number, which is 0 if absent, and sets another attribute to its previous
-// value.
+// next increments a number, which is 0 if absent. It sets the attribute before to the number's
+// previous value.
 func (c *change) next(attr, before string) *change {
 	was := "if_not_exists(" + c.name(attr) + ", " + c.value(number(0)) + ")"
-	// Expressions use the old row. In this order they are also correct for an emulator that applies
-	// them one after the other.
+	// Expressions read the old row. The order matters only for an emulator that applies them one
+	// after the other.
 	c.sets = append(c.sets, c.name(before)+" = "+was, c.name(attr)+" = "+was+" + "+c.value(number(1)))
 	return c
 }
 
-// count adds one to a number, which is 0 if absent.
+// count increments a number, which is 0 if absent.
 func (c *change) count(attr string) *change {
 	c.add = append(c.add, c.name(attr)+" "+c.value(number(1)))
 	return c
@@ -102,13 +102,13 @@ func (c *change) remove(attr string) *change {
 	return c
 }
 
-// when adds a comparison to the condition. It is false for an absent attribute.
+// when adds a comparison to the condition. The comparison is false if the attribute is absent.
 func (c *change) when(attr, operator string, v types.AttributeValue) *change {
 	c.conditions = append(c.conditions, c.name(attr)+" "+operator+" "+c.value(v))
 	return c
 }
 
-// whenText requires that an attribute has this text, or is absent if the text is empty.
+// whenText requires that an attribute is equal to s, or is absent if s is empty.
 func (c *change) whenText(attr, s string) *change {
 	if s == "" {
 		return c.absent(attr)
@@ -163,7 +163,7 @@ func (c *change) updateInput(table string, answer types.ReturnValue) *dynamodb.U
 	return in
 }
 
-// putInput replaces the row with it, under the conditions.
+// putInput returns a request that replaces the row by it, under the conditions.
 func (c *change) putInput(table string, it item) *dynamodb.PutItemInput {
 	return &dynamodb.PutItemInput{
 		TableName: &table, Item: it, ConditionExpression: c.condition(), ExpressionAttributeNames: c.names, ExpressionAttributeValues: c.values,

@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// Definitions shows how to create a table of that name without [Store.CreateTable]: with the AWS
-// command line, Terraform and CloudFormation. It is for the zero [Settings].
+// Definitions shows how to create a table without [Store.CreateTable], with the AWS command line,
+// Terraform and CloudFormation. table is its name. The settings are the zero [Settings].
 func Definitions(table string) string { return Settings{}.Definitions(table) }
 
-// Definitions is like the function, for a table with settings.
+// Definitions is like the function, for a table with these settings.
 func (s Settings) Definitions(table string) string {
 	return "With the AWS command line:\n\n" + s.awsCLI(table) +
 		"\nWith Terraform:\n\n" + s.terraform(table) +
@@ -156,16 +156,16 @@ func indent(lines []string, by string) string {
 // asJSON encodes a value as JSON, which is also valid YAML.
 func asJSON(v any) string {
 	b, err := json.Marshal(v)
-	if err != nil { // texts can always be encoded
+	if err != nil { // never happens, because texts can always be encoded
 		return "null"
 	}
 	return string(b)
 }
 
-// shell quotes a text as one word of a shell.
+// shell quotes a text as one shell word.
 func shell(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
-// hcl quotes a text for Terraform, without templates.
+// hcl quotes a text for Terraform and escapes its templates.
 func hcl(s string) string {
 	return strings.NewReplacer("${", "$${", "%{", "%%{").Replace(asJSON(s))
 }

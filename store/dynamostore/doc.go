@@ -1,10 +1,12 @@
-// Package dynamostore keeps leases in DynamoDB: one on-demand table for any number of applications.
+// Package dynamostore keeps leases in DynamoDB. One on-demand table can contain any number of
+// applications.
 //
 //	store := dynamostore.New(dynamodb.NewFromConfig(cfg), dynamostore.Options{Table: "weir"})
 //
 // # The table
 //
-// The partition key "app" is the application's name, the sort key "row" names one of its rows:
+// The partition key "app" is the name of the application. The sort key "row" identifies one of its
+// rows:
 //
 //	lease/STREAM/SHARD     one lease
 //	group/worker/SESSION   one session of a worker
@@ -17,23 +19,28 @@
 // # Cost
 //
 // An idle heartbeat is one write of the worker's row and a consistent read of the leader's row, for
-// any number of leases. Each new checkpoint is one more write, which includes the load. Each lease
-// that is given back is one more write, plus one for its announcement.
+// any number of leases. Each new checkpoint is one more write, which includes the load. Each
+// released lease is one more write, plus one for its announcement.
 //
-// A worker reads leases only after another process changed some of its own. It reads the changed
-// ones if its row names them (one change since its last heartbeat, of at most eight leases), and
-// otherwise all leases of the application. The leader also reads the rows of the workers with each
-// of its views, and the leases after a change and twice a minute. [Store.Apps] scans the table. No
-// running worker does that. All rows of an application share a partition key. DynamoDB allows at
-// least a thousand writes per second for such a key, and splits it while it is busier.
+// A worker reads its leases only after another process has changed at least one of them. It reads
+// only the changed leases if its row contains their keys. That is the case after a single change
+// since its last heartbeat, of at most eight leases. Otherwise it reads all leases of the
+// application. For each of its views, the leader reads the rows of the workers. It reads the leases
+// after a change, and at least twice a minute. [Store.Apps] scans the table, but no running worker
+// does.
+//
+// All rows of an application share a partition key. DynamoDB allows at least a thousand writes per
+// second for one key, and splits a busier key.
 //
 // # Consistency
 //
-// All reads are strongly consistent, each write is a conditional write of one row, and no
-// transactions are needed. Operations on several rows are safe because of their order. A row that
+// All reads are strongly consistent, and each write is a conditional write of one row. The store
+// needs no transactions. Operations on several rows are safe because of their order. A row that
 // announces a change is written after the change and before the call returns. A reader reads the
-// announcement before it reads what is announced. A reader may therefore read too often, but never
-// too rarely. Two mechanisms cover a process that dies between a change and its announcement: the
-// leader notifies sessions whose fingerprint differs from the leases, and a view reads the leases
-// at least once a minute.
+// announcement before the announced rows. A reader may therefore read too often, but never misses a
+// change.
+//
+// Two mechanisms handle a process that dies between a change and its announcement. The leader
+// notifies sessions whose fingerprint differs from their leases. A view reads the leases at least
+// once a minute.
 package dynamostore

@@ -14,11 +14,11 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// expiredAtOnce is how many expired chunks are removed with a new one. More than one is needed for
-// sessions that left their chunks behind.
+// expiredAtOnce is the maximum number of expired chunks that are removed with a new one. It is more
+// than one because some sessions leave chunks behind.
 const expiredAtOnce = 5
 
-// historyRow returns the sort key of a chunk. Chunks are sorted by minute, so the expired ones come
+// historyRow returns the sort key of a chunk. Chunks are sorted by minute, so expired chunks come
 // first.
 func historyRow(since int64, session string) string {
 	return fmt.Sprintf("%s%010d/%s", historyPrefix, since, session)
@@ -43,7 +43,7 @@ func decodeHistory(it item) (lease.HistoryChunk, error) {
 }
 
 // PutHistory implements [lease.Historian]. It makes one write. The first write of a chunk is
-// followed by a read and by the deletion of up to 5 expired chunks.
+// followed by a read, and by the deletion of up to 5 expired chunks.
 func (s *Store) PutHistory(ctx context.Context, app string, c lease.HistoryChunk) error {
 	if err := c.Check(); err != nil {
 		return err
@@ -101,7 +101,8 @@ func (s *Store) History(ctx context.Context, app string, since int64) ([]lease.H
 	return chunks, nil
 }
 
-// historyBetween reads the rows from one sort key to another, all or at most most of them.
+// historyBetween reads the rows between two sort keys. If most is not 0, it reads at most most
+// rows.
 func (s *Store) historyBetween(ctx context.Context, app, from, to string, most int32) ([]item, error) {
 	in := &dynamodb.QueryInput{
 		TableName:                 &s.table,

@@ -11,8 +11,9 @@ import (
 )
 
 // resign removes the leader if session still leads at that term. It never fails a heartbeat. If the
-// row cannot be written, the answer shows that the session still leads. The heartbeat itself must
-// not fail: it has counted already, so the session would be alive without being trusted.
+// row cannot be written, the answer shows that the session still leads. The heartbeat must not
+// fail, because it has already counted: the session would be alive, but its worker would not trust
+// its leases.
 func (s *Store) resign(ctx context.Context, app, session string, term uint64) {
 	if end, ok := ctx.Deadline(); ok { // leave time for the answer to the heartbeat
 		var cancel context.CancelFunc
@@ -25,12 +26,14 @@ func (s *Store) resign(ctx context.Context, app, session string, term uint64) {
 
 // readBeats reads the leader and the heartbeat counts of all other sessions.
 //
-// The rows of the group are adjacent, so one Query returns them. It is charged by size, one read
-// unit per 4 KB in total, which is about 15 sessions. Reading the leader's two rows alone would
-// cost two. The read is consistent, because the leader must be current. The counts need not be
-// current. An old count can at most make a session look dead too early, and then the write that
-// ends it names this count and is refused. An eventually consistent read costs half, but would be a
-// second request, and the total would be lower only from about 60 sessions on.
+// The rows of the group are adjacent, so one Query returns them. It costs one read unit per 4 KB in
+// total, which is about 15 sessions. To read only the two rows about the leader would cost two
+// units.
+//
+// The read is consistent, because the leader must be current. The counts need not be current. An
+// old count can only make a session look dead too early. The write that would end the session then
+// contains the old count, and fails. An eventually consistent read costs half, but it would be a
+// second request. The total would be lower only with about 60 sessions or more.
 func (s *Store) readBeats(ctx context.Context, app, self string) (lease.Leader, []lease.SessionBeat, error) {
 	items, err := s.query(ctx, "read the beats", app, groupPrefix, "")
 	if err != nil {
@@ -51,8 +54,8 @@ func (s *Store) readBeats(ctx context.Context, app, self string) (lease.Leader, 
 				return lease.Leader{}, nil, err
 			}
 		case isWorker:
-			// The leader reports an unreadable row. It must not disturb the heartbeats of all
-			// workers.
+			// The leader reports an unreadable row. Such a row must not disturb the heartbeats of
+			// all workers.
 			beat, ended := r.number(attrBeat, true), r.bool(attrEnded)
 			streams[session] = lease.Streams(r.text(attrStreams))
 			if session != self && r.err == nil && !ended {
@@ -66,7 +69,7 @@ func (s *Store) readBeats(ctx context.Context, app, self string) (lease.Leader, 
 			leader.Session, leader.Beat = o.Session, o.Beat
 		}
 	}
-	if leads.session == self { // its heartbeat is the present one
+	if leads.session == self { // its current heartbeat
 		leader.Session = self
 	}
 	if leader.Session != "" {

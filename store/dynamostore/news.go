@@ -12,17 +12,18 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// Limits on the last changed leases in a session's row. The row must stay below one kilobyte, which
-// is the unit in which a heartbeat is charged.
+// mostNews and mostNewsBytes limit the list of changed leases in a session's row. The row must stay
+// below 1 KB, because a heartbeat is charged per KB.
 const (
 	mostNews      = 8
 	mostNewsBytes = 400
-	// keepNews is how long they stay in the row. They should not stay for long, because every look
+	// keepNews is how long the list stays in the row. It should not stay long, because every view
 	// of the leader reads the rows of all sessions.
 	keepNews = 10 * time.Second
 )
 
-// news maps sessions to their changed leases. A session with nil reads all of its leases.
+// news maps sessions to their changed leases. A session that is mapped to nil must read all of its
+// leases.
 type news map[string][]lease.Key
 
 func (n news) add(session string, k lease.Key) {
@@ -55,10 +56,10 @@ func rows(keys []lease.Key) []string {
 // tell makes sessions read their changed leases with the next heartbeat. Sessions without a row are
 // over.
 //
-// The row contains only the last note, and the previous value of attrTold. A session whose orders
-// are cached under that value reads the leases of the note. A session that missed another note
-// meanwhile reads all of its leases. While an announcement of this Store may have been lost, its
-// notes name no leases, so that the lost changes are read too.
+// A row contains only the last note, and the value of attrTold before it. If a session has cached
+// its orders under that value, it only reads the leases of the note. If it missed another note, it
+// reads all of its leases. While an announcement of this Store may have been lost, its notes
+// contain no leases. Sessions then also read the lost changes.
 func (s *Store) tell(ctx context.Context, app string, n news) error {
 	s.mu.Lock()
 	failed, any := s.doubt[app]
@@ -77,9 +78,9 @@ func (s *Store) tell(ctx context.Context, app string, n news) error {
 	})
 }
 
-// stale reports whether a session's row has had news for longer than keepNews. Then the session's
-// heartbeat removes them. If that removes a newer note, the session finds that attrTold has changed
-// without named leases, and reads all of its leases.
+// stale reports whether a session's row has had news for longer than keepNews. The session's
+// heartbeat then removes them. If that removes a newer note, the session finds a changed attrTold
+// without leases, and reads all of its leases.
 func (s *Store) stale(k orderKey) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -101,8 +102,8 @@ func (s *Store) saw(k orderKey, row workerRow) {
 	s.news[k] = time.Since(s.born)
 }
 
-// catchUp returns the orders of a session whose cached orders lack only the last note, by reading
-// the leases of that note.
+// catchUp reads the leases of the last note and returns the session's updated orders. It returns
+// false if the cached orders lack more than that note.
 func (s *Store) catchUp(ctx context.Context, app string, k orderKey, row workerRow) (held []lease.Lease, ok bool, err error) {
 	if len(row.news) == 0 || row.told != row.newsAfter+1 {
 		return nil, false, nil

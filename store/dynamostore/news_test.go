@@ -50,7 +50,7 @@ func TestWhatARowSaysOfLeasesThatChanged(t *testing.T) {
 	}
 }
 
-// Cached orders are updated by reading the leases of a note, if there was no other note since.
+// Cached orders are updated by reading the leases of a note, if there was only that note.
 func TestASessionCatchesUp(t *testing.T) {
 	here := map[string]lease.Lease{}
 	add := func(id, owner string, epoch uint64) lease.Lease {
@@ -82,7 +82,7 @@ func TestASessionCatchesUp(t *testing.T) {
 	all := []string{leaseRow(wished.Key), leaseRow(lost.Key), leaseRow(got.Key), "lease/s/5"}
 	for name, c := range map[string]struct {
 		row  workerRow
-		want []lease.Lease // nil: all must be read
+		want []lease.Lease // nil if all leases must be read
 	}{
 		"one note":               {workerRow{told: 8, newsAfter: 7, news: all}, []lease.Lease{kept, wished, got}},
 		"a note without leases":  {workerRow{told: 8, newsAfter: 7}, nil},
@@ -115,8 +115,8 @@ func TestASessionCatchesUp(t *testing.T) {
 	}
 }
 
-// News leave the row after a while. After a failed announcement an application's notes name no
-// leases.
+// News are removed from the row after a while. After a failed announcement, an application's notes
+// contain no leases.
 func TestNewsAreOfNow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var last string

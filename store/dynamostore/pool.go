@@ -8,27 +8,28 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 )
 
-// pool contains the connections over which a Store makes its requests.
+// pool contains the connections over which a Store sends its requests.
 type pool struct {
 	client dynamodb.HTTPClient
-	// closeIdle closes unused connections. After an unanswered request, the others may be dead as
-	// well: a failed gateway, or one that has dropped them, sends nothing. Each would cost the
-	// store one more attempt. There may be so many that trust in the leases would end before all
-	// were found.
+	// closeIdle closes unused connections. After a request without an answer, other connections may
+	// be dead as well. A failed gateway, or a gateway that dropped them, sends nothing. Each dead
+	// connection would cost another attempt. With many of them, trust in the leases could end
+	// before all were found.
 	closeIdle func()
-	// longest limits an attempt.
+	// longest is the maximum duration of an attempt.
 	longest time.Duration
 }
 
-// ownPool makes a pool with the settings of a client, which is not changed. If that is impossible,
-// the pool uses that client, and closes its idle connections if it supports that.
+// ownPool returns a pool with the settings of a client, which it does not modify. If that is
+// impossible, the pool uses the client itself, and closes its idle connections if the client
+// supports that.
 func ownPool(from dynamodb.HTTPClient) pool {
 	p := pool{client: from, closeIdle: func() {}, longest: longestAttempt}
 	switch c := from.(type) {
 	case *awshttp.BuildableClient:
 		t := c.GetTransport()
 		if d, ok := c.GetReadTimeout(); ok && d > 0 {
-			p.longest = min(p.longest, d) // an answer is small: if it comes, it comes at once
+			p.longest = min(p.longest, d) // answers are small, so they arrive at once or not at all
 		}
 		p.client, p.closeIdle = &http.Client{Transport: t, Timeout: c.GetTimeout(), CheckRedirect: stay}, t.CloseIdleConnections
 	case *http.Client:
@@ -51,5 +52,5 @@ func ownPool(from dynamodb.HTTPClient) pool {
 	return p
 }
 
-// stay follows no redirect: the signature covers the host.
+// stay follows no redirect, because the signature covers the host.
 func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }

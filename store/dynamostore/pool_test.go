@@ -14,15 +14,15 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 )
 
-// network connects clients with the server that accepts from it. All existing connections can die
-// silently: written data is lost, and nothing arrives.
+// network connects clients with a server that accepts connections from it. All existing connections
+// can die silently. After that, written data is lost and nothing arrives.
 type network struct {
 	accepted chan net.Conn
 	once     sync.Once
 	over     chan struct{}
 
 	mu    sync.Mutex
-	dead  chan struct{} // closed when the existing ones have died
+	dead  chan struct{} // closed when the existing connections have died
 	dials int
 }
 
@@ -79,7 +79,7 @@ func (c *mortal) Close() error {
 	return c.Conn.Close()
 }
 
-// However many connections have died, a call loses one attempt.
+// However many connections have died, a call loses only one attempt.
 func TestConnectionsThatDiedCostOneAttempt(t *testing.T) {
 	const together = 10
 	for name, client := range map[string]func(*network) dynamodb.HTTPClient{
@@ -97,7 +97,7 @@ func TestConnectionsThatDiedCostOneAttempt(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				n := newNetwork()
 				server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-					// so that each call needs a separate connection
+					// The delay makes each call use a separate connection.
 					time.Sleep(10 * time.Millisecond)
 					w.Header().Set("Content-Type", "application/x-amz-json-1.0")
 					_, _ = w.Write([]byte(`{}`))
@@ -116,7 +116,7 @@ func TestConnectionsThatDiedCostOneAttempt(t *testing.T) {
 				lead := func() time.Duration {
 					t.Helper()
 					began := time.Now()
-					// With a failover time of 10 s a heartbeat has half of that.
+					// A heartbeat has half of the failover time, here 10 s.
 					if ok, err := s.Lead(within(t, 5*time.Second), "app", "a", 0); !ok || err != nil {
 						t.Errorf("%t, %v", ok, err)
 					}
@@ -136,8 +136,8 @@ func TestConnectionsThatDiedCostOneAttempt(t *testing.T) {
 					t.Errorf("the next call took %v", took)
 				}
 				// net/http closes a connection if its request is closed before net/http knows that
-				// all of it was written. The SDK closes it as soon as there is an answer. In that
-				// case the second call needs another connection.
+				// all of it was written. The SDK closes the request as soon as the answer arrives.
+				// In that case the second call needs another connection.
 				if dials := n.dials - together; dials < 1 || dials > 2 {
 					t.Errorf("%d new connections for two calls", dials)
 				}

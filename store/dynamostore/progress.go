@@ -12,22 +12,23 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// maxTries limits how often a write is prepared again because the row changed since it was read.
-// Each time another write to the same lease succeeded, which is rare. This many in a row indicate a
+// maxTries limits how often a write is prepared again because the row changed after it was read.
+// Each time another write to the same lease succeeded, which is rare. So many in a row indicate a
 // bug.
 const maxTries = 20
 
-// progress is the result of carrying out a report.
+// progress is the result of executing a report.
 type progress struct {
-	// a part was ignored: the session's leases differ from those in the store
+	// refused is set if a part was ignored, because the session's leases differ from those in the
+	// store.
 	refused bool
 	tell    news // leases that sessions received
-	// the epochs of leases that the session lost by this
+	// back contains the epochs of the leases that the session lost in this call.
 	back map[lease.Key]uint64
 }
 
-// carryOut carries out each progress of a report separately: those of one lease one after the
-// other, and different leases in parallel.
+// carryOut executes each progress of a report separately. It handles different leases in parallel,
+// and entries for one lease one after the other.
 func (s *Store) carryOut(ctx context.Context, app string, r lease.Report) (progress, error) {
 	var (
 		keys  []lease.Key
@@ -76,7 +77,7 @@ func (s *Store) carryOut(ctx context.Context, app string, r lease.Report) (progr
 	return all, err
 }
 
-// checkpoint moves a position forward and stores the load, under the epoch.
+// checkpoint moves a position forward and stores the load, if the epoch matches.
 func (s *Store) checkpoint(ctx context.Context, app, session string, p lease.Progress) (bool, error) {
 	save := func(position bool) (bool, error) {
 		c := newChange(app, leaseRow(p.Key)).when(attrOwner, "=", text(session)).when(attrEpoch, "=", number(p.Epoch))
@@ -119,12 +120,12 @@ type outcome uint8
 const (
 	ignored      outcome = iota
 	acknowledged         // Revoked is cleared
-	freed                // no owner any more
+	freed                // without an owner
 	handedOver           // owned by the heir
-	finished             // no owner, and done
+	finished             // without an owner, and done
 )
 
-// decide returns the effect on l of a progress that gives a lease back.
+// decide returns the effect on l of a progress that releases a lease.
 func decide(l lease.Lease, session string, p lease.Progress) outcome {
 	switch {
 	case l.Owner == session && l.Epoch == p.Epoch && p.Position.IsEnd():
@@ -140,11 +141,11 @@ func decide(l lease.Lease, session string, p lease.Progress) outcome {
 	}
 }
 
-// giveBack releases, finishes or acknowledges. It reads the lease, decides, and writes under the
-// condition that the lease has not changed, and repeats that if it has. It reports whether session
-// was entitled to that, and which session must be notified that it owns the lease now. If an
-// earlier attempt took effect and its answer was lost, the row shows the result, and the owner is
-// notified again.
+// giveBack releases, finishes or acknowledges a lease. It reads the lease, decides, and writes on
+// the condition that the lease has not changed. If the lease has changed, it starts again. It
+// reports whether session was entitled to this change, and which session must be notified as the
+// new owner. If an earlier attempt took effect and its answer was lost, the row shows the result,
+// and the owner is notified again.
 func (s *Store) giveBack(ctx context.Context, app, session string, p lease.Progress) (bool, string, error) {
 	row, what := leaseRow(p.Key), "give back "+p.Key.String()
 	for range maxTries {
@@ -197,15 +198,16 @@ func (s *Store) giveBack(ctx context.Context, app, session string, p lease.Progr
 	return false, "", fmt.Errorf("dynamostore: %s: the row changed under each of %d tries", what, maxTries)
 }
 
-// asSeen returns a change of l that requires l to be unchanged, including the position. Only the
-// owner's checkpoint can move the position, and a concurrent checkpoint must not be undone.
+// asSeen returns a change on the condition that l is unchanged, including the position. The
+// position matters because a concurrent checkpoint of the owner must not be undone.
 func asSeen(app string, l lease.Lease) *change {
 	return newChange(app, leaseRow(l.Key)).
 		when(attrEpoch, "=", number(l.Epoch)).when(attrPositionKey, "=", text(l.Position.SortKey())).
 		whenText(attrOwner, l.Owner).whenText(attrHeir, l.Heir).whenText(attrRevoked, l.Revoked)
 }
 
-// changeOwner makes session the owner, or removes the owner for "", and fences the previous owner.
+// changeOwner makes session the owner and fences the previous owner. If session is "", the lease
+// has no owner afterwards.
 func changeOwner(c *change, session string) {
 	c.setText(attrOwner, session).remove(attrHeir).count(attrEpoch)
 	if session != "" {
@@ -213,7 +215,7 @@ func changeOwner(c *change, session string) {
 	}
 }
 
-// makeChildren creates a lease for each child that has none, before the parent is finished.
+// makeChildren creates a lease for each child that has none. It runs before the parent is finished.
 func (s *Store) makeChildren(ctx context.Context, app string, p lease.Progress, born int64) error {
 	return parallel(len(p.Children), func(i int) error {
 		c := p.Children[i]
@@ -238,7 +240,7 @@ func (s *Store) Leave(ctx context.Context, app string, r lease.Report) error {
 	defer cancel()
 	defer s.forget(orderKey{app, r.Session})
 
-	// Until the row is gone, views see that something is under way here.
+	// Until the row is deleted, it shows views that an operation is in progress.
 	row := workerRowKey(r.Session)
 	_, lives, err := s.update(ctx, "session "+r.Session+" leaves",
 		newChange(app, row).set(attrLeaving, yes()).set(attrUnsettled, yes()).exists(attrRow).absent(attrEnded), types.ReturnValueNone)
@@ -257,7 +259,7 @@ func (s *Store) Leave(ctx context.Context, app string, r lease.Report) error {
 	if err != nil {
 		return err
 	}
-	// After this call, or an earlier one, this session does not lead.
+	// After this call or an earlier one, this session does not lead.
 	_, _, err = s.update(ctx, "give leadership up",
 		newChange(app, leaderRowKey).remove(attrSession).count(attrTerm).set(attrWrite, text(rand.Text())).
 			when(attrSession, "=", text(r.Session)), types.ReturnValueNone)
@@ -273,8 +275,8 @@ func (s *Store) Leave(ctx context.Context, app string, r lease.Report) error {
 	return err
 }
 
-// freeAll removes session from every lease that names it as owner or as revoked. It repeats this
-// until no lease names session, because a leader that does not know yet that session is leaving may
+// freeAll removes session as owner and as revoked session from every lease. It repeats this until
+// it finds no such lease, because a leader that has not yet noticed that session is leaving may
 // still assign leases to it.
 func (s *Store) freeAll(ctx context.Context, app, session string, told news) (changed bool, err error) {
 	var mu sync.Mutex

@@ -16,12 +16,12 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// The attributes of the rows. Absent means empty, zero or false.
+// These are the attributes of rows. An absent attribute is empty, zero or false.
 const (
 	attrApp = "app" // partition key
 	attrRow = "row" // sort key
 
-	// Of a lease.
+	// The following attributes belong to leases.
 	attrEpoch       = "epoch"
 	attrOwner       = "owner"
 	attrHeir        = "heir"
@@ -36,39 +36,40 @@ const (
 	attrParents     = "parents"
 	attrRangeStart  = "rangeStart"
 	attrRangeEnd    = "rangeEnd"
-	// identifies the last write, so that a writer that lost its answer can find out that it
-	// happened
+	// attrWrite identifies the last write. A writer whose answer was lost can find out whether its
+	// write took effect.
 	attrWrite = "write"
 
-	// Of a worker.
+	// The following attributes belong to workers.
 	attrName      = "name"
 	attrBeat      = "beat"
 	attrEnded     = "ended"
 	attrLeaving   = "leaving"
-	attrWeight    = "weight" // text: DynamoDB's numbers cannot hold every float64
+	attrWeight    = "weight" // as text, because DynamoDB's numbers cannot represent every float64
 	attrMaxLeases = "maxLeases"
 	attrHolds     = "holds"
 	attrDrain     = "drain"
 	attrTimes     = "times"     // in the form of lease.Times
 	attrStreams   = "streams"   // in the form of lease.Streams
 	attrTroubles  = "troubles"  // as JSON
-	attrTold      = "told"      // increases after the session's assignment changed
-	attrNews      = "news"      // the leases that changed when attrTold last increased
+	attrTold      = "told"      // incremented after the session's assignment changed
+	attrNews      = "news"      // the leases that changed when attrTold was last incremented
 	attrNewsAfter = "newsafter" // the value of attrTold before that
-	attrFreed     = "freed"     // increases after the session gave leases back or finished them
-	attrUnsettled = "unsettled" // set while the session is giving leases back and freed has not increased yet
+	attrFreed     = "freed"     // incremented after the session released or finished leases
+	attrUnsettled = "unsettled" // set while the session releases leases, until freed is incremented
 
-	// Of the leader's row.
+	// The following attributes belong to the leader's row.
 	attrSession = "session"
 	attrTerm    = "term"
-	attrChanges = "changes" // increases after an Apply or a Leave changed leases
-	// distinguishes changes from those of a removed application of the same name
+	attrChanges = "changes" // incremented after an Apply or a Leave changed leases
+	// attrToken distinguishes changes from those of a removed application with the same name.
 	attrToken = "token"
-	// a set of streams, each after pausedMark: a set cannot hold an empty text
+	// attrPaused is a set of streams. Each has the prefix pausedMark, because a set cannot contain
+	// an empty text.
 	attrPaused = "paused"
 	attrFormat = "format" // lease.Format; absent for 1
 
-	// Of a chunk of history.
+	// The following attribute belongs to chunks of history.
 	attrData = "data"
 )
 
@@ -77,12 +78,12 @@ const (
 	groupPrefix   = "group/"
 	workerPrefix  = groupPrefix + "worker/"
 	leaderRowKey  = groupPrefix + "leader"
-	historyPrefix = "history/" // followed by the minute, in ten digits, and the session
+	historyPrefix = "history/" // followed by the minute in ten digits and the session
 )
 
 const pausedMark = "="
 
-// maxRowBytes is DynamoDB's limit on the sort key. The limit on the partition key is above
+// maxRowBytes is DynamoDB's limit for the sort key. The limit for the partition key is above
 // [lease.MaxAppBytes].
 const maxRowBytes = 1024
 
@@ -96,8 +97,8 @@ func yes() types.AttributeValue { return &types.AttributeValueMemberBOOL{Value: 
 
 var escapeStream = strings.NewReplacer("%", "%25", "/", "%2F")
 
-// leaseRow returns the sort key of a lease. A "/" in the stream's name is escaped, so that no two
-// keys share a row.
+// leaseRow returns the sort key of a lease. It escapes "/" in the stream's name, so that different
+// keys have different rows.
 func leaseRow(k lease.Key) string {
 	return leasePrefix + escapeStream.Replace(k.Stream) + "/" + k.Shard
 }
@@ -117,8 +118,8 @@ func parseLeaseRow(row string) (lease.Key, error) {
 
 func workerRowKey(session string) string { return workerPrefix + session }
 
-// checkRow refuses a key for which DynamoDB's error would be less clear: with escapes, a stream's
-// name can be too long.
+// checkRow rejects a key for which DynamoDB's error would be less clear. An escaped stream name can
+// be too long.
 func checkRow(what, row string) error {
 	if len(row) > maxRowBytes || !utf8.ValidString(row) {
 		return fmt.Errorf("dynamostore: %s %.120q must be UTF-8 and its sort key at most %d bytes, not %d", what, row, maxRowBytes, len(row))
@@ -188,11 +189,11 @@ func decodeLease(it item) (lease.Lease, error) {
 	return l, r.done()
 }
 
-// workerRow is a worker with the fields of this store.
+// workerRow is a worker with the additional fields of this store.
 type workerRow struct {
 	lease.Worker
 	told      uint64
-	news      []string // rows of the leases in the last note; nil if it named none
+	news      []string // rows of the leases in the last note; nil if it contained none
 	newsAfter uint64   // the value of attrTold before that note
 	freed     uint64
 	unsettled bool
@@ -293,7 +294,7 @@ func (r *reader) number(name string, required bool) uint64 {
 	return 0
 }
 
-// upTo reads an optional number with an upper limit.
+// upTo reads an optional number with a maximum.
 func (r *reader) upTo(name string, most uint64) uint64 {
 	n := r.number(name, false)
 	if n > most {
@@ -345,7 +346,7 @@ func (r *reader) set(name string) []string {
 	return nil
 }
 
-// done returns the first error, with the row it is about.
+// done returns the first error, with the row in which it occurred.
 func (r *reader) done() error {
 	if r.err == nil {
 		return nil

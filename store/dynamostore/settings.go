@@ -16,32 +16,32 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// Settings are those of a table that [Store.CreateTable] creates. An existing table is not changed.
-// [Store.Differences] lists how it differs. The zero value is a table that is billed per request
-// and encrypted with DynamoDB's default key.
+// Settings configure a table that [Store.CreateTable] creates. CreateTable does not change an
+// existing table. [Store.Differences] lists how an existing table differs. With the zero Settings,
+// the table is billed per request and encrypted with DynamoDB's default key.
 type Settings struct {
-	// ReadCapacity and WriteCapacity are provisioned units per second, which are charged whether or
-	// not they are used. Set both or neither. docs/stores.md has the consumption of a worker. With
-	// less capacity its heartbeats are throttled. By default the table is billed per request.
+	// ReadCapacity and WriteCapacity are provisioned units per second. They are charged even if
+	// they are not used. Set both or neither. docs/stores.md has the consumption of a worker. With
+	// less capacity, heartbeats are throttled. By default the table is billed per request.
 	ReadCapacity, WriteCapacity int64
-	// KMSKey is the AWS KMS key for the encryption of the table: an ARN, an ID or an alias such as
-	// "alias/aws/dynamodb". Defaults to DynamoDB's key, which costs nothing.
+	// KMSKey is the AWS KMS key that encrypts the table: an ARN, an ID or an alias such as
+	// "alias/aws/dynamodb". The default is DynamoDB's key, which costs nothing.
 	KMSKey string
-	// PointInTimeRecovery keeps the state of the table in the last 35 days.
+	// PointInTimeRecovery keeps all states of the table from the last 35 days.
 	PointInTimeRecovery bool
 	// DeletionProtection makes DynamoDB refuse to delete the table.
 	DeletionProtection bool
-	// InfrequentAccess is the table class with cheaper storage and more expensive requests. Nearly
-	// all of the cost of a table of leases is requests.
+	// InfrequentAccess selects the table class with cheaper storage and more expensive requests.
+	// Requests cause nearly all of the cost of a table of leases.
 	InfrequentAccess bool
-	// Tags are the table's tags, at most 50.
+	// Tags are the table's tags. There can be at most 50.
 	Tags map[string]string
 }
 
-// awsKey is the name of the key that DynamoDB uses if KMS is requested without a key.
+// awsKey is the key that DynamoDB uses if KMS is requested without a key.
 const awsKey = "alias/aws/dynamodb"
 
-// Check returns everything that is wrong with the settings. [Store.CreateTable] calls it.
+// Check returns all problems of the settings. [Store.CreateTable] calls it.
 func (s Settings) Check() error {
 	var problems []error
 	bad := func(format string, args ...any) {
@@ -74,7 +74,7 @@ func (s Settings) Check() error {
 	return errors.Join(problems...)
 }
 
-// apply puts the settings into a request that creates the table, except for recovery, which is set
+// apply adds the settings to a request that creates the table. It omits recovery, which is set
 // after the table was created.
 func (s Settings) apply(in *dynamodb.CreateTableInput) {
 	in.BillingMode = types.BillingModePayPerRequest
@@ -106,8 +106,8 @@ type made struct {
 	tags     map[string]string
 }
 
-// differences returns how a table differs from the settings, one sentence each. Defaults are not
-// compared.
+// differences returns one sentence for each difference between a table and the settings. It does
+// not compare defaults.
 func (s Settings) differences(m made) []string {
 	var all []string
 	add := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
@@ -152,8 +152,8 @@ func (s Settings) differences(m made) []string {
 	return all
 }
 
-// otherKey reports whether a requested key is certainly not the one with an ARN. An alias may stand
-// for any key.
+// otherKey reports whether a requested key certainly differs from the key with the given ARN. An
+// alias can refer to any key.
 func otherKey(want, arn string) bool {
 	if strings.HasPrefix(want, "alias/") || strings.Contains(want, ":alias/") {
 		return false
@@ -167,9 +167,10 @@ const (
 	askingTags     = "ask for the table's tags"
 )
 
-// Differences returns, one sentence each, how the table differs from Options.Settings, because it
-// was created before or by other means. It needs dynamodb:DescribeTable, and if recovery or tags
-// are set dynamodb:DescribeContinuousBackups and dynamodb:ListTagsOfResource.
+// Differences returns one sentence for each difference between the table and Options.Settings. The
+// table may have been created earlier or by other means. Differences needs dynamodb:DescribeTable.
+// If recovery or tags are set, it also needs dynamodb:DescribeContinuousBackups and
+// dynamodb:ListTagsOfResource.
 func (s *Store) Differences(ctx context.Context) ([]string, error) {
 	ctx, cancel, err := s.begin(ctx, "any")
 	if err != nil {
@@ -201,7 +202,7 @@ func (s *Store) Differences(ctx context.Context) ([]string, error) {
 	return append(want.differences(m), untold...), nil
 }
 
-// unserved reports whether err says that the server does not support the operation: DynamoDB Local
+// unserved reports whether err means that the server does not support the operation. DynamoDB Local
 // supports neither recovery nor tags.
 func unserved(err error) bool {
 	var answer smithy.APIError
@@ -235,8 +236,8 @@ func (s *Store) tags(ctx context.Context, table string) (map[string]string, erro
 	return tags, nil
 }
 
-// startRecovery starts point-in-time recovery of a new table, which DynamoDB refuses for the first
-// seconds. It reports whether to retry.
+// startRecovery starts point-in-time recovery of a new table. DynamoDB refuses this for the first
+// seconds. startRecovery reports whether to retry.
 func (s *Store) startRecovery(ctx context.Context) (again bool, err error) {
 	_, err = call(ctx, s, startRecovery, &dynamodb.UpdateContinuousBackupsInput{
 		TableName:                        &s.table,
@@ -251,7 +252,8 @@ var needed = map[string]string{
 	askingRecovery: "dynamodb:DescribeContinuousBackups", startRecovery: "dynamodb:UpdateContinuousBackups", askingTags: "dynamodb:ListTagsOfResource",
 }
 
-// explainSettings returns an error about a setting without permission, or nil for any other call.
+// explainSettings returns an error about a call that needs a missing permission, or nil for other
+// calls.
 func (s *Store) explainSettings(what string, err error) error {
 	if action := needed[what]; action != "" {
 		return fmt.Errorf("dynamostore: %w: %s: on table %s that is not allowed; it needs %s (%w)", lease.ErrSetup, what, s.name(), action, err)

@@ -12,18 +12,18 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// all has a value for each setting.
+// all contains a value for each setting.
 var all = Settings{
 	ReadCapacity: 5, WriteCapacity: 7, KMSKey: "arn:aws:kms:eu-central-1:123456789012:key/1234", PointInTimeRecovery: true, DeletionProtection: true,
 	InfrequentAccess: true, Tags: map[string]string{"team": "billing", "it's": "${x} \"y\""},
 }
 
-// tables is a DynamoDB that slowly creates a table and records the requests.
+// tables is a DynamoDB that creates a table slowly and records requests.
 type tables struct {
 	asked   []string
 	created map[string]any
 	looks   int
-	backups int // number of requests for recovery
+	backups int // number of requests about recovery
 	denied  string
 }
 
@@ -198,7 +198,7 @@ func TestWrongSettingsAreRefusedAtOnce(t *testing.T) {
 	}
 }
 
-// The definitions contain every setting, with the right quoting.
+// The definitions contain every setting, correctly quoted.
 func TestDefinitionsHaveTheSettings(t *testing.T) {
 	cli, rest, _ := strings.Cut(all.Definitions("weir"), "With Terraform:")
 	terraform, cloudFormation, _ := strings.Cut(rest, "With CloudFormation:")

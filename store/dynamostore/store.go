@@ -14,39 +14,41 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// DefaultTable is the table used by [Options] without one.
+// DefaultTable is the table name of [Options] without a table.
 const DefaultTable = "weir"
 
 // Options configures a [Store]. The zero value is ready to use.
 type Options struct {
-	// Table is the name or the ARN of the table. Defaults to [DefaultTable].
+	// Table is the name or the ARN of the table. The default is [DefaultTable].
 	Table string
-	// Settings are used only when [Store.CreateTable] creates the table.
+	// Settings are only used by [Store.CreateTable].
 	Settings Settings
 }
 
 // Store implements [lease.Store] on a DynamoDB table. It is safe for concurrent use by any number
-// of applications, and any number of Stores in any number of processes may share the table. It need
-// not be closed.
+// of applications. Any number of Stores in any number of processes may share the table. A Store
+// need not be closed.
 //
 // Each call retries throttled, failed and unanswered requests until its context ends, or for 30
 // seconds if the context has no deadline. The client's own retries are not used. If the client's
 // HTTP client is one of the SDK's or of net/http, the Store uses separate connections with the same
-// settings, and replaces them if a request is not answered in time. Errors wrap [lease.ErrSetup] if
-// the table is missing, has other keys, or may not be used.
+// settings. It replaces them if a request is not answered in time.
+//
+// An error wraps [lease.ErrSetup] if the table is missing or has other keys, or if a permission is
+// missing.
 type Store struct {
 	client   *dynamodb.Client
 	pool     pool
 	table    string
 	settings Settings
 	id       string    // identifies this Store in its revisions
-	born     time.Time // the zero of the times in the revisions
+	born     time.Time // the zero point of times in the revisions
 
-	mu     sync.Mutex // never held across a request
+	mu     sync.Mutex // never held during a request
 	orders map[orderKey]orders
-	// sessions whose rows have news, and since when; relative to born
+	// news contains sessions whose rows have news, and since when, relative to born.
 	news map[orderKey]time.Duration
-	// by application: when an announcement may have been lost; relative to born
+	// doubt contains, by application, when an announcement may have been lost, relative to born.
 	doubt map[string]time.Duration
 }
 
@@ -78,13 +80,14 @@ func (s *Store) Abilities() lease.Abilities {
 
 type orderKey struct{ app, session string }
 
-// orders are the leases of a session that were read after its row had a value of attrTold.
+// orders contains the leases of a session. They were read after its row had the value told of
+// attrTold.
 type orders struct {
 	told uint64
 	held []lease.Lease
 }
 
-// known returns the orders of a session if they were read at this value of attrTold.
+// known returns the cached orders of a session if they were read at this value of attrTold.
 func (s *Store) known(k orderKey, told uint64) ([]lease.Lease, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -102,7 +105,7 @@ func (s *Store) remember(k orderKey, told uint64, held []lease.Lease) {
 	s.orders[k] = orders{told, held}
 }
 
-// subtract copies the cached orders of attrTold to its next value, without leases at the given
+// subtract copies the cached orders to the next value of attrTold, without the leases at the given
 // epochs.
 func (s *Store) subtract(k orderKey, told uint64, back map[lease.Key]uint64) {
 	s.mu.Lock()
@@ -111,7 +114,7 @@ func (s *Store) subtract(k orderKey, told uint64, back map[lease.Key]uint64) {
 	if !ok || o.told != told {
 		return
 	}
-	kept := slices.Clone(o.held) // another goroutine may be reading the old one
+	kept := slices.Clone(o.held) // another goroutine may be reading the old slice
 	kept = slices.DeleteFunc(kept, func(l lease.Lease) bool {
 		epoch, given := back[l.Key]
 		return given && epoch == l.Epoch
@@ -164,7 +167,7 @@ func (s *Store) Lead(ctx context.Context, app, session string, term uint64) (boo
 	return r.text(attrWrite) == mark, nil
 }
 
-// begin checks the requirements of every call and limits its time.
+// begin checks the requirements of every call and sets its time limit.
 func (s *Store) begin(ctx context.Context, app string) (context.Context, context.CancelFunc, error) {
 	if s.client == nil {
 		return nil, nil, fmt.Errorf("dynamostore: %w: the client passed to New is nil", lease.ErrSetup)

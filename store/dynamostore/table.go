@@ -25,13 +25,13 @@ const (
 )
 
 // CreateTable creates the table with Options.Settings, and waits until it can be used. An existing
-// table with the right keys is not changed, and [Store.Differences] lists how it differs. For an
-// existing table with other keys it returns an error that wraps [lease.ErrSetup]. It may be called
-// any number of times, also concurrently by several processes. Without a deadline it waits for at
-// most five minutes.
+// table with the right keys is not changed, and [Store.Differences] lists how it differs. If an
+// existing table has other keys, CreateTable returns an error that wraps [lease.ErrSetup]. It may
+// be called repeatedly and by several processes at the same time. Without a deadline it waits for
+// at most five minutes.
 //
-// Point-in-time recovery is started after the table was created. A process that dies in between
-// leaves a table without it, which Differences reports.
+// Point-in-time recovery is started after the table was created. If the process dies in between,
+// the table lacks it. Differences reports this.
 func (s *Store) CreateTable(ctx context.Context) error {
 	if err := s.settings.Check(); err != nil {
 		return err
@@ -114,7 +114,7 @@ func (s *Store) createInput() *dynamodb.CreateTableInput {
 	return in
 }
 
-// name returns the table's name, also if Options contains its ARN.
+// name returns the table's name, even if Options contains its ARN.
 func (s *Store) name() string {
 	if a, err := arn.Parse(s.table); err == nil {
 		return strings.TrimPrefix(a.Resource, "table/")
@@ -144,7 +144,7 @@ func (s *Store) checkShape(t *types.TableDescription) error {
 	return nil
 }
 
-// explain adds to an error what to do about it.
+// explain adds instructions to an error.
 func (s *Store) explain(ctx context.Context, what string, err error) error {
 	plain := fmt.Errorf("dynamostore: %s: %w", what, err)
 	var answer smithy.APIError
@@ -214,9 +214,9 @@ func (s *Store) policyResource() string {
 	return "arn:aws:dynamodb:" + region + ":*:table/" + s.table
 }
 
-// Policy returns the IAM policy, as JSON, with the permissions that a worker needs for the table
-// with the given ARN. [Store.CreateTable] also needs dynamodb:CreateTable, and [Store.Apps]
-// dynamodb:Scan. Workers need neither.
+// Policy returns an IAM policy as JSON. It contains the permissions that a worker needs for the
+// table with the given ARN. [Store.CreateTable] also needs dynamodb:CreateTable, and [Store.Apps]
+// also needs dynamodb:Scan. Workers need neither.
 func Policy(tableARN string) string {
 	return `{
   "Version": "2012-10-17",

@@ -14,18 +14,19 @@ import (
 )
 
 // readInFull is the maximum age of leases that a view may reuse. It limits the delay for a change
-// whose announcement was lost because its process died.
+// that was never announced because its process died.
 const readInFull = time.Minute
 
 // View implements [lease.Store].
 //
-// It reads the group's rows first, then the leases, then the group's rows again. The revision is a
-// summary of the first read: the count of announced changes and, for each session, its count of
-// freed leases. These counts increase after the leases changed. Leases that were read after the
-// counts therefore contain every counted change, and possibly later ones. A session announces
-// beforehand that it will give leases back. While a session is unsettled, no view counts as
-// unchanged. Workers and leader are from the second read, so no lease names a live session that is
-// missing.
+// It reads the rows of the group, then the leases, and then the rows of the group again. The
+// revision summarizes the first read. It contains the count of announced changes, and the count of
+// freed leases of each session. Both increase after the leases changed. Leases that were read after
+// the counts therefore contain every counted change, and possibly later ones.
+//
+// A session announces in advance that it will release leases. While a session is unsettled, every
+// view counts as changed. Workers and leader come from the second read. No lease can therefore name
+// a live session that is missing in the view.
 func (s *Store) View(ctx context.Context, app, since string) (lease.View, error) {
 	ctx, cancel, err := s.begin(ctx, app)
 	if err != nil {
@@ -57,9 +58,9 @@ func (s *Store) View(ctx context.Context, app, since string) (lease.View, error)
 	return v, nil
 }
 
-// current reports whether the view with the revision since is still valid: it came from this Store,
-// its condensed state equals the present one, it is not too old, and no announcement of this Store
-// may have been lost since.
+// current reports whether the view with the revision since is still valid. It must come from this
+// Store and must not be too old. Its summary must equal the current one. No announcement of this
+// Store may have been lost since then.
 func (s *Store) current(app, since, sum string, now time.Duration) bool {
 	part := strings.Split(since, "/")
 	if len(part) != 3 || part[0] != s.id || part[1] != sum || len(part[2]) != 20 {
@@ -76,7 +77,7 @@ func (s *Store) current(app, since, sum string, now time.Duration) bool {
 	return !any || read > doubt
 }
 
-// group contains an application's rows except the leases.
+// group contains an application's rows without the leases.
 type group struct {
 	workers []workerRow
 	leader  leaderRow
@@ -113,7 +114,7 @@ func decodeGroup(items []item) (group, error) {
 	return g, nil
 }
 
-// condense returns the part of a revision about the group, and whether all sessions are settled.
+// condense returns the summary of the group for a revision, and whether all sessions are settled.
 func (g group) condense() (string, bool) {
 	h := sha256.New()
 	fmt.Fprintf(h, "%d %s\n", g.leader.changes, g.leader.token)

@@ -7,11 +7,11 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// rowsAtOnce is how many rows one statement reads or writes at most.
+// rowsAtOnce is the maximum number of rows that one statement reads or writes.
 const rowsAtOnce = 200
 
-// preload reads the leases with these keys, including missing ones, in a few statements if each
-// takes a round trip.
+// preload reads the leases with these keys in a few statements, including absent ones. It does
+// nothing if statements take no round trip.
 func (t *tx) preload(keys []lease.Key) error {
 	if !t.dialect.server {
 		return nil
@@ -53,8 +53,8 @@ func keysOf(actions []lease.Action) []lease.Key {
 // list repeats what n times, separated by commas.
 func list(what string, n int) string { return strings.TrimSuffix(strings.Repeat(what+", ", n), ", ") }
 
-// writeAll writes the changed leases, many at once. They are locked. If a new row exists already,
-// another transaction made it meanwhile, and this one must start again.
+// writeAll writes the changed leases, many at a time. The leases are locked. If a new row already
+// exists, another transaction created it, and this transaction must start again.
 func (t *tx) writeAll(keys []lease.Key) error {
 	var made, changed, gone [][]any
 	for _, k := range keys {

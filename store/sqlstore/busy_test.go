@@ -14,8 +14,9 @@ type coded string
 func (c coded) Error() string    { return "the server's words" }
 func (c coded) SQLState() string { return string(c) }
 
-// Only errors due to other transactions are retried. Serialization failures occur only if the
-// server's default isolation is above READ COMMITTED, so no test against a server has them.
+// Only errors that other transactions cause are retried. Serialization failures only occur if the
+// server's default isolation level is above READ COMMITTED. Tests against servers therefore do not
+// cover them.
 func TestCollisionsAreTriedAgain(t *testing.T) {
 	for _, c := range []struct {
 		d    *dialect

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// The clocks of servers may jump, so no statement uses one.
+// The clocks of servers may jump, so no statement uses a clock.
 func TestNoStatementAsksAClock(t *testing.T) {
 	clock := regexp.MustCompile(`(?i)\b(now|sysdate|curdate|unix_timestamp|(current|clock|local|statement|transaction)_?timestamp|timestamptz?|strftime|datetime)\b`)
 	files, err := filepath.Glob("*.go")

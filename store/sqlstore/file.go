@@ -10,21 +10,21 @@ import (
 	"sync"
 )
 
-// errOtherFile is wrapped while the path of a SQLite file does not lead to the file that was
-// opened.
+// errOtherFile is wrapped by errors while the path of a SQLite file does not lead to the file that
+// was opened.
 var errOtherFile = errors.New("it was deleted, moved or replaced while it was in use: put it back, or stop all workers and start them again")
 
-// file is the SQLite file of a store. A process keeps using an open file when its path leads
-// elsewhere or nowhere. Other processes and later connections would use another file, and two
-// workers would trust one lease.
+// file identifies the SQLite file of a store. A process keeps using an open file even if its path
+// now leads to another file or to none. Other processes and later connections would use another
+// file, and two workers could trust the same lease.
 type file struct {
 	mu    sync.Mutex
 	known bool
 	path  string      // as reported by SQLite
-	info  fs.FileInfo // nil if there is nothing to check, for example a database in memory
+	info  fs.FileInfo // nil if there is nothing to check, for example for a database in memory
 }
 
-// look checks that the path still leads to the file. It costs one stat.
+// look checks that the path still leads to the file. It costs one stat call.
 func (f *file) look() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -35,12 +35,12 @@ func (f *file) look() error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist), err == nil && !os.SameFile(f.info, there):
 		return fmt.Errorf("sqlstore: the SQLite file %s: %w", f.path, errOtherFile)
-	default: // other errors of stat say nothing about the file
+	default: // other errors of stat do not concern the identity of the file
 		return nil
 	}
 }
 
-// learn reads the path of the open file from a connection, the first time.
+// learn reads the path of the open file from a connection, once.
 func (f *file) learn(ctx context.Context, c *sql.Conn) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -68,7 +68,7 @@ func (f *file) learn(ctx context.Context, c *sql.Conn) error {
 		return err
 	}
 	if f.known = true; f.path != "" {
-		f.info, _ = os.Stat(f.path) // a driver may use virtual files
+		f.info, _ = os.Stat(f.path) // fails if a driver uses virtual files
 	}
 	return nil
 }

@@ -45,8 +45,8 @@ func (t *tx) flush() error {
 	return err
 }
 
-// moved reports whether the lease changed in a way that views must show, which is any change except
-// a checkpoint or a load.
+// moved reports whether the lease changed in a way that views must show. Checkpoints and loads are
+// the only changes that they need not show.
 func (r *row) moved() bool {
 	if r.was == nil || r.is == nil {
 		return r.was != r.is

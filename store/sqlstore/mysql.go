@@ -13,7 +13,8 @@ var mysql = &dialect{
 	server: true,
 	quote:  func(name string) string { return "`" + name + "`" },
 	// Names are bytes, because the collations that compare text by its bytes ignore trailing
-	// spaces. Statements that create tables end a transaction here, so they must be repeatable.
+	// spaces. In MySQL, statements that create tables end a transaction, so they must be
+	// repeatable.
 	schema: [][]string{{
 		`CREATE TABLE IF NOT EXISTS {applications} (
   app VARBINARY(255) NOT NULL PRIMARY KEY,
@@ -87,7 +88,7 @@ var mysql = &dialect{
 		return " ON DUPLICATE KEY UPDATE " + strings.Join(sets, ", ")
 	},
 	begin: func(ctx context.Context, c *sql.Conn, _ bool) error {
-		// For the next transaction only.
+		// This applies to the next transaction only.
 		if _, err := c.ExecContext(ctx, "SET TRANSACTION ISOLATION LEVEL READ COMMITTED"); err != nil {
 			return err
 		}
@@ -99,7 +100,8 @@ var mysql = &dialect{
 	busy: func(err error) bool {
 		switch sqltable.MySQLCode(err) {
 		case "1205", "1213", "1020", "1062":
-			// a lock, a deadlock, a changed row, or another transaction created the same row
+			// This is a lock, a deadlock, a changed row, or another transaction that created the
+			// same row.
 			return true
 		}
 		return false
@@ -126,10 +128,11 @@ func hopelessMySQL(err error, fresh bool) string {
 	return ""
 }
 
-// An ordinary heartbeat is two statements, or three with checkpoints, each a separate transaction.
-// No common transaction is needed. The first statement finds the session alive and increases its
-// count, so no leader that saw the earlier count can end it any more. Each checkpoint is
-// conditional on owner, epoch and position. The last statement reads the resulting state.
+// An ordinary heartbeat is two statements, or three with checkpoints, each in a separate
+// transaction. A common transaction is not needed. The first statement checks that the session is
+// alive and increases its count. A leader that saw the earlier count can then no longer end the
+// session. Each checkpoint is conditional on owner, epoch and position. The last statement reads
+// the resulting state.
 var (
 	countMySQL = `UPDATE {sessions} SET beat = beat + 1, name = ?, leaving = ?, weight = ?, max_leases = ?, holds = ?, troubles = ?, streams = ?
 WHERE app = ? AND session = ? AND ended = 0`
@@ -143,7 +146,7 @@ func quickBeatMySQL(t *tx, q quickBeat) error {
 	r := q.report
 	n, err := t.exec(countMySQL, r.Name, flag(r.Leaving), r.Weight, int64(r.MaxLeases), int64(r.Holds), q.troubles, string(r.Streams), t.app, r.Session)
 	if err != nil || n == 0 {
-		return err // no orders: the session is over
+		return err // the session is over, so there are no orders
 	}
 	err = t.advanceMySQL(q, "l.position = v.value, l.place = v.place", "l.place < v.place", func(s step) any {
 		if s.Place == "" {
@@ -170,7 +173,7 @@ func quickBeatMySQL(t *tx, q quickBeat) error {
 }
 
 // advanceMySQL updates the columns in set for each step. value returns the parameter of a step, or
-// nil to skip it.
+// nil to skip the step.
 func (t *tx) advanceMySQL(q quickBeat, set, condition string, value func(step) any) error {
 	var b strings.Builder
 	var args []any

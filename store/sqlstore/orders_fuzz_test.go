@@ -9,12 +9,12 @@ import (
 )
 
 // FuzzReadOrders reads rows of a heartbeat's answer that another program may have written. The
-// result is plausible orders, or an error that names the row.
+// result is valid orders, or an error that names the row.
 func FuzzReadOrders(f *testing.F) {
 	f.Add("me", int64(3), "me", int64(1), int64(2), int64(0), "s", "1", `["a"]`, "17+3", int64(4), uint8(0))
 	f.Add("me", int64(3), "other", int64(1), int64(2), int64(1), "s", "1", `[]`, "oldest", int64(4), uint8(1))
 	f.Add("me", int64(-3), "me", int64(-1), int64(-2), int64(2), "s", "1", `{`, "x", int64(-4), uint8(2))
-	// an invalid value
+	// The following row has an invalid value.
 	f.Add("me", int64(-3), "me", int64(1), int64(2), int64(0), "s", "1", `[]`, "oldest", int64(4), uint8(0))
 	f.Add("me", int64(3), "gone", int64(1), int64(2), int64(0), "s", "1", `[]`, "oldest", int64(4), uint8(4))
 	f.Add("me", int64(0), "", int64(0), int64(0), int64(0), "", "", "", "", int64(0), uint8(3))
@@ -22,7 +22,7 @@ func FuzzReadOrders(f *testing.F) {
 	f.Fuzz(func(t *testing.T, session string, mine int64, leader string, term, beat, ended int64, stream, id, parents, position string, epoch int64, form uint8) {
 		values := []any{mine, leader, term, beat, ended, stream, id, parents, "0", "7", epoch, session, "", "", "", "", position, int64(0), int64(0)}
 		switch form % 6 {
-		case 1: // in the types of MySQL
+		case 1: // with the types of MySQL
 			for i, v := range values {
 				if text, ok := v.(string); ok {
 					values[i] = []byte(text)
@@ -32,7 +32,7 @@ func FuzzReadOrders(f *testing.F) {
 			clear(values[1:5])
 		case 3: // no lease
 			clear(values[5:])
-		case 4: // its leader has no row
+		case 4: // the leader has no row
 			clear(values[3:5])
 		case 5:
 			values[int(uint64(epoch)%uint64(len(values)))] = nil
@@ -70,8 +70,7 @@ func FuzzReadOrders(f *testing.F) {
 	})
 }
 
-// FuzzApplicationRow reads an application row, with that of its leader's session if there is
-// one.
+// FuzzApplicationRow reads an application's row, which may include the row of the leader's session.
 func FuzzApplicationRow(f *testing.F) {
 	f.Add("leader", int64(1), int64(2), "token", `["b","a","a"]`, int64(3), int64(0), uint8(0))
 	f.Add("leader", int64(1), int64(2), "token", `[]`, int64(3), int64(1), uint8(1))

@@ -12,14 +12,15 @@ import (
 )
 
 const (
-	// lookWithin limits a check of the pool's connections, which takes one round trip if they work.
+	// lookWithin is the time limit of a check of the pool's connections. The check takes one round
+	// trip if they work.
 	lookWithin = 500 * time.Millisecond
-	// mostLooked is how many of them are checked.
+	// mostLooked is the maximum number of connections that are checked.
 	mostLooked = 64
 )
 
-// onConn lends one connection of the pool. It closes a connection that a failed transaction may
-// have left in an unknown state.
+// onConn calls do with one connection of the pool. It closes the connection if a failed transaction
+// may have left it in an unknown state.
 func (s *Store) onConn(ctx context.Context, do func(*sql.Conn) error) error {
 	if s.doubt.CompareAndSwap(true, false) {
 		s.lookAtConns(ctx)
@@ -40,10 +41,10 @@ func (s *Store) lend(ctx context.Context, do func(*sql.Conn) error) error {
 	return do(c)
 }
 
-// lookAtConns pings all unused connections at once, and closes those that do not answer. A failed
-// server, or a gateway that has dropped its connections, sends nothing. Each dead connection would
-// cost one whole call. In a pool that the program also uses for other purposes there may be many,
-// and trust in the leases would end before all were found.
+// lookAtConns pings all unused connections at the same time, and closes those that do not answer. A
+// failed server, or a gateway that has dropped its connections, sends nothing. Each dead connection
+// would cost one whole call. The program may use the pool for other purposes, so there may be many.
+// Trust in the leases would end before all were found.
 func (s *Store) lookAtConns(ctx context.Context) {
 	bound := lookWithin
 	if end, ok := ctx.Deadline(); ok {
@@ -62,14 +63,14 @@ func (s *Store) lookAtConns(ctx context.Context) {
 				}
 				conns[i] = c
 				if c.PingContext(ctx) != nil {
-					_ = c.Raw(func(any) error { return driver.ErrBadConn }) // closes it
+					_ = c.Raw(func(any) error { return driver.ErrBadConn }) // closes the connection
 				}
 				return nil
 			})
 		})
 	}
 	looks.Wait()
-	for _, c := range conns { // not before all are borrowed: otherwise one could be borrowed twice
+	for _, c := range conns { // only after all are borrowed, otherwise one could be borrowed twice
 		if c != nil {
 			_ = c.Close()
 		}

@@ -12,11 +12,11 @@ import (
 	"time"
 )
 
-// network is a driver whose connections can all die silently at once. pings says that it checks a
-// connection before it lends it again, as pgx does.
+// network is a driver whose connections can all die silently at the same time. pings is set if the
+// driver checks a connection before it is used again, as pgx does.
 type network struct {
 	pings bool
-	died  atomic.Int64 // connections up to this one
+	died  atomic.Int64 // number of the last connection that died
 	made  atomic.Int64
 	open  atomic.Int64
 }
@@ -57,8 +57,8 @@ func (c *netConn) Ping(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// However many connections of a pool have died, one call is lost, and the next one takes slightly
-// longer.
+// However many connections of a pool have died, only one call is lost, and the next call takes
+// slightly longer.
 func TestConnectionsThatDiedCostOneCall(t *testing.T) {
 	const together = 10
 	for name, pings := range map[string]bool{"the driver checks": true, "the driver does not check": false} {

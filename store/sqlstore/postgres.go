@@ -15,8 +15,8 @@ var postgres = &dialect{
 	dollars: true,
 	quote:   func(name string) string { return `"` + strings.ToLower(name) + `"` },
 	schema: [][]string{{
-		// Text is compared by its bytes. Rows that change with each heartbeat have free space on
-		// their page, so that no index has to change.
+		// Text is compared by its bytes. Pages of rows that change with each heartbeat have free
+		// space, so that updates need not change an index.
 		`CREATE TABLE {applications} (
   app TEXT COLLATE "C" NOT NULL PRIMARY KEY,
   leader TEXT COLLATE "C" NOT NULL, -- a session, '' for none
@@ -88,10 +88,10 @@ var postgres = &dialect{
 		return " ON CONFLICT (app, stream, shard) DO UPDATE SET " + strings.Join(sets, ", ")
 	},
 	begin: func(ctx context.Context, c *sql.Conn, _ bool) error {
-		// One round trip. The timeout is for a process that disappears silently during a
-		// transaction, with its machine or its network. The rows that it has locked, including the
-		// application's, would stay locked until TCP closes the connection, which takes two hours
-		// by default.
+		// This takes one round trip. The timeout is for a process that disappears silently during a
+		// transaction, with its machine or its network. Without it, the rows that the process has
+		// locked, including the application's row, would stay locked until TCP closes the
+		// connection. That takes two hours by default.
 		_, err := c.ExecContext(ctx, "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL idle_in_transaction_session_timeout = 5000")
 		return err
 	},
@@ -99,7 +99,8 @@ var postgres = &dialect{
 	busy: func(err error) bool {
 		switch sqltable.SQLState(err) {
 		case "40001", "40P01", "55P03", "23505":
-			// serialization, a deadlock, a lock, or another transaction created the same row
+			// This is a serialization failure, a deadlock, a lock, or another transaction that
+			// created the same row.
 			return true
 		}
 		return false
@@ -126,10 +127,10 @@ func hopelessPostgres(err error, fresh bool) string {
 }
 
 // An ordinary heartbeat is a single statement. It reads the database as of its start, but checks
-// rows that it changes in their present state: an ended session is not found, and a lease with a
-// new owner takes no position. In that case the orders of the same statement are out of date: they
-// say that the lease is still held and its position saved. So errCollided makes the store read the
-// orders again.
+// the rows that it changes in their current state. An ended session is not found, and a lease with
+// a new owner accepts no position. In the latter case, the orders of the statement are out of date:
+// they show that the lease is still held and its position is saved. errCollided then makes the
+// store read the orders again.
 var (
 	countPostgres = `WITH me AS (
   UPDATE {sessions} SET beat = beat + 1, name = $3, leaving = $4, weight = $5, max_leases = $6, holds = $7, troubles = $8, streams = $9

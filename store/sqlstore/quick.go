@@ -10,42 +10,44 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// A server is called over a network, by many workers. The heartbeat that every worker sends each
-// second must not be a transaction of many round trips, and must lock only the rows that it
-// changes. A heartbeat that neither starts nor gives back anything therefore uses a faster way.
+// Many workers call a server over a network. Every worker sends a heartbeat each second. That
+// heartbeat must not be a transaction of many round trips, and must only lock the rows that it
+// changes. If a heartbeat neither starts a session nor releases a lease, it therefore uses a faster
+// method.
 
-// heldColumns are leaseColumns of the table l, for a join.
+// heldColumns are the leaseColumns of the table l, for a join.
 var heldColumns = "l." + strings.ReplaceAll(leaseColumns, ", ", ", l.")
 
-// othersColumns are the columns of a row of orders that stands for another session: its heartbeat
-// count, its name, no term, and in place of a lease's stream the streams of a leader.
+// othersColumns are the columns of a row of orders for another session. They contain its heartbeat
+// count and its name. The term is NULL. If the session leads, the lease's stream is replaced by the
+// streams of the leader.
 var othersColumns = "o.beat, o.session, NULL, NULL, NULL, " + streamsOfLeader + strings.Repeat(", NULL", ordersCount-6)
 
-// ordersCount is the number of columns in a row of orders: the session's heartbeat count, the
-// application's leader and term, the leader's heartbeat count and whether it has ended, and a
-// lease. The values of a missing application, leader or lease are nil.
+// ordersCount is the number of columns in a row of orders. The columns are the session's heartbeat
+// count, the application's leader and term, the leader's heartbeat count, whether the leader has
+// ended, and a lease. The values of an absent application, leader or lease are nil.
 var ordersCount = 5 + leaseCount
 
-// step is the progress of a session with one lease.
+// step is the progress of a session on one lease.
 type step struct {
 	Stream   string `json:"stream"`
 	Shard    string `json:"shard"`
 	Epoch    int64  `json:"epoch"`
 	Position string `json:"position"`
-	Place    string `json:"place"` // "" keeps the position
-	Load     int64  `json:"load"`  // 0 keeps the load
+	Place    string `json:"place"` // "" leaves the position unchanged
+	Load     int64  `json:"load"`  // 0 leaves the load unchanged
 }
 
-// quickBeat is a heartbeat whose progress consists of steps.
+// quickBeat is a heartbeat whose progress consists only of steps.
 type quickBeat struct {
 	report   lease.Report
 	troubles string
 	steps    []step
 	orders   func([]any) error // reads a row of orders; there is none if the session is over
-	held     *[]lease.Lease    // according to the orders so far
+	held     *[]lease.Lease    // the leases in the orders that were read so far
 }
 
-// effective returns how many steps change held leases according to the orders.
+// effective returns the number of steps that change held leases according to the orders.
 func (q quickBeat) effective() int {
 	held := make(map[lease.Key]*lease.Lease, len(*q.held))
 	for i := range *q.held {
@@ -66,8 +68,8 @@ func (q quickBeat) json() (string, error) {
 	return string(text), err
 }
 
-// steps converts the progress of a report. quick is false if the progress contains more than
-// positions and loads.
+// steps converts the progress of a report. quick is false if the progress contains anything other
+// than positions and loads.
 func steps(progress []lease.Progress) (all []step, quick bool) {
 	seen := make(map[lease.Key]bool, len(progress))
 	for _, p := range progress {
@@ -79,7 +81,7 @@ func steps(progress []lease.Progress) (all []step, quick bool) {
 		if !p.Position.IsZero() {
 			position, err := encodePosition(p.Position)
 			if err != nil {
-				return nil, false // the other way returns the error
+				return nil, false // the normal method returns the error
 			}
 			s.Position, s.Place = position, p.Position.SortKey()
 		}
@@ -90,7 +92,7 @@ func steps(progress []lease.Progress) (all []step, quick bool) {
 	return all, true
 }
 
-// beatQuickly carries out a report that starts and ends nothing. It returns false for other
+// beatQuickly executes a report that neither starts nor ends anything. It returns false for other
 // reports.
 func (s *Store) beatQuickly(ctx context.Context, app string, r lease.Report) (o lease.Orders, quick bool, err error) {
 	if s.dialect.quickBeat == nil || r.First || r.Resigns != 0 || !s.isChecked() {
@@ -153,14 +155,14 @@ func (s *Store) beatQuickly(ctx context.Context, app string, r lease.Report) (o 
 // readOrders adds one row to orders.
 func readOrders(o *lease.Orders, session string, values []any) error {
 	mine := decoder{row: values[:1]}
-	if values[1] != nil { // there is an application
+	if values[1] != nil { // the application exists
 		d := decoder{row: values[1:5]}
 		leader, term := d.text("leader"), d.count("term")
 		o.Leader = lease.Leader{Term: term}
 		if values[3] != nil { // its leader has a row
 			beat, ended := d.count("beat"), d.flag("ended")
 			if leader == session {
-				beat = mine.count("beat") // the row may have the previous count
+				beat = mine.count("beat") // this row may contain the previous count
 			}
 			if !ended {
 				o.Leader = lease.Leader{Session: leader, Term: term, Beat: beat}

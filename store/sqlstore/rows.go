@@ -12,14 +12,14 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// Any program may have written the rows. An implausible value is an error that names the row.
+// Any program may have written the rows. An invalid value causes an error that names the row.
 
 const leaseColumns = "stream, shard, parents, range_start, range_end, epoch, owner, heir, revoked, last_owner, shunned, position, load_class, born, deaths"
 
 const sessionColumns = "session, name, beat, ended, leaving, weight, max_leases, holds, drain, troubles, times, streams"
 
-// encodeLease returns the values of leaseColumns. It returns an error if decodeLease would not
-// return the same lease.
+// encodeLease returns the values of leaseColumns. It returns an error if decodeLease would return a
+// different lease.
 func encodeLease(l lease.Lease) ([]any, error) {
 	parents := l.Parents
 	if parents == nil {
@@ -51,8 +51,8 @@ func encodeLease(l lease.Lease) ([]any, error) {
 	return row, nil
 }
 
-// encodePosition returns the text of a position. It returns an error if the position could not be
-// read again.
+// encodePosition returns the text of a position. It returns an error if the text could not be
+// parsed again.
 func encodePosition(p shard.Position) (string, error) {
 	s := p.String()
 	if back, err := shard.Parse(s); err != nil || back != p {
@@ -112,7 +112,7 @@ func decodeSession(row []any) (lease.Worker, error) {
 	return w, nil
 }
 
-// encodeTroubles returns the text of the troubles of a checked report, "" for none.
+// encodeTroubles returns the text of the troubles of a checked report, or "" if there are none.
 func encodeTroubles(troubles []lease.Trouble) (string, error) {
 	if len(troubles) == 0 {
 		return "", nil
@@ -121,7 +121,7 @@ func encodeTroubles(troubles []lease.Trouble) (string, error) {
 	return string(text), err
 }
 
-// badRow returns the error about an implausible row.
+// badRow returns the error for an invalid row.
 func badRow(kind, name string, err error) error {
 	return fmt.Errorf("sqlstore: the row of %s %.300q is invalid: %w", kind, name, err)
 }

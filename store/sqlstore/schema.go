@@ -11,7 +11,7 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// The table with the version of the schema has one row.
+// The schema's version is stored in a table with one row.
 const (
 	makeVersions  = "CREATE TABLE IF NOT EXISTS {schema} (version INTEGER NOT NULL PRIMARY KEY)"
 	probeVersions = "SELECT version FROM {schema} WHERE 1 = 0"
@@ -20,9 +20,9 @@ const (
 	insertVersion = "INSERT INTO {schema} (version) VALUES (0)"
 )
 
-// Schema returns the statements that create the tables of the current version in an empty database,
-// for administrators who allow no program to change a schema. On SQLite, also run PRAGMA
-// journal_mode = WAL.
+// Schema returns the statements that create the tables of the current version in an empty database.
+// They are for administrators who do not allow programs to change a schema. On SQLite, also run
+// PRAGMA journal_mode = WAL.
 func (s *Store) Schema() string {
 	var b strings.Builder
 	for _, step := range s.dialect.schema {
@@ -35,9 +35,9 @@ func (s *Store) Schema() string {
 	return b.String()
 }
 
-// SchemaSince returns the statements that upgrade tables of an older version, from 1 on, for the
-// same purpose as Schema. Running them again does no harm, though the database may report an
-// existing column. Running workers need not stop.
+// SchemaSince returns the statements that upgrade tables of an older version, for the same purpose
+// as Schema. The first version is 1. It is harmless to run the statements again, though the
+// database may report an existing column. Running workers need not stop.
 func (s *Store) SchemaSince(version int) (string, error) {
 	if version < 1 || int64(version) >= s.version() {
 		return "", fmt.Errorf("sqlstore: tables of version %d cannot be upgraded to version %d: want 1 to %d", version, s.version(), s.version()-1)
@@ -56,20 +56,21 @@ func (s *Store) SchemaSince(version int) (string, error) {
 func (s *Store) version() int64 { return int64(len(s.dialect.schema)) }
 
 // generation is the number of compatible versions. Programs that use one of the versions 1 to 99
-// work with the tables of any later version in that range, because an older worker may restart
-// during an upgrade. A step within a generation only adds columns or tables. Their defaults are
-// right for rows of programs that do not know them.
+// work with the tables of any later version in that range. The reason is that an older worker may
+// restart during an upgrade. A step within a generation only adds columns or tables. Their defaults
+// must be right for rows that older programs write.
 const generation = 100
 
-// suits reports whether tables of one version have everything that a program of another version
-// needs.
+// suits reports whether tables of one version are sufficient for a program of another version.
 func suits(tables, known int64) bool { return tables >= known && tables/generation == known/generation }
 
-// Migrate creates the tables, or upgrades those of an older version, in one transaction. The table
-// of the version is created before. The store never calls it itself. It does nothing if the tables
-// are up to date, and may be called concurrently. The error wraps [lease.ErrSetup] if tables of
-// these names belong to another program, or were created by a much newer version of weir whose
-// tables cannot be shared. Newer tables that suit this version stay unchanged.
+// Migrate creates the tables, or upgrades tables of an older version, in one transaction. It
+// creates the table with the version before that transaction. It does nothing if the tables are up
+// to date. It may be called concurrently. The store never calls it itself.
+//
+// The error wraps [lease.ErrSetup] if tables with these names belong to another program. It also
+// does so if they were created by a much newer version of weir, whose tables cannot be shared.
+// Newer tables that suit this version stay unchanged.
 func (s *Store) Migrate(ctx context.Context) error {
 	if err := s.insist(ctx, s.makeVersions); err != nil {
 		return err
@@ -115,8 +116,9 @@ func (s *Store) Migrate(ctx context.Context) error {
 	return err
 }
 
-// makeVersions creates the table of the schema's version. It is outside the transaction of Migrate,
-// because if several connections create a table at once, Postgres returns an error to one of them.
+// makeVersions creates the table with the schema's version. This is not part of the transaction of
+// Migrate: if several connections create a table at the same time, Postgres returns an error to one
+// of them.
 func (s *Store) makeVersions(ctx context.Context) error {
 	if s.file != nil {
 		if err := s.file.look(); err != nil {
@@ -151,8 +153,7 @@ func (t *tx) migrateAlone() (done func(), err error) {
 	}, err
 }
 
-// probe checks that the tables are the ones that were created, and not existing tables of another
-// program.
+// probe checks that the tables are weir's, and not tables of another program with the same names.
 func (t *tx) probe() error {
 	for _, q := range [...]string{
 		"SELECT " + leaseColumns + ", app, place FROM {leases} WHERE 1 = 0",
@@ -166,7 +167,7 @@ func (t *tx) probe() error {
 	return nil
 }
 
-// schemaVersion reads the version of the tables, 0 if there is none.
+// schemaVersion reads the version of the tables. It returns 0 if there is none.
 func (t *tx) schemaVersion() (version int64, there bool, err error) {
 	err = t.query(readVersion, 1, func(values []any) error {
 		d := decoder{row: values}
@@ -182,7 +183,7 @@ func (t *tx) schemaVersion() (version int64, there bool, err error) {
 	return version, there, err
 }
 
-// checkVersion checks that the tables are of the version that this code uses, or of a newer one
+// checkVersion checks that the version of the tables is the version of this code, or a newer one
 // that suits it.
 func (t *tx) checkVersion() error {
 	version, _, err := t.schemaVersion()
@@ -198,7 +199,7 @@ func (t *tx) checkVersion() error {
 	}
 }
 
-// byHand returns the alternative to calling Migrate.
+// byHand returns a text with the alternative to calling Migrate.
 func (s *Store) byHand(version int64) string {
 	if version < 1 {
 		return ", or run the statements that Schema returns"

@@ -5,13 +5,13 @@ import (
 	"testing"
 )
 
-// FuzzDecodeSession reads rows of sessions that another program may have written, in the types that
-// drivers return.
+// FuzzDecodeSession reads rows of sessions that another program may have written. It uses the types
+// that drivers return.
 func FuzzDecodeSession(f *testing.F) {
 	f.Add("s", "host 1", int64(3), int64(0), int64(1), 1.5, "2.25", int64(7), int64(9), "", "1s/5s/30s", uint8(0))
 	f.Add("", "", int64(-1), int64(2), int64(-5), math.NaN(), "x", int64(math.MinInt64), int64(-1), `[{"Stream":"s"}]`, "", uint8(1))
 	f.Add("s", "n", int64(1), int64(1), int64(1), math.Inf(1), "-1", int64(1<<40), int64(0), `{`, "1s/0s/30s", uint8(2))
-	for _, weight := range []float64{0, -1, math.Inf(1), math.NaN()} { // each value alone is invalid
+	for _, weight := range []float64{0, -1, math.Inf(1), math.NaN()} { // each of these values is invalid
 		f.Add("s", "n", int64(1), int64(0), int64(0), weight, "", int64(0), int64(0), "", "1s/5s/30s", uint8(0))
 	}
 	f.Add("s", "n", int64(1), int64(0), int64(0), 1.0, "", int64(-1), int64(0), "", "1s/5s/30s", uint8(0))

@@ -75,7 +75,7 @@ var sqlite = &dialect{
 		// them.
 		`ALTER TABLE {prefix}sessions ADD COLUMN streams TEXT NOT NULL DEFAULT ''`,
 	}},
-	// otherwise SQLite prefers the primary key, and reads all leases of the application
+	// Without this, SQLite would prefer the primary key and read all leases of the application.
 	byOwner:  " INDEXED BY {prefix}leases_owner",
 	prepare:  prepareSQLite,
 	begin:    beginSQLite,
@@ -83,7 +83,7 @@ var sqlite = &dialect{
 	hopeless: hopelessSQLite,
 }
 
-// prepareSQLite turns on write-ahead logging, which the file then keeps.
+// prepareSQLite turns on write-ahead logging. The setting is stored in the file.
 func prepareSQLite(ctx context.Context, c *sql.Conn) error {
 	if _, err := c.ExecContext(ctx, "PRAGMA busy_timeout = 50"); err != nil {
 		return err
@@ -104,8 +104,8 @@ func prepareSQLite(ctx context.Context, c *sql.Conn) error {
 	}
 }
 
-// beginSQLite takes the write lock at once: a transaction that starts as a reader cannot become a
-// writer after another process wrote. Both settings can only be made outside a transaction.
+// beginSQLite takes the write lock at once. A transaction that starts as a reader cannot become a
+// writer after another process has written. Both settings are only possible outside a transaction.
 func beginSQLite(ctx context.Context, c *sql.Conn, write bool) error {
 	if _, err := c.ExecContext(ctx, "PRAGMA busy_timeout = 50"); err != nil {
 		return err
@@ -121,7 +121,7 @@ func beginSQLite(ctx context.Context, c *sql.Conn, write bool) error {
 	return err
 }
 
-// Each driver has its own error types, but all of them contain SQLite's English text.
+// Each driver has its own error types, but all errors contain SQLite's English text.
 
 func busySQLite(err error) bool {
 	return sqltable.Mentions(err, "database is locked", "database table is locked", "database schema is locked", "SQLITE_BUSY")

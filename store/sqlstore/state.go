@@ -8,13 +8,14 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// progress carries out the session's report of its leases. Those that it owns are loaded.
+// progress executes the session's report about its leases. The leases that the session owns are
+// already loaded.
 func (t *tx) progress(r lease.Report) error {
 	for _, p := range r.Progress {
 		row := t.leases[p.Key]
 		if row == nil {
 			if !p.Release {
-				continue // not the session's lease, and nothing to acknowledge
+				continue // the session does not own the lease, and there is nothing to acknowledge
 			}
 			var err error
 			if row, err = t.lease(p.Key); err != nil {
@@ -36,7 +37,7 @@ func (t *tx) progress(r lease.Report) error {
 	return nil
 }
 
-// apply carries out one action and reports whether its condition held.
+// apply executes one action and reports whether its condition was true.
 func (t *tx) apply(a lease.Action) (bool, error) {
 	switch a.Kind {
 	case lease.Create:
@@ -63,7 +64,7 @@ func (t *tx) apply(a lease.Action) (bool, error) {
 		if err != nil || n > 0 {
 			return err == nil, err
 		}
-		// some databases do not count a row that does not change
+		// Some databases do not count a row that does not change.
 		w, there, err := t.session(a.Session)
 		return err == nil && there && !w.Ended, err
 	case lease.Pause:
@@ -74,7 +75,8 @@ func (t *tx) apply(a lease.Action) (bool, error) {
 	return err == nil && row.apply(a), err
 }
 
-// progress carries out the session's report of the lease, and returns true if its end was accepted.
+// progress executes the session's report about the lease. It returns true if the end of the shard
+// was accepted.
 func (r *row) progress(session string, p lease.Progress) (ended bool) {
 	l := r.is
 	switch {
@@ -117,7 +119,7 @@ func (r *row) leave(session string) {
 	}
 }
 
-// create makes the lease unless it exists.
+// create creates the lease unless it exists.
 func (r *row) create(l lease.Lease) bool {
 	if r.is != nil {
 		return false
@@ -127,7 +129,7 @@ func (r *row) create(l lease.Lease) bool {
 	return true
 }
 
-// apply carries out an action that needs the epoch.
+// apply executes an action whose condition contains the epoch.
 func (r *row) apply(a lease.Action) bool {
 	l := r.is
 	if l == nil || l.Epoch != a.Epoch {
@@ -182,7 +184,8 @@ func (r *row) apply(a lease.Action) bool {
 	return true
 }
 
-// own makes session the owner, or removes the owner for "", and fences the previous owner.
+// own makes session the owner and fences the previous owner. If session is "", the lease has no
+// owner afterwards.
 func own(l *lease.Lease, session string) {
 	l.Owner, l.Heir = session, ""
 	if session != "" {
@@ -191,14 +194,14 @@ func own(l *lease.Lease, session string) {
 	l.Epoch++
 }
 
-// follow makes session the leader, or removes the leader for "".
+// follow makes session the leader. If session is "", there is no leader afterwards.
 func (a *application) follow(session string) {
 	a.leader = session
 	a.term++
 	a.changed = true
 }
 
-// pause adds a stream to the paused ones, or removes it, and returns false if there is no room.
+// pause adds a stream to the paused streams, or removes it. It returns false if there is no room.
 func (a *application) pause(stream string, on bool) bool {
 	at, there := slices.BinarySearch(a.paused, stream)
 	switch {
@@ -215,7 +218,7 @@ func (a *application) pause(stream string, on bool) bool {
 	return true
 }
 
-// leads returns the leader. There is none if the leader's session has ended or left.
+// leads returns the leader. There is no leader if the leader's session has ended or left.
 func (a *application) leads() lease.Leader {
 	if a.leader == "" || !a.leaderLives {
 		return lease.Leader{Term: a.term}

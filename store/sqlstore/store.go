@@ -17,36 +17,37 @@ import (
 
 // Options configures a [Store].
 type Options struct {
-	// Dialect is the kind of the database. Required.
+	// Dialect is the kind of the database. It is required.
 	Dialect Dialect
-	// Prefix begins the names of the tables, "weir_" by default: a letter or underscore, then
-	// letters, digits and underscores, at most 30. All processes of an application must use the
-	// same one.
+	// Prefix is the beginning of the tables' names, by default "weir_". It is a letter or
+	// underscore, followed by letters, digits and underscores, with at most 30 characters. All
+	// processes of an application must use the same prefix.
 	Prefix string
-	// Schema contains the tables: a schema of Postgres, or a database of MySQL. The default "" is
-	// the one that the connection has selected. It must exist. The form is that of Prefix, and may
-	// be a reserved word. On Postgres upper case becomes lower case, as in a statement without
-	// quotes.
+	// Schema is a schema of Postgres or a database of MySQL that contains the tables. It must
+	// exist. The default "" is the schema that the connection has selected. The allowed characters
+	// are those of Prefix. It may be a reserved word. On Postgres, upper case becomes lower case,
+	// as in a statement without quotes.
 	Schema string
 }
 
-// Store implements [lease.Store] on a SQL database. It is safe for concurrent use, by any number of
-// processes. In addition to the errors of the contract its methods return those of the driver.
+// Store implements [lease.Store] on a SQL database. It is safe for concurrent use by any number of
+// processes. Its methods return the errors of the contract and those of the driver.
 type Store struct {
 	db      *sql.DB
 	dialect *dialect
 	prefix  string
 	names   *strings.Replacer
-	// held by the writer of this process, if the database allows only one; otherwise nil
+	// turn is held by the writer of this process, if the database allows only one. Otherwise it is
+	// nil.
 	turn   chan struct{}
 	file   *file       // nil except for SQLite
-	worked atomic.Bool // some transaction has succeeded
-	wrote  atomic.Bool // some transaction that writes has succeeded
+	worked atomic.Bool // at least one transaction has succeeded
+	wrote  atomic.Bool // at least one writing transaction has succeeded
 	born   time.Time
-	// when this code last checked the version of the tables, in nanoseconds since born, plus 1; 0
-	// before that
+	// checked is the time of the last check of the tables' version, in nanoseconds since born, plus
+	// 1. It is 0 before the first check.
 	checked atomic.Int64
-	doubt   atomic.Bool // a call timed out, and the connections were not checked since
+	doubt   atomic.Bool // a call timed out, and the connections have not been checked since
 }
 
 var (
@@ -58,7 +59,7 @@ var (
 var prefixForm = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,29}$`)
 
 // New returns a Store on a database, which the caller must close. It returns an error for invalid
-// options and does not access the database.
+// options. It does not access the database.
 func New(db *sql.DB, o Options) (*Store, error) {
 	d := dialects[o.Dialect]
 	switch {
@@ -88,8 +89,8 @@ func New(db *sql.DB, o Options) (*Store, error) {
 	return s, nil
 }
 
-// named puts the names of the tables into a statement, and converts its parameters to the form of
-// the database.
+// named inserts the names of the tables into a statement. It also converts parameters to the form
+// of the database.
 func (s *Store) named(query string) string {
 	query = s.names.Replace(query)
 	if s.dialect.dollars && strings.Contains(query, "?") {
@@ -103,8 +104,8 @@ func (s *Store) Abilities() lease.Abilities {
 	return lease.WatchBeats | lease.ResignByBeat | lease.NoteFailures | lease.NoteDeaths | lease.KeepHistory | lease.NoteStreams
 }
 
-// Beat implements [lease.Store], in one transaction. On a server an ordinary heartbeat is one
-// statement, or two or three that need no transaction.
+// Beat implements [lease.Store] in one transaction. On a server, an ordinary heartbeat is one to
+// three statements without a common transaction.
 func (s *Store) Beat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
 	r, err := r.Check()
 	if err != nil {
@@ -137,7 +138,7 @@ func (s *Store) Beat(ctx context.Context, app string, r lease.Report) (lease.Ord
 		}
 		return err
 	})
-	// the session's leases are in a file that other processes do not see
+	// The session's leases are in a file that other processes do not see.
 	if errors.Is(err, errOtherFile) && !r.First {
 		err = fmt.Errorf("%w: %w", lease.ErrSessionOver, err)
 	}
@@ -147,7 +148,7 @@ func (s *Store) Beat(ctx context.Context, app string, r lease.Report) (lease.Ord
 	return o, nil
 }
 
-// countBeat stores a report in the session's row, or creates the row for a first one.
+// countBeat stores a report in the session's row. For a first report it creates the row.
 func (t *tx) countBeat(r lease.Report) error {
 	troubles, err := encodeTroubles(r.Troubles)
 	if err != nil {
@@ -176,7 +177,7 @@ func (t *tx) countBeat(r lease.Report) error {
 	return err
 }
 
-// resign removes the leader if the report resigns. The term stays.
+// resign removes the leader if the report resigns. The term does not change.
 func (t *tx) resign(r lease.Report) error {
 	if r.Resigns == 0 {
 		return nil
@@ -188,8 +189,8 @@ func (t *tx) resign(r lease.Report) error {
 	return err
 }
 
-// others reads the heartbeat counts of all live sessions except the reporting one, and the streams
-// of the leader.
+// others reads the heartbeat counts of all live sessions except the reporting session, and the
+// streams of the leader.
 func (t *tx) others(r lease.Report, leader lease.Leader) ([]lease.SessionBeat, lease.Streams, error) {
 	others, streams := []lease.SessionBeat{}, lease.Streams("")
 	if leader.Session == r.Session {
@@ -208,10 +209,10 @@ func (t *tx) others(r lease.Report, leader lease.Leader) ([]lease.SessionBeat, l
 // streamsOfLeader is the column streams of the session o if it leads, and otherwise NULL.
 const streamsOfLeader = "CASE WHEN o.session = (SELECT a.leader FROM {applications} a WHERE a.app = o.app) THEN o.streams END"
 
-// fromOthers selects all live sessions o of an application except one.
+// fromOthers selects all live sessions o of an application except one session.
 const fromOthers = " FROM {sessions} o WHERE o.app = ? AND o.session <> ? AND o.ended = 0"
 
-// appendBeat adds a session with its heartbeat count and name. An implausible row is left out: the
+// appendBeat adds a session with its heartbeat count and name. It omits an invalid row, because the
 // leader reports it.
 func appendBeat(others []lease.SessionBeat, values []any) []lease.SessionBeat {
 	d := decoder{row: values}
@@ -238,8 +239,8 @@ func (t *tx) session(session string) (w lease.Worker, there bool, err error) {
 	return w, there, err
 }
 
-// View implements [lease.Store]. On SQLite it is one snapshot. On a server it is several: first the
-// data of the revision is read, then the leases, then the workers.
+// View implements [lease.Store]. On SQLite it is one snapshot. On a server it is several snapshots:
+// first the data of the revision, then the leases, and then the workers.
 func (s *Store) View(ctx context.Context, app, since string) (lease.View, error) {
 	var v lease.View
 	err := s.inTx(ctx, app, false, func(t *tx) error {
@@ -277,7 +278,7 @@ func (s *Store) View(ctx context.Context, app, since string) (lease.View, error)
 	return v, nil
 }
 
-// Apply implements [lease.Store]. All actions take effect in one transaction, or none does.
+// Apply implements [lease.Store]. Either all actions take effect in one transaction, or none does.
 func (s *Store) Apply(ctx context.Context, app string, actions []lease.Action) ([]bool, error) {
 	for _, a := range actions {
 		if err := a.Check(); err != nil {

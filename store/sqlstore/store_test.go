@@ -42,7 +42,7 @@ func TestNewRefusesOptionsThatMakeNoSense(t *testing.T) {
 	}
 }
 
-// A schema may have the name of a reserved word, which servers accept only in quotes. Upper case on
+// A schema may have the name of a reserved word, which servers only accept in quotes. Upper case on
 // Postgres works as before.
 func TestTheSchemaIsQuoted(t *testing.T) {
 	db := sql.OpenDB(nil)

@@ -16,15 +16,15 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// patience limits calls whose context has no deadline.
+// patience is the time limit of calls whose context has no deadline.
 const patience = 30 * time.Second
 
-// errCollided says that two statements of a transaction saw different states, as they may on a
-// server.
+// errCollided is returned if two statements of a transaction saw different states. That is possible
+// on a server.
 var errCollided = errors.New("sqlstore: another transaction was faster")
 
-// checkAgain is the interval at which a Store reads the version of the tables again. A program of a
-// later version may have changed it, and then this one must stop.
+// checkAgain is the interval at which a Store reads the version of the tables again. If a program
+// of a later version has changed it, this program may have to stop.
 const checkAgain = 15 * time.Second
 
 // isChecked reports whether the Store has checked the version of the tables recently.
@@ -33,7 +33,7 @@ func (s *Store) isChecked() bool {
 	return at != 0 && int64(time.Since(s.born)) < at+int64(checkAgain)
 }
 
-// inTx is like transact, after a check of the version of the tables.
+// inTx checks the version of the tables and then calls transact.
 func (s *Store) inTx(ctx context.Context, app string, write bool, do func(*tx) error) error {
 	if err := lease.CheckApp(app); err != nil {
 		return err
@@ -50,8 +50,8 @@ func (s *Store) inTxOf(ctx context.Context, app string, write bool, do func(*tx)
 			s.checked.Store(int64(time.Since(s.born)) + 1)
 		}
 		if write && s.dialect.server {
-			// A transaction that may change data of views locks the application's row first, so
-			// that such transactions take turns.
+			// A transaction that may change data of views first locks the application's row. Such
+			// transactions therefore run one after the other.
 			if _, err := t.application(); err != nil {
 				return err
 			}
@@ -60,8 +60,8 @@ func (s *Store) inTxOf(ctx context.Context, app string, write bool, do func(*tx)
 	})
 }
 
-// transact runs do in one transaction, and repeats it while the database is busy and ctx lasts. It
-// commits if do returns nil. do must not keep anything from one run to the next.
+// transact runs do in one transaction, and repeats it while the database is busy, until ctx ends.
+// It commits if do returns nil. do must not keep state from one run to the next.
 func (s *Store) transact(ctx context.Context, app string, write bool, do func(*tx) error) error {
 	return s.insist(ctx, func(ctx context.Context) error {
 		if write && s.turn != nil {
@@ -72,7 +72,7 @@ func (s *Store) transact(ctx context.Context, app string, write bool, do func(*t
 				return ctx.Err()
 			}
 		}
-		if s.file != nil { // before there is a connection, which might be to another file
+		if s.file != nil { // before there is a connection, which might use another file
 			if err := s.file.look(); err != nil {
 				return err
 			}
@@ -93,7 +93,7 @@ func (s *Store) transact(ctx context.Context, app string, write bool, do func(*t
 	})
 }
 
-// insist repeats try while it fails because the database is busy. It explains the final error.
+// insist repeats try while it fails because the database is busy. It explains the last error.
 func (s *Store) insist(ctx context.Context, try func(context.Context) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -113,7 +113,7 @@ func (s *Store) insist(ctx context.Context, try func(context.Context) error) err
 		if !s.dialect.busy(err) && !errors.Is(err, errCollided) {
 			return s.explain(ctx, err)
 		}
-		// Jitter keeps processes from colliding in step again.
+		// Jitter keeps processes from colliding again in sync.
 		t := time.NewTimer(pause/2 + mathrand.N(pause))
 		select {
 		case <-t.C:
@@ -125,7 +125,7 @@ func (s *Store) insist(ctx context.Context, try func(context.Context) error) err
 	}
 }
 
-// explain converts an error of the driver to one of the contract.
+// explain converts an error of the driver to an error of the contract.
 func (s *Store) explain(ctx context.Context, err error) error {
 	if errors.Is(err, lease.ErrSessionOver) || errors.Is(err, lease.ErrSetup) {
 		return err
@@ -137,15 +137,15 @@ func (s *Store) explain(ctx context.Context, err error) error {
 		return fmt.Errorf("%w: the database does not understand statements for %s: is Options.Dialect that of the database? (%w)",
 			lease.ErrSetup, s.dialect.name, err)
 	}
-	// A driver may report the end of the context with its own text ("interrupted").
+	// A driver may report the end of the context with its own text, such as "interrupted".
 	if end := ctx.Err(); end != nil && !errors.Is(err, end) {
 		return fmt.Errorf("sqlstore: %w (%w)", end, err)
 	}
 	return err
 }
 
-// tx is one transaction of one application. Leases that were read are changed in memory and written
-// by flush.
+// tx is one transaction of one application. Leases that were read are changed in memory. flush
+// writes them.
 type tx struct {
 	*Store
 	ctx   context.Context
@@ -158,11 +158,12 @@ type tx struct {
 	top    *application
 }
 
-// row is a lease as it was read and as it is to be written; nil if it does not exist.
+// row contains a lease as it was read (was) and as it must be written (is). A pointer is nil if the
+// lease does not exist.
 type row struct{ was, is *lease.Lease }
 
-// application is the row of an application, with the fields of its leader's session that show
-// whether it is alive.
+// application is the row of an application. It also contains fields of the leader's session that
+// show whether the leader is alive.
 type application struct {
 	leader   string
 	term     uint64
@@ -176,8 +177,7 @@ type application struct {
 	changed     bool
 }
 
-// run is one transaction from beginning to end. It never leaves a transaction open, even after a
-// panic.
+// run executes one whole transaction. It never leaves a transaction open, even after a panic.
 func (t *tx) run(write bool, do func(*tx) error) error {
 	t.write = write
 	if !write && t.dialect.server {
@@ -191,13 +191,13 @@ func (t *tx) run(write bool, do func(*tx) error) error {
 		if !open {
 			return
 		}
-		// If the database is local, this is done even after the end of ctx. After a failure, or if
-		// the transaction has ended already, only closing the connection is certain to work.
+		// If the database is local, roll back even after the end of ctx. After a failure, or if the
+		// transaction has already ended, only closing the connection is certain to work.
 		if _, err := t.conn.ExecContext(t.ending(), "ROLLBACK"); err != nil {
 			_ = t.conn.Raw(func(any) error { return driver.ErrBadConn })
 		}
 	}()
-	open = true // assume so: the error may hide that it has begun
+	open = true // assume so, because the transaction may have begun despite the error
 	if err := t.dialect.begin(t.ctx, t.conn, write); err != nil {
 		open = !t.dialect.busy(err)
 		return err
@@ -219,7 +219,7 @@ func (t *tx) run(write bool, do func(*tx) error) error {
 }
 
 // ending returns the context for the end of a transaction. If the database is local it has no
-// deadline: an answer is better than none.
+// deadline, because a late answer is better than none.
 func (t *tx) ending() context.Context {
 	if t.dialect.server {
 		return t.ctx
@@ -227,7 +227,7 @@ func (t *tx) ending() context.Context {
 	return context.WithoutCancel(t.ctx)
 }
 
-// locking returns the end of a query of rows that the transaction will change.
+// locking returns the end of a query that reads rows for a change in this transaction.
 func (t *tx) locking() string {
 	if t.write && t.dialect.server {
 		return " FOR UPDATE"
@@ -235,7 +235,7 @@ func (t *tx) locking() string {
 	return ""
 }
 
-// prepared returns a statement that lives as long as the transaction.
+// prepared returns a statement that exists until the end of the transaction.
 func (t *tx) prepared(query string) (*sql.Stmt, error) {
 	if stmt := t.stmts[query]; stmt != nil {
 		return stmt, nil
@@ -253,7 +253,7 @@ func (t *tx) prepared(query string) (*sql.Stmt, error) {
 
 // exec runs a statement and returns the number of affected rows.
 func (t *tx) exec(query string, args ...any) (int64, error) {
-	// preparing would cost a round trip; some drivers cache statements themselves
+	// Preparing would cost a round trip. Some drivers cache statements themselves.
 	if t.dialect.server {
 		res, err := t.conn.ExecContext(t.ctx, t.named(query), args...)
 		if err != nil {
@@ -315,8 +315,8 @@ func (t *tx) loadHeld(session string) error {
 	return t.load(t.dialect.byOwner+" WHERE app = ? AND owner = ?", session)
 }
 
-// load reads the leases of the application that satisfy a condition with the parameters app and
-// args.
+// load reads the leases of the application for which a condition is true. The parameters of the
+// condition are app and args.
 func (t *tx) load(condition string, args ...any) error {
 	return t.query("SELECT "+leaseColumns+" FROM {leases}"+condition+t.locking(), leaseCount, func(values []any) error {
 		l, err := decodeLease(values)
@@ -329,7 +329,7 @@ func (t *tx) load(condition string, args ...any) error {
 	}, append([]any{t.app}, args...)...)
 }
 
-// lease returns the row of a key, and reads it if necessary.
+// lease returns the row of a key. It reads the row if necessary.
 func (t *tx) lease(k lease.Key) (*row, error) {
 	if r := t.leases[k]; r != nil {
 		return r, nil
@@ -343,7 +343,7 @@ func (t *tx) lease(k lease.Key) (*row, error) {
 	return t.leases[k], nil
 }
 
-// sorted returns copies of the leases for which want is true, sorted by key.
+// sorted returns copies of the leases for which want returns true, sorted by key.
 func (t *tx) sorted(want func(*lease.Lease) bool) []lease.Lease {
 	var some []lease.Lease
 	for _, r := range t.leases {
@@ -359,8 +359,8 @@ func sortLeases(some []lease.Lease) {
 	slices.SortFunc(some, func(a, b lease.Lease) int { return a.Key.Compare(b.Key) })
 }
 
-// application reads the application's row. If there is none, it returns a new one that flush
-// creates once it is changed.
+// application reads the application's row. If the row does not exist, it returns a new one. flush
+// creates that row if it was changed.
 func (t *tx) application() (*application, error) {
 	if t.top != nil {
 		return t.top, nil
@@ -369,7 +369,8 @@ func (t *tx) application() (*application, error) {
 	query := `SELECT a.leader, a.term, a.revision, a.token, a.paused, s.beat, s.ended FROM {applications} a
 		LEFT JOIN {sessions} s ON s.app = a.app AND s.session = a.leader WHERE a.app = ?`
 	if lock := t.locking(); lock != "" {
-		// Without the leader's row, which changes with each of its heartbeats: see leads.
+		// This omits the leader's row, which changes with each of the leader's heartbeats: see
+		// leads.
 		query = "SELECT leader, term, revision, token, paused, NULL, NULL FROM {applications} WHERE app = ?" + lock
 	}
 	err := t.query(query, 7, func(values []any) (err error) {
@@ -386,8 +387,8 @@ func (t *tx) application() (*application, error) {
 	return a, nil
 }
 
-// readApplication reads an application's row and, from its leader's session, its heartbeat count
-// and whether it has ended. It returns nil if there is none.
+// readApplication reads an application's row, and from its leader's session the heartbeat count and
+// whether it has ended. It returns nil if the row does not exist.
 func readApplication(app string, values []any) (*application, error) {
 	d := decoder{row: values}
 	a := &application{leader: d.text("leader"), term: d.count("term"), revision: d.count("revision"), token: d.text("token")}
@@ -408,7 +409,7 @@ func readApplication(app string, values []any) (*application, error) {
 	return a, nil
 }
 
-// leads returns the present leader.
+// leads returns the current leader.
 func (t *tx) leads() (lease.Leader, error) {
 	a, err := t.application()
 	if err != nil {
