@@ -1,6 +1,6 @@
 // Package memstore keeps leases in the memory of one process. It is the reference implementation of
-// [lease.Store], written as plainly as possible: every store must behave in the same way. It is for
-// tests, simulations, and programs whose progress need not outlive them.
+// [lease.Store] and as simple as possible. Every store must behave in the same way. It is for
+// tests, simulations, and programs whose progress need not outlive their process.
 package memstore
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// Store implements [lease.Store]. Workers share leases if they share the Store. It is safe for
+// Store implements [lease.Store]. Workers with the same Store share leases. It is safe for
 // concurrent use. Each call is one atomic step.
 type Store struct {
 	mu      sync.Mutex
@@ -33,19 +33,19 @@ var (
 // New returns an empty Store.
 func New() *Store { return &Store{apps: map[string]*application{}} }
 
-// application contains everything that is stored for one application.
+// application contains the stored data of one application.
 type application struct {
 	leases   map[lease.Key]*lease.Lease
-	sorted   []*lease.Lease            // all leases by key, nil if unknown
-	owned    map[string][]*lease.Lease // these by owner, nil if unknown
+	sorted   []*lease.Lease            // all leases by key; nil if unknown
+	owned    map[string][]*lease.Lease // the same leases by owner; nil if unknown
 	sessions map[string]*lease.Worker
-	workers  []*lease.Worker // these by session, nil if unknown
+	workers  []*lease.Worker // sorted by session; nil if unknown
 	leader   string
 	term     uint64
 	paused   map[string]bool
 	history  map[historyKey][]byte
-	life     int    // distinguishes it from a removed application of the same name
-	revision uint64 // increases with every change that View must not hide
+	life     int    // distinguishes it from a removed application with the same name
+	revision uint64 // incremented with every change that View must not hide
 }
 
 // app returns an application. The caller holds the lock.
@@ -129,8 +129,8 @@ func (s *Store) View(ctx context.Context, app, since string) (lease.View, error)
 	return v, nil
 }
 
-// Apply implements [lease.Store]. All actions take effect in one step. If one is invalid, none
-// does.
+// Apply implements [lease.Store]. All actions take effect in one step. If one of them is invalid,
+// none takes effect.
 func (s *Store) Apply(ctx context.Context, app string, actions []lease.Action) ([]bool, error) {
 	if err := cmp.Or(ctx.Err(), lease.CheckApp(app)); err != nil {
 		return nil, err
@@ -232,7 +232,7 @@ func check(ctx context.Context, app string, r lease.Report) (lease.Report, error
 	return r.Check()
 }
 
-// progress carries out a session's report of one lease.
+// progress executes a session's report about one lease.
 func (a *application) progress(session string, p lease.Progress) {
 	l := a.leases[p.Key]
 	switch {
@@ -265,7 +265,7 @@ func (a *application) progress(session string, p lease.Progress) {
 	}
 }
 
-// apply carries out one action and reports whether its condition held.
+// apply executes one action and reports whether its condition was true.
 func (a *application) apply(act lease.Action) bool {
 	switch act.Kind {
 	case lease.Create:
@@ -301,7 +301,7 @@ func (a *application) apply(act lease.Action) bool {
 	}
 }
 
-// changeLease carries out an action on an existing lease, which must have the action's epoch.
+// changeLease executes an action on an existing lease, which must have the action's epoch.
 func (a *application) changeLease(act lease.Action) bool {
 	l := a.leases[act.Key]
 	if l == nil || l.Epoch != act.Epoch {
@@ -368,7 +368,7 @@ func (a *application) pause(stream string, on bool) bool {
 	return true
 }
 
-// create makes a lease unless there is one with that key.
+// create creates a lease unless a lease with the same key exists.
 func (a *application) create(l lease.Lease) bool {
 	if a.leases[l.Key] != nil {
 		return false
@@ -379,7 +379,8 @@ func (a *application) create(l lease.Lease) bool {
 	return true
 }
 
-// own makes session the owner of l, or removes the owner for "", and fences the previous owner.
+// own makes session the owner of l and fences the previous owner. If session is "", the lease has
+// no owner afterwards.
 func (a *application) own(l *lease.Lease, session string) {
 	l.Owner, l.Heir, a.owned = session, "", nil
 	if session != "" {
@@ -389,7 +390,7 @@ func (a *application) own(l *lease.Lease, session string) {
 	a.revision++
 }
 
-// list returns copies of the owner's leases, or of all for "", sorted by key.
+// list returns copies of the owner's leases, sorted by key. If owner is "", it returns all leases.
 func (a *application) list(owner string) []lease.Lease {
 	if a.sorted == nil {
 		a.sorted = slices.SortedFunc(maps.Values(a.leases), func(x, y *lease.Lease) int { return x.Key.Compare(y.Key) })
@@ -411,7 +412,7 @@ func (a *application) list(owner string) []lease.Lease {
 	for _, l := range of {
 		parents += len(l.Parents)
 	}
-	// one allocation, because there may be many
+	// Use one allocation for all parents, because there may be many leases.
 	some, all := make([]lease.Lease, 0, len(of)), make([]string, 0, parents)
 	for _, l := range of {
 		some = append(some, *l)
@@ -424,7 +425,7 @@ func (a *application) list(owner string) []lease.Lease {
 	return some
 }
 
-// everybody returns all sessions in order.
+// everybody returns all sessions in sorted order.
 func (a *application) everybody() []*lease.Worker {
 	if a.workers == nil {
 		a.workers = slices.SortedFunc(maps.Values(a.sessions), func(x, y *lease.Worker) int { return strings.Compare(x.Session, y.Session) })
@@ -432,7 +433,7 @@ func (a *application) everybody() []*lease.Worker {
 	return a.workers
 }
 
-// others returns the heartbeat counts of all live sessions except one.
+// others returns the heartbeat counts of all live sessions except the given one.
 func (a *application) others(session string) []lease.SessionBeat {
 	all := a.everybody()
 	others := make([]lease.SessionBeat, 0, len(all))

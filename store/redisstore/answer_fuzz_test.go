@@ -10,7 +10,7 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// answered returns a script's answer in the types of the client: texts, integers, lists and nil.
+// answered converts a script's answer to the types of the client: texts, integers, lists and nil.
 func answered(v any) any {
 	switch v := v.(type) {
 	case float64:
@@ -23,11 +23,11 @@ func answered(v any) any {
 	case string, nil:
 		return v
 	}
-	return true // not a type of Redis
+	return true // a type that Redis does not have
 }
 
 // FuzzAnswers reads whole answers of scripts, which may contain rows of other programs. The result
-// is plausible and in order, or an error that names its origin.
+// is valid and sorted, or an error that names its origin.
 func FuzzAnswers(f *testing.F) {
 	const session = `{"b":"1","e":"0","d":"1","t":"1s/5s/30s","x":"{\"weight\":2}"}`
 	row := func(id string) []any {

@@ -65,7 +65,7 @@ func (s *Store) run(ctx context.Context, script *redis.Script, app string, args 
 	return []any{answer}, nil
 }
 
-// runAndWait runs a script and waits until the replicas have its writes. It needs one round trip if
+// runAndWait runs a script and waits until the replicas have its writes. It takes one round trip if
 // the server knows the script.
 func (s *Store) runAndWait(ctx context.Context, script *redis.Script, keys []string, args []any) (any, error) {
 	node, err := s.node(ctx, keys[0])
@@ -97,14 +97,14 @@ func (s *Store) runAndWait(ctx context.Context, script *redis.Script, keys []str
 	}
 	if cluster, ok := s.client.(*redis.ClusterClient); ok && err != nil {
 		// The client notices the new master of a slot only with commands that it routes itself.
-		// Otherwise it would take a minute.
+		// Without this call, that would take a minute.
 		cluster.ReloadState(ctx)
 	}
 	return answer, err
 }
 
-// node returns the client of the server that has a key. In a cluster, commands without a key go to
-// any server.
+// node returns the client of the server that stores a key. In a cluster, commands without a key go
+// to any server.
 func (s *Store) node(ctx context.Context, key string) (redis.Cmdable, error) {
 	if cluster, ok := s.client.(*redis.ClusterClient); ok {
 		return cluster.MasterForKey(ctx, key)
@@ -112,7 +112,7 @@ func (s *Store) node(ctx context.Context, key string) (redis.Cmdable, error) {
 	return s.client, nil
 }
 
-// check verifies, once, that the server does not evict leases. If the settings cannot be read, it
+// check verifies once that the server does not evict leases. If the settings cannot be read, it
 // assumes that they are right.
 func (s *Store) check(ctx context.Context, app string) error {
 	if s.checked.Load() {
@@ -133,8 +133,8 @@ func (s *Store) check(ctx context.Context, app string) error {
 	return nil
 }
 
-// Warnings returns, one sentence each, the settings of the server that could cost progress or cause
-// a second owner, as far as the settings can be read. It is for commands and logs.
+// Warnings returns one sentence for each server setting that could lose progress or cause a second
+// owner of a lease. It is for commands and logs. It covers only settings that can be read.
 func (s *Store) Warnings(ctx context.Context) ([]string, error) {
 	node, err := s.node(ctx, s.key("warnings", parts[0]))
 	if err != nil {
@@ -163,17 +163,17 @@ func (s *Store) Warnings(ctx context.Context) ([]string, error) {
 	return warnings, nil
 }
 
-// isReply reports whether the server answered, even with an error.
+// isReply reports whether the server answered. Errors from the server are answers too.
 func isReply(err error) bool {
 	var reply redis.Error
 	return errors.As(err, &reply)
 }
 
-// argumentsOf is the text before which servers quote the arguments of an unknown command. Those of
-// HELLO and AUTH contain the password, so the rest must not be logged.
+// argumentsOf is the text that precedes the quoted arguments in errors about unknown commands. The
+// arguments of HELLO and AUTH contain the password, so the rest of the text must not be logged.
 const argumentsOf = "with args beginning with:"
 
-// discreet is an error whose text leaves a part out.
+// discreet is an error whose text omits a part of the original text.
 type discreet struct {
 	text string
 	err  error
@@ -183,7 +183,7 @@ func (d discreet) Error() string { return d.text }
 
 func (d discreet) Unwrap() error { return d.err }
 
-// explain converts an error of the client to one of the contract.
+// explain converts an error of the client to an error of the contract.
 func explain(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
@@ -213,7 +213,7 @@ func explain(ctx context.Context, err error) error {
 	if end := ctx.Err(); end != nil && !errors.Is(err, end) {
 		return fmt.Errorf("redisstore: %w (%w)", end, err)
 	}
-	if isReply(err) && strings.HasPrefix(text, "OOM ") { // which may be temporary
+	if isReply(err) && strings.HasPrefix(text, "OOM ") { // this may be temporary
 		return fmt.Errorf("redisstore: the server has no memory left: raise its maxmemory (%w)", err)
 	}
 	return fmt.Errorf("redisstore: %w", err)

@@ -13,10 +13,10 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// Any program may have written the stored state. An implausible value is an error that names it.
+// Any program may have written the stored state. An invalid value causes an error that names it.
 
-// storedLease is a lease in the form of the scripts. All values are strings, because Lua's numbers
-// are not exact.
+// storedLease is a lease in the form that the scripts use. All values are strings, because Lua's
+// numbers are not exact.
 type storedLease struct {
 	Fixed    string `json:"f"` // a fixedLease, as JSON
 	Epoch    string `json:"e"`
@@ -29,10 +29,10 @@ type storedLease struct {
 	SortKey  string `json:"k"`
 	Load     string `json:"w"`
 	Born     string `json:"b"`
-	Deaths   string `json:"d"` // absent in leases written by the previous version
+	Deaths   string `json:"d"` // absent in leases that the previous version wrote
 }
 
-// fixedLease contains the constant fields of a lease.
+// fixedLease contains the fields of a lease that never change.
 type fixedLease struct {
 	Parents []string `json:"parents,omitempty"`
 	Start   string   `json:"start"`
@@ -45,13 +45,13 @@ type storedSession struct {
 	Ended string `json:"e"`
 	Drain string `json:"d"`
 	Times string `json:"t"` // in the form of lease.Times; absent if not reported
-	// Streams is in the form of lease.Streams; absent if not reported. A worker of the previous
-	// version that changes the row of another session does not change it.
+	// Streams is in the form of lease.Streams. It is absent if not reported. Workers of the
+	// previous version keep it when they change the row of another session.
 	Streams string `json:"s"`
 	Rest    string `json:"x"` // a reportedRow, as JSON
 }
 
-// reportedRow contains the reported fields of a session.
+// reportedRow contains the fields of a session that its worker reported.
 type reportedRow struct {
 	Name      string          `json:"name,omitempty"`
 	Leaving   bool            `json:"leaving,omitempty"`
@@ -97,7 +97,7 @@ type storedAction struct {
 	Shard    string       `json:"h"`
 	Epoch    string       `json:"e"`
 	Session  string       `json:"n"`
-	Beat     string       `json:"b"` // of Pause: how many streams may be paused
+	Beat     string       `json:"b"` // for Pause: the maximum number of paused streams
 	Lease    *storedLease `json:"v,omitempty"`
 	Position string       `json:"p"`
 	SortKey  string       `json:"o"`
@@ -160,7 +160,7 @@ func encodeLease(l lease.Lease) (*storedLease, error) {
 		Position: l.Position.String(), SortKey: l.Position.SortKey(), Load: count(uint64(l.Load)), Born: strconv.FormatInt(l.Born, 10), Deaths: l.Deaths}, nil
 }
 
-// kinds are the names of the kinds of action in the script.
+// kinds contains the names of the kinds of actions in the scripts.
 var kinds = map[lease.Kind]string{lease.Create: "create", lease.Assign: "assign", lease.Handoff: "handoff", lease.Revoke: "revoke",
 	lease.Delete: "delete", lease.EndSession: "end_session", lease.Forget: "forget", lease.Tell: "tell", lease.Move: "move",
 	lease.Drain: "drain", lease.Pause: "pause", lease.Replace: "replace", lease.Birth: "birth"}
@@ -195,7 +195,7 @@ func encodeActions(actions []lease.Action) (string, error) {
 	return marshal(list)
 }
 
-// decodeLease reads one field of the leases and its value.
+// decodeLease reads a field of the hash of leases, and its value.
 func decodeLease(field, value string) (lease.Lease, error) {
 	var l lease.Lease
 	var ok bool
@@ -345,7 +345,7 @@ func (d *decoder) leader() lease.Leader {
 	return l
 }
 
-// leases reads the rest of the values.
+// leases reads the remaining values as leases.
 func (d *decoder) leases() []lease.Lease {
 	var some []lease.Lease
 	for len(d.values) > 0 && d.err == nil {
@@ -360,8 +360,8 @@ func (d *decoder) leases() []lease.Lease {
 	return some
 }
 
-// beats reads the rest of the values as sessions and their heartbeat counts. An invalid count is
-// left out: the leader reports it.
+// beats reads the remaining values as sessions and their heartbeat counts. It omits an invalid
+// count, because the leader reports it.
 func (d *decoder) beats() []lease.SessionBeat {
 	some := make([]lease.SessionBeat, 0, len(d.values)/2)
 	for len(d.values) > 0 && d.err == nil {
@@ -374,7 +374,7 @@ func (d *decoder) beats() []lease.SessionBeat {
 	return some
 }
 
-// workers reads the rest of the values.
+// workers reads the remaining values as sessions.
 func (d *decoder) workers() []lease.Worker {
 	var some []lease.Worker
 	for len(d.values) > 0 && d.err == nil {

@@ -78,7 +78,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add("s\x00", `{"b":"1","e":"0","d":"1","x":"{\"weight\":2,\"troubles\":[{\"why\":\"\"}]}"}`)
 	f.Add("s", `{"b":"1","e":"0","d":"0","t":"1s/5s/30s","x":"{}"}`)
 	f.Add("", `[]`)
-	// an invalid value
+	// The following rows have an invalid value.
 	f.Add("s", `{"b":"1","e":"0","d":"0","t":"1s/5s/30s","x":"{\"weight\":-1}"}`)
 	f.Add("s", `{"b":"1","e":"0","d":"0","t":"1s/5s/30s","x":"{\"max\":-1}"}`)
 	f.Fuzz(func(t *testing.T, field, value string) {

@@ -19,11 +19,11 @@ import (
 //go:embed lua/history.lua
 var history string
 
-// historyScript does not use the code that the other scripts share, because it does not access
+// historyScript does not use the common code of the other scripts, because it does not access
 // leases.
 var historyScript = redis.NewScript(history)
 
-// chunksAtOnce is how many chunks one command reads at most.
+// chunksAtOnce is the maximum number of chunks that one command reads.
 const chunksAtOnce = 200
 
 // historyKeys returns the keys of an application's history.
@@ -31,8 +31,8 @@ func (s *Store) historyKeys(app string) []string {
 	return []string{s.key(app, "history"), s.key(app, "history-index")}
 }
 
-// PutHistory implements [lease.Historian]. The history expires if no chunk is added for twice as
-// long as chunks are kept.
+// PutHistory implements [lease.Historian]. The history expires if no chunk is added for twice the
+// time that chunks are kept.
 func (s *Store) PutHistory(ctx context.Context, app string, c lease.HistoryChunk) error {
 	if err := cmp.Or(ctx.Err(), lease.CheckApp(app), c.Check()); err != nil {
 		return err
@@ -78,7 +78,7 @@ func (s *Store) History(ctx context.Context, app string, since int64) ([]lease.H
 	return chunks, nil
 }
 
-// decodeChunk reads a chunk of the hash. A chunk that expired meanwhile is absent.
+// decodeChunk reads a chunk of the hash. A chunk that has expired since it was listed is absent.
 func decodeChunk(name string, value any) (lease.HistoryChunk, error) {
 	minute, session, _ := strings.Cut(name, "/")
 	since, err := strconv.ParseInt(minute, 10, 64)

@@ -12,13 +12,14 @@ import (
 )
 
 const (
-	// lookWithin limits a check of the pool's connections, which takes one round trip if they work.
+	// lookWithin is the time limit of a check of the pool's connections. The check takes one round
+	// trip if they work.
 	lookWithin = 500 * time.Millisecond
-	// mostLooked is how many of them are checked, for each server.
+	// mostLooked is the maximum number of connections that are checked for each server.
 	mostLooked = 64
 )
 
-// lend calls do, which calls the server, and records whether its connections may be dead.
+// lend calls do, which calls the server. It records whether the connections may be dead.
 func (s *Store) lend(ctx context.Context, do func() error) error {
 	if s.doubt.CompareAndSwap(true, false) {
 		s.lookAtConns(ctx)
@@ -30,10 +31,11 @@ func (s *Store) lend(ctx context.Context, do func() error) error {
 	return err
 }
 
-// lookAtConns pings the servers over as many connections as are unused, all at once. The client
-// closes those that do not answer. A failed server, or a gateway that has dropped its connections,
-// sends nothing. Each dead connection would cost one whole call. A pool that the program also uses
-// for other purposes may hold more of them than there is time for while leases are trusted.
+// lookAtConns pings each server over as many connections as are unused, all at the same time. The
+// client closes those that do not answer. A failed server, or a gateway that has dropped its
+// connections, sends nothing. Each dead connection would cost one whole call. The program may use
+// the pool for other purposes, so there may be more of them than can be found while leases are
+// trusted.
 func (s *Store) lookAtConns(ctx context.Context) {
 	bound := lookWithin
 	if end, ok := ctx.Deadline(); ok {

@@ -16,11 +16,11 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// network connects a client with servers that answer 1 to every script, after a while. All existing
-// connections can die silently: written data is lost, and nothing arrives.
+// network connects a client with servers that answer 1 to every script after a delay. All existing
+// connections can die silently. After that, written data is lost and nothing arrives.
 type network struct {
 	mu      sync.Mutex
-	dead    chan struct{} // closed when the existing ones have died
+	dead    chan struct{} // closed when the existing connections have died
 	made    int
 	servers sync.WaitGroup
 }
@@ -96,8 +96,8 @@ func serve(c net.Conn) {
 	}
 }
 
-// However many connections of a pool have died, one call is lost, and the next one takes slightly
-// longer.
+// However many connections of a pool have died, only one call is lost, and the next call takes
+// slightly longer.
 func TestConnectionsThatDiedCostOneCall(t *testing.T) {
 	const together = 10
 	synctest.Test(t, func(t *testing.T) {

@@ -17,24 +17,24 @@ import (
 
 // Options configures a [Store].
 type Options struct {
-	// Prefix begins the names of all keys, "weir:" by default; at most 100 bytes without braces.
-	// All processes of an application must use the same one.
+	// Prefix is the beginning of all keys, by default "weir:". It has at most 100 bytes and
+	// contains no braces. All processes of an application must use the same prefix.
 	Prefix string
-	// Replicas is how many replicas must have a write before a call succeeds. The default of 0
-	// waits for none. See the section about failovers in the package comment.
+	// Replicas is the number of replicas that must have a write before a call succeeds. The default
+	// is 0, which does not wait. See the section about failovers in the package comment.
 	Replicas int
-	// ReplicaTimeout limits that wait, 1 s by default. After that the call fails, although its
-	// writes were made.
+	// ReplicaTimeout is the time limit of that wait. Default 1 s. After that the call fails,
+	// although its writes were made.
 	ReplicaTimeout time.Duration
 }
 
-// Store implements [lease.Store] on Redis. It is safe for concurrent use, by any number of
-// processes. In addition to the errors of the contract its methods return those of the client.
+// Store implements [lease.Store] on Redis. It is safe for concurrent use by any number of
+// processes. Its methods return the errors of the contract and those of the client.
 type Store struct {
 	client  redis.UniversalClient
 	options Options
 	checked atomic.Bool // the server does not evict leases, as far as its settings can be read
-	doubt   atomic.Bool // a call timed out, and the connections were not checked since
+	doubt   atomic.Bool // a call timed out, and the connections have not been checked since
 }
 
 var (
@@ -44,8 +44,8 @@ var (
 )
 
 // New returns a Store on a client, which the caller must close. It returns an error for invalid
-// options and does not call the server. The client must have ContextTimeoutEnabled: a heartbeat
-// that outlives its context would block its worker.
+// options, and does not call the server. The client must have ContextTimeoutEnabled, because a
+// heartbeat that outlives its context would block its worker.
 func New(client redis.UniversalClient, o Options) (*Store, error) {
 	honours := true
 	switch c := client.(type) {
@@ -78,11 +78,11 @@ func New(client redis.UniversalClient, o Options) (*Store, error) {
 	return &Store{client: client, options: o}, nil
 }
 
-// The parts of an application, in the order of the scripts' keys.
+// parts are the parts of an application, in the order of the scripts' keys.
 var parts = [...]string{"app", "leases", "sessions", "owned", "paused"}
 
-// key returns the name of one part of an application. The text in braces determines the slot in a
-// cluster, so it must not contain braces.
+// key returns the name of one part of an application. In a cluster, the text in braces determines
+// the slot, so it must not contain braces.
 func (s *Store) key(app, part string) string {
 	return s.options.Prefix + "{" + url.QueryEscape(app) + "}:" + part
 }
@@ -153,7 +153,7 @@ func (s *Store) View(ctx context.Context, app, since string) (lease.View, error)
 	return v, nil
 }
 
-// applyAtOnce limits the actions of one script, which blocks all others.
+// applyAtOnce is the maximum number of actions in one script, because a script blocks all others.
 const applyAtOnce = 500
 
 // Apply implements [lease.Store]. Up to 500 actions take effect in one step.
@@ -231,7 +231,7 @@ func (s *Store) Apps(ctx context.Context) ([]string, error) {
 	}
 	var err error
 	if cluster, ok := s.client.(*redis.ClusterClient); ok {
-		// One after the other, because found is not safe for concurrent writes.
+		// Read one master after the other, because found is not safe for concurrent writes.
 		turn := make(chan struct{}, 1)
 		err = cluster.ForEachMaster(ctx, func(ctx context.Context, c *redis.Client) error {
 			turn <- struct{}{}
@@ -252,7 +252,7 @@ func (s *Store) Apps(ctx context.Context) ([]string, error) {
 	return apps, nil
 }
 
-// globEscape returns a pattern that matches exactly the text.
+// globEscape returns a pattern that matches exactly the text s.
 func globEscape(s string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`).Replace(s)
 }

@@ -37,9 +37,9 @@ var abilityCases = []testCase{
 	}},
 }
 
-// Wrapper tests a wrapper of a store. wrap returns a wrapper of its argument in the state in which
-// calls do not fail. The wrapper must pass on all abilities of the store, and every field of its
-// arguments and results, including unknown ones.
+// Wrapper tests a wrapper of a store. wrap must return a wrapper of its argument that makes no
+// calls fail. The wrapper must pass on all abilities of the store. It must also pass on every field
+// of its arguments and results, including unknown ones.
 func Wrapper(t testing.TB, wrap func(lease.Store) lease.Store) {
 	t.Helper()
 	ctx := t.Context()
@@ -74,7 +74,8 @@ func Wrapper(t testing.TB, wrap func(lease.Store) lease.Store) {
 	same("the report of Leave, as the store gets it", err, s.report, report)
 }
 
-// someAbilities returns none, each single one, and all, including unknown ones.
+// someAbilities returns the empty set, each single ability, and all abilities, including unknown
+// ones.
 func someAbilities() []lease.Abilities {
 	some := []lease.Abilities{0, lease.AllAbilities, ^lease.Abilities(0)}
 	for n := range 64 {
@@ -83,7 +84,7 @@ func someAbilities() []lease.Abilities {
 	return some
 }
 
-// inner is the store in a wrapper: it records its arguments and returns prepared answers.
+// inner is the store inside a wrapper. It records its arguments and returns prepared answers.
 type inner struct {
 	abilities  lease.Abilities
 	orders     lease.Orders

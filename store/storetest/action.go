@@ -155,7 +155,7 @@ var actionCases = []testCase{
 		l.Epoch, l.Revoked, l.Last, l.Position = 3, "a", "a", seq(10)
 		e.want(l)
 		e.unchanged(func() { e.held(e.beat("a", at("1", 2, seq(60)))) })
-		e.must(move("1", 3, shard.Latest)) // of a revoked lease: the revoked session stays
+		e.must(move("1", 3, shard.Latest)) // the lease is revoked, and the revoked session stays
 		l.Epoch, l.Position = 4, shard.Latest
 		e.want(l)
 	}},
@@ -187,7 +187,7 @@ var actionCases = []testCase{
 		for id, epoch := range map[string]uint64{"1": 4, "3": 1 << 40} {
 			e.want(anew(id, 0, epoch).Lease)
 		}
-		e.refused(anew("1", 3, 5)) // a late one of a former leader
+		e.refused(anew("1", 3, 5)) // a late call of a former leader
 		e.unchanged(func() { e.held(e.beat("a", at("1", 2, seq(60)), release("1", 2)), k("2")) })
 		e.must(assign("1", 4, "b"))
 		o := e.beat("b")
@@ -366,7 +366,7 @@ var leaveCases = []testCase{
 		e.start("b")
 		e.leave("a")
 		leader := e.view().Leader
-		equal(e, "leader", leader, lease.Leader{Term: 2}) // as if it had resigned
+		equal(e, "leader", leader, lease.Leader{Term: 2}) // as if the leader had resigned
 		equal(e, "stale candidate", e.lead("b", 1), false)
 		equal(e, "candidate", e.lead("b", 2), true)
 		equal(e, "leader", e.beat("b").Leader.Session, "b")

@@ -9,7 +9,7 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// admin returns the store as a [lease.Admin]. If it is not one, the case is skipped.
+// admin returns the store as a [lease.Admin]. If the store is not one, it skips the case.
 func (e *env) admin() lease.Admin {
 	e.Helper()
 	a, ok := e.store.(lease.Admin)
@@ -38,7 +38,7 @@ func (e *env) removed() {
 	}
 }
 
-// adminCases are about [lease.Admin], and about arguments that every store refuses.
+// adminCases test [lease.Admin], and arguments that every store rejects.
 var adminCases = []testCase{
 	{"applications are listed when there is anything of them", func(e *env) {
 		e.view()
@@ -59,7 +59,7 @@ var adminCases = []testCase{
 		other := e.in(e.app + "-other")
 		other.start("a")
 		other.owned("a", "1")
-		e.removed() // nothing
+		e.removed() // nothing was stored yet
 		fill := func() {
 			e.start("a", "b")
 			e.owned("a", "1", "2")

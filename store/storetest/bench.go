@@ -8,8 +8,8 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// Bench measures the calls that a running application makes all the time, with a thousand leases
-// and twenty workers.
+// Bench measures the frequent calls of a running application, with a thousand leases and twenty
+// workers.
 func Bench(b *testing.B, h Harness) {
 	e := &env{TB: b, ctx: b.Context(), store: h.Open(b), app: "storetest-" + rand.Text()}
 	var actions []lease.Action
@@ -22,7 +22,7 @@ func Bench(b *testing.B, h Harness) {
 	}
 	e.must(actions...)
 	held := e.beat("0").Held
-	n := uint64(0) // checkpoints continue over all runs, so that each is a write
+	n := uint64(0) // checkpoints increase over all runs, so that each causes a write
 
 	for _, leases := range []int{0, 1, 50} {
 		b.Run(fmt.Sprintf("Beat/progress=%d", leases), func(b *testing.B) {

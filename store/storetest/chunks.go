@@ -9,8 +9,8 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// historian returns the store as a [lease.Historian]. If it is not one, for example because a
-// wrapper hides it, the case is skipped.
+// historian returns the store as a [lease.Historian]. If the store is not one, for example because
+// a wrapper hides it, historian skips the case.
 func (e *env) historian() lease.Historian {
 	e.Helper()
 	h, ok := e.store.(lease.Historian)
@@ -20,7 +20,7 @@ func (e *env) historian() lease.Historian {
 	return h
 }
 
-// put stores a chunk that contains bytes outside UTF-8.
+// put stores a chunk that contains bytes that are not UTF-8.
 func (e *env) put(session string, since int64, data string) {
 	e.Helper()
 	if err := e.historian().PutHistory(e.ctx, e.app, lease.HistoryChunk{Session: session, Since: since, Data: odd(data)}); err != nil {
@@ -30,7 +30,8 @@ func (e *env) put(session string, since int64, data string) {
 
 func odd(data string) []byte { return append([]byte{0, 0xff, '\'', 0x80}, data...) }
 
-// chunks checks that these are all chunks since a minute, in the form "session minute data".
+// chunks checks that the store has exactly these chunks since a minute. They have the form "session
+// minute data".
 func (e *env) chunks(since int64, want ...string) {
 	e.Helper()
 	chunks, err := e.historian().History(e.ctx, e.app, since)
@@ -53,7 +54,7 @@ func (e *env) chunks(since int64, want ...string) {
 // kept is the number of minutes for which chunks are kept.
 const kept = int64(lease.HistoryKept / 60e9)
 
-// chunkCases are about [lease.Historian].
+// chunkCases test [lease.Historian].
 var chunkCases = []testCase{
 	needs(lease.KeepHistory, testCase{"chunks are kept as they are, by minute and session", func(e *env) {
 		e.chunks(0)
@@ -81,10 +82,10 @@ var chunkCases = []testCase{
 		e.chunks(0, "a 100 old", "a 101 older", fmt.Sprint("a ", 100+kept, " new"))
 		e.put("a", 101+kept, "new")
 		e.chunks(0, "a 101 older", fmt.Sprint("a ", 100+kept, " new"), fmt.Sprint("a ", 101+kept, " new"))
-		for i := range int64(30) { // of sessions that are gone
+		for i := range int64(30) { // chunks of sessions that are gone
 			e.put(fmt.Sprint("gone-", i), 110, "")
 		}
-		for i := range int64(30) { // some at a time
+		for i := range int64(30) { // they may be removed step by step
 			e.put("a", 200+kept+i, "")
 		}
 		chunks, err := e.historian().History(e.ctx, e.app, 0)

@@ -14,7 +14,8 @@ import (
 )
 
 // contestLog records the actions and observations of many workers and leaders that race for the
-// same leases, with the order in which their calls began and returned. judge checks it at the end.
+// same leases. It also records the order in which their calls began and returned. judge checks the
+// log at the end.
 type contestLog struct {
 	*env
 	clock atomic.Int64 // orders the beginnings and ends of calls
@@ -28,7 +29,7 @@ type contestLog struct {
 // act is an action that took effect.
 type act struct {
 	lease.Action
-	from, to int64 // the call had begun, and had returned
+	from, to int64 // when the call began and returned
 }
 
 // beat is an answered heartbeat.
@@ -48,7 +49,7 @@ func (b beat) holds(o epochOf) bool {
 
 const (
 	contestWorkers, contestLeaders, contestLeases = 6, 2, 8
-	// positions from here on are reported by sessions that do not own the lease
+	// Positions from forged on are reported by sessions that do not own the lease.
 	forged = 1 << 62
 )
 
@@ -62,7 +63,7 @@ func contest(e *env) {
 	for i := range contestWorkers {
 		e.start(strconv.Itoa(i))
 	}
-	// All continue until both workers and leaders have done enough. A failure also ends it.
+	// All workers and leaders continue until both groups have done enough, or until one fails.
 	var worked, directed atomic.Int64
 	var failed atomic.Bool
 	goOn := func() bool {
@@ -90,7 +91,7 @@ func place(epoch, n uint64, worker int) uint64 {
 	return epoch*1_000_000_000 + n%10_000_000*100 + uint64(worker)
 }
 
-// work sends heartbeats with progress on held leases, and also on leases that it does not hold.
+// work sends heartbeats with progress, on leases that it holds and on leases that it does not hold.
 func (c *contestLog) work(worker int, s lease.Store, rng *rand.Rand, goOn func() bool) error {
 	session := strconv.Itoa(worker)
 	held := map[lease.Key]lease.Lease{}
@@ -134,7 +135,7 @@ func (c *contestLog) work(worker int, s lease.Store, rng *rand.Rand, goOn func()
 	return nil
 }
 
-// direct applies actions to the leases that it sees.
+// direct applies actions to the leases in its views.
 func (c *contestLog) direct(s lease.Store, rng *rand.Rand, goOn func() bool) error {
 	var known lease.View
 	for goOn() {
@@ -179,25 +180,26 @@ func (c *contestLog) direct(s lease.Store, rng *rand.Rand, goOn func() bool) err
 	return nil
 }
 
-// epochOf identifies the time of one lease at one epoch.
+// epochOf identifies a lease at one epoch.
 type epochOf struct {
 	lease.Key
 	epoch uint64
 }
 
-// evidence is what the actions and the heartbeats of a contest say of each epoch.
+// evidence contains the facts about each epoch that follow from the actions and heartbeats of a
+// contest.
 type evidence struct {
 	*contestLog
-	owner    map[epochOf]string // by actions and by orders
+	owner    map[epochOf]string // according to actions and orders
 	moved    map[epochOf]act    // the action that ended the epoch
-	given    map[epochOf]act    // the action that began it
-	wishes   map[epochOf][]act  // accepted wishes
-	released map[epochOf]int64  // when the first heartbeat that released it began
+	given    map[epochOf]act    // the action that began the epoch
+	wishes   map[epochOf][]act  // accepted handoff requests
+	released map[epochOf]int64  // the start of the first heartbeat that released the lease
 	reported map[epochOf]uint64 // the furthest position that the owner may have stored
-	sure     map[epochOf]uint64 // the furthest that it certainly stored
+	sure     map[epochOf]uint64 // the furthest position that the owner certainly stored
 }
 
-// judge compares the observations with the rules.
+// judge compares the observations with the rules of the contract.
 func (c *contestLog) judge() {
 	e := evidence{
 		contestLog: c, owner: map[epochOf]string{}, moved: map[epochOf]act{},
@@ -275,8 +277,8 @@ func (e *evidence) number(p shard.Position) uint64 {
 	return n
 }
 
-// judgeOrders checks that orders contain every lease that was given to the session, and none that
-// was taken from it.
+// judgeOrders checks that orders contain every lease that the session got, and no lease that was
+// taken from it.
 func (e *evidence) judgeOrders(b beat) {
 	for _, l := range b.held {
 		o := epochOf{l.Key, l.Epoch}
@@ -297,8 +299,8 @@ func (e *evidence) judgeOrders(b beat) {
 	}
 }
 
-// judgeWish checks the heir in orders. It must be the latest request, or one whose call overlapped
-// a later request or the heartbeat.
+// judgeWish checks the heir in orders. The heir must come from the latest request, or from a
+// request whose call overlapped a later request or the heartbeat.
 func (c *contestLog) judgeWish(b beat, l lease.Lease, wishes []act) {
 	var possible []string
 	before := false
@@ -317,8 +319,8 @@ func (c *contestLog) judgeWish(b beat, l lease.Lease, wishes []act) {
 	}
 }
 
-// judgePositions checks that checkpoints come from the owners, that none was lost, and that none
-// went back.
+// judgePositions checks that checkpoints come from the owners, that none was lost, and that no
+// position moved back.
 func (e *evidence) judgePositions() {
 	final := map[lease.Key]lease.Lease{}
 	for _, l := range e.view().Leases {
@@ -352,7 +354,7 @@ func (e *evidence) judgePositions() {
 	}
 }
 
-// judgePosition checks the position of a lease as it was seen at some time.
+// judgePosition checks one observed position of a lease.
 func (e *evidence) judgePosition(l lease.Lease) {
 	n := e.number(l.Position)
 	if n == 0 {

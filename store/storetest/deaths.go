@@ -8,7 +8,7 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// deathCases are about the recorded deaths of owners.
+// deathCases test the recorded deaths of owners.
 var deathCases = []testCase{
 	needs(lease.NoteDeaths, testCase{"recorded deaths are kept until they are replaced", func(e *env) {
 		e.start("a", "b")
@@ -30,13 +30,13 @@ var deathCases = []testCase{
 		e.beat("a", noted)
 		l.Position, l.Deaths, l.Load = seq(6), "2/1/0/2/6/", 3
 		e.want(l)
-		// without a position
+		// This report has no position.
 		e.beat("a", lease.Progress{Key: k("1"), Epoch: 2, Deaths: "3/1/1/2/6/"})
 		l.Deaths = "3/1/1/2/6/"
 		e.want(l)
 		older := at("1", 2, seq(4))
 		older.Deaths = strings.Repeat("7", lease.MaxDeathsBytes)
-		e.beat("a", older) // the position is ignored, the deaths are not
+		e.beat("a", older) // the position is ignored, but the deaths are stored
 		l.Deaths = older.Deaths
 		e.want(l)
 		e.unchanged(func() {

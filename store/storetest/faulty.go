@@ -10,25 +10,24 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// ErrLost is an error for [Fault] that means that the call or its answer was lost.
+// ErrLost is an error for [Fault]. It means that the call or its answer was lost.
 var ErrLost = errors.New("storetest: lost on the way")
 
-// Fault is what goes wrong with one call to a store. The zero Fault is no fault. Fields may be
-// combined.
+// Fault is the fault of one call to a store. The zero Fault is no fault. Fields may be combined.
 type Fault struct {
-	// Delay passes before the call is carried out. If the call's context ends first, the call fails
-	// with the context's error and is not carried out.
+	// Delay passes before the call is executed. If the call's context ends first, the call fails
+	// with the context's error and is not executed.
 	Delay time.Duration
 	// Before makes the call fail before it takes effect.
 	Before error
-	// Later keeps a call that Before made fail: [FaultyStore.Deliver] carries it out.
+	// Later keeps a call that fails because of Before. [FaultyStore.Deliver] executes it later.
 	Later bool
-	// Twice carries the call out twice. The caller gets the second answer.
+	// Twice executes the call twice. The caller gets the second answer.
 	Twice bool
-	// DelayAnswer passes after the call was carried out. If the context ends first, the answer is
+	// DelayAnswer passes after the call was executed. If the context ends first, the answer is
 	// lost.
 	DelayAnswer time.Duration
-	// After replaces the answer of a call that was carried out.
+	// After replaces the answer of an executed call.
 	After error
 }
 
@@ -55,8 +54,8 @@ func Faulty(store lease.Store, next func(op string) Fault) *FaultyStore {
 	return &FaultyStore{store: store, next: next}
 }
 
-// Deliver carries out the calls that failed with [Fault.Later] since the last Deliver, in order,
-// and returns their number. Their answers are dropped.
+// Deliver executes the calls that failed with [Fault.Later] since the last Deliver, in order. It
+// drops their answers and returns the number of calls.
 func (s *FaultyStore) Deliver(ctx context.Context) int {
 	s.mu.Lock()
 	calls := s.underway
@@ -110,13 +109,13 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Abilities implements [lease.Store]: those of the wrapped store. It never fails, because it does
-// no I/O.
+// Abilities implements [lease.Store]. It returns the abilities of the wrapped store. It never
+// fails, because it does no I/O.
 func (s *FaultyStore) Abilities() lease.Abilities { return s.store.Abilities() }
 
 // Beat implements [lease.Store].
 func (s *FaultyStore) Beat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
-	// a late call may come after the caller has changed its slices
+	// A late call may be executed after the caller has changed its slices.
 	r.Progress, r.Troubles = slices.Clone(r.Progress), slices.Clone(r.Troubles)
 	return call(ctx, s, "Beat", func(ctx context.Context) (lease.Orders, error) { return s.store.Beat(ctx, app, r) })
 }

@@ -21,7 +21,7 @@ func TestFaults(t *testing.T) {
 		fault storetest.Fault
 		err   error
 		won   bool   // the answer of Lead
-		term  uint64 // how often it was carried out
+		term  uint64 // how often the call was executed
 		takes time.Duration
 	}{
 		{"none", storetest.Fault{}, nil, true, 1, 0},
@@ -63,7 +63,7 @@ func TestLateCallsAreDeliveredOnceInOrder(t *testing.T) {
 	if _, err := s.Apply(ctx, "app", actions); !errors.Is(err, storetest.ErrLost) {
 		t.Fatal(err)
 	}
-	actions[0].Lease.Epoch = 9 // belongs to the caller again
+	actions[0].Lease.Epoch = 9 // the slice belongs to the caller again
 	if _, err := s.Lead(ctx, "app", "a", 0); !errors.Is(err, storetest.ErrLost) {
 		t.Fatal(err)
 	}
@@ -81,7 +81,7 @@ func TestLateCallsAreDeliveredOnceInOrder(t *testing.T) {
 	}
 }
 
-// complaints are the failures that a test would have reported.
+// complaints collects the failures that a test would report.
 type complaints struct {
 	testing.TB
 	all []string
@@ -106,7 +106,7 @@ func (modest) Abilities() lease.Abilities { return 0 }
 func TestWrappersThatKeepSomethingBackAreFound(t *testing.T) {
 	for name, c := range map[string]struct {
 		wrap func(lease.Store) lease.Store
-		want string // "" for nothing
+		want string // "" if no failure is expected
 	}{
 		"it embeds the store":          {func(s lease.Store) lease.Store { return struct{ lease.Store }{s} }, ""},
 		"it rebuilds reports":          {func(s lease.Store) lease.Store { return rebuilt{s} }, "the report of Beat"},

@@ -56,7 +56,7 @@ var historyCases = []testCase{
 				e.Fatal(err)
 			}
 		}
-		// Meanwhile the callers repeated them, and work continued.
+		// The callers have repeated these calls, and work has continued.
 		e.beat("a", at("1", 2, seq(9)), lease.Progress{Key: k("2"), Epoch: 2, Position: seq(5), Release: true}, at("3", 2, seq(50)), at("4", 2, shard.End))
 		e.must(assign("1", 2, "b"), assign("5", 3, "b"), move("3", 2, seq(1)))
 		e.must(assign("3", 3, "b"))
@@ -86,9 +86,9 @@ type history struct {
 	rng    *rand.Rand
 	ref    *memstore.Store
 	log    []string
-	view   lease.View // of ref
+	view   lease.View // the view of ref
 	got    map[lease.Key]lease.Lease
-	cached lease.View // of the store, updated by Revision
+	cached lease.View // the view of the store, updated by Revision
 }
 
 func newHistory(e *env) *history {
@@ -98,7 +98,7 @@ func newHistory(e *env) *history {
 }
 
 // A historyCall is one call to a store, derived from the state of memstore. do returns the part of
-// its answer on which stores must agree.
+// the answer on which stores must agree.
 type historyCall struct {
 	name string
 	do   func(ctx context.Context, s lease.Store) (string, error)
@@ -142,7 +142,7 @@ func (h *history) step(run func(historyCall) bool) bool {
 	return ok
 }
 
-// once makes the call once, through either client, and compares the answers.
+// once makes the call once, through a random client, and compares the answers.
 func (h *history) once(c historyCall) bool {
 	h.Helper()
 	store := h.store
@@ -158,7 +158,7 @@ func (h *history) once(c historyCall) bool {
 	return true
 }
 
-// insisting repeats the call until it is answered.
+// insisting repeats the call until it succeeds.
 func (h *history) insisting(c historyCall) bool {
 	h.Helper()
 	if _, err := c.do(h.ctx, h.ref); err != nil && !errors.Is(err, lease.ErrSessionOver) {
@@ -260,8 +260,8 @@ func (h *history) call() historyCall {
 	}
 }
 
-// withBeats fills in the heartbeat counts, which each store counts in its own way. Beat 0 stands
-// for the present one.
+// withBeats fills in the heartbeat counts, because each store has its own counts. Beat 0 stands for
+// the current count.
 func (h *history) withBeats(ctx context.Context, s lease.Store, actions []lease.Action) ([]lease.Action, error) {
 	if !slices.ContainsFunc(actions, func(a lease.Action) bool { return a.Kind == lease.EndSession }) {
 		return actions, nil
@@ -277,7 +277,7 @@ func (h *history) withBeats(ctx context.Context, s lease.Store, actions []lease.
 		}
 		n := slices.IndexFunc(v.Workers, func(w lease.Worker) bool { return w.Session == a.Session })
 		if n < 0 {
-			actions[i].Beat = 0 // it takes no effect anyway
+			actions[i].Beat = 0 // the action has no effect anyway
 			continue
 		}
 		actions[i].Beat += v.Workers[n].Beat
@@ -285,8 +285,8 @@ func (h *history) withBeats(ctx context.Context, s lease.Store, actions []lease.
 	return actions, nil
 }
 
-// orders returns an answer as text, without positions, loads and births, which may be older, and
-// without the heartbeat count of the leader.
+// orders returns an answer as text. It omits positions, loads and births, which may be out of date,
+// and the heartbeat count of the leader.
 func (h *history) orders(o lease.Orders) string {
 	var b strings.Builder
 	for _, l := range o.Held {
@@ -310,7 +310,8 @@ func (h *history) deaths() string {
 	return lease.Deaths{At: seq(uint64(h.rng.IntN(1000))), Count: h.rng.IntN(3)}.String()
 }
 
-// report returns a random report: usually valid, sometimes of leases of other sessions.
+// report returns a random report. It is usually valid, and sometimes concerns leases of other
+// sessions.
 func (h *history) report(session string) lease.Report {
 	r := lease.Report{Session: session, Name: pick(h, oddNames), Leaving: h.chance(10), Weight: float64(h.rng.IntN(4)) / 2,
 		MaxLeases: h.rng.IntN(3), Holds: h.rng.Uint64(),
@@ -361,7 +362,7 @@ func (h *history) report(session string) lease.Report {
 	return r
 }
 
-// actions returns random actions, at most one for each lease, usually at the right epoch.
+// actions returns random actions, at most one for each lease, usually with the right epoch.
 func (h *history) actions() []lease.Action {
 	var actions []lease.Action
 	ends := map[string]bool{}
@@ -401,7 +402,7 @@ func (h *history) actions() []lease.Action {
 		case lease.EndSession:
 			a = lease.Action{Kind: lease.EndSession, Session: session}
 			if h.chance(50) {
-				a.Beat-- // one less
+				a.Beat-- // one less than the current count
 			}
 		case lease.Forget, lease.Tell:
 			a = lease.Action{Kind: a.Kind, Session: session}
@@ -411,8 +412,8 @@ func (h *history) actions() []lease.Action {
 			a = suspend(pick(h, []string{"", "orders", "clicks"}), h.chance(60))
 		}
 		if a.Kind == lease.EndSession || a.Kind == lease.Forget || a.Kind == lease.Drain {
-			// A Forget followed by an EndSession would do both when it is done twice. A Drain comes
-			// before or after an end.
+			// If a Forget followed by an EndSession is repeated, both can take effect. A Drain can
+			// come before or after an end.
 			if ends[session] {
 				continue
 			}

@@ -8,7 +8,8 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// oddNames are hard to distinguish or to write. No store may fold, trim, join or interpret them.
+// oddNames are hard to distinguish or to write. A store must not fold, trim, join or interpret
+// them.
 var oddNames = []string{
 	"a", "A", "a ", " a", "ä", "a\u0308", "Ä", "a.b", "a-b", "a_b", "a%b", "a/b", "a#b", "a|b", "a:b", "a,b", "a\\b", "a\\%b",
 	`a'b`, `a"b`, "a`b", "a;b--", "a\nb", "a\tb", "日本語", "🦀", "null", "NULL", "true", "0", "00", "1e3", "$a", "{a}", "*",

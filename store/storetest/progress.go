@@ -8,7 +8,7 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// owned makes the lease id and gives it to session at epoch 2.
+// owned creates a lease for each ID and gives it to session at epoch 2.
 func (e *env) owned(session string, ids ...string) {
 	e.Helper()
 	for _, id := range ids {
@@ -68,7 +68,7 @@ var progressCases = []testCase{
 		}
 	}},
 	{"checkpoints never go back", func(e *env) {
-		// In the order of positions. Each is tried after each.
+		// These are in the order of positions. Each position is tried after each other position.
 		var inOrder []shard.Position
 		for _, s := range []string{"1969-12-31T23:59:59.999Z", "2026-01-02T03:04:05.006Z", "2026-01-02T03:04:05.007Z", "oldest", "latest",
 			"0+0", "0", "9+1", "9+2", "9+10", "9", "10+0", "10", "99999999999999999999", "100000000000000000000+4294967294",
@@ -159,7 +159,7 @@ var progressCases = []testCase{
 		})
 		e.held(e.beat("a", lease.Progress{Key: k("1"), Epoch: 2, Position: seq(9), Release: true}))
 		l.Revoked = ""
-		e.want(l) // the epoch stays: it had no owner
+		e.want(l) // the epoch does not change, because the lease had no owner
 		e.unchanged(func() { e.beat("a", release("1", 2)) })
 	}},
 	{"the late duplicate of an acknowledgement does not acknowledge a later revocation", func(e *env) {

@@ -190,8 +190,8 @@ var raceCases = []testCase{
 	{"racing workers and leaders keep one owner for each epoch and lose no checkpoint", func(e *env) { contest(e) }},
 }
 
-// together runs n goroutines, half of them on the other client, waits for them, and fails on their
-// errors.
+// together runs n goroutines, half of them with the other client, and waits for them. It fails if
+// one of them returns an error.
 func (e *env) together(n int, do func(i int, s lease.Store) error) {
 	e.Helper()
 	var wg sync.WaitGroup

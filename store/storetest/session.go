@@ -119,8 +119,8 @@ var sessionCases = []testCase{
 		e.beat("a")
 	}},
 	{"the first beat may carry progress", func(e *env) {
-		// A worker whose first heartbeat was answered with an error cannot know that it already has
-		// leases.
+		// If the first heartbeat of a worker returned an error, the worker cannot know that it
+		// already has leases.
 		e.start("a")
 		e.must(create("1"), assign("1", 1, "a"))
 		e.held(e.report(lease.Report{Session: "a", First: true, Progress: []lease.Progress{at("1", 2, seq(5))}}), k("1"))
@@ -197,6 +197,6 @@ var sessionCases = []testCase{
 				e.Errorf("%s = %v, want context.Canceled", name, err)
 			}
 		}
-		e.beat("a") // and the store still works
+		e.beat("a") // the store still works
 	}},
 }

@@ -19,7 +19,7 @@ var sizeCases = []testCase{
 	}},
 }
 
-// crowd is many workers with many leases. The leases are dealt out to the workers in turn.
+// crowd is many workers with many leases. The leases are distributed over the workers in turns.
 type crowd struct {
 	keys    []lease.Key
 	creates []lease.Action
@@ -49,7 +49,7 @@ func (c *crowd) setUp(e *env) {
 	e.refused(c.assigns...)
 }
 
-// report lets each worker report on all of its fifty leases, and checks the stored ones.
+// report lets each worker report on all of its fifty leases, and checks the stored leases.
 func (c *crowd) report(e *env) {
 	for w := range manyWorkers {
 		held := e.beat(crowdSession(w)).Held
@@ -79,8 +79,8 @@ func (c *crowd) report(e *env) {
 	}
 }
 
-// handOver lets the first worker take all leases, end a tenth of them, be asked to hand the others
-// over, and leave.
+// handOver lets the first worker take all leases and end a tenth of them. Handoffs are requested
+// for the other leases, and then the worker leaves.
 func (c *crowd) handOver(e *env) {
 	first := crowdSession(0)
 	for i := range c.assigns {

@@ -1,17 +1,18 @@
-// Package storetest is the contract of [lease.Store] as a test suite. A test of a store runs it as
-// follows:
+// Package storetest tests the contract of [lease.Store]. A test of a store runs it as follows:
 //
 //	func TestContract(t *testing.T) {
 //		storetest.Run(t, storetest.Harness{Open: func(t testing.TB) lease.Store { ... }})
 //	}
 //
-// The suite compares a store with the text of the contract and with memstore, with one writer and
-// with many, through one client and through two. One of the two may be a worker of the previous
-// version, as in a rolling deployment. The suite grows with the contract. If a store's
-// [lease.Abilities] do not contain a new field's ability, the store need not honour the field, but
-// its calls must work as before if the field is set. [Wrapper] is the part for wrappers of a store.
-// [Faulty] makes a store's calls fail, get lost, or happen twice, for tests of code that uses a
-// store.
+// The suite compares a store with the text of the contract and with memstore. It uses one writer
+// and many writers, and one client and two clients. One of two clients may be a worker of the
+// previous version, as in a rolling deployment.
+//
+// The suite grows with the contract. If the [lease.Abilities] of a store lack the ability of a new
+// field, the store may ignore the field. Its calls must still work as before if the field is set.
+//
+// [Wrapper] tests wrappers of a store. [Faulty] makes the calls of a store fail, get lost or happen
+// twice, for tests of code that uses a store.
 package storetest
 
 import (
@@ -33,24 +34,24 @@ import (
 // Harness gives the suite access to the store under test.
 type Harness struct {
 	// Open returns a client of a store that is set up, and closes it with t.Cleanup. It is called
-	// once for each case, also concurrently. The stores may share their data, because each case
+	// once for each case, possibly concurrently. The stores may share their data, because each case
 	// uses its own application name.
 	Open func(t testing.TB) lease.Store
-	// Again opens one more client of the data of s, which Open returned, as another process would.
-	// nil means s itself, for stores that live in one process.
+	// Again opens another client of the data of s, like another process. s is a result of Open. If
+	// Again is nil, the suite uses s itself. That is for stores inside one process.
 	Again func(t testing.TB, s lease.Store) lease.Store
-	// Steps is the length of the random histories, 0 for the default of 1,000. A slow store may use
+	// Steps is the length of the random histories. The default is 1,000. A slow store may use
 	// fewer.
 	Steps int
 }
 
-// a testCase is one sentence of the contract.
+// A testCase tests one sentence of the contract.
 type testCase struct {
 	name string
 	run  func(*env)
 }
 
-// Run runs the whole suite, each case as a subtest, in parallel.
+// Run runs the whole suite, each case as a parallel subtest.
 func Run(t *testing.T, h Harness) {
 	groups := []struct {
 		name     string
@@ -94,8 +95,8 @@ func Run(t *testing.T, h Harness) {
 	}
 }
 
-// env is one case's application in the store under test. Its methods fail the test on an unexpected
-// error.
+// env is one case's application in the store under test. Its methods fail the test if the store
+// returns an unexpected error.
 type env struct {
 	testing.TB
 	ctx   context.Context
@@ -142,7 +143,7 @@ func (e *env) report(r lease.Report) lease.Orders {
 	return o
 }
 
-// over sends a heartbeat that must be refused.
+// over sends a heartbeat that the store must reject.
 func (e *env) over(r lease.Report) {
 	e.Helper()
 	o, err := e.store.Beat(e.ctx, e.app, r)
@@ -151,7 +152,7 @@ func (e *env) over(r lease.Report) {
 	}
 }
 
-// start sends first heartbeats.
+// start sends the first heartbeats of sessions.
 func (e *env) start(sessions ...string) {
 	e.Helper()
 	for _, s := range sessions {
@@ -171,7 +172,7 @@ func (e *env) apply(actions ...lease.Action) []bool {
 	return done
 }
 
-// must applies actions in one call, all of which must take effect.
+// must applies actions in one call. All of them must take effect.
 func (e *env) must(actions ...lease.Action) {
 	e.Helper()
 	if i := slices.Index(e.apply(actions...), false); i >= 0 {
@@ -179,7 +180,7 @@ func (e *env) must(actions ...lease.Action) {
 	}
 }
 
-// refused applies actions, none of which may take effect, and checks that nothing changed.
+// refused applies actions that must not take effect. It checks that nothing has changed.
 func (e *env) refused(actions ...lease.Action) {
 	e.Helper()
 	e.unchanged(func() {
@@ -236,7 +237,7 @@ func (e *env) since(revision string) lease.View {
 	return v
 }
 
-// find returns the lease k of a fresh view, or false if there is none.
+// find returns the lease k from a new view, or false if it does not exist.
 func (e *env) find(k lease.Key) (lease.Lease, bool) {
 	e.Helper()
 	v := e.view()
@@ -247,7 +248,7 @@ func (e *env) find(k lease.Key) (lease.Lease, bool) {
 	return v.Leases[i], true
 }
 
-// want checks that the store has exactly the lease l.
+// want checks that the store contains exactly the lease l.
 func (e *env) want(l lease.Lease) {
 	e.Helper()
 	got, ok := e.find(l.Key)
@@ -258,7 +259,7 @@ func (e *env) want(l lease.Lease) {
 	}
 }
 
-// worker returns the row of session in a fresh view, or false if there is none.
+// worker returns the row of session from a new view, or false if it does not exist.
 func (e *env) worker(session string) (lease.Worker, bool) {
 	e.Helper()
 	v := e.view()
@@ -306,7 +307,7 @@ func seq(n uint64) shard.Position {
 
 var upper = shard.HashRange{Start: shard.HashKey{Hi: 1 << 63}, End: shard.MaxHashKey}
 
-// create returns the action that makes a plain lease without an owner at epoch 1.
+// create returns an action that creates a plain lease without an owner at epoch 1.
 func create(id string) lease.Action {
 	return lease.Action{Kind: lease.Create, Lease: fresh(id)}
 }
@@ -359,7 +360,7 @@ func describe(l lease.Lease) string {
 		l.Stream, l.Shard, l.Parents, l.Range, l.Epoch, l.Owner, l.Heir, l.Revoked, l.Last, l.Shunned, l.Position, l.Load, l.Born, l.Deaths)
 }
 
-// canon returns a view as text, except for heartbeat counts and the revision, in a fixed order.
+// canon returns a view as text in a fixed order, without heartbeat counts and the revision.
 func canon(v lease.View) string {
 	var lines []string
 	for _, l := range v.Leases {
@@ -376,7 +377,8 @@ func canon(v lease.View) string {
 	return strings.Join(append(lines, fmt.Sprintf("leader %q term %d", v.Leader.Session, v.Leader.Term)), "\n")
 }
 
-// ownership returns the part that View must not hide: the leases without checkpoints and loads.
+// ownership returns the part of leases that View must not hide: everything except checkpoints and
+// loads.
 func ownership(leases []lease.Lease) string {
 	var lines []string
 	for _, l := range leases {

@@ -17,10 +17,10 @@ import (
 	"github.com/weir-go/weir/store/storetest"
 )
 
-// set in the process that runs the suite on a store with a defect
+// mutantEnv is set in a process that runs the suite on a store with a defect.
 const mutantEnv = "STORETEST_MUTANT"
 
-// mutant is a store with one defect that only shows between calls or between writers.
+// mutant is a store with one defect. The defect is only visible between calls or between writers.
 type mutant struct {
 	lease.Store
 	mu    sync.Mutex
@@ -28,7 +28,7 @@ type mutant struct {
 	views map[string]lease.View
 }
 
-// mutants lists defects with the case that must find them.
+// mutants lists defects, each with the case that must find it.
 var mutants = []struct {
 	name, caught string
 	wrap         func(*mutant) lease.Store

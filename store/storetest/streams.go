@@ -6,7 +6,7 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// streamCases are about the streams that workers read.
+// streamCases test the streams that workers read.
 var streamCases = []testCase{
 	needs(lease.NoteStreams, testCase{"each beat sets the streams of its session", func(e *env) {
 		for _, said := range []lease.Streams{
@@ -67,7 +67,7 @@ var streamCases = []testCase{
 	}}),
 }
 
-// streams checks that a view shows a session with these streams.
+// streams checks that a view contains a session with these streams.
 func (e *env) streams(session string, want lease.Streams) {
 	e.Helper()
 	w, _ := e.worker(session)

@@ -12,7 +12,7 @@ import (
 var versionCases = []testCase{
 	{"each of two versions continues from the other's writes", func(e *env) {
 		now, before := e, e.through(e.other)
-		// One leads and hands out leases, the other works, and then the other way round.
+		// One side leads and assigns leases, and the other side works. Then they change roles.
 		for i, side := range []struct{ leads, works *env }{{before, now}, {now, before}} {
 			session, heir := "worker-"+string(rune('a'+i)), "heir-"+string(rune('a'+i))
 			id, child := "shard-"+string(rune('a'+i)), "child-"+string(rune('a'+i))
@@ -48,7 +48,7 @@ var versionCases = []testCase{
 			side.leads.must(revoke(child, 2), drain(session, true), suspend("orders", true))
 			side.works.held(side.works.beat(session))
 			e.agree()
-			side.works.beat(session, release(child, 2)) // this acknowledges
+			side.works.beat(session, release(child, 2)) // this acknowledges the revocation
 			side.leads.must(move(child, 3, seq(3)), suspend("orders", false), assign(child, 4, session))
 			e.agree()
 			side.works.leave(session)
@@ -69,8 +69,7 @@ func (e *env) through(s lease.Store) *env {
 	return &c
 }
 
-// agree checks that the client of the previous version sees the same as the other, as far as it
-// knows the fields.
+// agree checks that both clients see the same data, in the fields that the previous version knows.
 func (e *env) agree() {
 	e.Helper()
 	old := e.through(e.other)

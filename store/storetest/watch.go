@@ -19,8 +19,8 @@ func needs(a lease.Abilities, c testCase) testCase {
 	}}
 }
 
-// asks sends a heartbeat that asks for the others, and checks that the answer has exactly these,
-// with the counts in a view.
+// asks sends a heartbeat that requests the others. It checks that the answer contains exactly these
+// sessions, with the counts of a view.
 func (e *env) asks(r lease.Report, others ...string) {
 	e.Helper()
 	r.Others = true
@@ -39,7 +39,7 @@ func (e *env) asks(r lease.Report, others ...string) {
 	}
 }
 
-// watchCases are about the heartbeat counts of others.
+// watchCases test the heartbeat counts of other sessions.
 var watchCases = []testCase{
 	needs(lease.WatchBeats, testCase{"a beat that asks gets the counts of the others", func(e *env) {
 		e.start("b", "c", "a")
@@ -131,7 +131,7 @@ var watchCases = []testCase{
 	}}),
 }
 
-// resignCases are about a leader that resigns with a heartbeat.
+// resignCases test a leader that resigns with a heartbeat.
 var resignCases = []testCase{
 	needs(lease.ResignByBeat, testCase{"a leader resigns with a beat, and the term stays", func(e *env) {
 		e.start("a", "b")

@@ -9,8 +9,8 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// wishCases are about the reports of operators and workers apart from ownership: loads, troubles,
-// drained workers, paused streams.
+// wishCases test wishes and reports that do not concern ownership: loads, troubles, drained workers
+// and paused streams.
 var wishCases = []testCase{
 	{"a load is kept with its lease and changes nothing else", func(e *env) {
 		e.start("a", "b")
@@ -25,7 +25,7 @@ var wishCases = []testCase{
 			{lease.Progress{Load: 17}, 17, shard.Oldest},
 			{lease.Progress{Position: seq(5)}, 17, seq(5)},
 			{lease.Progress{Position: seq(6), Load: 1}, 1, seq(6)},
-			// the position is ignored, the load is not
+			// The position is ignored, but the load is stored.
 			{lease.Progress{Position: seq(4), Load: 30}, 30, seq(6)},
 			{lease.Progress{Position: seq(6), Load: lease.MaxLoad}, lease.MaxLoad, seq(6)},
 			{lease.Progress{}, lease.MaxLoad, seq(6)},
@@ -77,7 +77,7 @@ var wishCases = []testCase{
 		e.must(revoke("1", 5))
 		e.beat("b", stalled("1", 5))
 		l.Epoch, l.Owner = 6, ""
-		e.want(l) // nor does an acknowledgement shun any session
+		e.want(l) // an acknowledgement shuns no session
 		e.leave("a", stalled("4", 2))
 		l = fresh("4")
 		l.Epoch, l.Last, l.Shunned, l.Position = 3, "a", "a", seq(5)
