@@ -9,7 +9,7 @@ import (
 )
 
 // A subscription begins where the last event of the previous one ended, even if that event was
-// empty: a shard may be without records for longer than the stream's retention.
+// empty. A shard may be without records for longer than the stream's retention.
 func TestFanOutGoesOnWhereEmptyEventsEnd(t *testing.T) {
 	fanOut(t, kinesistest.Config{}, func(t *testing.T, p *fanned) {
 		p.send()
@@ -31,8 +31,8 @@ func TestFanOutGoesOnWhereEmptyEventsEnd(t *testing.T) {
 	})
 }
 
-// Failures before the last event no longer count. Occasional failures and takeovers cause no
-// polling and no longer pauses.
+// Failures before the last event no longer count. Occasional failures and takeovers cause neither
+// polling nor longer pauses.
 func TestFanOutForgetsTroubles(t *testing.T) {
 	then := func(events int, f kinesistest.SubscriptionFault) kinesistest.Fault {
 		f.Events = events
@@ -40,8 +40,8 @@ func TestFanOutForgetsTroubles(t *testing.T) {
 	}
 	ends := then(20, kinesistest.SubscriptionFault{End: true})
 	for name, test := range map[string]struct {
-		turns []kinesistest.Fault // of subscriptions, repeatedly
-		bound time.Duration       // between two events
+		turns []kinesistest.Fault // faults of subscriptions, in turns
+		bound time.Duration       // maximum time between two events
 	}{
 		"taken over every two and a half minutes": {[]kinesistest.Fault{
 			then(30, kinesistest.SubscriptionFault{Exception: &kinesistest.Error{Code: "ResourceInUseException"}}),
@@ -75,7 +75,7 @@ func TestFanOutForgetsTroubles(t *testing.T) {
 	}
 }
 
-// When a shard is polled for the second time, polling begins at its current position.
+// When a shard is polled again, polling begins at its current position.
 func TestFanOutFallsBackAgain(t *testing.T) {
 	fanOut(t, kinesistest.Config{}, func(t *testing.T, p *fanned) {
 		p.faulty(-1, refusal("AccessDeniedException"))

@@ -44,7 +44,7 @@ func TestSpread(t *testing.T) {
 		{false, errRenewed, 90 * time.Second, true},
 		{true, wire.ErrEnded, subscriptionLife, true},
 		{true, wire.ErrEnded, subscriptionLife - time.Second, true},
-		{true, wire.ErrEnded, time.Minute, false}, // cut, perhaps with many others
+		{true, wire.ErrEnded, time.Minute, false}, // cut, perhaps together with many others
 		{true, wire.ErrSilent, subscriptionLife, false},
 		{true, errStalled, subscriptionLife, false},
 		{false, wire.ErrEnded, subscriptionLife, false},
@@ -98,7 +98,7 @@ func TestTurnsOfCalls(t *testing.T) {
 		if most.Load() != callsAtOnce || time.Since(began) != time.Second {
 			t.Errorf("%d at once, %v in all", most.Load(), time.Since(began))
 		}
-		for range callsAtOnce { // that are never answered
+		for range callsAtOnce { // calls that are never answered
 			if _, err := tn.take(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -116,14 +116,14 @@ func TestTurnsOfCalls(t *testing.T) {
 	})
 }
 
-// many reads all shards of a stream, each with its own Reader and goroutine. Their pages go to
+// many reads all shards of a stream, each with its own Reader and goroutine. It passes the pages to
 // handle.
 type many struct {
 	srv    *kinesistest.Server
 	budget *memory.Budget
 	fans   []*Reader
 	free   chan struct{} // closed when hanging handlers continue
-	told   atomic.Int32  // reported failures and changes between fan-out and polling
+	told   atomic.Int32  // number of reported failures and of changes between fan-out and polling
 }
 
 func fanOutMany(t *testing.T, shards, budget int, handle func(m *many, i int, p source.Page), f func(t *testing.T, m *many)) {
@@ -180,11 +180,11 @@ func fanOutMany(t *testing.T, shards, budget int, handle func(m *many, i int, p 
 	})
 }
 
-// Shards that were taken together do not renew their subscriptions together.
+// Shards whose leases were taken together do not renew their subscriptions together.
 func TestFanOutRenewsAtTimesOfItsOwn(t *testing.T) {
 	const shards = 100
 	fanOutMany(t, shards, 128<<20, func(*many, int, source.Page) {}, func(t *testing.T, m *many) {
-		var calls []int // in each second
+		var calls []int // number of calls in each second
 		before := 0
 		for range 20 * 60 {
 			time.Sleep(time.Second)
@@ -209,8 +209,8 @@ func TestFanOutRenewsAtTimesOfItsOwn(t *testing.T) {
 	})
 }
 
-// A shard whose handler hangs keeps its pages and what was read ahead, but delays no other shard
-// and stays within the budget.
+// If a handler hangs, its shard keeps its pages and the events that were read ahead. It delays no
+// other shard and stays within the budget.
 func TestFanOutHandlersThatHangStopTheirOwnShardsOnly(t *testing.T) {
 	const shards, budget, size = 12, 8 << 20, 200_000
 	var mu sync.Mutex
@@ -238,7 +238,8 @@ func TestFanOutHandlersThatHangStopTheirOwnShardsOnly(t *testing.T) {
 			}
 			peak = max(peak, m.budget.InUse())
 		}
-		// where the memory is too small for events, polling in small pages has to catch up
+		// Where the memory is too small for events, the reader must catch up by polling small
+		// pages.
 		time.Sleep(2 * time.Minute)
 		mu.Lock()
 		for id, i := range index {
@@ -267,8 +268,8 @@ func TestFanOutHandlersThatHangStopTheirOwnShardsOnly(t *testing.T) {
 	})
 }
 
-// The next events are read while one is handled, as far as there is room. Then the service waits.
-// If the handler is too slow, the subscription is abandoned without losing a record.
+// While an event is handled, the next events are read as long as there is room. After that Kinesis
+// waits. If the handler is too slow, the subscription is abandoned without losing a record.
 func TestFanOutReadsAhead(t *testing.T) {
 	fanOut(t, kinesistest.Config{NoLimits: true}, func(t *testing.T, p *fanned) {
 		p.send()
@@ -301,7 +302,7 @@ func TestFanOutReadsAhead(t *testing.T) {
 }
 
 // Behind is correct for the time of its page: every record that was put before that time has
-// arrived. This holds even if the handler was slow and events were waiting here or on the way.
+// arrived. This is also true if the handler was slow and events were waiting here or on the way.
 func TestFanOutSaysWhenThereWasNoMore(t *testing.T) {
 	fanOut(t, kinesistest.Config{NoLimits: true}, func(t *testing.T, p *fanned) {
 		var put []time.Time
@@ -334,7 +335,7 @@ func TestFanOutSaysWhenThereWasNoMore(t *testing.T) {
 	})
 }
 
-// While no records are put, a slow handler does not lose its subscription.
+// A slow handler does not lose its subscription while no records are put.
 func TestFanOutKeepsOneEmptyEvent(t *testing.T) {
 	fanOut(t, kinesistest.Config{}, func(t *testing.T, p *fanned) {
 		p.send()
@@ -358,7 +359,7 @@ func TestFanOutKeepsOneEmptyEvent(t *testing.T) {
 	})
 }
 
-// Closing a subscription ends any wait of it.
+// Closing a subscription ends each of its waits.
 func TestFanOutClosesInEveryWait(t *testing.T) {
 	for want, wait := range map[source.Doing]func(p *fanned){
 		source.Subscribed: func(*fanned) {},

@@ -20,28 +20,28 @@ import (
 )
 
 // Consumers finds or registers the fan-out consumer of each stream. The readers of all shards of a
-// process share it and may use it concurrently.
+// process share it, and may use it concurrently.
 type Consumers struct {
 	Client *kinesis.Client
-	Name   string // of the consumer, the same for every stream
-	// Given contains the ARNs of consumers that were registered by others, by stream name. These
-	// streams are read by these consumers only.
+	Name   string // name of the consumer, the same for every stream
+	// Given maps stream names to ARNs of consumers that others have registered. Such a stream is
+	// only read through its given consumer.
 	Given map[string]string
-	// Existing disables registration: without an existing consumer there is no fan-out.
+	// Existing disables registration. A stream without an existing consumer then has no fan-out.
 	Existing bool
-	// Found is called for each consumer that is ready. registered is true if this process
-	// registered it. May be nil.
+	// Found is called for each consumer that is ready. registered reports whether this process
+	// registered it. Found may be nil.
 	Found func(s streams.Stream, arn string, registered bool)
 	Log   *slog.Logger // for RemoveLast
 
-	calls turns // for SubscribeToShard
+	calls turns // limits calls of SubscribeToShard
 
 	mu      lock.Mutex[lock.FanOut]
 	streams map[streams.Stream]*consumer
 }
 
-// New returns Consumers of a name, with those of other names given by their ARNs. They log what
-// they register.
+// New returns Consumers with the given consumer name. given contains ARNs of consumers with other
+// names. Consumers log each registration.
 func New(client *kinesis.Client, name string, given []string, logger *slog.Logger) *Consumers {
 	c := &Consumers{Client: client, Name: name, Given: make(map[string]string, len(given)), Log: logger}
 	for _, arn := range given {
@@ -57,37 +57,38 @@ func New(client *kinesis.Client, name string, given []string, logger *slog.Logge
 	return c
 }
 
-// consumer is the state about the consumer of one stream. The goroutine that has the turn owns the
+// consumer is the state of the consumer of one stream. The goroutine that has the turn owns the
 // other fields.
 type consumer struct {
-	turn   chan struct{} // has one element while a goroutine has the turn
-	stream string        // its ARN, "" if unknown
-	arn    string        // "" unless it was ACTIVE
-	failed error         // of the last search
-	ours   bool          // it was registered here, or may have been
+	turn   chan struct{} // contains an element while a goroutine has the turn
+	stream string        // ARN of the stream; "" if unknown
+	arn    string        // "" if the consumer was never ACTIVE
+	failed error         // error of the last search
+	ours   bool          // this process registered it, or may have registered it
 	until  time.Time     // earliest time of the next search
-	// the wait for ACTIVE has lasted long enough; from now on reading does not stop for it
+	// waited is set when the wait for ACTIVE has lasted long enough. From then on, reading does not
+	// wait for the consumer.
 	waited bool
 }
 
 const (
-	// registerTimeout limits finding a consumer, registering it and waiting for it. The shard is
-	// not read during that time. The service usually needs a few seconds.
+	// registerTimeout limits the time to find a consumer, register it and wait for it. The shard is
+	// not read during that time. Kinesis usually needs a few seconds.
 	registerTimeout = 30 * time.Second
-	// registerAgain is how long the result of a failed search is reused, so that a process with a
-	// thousand shards makes one call.
+	// registerAgain is how long the result of a failed search is reused. A process with a thousand
+	// shards therefore makes only one call.
 	registerAgain = 30 * time.Second
 	// absentAgain replaces registerAgain if the stream does not exist. Such a stream cannot be
-	// polled either, and may be created again at any time.
+	// polled either. It may be created again at any time.
 	absentAgain = 5 * time.Second
 )
 
-// errRefused is wrapped if the service refuses fan-out: a missing permission, or a limit. A retry
-// soon does not help.
+// errRefused is wrapped by errors if Kinesis refuses fan-out because of a missing permission or a
+// limit. An early retry does not help.
 var errRefused = errors.New("fan-out is refused")
 
-// ARN returns the ARN of the stream's consumer. If it was found before, or a search has just
-// failed, ARN makes no call.
+// ARN returns the ARN of the stream's consumer. It makes no call if the consumer is known, or if a
+// search has just failed.
 func (c *Consumers) ARN(ctx context.Context, s streams.Stream) (string, error) {
 	con := c.of(s)
 	if err := con.take(ctx); err != nil {
@@ -108,7 +109,7 @@ func (c *Consumers) ARN(ctx context.Context, s streams.Stream) (string, error) {
 			c.Found(s, arn, registered)
 		}
 		return arn, nil
-	case ctx.Err() != nil: // the end of the caller's context says nothing about the consumer
+	case ctx.Err() != nil: // the end of the caller's context is not a failure of the search
 		return "", context.Cause(ctx)
 	default:
 		again := registerAgain
@@ -120,8 +121,8 @@ func (c *Consumers) ARN(ctx context.Context, s streams.Stream) (string, error) {
 	}
 }
 
-// Forget reports that arn was refused. The next [Consumers.ARN] searches again, unless that has
-// happened since.
+// Forget reports that Kinesis refused arn. The next call of [Consumers.ARN] searches again, unless
+// another search has started since.
 func (c *Consumers) Forget(ctx context.Context, s streams.Stream, arn string) {
 	con := c.of(s)
 	if con.take(ctx) != nil {
@@ -147,8 +148,8 @@ func (c *Consumers) of(s streams.Stream) *consumer {
 	return con
 }
 
-// take waits for the turn. If the turn is free, take succeeds even if ctx has ended: a refused
-// consumer must be recorded in that case too.
+// take waits for the turn. If the turn is free, take succeeds even if ctx has ended, because a
+// refused consumer must still be recorded.
 func (con *consumer) take(ctx context.Context) error {
 	select {
 	case con.turn <- struct{}{}:
@@ -165,7 +166,7 @@ func (con *consumer) take(ctx context.Context) error {
 
 func (con *consumer) give() { <-con.turn }
 
-// search finds the consumer, registers it if there is none, and waits until it is ACTIVE.
+// search finds the consumer, registers it if it does not exist, and waits until it is ACTIVE.
 func (c *Consumers) search(ctx context.Context, s streams.Stream, con *consumer) (arn string, registered bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, registerTimeout)
 	defer cancel()
@@ -179,7 +180,7 @@ func (c *Consumers) search(ctx context.Context, s streams.Stream, con *consumer)
 		}
 		wait := time.Duration(0)
 		switch {
-		case err == nil: // CREATING, or DELETING, after which it is registered again
+		case err == nil: // CREATING, or DELETING: in the latter case it is registered again
 			err = fmt.Errorf("consumer %s of stream %s is %s", c.named(s), s.Name, status)
 			if con.waited {
 				return "", false, err
@@ -189,7 +190,7 @@ func (c *Consumers) search(ctx context.Context, s streams.Stream, con *consumer)
 			return "", false, fmt.Errorf("%w: consumer %s of stream %s: %w", errRefused, c.named(s), s.Name, err)
 		case errors.Is(err, ErrNoConsumer):
 			err = c.register(ctx, con)
-			// the answer may have been lost
+			// The consumer may exist even if the answer was lost.
 			con.ours = con.ours || err == nil || streams.Code(err) == ""
 			if err == nil {
 				registered = true
@@ -207,7 +208,7 @@ func (c *Consumers) search(ctx context.Context, s streams.Stream, con *consumer)
 			return "", false, fmt.Errorf("%w: %w", errRefused, err)
 		case errors.Is(err, errRefused), backoff.Failures >= 2:
 			return "", false, err
-		default: // including ResourceInUseException: another worker registers it at the same time
+		default: // including ResourceInUseException: another worker is registering it
 			wait = backoff.Next()
 		}
 		if retry.Wait(ctx, wait) != nil {
@@ -217,12 +218,12 @@ func (c *Consumers) search(ctx context.Context, s streams.Stream, con *consumer)
 	}
 }
 
-// ErrNoConsumer says that the stream's consumer is not registered, or that the stream does not
+// ErrNoConsumer is returned if the stream's consumer is not registered, or if the stream does not
 // exist.
 var ErrNoConsumer = errors.New("the consumer is not registered")
 
-// CheckGiven looks up the streams of the consumers that were given by ARN, if the streams were
-// given by name only. It returns [ErrForeign] if a consumer certainly belongs to another stream.
+// CheckGiven looks up the streams of the given consumers, if only the names of these streams are
+// known. It returns [ErrForeign] if a consumer certainly belongs to another stream.
 func (c *Consumers) CheckGiven(ctx context.Context, all []streams.Stream) error {
 	for _, s := range all {
 		if c.Given[s.Name] == "" || s.ARN != "" {
@@ -235,11 +236,11 @@ func (c *Consumers) CheckGiven(ctx context.Context, all []streams.Stream) error 
 	return nil
 }
 
-// named returns the name of a stream's consumer for people.
+// named returns the name of a stream's consumer for messages.
 func (c *Consumers) named(s streams.Stream) string { return cmp.Or(c.Given[s.Name], c.Name) }
 
-// ErrForeign says that a consumer that was given by its ARN belongs to another stream. The service
-// would not notice: shards of all streams have the same names.
+// ErrForeign is returned if a given consumer belongs to another stream. Kinesis would not detect
+// this, because shards of all streams have the same names.
 var ErrForeign = errors.New("the consumer is of another stream")
 
 func (c *Consumers) look(ctx context.Context, s streams.Stream, con *consumer) (arn string, status types.ConsumerStatus, err error) {
@@ -265,7 +266,7 @@ func (c *Consumers) look(ctx context.Context, s streams.Stream, con *consumer) (
 	}
 	out, err := c.Client.DescribeStreamConsumer(ctx, in, streams.Once)
 	switch {
-	case given != "" && isDenied(err): // there may be permission to subscribe and nothing else
+	case given != "" && isDenied(err): // there may be no other permission than to subscribe
 		return given, types.ConsumerStatusActive, nil
 	case streams.Code(err) == "ResourceNotFoundException":
 		return "", "", ErrNoConsumer
@@ -286,9 +287,8 @@ func (c *Consumers) register(ctx context.Context, con *consumer) error {
 	return err
 }
 
-// Remove deregisters the consumers that this process registered, and no others. It waits for the
-// service, but not for long. The subscriptions must have ended, and there must be no more calls of
-// ARN.
+// Remove deregisters the consumers that this process has registered. It waits for Kinesis for a
+// limited time. The caller must first end all subscriptions and all calls of ARN.
 func (c *Consumers) Remove(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, registerTimeout)
 	defer cancel()
@@ -309,12 +309,12 @@ func (c *Consumers) Remove(ctx context.Context) error {
 	return errors.Join(all...)
 }
 
-// removeWithin bounds RemoveLast.
+// removeWithin limits the duration of RemoveLast.
 const removeWithin = 10 * time.Second
 
-// RemoveLast deregisters the consumers of streams for a worker that has left its application,
-// unless others returns that other workers are alive. It deregisters them no matter which process
-// registered them, except those that were given by their ARNs. The subscriptions must have ended.
+// RemoveLast deregisters the consumers of streams after a worker has left its application. It does
+// nothing if others returns that other workers are alive. It also deregisters consumers that other
+// processes registered, but not the given ones. The subscriptions must have ended.
 func (c *Consumers) RemoveLast(ctx context.Context, all []streams.Stream, others func(context.Context) (int, error)) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeWithin)
 	defer cancel()
@@ -351,8 +351,8 @@ func (c *Consumers) RemoveLast(ctx context.Context, all []streams.Stream, others
 	}
 }
 
-// remove retries as long as that can help: the service may refuse to deregister a consumer that is
-// CREATING.
+// remove deregisters a consumer, and retries as long as that can help. Kinesis may refuse to
+// deregister a consumer that is CREATING.
 func (c *Consumers) remove(ctx context.Context, con *consumer) error {
 	backoff := retry.Backoff{Low: 500 * time.Millisecond, High: 5 * time.Second}
 	for {
@@ -370,5 +370,5 @@ func (c *Consumers) remove(ctx context.Context, con *consumer) error {
 	}
 }
 
-// isDenied reports whether err says that the caller lacks a permission.
+// isDenied reports whether err means that the caller lacks a permission.
 func isDenied(err error) bool { return strings.Contains(streams.Code(err), "AccessDenied") }

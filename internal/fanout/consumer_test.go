@@ -11,12 +11,12 @@ import (
 	"github.com/weir-go/weir/kinesistest"
 )
 
-// Workers that register the same consumer at the same time all use it in the end.
+// If workers register the same consumer at the same time, all of them use it in the end.
 func TestConsumersRegisterInARace(t *testing.T) {
 	for _, delay := range []time.Duration{0, 7 * time.Second} { // duration of CREATING
 		fanOut(t, kinesistest.Config{}, func(t *testing.T, p *fanned) {
 			p.srv.SetStateDelay(delay)
-			var together sync.WaitGroup // all have searched before any registers
+			var together sync.WaitGroup // all search before any registers
 			together.Add(3)
 			p.srv.Control("RegisterStreamConsumer", func(call *kinesistest.Call) kinesistest.Fault {
 				if call.N <= 3 {
@@ -49,8 +49,8 @@ func TestConsumersRegisterInARace(t *testing.T) {
 	}
 }
 
-// However many shards need a consumer, the service gets one call, and no other for a while if that
-// failed.
+// However many shards need a consumer, Kinesis gets one call. If that call fails, there is no other
+// call for a while.
 func TestConsumersAskOnceForManyShards(t *testing.T) {
 	fanOut(t, kinesistest.Config{}, func(t *testing.T, p *fanned) {
 		c := Consumers{Client: p.client, Name: "c"}
@@ -87,7 +87,8 @@ func TestConsumersAskOnceForManyShards(t *testing.T) {
 	})
 }
 
-// A stream that does not exist may be created again soon, and nothing reads it meanwhile.
+// If a stream does not exist, the consumer is searched again soon, because the stream may be
+// created and is not read otherwise.
 func TestConsumersAskSoonAgainForAStreamThatIsNotThere(t *testing.T) {
 	fanOut(t, kinesistest.Config{}, func(t *testing.T, p *fanned) {
 		c := Consumers{Client: p.client, Name: "c"}
@@ -108,7 +109,7 @@ func TestConsumersAskSoonAgainForAStreamThatIsNotThere(t *testing.T) {
 	})
 }
 
-// A consumer that is never ready delays reading once.
+// A consumer that never becomes ready delays reading only once.
 func TestConsumersWaitOnceForOneThatIsNeverReady(t *testing.T) {
 	fanOut(t, kinesistest.Config{}, func(t *testing.T, p *fanned) {
 		p.srv.SetStateDelay(time.Hour)
@@ -129,7 +130,7 @@ func TestConsumersWaitOnceForOneThatIsNeverReady(t *testing.T) {
 	})
 }
 
-// A reader that has ended still records a refusal.
+// A reader that has ended still records that its consumer was refused.
 func TestARefusalCountsThoughItsReaderHasEnded(t *testing.T) {
 	t.Parallel()
 	var c Consumers
@@ -143,7 +144,7 @@ func TestARefusalCountsThoughItsReaderHasEnded(t *testing.T) {
 			t.Fatal("it is not forgotten")
 		}
 	}
-	con.turn <- struct{}{} // another search is under way
+	con.turn <- struct{}{} // another search is running
 	con.arn = "refused"
 	if c.Forget(ended, s, "refused"); con.arn == "" {
 		t.Error("it is forgotten without the turn")

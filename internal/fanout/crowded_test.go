@@ -11,8 +11,8 @@ import (
 	"github.com/weir-go/weir/kinesistest"
 )
 
-// If other shards' handlers leave no memory for a shard's events, it is polled for as few records
-// as there is memory for. Fan-out returns when the memory is free again.
+// If other shards' handlers leave no memory for a shard's events, the shard is polled. Each poll
+// requests as few records as the memory allows. Fan-out is used again when the memory is free.
 func TestFanOutThatHasNoMemoryForAnEventIsPolled(t *testing.T) {
 	fanOut(t, kinesistest.Config{NoLimits: true}, func(t *testing.T, p *fanned) {
 		p.fan.Close()
@@ -25,7 +25,7 @@ func TestFanOutThatHasNoMemoryForAnEventIsPolled(t *testing.T) {
 		for _, s := range others {
 			s.TryTake(1, 16<<20)
 		}
-		for _, s := range others[:2] { // records so large that no other fits at the same time
+		for _, s := range others[:2] { // records so large that only one fits at a time
 			if err := s.Take(t.Context(), 6<<20); err != nil {
 				t.Fatal(err)
 			}

@@ -1,4 +1,4 @@
-// Package fanout reads shards by subscriptions (enhanced fan-out). It finds or registers the
-// consumer, renews subscriptions, reads ahead of the handler within a memory budget, and polls
+// Package fanout reads shards through subscriptions (enhanced fan-out). It finds or registers the
+// consumer, renews subscriptions, and reads ahead of the handler within a memory budget. It polls
 // while there are no subscriptions.
 package fanout

@@ -11,12 +11,12 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// errBroken is wrapped for an event with contradictory contents.
+// errBroken is wrapped by errors about an event with contradictory contents.
 var errBroken = errors.New("the service sent a broken event")
 
-// pageOf makes a page from an event, and returns where reading continues. Records at or before from
-// are left out. The last event of a shard has children and no continuation. One without the other
-// is a broken event.
+// pageOf returns the page of an event and the position where reading continues. It omits records at
+// or before from. The last event of a shard has children and no continuation. An event with only
+// one of these two properties is broken.
 func pageOf(w *codec.Page, from shard.Position) (page source.Page, at shard.Position, continuation string, err error) {
 	page, at = source.Page{Records: w.Records, Bytes: w.Bytes, Behind: w.Behind, Marked: w.Marked, Wire: w}, from
 	if err := source.Placed(w); err != nil {
@@ -24,12 +24,12 @@ func pageOf(w *codec.Page, from shard.Position) (page source.Page, at shard.Posi
 	}
 	skip := 0
 	for skip < len(page.Records) && source.Covers(from, page.Records[skip].SequenceNumber) {
-		// The event was sent twice, or the server starts at the position instead of after it.
+		// The event was sent twice, or the server starts at the position and not after it.
 		page.Bytes -= len(page.Records[skip].Data) + len(page.Records[skip].Key)
 		skip++
 	}
 	if page.Records = page.Records[skip:]; len(page.Records) > 0 {
-		// A copy, because the page's memory may be reused.
+		// Copy it, because the page's memory may be reused.
 		if at, err = shard.After(strings.Clone(page.Records[len(page.Records)-1].SequenceNumber)); err != nil {
 			return source.Page{}, from, "", fmt.Errorf("%w: %w", errBroken, err)
 		}

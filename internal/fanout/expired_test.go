@@ -12,14 +12,14 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// A subscription at an expired position begins with the oldest record, and the service does not
-// report it, but weir does. If the service refuses the position, polling applies the policy.
+// A subscription at an expired position begins with the oldest record. Kinesis does not report
+// that, but weir does. If Kinesis refuses the position, polling applies the policy.
 func TestFanOutTellsOfExpiredPositions(t *testing.T) {
 	for name, test := range map[string]struct {
 		refuse  bool
 		policy  source.IfExpired
-		part    bool   // a part of the record before the position is still to be handled
-		want    string // handled within two minutes
+		part    bool   // a part of the record before the position is not handled yet
+		want    string // records that are handled within two minutes
 		told    bool
 		refusal bool
 	}{
@@ -35,7 +35,7 @@ func TestFanOutTellsOfExpiredPositions(t *testing.T) {
 				began := time.Now()
 				_, first := p.srv.Put("s", "k", []byte("1"))
 				p.srv.Put("s", "k", []byte("2"))
-				time.Sleep(30 * time.Hour) // both expire, the second unread
+				time.Sleep(30 * time.Hour) // both expire, and the second was not read
 				p.srv.Put("s", "k", []byte("3"))
 				arrived := time.Now()
 				time.Sleep(5 * time.Second)
@@ -89,9 +89,9 @@ func TestFanOutTellsOfExpiredPositions(t *testing.T) {
 	}
 }
 
-// A record that exists when a subscription begins is not reported, even if it expires later. That
-// includes the record of the position, alone or before others. A position that is not at a record
-// is not reported either.
+// A record that exists when a subscription begins is not reported, even if it expires later. This
+// includes the record of the position, whether or not other records follow it. A position that is
+// not at a record is not reported either.
 func TestFanOutDoesNotReportWhatHasNotExpired(t *testing.T) {
 	fanOut(t, kinesistest.Config{}, func(t *testing.T, p *fanned) {
 		_, first := p.srv.Put("s", "k", []byte("1"))
@@ -106,7 +106,7 @@ func TestFanOutDoesNotReportWhatHasNotExpired(t *testing.T) {
 			p.fan = p.reader()
 			p.fan.Poll.From = from
 			p.fan.Poll.Listener = &source.ListenerFuncs{OnExpired: func(e source.Expiry) { t.Errorf("from %s: told that %s expired", from, e.At) }}
-			// beyond the end of a subscription
+			// This is longer than one subscription.
 			for end := time.Now().Add(7 * time.Minute); time.Now().Before(end); {
 				page, err := p.fan.Next(t.Context())
 				if err != nil {
@@ -115,7 +115,7 @@ func TestFanOutDoesNotReportWhatHasNotExpired(t *testing.T) {
 				page.Release()
 			}
 		}
-		// Reading continues where everything was read and has expired since.
+		// Reading continues at a position where everything was read and has expired since.
 		for end := time.Now().Add(30 * time.Hour); time.Now().Before(end); {
 			page, err := p.fan.Next(t.Context())
 			if err != nil {
@@ -135,8 +135,8 @@ func TestFanOutDoesNotReportWhatHasNotExpired(t *testing.T) {
 	})
 }
 
-// An event whose only record shows that the position has not expired is not replaced by an empty
-// event after it.
+// An event whose only record shows that the position has not expired must not be replaced by a
+// later empty event.
 func TestTheRecordOfThePositionIsSeen(t *testing.T) {
 	s := &subscription{wake: make(chan struct{}, 1)}
 	shows := new(event)

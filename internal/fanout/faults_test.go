@@ -8,13 +8,13 @@ import (
 	"github.com/weir-go/weir/kinesistest"
 )
 
-// After a failure of a single subscription, reading continues within the documented bound, without
-// a lost or repeated record and without polling.
+// After a failure of a single subscription, reading continues within the documented time. No record
+// is lost or repeated, and the shard is not polled.
 func TestFanOutRecovers(t *testing.T) {
-	const retry = 2 * time.Second // the spacing of calls, and the first pause
+	const retry = 2 * time.Second // the minimum time between calls, and the first pause
 	for name, test := range map[string]struct {
 		fault kinesistest.Fault
-		times int // negative means for ever
+		times int // negative means forever
 		bound time.Duration
 	}{
 		"half-open after some events":     {stream(kinesistest.SubscriptionFault{Events: 3, HalfOpen: true}), 1, silenceTimeout + retry},
@@ -53,7 +53,7 @@ func TestFanOutRecovers(t *testing.T) {
 				p.faulty(test.times, test.fault)
 				p.send()
 				took := p.all(test.bound)
-				p.send() // and other records that may cause trouble later
+				p.send() // further records, in case trouble comes later
 				took = max(took, p.all(test.bound))
 				began := time.Now()
 				p.follow(11 * time.Second)
@@ -80,7 +80,7 @@ func TestFanOutRecovers(t *testing.T) {
 	}
 }
 
-// without removes fields from events. with sets a field.
+// without returns a fault that removes fields from events. with returns one that sets a field.
 func without(name string, more ...any) kinesistest.Fault {
 	return rewrite(func(m map[string]any) {
 		delete(m, name)
@@ -106,12 +106,12 @@ func rewrite(change func(map[string]any)) kinesistest.Fault {
 	}}
 }
 
-// If fan-out does not work at all, the shard is polled. Once it works again, fan-out returns. Each
-// change is reported once.
+// If fan-out does not work at all, the shard is polled. When fan-out works again, it is used again.
+// Each change is reported once.
 func TestFanOutFallsBackAndReturns(t *testing.T) {
 	for name, test := range map[string]struct {
 		fault kinesistest.Fault
-		bound time.Duration // from the start to the first record by polling
+		bound time.Duration // time from the start to the first polled record
 	}{
 		"clean ends without an event, for ever": {stream(kinesistest.SubscriptionFault{End: true}), 6 * time.Second},
 		"half-open, for ever":                   {stream(kinesistest.SubscriptionFault{HalfOpen: true}), 3*silenceTimeout + 6*time.Second},

@@ -12,23 +12,23 @@ import (
 	"github.com/weir-go/weir/internal/wire"
 )
 
-// trouble is the meaning of the end of a subscription, or of a failure to get one.
+// trouble classifies the end of a subscription, or the failure to get one.
 type trouble int
 
 const (
-	failed trouble = iota // retried; also for unknown errors
-	ended                 // without an error, or by this side
-	// another subscription is in the way, or the consumer is not ready
+	failed trouble = iota // any other failure; it is retried
+	ended                 // ended without an error, or by this side
+	// refused means that another subscription exists, or that the consumer is not ready.
 	refused
-	taken    // taken over by another subscription
+	taken    // another subscription took over
 	missing  // the consumer, the shard or the stream is missing
-	misplace // the position is refused
-	unwanted // there is no consumer, and a retry soon does not help
+	misplace // Kinesis refuses the position
+	unwanted // there is no consumer, and an early retry does not help
 	lost     // the stream does not exist
-	crowded  // there is no memory for its events
+	crowded  // there is no memory for the events
 )
 
-// troubleOf classifies errors. answered says that the call had been answered with a stream.
+// troubleOf classifies errors. answered reports whether the call had been answered with a stream.
 func troubleOf(err error, answered bool) trouble {
 	switch c := streams.Code(err); {
 	case errors.Is(err, streams.ErrNoStream):
@@ -53,11 +53,11 @@ func troubleOf(err error, answered bool) trouble {
 	return failed
 }
 
-// errNoARN is wrapped if the consumer could be neither found nor registered.
+// errNoARN is wrapped if the consumer could neither be found nor registered.
 var errNoARN = errors.New("there is no fan-out consumer")
 
-// judge ends the present subscription, if any, and decides how to continue: how long to wait,
-// whether to poll, or an error that ends reading.
+// judge ends the current subscription, if there is one, and decides how to continue. It returns how
+// long to wait, or an error that ends reading. It may also start polling.
 func (f *Reader) judge(ctx context.Context, err error) (time.Duration, error) {
 	answered, served := f.sub != nil, f.sub != nil && f.sub.taken > 0
 	f.end()
@@ -68,11 +68,12 @@ func (f *Reader) judge(ctx context.Context, err error) (time.Duration, error) {
 		f.takeovers = 0
 	}
 	what := troubleOf(err, answered)
-	// after five minutes, usually. If it was less, the spacing of calls still applies
+	// The subscription usually lasted five minutes. If it was shorter, the minimum time between
+	// calls still applies.
 	if what == ended && served {
 		return 0, nil
 	}
-	if !f.polling { // otherwise reading stays as it is
+	if !f.polling { // otherwise polling continues
 		f.failing(err)
 	}
 	switch what {
@@ -87,10 +88,11 @@ func (f *Reader) judge(ctx context.Context, err error) (time.Duration, error) {
 			f.report(fmt.Errorf("%w is in the way: %w", ErrSubscribed, err), true, wait)
 			return wait, nil
 		}
-		f.Consumers.Forget(ctx, f.Poll.Stream, f.arn) // it may not be ACTIVE
+		f.Consumers.Forget(ctx, f.Poll.Stream, f.arn) // the consumer may not be ACTIVE
 	case taken:
-		// Either a worker that holds the lease now took over, which ends this reader, or another
-		// program uses the consumer's name by mistake. Calls are refused for a while in both cases.
+		// Either another worker has the lease now and took over, which ends this reader, or another
+		// program uses the consumer's name by mistake. In both cases, calls are refused for a
+		// while.
 		if f.takeovers++; f.takeovers < fallbackAfter && !f.polling {
 			wait := takeoverAfter + jitter.N(subscribeSpacing/2)
 			f.report(fmt.Errorf("%w took over: %w", ErrSubscribed, err), false, wait)
@@ -121,7 +123,7 @@ func (f *Reader) judge(ctx context.Context, err error) (time.Duration, error) {
 	return wait, nil
 }
 
-// fall starts to poll.
+// fall starts polling.
 func (f *Reader) fall(why error) {
 	f.polling, f.due = true, time.Now().Add(fallbackPause())
 	f.Poll.Forget() // the position has moved since the iterator was made

@@ -10,8 +10,8 @@ import (
 	"github.com/weir-go/weir/internal/wire/codec"
 )
 
-// eventMemory is the memory of a subscription's events: the room that the handler has left in the
-// queue, and the share of the budget.
+// eventMemory provides the memory of a subscription's events. It is limited by the room that the
+// handler has left in the queue, and by the share of the budget.
 type eventMemory struct{ *subscription }
 
 // Take waits for n bytes.
@@ -32,30 +32,30 @@ func (m eventMemory) Take(ctx context.Context, n int) error {
 	return nil
 }
 
-// TryTake takes between least and most bytes, or none.
+// TryTake takes between least and most bytes, or no bytes.
 func (m eventMemory) TryTake(least, most int) int { return m.share.TryTake(least, most) }
 
-// TakeExcess counts n bytes that are in memory already.
+// TakeExcess accounts for n bytes that are already in memory.
 func (m eventMemory) TakeExcess(n int) { m.share.TakeExcess(n) }
 
-// Give gives n bytes back.
+// Give returns n bytes.
 func (m eventMemory) Give(n int) { m.share.Give(n) }
 
-// errCrowded ends a subscription whose events are larger than the memory that other shards leave.
-// Polling can request less.
+// errCrowded ends a subscription whose events need more memory than other shards leave. Polling can
+// request less.
 var errCrowded = errors.New("other shards' records leave no memory for an event")
 
-// memoryPatience is how long a reader waits for memory before it tries something else.
+// memoryPatience is how long a reader waits for memory before it tries another method.
 const memoryPatience = 2 * memory.OverKept
 
-// pageMemory supplies the memory of pages while a shard is polled: first the bytes that were taken
-// before the read, then free bytes.
+// pageMemory provides the memory of pages while a shard is polled. It first uses the bytes that
+// were reserved before the read, and then free bytes.
 type pageMemory struct {
 	share   *memory.Share
-	granted int // bytes that were taken before the read
+	granted int // bytes that were reserved before the read
 }
 
-// TryTake takes between least and most bytes, or none. With the reserve it takes most.
+// TryTake takes between least and most bytes, or no bytes. With the reserve it takes most.
 func (m *pageMemory) TryTake(least, most int) int {
 	n := min(m.granted, most)
 	m.granted -= n
@@ -74,21 +74,21 @@ func (m *pageMemory) TryTake(least, most int) int {
 	return 0
 }
 
-// TakeExcess counts n bytes that are in memory already.
+// TakeExcess accounts for n bytes that are already in memory.
 func (m *pageMemory) TakeExcess(n int) { m.share.TakeExcess(n) }
 
-// Give gives n bytes back.
+// Give returns n bytes.
 func (m *pageMemory) Give(n int) { m.share.Give(n) }
 
-// done gives back the bytes that were taken before the read and not used.
+// done returns the bytes that were reserved before the read and not used.
 func (m *pageMemory) done() {
 	m.share.Give(m.granted)
 	m.granted = 0
 	m.share.Done()
 }
 
-// waitInLine waits for the memory of one record, without a connection, if the last read by polling
-// lacked it.
+// waitInLine waits for the memory of one record if the last poll lacked it. It holds no connection
+// during the wait.
 func (f *Reader) waitInLine(ctx context.Context, m *pageMemory) error {
 	n := f.Poll.Needs()
 	if n == 0 {
@@ -100,7 +100,8 @@ func (f *Reader) waitInLine(ctx context.Context, m *pageMemory) error {
 	return err
 }
 
-// muteListener is the listener while polling. It ignores a lack of memory, which is not a failure.
+// muteListener is the listener while polling. It ignores a lack of memory, because that is not a
+// failure.
 type muteListener struct {
 	source.Listener // may be nil
 	f               *Reader
@@ -111,7 +112,7 @@ func (m *muteListener) Failed(err error, throttled bool, next time.Duration) {
 		m.f.doing(source.AwaitingMemory)
 		return
 	}
-	if m.f.polling { // otherwise it is about subscriptions, which judge reports
+	if m.f.polling { // otherwise the failure concerns subscriptions, and judge reports it
 		m.f.failing(err)
 		m.f.doing(source.BackingOff)
 	}

@@ -18,69 +18,69 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// Reader reads one shard by consecutive subscriptions of a fan-out consumer, and polls the shard
-// while there are none. Only one goroutine at a time may use it. Close it at the end.
+// Reader reads one shard through consecutive subscriptions of a fan-out consumer. It polls the
+// shard while there are none. Only one goroutine at a time may use it. It must be closed.
 type Reader struct {
-	// Poll says what to read and from where, and polls the shard while there is no subscription.
-	// Its From is always after the last delivered record.
+	// Poll configures reading, and polls the shard while there is no subscription. Its From is
+	// always the position after the last delivered record.
 	Poll      polling.Poll
 	Consumers *Consumers
 	// Share is the shard's share of the memory budget. The Reader owns it.
 	Share *memory.Share
-	// Changed is called when polling begins, with the reason, and with nil when fan-out is back.
-	// May be nil.
+	// Changed is called with the reason when polling begins, and with nil when fan-out is used
+	// again. It may be nil.
 	Changed func(why error)
 
 	sub          *subscription
-	continuation string    // where the next subscription begins, "" for Poll.From
-	began        time.Time // the last call of SubscribeToShard
-	arn          string    // the consumer of that call
+	continuation string    // where the next subscription begins; "" means Poll.From
+	began        time.Time // time of the last call of SubscribeToShard
+	arn          string    // the consumer in that call
 	backoff      retry.Backoff
 	spread       spread
-	failures     int       // consecutive subscriptions that failed
-	takeovers    int       // consecutive subscriptions that lasted less than steady and were taken over
-	refused      time.Time // since when others are in the way; zero if they are not
+	failures     int       // consecutive failed subscriptions
+	takeovers    int       // consecutive takeovers of subscriptions younger than steady
+	refused      time.Time // since when another subscription blocks this one; zero if none does
 	polling      bool
-	due          time.Time    // while polling: time of the next subscription
-	rest         source.Doing // while polling: the reason of the wait for the next read
+	due          time.Time    // while polling: when to try the next subscription
+	rest         source.Doing // while polling: why the next read waits
 
 	mu     lock.Mutex[lock.Reader]
 	status source.Status
-	live   *subscription // described by Status
+	live   *subscription // the subscription that Status describes
 }
 
 const (
 	// answerTimeout limits a call of SubscribeToShard until its first frame.
 	answerTimeout = 10 * time.Second
-	// silenceTimeout is how long a subscription may be without an event. The service sends an
-	// event, possibly empty, every few seconds. Other clients wait for 10 to 60 s.
+	// silenceTimeout is the maximum time without an event on a subscription. Kinesis sends an event
+	// every few seconds, possibly an empty one. Other clients wait for 10 to 60 s.
 	silenceTimeout = 30 * time.Second
-	// subscribeSpacing is the service's limit: one call per second, consumer and shard.
+	// subscribeSpacing is Kinesis' limit of one call per second for each consumer and shard.
 	subscribeSpacing = time.Second
-	// takeoverAfter is the age from which another call takes a subscription over. Before that, such
-	// calls are refused.
+	// takeoverAfter is the age from which another call can take over a subscription. Before that,
+	// Kinesis refuses such calls.
 	takeoverAfter = 5 * time.Second
-	// refusedFor is how long refusals are normal: until the existing subscription can be taken
-	// over, and once more if another reader was faster.
+	// refusedFor is how long refusals are normal. The existing subscription can be taken over after
+	// takeoverAfter. The wait may be needed twice, because another reader may be faster.
 	refusedFor = 2 * takeoverAfter
-	// steady is how long a subscription must have lasted for a takeover not to count as a conflict.
+	// steady is the age from which the takeover of a subscription does not count as a conflict.
 	steady = time.Minute
 	// fallbackAfter is the number of consecutive failed subscriptions after which the shard is
 	// polled.
 	fallbackAfter = 3
-	// fallbackFor is how long a shard is polled, plus or minus a tenth, before the next attempt to
-	// subscribe. The attempt interrupts polling for at most twice probeTimeout: once until the
+	// fallbackFor is how long a shard is polled before the next attempt to subscribe, with a jitter
+	// of a tenth. An attempt interrupts polling for at most twice probeTimeout: once until the
 	// answer, and once until the first event.
 	fallbackFor  = time.Minute
 	probeTimeout = answerTimeout
 )
 
-// ErrSubscribed is wrapped if another subscription of the consumer to the shard is in the way or
+// ErrSubscribed is wrapped by errors if another subscription of the consumer blocks this one or
 // took over. That is normal for some seconds when a shard changes owner.
 var ErrSubscribed = errors.New("another subscription to the shard")
 
-// Next returns the next event or, while the shard is polled, the next page. Both may be empty. It
-// retries for as long as that can help. Its errors are those of [Poll.Next].
+// Next returns the next event or, while the shard is polled, the next page. Both may be empty. Next
+// retries as long as that can help. It returns the same errors as [Poll.Next].
 func (f *Reader) Next(ctx context.Context) (source.Page, error) {
 	f.trying(time.Now())
 	defer f.trying(time.Time{})
@@ -114,11 +114,11 @@ func (f *Reader) Next(ctx context.Context) (source.Page, error) {
 	}
 }
 
-// Last returns what has arrived already, without waiting, unless reading is behind. A reader calls
-// it before it hands the shard on.
+// Last returns an event that has already arrived. It only waits if reading is behind. A reader
+// calls Last before it hands the shard off.
 func (f *Reader) Last(ctx context.Context) (source.Page, error) {
 	f.mu.Lock()
-	behind := f.status.Behind // of the page that was returned last
+	behind := f.status.Behind // of the last page that was returned
 	f.mu.Unlock()
 	if behind != 0 {
 		return source.Page{}, errNothing
@@ -139,13 +139,13 @@ func (f *Reader) Last(ctx context.Context) (source.Page, error) {
 	return f.take(ev), nil
 }
 
-// Close ends the subscription, so that the next owner's subscription is not refused.
+// Close ends the subscription, so that Kinesis does not refuse the next owner's subscription.
 func (f *Reader) Close() {
 	f.end()
 	f.Share.Close()
 }
 
-// end ends the subscription, if there is one.
+// end ends the subscription if there is one.
 func (f *Reader) end() {
 	if f.sub != nil {
 		f.follow(nil)
@@ -154,7 +154,7 @@ func (f *Reader) end() {
 	}
 }
 
-// poll reads a page by polling. It reports whether it is time to try a subscription instead.
+// poll reads a page by polling. due reports that it is time to try a subscription.
 func (f *Reader) poll(ctx context.Context) (page source.Page, due bool, err error) {
 	until, cancel := context.WithDeadline(ctx, f.due)
 	defer cancel()
@@ -166,7 +166,7 @@ func (f *Reader) poll(ctx context.Context) (page source.Page, due bool, err erro
 		f.doing(f.waits())
 	}
 	if err = retry.Wait(until, wait); err == nil {
-		// It keeps its place in line although a subscription would be due.
+		// It keeps its place in line even if a subscription is due.
 		err = f.waitInLine(ctx, m)
 	}
 	if err == nil {
@@ -179,12 +179,12 @@ func (f *Reader) poll(ctx context.Context) (page source.Page, due bool, err erro
 		f.rests(page)
 	}
 	if err == nil && len(page.Records) > 0 {
-		f.continuation = "" // the position has moved on
+		f.continuation = "" // the position has moved
 	}
 	return page, err != nil && until.Err() != nil && ctx.Err() == nil, err
 }
 
-// event subscribes if necessary, and waits for the next event.
+// event subscribes if necessary and waits for the next event.
 func (f *Reader) event(ctx context.Context) (source.Page, error) {
 	if f.sub == nil {
 		if err := f.subscribe(ctx); err != nil {
@@ -230,7 +230,7 @@ func (f *Reader) subscribe(ctx context.Context) error {
 	return nil
 }
 
-// at returns where the next subscription begins.
+// at returns the position where the next subscription begins.
 func (f *Reader) at() (*types.StartingPosition, error) {
 	if f.continuation != "" {
 		return &types.StartingPosition{Type: types.ShardIteratorTypeAfterSequenceNumber, SequenceNumber: aws.String(f.continuation)}, nil
@@ -253,7 +253,7 @@ func (f *Reader) at() (*types.StartingPosition, error) {
 	return at, nil
 }
 
-// take returns the page of an event, which then counts as delivered.
+// take returns the page of an event. The page then counts as delivered.
 func (f *Reader) take(ev *event) source.Page {
 	if len(ev.wire.Records) > 0 {
 		f.Poll.Resolve(&ev.wire.Records[0])

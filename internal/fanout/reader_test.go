@@ -25,7 +25,7 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// fanned is a shard of an embedded Kinesis in a bubble, and what its Reader reported.
+// fanned is a shard of an embedded Kinesis in a bubble. It also collects the reports of its Reader.
 type fanned struct {
 	t      *testing.T
 	budget *memory.Budget
@@ -105,7 +105,7 @@ func (p *fanned) read(ctx context.Context) (source.Page, error) {
 	return page, err
 }
 
-// all reads until every record has arrived, and returns how long that took.
+// all reads until every record has arrived. It returns how long that took.
 func (p *fanned) all(bound time.Duration) time.Duration {
 	p.t.Helper()
 	began := time.Now()
@@ -119,7 +119,7 @@ func (p *fanned) all(bound time.Duration) time.Duration {
 	return time.Since(began)
 }
 
-// follow reads for a while, plus or minus one page.
+// follow reads for a while. It may end one page early or late.
 func (p *fanned) follow(length time.Duration) {
 	p.t.Helper()
 	for began := time.Now(); time.Since(began) < length; {
@@ -129,10 +129,10 @@ func (p *fanned) follow(length time.Duration) {
 	}
 }
 
-// faulty makes the next n subscriptions fail, or all if n is negative.
+// faulty makes the next n subscriptions fail. If n is negative, all of them fail.
 func (p *fanned) faulty(n int, fault kinesistest.Fault) {
 	p.srv.Control("SubscribeToShard", func(call *kinesistest.Call) kinesistest.Fault {
-		p.asked.Lock() // calls that take a subscription over overlap
+		p.asked.Lock() // calls overlap when they take over a subscription
 		defer p.asked.Unlock()
 		p.proto = call.Proto
 		if n == 0 {
@@ -153,7 +153,7 @@ func refusal(code string) kinesistest.Fault {
 
 func (p *fanned) subscriptions() int { return p.srv.Requests("SubscribeToShard") }
 
-// A day of five-minute subscriptions: every record arrives once, in order and without delay.
+// In a day of five-minute subscriptions, every record arrives once, in order and without delay.
 func TestFanOutFollowsAShardThroughItsSubscriptions(t *testing.T) {
 	fanOut(t, kinesistest.Config{}, func(t *testing.T, p *fanned) {
 		p.send()
@@ -207,7 +207,7 @@ func TestFanOutSeesTheEndOfAShard(t *testing.T) {
 	}
 }
 
-// Another program uses the consumer's name: the shard is read again in time, or polled.
+// If another program uses the consumer's name, the shard is read again in time, or polled.
 func TestFanOutIsTakenOver(t *testing.T) {
 	for name, cfg := range map[string]kinesistest.Config{"with an exception": {}, "cleanly": {TakeoverEndsCleanly: true}} {
 		t.Run(name, func(t *testing.T) {
@@ -233,8 +233,8 @@ func TestFanOutIsTakenOver(t *testing.T) {
 	}
 }
 
-// A new owner's subscription is refused for a while if the old one may still exist. That is not
-// reported as a failure.
+// A new owner's subscription is refused for a while if the old subscription may still exist. That
+// is not reported as a failure.
 func TestFanOutChangesHands(t *testing.T) {
 	for name, cfg := range map[string]kinesistest.Config{"as usual": {}, "to the letter": {HoldSubscriptions: true}} {
 		t.Run(name, func(t *testing.T) {
@@ -249,7 +249,7 @@ func TestFanOutChangesHands(t *testing.T) {
 				took := p.all(takeoverAfter + 2*time.Second)
 				t.Logf("read by the next owner after %v", took)
 				for _, err := range p.fails {
-					// one call per second
+					// The limit is one call per second.
 					if !errors.Is(err, ErrSubscribed) && !streams.Throttled(err) {
 						t.Error(err)
 					}
@@ -265,7 +265,7 @@ func TestFanOutChangesHands(t *testing.T) {
 // An abandoned reader does not call Close for a while.
 func TestFanOutIsStoppedByOthers(t *testing.T) {
 	fanOut(t, kinesistest.Config{}, func(t *testing.T, p *fanned) {
-		p.fan.Stop() // nothing to stop
+		p.fan.Stop() // no effect without a subscription
 		p.send()
 		p.all(time.Second)
 		p.fan.Stop()
@@ -279,13 +279,13 @@ func TestFanOutIsStoppedByOthers(t *testing.T) {
 }
 
 func TestFanOutConsumerIsRemovedAndRegisteredAgain(t *testing.T) {
-	for _, delay := range []time.Duration{0, 8 * time.Second} { // of CREATING and DELETING
+	for _, delay := range []time.Duration{0, 8 * time.Second} { // duration of CREATING and DELETING
 		t.Run(delay.String(), func(t *testing.T) {
 			fanOut(t, kinesistest.Config{}, func(t *testing.T, p *fanned) {
 				p.srv.SetStateDelay(delay)
 				p.send()
 				p.all(delay + 4*time.Second)
-				// consumers registered within one second have the same ARN
+				// Consumers that are registered within one second have the same ARN.
 				p.follow(2 * time.Second)
 				arn, name, consumer := p.srv.StreamARN("s"), "c", p.fan.arn
 				if _, err := p.client.DeregisterStreamConsumer(t.Context(), &kinesis.DeregisterStreamConsumerInput{StreamARN: &arn, ConsumerName: &name}); err != nil {
@@ -338,7 +338,7 @@ func TestFanOutPositions(t *testing.T) {
 	})
 }
 
-// A position that the service refuses is not skipped: the shard is polled, which reports it.
+// A position that Kinesis refuses is not skipped. The shard is polled, and polling reports it.
 func TestFanOutKeepsARefusedPosition(t *testing.T) {
 	fanOut(t, kinesistest.Config{RefuseTrimmed: true}, func(t *testing.T, p *fanned) {
 		_, first := p.srv.Put("s", "k", []byte("1"))
@@ -398,7 +398,7 @@ func TestFanOutLastTakesWhatIsThere(t *testing.T) {
 	})
 }
 
-// The context of Next does not end the subscription, and Close does.
+// The end of the context of Next does not end the subscription. Close ends it.
 func TestFanOutSubscriptionOutlivesACall(t *testing.T) {
 	fanOut(t, kinesistest.Config{}, func(t *testing.T, p *fanned) {
 		for range 5 {
@@ -458,7 +458,8 @@ func TestTroubleOf(t *testing.T) {
 	}
 }
 
-// For any event, a page moves forward from the position and ends the shard only with children.
+// For any event, the page moves forward from the position. It ends the shard only if it has
+// children.
 func FuzzPageOf(f *testing.F) {
 	f.Add("100", "101", "102", "103", "", int64(0))
 	f.Add("100", "101", "", "102", "shardId-000000000001", int64(5))

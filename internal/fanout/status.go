@@ -7,7 +7,7 @@ import (
 	"github.com/weir-go/weir/internal/streams"
 )
 
-// Status may be called at any time.
+// Status returns the state of the reader. It may be called at any time.
 func (f *Reader) Status() source.Status {
 	f.mu.Lock()
 	s, sub := f.status, f.live
@@ -15,13 +15,13 @@ func (f *Reader) Status() source.Status {
 	if sub != nil {
 		sub.describe(&s)
 	}
-	if s.Doing == source.AtTip { // the reader is waiting for the idle interval
+	if s.Doing == source.AtTip { // the reader waits for the idle interval
 		s.Trying = time.Time{}
 	}
 	return s
 }
 
-// trying records since when a page has been awaited, or zero.
+// trying records since when Next has been waiting for a page, or zero.
 func (f *Reader) trying(since time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -36,7 +36,7 @@ func (f *Reader) doing(d source.Doing) {
 	}
 }
 
-// rests sets the reason of the wait for the next read by polling.
+// rests records why the next poll waits.
 func (f *Reader) rests(page source.Page) {
 	f.rest = source.Pacing
 	if page.Behind == 0 || (page.Behind < 0 && len(page.Records) == 0) {
@@ -45,8 +45,8 @@ func (f *Reader) rests(page source.Page) {
 	f.doing(f.rest)
 }
 
-// waits returns the reason of the wait for the next read by polling, also if a subscription was
-// tried since the last read.
+// waits returns why the next poll waits. It also works if a subscription was tried since the last
+// poll.
 func (f *Reader) waits() source.Doing {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -56,7 +56,7 @@ func (f *Reader) waits() source.Doing {
 	return f.rest
 }
 
-// failing records a failure, or nil after a success.
+// failing records a failure. A nil error records a success.
 func (f *Reader) failing(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -72,23 +72,22 @@ func (f *Reader) failing(err error) {
 	}
 }
 
-// behind records how far the last page was behind the tip.
+// behind records the lag of the last page.
 func (f *Reader) behind(d time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.status.Behind = d
 }
 
-// follow sets the subscription that Status describes, nil for none.
+// follow sets the subscription that Status describes. nil means that there is none.
 func (f *Reader) follow(sub *subscription) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.live = sub
 }
 
-// Stop ends the subscription, if there is one, while another goroutine handles its pages. It is for
-// a reader that is abandoned because its handler ignores the end of its context. It may be called
-// at any time.
+// Stop ends the subscription while another goroutine handles its pages. It is for a reader that is
+// abandoned because its handler ignores the end of its context. It may be called at any time.
 func (f *Reader) Stop() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -97,7 +96,7 @@ func (f *Reader) Stop() {
 	}
 }
 
-// describe adds the state of the subscription.
+// describe adds the state of the subscription to a Status.
 func (s *subscription) describe(to *source.Status) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

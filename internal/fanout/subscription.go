@@ -15,33 +15,33 @@ import (
 )
 
 var (
-	// errRenewed ends a subscription early by choice of this side, so that the subscriptions of a
+	// errRenewed ends a subscription early. This side does that so that the subscriptions of a
 	// process do not all end together.
 	errRenewed = errors.New("the subscription is renewed")
 	// errStalled ends a subscription whose handler is too slow for its events.
 	errStalled = errors.New("the handler does not take what was sent")
-	// errNothing says that no event is waiting.
+	// errNothing is returned if no event is queued.
 	errNothing = errors.New("no event is waiting")
 )
 
-// subscription is one event stream, from the answer to SubscribeToShard until close, and a
-// goroutine that reads it ahead of the handler.
+// subscription is one event stream from the answer of SubscribeToShard until close. A goroutine
+// reads it ahead of the handler.
 type subscription struct {
 	wire  *wire.Subscription
 	share *memory.Share
-	until time.Time     // when to end it
+	until time.Time     // when to end the subscription
 	done  chan struct{} // closed when the goroutine has ended
-	wake  chan struct{} // signals an event to the consumer of events; capacity one
-	room  chan struct{} // signals room to the goroutine; capacity one
+	wake  chan struct{} // signals a queued event to the reader; capacity one
+	room  chan struct{} // signals room in the queue to the goroutine; capacity one
 
-	taking int  // bytes of the event that is being read; owned by the goroutine
-	waited bool // the goroutine waited for room for it; owned by the goroutine
-	taken  int  // events; owned by their consumer
+	taking int  // size of the event that is being read; owned by the goroutine
+	waited bool // the goroutine waited for room for that event; owned by the goroutine
+	taken  int  // number of events; owned by the reader
 
 	mu     lock.Mutex[lock.Subscription]
 	queue  []*event
 	bytes  int   // memory of the queued events
-	err    error // the end, after the queue
+	err    error // returned after the queue is empty
 	closed bool
 	doing  source.Doing // state of the goroutine
 	since  time.Time
@@ -57,26 +57,26 @@ type event struct {
 }
 
 const (
-	// Limits on what is read ahead of the handler: one event while another waits, unless both
-	// together are too large.
+	// aheadEvents and aheadBytes limit how much is read ahead of the handler. One event may be read
+	// while another is queued, unless both together are too large.
 	aheadEvents = 2
 	aheadBytes  = 2 << 20
 	// stallTimeout is how long a subscription may stay unread while the handler is busy.
 	stallTimeout = 30 * time.Second
-	// emptyAfter is the minimum duration of a read after which its event is known to be recent.
-	// Shorter reads may return old events: while nothing reads, events are buffered on the way and
-	// say nothing about the present.
+	// emptyAfter is the minimum duration of a read that returns a recent event. A shorter read may
+	// return an old event: while no goroutine reads, events are buffered on the way. Such events
+	// show nothing about the current tip.
 	emptyAfter = time.Second
 )
 
-// roomFor reports whether an event of n bytes may be read while events with a total of bytes wait
-// to be handled. n is 0 if it is unknown.
+// roomFor reports whether an event of n bytes may be read while events with a total size of bytes
+// are queued. n is 0 if the size is unknown.
 func roomFor(n, events, bytes int) bool {
 	return events == 0 || (events < aheadEvents && bytes+n <= aheadBytes)
 }
 
-// read starts to read w. from is the position at which it begins. first is the timeout for the
-// first event. The subscription ends with the first event after until.
+// read starts to read w. from is the position where w begins. first is the timeout for the first
+// event. The subscription ends with the first event after until.
 func read(w *wire.Subscription, share *memory.Share, from shard.Position, first time.Duration, until time.Time) *subscription {
 	s := &subscription{
 		wire: w, share: share, until: until, done: make(chan struct{}), wake: make(chan struct{}, 1), room: make(chan struct{}, 1),
@@ -92,7 +92,7 @@ func read(w *wire.Subscription, share *memory.Share, from shard.Position, first 
 
 // run reads events until the last one.
 func (s *subscription) run(from shard.Position, silence time.Duration) error {
-	prompt := true // events were sent after reading began
+	prompt := true // the event was sent after the read began
 	for ; ; silence = silenceTimeout {
 		s.waited = false
 		if err := s.await(s.wire.Context(), 0); err != nil {
@@ -151,7 +151,7 @@ func (s *subscription) await(ctx context.Context, n int) error {
 	}
 }
 
-// put queues an event. Of consecutive empty events only the last is kept.
+// put queues an event. Of consecutive empty events it only keeps the last one.
 func (s *subscription) put(ev *event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -171,8 +171,9 @@ func (s *subscription) put(ev *event) {
 	notify(s.wake)
 }
 
-// empty returns false for an event whose only record is that of the position, because it shows that
-// the position has not expired.
+// empty reports whether an event has no records and does not end the shard. It returns false if the
+// event's only record is that of the position, because that record shows that the position has not
+// expired.
 func (ev *event) empty() bool { return len(ev.wire.Records) == 0 && !ev.page.End }
 
 func (s *subscription) end(err error) {
@@ -189,7 +190,7 @@ func notify(c chan struct{}) {
 	}
 }
 
-// next waits for an event. It returns ctx's cause, or the error that ended the subscription.
+// next waits for an event. It returns the cause of ctx, or the error that ended the subscription.
 func (s *subscription) next(ctx context.Context) (*event, error) {
 	for {
 		ev, err := s.waiting()
@@ -204,7 +205,7 @@ func (s *subscription) next(ctx context.Context) (*event, error) {
 	}
 }
 
-// waiting returns an event if one has arrived already.
+// waiting returns an event that has already arrived, if there is one.
 func (s *subscription) waiting() (*event, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -227,7 +228,7 @@ func (s *subscription) waiting() (*event, error) {
 const closeTimeout = 5 * time.Second
 
 // close ends the stream, waits for the goroutine that reads it, and releases the events that were
-// not taken.
+// not delivered.
 func (s *subscription) close() {
 	s.wire.Stop()
 	timer := time.NewTimer(closeTimeout)
