@@ -21,7 +21,7 @@ func answered(ctx context.Context, l *Line) (body string, again bool, err error)
 	return string(all), again, errors.Join(err, r.Close())
 }
 
-// kept returns lines that have one connection each.
+// kept returns lines that each have a connection.
 func kept(t *testing.T, ctx context.Context, h *Host, n int) []*Line {
 	t.Helper()
 	lines := make([]*Line, n)
@@ -55,7 +55,7 @@ func TestManyAreAskedAtOnce(t *testing.T) {
 			t.Errorf("%d connections were made to ask", dials)
 		}
 		lines := kept(t, t.Context(), h, 10)
-		lines[3].Park() // and takes one from the pool
+		lines[3].Park() // Ask then takes one from the pool
 		began := time.Now()
 		for _, l := range lines {
 			if !l.Ask(t.Context(), h, []byte(request), Bound{}) {
@@ -87,8 +87,8 @@ func TestManyAreAskedAtOnce(t *testing.T) {
 	})
 }
 
-// An event between a request and its answer ends the call as it would without Ask, at the time that
-// was set with the request.
+// An event between a request and its answer ends the call as it would without Ask. The time counts
+// from the request.
 func TestBetweenRequestAndAnswer(t *testing.T) {
 	t.Parallel()
 	late, gone := errors.New("late"), errors.New("gone")
@@ -107,9 +107,9 @@ func TestBetweenRequestAndAnswer(t *testing.T) {
 		serve func(int, net.Conn)
 		o     Options
 		bound time.Duration
-		cut   time.Duration // of the context
+		cut   time.Duration // when the context ends
 		want  error
-		took  time.Duration // since the request
+		took  time.Duration // time since the request
 		again bool
 	}{
 		{"nothing comes", silent, Options{}, 10 * time.Second, time.Hour, late, 10 * time.Second, false},
@@ -154,7 +154,7 @@ func TestBetweenRequestAndAnswer(t *testing.T) {
 	}
 }
 
-// A connection that was closed while it was unused cannot be used by Ask, and is dropped.
+// If a connection was closed while it was unused, Ask cannot use it and drops it.
 func TestAClosedConnectionIsNotAsked(t *testing.T) {
 	t.Parallel()
 	for _, parked := range []bool{false, true} {
@@ -181,8 +181,8 @@ func TestAClosedConnectionIsNotAsked(t *testing.T) {
 	}
 }
 
-// An unread answer costs the line its connection, whatever the line is used for next: no other
-// caller may get the answer.
+// A line whose answer is unread loses its connection, whatever the line does next. No other caller
+// may get the answer.
 func TestAnAnswerThatIsNotRead(t *testing.T) {
 	t.Parallel()
 	for name, next := range map[string]func(t *testing.T, l *Line, h *Host){

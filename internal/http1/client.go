@@ -12,24 +12,24 @@ import (
 
 // Options configures a [Client].
 type Options struct {
-	// DialContext makes network connections. The default is that of a net.Dialer.
+	// DialContext makes network connections. The default is the method of a net.Dialer.
 	DialContext func(ctx context.Context, network, addr string) (net.Conn, error)
-	// TLS is copied for each host. The server name is that of the host unless it is set here.
+	// TLS is copied for each host. If it has no server name, the host's name is used.
 	TLS *tls.Config
-	// TLSHandshakeTimeout limits a handshake. 0 leaves that to the context.
+	// TLSHandshakeTimeout limits a handshake. With 0 only the context limits it.
 	TLSHandshakeTimeout time.Duration
-	// HeaderTimeout limits the time from when a request was written until the head of the answer
-	// was read. 0 leaves that to the context.
+	// HeaderTimeout limits the time from the end of the request to the end of the answer's head.
+	// With 0 only the context limits it.
 	HeaderTimeout time.Duration
-	// ReadTimeout is how long no byte may arrive while an answer is awaited. 0 leaves that to the
-	// context.
+	// ReadTimeout is the maximum time without a received byte while an answer is awaited. With 0
+	// only the context limits it.
 	ReadTimeout time.Duration
 	// Timeout limits each request, from before it waits for a connection until its answer is
-	// closed. 0 leaves that to the context.
+	// closed. With 0 only the context limits it.
 	Timeout time.Duration
 	// IdleTimeout is how long an unused connection is kept. Default 90 s.
 	IdleTimeout time.Duration
-	// MaxConns is how many connections to one host there may be at a time. Default 128.
+	// MaxConns is the maximum number of connections to one host. Default 128.
 	MaxConns int
 	// MaxHead is the maximum size of the head of an answer in bytes. Default 64 KiB.
 	MaxHead int
@@ -40,7 +40,7 @@ const (
 	defaultMaxConns    = 128
 )
 
-// Client makes requests over kept connections. It may be used concurrently.
+// Client sends requests over connections that it keeps. It may be used concurrently.
 type Client struct {
 	opts  Options
 	born  time.Time
@@ -48,7 +48,7 @@ type Client struct {
 	hosts map[string]*Host
 }
 
-// New makes a client. It starts no goroutine and makes no connection.
+// New returns a client. It starts no goroutine and makes no connection.
 func New(o Options) *Client {
 	if o.DialContext == nil {
 		o.DialContext = new(net.Dialer).DialContext
@@ -65,8 +65,8 @@ func New(o Options) *Client {
 	return &Client{opts: o, born: time.Now(), hosts: make(map[string]*Host)}
 }
 
-// Host returns the host for URLs with this scheme (http or https) and host, which may have a port.
-// It makes no connection.
+// Host returns the host for URLs with this scheme (http or https) and host, which may include a
+// port. It makes no connection.
 func (c *Client) Host(scheme, host string) (*Host, error) {
 	secure := scheme == "https"
 	if !secure && scheme != "http" {
@@ -90,8 +90,8 @@ func (c *Client) Host(scheme, host string) (*Host, error) {
 	return h, nil
 }
 
-// CloseIdle closes unused connections, and connections in use as soon as they are returned.
-// Requests may still be made. Their connections are kept again.
+// CloseIdle closes unused connections. Connections in use are closed as soon as they are returned.
+// The client can still be used, and keeps the connections of later requests.
 func (c *Client) CloseIdle() {
 	c.mu.Lock()
 	hosts := make([]*Host, 0, len(c.hosts))
@@ -104,19 +104,20 @@ func (c *Client) CloseIdle() {
 	}
 }
 
-// Do sends a request. message is the complete request, head and body. Do returns when the head of
-// the answer was read. Redirects are ordinary answers. If repeat is set and a kept connection turns
-// out to be closed, the request is sent once more over a new one. The service may then see it
-// twice.
+// Do sends a request and returns when the head of the answer was read. message is the complete
+// request with head and body. Do does not retain it. Redirects are ordinary answers.
 //
-// The message is not retained. ctx also applies to the answer until that is closed. If ctx ends,
-// the error is its cause. Other errors are that of the bound, errors that wrap [ErrMalformed] or
-// [ErrHeadTooLarge], a [*TimeoutError], and network errors.
+// If repeat is set and a kept connection turns out to be closed, the request is sent again over a
+// new connection. The service may then get it twice.
+//
+// ctx also applies to the answer until it is closed. If ctx ends, the error is its cause. Other
+// errors are the error of the bound, errors that wrap [ErrMalformed] or [ErrHeadTooLarge], a
+// [*TimeoutError], and network errors.
 func (h *Host) Do(ctx context.Context, message []byte, repeat bool, b Bound) (*Response, error) {
 	return h.do(ctx, nil, message, repeat, b)
 }
 
-// do is Do on the connection of a line, if there is a line.
+// do is like Do. If l is not nil, it uses the connection of that line.
 func (h *Host) do(ctx context.Context, l *Line, message []byte, repeat bool, b Bound) (*Response, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -131,8 +132,9 @@ func (h *Host) do(ctx context.Context, l *Line, message []byte, repeat bool, b B
 	return r, err
 }
 
-// Fresh is Do over a new connection, for a request that got no answer over an old one. If no
-// further connection is allowed, it takes one that another caller has just returned.
+// Fresh is like Do, but uses a new connection. It is for a request that got no answer over an old
+// connection. If no further connection is allowed, it takes a connection that another caller has
+// just returned.
 func (h *Host) Fresh(ctx context.Context, message []byte, b Bound) (*Response, error) {
 	return h.fresh(ctx, nil, message, b)
 }
@@ -153,7 +155,7 @@ func (h *Host) fresh(ctx context.Context, l *Line, message []byte, b Bound) (*Re
 	return r, err
 }
 
-// bound returns b, or the client's own bound if that is earlier.
+// bound returns the earlier of b and the client's own bound.
 func (h *Host) bound(now time.Time, b Bound) Bound {
 	if d := h.client.opts.Timeout; d > 0 && (b.At.IsZero() || b.At.Sub(now) > d) {
 		b.At, b.Why = now.Add(d), &TimeoutError{"whole answer", d}
@@ -164,7 +166,7 @@ func (h *Host) bound(now time.Time, b Bound) Bound {
 	return b
 }
 
-// try sends a request once. again says that it failed because a kept connection had been closed.
+// try sends a request once. again reports that it failed because a kept connection had been closed.
 func (h *Host) try(ctx context.Context, l *Line, message []byte, now time.Time, b Bound) (r *Response, again bool, err error) {
 	c, stop := l.take(ctx, h, now, b)
 	if c == nil {
@@ -178,8 +180,8 @@ func (h *Host) try(ctx context.Context, l *Line, message []byte, now time.Time, 
 	return h.answer(ctx, l, c, stop, err)
 }
 
-// watch interrupts the use of the connection when ctx ends, until stop is called. stop is nil if
-// ctx never ends.
+// watch interrupts the use of the connection when ctx ends. The interruption is prevented by
+// calling stop. stop is nil if ctx never ends.
 func (c *conn) watch(ctx context.Context) (stop func() bool) {
 	if ctx.Done() == nil {
 		return nil
@@ -187,7 +189,8 @@ func (c *conn) watch(ctx context.Context) (stop func() bool) {
 	return context.AfterFunc(ctx, c.cut)
 }
 
-// answer reads the head of the answer to a request whose write returned err. again is as for try.
+// answer reads the head of the answer. err is the error of writing the request. again has the same
+// meaning as for try.
 func (h *Host) answer(ctx context.Context, l *Line, c *conn, stop func() bool, err error) (r *Response, again bool, _ error) {
 	var head head
 	if err == nil {
@@ -211,7 +214,7 @@ func (h *Host) answer(ctx context.Context, l *Line, c *conn, stop func() bool, e
 		if err == ErrSilent { //nolint:errorlint // it is not wrapped here
 			return nil, false, because(ctx, err)
 		}
-		_, timeout := err.(*TimeoutError) //nolint:errorlint // it is ours, and never wrapped
+		_, timeout := err.(*TimeoutError) // a TimeoutError of this package is never wrapped
 		return nil, c.used && !c.answered && !timeout, because(ctx, err)
 	}
 	c.used = true

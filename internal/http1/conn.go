@@ -9,33 +9,34 @@ import (
 	"time"
 )
 
-// bufferSize is the initial buffer of a connection. It holds the head of an answer and the body of
-// a small one. A larger buffer would only cost copies, since the rest of a large body is read
-// directly into the caller's memory.
+// bufferSize is the initial size of a connection's buffer. It is enough for the head of an answer
+// and a small body. A larger buffer would only cost copies, because the rest of a large body is
+// read directly into the caller's memory.
 const bufferSize = 4 << 10
 
 // conn is a connection of a host. It belongs to one caller at a time.
 type conn struct {
-	net.Conn         // for writing and reading: a socket, or TLS over one
-	under    *socket // the socket below
+	net.Conn         // writes and reads go through it: a socket, or TLS over a socket
+	under    *socket // the socket at the bottom
 	host     *Host
-	used     bool  // it has delivered an answer
-	bound    Bound // of the present call
-	// the present deadline: zero for none, mixed if it differs for reading and writing
+	used     bool  // it has returned an answer
+	bound    Bound // of the current call
+	// set is the current deadline. It is zero if there is none, and mixed if reading and writing
+	// have different deadlines.
 	set time.Time
-	// an earlier deadline for reading, to notice silence; zero for none
+	// soft is an earlier deadline for reading, to detect silence. It is zero if there is none.
 	soft  time.Time
-	most  time.Time   // the latest deadline allowed for reading; zero for none
+	most  time.Time   // the latest allowed deadline for reading; zero for none
 	asked time.Time   // when the last request was written
 	heard time.Time   // when the first byte of the last answer was read
-	timer *time.Timer // replaces a deadline if the connection does not support them
-	idle  time.Time   // since when the connection is unused
+	timer *time.Timer // replaces deadlines if the connection does not support them
+	idle  time.Time   // when the connection became unused
 	cut   func()      // interrupts a pending read or write
 	probe [1]byte
 
 	buf         []byte
-	from, until int  // of buf: bytes that were read and not used
-	head        int  // of buf: the answer's head, which stays until the answer is closed
+	from, until int  // buf[from:until] was read and not used
+	head        int  // length of the answer's head in buf, which stays until the answer is closed
 	answered    bool // a part of the answer to the last request was read
 }
 
@@ -43,13 +44,13 @@ func newConn(h *Host, under *socket, top net.Conn) *conn {
 	c := &conn{Conn: top, under: under, host: h}
 	c.cut = func() {
 		if c.SetDeadline(time.Unix(1, 0)) != nil {
-			_ = c.Close() // it does not support deadlines
+			_ = c.Close() // the connection does not support deadlines
 		}
 	}
 	return c
 }
 
-// ask writes a request. After any error the connection cannot be used any more.
+// ask writes a request. After an error the connection cannot be used any more.
 func (c *conn) ask(ctx context.Context, message []byte) error {
 	c.from, c.until, c.head, c.answered = 0, 0, 0, false
 	if _, err := c.Write(message); err != nil {
@@ -62,7 +63,7 @@ func (c *conn) ask(ctx context.Context, message []byte) error {
 	return nil
 }
 
-// answer reads the head of the answer to the request that was written. After any error the
+// answer reads the head of the answer to the request that was written. After an error the
 // connection cannot be used any more.
 func (c *conn) answer(ctx context.Context) (head, error) {
 	if c.buf == nil {
@@ -79,10 +80,10 @@ func (c *conn) answer(ctx context.Context) (head, error) {
 	return h, err
 }
 
-// mixed is a value that no caller uses as a deadline.
+// mixed is a time that no caller uses as a deadline.
 var mixed = time.Unix(1, 0)
 
-// bind sets when the call must be over. It may undo an earlier interruption.
+// bind sets the deadline of the call. It may undo an earlier interruption.
 func (c *conn) bind(now time.Time, b Bound) {
 	c.bindHard(now, b)
 	switch {
@@ -94,7 +95,7 @@ func (c *conn) bind(now time.Time, b Bound) {
 	}
 }
 
-// bindHard sets when the call must be over, unconditionally.
+// bindHard sets the deadline of the call even if the existing one would be sufficient.
 func (c *conn) bindHard(now time.Time, b Bound) {
 	c.bound, c.most = b, b.At
 	if !c.set.IsZero() && !c.set.Equal(mixed) && c.set.Before(b.At) {
@@ -116,7 +117,7 @@ func (c *conn) bindHard(now time.Time, b Bound) {
 	}
 }
 
-// over reports whether the time of the call has passed.
+// over reports whether the deadline of the call has passed.
 func (c *conn) over() bool {
 	at := c.bound.At
 	if !c.set.IsZero() && !c.set.Equal(mixed) && c.set.Before(at) {
@@ -125,13 +126,13 @@ func (c *conn) over() bool {
 	return !at.IsZero() && !time.Now().Before(at)
 }
 
-// late reports whether err is due to the end of the call's time.
+// late reports whether err is the result of the call's deadline.
 func (c *conn) late(err error) bool {
-	_, timeout := err.(*TimeoutError) //nolint:errorlint // it is ours, and never wrapped
+	_, timeout := err.(*TimeoutError) // a TimeoutError of this package is never wrapped
 	return !timeout && (c.timer != nil || errors.Is(err, os.ErrDeadlineExceeded)) && c.over()
 }
 
-// limit makes reads fail after d, or if d is 0 when the call must be over. It keeps an earlier
+// limit makes reads fail after d, or at the deadline of the call if d is 0. It keeps an earlier
 // interruption.
 func (c *conn) limit(ctx context.Context, d time.Duration) {
 	at := c.bound.At
@@ -147,14 +148,14 @@ func (c *conn) limit(ctx context.Context, d time.Duration) {
 	c.stillCut(ctx)
 }
 
-// stillCut repeats an interruption that a deadline may have overwritten.
+// stillCut repeats an interruption, because a new deadline may have overwritten it.
 func (c *conn) stillCut(ctx context.Context) {
 	if ctx.Err() != nil {
 		c.cut()
 	}
 }
 
-// trim drops what only the call needed: a large buffer for the head, and the listener.
+// trim drops the state that only one call needs: a large buffer for the head, and the listener.
 func (c *conn) trim() {
 	c.bound.Listener = nil
 	if cap(c.buf) > 2*bufferSize {
@@ -162,7 +163,7 @@ func (c *conn) trim() {
 	}
 }
 
-// maxInterim is how many interim heads may come before that of the answer.
+// maxInterim is the maximum number of interim heads before the head of the answer.
 const maxInterim = 8
 
 func (c *conn) readHead(ctx context.Context, limited bool) (head, error) {
@@ -216,11 +217,11 @@ func (c *conn) readHead(ctx context.Context, limited bool) (head, error) {
 	return head{}, ErrHeadTooLarge
 }
 
-// read reads from the connection, bypassing the buffer.
+// read reads from the connection without the buffer.
 func (c *conn) read(ctx context.Context, p []byte, limited bool) (int, error) {
 	d := c.host.client.opts.ReadTimeout
 	if limited {
-		d = 0 // its own limit is set
+		d = 0 // the head has its own limit
 	}
 	if d > 0 {
 		c.limit(ctx, d)
@@ -236,7 +237,7 @@ func (c *conn) read(ctx context.Context, p []byte, limited bool) (int, error) {
 	for range 100 {
 		n, err := c.Read(p)
 		if n > 0 {
-			return n, nil // the error will come again
+			return n, nil // the next read returns the error again
 		}
 		if !c.soft.IsZero() && errors.Is(err, os.ErrDeadlineExceeded) && ctx.Err() == nil {
 			if n, err = c.listenOn(ctx, p, since); n > 0 {
@@ -259,7 +260,7 @@ func (c *conn) some(ctx context.Context, p []byte, most int64) (int, error) {
 		p = p[:most]
 	}
 	if c.from == c.until {
-		// A read that ends with the body, or that is large, needs no buffer.
+		// A read that ends with the body or that is large needs no buffer.
 		if int64(len(p)) == most || len(p) >= len(c.buf)-c.head {
 			return c.read(ctx, p, false)
 		}
@@ -272,7 +273,7 @@ func (c *conn) some(ctx context.Context, p []byte, most int64) (int, error) {
 	return n, nil
 }
 
-// fill reads more into the buffer, after the head.
+// fill reads more bytes into the buffer, after the head.
 func (c *conn) fill(ctx context.Context) error {
 	if c.from == c.until {
 		c.from, c.until = c.head, c.head
@@ -287,10 +288,10 @@ func (c *conn) fill(ctx context.Context) error {
 	return err
 }
 
-// maxLine limits the length of a line between chunks, and of all trailer lines together.
+// maxLine limits the length of a line between chunks, and the total length of trailer lines.
 const maxLine = 1 << 10
 
-// line returns the next line of the body without its CR LF. It is valid until the next read.
+// line returns the next line of the body without CR LF. It is valid until the next read.
 func (c *conn) line(ctx context.Context) ([]byte, error) {
 	seen := 0
 	for {
@@ -314,8 +315,8 @@ func (c *conn) line(ctx context.Context) ([]byte, error) {
 	}
 }
 
-// reusable reports whether an idle connection is still open and has nothing to read. If that cannot
-// be determined, it returns true.
+// reusable reports whether an idle connection is still open and has no data to read. It returns
+// true if the system cannot check this.
 func (c *conn) reusable() bool {
 	c.under.probing = true
 	n, err := c.Read(c.probe[:])

@@ -9,7 +9,8 @@ import (
 	"strings"
 )
 
-// address splits the host of a URL into the name for certificates and the address to dial.
+// address splits the host of a URL. name is the name for certificates, and addr is the address to
+// dial.
 func address(host string, secure bool) (name, addr string, err error) {
 	for i := range len(host) {
 		if c := host[i]; c <= ' ' || c >= 0x7f || strings.IndexByte(`%/\@?#"<>`, c) >= 0 {
@@ -34,7 +35,7 @@ func address(host string, secure bool) (name, addr string, err error) {
 	return name, net.JoinHostPort(name, port), nil
 }
 
-// protocol is the protocol requested by ALPN.
+// protocol is the protocol that ALPN requests.
 const protocol = "http/1.1"
 
 // tlsConfig returns a copy of the user's configuration for one host.
@@ -47,12 +48,13 @@ func tlsConfig(from *tls.Config, name string) *tls.Config {
 		config.ServerName = name
 	}
 	config.NextProtos = []string{protocol}
-	// A request is then one record and is sent in one write.
+	// With this setting a request is one record and is sent in one write.
 	config.DynamicRecordSizingDisabled = true
 	return config
 }
 
-// dial makes a connection for a place that is reserved already, and releases the place if it fails.
+// dial makes a connection. Its place must already be reserved. If dial fails, it releases the
+// place.
 func (h *Host) dial(ctx context.Context) (*conn, error) {
 	nc, err := h.client.opts.DialContext(ctx, "tcp", h.addr)
 	if err != nil {
@@ -65,7 +67,7 @@ func (h *Host) dial(ctx context.Context) (*conn, error) {
 	}
 	top := tls.Client(under, h.tls)
 	if err := h.handshake(ctx, top); err != nil {
-		_ = nc.Close() // the other error says more
+		_ = nc.Close() // the other error contains more information
 		h.free()
 		return nil, err
 	}

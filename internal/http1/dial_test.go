@@ -39,7 +39,7 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// A user's TLS configuration is copied, and requests only HTTP/1.1.
+// A user's TLS configuration is copied, and only requests HTTP/1.1.
 func TestTLSConfig(t *testing.T) {
 	t.Parallel()
 	from := &tls.Config{NextProtos: []string{"h2"}, MinVersion: tls.VersionTLS13}
@@ -58,7 +58,7 @@ func TestTLSConfig(t *testing.T) {
 	}
 }
 
-// Failed handshakes leave no connection, and hanging ones end.
+// Failed handshakes leave no connection, and hanging handshakes end.
 func TestHandshakesThatFail(t *testing.T) {
 	t.Parallel()
 	silent := func(_ int, c net.Conn) { _, _ = io.Copy(io.Discard, c) }
@@ -104,7 +104,7 @@ func TestHandshakesThatFail(t *testing.T) {
 	}
 }
 
-// An unknown certificate is refused.
+// An unknown certificate is rejected.
 func TestCertificatesAreChecked(t *testing.T) {
 	t.Parallel()
 	{
@@ -124,8 +124,7 @@ func TestCertificatesAreChecked(t *testing.T) {
 	}
 }
 
-// When one kept connection turns out to be closed, connections that were idle for longer are not
-// tried.
+// If a kept connection turns out to be closed, connections that were idle for longer are not tried.
 func TestOlderConnectionsAreNotTried(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -165,8 +164,8 @@ func TestOlderConnectionsAreNotTried(t *testing.T) {
 	})
 }
 
-// Connections that became idle at different times are closed at different times, without another
-// request.
+// Connections that became idle at different times are closed at different times. That needs no
+// further request.
 func TestEachConnectionHasItsTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -187,7 +186,7 @@ func TestEachConnectionHasItsTime(t *testing.T) {
 			_ = r.Close()
 			time.Sleep(3 * time.Second)
 		}
-		for want := 3; want >= 0; want-- { // at 9 s, and then at 10.5, 13.5, 16.5
+		for want := 3; want >= 0; want-- { // at 9 s, and then at 10.5, 13.5 and 16.5 s
 			synctest.Wait()
 			if _, live := s.counts(); live != want {
 				t.Errorf("%d connections, want %d", live, want)

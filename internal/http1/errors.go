@@ -8,11 +8,12 @@ import (
 )
 
 var (
-	// ErrMalformed is wrapped if an answer is not valid HTTP/1.1, or if its end is ambiguous.
+	// ErrMalformed is wrapped by errors about an answer that is not valid HTTP/1.1 or whose end is
+	// ambiguous.
 	ErrMalformed = errors.New("the answer is malformed")
-	// ErrHeadTooLarge is wrapped if the head of an answer exceeds the limit of bytes or fields.
+	// ErrHeadTooLarge is wrapped if the head of an answer has too many bytes or fields.
 	ErrHeadTooLarge = errors.New("the head of the answer is too large")
-	// ErrSilent is the error of a call whose connection was closed because no byte arrived. See
+	// ErrSilent is returned by a call whose connection was closed because no byte arrived. See
 	// [Listener]. errors.Is matches it with context.DeadlineExceeded.
 	ErrSilent error = silentError{}
 	// ErrClosed is returned by Read after Close.
@@ -30,8 +31,8 @@ func malformed(format string, a ...any) error {
 	return fmt.Errorf("%w: %s", ErrMalformed, fmt.Sprintf(format, a...))
 }
 
-// TimeoutError reports that one of the client's own timeouts has passed, and not the context's. It
-// is a net.Error. errors.Is matches it with context.DeadlineExceeded.
+// TimeoutError is returned if a timeout of the client has passed, as opposed to the context's
+// deadline. It is a net.Error. errors.Is matches it with context.DeadlineExceeded.
 type TimeoutError struct {
 	What  string
 	After time.Duration
@@ -45,10 +46,10 @@ func (e *TimeoutError) Timeout() bool { return true }
 // Temporary returns true.
 func (e *TimeoutError) Temporary() bool { return true }
 
-// Is matches the error of an expired context.
+// Is reports whether target is context.DeadlineExceeded.
 func (e *TimeoutError) Is(target error) bool { return target == context.DeadlineExceeded }
 
-// because returns err, or the cause of the context's end if that caused it.
+// because returns the cause of ctx if ctx has ended, and otherwise err.
 func because(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

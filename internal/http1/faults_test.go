@@ -13,14 +13,14 @@ import (
 	"time"
 )
 
-// Faults of servers, and their effect on the first request and on the next one.
+// The cases are faults of servers, with their effect on the first request and on the next one.
 func TestServers(t *testing.T) {
 	t.Parallel()
 	const ok = "HTTP/1.1 200 OK\r\n"
 	long := strings.Repeat("0123456789", 5000)
 	for _, c := range []struct {
-		name, text string // the data sent for a request; "|" is a pause
-		hold       bool   // the connection then stays open and silent
+		name, text string // data that the server sends for a request; "|" is a pause
+		hold       bool   // afterwards the connection stays open and silent
 		body       string
 		err        error
 		keep       bool // the connection is reused
@@ -149,9 +149,8 @@ func TestCloseGivesUp(t *testing.T) {
 	}
 }
 
-// If a kept connection was closed, the request uses one more connection and succeeds. A request
-// that must not be sent twice fails. So does one whose answer has begun, and one that finds a fresh
-// connection closed too.
+// If a kept connection was closed, the request uses one more connection and succeeds. It fails if
+// it must not be sent twice, if its answer has begun, or if a new connection is closed as well.
 func TestKeptConnections(t *testing.T) {
 	t.Parallel()
 	const answer = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
@@ -211,8 +210,8 @@ func TestKeptConnections(t *testing.T) {
 	}
 }
 
-// late is a connection on which the context ends just before a deadline is set, which overwrites
-// the interruption.
+// late is a connection on which the context ends just before a deadline is set. The deadline
+// overwrites the interruption.
 type late struct {
 	net.Conn
 	cancel func()
@@ -246,7 +245,7 @@ func TestInterruptionsAreNotOverwritten(t *testing.T) {
 	}
 }
 
-// Each wait ends when its time is over or the context ends, with an error that says which.
+// Each wait ends when its time is over or the context ends. The error shows which of them happened.
 func TestEveryWaitEnds(t *testing.T) {
 	t.Parallel()
 	lost := errors.New("the lease is lost")
@@ -257,7 +256,7 @@ func TestEveryWaitEnds(t *testing.T) {
 			_, _ = io.Copy(io.Discard, c)
 		}
 	}
-	// reads nothing, so that not even the request is sent
+	// The server reads nothing, so the request cannot even be sent.
 	deaf := func(_ int, c net.Conn) { time.Sleep(time.Hour) }
 	slow := func(_ int, c net.Conn) {
 		if takeRequest(bufio.NewReader(c)) {
@@ -274,9 +273,9 @@ func TestEveryWaitEnds(t *testing.T) {
 		name  string
 		serve func(int, net.Conn)
 		o     Options
-		after time.Duration // until the context ends, 0 for never
+		after time.Duration // time until the context ends; 0 for never
 		took  time.Duration
-		want  string // "" for the cause of the context's end
+		want  string // "" for the cause of the context
 	}{
 		{"the request does not go out", deaf, Options{}, 7 * time.Second, 7 * time.Second, ""},
 		{"no answer", never, Options{}, 7 * time.Second, 7 * time.Second, ""},

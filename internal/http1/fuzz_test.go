@@ -17,7 +17,7 @@ import (
 type cannedConn struct {
 	net.Conn
 	in   []byte
-	step int // maximum bytes of a read; 0 for any number
+	step int // maximum bytes per read; 0 for any number
 }
 
 func (c *cannedConn) Read(p []byte) (int, error) {
@@ -88,12 +88,12 @@ func readThere(in []byte) (result, error) {
 	}
 }
 
-// plainAnswer matches answers that strictness does not affect.
+// plainAnswer matches answers that the stricter rules do not affect.
 var plainAnswer = regexp.MustCompile(`\AHTTP/1\.[01] [2-9][0-9][0-9] [a-zA-Z ]*\r\n(Content-Length: [0-9]{1,5}\r\n)?([A-BD-SU-Z][a-z]{0,10}: [a-z0-9 ]*\r\n){0,9}\r\n`)
 
-// FuzzAnswers compares with net/http. An answer that is read here is read there, with the same
-// result, in any fragmentation. An answer that is read only there is an error here because the
-// package is stricter: the error is ErrMalformed or ErrHeadTooLarge, and the answer does not match
+// FuzzAnswers compares this package with net/http. If this package accepts an answer, net/http
+// accepts it with the same result, in any fragmentation. If only net/http accepts an answer, this
+// package is stricter: its error is ErrMalformed or ErrHeadTooLarge, and the answer does not match
 // plainAnswer.
 func FuzzAnswers(f *testing.F) {
 	for _, s := range []string{

@@ -7,19 +7,19 @@ const (
 	maxFields      = 256
 )
 
-// head contains the fields of an answer's head about its length and the connection.
+// head contains the fields of an answer's head that concern its length and the connection.
 type head struct {
 	status    int
-	minor     int   // of the version, HTTP/1.minor
+	minor     int   // minor version of HTTP/1.minor
 	length    int64 // the Content-Length; -1 if absent
 	chunked   bool
 	close     bool
 	keepAlive bool
 }
 
-// headEnd searches b for the end of a head. The first from bytes are whole lines that were searched
-// before. It returns the length of the head with its empty line, or 0 if more is needed, and how
-// many bytes are whole lines.
+// headEnd searches b for the end of a head. The first from bytes are whole lines that were already
+// searched. It returns the length of the head including its empty line, or 0 if more bytes are
+// needed. lines is the number of bytes that are whole lines.
 func headEnd(b []byte, from int) (end, lines int, err error) {
 	for {
 		i := bytes.IndexByte(b[from:], '\n')
@@ -37,7 +37,7 @@ func headEnd(b []byte, from int) (end, lines int, err error) {
 	}
 }
 
-// parseHead parses a whole head, including its empty line. All its lines end in CR LF.
+// parseHead parses a whole head including its empty line. All lines must end in CR LF.
 func parseHead(b []byte) (head, error) {
 	h := head{length: -1}
 	i := bytes.IndexByte(b, '\n')
@@ -63,7 +63,7 @@ func parseHead(b []byte) (head, error) {
 	}
 }
 
-// parseStatus parses a status line without its end.
+// parseStatus parses a status line without CR LF.
 func (h *head) parseStatus(line []byte) error {
 	const form = "HTTP/1.x 200"
 	if len(line) < len(form) || string(line[:7]) != "HTTP/1." || !isDigit(line[7]) || line[8] != ' ' {
@@ -81,7 +81,7 @@ func (h *head) parseStatus(line []byte) error {
 	return nil
 }
 
-// parseField parses the line of a field without its end.
+// parseField parses the line of a field without CR LF.
 func parseField(line []byte) (name, value []byte, err error) {
 	i := bytes.IndexByte(line, ':')
 	if i <= 0 {
@@ -137,7 +137,7 @@ func (h *head) field(name, value []byte) error {
 	return nil
 }
 
-// framing is the way in which the end of a body is marked.
+// framing is the way in which a body ends.
 type framing uint8
 
 const (
@@ -146,8 +146,8 @@ const (
 	byClose
 )
 
-// body returns the framing of the body, its length (-1 if unknown), and whether the connection may
-// be reused.
+// body returns the framing of the body and its length, or -1 if unknown. keep reports whether the
+// connection may be reused.
 func (h *head) body() (f framing, length int64, keep bool, err error) {
 	if h.chunked && h.length >= 0 {
 		return 0, 0, false, malformed("both Content-Length and Transfer-Encoding")
@@ -158,8 +158,8 @@ func (h *head) body() (f framing, length int64, keep bool, err error) {
 	keep = !h.close && (h.minor > 0 || h.keepAlive)
 	switch {
 	case h.status == 204 || h.status == 304 || h.status < 200:
-		// There is no body, whatever else the head contains. If the head announces one, it is
-		// unclear what follows.
+		// There is no body, whatever the head contains. If the head announces a body, it is unclear
+		// what follows.
 		return byLength, 0, keep && !h.chunked && (h.length <= 0 || h.status == 304), nil
 	case h.chunked:
 		return byChunks, -1, keep, nil
@@ -169,7 +169,7 @@ func (h *head) body() (f framing, length int64, keep bool, err error) {
 	return byClose, -1, false, nil
 }
 
-// fieldOf returns the value of the first field with a name, nil if there is none. parseHead must
+// fieldOf returns the value of the first field with a name, or nil if there is none. parseHead must
 // have accepted the head.
 func fieldOf(head []byte, name string) []byte {
 	for {
@@ -185,9 +185,9 @@ func fieldOf(head []byte, name string) []byte {
 	}
 }
 
-// parseLength parses a Content-Length, which has only digits.
+// parseLength parses a Content-Length. It only accepts digits.
 func parseLength(b []byte) (int64, error) {
-	const most = 18 // digits, which always fit
+	const most = 18 // the maximum number of digits that always fits
 	n := int64(0)
 	for _, c := range b {
 		if !isDigit(c) {
@@ -201,10 +201,10 @@ func parseLength(b []byte) (int64, error) {
 	return n, nil
 }
 
-// parseChunk parses the line before a chunk without its end: the chunk's size, and possibly
-// extensions, which are ignored.
+// parseChunk parses the line before a chunk without CR LF. The line contains the chunk's size and
+// possibly extensions, which are ignored.
 func parseChunk(line []byte) (int64, error) {
-	const most = 15 // digits, which always fit
+	const most = 15 // the maximum number of digits that always fits
 	size, extension, _ := bytes.Cut(line, []byte{';'})
 	size = bytes.TrimRight(size, " \t")
 	if len(size) == 0 || len(size) > most || !validValue(extension) {
@@ -236,8 +236,8 @@ func trim(b []byte) []byte {
 	return b
 }
 
-// validValue reports whether b has no control characters except tabs, in particular no CR, LF or
-// NUL.
+// validValue reports whether b contains no control characters except tabs. In particular, CR, LF
+// and NUL are not valid.
 func validValue(b []byte) bool {
 	for _, c := range b {
 		if c < ' ' && c != '\t' || c == 0x7f {
@@ -247,7 +247,7 @@ func validValue(b []byte) bool {
 	return true
 }
 
-// equalFold is bytes.EqualFold for ASCII.
+// equalFold is like bytes.EqualFold, for ASCII.
 func equalFold(b []byte, s string) bool {
 	if len(b) != len(s) {
 		return false
@@ -260,7 +260,7 @@ func equalFold(b []byte, s string) bool {
 	return true
 }
 
-// tokenBytes marks the bytes that names of fields may contain.
+// tokenBytes contains the bytes that are allowed in names of fields.
 var tokenBytes = func() (t [256]bool) {
 	for _, c := range []byte("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ") {
 		t[c] = true

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// readOne reads a head as a connection does.
+// readOne reads a head in the same way as a connection.
 func readOne(text string) (head, error) {
 	end, _, err := headEnd([]byte(text), 0)
 	if err != nil {

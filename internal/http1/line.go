@@ -5,55 +5,59 @@ import (
 	"time"
 )
 
-// Bound is when a call must be over, and the error if it is not. The zero Bound has no limit. It
-// may fire early, by a sixteenth of the allowed time, which saves the system a timer for each call.
+// Bound is the deadline of a call, and the error after it. The zero Bound has no limit. It may take
+// effect early, by up to a sixteenth of the allowed time, so that the system needs no new timer for
+// each call.
 type Bound struct {
 	At  time.Time
 	Why error
-	// Silence is how long no byte may arrive while an answer is awaited. After that, Listener
-	// decides whether to close the connection. With 0 there is no limit, and with a nil Listener
-	// the connection is never closed. Connections that do not support deadlines are not checked.
+	// Silence is the maximum time without a received byte while an answer is awaited. After that,
+	// Listener decides whether to close the connection. With 0 there is no limit. With a nil
+	// Listener the connection is never closed. Connections that do not support deadlines are not
+	// checked.
 	Silence  time.Duration
 	Listener Listener
 }
 
-// Listener decides about a call whose connection is silent.
+// Listener decides whether to give up a silent connection.
 type Listener interface {
-	// GiveUp is called by the goroutine that waits for the answer. If it returns true, the call
-	// fails with ErrSilent and its connection is closed. Otherwise the call continues until the end
-	// of its bound, and GiveUp is not called for it again.
+	// GiveUp is called by the goroutine that waits for the answer. If it returns true, the
+	// connection is closed and the call fails with ErrSilent. Otherwise the call continues until
+	// its deadline, and GiveUp is not called for it again.
 	GiveUp() bool
 }
 
-// Line makes consecutive requests and keeps the connection between them, so that a series of small
-// requests neither uses the pool nor checks whether the connection is still open. Only one
+// Line sends consecutive requests and keeps the connection between them. A series of small requests
+// then uses the pool only once, and does not check whether the connection is still open. Only one
 // goroutine at a time may use it. The zero Line is ready to use. Call Park when no request follows.
 type Line struct {
-	c     *conn // unused since stop was made; nil while an answer is open
+	c     *conn // unused since stop was set; nil while an answer is open
 	done  <-chan struct{}
-	stop  func() bool // the watch over the context of done; nil if there is none
+	stop  func() bool // ends the watch over the context of done; nil if there is none
 	asked bool        // the answer to a request on c was not read yet
 }
 
-// fresh is how long a line's connection counts as open without a check. If it is closed, the
-// request is repeated as for any other closed connection.
+// fresh is how long a line's connection counts as open without a check. If the connection turns out
+// to be closed, the request is repeated as for any other closed connection.
 const fresh = 50 * time.Millisecond
 
-// Do is [Host.Do]. The answer must be closed before the next request.
+// Do is like [Host.Do]. The answer must be closed before the next request.
 func (l *Line) Do(ctx context.Context, h *Host, message []byte, repeat bool, b Bound) (*Response, error) {
 	return h.do(ctx, l, message, repeat, b)
 }
 
-// Fresh is Do over a new connection, as with [Host.Fresh]. The line keeps that connection.
+// Fresh is like Do, but uses a new connection, as [Host.Fresh] does. The line keeps the new
+// connection.
 func (l *Line) Fresh(ctx context.Context, h *Host, message []byte, b Bound) (*Response, error) {
 	l.Park()
 	return h.fresh(ctx, l, message, b)
 }
 
-// Ask sends a request and leaves the answer to [Line.Answer], so that many lines can send requests
-// before any answer is awaited. It uses only an existing connection, the line's own or an unused
-// one, and does not wait for one. If it returns false, the caller must make the request with
-// [Line.Do]. The service may have seen the request in that case, so it must be repeatable.
+// Ask sends a request and leaves the answer to [Line.Answer]. Many lines can therefore send
+// requests before any answer is awaited. Ask only uses an existing connection, either the line's
+// own or an unused one, and does not wait for one. If it returns false, the caller must send the
+// request with [Line.Do]. In that case the service may have received the request, so it must be
+// repeatable.
 func (l *Line) Ask(ctx context.Context, h *Host, message []byte, b Bound) bool {
 	if ctx.Err() != nil {
 		return false
@@ -78,8 +82,8 @@ func (l *Line) Ask(ctx context.Context, h *Host, message []byte, b Bound) bool {
 	return true
 }
 
-// Answer is the second half of an Ask that returned true, with the same context. again says that
-// the connection was closed meanwhile: the caller must repeat the request with Do.
+// Answer reads the answer after an Ask that returned true. ctx must be the same. If again is set,
+// the connection was closed, and the caller must repeat the request with Do.
 func (l *Line) Answer(ctx context.Context) (r *Response, again bool, err error) {
 	if !l.asked {
 		return nil, false, ErrClosed
@@ -99,15 +103,15 @@ func (l *Line) Park() {
 	*l = Line{}
 	switch {
 	case c == nil:
-	case stop != nil && !stop() || asked: // it is or will be interrupted, or answered
+	case stop != nil && !stop() || asked: // it is or will be interrupted, or an answer may arrive on it
 		c.host.drop(c)
 	default:
 		c.host.put(c)
 	}
 }
 
-// take returns the line's connection and the watch over the call's context if the connection can be
-// used for a call, and otherwise nil.
+// take returns the line's connection and the watch over the call's context. It returns nil if the
+// connection cannot be used for the call.
 func (l *Line) take(ctx context.Context, h *Host, now time.Time, b Bound) (*conn, func() bool) {
 	if l == nil || l.c == nil {
 		return nil, nil
@@ -131,8 +135,8 @@ func (l *Line) take(ctx context.Context, h *Host, now time.Time, b Bound) (*conn
 	return c, stop
 }
 
-// keep takes a reusable connection back, with the watch over a context. It refuses if other callers
-// wait for a connection.
+// keep takes back a reusable connection, with the watch over a context. It returns false if other
+// callers wait for a connection.
 func (l *Line) keep(c *conn, ctx context.Context, stop func() bool) bool {
 	if l.c != nil || c.host.wanted() {
 		return false

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// over makes a request over a line.
+// over sends a request over a line.
 func over(ctx context.Context, l *Line, h *Host, b Bound) (body string, err error) {
 	r, err := l.Do(ctx, h, []byte(request), true, b)
 	if err != nil {
@@ -23,8 +23,8 @@ func over(ctx context.Context, l *Line, h *Host, b Bound) (body string, err erro
 	return string(all), errors.Join(err, r.Close())
 }
 
-// A line keeps its connection between requests. It returns the connection when it is parked, for
-// another host, for another context, and when its context has ended. The connection is reused
+// A line keeps its connection between requests. It returns the connection when it is parked, when
+// its context has ended, or for a request with another host or context. The connection is reused
 // unless it was or will be interrupted.
 func TestALineKeepsItsConnection(t *testing.T) {
 	t.Parallel()
@@ -55,7 +55,7 @@ func TestALineKeepsItsConnection(t *testing.T) {
 		}, 0, 1},
 		{"its context ends while it is asked in another", func(t *testing.T, _ context.Context, l *Line, h, _ *Host, end context.CancelFunc) {
 			time.AfterFunc(time.Second/2, end)
-			// on the same connection
+			// This uses the same connection.
 			if body, err := over(t.Context(), l, h, Bound{}); body != "hello" || err != nil {
 				t.Error(body, err)
 			}
@@ -98,8 +98,8 @@ func TestALineKeepsItsConnection(t *testing.T) {
 	}
 }
 
-// The end of the context interrupts a request over a line's kept connection, which is not reused,
-// even if it happens just before the request's deadline is set.
+// The end of the context interrupts a request over a line's kept connection, and the connection is
+// not reused. This is also true if the context ends just before the request's deadline is set.
 func TestALineIsInterrupted(t *testing.T) {
 	t.Parallel()
 	for _, before := range []bool{false, true} {
@@ -165,8 +165,8 @@ func (deaf) SetDeadline(time.Time) error      { return os.ErrNoDeadline }
 func (deaf) SetReadDeadline(time.Time) error  { return os.ErrNoDeadline }
 func (deaf) SetWriteDeadline(time.Time) error { return os.ErrNoDeadline }
 
-// A bound ends a call at its time or up to a sixteenth earlier. Connections that are waited on for
-// longer than an earlier bound allowed are not affected.
+// A bound ends a call at its time, or up to a sixteenth earlier. A connection may be used for
+// longer than an earlier bound allowed.
 func TestBounds(t *testing.T) {
 	t.Parallel()
 	why := errors.New("too late")
@@ -177,7 +177,7 @@ func TestBounds(t *testing.T) {
 		}
 		never(0, c)
 	}
-	third := func(_ int, c net.Conn) { // and then never again
+	third := func(_ int, c net.Conn) { // no answer after the third request
 		r := bufio.NewReader(c)
 		for range 2 {
 			if takeRequest(r) {
@@ -189,7 +189,7 @@ func TestBounds(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		serve func(int, net.Conn)
-		asked int // answered requests
+		asked int // number of answered requests
 		body  string
 	}{
 		{"never an answer", never, 0, ""}, {"half an answer", half, 0, "hel"}, {"not the third time", third, 2, ""},
@@ -205,7 +205,7 @@ func TestBounds(t *testing.T) {
 							return deaf{c}, err
 						}
 						if o.HeaderTimeout > 0 {
-							return // such connections end at once
+							return // these connections end at once
 						}
 					}
 					var l Line
@@ -232,8 +232,8 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// A bound also applies to the wait for a place in the pool and to the connection that is made. A
-// bound that passed while a connection was kept has no effect, in the pool and in a line.
+// A bound also applies to the wait for a place in the pool, and to making the connection. A bound
+// that passed while a connection was kept has no effect, in the pool and in a line.
 func TestBoundsBeforeAndAfter(t *testing.T) {
 	t.Parallel()
 	why := errors.New("too late")
@@ -294,7 +294,7 @@ func TestBoundsBeforeAndAfter(t *testing.T) {
 	})
 }
 
-// A series of requests sets few deadlines, since each costs the system a timer.
+// A series of requests sets few deadlines, because each costs the system a timer.
 func TestFewDeadlines(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -320,7 +320,7 @@ func TestFewDeadlines(t *testing.T) {
 	})
 }
 
-// Until allows the rest of an answer more time than its beginning had, and limits it.
+// Until gives the rest of an answer more time than its beginning had, and limits that time.
 func TestUntil(t *testing.T) {
 	t.Parallel()
 	first, then := errors.New("the beginning was late"), errors.New("the rest was late")
@@ -356,7 +356,7 @@ func TestUntil(t *testing.T) {
 	})
 }
 
-// A bound for the rest of an answer does not overwrite the end of the context.
+// A bound for the rest of an answer does not undo the end of the context.
 func TestUntilAfterTheEnd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -385,7 +385,7 @@ func TestUntilAfterTheEnd(t *testing.T) {
 }
 
 // The bound of a finished call does not end a connection, even if bounds are enforced by closing
-// it.
+// connections.
 func TestABoundIsLifted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -409,7 +409,7 @@ func TestABoundIsLifted(t *testing.T) {
 	})
 }
 
-// Lines take turns if there are fewer connections than lines.
+// If there are fewer connections than lines, the lines take turns.
 func TestLinesShareConnections(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -440,8 +440,8 @@ func TestLinesShareConnections(t *testing.T) {
 	})
 }
 
-// A line notices that the server closed its connection: by a check if it was unused for a while,
-// and otherwise by the request, which is repeated.
+// A line detects that the server closed its connection. If the connection was unused for a while, a
+// check detects it. Otherwise the request detects it, and is repeated.
 func TestALinesConnectionIsClosed(t *testing.T) {
 	t.Parallel()
 	for _, longAgo := range []bool{false, true} {

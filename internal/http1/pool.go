@@ -18,25 +18,25 @@ type Host struct {
 	tls    *tls.Config // nil without TLS
 
 	mu      lock.Mutex[lock.Host]
-	idle    []*conn // the most recently used one at the end
+	idle    []*conn // the most recently used connection is last
 	open    int     // number of connections: idle, in use, or being made
 	waiting list.List
 	queue   atomic.Int32 // number of waiting callers
-	expiry  *time.Timer  // closes idle connections; nil if there were none
-	closing bool         // no connection is kept until the next request
+	expiry  *time.Timer  // closes idle connections; nil if there have been none
+	closing bool         // keep no connection until the next request
 
-	// silent is since when the last connection was silent that was closed for that reason, in
-	// nanoseconds since the client was made; 0 if there was none. Connections without an answer
-	// since that time are suspect: one failure often affects all.
+	// silent is when the last connection that was closed for silence was last heard. It is in
+	// nanoseconds since the client was made, or 0 if there was none. Connections without an answer
+	// since then are suspect, because one failure often affects all connections.
 	silent atomic.Int64
 }
 
-// turn is what a caller waits for: a connection, or nil as permission to make one.
+// turn delivers a connection to a waiting caller, or nil as permission to make one.
 type turn chan *conn
 
 // get returns a connection, which the caller then owns. It prefers the most recently used one, so
-// that unneeded ones expire. Callers wait in order. If unused is set, it makes a new connection, in
-// place of an idle one if necessary.
+// that unneeded connections expire. Callers wait in order. If unused is set, it makes a new
+// connection. That may replace an idle one.
 func (h *Host) get(ctx context.Context, b Bound, unused bool) (*conn, error) {
 	bounded := b.At.IsZero()
 	for {
@@ -53,7 +53,7 @@ func (h *Host) get(ctx context.Context, b Bound, unused bool) (*conn, error) {
 		case h.open < h.client.opts.MaxConns:
 			h.open++
 		case n > 0:
-			old = h.idle[0] // its place is reused
+			old = h.idle[0] // the new connection takes its place
 			h.idle = slices.Delete(h.idle, 0, 1)
 		default:
 			wait = make(turn, 1)
@@ -92,8 +92,8 @@ func (h *Host) get(ctx context.Context, b Bound, unused bool) (*conn, error) {
 	}
 }
 
-// good reports whether an idle connection can be used, and binds it to the call. Otherwise it drops
-// the connection.
+// good reports whether an idle connection can be used, and binds it to the call. It drops an
+// unusable connection.
 func (h *Host) good(c *conn, now time.Time, b Bound) bool {
 	c.bind(now, b) // an expired deadline would look like a closed connection
 	if now.Sub(c.idle) < h.client.opts.IdleTimeout && !h.suspects(c) && c.reusable() {
@@ -103,7 +103,7 @@ func (h *Host) good(c *conn, now time.Time, b Bound) bool {
 	return false
 }
 
-// kept is get without waiting: it returns nil if there is no idle connection.
+// kept is like get without waiting. It returns nil if there is no usable idle connection.
 func (h *Host) kept(now time.Time, b Bound) *conn {
 	for {
 		h.mu.Lock()
@@ -123,7 +123,8 @@ func (h *Host) kept(now time.Time, b Bound) *conn {
 	}
 }
 
-// leave removes a caller from the queue and passes on what it was given meanwhile.
+// leave removes a caller from the queue. If the caller has just received a turn, leave passes it
+// on.
 func (h *Host) leave(place *list.Element, wait turn) {
 	h.mu.Lock()
 	h.waiting.Remove(place)
@@ -140,7 +141,7 @@ func (h *Host) leave(place *list.Element, wait turn) {
 	}
 }
 
-// next returns the caller that has waited longest, or nil. h.mu is held.
+// next returns the caller that has waited longest, or nil. The caller holds h.mu.
 func (h *Host) next() turn {
 	first := h.waiting.Front()
 	if first == nil {
@@ -151,10 +152,10 @@ func (h *Host) next() turn {
 	return wait
 }
 
-// wanted reports whether some caller waits for a connection.
+// wanted reports whether at least one caller waits for a connection.
 func (h *Host) wanted() bool { return h.queue.Load() > 0 }
 
-// put takes a reusable connection back.
+// put takes back a reusable connection.
 func (h *Host) put(c *conn) {
 	c.trim()
 	if c.timer != nil { // it would interrupt the connection
@@ -180,7 +181,7 @@ func (h *Host) put(c *conn) {
 	h.mu.Unlock()
 }
 
-// drop closes a connection and lets another be made.
+// drop closes a connection, so that another one can be made.
 func (h *Host) drop(c *conn) {
 	c.end()
 	h.free()
@@ -191,17 +192,19 @@ func (c *conn) end() {
 	if c.timer != nil {
 		c.timer.Stop()
 	}
-	_ = c.Close() // nothing can be done about an error
+	_ = c.Close() // an error does not matter
 }
 
-// suspects reports whether a connection may be as dead as one that was closed for its silence.
+// suspects reports whether a connection may be dead for the same reason as one that was closed for
+// silence.
 func (h *Host) suspects(c *conn) bool {
 	silent := h.silent.Load()
 	return silent > 0 && int64(c.heard.Sub(h.client.born)) < silent
 }
 
 // suspect marks all connections as suspect that have not answered since the silent connection was
-// last heard. It closes the idle ones. Those in use are closed before they would be reused.
+// last heard. It closes the idle ones. Connections in use are closed when they would otherwise be
+// reused.
 func (h *Host) suspect(since time.Time) {
 	at := int64(since.Sub(h.client.born))
 	for last := h.silent.Load(); last < at && !h.silent.CompareAndSwap(last, at); {
@@ -235,8 +238,8 @@ func (h *Host) free() {
 	}
 }
 
-// expire closes connections that have been idle for too long, and schedules itself for the next
-// one. There is one timer for all of them.
+// expire closes connections that have been idle for too long, and sets the timer for the next one.
+// All connections share one timer.
 func (h *Host) expire() {
 	h.mu.Lock()
 	now := time.Now()

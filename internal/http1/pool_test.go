@@ -15,7 +15,7 @@ import (
 
 const small = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
 
-// slowly answers each request after d.
+// slowly is a server that answers each request after d.
 func slowly(d time.Duration) func(int, net.Conn) {
 	return func(_ int, c net.Conn) {
 		r := bufio.NewReader(c)
@@ -28,8 +28,8 @@ func slowly(d time.Duration) func(int, net.Conn) {
 	}
 }
 
-// Callers wait for a connection in order, at most MaxConns are served at once, and a caller that
-// stops waiting does not affect those behind it.
+// Callers wait for a connection in order, and at most MaxConns are served at the same time. A
+// caller that stops waiting does not affect the callers behind it.
 func TestCallersWaitInOrder(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -43,7 +43,7 @@ func TestCallersWaitInOrder(t *testing.T) {
 				time.Sleep(time.Duration(i) * time.Millisecond)
 				ctx, cancel := context.WithCancelCause(t.Context())
 				defer cancel(nil)
-				if i == 3 { // it waits behind another
+				if i == 3 { // it waits behind another caller
 					time.AfterFunc(500*time.Millisecond, func() { cancel(gone) })
 				}
 				_, body, err := ask(ctx, h)
@@ -73,7 +73,7 @@ func TestCallersWaitInOrder(t *testing.T) {
 	})
 }
 
-// A place that is released because dialling fails or an answer breaks off goes to a waiting caller.
+// If dialling fails or an answer breaks off, the released place goes to a waiting caller.
 func TestPlacesArePassedOn(t *testing.T) {
 	t.Parallel()
 	for name, serve := range map[string]func(int, net.Conn){
@@ -118,8 +118,8 @@ func TestPlacesArePassedOn(t *testing.T) {
 	}
 }
 
-// The most recently used connection is used first, so that the others expire. Old connections are
-// closed on time, even without a request.
+// The most recently used connection is used first, so that the others expire. Expired connections
+// are closed on time, even without a request.
 func TestIdleConnectionsAreClosed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -162,8 +162,8 @@ func TestIdleConnectionsAreClosed(t *testing.T) {
 		h.client.CloseIdle()
 		check("after CloseIdle", 7, 0)
 
-		// Connections in use during CloseIdle are closed when they are returned, unless a request
-		// is made meanwhile.
+		// CloseIdle marks connections in use, which are then closed when they are returned. A
+		// request in between cancels that.
 		for _, meanwhile := range []bool{false, true} {
 			r, err := h.Do(t.Context(), []byte(request), true, Bound{})
 			if err != nil {
@@ -188,8 +188,8 @@ func TestIdleConnectionsAreClosed(t *testing.T) {
 	})
 }
 
-// Many requests at once, some cancelled at random times, some to failing servers: each gets an
-// answer or an error, and nothing is left behind.
+// Many requests run at the same time. Some are cancelled at random times, and some go to failing
+// servers. Each gets an answer or an error, and no goroutine or connection remains.
 func TestManyAtOnce(t *testing.T) {
 	t.Parallel()
 	for range 20 {

@@ -10,29 +10,30 @@ import (
 	"time"
 )
 
-// Response is an answer whose head was read. It must be closed. It is not safe for concurrent use.
+// Response is an answer whose head was read. The caller must close it. It is not safe for
+// concurrent use.
 type Response struct {
 	// Status is the status code.
 	Status int
-	// Length is the length of the body in bytes, or -1 if it is known only at the end.
+	// Length is the length of the body in bytes. It is -1 if it is only known at the end.
 	Length int64
-	// Waited is the time from sending the request until the first byte of the answer was read.
+	// Waited is the time from the request to the first byte of the answer.
 	Waited time.Duration
 
 	ctx     context.Context
-	stop    func() bool // the watch over ctx; may be nil
+	stop    func() bool // ends the watch over ctx; may be nil
 	c       *conn       // nil after Close
 	line    *Line       // gets the connection back; may be nil
 	framing framing
 	keep    bool
-	left    int64 // bytes of the body, or of the chunk
+	left    int64 // remaining bytes of the body or the chunk
 	begun   bool  // the first chunk has begun
 	excess  int64 // unusual bytes between chunks
-	err     error // how reading ended
+	err     error // the error that ended reading
 }
 
-// Field returns the value of the first field of the head with this name, ignoring case, or nil. It
-// is valid until Close.
+// Field returns the value of the first field of the head with this name, ignoring case. It returns
+// nil if there is none. The value is valid until Close.
 func (r *Response) Field(name string) []byte {
 	if r.c == nil {
 		return nil
@@ -55,9 +56,9 @@ func (r *Response) Header() http.Header {
 	return all
 }
 
-// Read reads the body, without a copy if p is large. It returns io.EOF at the end of the body,
-// io.ErrUnexpectedEOF if the connection ends earlier, and the cause of the context's end if that
-// comes first.
+// Read reads the body. It does not copy if p is large. It returns io.EOF at the end of the body,
+// and io.ErrUnexpectedEOF if the connection ends earlier. If the context ends first, it returns the
+// context's cause.
 func (r *Response) Read(p []byte) (int, error) {
 	if r.c == nil {
 		return 0, ErrClosed
@@ -82,7 +83,8 @@ func (r *Response) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// ended reports whether io.EOF is the end of the body, and not a premature end of the connection.
+// ended reports whether io.EOF is the end of the body. Otherwise the connection has ended too
+// early.
 func (r *Response) ended() bool {
 	return r.framing == byClose || r.left == 0 && (r.framing == byLength || r.begun)
 }
@@ -107,10 +109,10 @@ func (r *Response) read(p []byte) (int, error) {
 	return n, err
 }
 
-// maxExcess is how many unusual bytes there may be between chunks.
+// maxExcess is the maximum number of unusual bytes between chunks.
 const maxExcess = 16 << 10
 
-// chunk reads up to the beginning of the next chunk, or returns io.EOF at the end of the body.
+// chunk reads up to the beginning of the next chunk. It returns io.EOF at the end of the body.
 func (r *Response) chunk() error {
 	unexpected := func(err error) error {
 		if errors.Is(err, io.EOF) {
@@ -157,8 +159,8 @@ func (r *Response) chunk() error {
 	}
 }
 
-// Close returns the connection, or closes it if the body was not read to its end. Further calls do
-// nothing. The error is always nil.
+// Close returns the connection to the pool, or closes it if the body was not read to its end.
+// Further calls do nothing. The error is always nil.
 func (r *Response) Close() error {
 	c := r.c
 	if c == nil {

@@ -16,11 +16,11 @@ import (
 
 const request = "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\nhi"
 
-// script is a network whose servers are functions, one call for each connection.
+// script is a network whose servers are functions. It calls the function once for each connection.
 type script struct {
 	mu    sync.Mutex
 	dials int
-	live  int // connections that the client has not closed
+	live  int // number of connections that the client has not closed
 	serve func(n int, c net.Conn)
 	done  sync.WaitGroup
 }
@@ -70,7 +70,7 @@ func takeRequest(r *bufio.Reader) bool {
 	return err == nil
 }
 
-// answers serves each request of a connection with the same text.
+// answers is a server that answers each request with the same text.
 func answers(text string) func(int, net.Conn) {
 	return func(_ int, c net.Conn) {
 		r := bufio.NewReader(c)
@@ -82,7 +82,7 @@ func answers(text string) func(int, net.Conn) {
 	}
 }
 
-// host returns a host that is served by the script.
+// host returns a host whose server is the script.
 func (s *script) host(tb testing.TB, o Options) *Host {
 	tb.Helper()
 	o.DialContext = s.dial
@@ -93,7 +93,7 @@ func (s *script) host(tb testing.TB, o Options) *Host {
 	return h
 }
 
-// ask makes a request and reads the whole answer.
+// ask sends a request and reads the whole answer.
 func ask(ctx context.Context, h *Host) (status int, body string, err error) {
 	r, err := h.Do(ctx, []byte(request), true, Bound{})
 	if err != nil {
@@ -110,7 +110,7 @@ func (h *Host) held() (open, idle, waiting int) {
 	return h.open, len(h.idle), h.waiting.Len()
 }
 
-// overTLS returns a server's configuration, and a client's configuration that trusts it.
+// overTLS returns a server configuration, and a client configuration that trusts it.
 func overTLS(tb testing.TB) (server, client *tls.Config) {
 	tb.Helper()
 	s := httptest.NewUnstartedServer(http.NotFoundHandler())

@@ -7,24 +7,23 @@ import (
 	"time"
 )
 
-// Silence is noticed with the deadline for reading, without a timer or a goroutine. That deadline
-// is often too early, because it is not set for each call. When it passes, the reader checks the
-// clock and continues to read.
+// Silence is detected by a deadline for reading, without a timer or a goroutine. The deadline is
+// often too early, because it is not set for each call. When it passes, the reader checks the clock
+// and continues to read.
 
-// lastLook is how long a connection that has been silent for long enough is read once more. That
-// finds an answer that has arrived already, even if this process is late.
+// lastLook is the duration of a last read before a silent connection counts as dead. It finds an
+// answer that has already arrived when this process is late.
 const lastLook = 10 * time.Millisecond
 
-// listen sets a deadline for reading. It comes no later than when a connection that has been silent
-// since a time has been silent for too long. An existing deadline is kept if it allows at least
-// half of that silence.
+// listen sets a deadline for reading, at the latest when the connection has been silent since the
+// given time for too long. It keeps an existing deadline that allows at least half of that silence.
 func (c *conn) listen(since time.Time) {
 	if c.soft.Sub(since) < c.bound.Silence/2 || c.soft.Sub(since) > c.bound.Silence {
 		c.readUntil(since.Add(c.bound.Silence))
 	}
 }
 
-// readUntil sets the deadline for reading, no later than the bound of the call. It may undo an
+// readUntil sets the deadline for reading, but no later than the call's deadline. It may undo an
 // earlier interruption.
 func (c *conn) readUntil(at time.Time) {
 	if !c.most.IsZero() && at.After(c.most) {
@@ -36,8 +35,8 @@ func (c *conn) readUntil(at time.Time) {
 	}
 }
 
-// listenOn continues to read after the deadline of listen: until a byte arrives, the listener
-// closes the connection, or the call is over.
+// listenOn continues to read after the deadline of listen has passed. It returns when a byte
+// arrives, when the listener gives up the connection, or when the call is over.
 func (c *conn) listenOn(ctx context.Context, p []byte, since time.Time) (int, error) {
 	looked := false
 	for {

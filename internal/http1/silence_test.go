@@ -24,13 +24,13 @@ func (j *judge) GiveUp() bool {
 	return j.giveUp
 }
 
-// piece is text that a server sends after a while.
+// piece is a text that a server sends after a delay.
 type piece struct {
 	after time.Duration
 	text  string
 }
 
-// sends answers each request with pieces.
+// sends is a server that answers each request with pieces.
 func sends(pieces []piece) func(int, net.Conn) {
 	return func(_ int, c net.Conn) {
 		r := bufio.NewReader(c)
@@ -53,7 +53,7 @@ func TestASilentConnectionIsGivenUp(t *testing.T) {
 	for name, c := range map[string]struct {
 		pieces  []piece
 		opts    Options
-		away    time.Duration // between the request and the first look
+		away    time.Duration // time between the request and the first read
 		patient bool
 		asked   int32
 		err     error
@@ -81,7 +81,7 @@ func TestASilentConnectionIsGivenUp(t *testing.T) {
 				answers := sends(c.pieces)
 				first := true
 				s := &script{serve: func(n int, far net.Conn) {
-					if first { // for an earlier call, so that there is a connection
+					if first { // for an earlier call, so that a connection exists
 						first = false
 						r := bufio.NewReader(far)
 						if takeRequest(r) {
@@ -116,7 +116,7 @@ func TestASilentConnectionIsGivenUp(t *testing.T) {
 					_ = r.Close()
 				}
 				want := c.err
-				timeout, isTimeout := want.(*TimeoutError) //nolint:errorlint // of the table
+				timeout, isTimeout := want.(*TimeoutError) // from the table
 				switch got := (*TimeoutError)(nil); {
 				case want == nil && (err != nil || string(text) != "hello"), want != nil && !isTimeout && !errors.Is(err, want):
 					t.Errorf("%q, %v", text, err)
@@ -158,12 +158,13 @@ func TestAListenerIsInterrupted(t *testing.T) {
 	})
 }
 
-// A silent connection makes all connections suspect that have not answered since. Idle ones are
-// closed, and one that a line keeps is not reused. One that has answered since is reused.
+// A silent connection makes all connections suspect that have not answered since then. Idle suspect
+// connections are closed, and one that a line keeps is not reused. A connection that has answered
+// since then is reused.
 func TestASilentConnectionMakesOthersSuspect(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var dead atomic.Bool // the first connection
+		var dead atomic.Bool // the first connection is dead
 		s := &script{serve: func(n int, c net.Conn) {
 			r := bufio.NewReader(c)
 			for takeRequest(r) {
@@ -178,7 +179,7 @@ func TestASilentConnectionMakesOthersSuspect(t *testing.T) {
 		}}
 		h := s.host(t, Options{MaxConns: 5, IdleTimeout: time.Hour})
 		var lines [5]Line
-		for i := range lines { // connection i belongs to line i
+		for i := range lines { // line i keeps connection i
 			if _, err := over(t.Context(), &lines[i], h, Bound{At: time.Now().Add(time.Minute)}); err != nil {
 				t.Fatal(err)
 			}
@@ -188,7 +189,7 @@ func TestASilentConnectionMakesOthersSuspect(t *testing.T) {
 		dead.Store(true)
 		time.Sleep(time.Second)
 		var other sync.WaitGroup
-		other.Go(func() { // over connection 2, after the request over 0 was sent
+		other.Go(func() { // over connection 2, after the request over connection 0 was sent
 			time.Sleep(silenceOf / 2)
 			if _, err := over(t.Context(), &lines[2], h, Bound{At: time.Now().Add(time.Minute)}); err != nil {
 				t.Error(err)
@@ -211,7 +212,7 @@ func TestASilentConnectionMakesOthersSuspect(t *testing.T) {
 		if dials, _ := s.counts(); dials != 6 {
 			t.Errorf("%d connections were made, want 6", dials)
 		}
-		for i, dials := range []int{6, 7, 7} { // the suspect is replaced by a new one
+		for i, dials := range []int{6, 7, 7} { // the suspect connection is replaced by a new one
 			if _, err := over(t.Context(), &lines[i], h, Bound{At: time.Now().Add(time.Minute)}); err != nil {
 				t.Fatal(err)
 			}
@@ -227,7 +228,7 @@ func TestASilentConnectionMakesOthersSuspect(t *testing.T) {
 	})
 }
 
-// If no further connection is allowed, a fresh one replaces the one that was idle longest.
+// If no further connection is allowed, a new connection replaces the one that was idle longest.
 func TestAFreshConnectionTakesThePlaceOfAnIdleOne(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -260,7 +261,7 @@ func TestAFreshConnectionTakesThePlaceOfAnIdleOne(t *testing.T) {
 	})
 }
 
-// Listening is cheap: in a series of calls over a line, few set a deadline.
+// Listening is cheap: only a few calls of a series over a line set a deadline.
 func TestListeningSetsFewDeadlines(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -288,7 +289,7 @@ func TestListeningSetsFewDeadlines(t *testing.T) {
 	})
 }
 
-// noted reports each deadline that is set.
+// noted calls a function for each deadline that is set.
 type noted struct {
 	net.Conn
 	set func()

@@ -5,11 +5,11 @@ import (
 	"syscall"
 )
 
-// socket is a network connection that can be read without waiting. TLS needs this on the layer
-// below, because only TLS knows about data that it has read and not used yet.
+// socket is a network connection that can be read without waiting. For TLS, the layer below TLS
+// must support this, because only TLS knows which data it has read and not used yet.
 type socket struct {
 	net.Conn
-	probing bool // Read does not wait
+	probing bool // Read must not wait
 	raw     syscall.RawConn
 	now     func(fd uintptr) bool // reads without waiting
 	p       []byte
@@ -31,8 +31,8 @@ func newSocket(c net.Conn) *socket {
 	return s
 }
 
-// Read waits for data unless the connection is being probed. In that case it returns errNothing if
-// there is no data.
+// Read waits for data, unless the connection is being probed. Then it returns errNothing if there
+// is no data.
 func (s *socket) Read(p []byte) (int, error) {
 	if !s.probing {
 		return s.Conn.Read(p)
@@ -49,7 +49,7 @@ func (s *socket) Read(p []byte) (int, error) {
 	return s.n, s.err
 }
 
-// nothing is the error for no data. For TLS it is a temporary error.
+// nothing is the error if there is no data. TLS treats it as a temporary error.
 type nothing struct{}
 
 var errNothing net.Error = nothing{}

@@ -12,18 +12,18 @@ import (
 	"testing"
 )
 
-// On a real socket a connection is checked before it is reused. One that was closed is not tried,
-// so that even a request that must not be repeated succeeds. One on which unexpected data arrived
-// is not trusted.
+// On a real socket, a connection is checked before it is reused. A closed connection is not used,
+// so even a request that must not be repeated succeeds. A connection with unexpected data is not
+// trusted.
 func TestKeptSocketsAreLookedAt(t *testing.T) {
 	t.Parallel()
 	serverTLS, clientTLS := overTLS(t)
 	const wrong = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nwrong"
 	for _, c := range []struct {
 		name  string
-		extra string // written after the first answer, when the client has read that
+		extra string // data that is written after the client has read the first answer
 		close bool
-		conns int // in total
+		conns int // total number of connections
 	}{
 		{"nothing happens", "", false, 1},
 		{"it is closed", "", true, 2},
@@ -97,7 +97,7 @@ func TestKeptSocketsAreLookedAt(t *testing.T) {
 						close(read)
 						<-happened
 						waitForData(t, h, c.extra != "" || c.close)
-						// a bound that passed meanwhile says nothing about the connection
+						// A bound that has passed does not affect whether the connection is usable.
 						kept := h.idle[0]
 						_ = kept.SetDeadline(mixed)
 						kept.set = mixed
@@ -113,7 +113,7 @@ func TestKeptSocketsAreLookedAt(t *testing.T) {
 	}
 }
 
-// waitForData waits until the kept connection has data, which takes a moment over loopback.
+// waitForData waits until the kept connection has data. Over loopback this takes a moment.
 func waitForData(t *testing.T, h *Host, some bool) {
 	t.Helper()
 	h.mu.Lock()

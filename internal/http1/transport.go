@@ -5,9 +5,9 @@ import (
 	"net/http"
 )
 
-// FromTransport returns options that correspond to a transport's settings. It returns an error that
-// names a setting that this client does not support. It ignores proxies: the caller must consult
-// the transport's Proxy, if there is one.
+// FromTransport returns options for a transport's settings. It returns an error that names a
+// setting that this client does not support. It ignores proxies: the caller must call the
+// transport's Proxy function, if there is one.
 func FromTransport(t *http.Transport) (Options, error) {
 	switch {
 	//nolint:staticcheck // deprecated, but old programs set it
