@@ -1,4 +1,4 @@
-// Package memory limits the memory of records that were read and not yet handled.
+// Package memory limits the memory of records that were read and are not handled yet.
 package memory
 
 import (
@@ -15,57 +15,59 @@ import (
 // Budget limits the bytes of records that a process has read and not yet handled, for any number of
 // shards.
 //
-// Half of it is common: any shard takes from it, up to 2 MiB each. The other half is guaranteed in
-// equal shares, one for each shard that is read, so that a slow or hung handler stops only its own
-// shard. Each additional shard reduces the guarantee of all. A shard keeps its bytes beyond the
-// guarantee until it gives them back. The others wait.
+// Half of the budget is common. Each shard can take up to 2 MiB of it. The other half is divided
+// into equal guarantees, one for each shard that is read. A slow or hung handler therefore only
+// stops its own shard. Each additional shard reduces the guarantee of all shards. If a shard then
+// has more than its guarantee, it keeps these bytes until its handler returns them, and other
+// shards wait.
 //
-// A page that is larger than the maximum of a share needs the reserve, which is room for one page
-// of any size beyond the budget. One share at a time has the reserve, from before the read until
-// the page is given back. Shares wait for it in order. Every page is therefore read after those
-// that were requested before it, and the budget is exceeded by one page. A share may keep the
-// reserve for longer than OverKept, because its handler is slow or hangs. The next share in line
-// then gets it too, and further ones while all of them together hold no more than half of the
-// budget.
+// The reserve is additional room for one page of any size. A page that is larger than the maximum
+// of a share needs the reserve. One share at a time has the reserve, from before the read until the
+// page is returned. Shares wait for it in order. Every page is therefore read after all pages that
+// were requested earlier, and the budget is exceeded by at most one page.
+//
+// If a share keeps the reserve for longer than OverKept, its handler is slow or hangs. Then the
+// next share in line also gets the reserve, and further shares follow. All of them together may use
+// up to half of the budget.
 //
 // A Budget may be used concurrently.
 type Budget struct {
-	// mu guards the fields below and those of every Share. The ready functions of waiting shares
-	// are called without it.
+	// mu guards the fields below and the fields of all Shares. It is not held while the ready
+	// functions of waiting shares are called.
 	mu       lock.Mutex[lock.Budget]
 	half     int
 	shares   int
-	reserved int       // bytes in use, of the guaranteed half
-	common   int       // bytes in use, of the common half
+	reserved int       // bytes in use in the guaranteed half
+	common   int       // bytes in use in the common half
 	over     int       // bytes in use beyond both
-	overs    int       // shares that have the reserve or bytes from it
+	overs    int       // number of shares that have the reserve or bytes of it
 	overAt   time.Time // when a share last got the reserve
 	served   time.Time // when a waiting share was last served
 	waiting  []*waiter // in order of arrival
 	again    *time.Timer
 }
 
-// OverKept is how long a share that keeps the reserve delays the next one. It must be shorter than
-// any timeout of a wait for memory.
+// OverKept is how long a share that keeps the reserve delays the next share. It must be shorter
+// than all timeouts of waits for memory.
 const OverKept = 5 * time.Second
 
 const (
-	// commonMost limits what one shard takes from the common half: two windows and some room.
+	// commonMost limits the bytes of one shard in the common half. It is two windows and some room.
 	commonMost = 2 << 20
-	// largestPage is the maximum size of a page that is read with the reserve: the service's
-	// largest record. It is used while the size is unknown.
+	// largestPage is the assumed size of a page of unknown size that is read with the reserve. It
+	// is the size of the largest record in Kinesis.
 	largestPage = 10 << 20
 )
 
-// ErrNoMemory is wrapped if the budget has no room for more.
+// ErrNoMemory is wrapped by errors if the budget has no room.
 var ErrNoMemory = errors.New("no memory is free for more records")
 
 var errShareClosed = errors.New("the share of the memory budget is closed")
 
-// New makes a budget of bytes bytes.
+// New returns a budget with the given number of bytes.
 func New(bytes int) *Budget { return &Budget{half: bytes / 2} }
 
-// InUse returns how many bytes are taken.
+// InUse returns the number of bytes in use.
 func (b *Budget) InUse() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -74,22 +76,22 @@ func (b *Budget) InUse() int {
 
 func (b *Budget) inUse() int { return b.reserved + b.common + b.over }
 
-// Lack returns an error that wraps [ErrNoMemory] and says how much of the budget is in use and
-// how many reads wait.
+// Lack returns an error that wraps [ErrNoMemory]. Its text contains how much of the budget is in
+// use and how many reads wait.
 func (b *Budget) Lack() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return fmt.Errorf("%w: %d of the %d bytes of MaxMemory are in use, and %d shards wait in line", ErrNoMemory, b.inUse(), 2*b.half, len(b.waiting))
 }
 
-// LastServed returns when a waiting share last got its memory; zero if none has waited.
+// LastServed returns when a waiting share last got its memory. It returns zero if none has waited.
 func (b *Budget) LastServed() time.Time {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.served
 }
 
-// Share is the part of a budget that one shard uses. It may be used concurrently.
+// Share is one shard's part of a budget. It may be used concurrently.
 type Share struct {
 	b                 *Budget
 	own, common, over int32 // bytes in use
@@ -97,7 +99,7 @@ type Share struct {
 	closed            bool
 }
 
-// waiter is a share that waits for n bytes or the reserve.
+// waiter is a share that waits for n bytes or for the reserve.
 type waiter struct {
 	s     *Share
 	n     int
@@ -105,21 +107,21 @@ type waiter struct {
 	ready func(Grant)
 }
 
-// Grant is the memory that a waiting share gets.
+// Grant describes the memory that a share got.
 type Grant struct {
-	Bytes   int   // how many were taken
+	Bytes   int   // number of bytes that were taken
 	Reserve bool  // the share has the reserve, and may exceed the budget until [Share.Done]
 	Err     error // the share was closed
 }
 
-// Share opens a share, which takes no memory at first. It must be closed.
+// Share opens a share. It takes no memory at first. It must be closed.
 func (b *Budget) Share() *Share {
 	s := new(Share)
 	b.Open(s)
 	return s
 }
 
-// Open makes s a share, which must be closed.
+// Open initializes s as a share of the budget. The share must be closed.
 func (b *Budget) Open(s *Share) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -127,10 +129,10 @@ func (b *Budget) Open(s *Share) {
 	*s = Share{b: b}
 }
 
-// Budget returns the budget that s is a share of.
+// Budget returns the budget to which s belongs.
 func (s *Share) Budget() *Budget { return s.b }
 
-// Close gives back everything that the share holds, and ends its waits.
+// Close returns all bytes of the share and ends its waits.
 func (s *Share) Close() {
 	b := s.b
 	b.mu.Lock()
@@ -145,36 +147,36 @@ func (s *Share) Close() {
 	b.unlock()
 }
 
-// TryTake takes as much as is available, between least and most bytes, without waiting and without
-// the reserve. It returns how much it took, 0 if less than least is available.
+// TryTake takes between least and most bytes, as many as are available, without waiting and without
+// the reserve. It returns the number of bytes. It returns 0 if less than least bytes are available.
 func (s *Share) TryTake(least, most int) int {
 	s.b.mu.Lock()
 	defer s.b.mu.Unlock()
 	return s.take(least, most)
 }
 
-// Most returns how many bytes the share can have without the reserve if no other shard uses the
-// common half.
+// Most returns the maximum number of bytes that the share can have without the reserve. That is the
+// number if no other shard uses the common half.
 func (s *Share) Most() int {
 	s.b.mu.Lock()
 	defer s.b.mu.Unlock()
 	return s.most()
 }
 
-// Take takes n bytes and waits for them until ctx ends. They come from the reserve if the share
-// cannot have that many. Its errors wrap [ErrNoMemory] and ctx's cause.
+// Take takes n bytes, and waits for them until ctx ends. It uses the reserve if n is more than the
+// share can have. Its errors wrap [ErrNoMemory] and the cause of ctx.
 func (s *Share) Take(ctx context.Context, n int) error {
 	_, err := s.wait(ctx, n, false)
 	return err
 }
 
-// AwaitRead is like Await, but waits until ctx ends. Its errors are those of Take.
+// AwaitRead is like Await, but waits until ctx ends. It returns the same errors as Take.
 func (s *Share) AwaitRead(ctx context.Context, n int) (Grant, error) { return s.wait(ctx, n, true) }
 
-// Await takes n bytes, or the reserve, for a page whose size is not known exactly, and reports
-// whether it did. If not, the share waits in line, and ready is called once with the Grant: by a
-// goroutine that gives memory back, by Close, or by a timer. ready must not block. A share with the
-// reserve must call Done after the read.
+// Await takes n bytes, or the reserve, for a page whose exact size is unknown. It reports whether
+// it succeeded. If not, the share waits in line, and ready is called once with the Grant. The
+// caller of ready is a goroutine that returns memory, Close, or a timer. ready must not block. A
+// share with the reserve must call Done after the read.
 func (s *Share) Await(n int, ready func(Grant)) (Grant, bool) {
 	b := s.b
 	b.mu.Lock()
@@ -234,7 +236,7 @@ func (s *Share) HasReserve() bool {
 	return s.reserve
 }
 
-// Exceed takes n bytes beyond the budget if the share has the reserve, and reports whether it did.
+// Exceed takes n bytes beyond the budget if the share has the reserve. It reports whether it did.
 func (s *Share) Exceed(n int) bool {
 	s.b.mu.Lock()
 	defer s.b.mu.Unlock()
@@ -245,8 +247,8 @@ func (s *Share) Exceed(n int) bool {
 	return true
 }
 
-// Done ends the right to exceed the budget. The reserve is released with the last byte that was
-// taken from it, or now if none was.
+// Done ends the permission to exceed the budget. The reserve is released when the last byte of it
+// is returned. If none was taken, it is released now.
 func (s *Share) Done() {
 	b := s.b
 	b.mu.Lock()
@@ -258,8 +260,8 @@ func (s *Share) Done() {
 	b.unlock()
 }
 
-// TakeExcess counts n bytes that are in memory already. Bytes beyond the share's room count as
-// taken from the reserve.
+// TakeExcess accounts for n bytes that are already in memory. Bytes beyond the share's room count
+// as taken from the reserve.
 func (s *Share) TakeExcess(n int) {
 	s.b.mu.Lock()
 	defer s.b.mu.Unlock()
@@ -268,10 +270,10 @@ func (s *Share) TakeExcess(n int) {
 	}
 }
 
-// Keep takes n bytes for records that are in memory already. Another share of the same shard holds
-// them until then, and gives them back afterwards. Keep waits as Take does, unless n is more than
-// this share can have. In that case the other share has the reserve, and this one takes it over at
-// once.
+// Keep takes n bytes for records that are already in memory. Until then, another share of the same
+// shard holds these bytes, and the caller returns them to that share afterwards. Keep waits like
+// Take. If n is more than this share can have, the other share has the reserve. Then this share
+// takes over the reserve at once.
 func (s *Share) Keep(ctx context.Context, n int) error {
 	if n > s.Most() {
 		s.TakeExcess(n)
@@ -280,7 +282,7 @@ func (s *Share) Keep(ctx context.Context, n int) error {
 	return s.Take(ctx, n)
 }
 
-// Give gives n bytes back. More than was taken counts as everything.
+// Give returns n bytes. If n is more than the share has, it returns all bytes.
 func (s *Share) Give(n int) {
 	b := s.b
 	b.mu.Lock()
@@ -292,9 +294,9 @@ func (s *Share) Give(n int) {
 	b.unlock()
 }
 
-// The functions below are called with the lock held.
+// The caller of the functions below holds the lock.
 
-// guarantee returns how many bytes each share can always have.
+// guarantee returns the number of bytes that each share can always have.
 func (b *Budget) guarantee() int { return b.half / max(b.shares, 1) }
 
 func (s *Share) most() int { return s.b.guarantee() + min(commonMost, s.b.half) }
@@ -316,7 +318,7 @@ func (s *Share) take(least, most int) int {
 	return n
 }
 
-// grant serves a share that requests n bytes: from its own room, or else with the reserve. It
+// grant serves a share that requests n bytes, from its own room or else with the reserve. It
 // returns the zero Grant if neither has room.
 func (s *Share) grant(n int, open bool) Grant {
 	if n > 0 && s.take(n, n) > 0 {
@@ -330,7 +332,7 @@ func (s *Share) grant(n int, open bool) Grant {
 	switch {
 	case s.closed, s.reserve, s.over > 0, n > math.MaxInt32:
 		return Grant{}
-	case n <= b.guarantee() && s.own+s.common > 0: // the shard's handler gives bytes back
+	case n <= b.guarantee() && s.own+s.common > 0: // wait until the shard's handler returns bytes
 		return Grant{}
 	case !mayExceed(b.overs, b.over+large, b.half, time.Since(b.overAt)):
 		return Grant{}
@@ -344,8 +346,9 @@ func (s *Share) grant(n int, open bool) Grant {
 	return Grant{Bytes: n}
 }
 
-// mayExceed decides whether one more share may have the reserve. overs is how many shares have it,
-// together is how many bytes they would then hold, and ago is how long the last one has had it.
+// mayExceed decides whether another share may have the reserve. overs is the number of shares that
+// have it. together is the number of bytes that they would then hold. ago is how long the last
+// share has had it.
 func mayExceed(overs, together, half int, ago time.Duration) bool {
 	switch {
 	case overs == 0:
@@ -365,7 +368,7 @@ func (s *Share) exceed(n int) {
 	s.over, s.b.over = s.over+int32(n), s.b.over+n
 }
 
-// done ends the right to exceed the budget.
+// done ends the permission to exceed the budget.
 func (s *Share) done() {
 	if s.reserve && s.over == 0 {
 		s.b.overs--
@@ -418,8 +421,7 @@ func (b *Budget) unlock() {
 	}
 }
 
-// wakeLater sets a timer that serves the waiting shares once the reserve has been kept for
-// OverKept.
+// wakeLater sets a timer that serves waiting shares when the reserve has been kept for OverKept.
 func (b *Budget) wakeLater() {
 	left := time.Until(b.overAt.Add(OverKept))
 	if len(b.waiting) == 0 || b.overs == 0 || left <= 0 {

@@ -17,8 +17,8 @@ const mib = 1 << 20
 func TestWhatAShareMayTake(t *testing.T) {
 	for name, test := range map[string]struct {
 		total, shares int
-		held          []int // by share, in order
-		of            int   // the share that takes
+		held          []int // bytes in use, by share, in order
+		of            int   // index of the share that takes bytes
 		least, most   int
 		want          int
 	}{
@@ -91,7 +91,7 @@ func TestOneRecordAtATimeMayExceedTheBudget(t *testing.T) {
 }
 
 // A handler that hangs with a record that exceeds the budget does not block such records of all
-// other shards. The number of hanging ones is limited by memory.
+// other shards. Memory limits the number of such hanging handlers.
 func TestAHungHandlerDoesNotKeepTheRightToExceedTheBudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := New(8 * mib)
@@ -107,11 +107,11 @@ func TestAHungHandlerDoesNotKeepTheRightToExceedTheBudget(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Second)
-		// A waiting share is served when the time has come, even if no memory is given back.
+		// A waiting share is served after OverKept, even if no memory is returned.
 		if after, err := take(second, 10*mib, time.Minute); err != nil || after != OverKept-time.Second {
 			t.Fatalf("%v, after %v", err, after)
 		}
-		// Both hang: no further share may exceed the budget, however long it waits.
+		// Both handlers hang, so no further share may exceed the budget, however long it waits.
 		if after, err := take(third, 9*mib, time.Hour); !errors.Is(err, ErrNoMemory) || after != time.Hour {
 			t.Errorf("%v, after %v", err, after)
 		}
@@ -124,8 +124,8 @@ func TestAHungHandlerDoesNotKeepTheRightToExceedTheBudget(t *testing.T) {
 		}
 		third.Close()
 		hangs.Close()
-		// While all hanging shares have at most half of the budget, there is always room for
-		// another.
+		// As long as all hanging shares together have at most half of the budget, another share
+		// always gets room.
 		small := []*Share{b.Share(), b.Share(), b.Share(), fourth, b.Share()}
 		for _, s := range small {
 			for s.TryTake(1, 16*mib) > 0 { // until nothing is left
@@ -161,7 +161,7 @@ func TestClosingAShareEndsItsWait(t *testing.T) {
 		if n := b.InUse(); n != 2*mib {
 			t.Errorf("%d bytes are in use", n)
 		}
-		hog.TakeExcess(mib) // in excess: it is in memory already
+		hog.TakeExcess(mib) // in excess, because it is already in memory
 		if n := b.InUse(); n != 3*mib {
 			t.Errorf("%d bytes are in use", n)
 		}
@@ -176,8 +176,8 @@ func errIs(t *testing.T, err, want error) int {
 	return 0
 }
 
-// With any hanging handlers and any record sizes, the budget is exceeded by at most one page, and
-// every shard that does not hang continues.
+// For any hanging handlers and record sizes, the budget is exceeded by at most one page. Every
+// shard that does not hang makes progress.
 func TestTheBudgetHoldsAndNobodyStarves(t *testing.T) {
 	for _, test := range []struct{ shards, hung, largest int }{{4, 1, 10 * mib}, {40, 39, 200 << 10}, {300, 200, 50 << 10}, {300, 0, 10 * mib}} {
 		t.Run(fmt.Sprintf("%d shards, %d hang, records of up to %d bytes", test.shards, test.hung, test.largest), func(t *testing.T) {
@@ -201,7 +201,7 @@ func TestTheBudgetHoldsAndNobodyStarves(t *testing.T) {
 				var hanging, working sync.WaitGroup
 				for i, s := range shares {
 					if i < test.hung {
-						hanging.Go(func() { // takes as much as possible, and keeps it
+						hanging.Go(func() { // takes as much as possible and keeps it
 							for s.TryTake(1, 1+rand.IntN(100<<10)) > 0 {
 								note()
 							}
