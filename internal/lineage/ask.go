@@ -1,6 +1,6 @@
-// Package lineage decides where a shard of a sink begins, and which ancestors have to be read again
-// before it because the sink is behind in them. For all shards of a worker that begin at the same
-// time, it requests the leases, the first sequence numbers and the sink's positions once.
+// Package lineage decides where a shard of a sink begins. It also finds ancestors that must be read
+// again first, because the sink is behind in them. It looks up leases, first sequence numbers and
+// the sink's positions once for all shards of a worker that begin at the same time.
 package lineage
 
 import (
@@ -14,26 +14,26 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// Lineage holds what the shards of a run descend from and where they begin, as far as sinks have to
-// be asked about it. The shards of a run share it.
+// Lineage caches the ancestors of shards and where they begin, for shards with a sink. The shards
+// of a run share it.
 type Lineage struct {
 	view  func(ctx context.Context) (lease.View, error)
 	first func(ctx context.Context, stream string) (map[string]string, error)
 
-	busy chan struct{} // has one element while nothing is looked up
+	busy chan struct{} // contains an element while no lookup is running
 
-	// The goroutine that took the element owns these.
+	// The goroutine that took the element owns these fields.
 	streams map[string]map[string]lease.Lease // by stream and shard
 	seen    time.Time                         // when the leases were read
 	firsts  map[string]firstNumbers           // by stream
 
 	mu        lock.Mutex[lock.Lineage] // guards the fields below
 	inquiries map[inquiry]*answered
-	failing   time.Time // since when View fails; zero when its last call did not
+	failing   time.Time // when View began to fail; zero if its last call succeeded
 }
 
-// New returns a Lineage. view returns the leases of the application, first the first sequence
-// numbers of a stream's shards.
+// New returns a Lineage. view returns the leases of the application. first returns the first
+// sequence numbers of a stream's shards.
 func New(
 	view func(context.Context) (lease.View, error), first func(context.Context, string) (map[string]string, error),
 ) *Lineage {
@@ -45,22 +45,22 @@ func New(
 	return n
 }
 
-// LookupError is a failure of the store or of Kinesis to return data that is required before a
+// LookupError is returned if the store or Kinesis did not return data that is required before a
 // shard is opened.
 type LookupError struct{ Err error }
 
 func (e *LookupError) Error() string { return e.Err.Error() }
 
-// Unwrap returns the failure.
+// Unwrap returns the underlying error.
 func (e *LookupError) Unwrap() error { return e.Err }
 
-// inquiry names a question about a shard that its descendants ask when they begin.
+// inquiry identifies a question about a shard. Descendants of the shard ask it when they begin.
 type inquiry struct {
 	what string
 	of   lease.Key
 }
 
-// answered is an inquiry, and what came of it once done is closed.
+// answered is an inquiry and its result. The result is set when done is closed.
 type answered struct {
 	asked time.Time
 	done  chan struct{}
@@ -68,12 +68,12 @@ type answered struct {
 	err   error
 }
 
-// errUnanswered is the failure of a question whose function ended its goroutine.
+// errUnanswered is the result of an inquiry whose function ended its goroutine.
 var errUnanswered = errors.New("weir: the function ended its goroutine")
 
-// inquired returns an answer that was found out at some time since began, also if another
-// descendant of the shard asked and still waits for it. An error goes only to the caller that met
-// it; the others ask again.
+// inquired returns an answer that was found after began. Another descendant of the shard may have
+// asked, even if that call is still waiting. An error is only returned to the caller whose call
+// failed; other callers ask again.
 func inquired[T any](ctx context.Context, n *Lineage, q inquiry, began time.Time, ask func() (T, error)) (T, error) {
 	for {
 		n.mu.Lock()
@@ -109,7 +109,7 @@ func inquired[T any](ctx context.Context, n *Lineage, q inquiry, began time.Time
 	return v, err
 }
 
-// keptFor is how long answers are kept at least.
+// keptFor is the minimum time for which answers are kept.
 const keptFor = time.Minute
 
 // forget drops the answers that are too old for any shard that begins now.
@@ -119,13 +119,14 @@ func (n *Lineage) forget(now time.Time) {
 	maps.DeleteFunc(n.inquiries, func(_ inquiry, a *answered) bool { return now.Sub(a.asked) > keptFor })
 }
 
-// firstNumbers are the first sequence numbers of a stream's shards.
+// firstNumbers contains the first sequence numbers of a stream's shards.
 type firstNumbers struct {
-	born    int64 // of the stream
+	born    int64 // creation time of the stream
 	numbers map[string]string
 }
 
-// take waits for lookups of other shards, so that one call serves all shards that begin at a time.
+// take waits for lookups of other shards, so that one call serves all shards that begin at the same
+// time.
 func (n *Lineage) take(ctx context.Context) error {
 	select {
 	case <-n.busy:
@@ -135,8 +136,8 @@ func (n *Lineage) take(ctx context.Context) error {
 	}
 }
 
-// leases returns the leases of a shard's stream by shard, as they were at some time after began: a
-// parent that was unfinished before that may be finished. The caller does not change them.
+// leases returns the leases of a shard's stream by shard. They were read after began, because a
+// parent may have been finished just before. The caller must not change them.
 func (n *Lineage) leases(ctx context.Context, of lease.Key, began time.Time) (map[string]lease.Lease, error) {
 	if err := n.take(ctx); err != nil {
 		return nil, err
@@ -153,11 +154,11 @@ func (n *Lineage) leases(ctx context.Context, of lease.Key, began time.Time) (ma
 	return n.streams[of.Stream], nil
 }
 
-// look asks the store for the leases. The caller has taken the element.
+// look reads the leases from the store. The caller must have taken the element of busy.
 func (n *Lineage) look(ctx context.Context) error {
 	seen := time.Now()
 	view, err := n.view(ctx)
-	if err != nil && ctx.Err() != nil { // the caller ended the call, which says nothing of the store
+	if err != nil && ctx.Err() != nil { // the caller ended the call, which is not a failure of the store
 		return err
 	}
 	n.mu.Lock()
@@ -182,15 +183,15 @@ func (n *Lineage) look(ctx context.Context) error {
 	return nil
 }
 
-// Fails reports whether looking up leases has failed for at least that long, and since when. Such a
-// worker cannot begin a shard.
+// Fails reports whether reading leases has failed for at least the given time, and since when. A
+// worker in this state cannot begin a shard.
 func (n *Lineage) Fails(now time.Time, least time.Duration) (since time.Time, fails bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.failing, !n.failing.IsZero() && now.Sub(n.failing) >= least
 }
 
-// Probe looks for the leases again if that failed the last time.
+// Probe reads the leases again if the last read failed.
 func (n *Lineage) Probe(ctx context.Context) error {
 	if _, fails := n.Fails(time.Now(), 0); !fails {
 		return nil
@@ -205,7 +206,7 @@ func (n *Lineage) Probe(ctx context.Context) error {
 	return nil
 }
 
-// firstNumber returns the first sequence number of a shard, "" if the stream does not say.
+// firstNumber returns the first sequence number of a shard, or "" if it is unknown.
 func (n *Lineage) firstNumber(ctx context.Context, of lease.Lease) (string, error) {
 	if err := n.take(ctx); err != nil {
 		return "", err

@@ -9,7 +9,7 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// A sink that is behind gets records again; the leases are set back in the right order.
+// A sink that is behind gets its missing records again. The leases move back in the right order.
 func TestSetBack(t *testing.T) {
 	at := func(seq string) shard.Position {
 		p, err := shard.After(seq)
@@ -27,7 +27,7 @@ func TestSetBack(t *testing.T) {
 		leases  []lease.Lease
 		answers map[string]answer
 		of      string
-		want    string // the moves
+		want    string // the expected moves
 		waits   bool
 	}{
 		{"a shard without parents", []lease.Lease{one("a", shard.Oldest)}, nil, "a", "", false},
@@ -82,7 +82,7 @@ func TestSetBack(t *testing.T) {
 				got = append(got, fmt.Sprintf("%s to %s", m.Key.Shard, m.Position))
 			}
 			for _, l := range c.leases {
-				knownAbove(leases, l.Shard, c.answers) // ends
+				knownAbove(leases, l.Shard, c.answers) // must end
 			}
 			if s := strings.Join(got, ", "); s != c.want || waits != c.waits {
 				t.Errorf("moves %q and waits %v, want %q and %v", s, waits, c.want, c.waits)
@@ -91,8 +91,8 @@ func TestSetBack(t *testing.T) {
 	}
 }
 
-// A shard unknown to the sink begins at its beginning if the sink knows an ancestor, and otherwise
-// at the position in its lease.
+// A shard in which the sink has no position begins at its beginning if the sink has a position in
+// an ancestor. Otherwise it begins at its lease's position.
 func TestKnownAbove(t *testing.T) {
 	leases := map[string]lease.Lease{"a": {}, "b": {Parents: []string{"a"}}, "c": {Parents: []string{"b", "x"}}}
 	known := answer{at: shard.End}

@@ -11,39 +11,40 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// This file turns the sink's positions in a shard and its ancestors into changes of their leases. A
-// sink that was restored from a backup may be behind in a shard that was finished long ago; its
-// descendants then have to wait until that shard was read again.
+// This file derives changes of leases from the sink's positions in a shard and its ancestors. A
+// sink that was restored from a backup may be behind in a shard that was finished long ago. The
+// descendants of that shard must wait until it was read again.
 
-// Sink answers for the sink of a shard.
+// Sink answers questions about a shard's sink.
 type Sink interface {
-	// Position returns how far the sink has got in a shard of the stream.
+	// Position returns the sink's position in a shard of the stream.
 	Position(ctx context.Context, id string) (shard.Position, error)
-	// Unread reports whether the stream has records of a finished shard after a position of the
-	// sink, which the sink should have.
+	// Unread reports whether a finished shard has records after the sink's position that the sink
+	// should have.
 	Unread(ctx context.Context, of lease.Lease, id string, at shard.Position) (bool, error)
 }
 
-// Start is how a shard begins.
+// Start describes how a shard begins.
 type Start struct {
-	At shard.Position // where the sink is; zero for the lease's checkpoint
-	// Behind says that the shard has to wait, because the sink is behind in an ancestor.
+	At shard.Position // the sink's position; zero means the lease's checkpoint
+	// Behind is set if the shard must wait because the sink is behind in an ancestor.
 	Behind bool
-	Moves  []lease.Action // of leases that go back for that
+	Moves  []lease.Action // moves of leases that must be read again first
 }
 
-// answer is how far the sink is with a shard.
+// answer is the sink's state in a shard.
 type answer struct {
-	at shard.Position // zero: the sink knows nothing of it
-	// the stream has records of it after at; if at is zero, any, and the sink knows an ancestor
+	at shard.Position // zero if the sink has no position in the shard
+	// unread is set if the shard has records after at. If at is zero, it is set if the shard has
+	// any records and the sink has a position in an ancestor.
 	unread bool
 }
 
-// begun reports whether the sink has something of the shard. Then it had all of the shard's
-// ancestors before that.
+// begun reports whether the sink has records of the shard. In that case it has all records of the
+// shard's ancestors.
 func (a answer) begun() bool { return a.at.Kind() == shard.Sequence || a.at.IsEnd() }
 
-// oldest is where the shard is to be read again from.
+// oldest returns the position from which the shard must be read again.
 func (a answer) oldest() shard.Position {
 	if a.at.IsZero() {
 		return shard.Oldest
@@ -51,7 +52,8 @@ func (a answer) oldest() shard.Position {
 	return a.at
 }
 
-// Start returns how a shard begins by the sink's word, in an attempt to open it that began then.
+// Start returns how a shard begins according to the sink. began is the start of the attempt to open
+// the shard.
 func (n *Lineage) Start(ctx context.Context, of lease.Key, began time.Time, sink Sink) (Start, error) {
 	own, err := sink.Position(ctx, of.Shard)
 	if err != nil {
@@ -82,7 +84,7 @@ func (n *Lineage) Start(ctx context.Context, of lease.Key, began time.Time, sink
 	return Start{At: own}, nil
 }
 
-// ofThisStream fails for a position in a shard that is from before the shard began.
+// ofThisStream returns an error if the sink's position is before the beginning of the shard.
 func (n *Lineage) ofThisStream(ctx context.Context, of lease.Lease, at shard.Position) error {
 	if at.Kind() != shard.Sequence {
 		return nil
@@ -95,8 +97,8 @@ func (n *Lineage) ofThisStream(ctx context.Context, of lease.Lease, at shard.Pos
 	return err
 }
 
-// askAncestors asks the sink for the parents of the shard, and further up where it has nothing of
-// them.
+// askAncestors asks the sink about the parents of the shard. It continues with their parents as
+// long as the sink has no position in them.
 func (n *Lineage) askAncestors(
 	ctx context.Context, of lease.Key, began time.Time, leases map[string]lease.Lease, sink Sink,
 ) (map[string]answer, error) {
@@ -136,7 +138,7 @@ func (n *Lineage) askAncestors(
 		}
 		answers[id] = got
 	}
-	// those that the sink has none of, although it knows what came before
+	// Check shards in which the sink has no position, although it has one in an ancestor.
 	for _, id := range slices.Sorted(maps.Keys(answers)) {
 		if parent, here := leases[id]; here && parent.Finished() && answers[id].at.IsZero() && knownAbove(leases, id, answers) {
 			some, err := unread(parent, id, shard.Oldest)
@@ -149,14 +151,14 @@ func (n *Lineage) askAncestors(
 	return answers, nil
 }
 
-// knownAbove reports whether the sink knows an ancestor of the shard id. In that case a sink
-// without a position in the shard has none of its records. A sink that knows no ancestor is new, or
-// removes the positions of shards that have ended.
+// knownAbove reports whether the sink has a position in an ancestor of the shard id. In that case a
+// sink without a position in the shard has none of its records. A sink without a position in any
+// ancestor is either new, or removes the positions of shards that have ended.
 func knownAbove(leases map[string]lease.Lease, id string, answers map[string]answer) bool {
 	seen := map[string]bool{}
 	var known func(id string) bool
 	known = func(id string) bool {
-		if seen[id] { // a lineage has no circles, but nothing here relies on that
+		if seen[id] { // a lineage has no cycles, but this function does not rely on that
 			return false
 		}
 		seen[id] = true
@@ -165,11 +167,11 @@ func knownAbove(leases map[string]lease.Lease, id string, answers map[string]ans
 	return known(id)
 }
 
-// setBack decides which leases go back before the shard id may be read. Ancestors in which the sink
-// is behind go back to the sink's position. Those between that are unknown to the sink go back to
-// their beginnings. The moves are in the order of the lineage: if only the first of them is carried
-// out, the descendants of the others wait all the same. behind reports whether the shard has to
-// wait, even without a move.
+// setBack returns the moves that are necessary before the shard id may be read. An ancestor in
+// which the sink is behind moves back to the sink's position. Shards in between without a position
+// in the sink move back to their beginnings. The moves are in the order of the lineage. If only the
+// first moves are executed, the descendants of the others wait as well. behind reports whether the
+// shard must wait, even without a move.
 func setBack(leases map[string]lease.Lease, id string, answers map[string]answer) (moves []lease.Action, behind bool) {
 	waits, moved := map[string]bool{}, map[string]bool{} // by shard
 	move := func(l lease.Lease, to shard.Position) {
@@ -183,7 +185,7 @@ func setBack(leases map[string]lease.Lease, id string, answers map[string]answer
 		if wait, visited := waits[id]; visited {
 			return wait
 		}
-		waits[id] = false // a lineage has no circles, but nothing here relies on that
+		waits[id] = false // a lineage has no cycles, but this function does not rely on that
 		for _, p := range leases[id].Parents {
 			parent, here := leases[p]
 			switch got := answers[p]; {
