@@ -1,7 +1,7 @@
-// Package streams describes streams: their names, their shards, when they were created, and whether
-// they can be read at all. It does not use leases, checkpoints or handlers.
+// Package streams describes streams: their names, their shards, their creation times, and whether
+// they can be read. It does not use leases, checkpoints or handlers.
 //
-// Every call has a deadline and is made without the SDK's own retries, which would hide throttling
+// Every call has a deadline. The SDK's own retries are disabled, because they would hide throttling
 // for seconds.
 package streams
 
@@ -15,21 +15,21 @@ import (
 )
 
 var (
-	// ErrNoStream is wrapped by errors that say that the stream does not exist.
+	// ErrNoStream is wrapped by errors if the stream does not exist.
 	ErrNoStream = errors.New("the stream does not exist")
-	// ErrNoShard is wrapped if the stream exists but a shard has left it, because its last record
-	// expired.
+	// ErrNoShard is wrapped by errors if the stream exists, but the shard has left it because its
+	// last record expired.
 	ErrNoShard = errors.New("the shard has left the stream")
 )
 
-// CallTimeout limits one call, including its body. It allows 10 MiB over a slow line.
+// CallTimeout limits one call including its body. It allows 10 MiB over a slow line.
 const CallTimeout = 20 * time.Second
 
-// Once turns off the SDK's retries.
+// Once disables the SDK's retries.
 func Once(o *kinesis.Options) { o.Retryer = aws.NopRetryer{} }
 
-// Code returns the service's error code, or "" if the error did not come from the service.
-// Emulators and proxies return codes that the SDK has no type for, so code compares the text.
+// Code returns the service's error code. It returns "" if the error did not come from the service.
+// Compare the text, because emulators and proxies return codes without a type in the SDK.
 func Code(err error) string {
 	var api smithy.APIError
 	if errors.As(err, &api) {
@@ -38,7 +38,7 @@ func Code(err error) string {
 	return ""
 }
 
-// Throttled reports whether err says that calls come too fast.
+// Throttled reports whether err means that calls come too fast.
 func Throttled(err error) bool {
 	switch Code(err) {
 	case "ProvisionedThroughputExceededException", "LimitExceededException", "ThrottlingException", "Throttling",

@@ -12,39 +12,39 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// Catalog lists streams for an application's leader. It remembers the creation time of each stream,
-// so that it recognizes one that was deleted and created again under the same name. The creation
-// time takes a separate call. The catalog makes it before the first listing and after the second,
-// and again if a listing has other first sequence numbers than before. Safe for concurrent use, but
-// each stream may have only one caller at a time.
+// Catalog lists streams for an application's leader. It stores the creation time of each stream, to
+// recognize a stream that was deleted and created again with the same name. A separate call returns
+// the creation time. The Catalog makes that call before the first listing and after the second. It
+// makes the call again if the first sequence numbers in a listing have changed. A Catalog is safe
+// for concurrent use, but each stream may only have one caller at a time.
 type Catalog struct {
 	Client *kinesis.Client
-	// Refused is called once if there is no permission to read a stream's creation time.
+	// Refused is called once if the permission to read a stream's creation time is missing.
 	Refused func(s Stream, err error)
-	// Spread is called when the service begins or stops to distribute a stream's records regardless
-	// of their keys. It may be nil.
+	// Spread is called when Kinesis begins or stops to distribute a stream's records regardless of
+	// their keys. It may be nil.
 	Spread func(s Stream, auto bool)
 
 	mu    lock.Mutex[lock.Catalog]
-	known map[string]creation // by the stream's name
+	known map[string]creation // by the name of the stream
 	told  bool                // Refused was called
 }
 
-// creation is the state about a stream's creation time.
+// creation contains the knowledge about a stream's creation time.
 type creation struct {
-	at    int64     // Unix milliseconds, 0 if unknown
-	asked time.Time // zero: query with the next listing
-	// starts belong to the stream that was created at this time: the answer was the same before and
-	// after the listing
+	at    int64     // Unix milliseconds; 0 if unknown
+	asked time.Time // zero means: query with the next listing
+	// sure is set if starts belong to the stream that was created at this time, because the answer
+	// was the same before and after the listing.
 	sure   bool
-	starts map[string]Start // of its shards, by ID
-	auto   bool             // its records are distributed regardless of their keys
+	starts map[string]Start // for each shard, by ID
+	auto   bool             // Kinesis distributes records regardless of their keys
 }
 
-// askAgain is the interval at which the creation time is queried without a reason.
+// askAgain is the interval of regular queries of the creation time.
 const askAgain = time.Hour
 
-// List lists a stream. With a start, the stream is new to the application. Errors wrap
+// List lists a stream. If start is set, the stream is new to the application. Its error wraps
 // [ErrNoStream] if the stream does not exist.
 func (c *Catalog) List(ctx context.Context, s Stream, start shard.Position) (Listing, error) {
 	k := c.of(s.Name)
@@ -61,8 +61,8 @@ func (c *Catalog) List(ctx context.Context, s Stream, start shard.Position) (Lis
 		k, err = c.ask(ctx, s, k)
 		k.sure = err == nil && k.at == before && !other
 		if err == nil && !k.sure {
-			// Listed after the creation time was read: the listed stream was created at that time
-			// or later. The query after the next listing decides which.
+			// The stream was listed after its creation time was read, so it was created at that
+			// time or later. The query after the next listing shows which is true.
 			listing, starts, err = listFrom(ctx, c.Client, s, start)
 		}
 	}
@@ -76,7 +76,8 @@ func (c *Catalog) List(ctx context.Context, s Stream, start shard.Position) (Lis
 	return listing, err
 }
 
-// ask queries when the stream was created. A refusal does not keep the stream from being read.
+// ask queries the creation time of a stream. If Kinesis refuses the query, the stream is still
+// read.
 func (c *Catalog) ask(ctx context.Context, s Stream, k creation) (creation, error) {
 	at, auto, err := created(ctx, c.Client, s)
 	switch {
@@ -114,8 +115,8 @@ func (c *Catalog) set(name string, k creation) {
 	c.known[name] = k
 }
 
-// others reports whether a listing is of another stream than an earlier one. The first sequence
-// number of a shard never changes, and not all shards leave a stream at once.
+// others reports whether two listings belong to different streams. The first sequence number of a
+// shard never changes, and a stream never loses all its shards at once.
 func others(before, now map[string]Start) bool {
 	same := 0
 	for id, start := range before {

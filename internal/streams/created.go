@@ -13,9 +13,9 @@ import (
 	"github.com/weir-go/weir/internal/retry"
 )
 
-// created returns when the stream was created, in Unix milliseconds, or 0 if the service does not
-// say. auto reports whether the service distributes its records regardless of their keys. A
-// throttled call is repeated.
+// created returns the creation time of a stream in Unix milliseconds, or 0 if Kinesis does not
+// return it. auto reports whether Kinesis distributes records regardless of their keys. created
+// retries throttled calls.
 func created(ctx context.Context, client *kinesis.Client, s Stream) (at int64, auto bool, err error) {
 	backoff := retry.Backoff{Low: 100 * time.Millisecond, High: 5 * time.Second}
 	for {
@@ -46,14 +46,14 @@ func created(ctx context.Context, client *kinesis.Client, s Stream) (at int64, a
 	}
 }
 
-// Refused reports whether err is an answer of the service that a retry cannot change: no
-// permission, or no such operation.
+// Refused reports whether err is an answer of Kinesis that a retry cannot change. Examples are a
+// missing permission and an unsupported operation.
 func Refused(err error) bool {
 	var api smithy.APIError
 	return errors.As(err, &api) && api.ErrorFault() != smithy.FaultServer && !Throttled(err) && !errors.Is(err, ErrNoStream) && Code(err) != "InternalFailure"
 }
 
-// unsigned reports whether err says that a call was not signed correctly, because of a wrong clock
+// unsigned reports whether err means that a call was not signed correctly, because of a wrong clock
 // or expired credentials.
 func unsigned(err error) bool {
 	var api smithy.APIError

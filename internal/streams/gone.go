@@ -11,12 +11,12 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// GoneError says that a stream exists and a shard has left it. It wraps [ErrNoShard].
+// GoneError is returned if a stream exists but a shard has left it. It wraps [ErrNoShard].
 type GoneError struct {
 	Stream, Shard string
-	// Children are the shard's children in the listing that showed that it has left. Their leases
-	// need not wait for another listing. It is empty if they have left too, or if there are more
-	// than a report may contain. The slice belongs to the caller.
+	// Children are the shard's children, from the listing that showed that the shard has left.
+	// Their leases can be created without another listing. The slice is empty if the children have
+	// left too, or if there are more than a report may contain. It belongs to the caller.
 	Children []shard.Shard
 }
 
@@ -27,17 +27,17 @@ func (e *GoneError) Error() string {
 // Unwrap returns [ErrNoShard].
 func (e *GoneError) Unwrap() error { return ErrNoShard }
 
-// Gone finds out why the service does not know a shard. It returns a [*GoneError] if the shard has
+// Gone determines why Kinesis does not know a shard. It returns a [*GoneError] if the shard has
 // left the stream, and an error that wraps [ErrNoStream] if the stream does not exist. It returns
-// nil if the shard is listed, which means that the answer was out of date, and also if the listing
-// fails.
+// nil if the shard is listed, because then Kinesis' earlier answer was out of date. It also returns
+// nil if the listing fails.
 func Gone(ctx context.Context, client *kinesis.Client, s Stream, id string) error {
 	shards, _, err := List(ctx, client, s)
 	switch {
 	case errors.Is(err, ErrNoStream):
 		return err
 	case err != nil:
-		return nil // unknown: keep trying
+		return nil // the reason is unknown, so the caller retries
 	case slices.ContainsFunc(shards, func(s shard.Shard) bool { return s.ID == id }):
 		return nil
 	default:
@@ -45,7 +45,7 @@ func Gone(ctx context.Context, client *kinesis.Client, s Stream, id string) erro
 	}
 }
 
-// Closed lists the stream and reports whether a shard is closed, and its children.
+// Closed lists the stream. It reports whether a shard is closed, and returns its children.
 func Closed(ctx context.Context, client *kinesis.Client, s Stream, id string) (bool, []shard.Shard, error) {
 	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
 	defer cancel()
@@ -57,12 +57,12 @@ func Closed(ctx context.Context, client *kinesis.Client, s Stream, id string) (b
 	return closed, childrenOf(id, shards), nil
 }
 
-// mostChildren is how many children of one shard are accepted. The service has two at most. Every
-// store refuses a report with more than 100, and with it the whole heartbeat.
+// mostChildren is the maximum number of children of a shard. Kinesis has at most two. Every store
+// rejects a report with more than 100, and then the whole heartbeat fails.
 const mostChildren = 100
 
 // childrenOf returns the children of a shard in a listing. It returns none if there are more than
-// mostChildren: the leader's listing makes their leases too.
+// mostChildren. The leader creates the leases of such children from its own listing.
 func childrenOf(id string, listed []shard.Shard) (kids []shard.Shard) {
 	for _, s := range listed {
 		if slices.Contains(s.Parents, id) {

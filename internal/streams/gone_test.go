@@ -11,7 +11,7 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// The error about a departed shard contains its children as listed, with both parents.
+// The error about a departed shard contains its children from the listing, with both parents.
 func TestAShardThatIsGoneNamesItsChildren(t *testing.T) {
 	for _, left := range []time.Duration{48 * time.Hour, 0} {
 		inBubble(t, kinesistest.Config{}, func(t *testing.T, srv *kinesistest.Server) {

@@ -8,37 +8,38 @@ import (
 	"github.com/weir-go/weir/internal/retry"
 )
 
-// Learner asks a function of the user's which streams there are, again and again.
+// Learner repeatedly calls a user's function that returns the current streams.
 type Learner struct {
-	// Ask is that function. It returns a panic as an error.
+	// Ask is the user's function. It must return a panic as an error.
 	Ask func(ctx context.Context) ([]string, error)
-	// Learned takes in an answer. Its error counts as a failure of Ask.
+	// Learned processes an answer. An error counts as a failure of Ask.
 	Learned func(names []string) error
-	// Failed is told of each failure, and when the first one since the last answer was.
+	// Failed is called for each failure. since is the first failure after the last answer.
 	Failed func(err error, failures int, since time.Time)
-	Every  time.Duration // the pause after an answer, and the longest after a failure
-	// Low and High bound the pause after a failure, see [retry.Pause].
+	Every  time.Duration // the pause after an answer, and the maximum pause after a failure
+	// Low and High limit the pause after a failure, see [retry.Pause].
 	Low, High time.Duration
 
-	asked chan answer // the pending call; nil while there is none
+	asked chan answer // the pending call; nil if there is none
 }
 
-// answer is what the function returned.
+// answer is the result of the function.
 type answer struct {
 	names []string
 	err   error
 }
 
 const (
-	// askTimeout is how long the function may take at least.
+	// askTimeout is the minimum time that the function gets.
 	askTimeout = 30 * time.Second
-	// askGrace is how long after the end of its context the function may take to return.
+	// askGrace is how long the function may take to return after its context has ended.
 	askGrace = time.Second
 )
 
 var errStillAsked = errors.New("a call whose context has ended has not returned yet")
 
-// Run asks until there is an answer, closes known, and asks on until ctx ends.
+// Run calls Ask until it gets an answer, and then closes known. It continues to call Ask until ctx
+// ends.
 func (l *Learner) Run(ctx context.Context, known chan<- struct{}) {
 	var since time.Time
 	for failures := 0; ; {
@@ -66,7 +67,7 @@ func (l *Learner) Run(ctx context.Context, known chan<- struct{}) {
 	}
 }
 
-// Left reports whether a call has ignored that its context has ended. It is for use after Run.
+// Left reports whether a call has ignored the end of its context. It may be called after Run.
 func (l *Learner) Left() bool { return l.asked != nil && len(l.asked) == 0 }
 
 func (l *Learner) learn(ctx context.Context) error {
@@ -79,8 +80,8 @@ func (l *Learner) learn(ctx context.Context) error {
 	return l.Learned(names)
 }
 
-// ask calls the function. A call that ignores that its context has ended is left behind, and there
-// is no other until it has returned.
+// ask calls the function. If the function ignores the end of its context, ask returns without
+// waiting for it. There is no further call until that call has returned.
 func (l *Learner) ask(ctx context.Context) ([]string, error) {
 	if l.asked == nil {
 		l.asked = make(chan answer, 1)

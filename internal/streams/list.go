@@ -17,42 +17,43 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// maxShards limits a listing, against a server whose paging never ends. It is above twice the
-// largest quota with closed shards.
+// maxShards limits a listing, in case a server's paging never ends. It is more than twice the
+// largest quota, including closed shards.
 const maxShards = 400_000
 
-// mostPages limits a listing against empty pages. A page has 1,000 shards.
+// mostPages limits the number of pages, in case a server returns empty pages. A page has 1,000
+// shards.
 const mostPages = 10_000
 
 // everything makes list read all pages.
 const everything = 0
 
-// Lister can list shards. A *kinesis.Client is one.
+// Lister can list shards, like a *kinesis.Client.
 type Lister interface {
 	ListShards(context.Context, *kinesis.ListShardsInput, ...func(*kinesis.Options)) (*kinesis.ListShardsOutput, error)
 }
 
-// List lists all shards of a stream that can still be read, from all pages. It also returns the
-// service's time at its first answer, or zero if that had none.
+// List returns all shards of a stream that can still be read, from all pages. It also returns the
+// service's time in its first answer, or zero if the answer had none.
 func List(ctx context.Context, client Lister, s Stream) ([]shard.Shard, time.Time, error) {
 	l, err := list(ctx, client, s, nil, everything)
 	return l.shards, l.date, err
 }
 
-// Start is a hash of the first sequence number of a shard, valid in this process. It is smaller
-// than the number, which matters for thousands of shards. Another Start under the same ID means
-// another shard, in a stream that was created again.
+// Start is a hash of the first sequence number of a shard. It is only valid in this process. It is
+// smaller than the number, which matters for thousands of shards. If the Start of a shard ID
+// changes, the stream was deleted and created again.
 type Start uint64
 
 var startSeed = maphash.MakeSeed()
 
-// Open lists the open shards, with the service's time of that state in seconds, or zero if the
-// service sent none.
+// Open returns the open shards, and the service's time of that state in seconds. The time is zero
+// if the service sent none.
 //
 // Each page of a listing shows the stream at a different time. A shard that is split between two
-// pages is on neither, though its children are. If the shards do not fit on one page, Open
-// therefore lists those that were open at the time of the first page. That set does not change any
-// more.
+// pages is on neither page as open, though its children are. If the shards do not fit on one page,
+// Open therefore lists the shards that were open at the time of the first page. That set no longer
+// changes.
 func Open(ctx context.Context, client Lister, s Stream) ([]shard.Shard, time.Time, error) {
 	now, err := list(ctx, client, s, &types.ShardFilter{Type: types.ShardFilterTypeAtLatest}, 1)
 	if err != nil || !now.more || now.date.IsZero() {
@@ -65,7 +66,7 @@ func Open(ctx context.Context, client Lister, s Stream) ([]shard.Shard, time.Tim
 	if len(shard.Holes(rangesOf(then.shards))) == 0 {
 		return then.shards, now.date, nil
 	}
-	// The stream was created in that same second.
+	// The stream was created in the same second.
 	all, err := list(ctx, client, s, &types.ShardFilter{Type: types.ShardFilterTypeAtLatest}, everything)
 	return all.shards, now.date, err
 }
@@ -84,14 +85,14 @@ func Now(ctx context.Context, client *kinesis.Client, s Stream) (time.Time, erro
 	return l.date, err
 }
 
-// Listing is the input of an application's leader about a stream.
+// Listing is an application leader's input about a stream.
 type Listing struct {
 	Shards []shard.Shard
-	// Begin says, for a listing with a start, at which shards the application begins and where in
-	// them. Their descendants are read from the beginning, their ancestors not at all. nil means
-	// every shard from [shard.Oldest].
+	// Begin maps shards to the positions where the application begins. It is set only for a listing
+	// with a start. Descendants of these shards are read from their beginning. Ancestors are not
+	// read. With a nil map, every shard is read from [shard.Oldest].
 	Begin map[string]shard.Position
-	// Born is when the stream was created, in Unix milliseconds, 0 if unknown.
+	// Born is the creation time of the stream in Unix milliseconds, or 0 if unknown.
 	Born int64
 }
 
@@ -102,10 +103,10 @@ func ListFrom(ctx context.Context, client *kinesis.Client, s Stream, start shard
 }
 
 // listFrom lists a stream for an application that begins at start. If start is zero, the
-// application has already begun. It also returns the Start of each shard.
+// application has already begun. listFrom also returns the Start of each shard.
 func listFrom(ctx context.Context, client *kinesis.Client, s Stream, start shard.Position) (Listing, map[string]Start, error) {
 	if start.Kind() == shard.Tip {
-		// First list the tip, then everything: if a shard is split in between, its children are
+		// First list the tip, and then everything. If a shard is split in between, its children are
 		// read.
 		open, date, err := Open(ctx, client, s)
 		if err != nil {
@@ -125,8 +126,8 @@ func listFrom(ctx context.Context, client *kinesis.Client, s Stream, start shard
 		return Listing{}, nil, fmt.Errorf("Options.Start %s is in the future for stream %s, whose clock says %s",
 			start, s.Name, all.date.UTC().Format(time.RFC3339))
 	}
-	// Every shard, closed ones too. Whether a closed shard ended before the time shows only when it
-	// is read. That is cheaper than a wrong guess.
+	// Return every shard, including closed ones. Only reading shows whether a closed shard ended
+	// before the start time. That is cheaper than a wrong guess.
 	return Listing{Shards: all.shards, Begin: beginAt(all.shards, start)}, all.starts, nil
 }
 
@@ -138,31 +139,31 @@ func beginAt(shards []shard.Shard, at shard.Position) map[string]shard.Position 
 	return begin
 }
 
-// FirstNumbers returns the first sequence numbers of a stream's shards by ID, as far as the service
-// reports them.
+// FirstNumbers returns the first sequence numbers of a stream's shards by ID, as far as Kinesis
+// returns them.
 func FirstNumbers(ctx context.Context, client *kinesis.Client, s Stream) (map[string]string, error) {
 	numbers := map[string]string{}
 	_, err := listEach(ctx, client, s, nil, everything, func(id, first string) { numbers[id] = strings.Clone(first) })
 	return numbers, err
 }
 
-// listing is the result of a listing, up to a page.
+// listing contains the result of the pages that were read.
 type listing struct {
 	shards []shard.Shard
 	starts map[string]Start
-	date   time.Time // of the first page
-	more   bool      // there are other pages
+	date   time.Time // date of the first page
+	more   bool      // there are further pages
 }
 
 // list lists the shards that filter selects, on the given number of pages. A nil filter selects all
-// that can still be read. A listing that does not end is an error: a truncated one would mean that
-// shards are gone.
+// shards that can still be read. If the listing does not end, list returns an error. A truncated
+// listing would look as if shards were gone.
 func list(ctx context.Context, client Lister, s Stream, filter *types.ShardFilter, pages int) (listing, error) {
 	return listEach(ctx, client, s, filter, pages, nil)
 }
 
-// listEach is like list. It also calls each, unless that is nil, with each shard and its first
-// sequence number. After a failure it calls each again for some shards.
+// listEach is like list. If each is not nil, it also calls each with every shard and its first
+// sequence number. After a retry it may call each again for the same shards.
 func listEach(ctx context.Context, client Lister, s Stream, filter *types.ShardFilter, pages int, each func(id, first string)) (listing, error) {
 	backoff := retry.Backoff{Low: 100 * time.Millisecond, High: 5 * time.Second}
 	for {
@@ -228,8 +229,8 @@ func listOnce(ctx context.Context, client Lister, s Stream, filter *types.ShardF
 }
 
 func fromSDK(in types.Shard) (shard.Shard, error) {
-	// Copies: the SDK's strings are parts of the answer, which is much larger and would be kept as
-	// long as they are.
+	// Clone the strings, because the SDK's strings refer to the whole answer and would keep it in
+	// memory.
 	sh := shard.Shard{ID: strings.Clone(aws.ToString(in.ShardId))}
 	for _, p := range []*string{in.ParentShardId, in.AdjacentParentShardId} {
 		if id := aws.ToString(p); id != "" {
@@ -256,8 +257,8 @@ func hashRange(r *types.HashKeyRange) (shard.HashRange, error) {
 	return shard.ParseHashRange(aws.ToString(r.StartingHashKey), aws.ToString(r.EndingHashKey))
 }
 
-// named reports whether a shard and its parents have valid Kinesis names, so that every store
-// accepts its lease.
+// named reports whether a shard and its parents have valid Kinesis names. Every store then accepts
+// the lease.
 func named(s shard.Shard) bool {
 	odd := func(id string) bool {
 		return id == "" || len(id) > 128 || strings.ContainsFunc(id, func(r rune) bool {

@@ -68,8 +68,8 @@ func TestListPagesAndFilters(t *testing.T) {
 	})
 }
 
-// A shard of the second page is split between two pages. It is open on neither page, and its
-// records from before the first page would not be read.
+// A shard of the second page is split between two pages. It is open on neither page. Without the
+// second listing, its records from before the first page would not be read.
 func TestAShardThatIsSplitBetweenTwoPagesWasOpen(t *testing.T) {
 	inBubble(t, kinesistest.Config{NoLimits: true}, func(t *testing.T, srv *kinesistest.Server) {
 		client := srv.Client()
@@ -98,7 +98,7 @@ type answers func(*http.Request) *http.Response
 
 func (a answers) Do(r *http.Request) (*http.Response, error) { return a(r), nil }
 
-// A truncated listing would mean that shards are gone.
+// A truncated listing would look as if shards were gone.
 func TestAListingThatDoesNotEndIsNone(t *testing.T) {
 	client := kinesis.New(kinesis.Options{
 		Region: "us-east-1", Credentials: aws.AnonymousCredentials{},
@@ -115,8 +115,8 @@ func TestAListingThatDoesNotEndIsNone(t *testing.T) {
 	}
 }
 
-// Names from a server become part of leases and reports. One name that a store refuses would make
-// it refuse a whole heartbeat.
+// Names from a server become part of leases and reports. If a store rejected one name, the whole
+// heartbeat would fail.
 func TestWhatNoStoreTakesIsNoShard(t *testing.T) {
 	long := strings.Repeat("x", 128)
 	for _, tt := range []struct {

@@ -13,16 +13,16 @@ import (
 )
 
 const (
-	// probed is the number of shards of a stream that a probe chooses from.
+	// probed is the number of shards of a stream from which a probe selects.
 	probed = 100
-	// probeReads is how many shards a probe tries. One of them must be readable.
+	// probeReads is the number of shards that a probe tries. One of them must be readable.
 	probeReads = 2
 )
 
-// Probe tests whether this process can read at all. It lists a page of a stream's shards and reads
-// the nth of them (modulo their number) at its tip, and the next one if that fails. Errors that
-// every worker would get, such as throttling, count as success. A worker uses Probe to find out
-// whether its shards are at fault or the worker itself.
+// Probe tests whether this process can read at all. It lists a page of a stream's shards. It reads
+// shard n (modulo their number) at its tip, and the next shard if that fails. Errors that every
+// worker would get, such as throttling, count as success. A worker uses Probe to find out whether
+// the cause of a problem is the worker itself or its shards.
 func Probe(ctx context.Context, client *kinesis.Client, caller *wire.Caller, s Stream, n int) error {
 	in := &kinesis.ListShardsInput{MaxResults: aws.Int32(probed)}
 	in.StreamName, in.StreamARN = s.NameAndARN()

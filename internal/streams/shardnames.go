@@ -8,8 +8,8 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// ShardNames lists shards for an error about an unknown shard: open ones first, ten at most, and
-// the number of the others.
+// ShardNames returns a text that lists shards, for an error about an unknown shard. It contains up
+// to ten shards, open ones first, and the number of the others.
 func ShardNames(shards []shard.Shard) string {
 	const most = 10
 	var open, closed []string

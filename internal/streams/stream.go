@@ -12,11 +12,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 )
 
-// Stream identifies a stream. Leases use its name. Calls to the service use its ARN if that is
-// known.
+// Stream identifies a stream. Leases use its name. Calls to Kinesis use its ARN if it is known.
 type Stream struct{ Name, ARN string }
 
-// NameAndARN returns the parameters of a call. One of them is nil.
+// NameAndARN returns the stream's parameters for a call. One of them is nil.
 func (s Stream) NameAndARN() (name, arn *string) {
 	if s.ARN != "" {
 		return nil, aws.String(s.ARN)
@@ -30,8 +29,8 @@ var (
 	arnForm      = regexp.MustCompile(`^arn:[a-z0-9-]+:kinesis:([a-z0-9-]+):\d{12}:stream/([a-zA-Z0-9_.-]{1,128})$`)
 )
 
-// Parse parses the name or ARN of a stream that the client can call. A nil client can call every
-// region.
+// Parse parses the name or ARN of a stream. It returns an error if the client cannot call the
+// stream's region. A nil client can call every region.
 func Parse(client *kinesis.Client, s string) (Stream, error) {
 	if m := arnForm.FindStringSubmatch(s); m != nil {
 		if client != nil && client.Options().Region != m[1] {
@@ -50,7 +49,7 @@ func Parse(client *kinesis.Client, s string) (Stream, error) {
 	return Stream{Name: s}, nil
 }
 
-// ParseConsumer parses the ARN of a fan-out consumer and returns its stream.
+// ParseConsumer parses the ARN of a fan-out consumer and returns the consumer's stream.
 func ParseConsumer(client *kinesis.Client, arn string) (Stream, error) {
 	m := consumerForm.FindStringSubmatch(arn)
 	if m == nil {
@@ -59,8 +58,8 @@ func ParseConsumer(client *kinesis.Client, arn string) (Stream, error) {
 	return Parse(client, m[1])
 }
 
-// ParseAll is like Parse for many streams, and returns all problems at once. A stream that is given
-// twice in the same form counts once.
+// ParseAll is like Parse for many streams. It returns all problems at once. If the same text occurs
+// twice, it counts once.
 func ParseAll(client *kinesis.Client, given []string) ([]Stream, []error) {
 	var all []Stream
 	var problems []error
@@ -82,13 +81,13 @@ func ParseAll(client *kinesis.Client, given []string) ([]Stream, []error) {
 	return all, problems
 }
 
-// Set is the set of streams that are read. Safe for concurrent use once Replace was called.
+// Set is the set of streams that are read. It is safe for concurrent use after the first Replace.
 type Set struct {
 	streams atomic.Pointer[map[string]Stream]
 	names   atomic.Pointer[[]string] // of streams, sorted
 }
 
-// Replace sets the streams, and returns the names of the added and the removed ones.
+// Replace sets the streams. It returns the names that were added and removed.
 func (s *Set) Replace(given []Stream) (came, left []string) {
 	now := make(map[string]Stream, len(given))
 	for _, g := range given {
@@ -116,11 +115,11 @@ func missing(a, b map[string]Stream) (names []string) {
 	return names
 }
 
-// Names returns the names of the streams, sorted. The caller must not change the slice.
+// Names returns the sorted names of the streams. The caller must not change the slice.
 func (s *Set) Names() []string { return *s.names.Load() }
 
-// Stream returns the stream with a name. The result can also be used to read a stream that is not
-// in the set: an application may have leases of streams that only other workers read.
+// Stream returns the stream with the given name. The name need not be in the set, because an
+// application may have leases of streams that only other workers read.
 func (s *Set) Stream(name string) Stream {
 	return Stream{Name: name, ARN: (*s.streams.Load())[name].ARN}
 }
