@@ -103,7 +103,7 @@ func (l *Line) Park() {
 	*l = Line{}
 	switch {
 	case c == nil:
-	case stop != nil && !stop() || asked: // it is or will be interrupted, or an answer may arrive on it
+	case stop != nil && !stop() || asked: // it is interrupted soon, or may be answered
 		c.host.drop(c)
 	default:
 		c.host.put(c)

@@ -158,7 +158,7 @@ func (n *Lineage) leases(ctx context.Context, of lease.Key, began time.Time) (ma
 func (n *Lineage) look(ctx context.Context) error {
 	seen := time.Now()
 	view, err := n.view(ctx)
-	if err != nil && ctx.Err() != nil { // the caller ended the call, which is not a failure of the store
+	if err != nil && ctx.Err() != nil { // the caller ended the call; the store has not failed
 		return err
 	}
 	n.mu.Lock()
