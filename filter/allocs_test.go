@@ -6,7 +6,7 @@ import (
 	"github.com/weir-go/weir/filter"
 )
 
-// A record that does not match allocates nothing, also with escapes and operators.
+// A record that does not match causes no allocation, even with escapes and operators.
 func TestWhatDoesNotMatchAllocatesNothing(t *testing.T) {
 	if raceDetector {
 		t.Skip("sync.Pool drops objects under the race detector")

@@ -10,7 +10,7 @@ import (
 	"github.com/weir-go/weir/filter"
 )
 
-// documents returns documents of about 1 KiB with the requested field at the end.
+// documents returns documents of about 1 KiB with the field of the pattern at the end.
 func documents() map[string][]byte {
 	dense := strings.Builder{}
 	dense.WriteString("{")
@@ -55,7 +55,7 @@ func BenchmarkMatch(b *testing.B) {
 }
 
 // BenchmarkBesideValid reports the time of a match relative to json.Valid. Both are measured in
-// turns and the minimum of each counts, so other load on the machine affects both equally.
+// turns, and the minimum of each counts. Other load on the machine therefore affects both equally.
 func BenchmarkBesideValid(b *testing.B) {
 	f := filter.MustCompile(`{"data":{"kind":["refund"]}}`)
 	for _, of := range []string{"dense", "strings"} {

@@ -7,23 +7,23 @@ import (
 	"strings"
 )
 
-// clause is one alternative of a pattern: conditions that must all hold.
+// clause is one alternative of a pattern. All of its conditions must be true.
 type clause struct {
 	data         []condition
 	key, arrival []*values
 }
 
-// condition is a condition on a field of the payload; without values the field must be absent.
+// condition is a condition on a field of the payload. Without values the field must be absent.
 type condition struct {
 	path   []string
 	values *values
 }
 
-// place is a location in a pattern.
+// place is a location in a pattern, for errors.
 type place struct {
 	up   *place
 	name string
-	item int // index in an array, if there is no name
+	item int // index in an array, if the name is empty
 }
 
 func (p *place) field(name string) *place { return &place{up: p, name: name, item: -1} }
@@ -51,13 +51,13 @@ func (p *place) String() string {
 	return up + name
 }
 
-// bad returns an error at a place.
+// bad returns an error with the place.
 func (p *place) bad(format string, args ...any) error {
 	return fmt.Errorf("%v: %w", p, fmt.Errorf(format, args...))
 }
 
-// compile returns the alternatives and the text of a pattern, or those of the patterns in Lambda's
-// form.
+// compile returns the alternatives and the text of a pattern. If the pattern is in Lambda's form,
+// it returns those of all patterns in it.
 func compile(pattern string) (all []clause, texts []string, err error) {
 	e, err := parse(pattern)
 	if err != nil {
@@ -95,7 +95,7 @@ func compileCriteria(e element) (all []clause, texts []string, err error) {
 	return all, texts, nil
 }
 
-// and returns the alternatives in which both a and b hold.
+// and returns the alternatives in which both a and b are true.
 func and(a, b []clause, at *place) ([]clause, error) {
 	if len(a)*len(b) > mostClauses {
 		return nil, at.bad("the pattern has more than %d alternatives at this point: $or multiplies with its neighbours", mostClauses)
@@ -109,7 +109,8 @@ func and(a, b []clause, at *place) ([]clause, error) {
 	return all, nil
 }
 
-// fields returns the alternatives of an object whose fields must all match; one compiles a field.
+// fields returns the alternatives of an object whose fields must all match. one compiles a single
+// field.
 func fields(e element, at *place, one func(name string, e element, at *place) ([]clause, error)) ([]clause, error) {
 	if e.is != anObject {
 		return nil, at.bad("it is %v and must be an object of fields", e.is)
@@ -130,8 +131,8 @@ func fields(e element, at *place, one func(name string, e element, at *place) ([
 	return all, nil
 }
 
-// either returns the alternatives of a field. For the operator $or these are the alternatives of
-// all its objects.
+// either returns the alternatives of a field. For the operator $or, these are the alternatives of
+// all of its objects.
 func either(f member, at *place, one func(name string, e element, at *place) ([]clause, error)) (all []clause, err error) {
 	if f.name != "$or" || !isOr(f.value) {
 		return one(f.name, f.value, at)
@@ -149,8 +150,8 @@ func either(f member, at *place, one func(name string, e element, at *place) ([]
 	return all, nil
 }
 
-// isOr reports whether the value of a field $or makes it an operator. Otherwise it is an ordinary
-// field, as for EventBridge.
+// isOr reports whether the value of a field $or makes the field an operator. Otherwise it is an
+// ordinary field, as in EventBridge.
 func isOr(e element) bool {
 	if e.is != anArray || len(e.items) < 2 {
 		return false
@@ -185,8 +186,7 @@ func record(e element) ([]clause, error) {
 	return all, checkWildcards(all)
 }
 
-// payload compiles a pattern of an object in the payload. A dotted name stands for one name at each
-// level.
+// payload compiles a pattern of an object in the payload. Each part of a dotted name is one level.
 func payload(e element, at *place, path []string) ([]clause, error) {
 	return fields(e, at, func(name string, e element, at *place) ([]clause, error) {
 		path := slices.Concat(path, strings.Split(name, "."))
@@ -223,8 +223,8 @@ func attribute(e element, at *place, of func(*values) clause) ([]clause, error) 
 	return []clause{of(v)}, nil
 }
 
-// leaf compiles the array of a field's values. absent is true if the field may also be absent; v is
-// nil if only absence is allowed.
+// leaf compiles the array of a field's values. absent is true if the field may also be absent. v is
+// nil if the field must be absent.
 func leaf(e element, at *place) (v *values, absent bool, err error) {
 	if e.is != anArray {
 		return nil, false, at.bad("it is %v; the values of a field stand in an array, such as [\"x\"]", e.is)
@@ -264,7 +264,7 @@ func leaf(e element, at *place) (v *values, absent bool, err error) {
 	return v, absent, nil
 }
 
-// equal adds a value that the field may equal.
+// equal adds a value that the field may have.
 func (v *values) equal(e element) {
 	switch e.is {
 	case aString:

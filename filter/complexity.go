@@ -8,16 +8,16 @@ import (
 )
 
 // mostPrefixes limits how many prefixes of a pattern's wildcards for one field may match a string
-// at once. event-ruler, the library that Amazon published for EventBridge patterns, counts these
-// prefixes, and its README gives 300 as an example of a limit. The service's limit is not
-// published, and this one was not verified against the service.
+// at the same time. event-ruler, the library that Amazon published for EventBridge patterns, counts
+// these prefixes. Its README mentions 300 as an example of a limit. The service's limit is not
+// published, and this limit was not verified against the service.
 const mostPrefixes = 300
 
 // checkWildcards returns an error if a pattern's wildcards for one field are too complex.
 func checkWildcards(all []clause) error {
 	counts := map[string]int{}
-	seen := map[*values]bool{}      // $or makes clauses that share values
-	counted := map[[2]string]bool{} // a field and one of its wildcards
+	seen := map[*values]bool{}      // clauses from $or share values
+	counted := map[[2]string]bool{} // pairs of a field and one of its wildcards
 	add := func(field string, v *values) {
 		if v == nil || seen[v] {
 			return
@@ -46,7 +46,7 @@ func checkWildcards(all []clause) error {
 	return nil
 }
 
-// wildcards yields the parts of each wildcard in v, anything-but included.
+// wildcards yields the parts of each wildcard in v, including those in anything-but.
 func (v *values) wildcards(yield func(parts []string) bool) {
 	for _, t := range v.tests {
 		switch t.op {
@@ -64,10 +64,10 @@ func (v *values) wildcards(yield func(parts []string) bool) {
 	}
 }
 
-// prefixesAtOnce returns an upper bound for how many prefixes of a wildcard match a string at the
-// same time. Each star counts once, because a prefix that ends with a star matches any
-// continuation. The text after a star adds the maximum number of its own prefixes that can end at
-// the same character.
+// prefixesAtOnce returns an upper bound for the number of prefixes of a wildcard that match a
+// string at the same time. Each star counts once, because a prefix that ends with a star matches
+// every continuation. The text after a star adds the maximum number of its own prefixes that can
+// end at the same character.
 func prefixesAtOnce(parts []string) int {
 	n := 0
 	for _, part := range parts[1:] {
@@ -76,11 +76,12 @@ func prefixesAtOnce(parts []string) int {
 	return max(n, 1)
 }
 
-// endsAtOnce returns how many prefixes of s can end at one character of a text that contains s.
+// endsAtOnce returns how many prefixes of s can end at the same character of a text that contains
+// s.
 func endsAtOnce(s string) int {
 	most := 0
-	border := make([]int, len(s)+1) // the longest proper prefix of s[:i] that is also its suffix
-	count := make([]int, len(s)+1)  // the number of prefixes that end where s[:i] ends
+	border := make([]int, len(s)+1) // longest proper prefix of s[:i] that is also its suffix
+	count := make([]int, len(s)+1)  // number of prefixes that end where s[:i] ends
 	for i := 1; i <= len(s); i++ {
 		if i > 1 {
 			b := border[i-1]

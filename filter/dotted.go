@@ -7,15 +7,16 @@ import (
 )
 
 // A dotted name in a payload, such as a.b, is the field b of the object a. It can occur before or
-// after the object a. If a is an array of objects, each of them has the field. So the first walk
-// through a payload ignores dotted names, and reports whether one leads to a field of the patterns.
-// Only then a second walk handles the dotted names of each object first. Their results are the
-// initial states for the other names.
+// after the object a. If a is an array of objects, each of these objects has the field.
+//
+// The first walk through a payload ignores dotted names. It only reports whether one of them
+// belongs to a field of the patterns. If so, a second walk first handles the dotted names of each
+// object. Their results are the initial states for the other names.
 
-// hit is a value of a payload whose name leads to a node.
+// hit is a value of a payload whose name belongs to a node.
 type hit struct {
-	node int // its ID
-	at   int // where the value begins
+	node int // ID of the node
+	at   int // index where the value begins
 }
 
 // reaches reports whether a dotted name begins with the name of a child that has children.
@@ -36,7 +37,7 @@ func (n *node) reaches(name []byte) bool {
 	return false
 }
 
-// target returns the node below n that a name leads to, or nil.
+// target returns the node below n for a name, or nil if there is none.
 func (n *node) target(name []byte) *node {
 	for n != nil {
 		dot := bytes.IndexByte(name, '.')
@@ -61,7 +62,7 @@ func (m *machine) walkDotted() {
 	m.value(f.root, space(m.data, 0), 0)
 }
 
-// dots handles the dotted names of an object that begins at i, and writes their results into the
+// dots handles the dotted names of an object that begins at i. It writes their results into the
 // base of the nodes below n. It returns where the former base is saved, or -1 if nothing changed.
 func (m *machine) dots(n *node, i, depth int) (saved int) {
 	first := len(m.hits)
@@ -81,11 +82,11 @@ func (m *machine) dots(n *node, i, depth int) (saved int) {
 			m.gather(t, at+1, true)
 		}
 	}
-	// Handle descendants first, which have higher IDs: the elements of an array start from the
+	// Handle descendants first, which have higher IDs. The elements of an array start from the
 	// states that the names below the array have set.
 	end := len(m.hits)
 	slices.SortFunc(m.hits[first:end], func(a, b hit) int { return cmp.Compare(b.node, a.node) })
-	for k := first; k < end; k++ { // value may append to the hits, and removes its additions
+	for k := first; k < end; k++ { // value may append hits, and then removes them
 		h := m.hits[k]
 		if m.data[h.at] == '{' {
 			continue
@@ -106,8 +107,9 @@ func (m *machine) restore(n *node, saved int) {
 	m.saved = m.saved[:saved]
 }
 
-// gather appends the fields of an object that lead to nodes below n: fields with dotted names, or
-// all fields. Of several fields with the same name it appends the last.
+// gather appends the fields of an object that belong to nodes below n. It appends only fields with
+// dotted names, or all fields if all is set. Of several fields with the same name it appends the
+// last one.
 func (m *machine) gather(n *node, i int, all bool) {
 	d := m.data
 	first := len(m.hits)

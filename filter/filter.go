@@ -1,19 +1,19 @@
-// Package filter selects the records to handle, with the patterns of Amazon EventBridge that
-// Lambda's event source mappings use:
+// Package filter selects the records to handle. It uses the patterns of Amazon EventBridge, as
+// Lambda's event source mappings do:
 //
 //	f, err := filter.Compile(`{"data": {"kind": ["order"], "amount": [{"numeric": [">", 100]}]}}`)
 //	…
 //	c, err := weir.New(client, store, weir.Options{…, Filter: weir.Filter{By: f}})
 //
-// A pattern names fields of a record: "data" is its payload, which must be JSON, "partitionKey" its
-// key, and "approximateArrivalTimestamp" its arrival time at the service, in seconds since 1970. A
-// record must match one of the patterns. It matches a pattern if each field matches one of the
-// values in the field's array:
+// A pattern contains fields of a record. "data" is the payload, which must be JSON. "partitionKey"
+// is the partition key. "approximateArrivalTimestamp" is the arrival time in Kinesis, in seconds
+// since 1970. A record must match one of the patterns. It matches a pattern if each field of the
+// pattern matches one of the values in the field's array:
 //
 //	"x" 5 true null                       equal; numbers by value, so 5 is 5.0
 //	{"equals-ignore-case": "x"}
 //	{"prefix": "x"} {"suffix": "x"}       also with {"equals-ignore-case": "x"} in place of "x"
-//	{"wildcard": "a*b"}                   * is anything; \* and \\ are * and \ themselves
+//	{"wildcard": "a*b"}                   * matches any text; \* and \\ match * and \
 //	{"anything-but": …}                   a string or a number, or an array of them; also an object
 //	                                      of prefix, suffix, wildcard or equals-ignore-case with a
 //	                                      string or an array of them
@@ -22,27 +22,28 @@
 //	{"exists": true} {"exists": false}    for a field that is not an object
 //	"$or": [{…}, {…}]                     in place of a field: one of several objects
 //
-// A dotted name, such as "a.b", names the field b of an object a, in patterns and in payloads.
+// A dotted name, such as "a.b", is the field b of an object a, in patterns and in payloads.
 //
-// If a record has an array, one of its elements must match. Fields below one array must match in
-// one element; a pattern that asks only for absence below it must hold in all elements.
+// If a field of a record is an array, one of its elements must match. Fields below the same array
+// must match in the same element. A pattern that only requires absent fields below an array must be
+// true for all elements.
 //
-// A payload is read once, without decoding it: values that no pattern names are skipped. It is read
-// to its end, because the last of several fields with one name counts, and so that invalid JSON is
-// always detected.
+// A payload is read once, without decoding it. Values that no pattern contains are skipped. The
+// payload is read to its end. One reason is that the last of several fields with the same name
+// counts. The other is that invalid JSON is then always detected.
 //
-// The rules are those of EventBridge, with these differences from event-ruler, the library that
+// The rules are those of EventBridge. They differ as follows from event-ruler, the library that
 // Amazon published for its patterns:
 //
-//   - Compile accepts the two comparisons of numeric in either order; event-ruler refuses < or <=
+//   - Compile accepts the two comparisons of numeric in either order. event-ruler rejects < or <=
 //     before > or >=.
-//   - A pattern that names a field twice, nested and with a dotted name or inside and outside $or,
-//     requires both; event-ruler uses the last.
-//   - The objects of an array that is the value of a dotted name combine with other dotted names of
-//     the same payload object, but not with nested fields; in event-ruler they do.
-//   - Names of a record's own fields are not dotted: {"data.a": …} is refused.
-//   - The limit for wildcards that are too complex is an example of event-ruler's documentation. It
-//     was not verified against the service.
+//   - A pattern may contain a field twice: nested and with a dotted name, or inside and outside
+//     $or. Both conditions must then be true. event-ruler uses the last one.
+//   - If the value of a dotted name is an array, its objects are combined with other dotted names
+//     of the same payload object, but not with nested fields. event-ruler combines both.
+//   - Names of a record's own fields are not dotted: {"data.a": …} is rejected.
+//   - The limit for complex wildcards is an example in event-ruler's documentation. It was not
+//     verified against the service.
 package filter
 
 import (
@@ -57,9 +58,9 @@ import (
 type Filter struct {
 	patterns []string
 	any      []conjunction // one of them must match
-	root     *node         // of the payload; nil if no pattern is about it
+	root     *node         // of the payload; nil if no pattern has conditions on it
 	nodes    []*node       // of the payload, by ID
-	init     []byte        // of all states
+	init     []byte        // the initial states of all entries
 }
 
 // conjunction is a set of fields that must all match.
@@ -68,9 +69,9 @@ type conjunction struct {
 	data         int // the state of its part of the payload; -1 if it has none
 }
 
-// Compile compiles patterns, one of which a record must match. It needs at least one, of at most 64
-// KiB each. Lambda's {"Filters": [{"Pattern": "…"}]} stands for all patterns in it. The error names
-// each invalid pattern, the location in it, and the remedy.
+// Compile compiles patterns. A record must match one of them. At least one pattern is required, and
+// each may have at most 64 KiB. Lambda's {"Filters": [{"Pattern": "…"}]} stands for all patterns in
+// it. The error contains each invalid pattern, the location of the problem, and the solution.
 func Compile(patterns ...string) (*Filter, error) {
 	if len(patterns) == 0 {
 		return nil, errors.New("filter: no pattern is given")
@@ -101,7 +102,7 @@ func Compile(patterns ...string) (*Filter, error) {
 	return f, nil
 }
 
-// MustCompile is [Compile] for patterns that are known to be valid. It panics if they are not.
+// MustCompile is like [Compile], but panics if a pattern is invalid.
 func MustCompile(patterns ...string) *Filter {
 	f, err := Compile(patterns...)
 	if err != nil {
@@ -113,11 +114,11 @@ func MustCompile(patterns ...string) *Filter {
 // String returns the patterns, one per line.
 func (f *Filter) String() string { return strings.Join(f.patterns, "\n") }
 
-// Match reports whether a record matches one of the patterns. isJSON is false if the payload is
-// needed for the answer and is not JSON as [json.Valid] defines it. Match keeps no reference to its
-// arguments, and is safe for concurrent use.
+// Match reports whether a record matches one of the patterns. isJSON is false if the answer depends
+// on the payload and the payload is not JSON according to [json.Valid]. Match keeps no reference to
+// its arguments, and is safe for concurrent use.
 func (f *Filter) Match(data []byte, partitionKey string, arrival time.Time) (matches, isJSON bool) {
-	open := false // whether the payload decides a remaining conjunction
+	open := false // the payload decides at least one conjunction
 	for i := range f.any {
 		if c := &f.any[i]; c.metadata(partitionKey, arrival) {
 			if c.data < 0 {

@@ -166,7 +166,8 @@ func TestPatternsMatch(t *testing.T) {
 	}
 }
 
-// The rows of Lambda's documentation: data that is not JSON only matters to patterns about it.
+// These are the cases of Lambda's documentation. Data that is not JSON only matters to patterns
+// with conditions on data.
 func TestLambdasMatrix(t *testing.T) {
 	t.Parallel()
 	type answer struct{ matches, isJSON bool }
@@ -298,7 +299,7 @@ func TestAWrongPatternIsToldWithItsPlace(t *testing.T) {
 	}
 }
 
-// Wildcards up to the limit are accepted, and equal ones count once.
+// Wildcards up to the limit are accepted. Equal wildcards count once.
 func TestWildcardsWithinTheBoundAreAccepted(t *testing.T) {
 	t.Parallel()
 	long := `{"wildcard":"*` + strings.Repeat("a", 299) + `"}`

@@ -12,8 +12,8 @@ import (
 	"github.com/weir-go/weir/internal/proof/longform"
 )
 
-// FuzzMatch compares Match with the model: the same answers for any pattern and document, and the
-// same definition of JSON as encoding/json.
+// FuzzMatch compares Match with the model. Both must give the same answer for any pattern and
+// document. JSON must be valid in the same cases as for encoding/json.
 func FuzzMatch(f *testing.F) {
 	for _, c := range [][2]string{
 		{`{"a":["x",{"prefix":"y"}],"b":{"c":[{"exists":false}]}}`, `{"a":["z","yy"],"b":[{"d":1},{}]}`},
@@ -34,7 +34,7 @@ func FuzzMatch(f *testing.F) {
 	})
 }
 
-// compare reports whether the pattern is valid.
+// compare compares Match with the model for one document. It reports whether the pattern is valid.
 func compare(t *testing.T, pattern string, document []byte) bool {
 	t.Helper()
 	made, err := filter.Compile(`{"data":` + pattern + `}`)
@@ -66,8 +66,7 @@ func compare(t *testing.T, pattern string, document []byte) bool {
 	return true
 }
 
-// FuzzCompile checks that any pattern is either usable, or refused with an error text that is a
-// sentence.
+// FuzzCompile checks that any pattern is either usable or rejected with a readable error.
 func FuzzCompile(f *testing.F) {
 	for _, s := range []string{
 		`{"data":{"a":["x"]},"partitionKey":[{"prefix":"k"}],"approximateArrivalTimestamp":[{"numeric":[">",1]}]}`,
@@ -92,14 +91,14 @@ func FuzzCompile(f *testing.F) {
 	})
 }
 
-// TestRandomPatternsAndDocuments compares many random patterns and related documents.
+// TestRandomPatternsAndDocuments compares many random patterns with related documents.
 func TestRandomPatternsAndDocuments(t *testing.T) {
 	t.Parallel()
 	n := 4_000
 	if longform.On() {
 		n = 15_000
 	}
-	dice := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // must be reproducible
+	dice := rand.New(rand.NewPCG(1, 2)) // must be reproducible
 	matched := 0
 	for range n {
 		pattern, document := randomPattern(dice, 3), randomDocument(dice, 4)

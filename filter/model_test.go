@@ -14,9 +14,10 @@ import (
 	"unicode/utf8"
 )
 
-// The model decodes pattern and document, and compares them: slow, and close to the documentation.
+// The model decodes the pattern and the document and compares them. It is slow and close to the
+// documentation.
 
-// decoded returns s as encoding/json decodes it, with numbers as text.
+// decoded returns s decoded by encoding/json, with numbers as text.
 func decoded(s []byte) (any, error) {
 	d := json.NewDecoder(bytes.NewReader(s))
 	d.UseNumber()
@@ -32,7 +33,7 @@ func decoded(s []byte) (any, error) {
 
 // want is the tree of conditions of one alternative.
 type want struct {
-	leaves []any // values, one of which must match; or absent{}
+	leaves []any // values, one of which must match, or absent{}
 	fields map[string]*want
 }
 
@@ -44,8 +45,8 @@ type demand struct {
 	leaf any
 }
 
-// modelOf returns the alternatives of an object of a pattern, each a list of demands that must all
-// hold.
+// modelOf returns the alternatives of an object of a pattern. Each is a list of demands that must
+// all be met.
 func modelOf(pattern map[string]any, path string) [][]demand {
 	all := [][]demand{nil}
 	for name, v := range pattern {
@@ -97,7 +98,7 @@ func modelIsOr(or []any) bool {
 	return len(or) >= 2
 }
 
-// modelMatches reports whether a document matches the pattern of data.
+// modelMatches reports whether a document matches a pattern of data.
 func modelMatches(pattern map[string]any, document any) bool {
 	for _, demands := range modelOf(pattern, "") {
 		tree := &want{}
@@ -121,7 +122,7 @@ func modelMatches(pattern map[string]any, document any) bool {
 	return false
 }
 
-// absences reports whether the tree only asks for absence.
+// absences reports whether the tree only requires absent fields.
 func (w *want) absences() bool {
 	for _, l := range w.leaves {
 		if _, is := l.(absent); !is {
@@ -163,8 +164,9 @@ func objects(v any) (all []map[string]any) {
 	return all
 }
 
-// overlay holds the values that dotted names give to a field, and the fields that they add to its
-// object. This object is pending until it is combined with a nested object or with one of an array.
+// overlay contains the values that dotted names give to a field, and the fields that they add to
+// its object. The object is pending until it is combined with a nested object, or with an object in
+// an array.
 type overlay struct {
 	values  []added
 	fields  map[string]*overlay
@@ -172,7 +174,7 @@ type overlay struct {
 }
 
 // added is a scalar or an array. The objects of an array also have the fields that dotted names
-// add, in the same object or in one around it.
+// add, in the same object or in an outer one.
 type added struct {
 	v      any
 	bound  bool
@@ -194,7 +196,7 @@ func with(o map[string]any, over map[string]*overlay) map[string]*overlay {
 	return all
 }
 
-// bind gives new arrays the fields of their objects.
+// bind gives the fields of their objects to new arrays.
 func bind(over map[string]*overlay) {
 	for _, ov := range over {
 		bind(ov.fields)
@@ -242,8 +244,8 @@ func (ov *overlay) clone() *overlay {
 	return c
 }
 
-// in reports whether a field has the wanted values. Its values are v, if it is there, and those of
-// the overlay.
+// in reports whether a field has the wanted values. Its values are those of the overlay, and v if
+// there is set.
 func (w *want) in(v any, there bool, ov *overlay) bool {
 	var all []any
 	for _, a := range ov.values {
@@ -381,7 +383,7 @@ func modelEqual(v, x any) bool {
 					form.WriteString(regexp.QuoteMeta(text[i : i+1]))
 				}
 			}
-			// Compare bytes, because a pattern may have non-ASCII characters.
+			// Compare bytes, because a pattern may contain characters outside ASCII.
 			return isText && wildcardOf(form.String()).MatchString(s)
 		case "cidr":
 			at, err := netip.ParseAddr(s)

@@ -5,26 +5,27 @@ import (
 	"slices"
 )
 
-// node is a field of the payload that patterns name. Its entries, one for each conjunction that
-// names it, have states. The states of a node and its descendants are adjacent.
+// node is a field of the payload that patterns contain. It has an entry for each conjunction that
+// contains it, and each entry has states. The states of a node and its descendants are adjacent.
 type node struct {
-	id       int // its index in Filter.nodes; those of its descendants are higher
+	id       int // its index in Filter.nodes; descendants have higher IDs
 	up       *node
 	children []*node
 	deep     []*node // the children that have children
 	name     string
-	byName   map[string]*node // of the children, where there are many
+	byName   map[string]*node // the children by name, if there are many
 	leaves   []leafEntry
 	inner    []innerEntry
 
 	begin, below, end int // indexes of the states: its own, those of its children, after both
 
-	// pending is a state of a node with children. It is 1 if dotted names gave the node fields, and
-	// no nested object was combined with them yet.
+	// pending is a state of a node with children. It is 1 if dotted names gave fields to the node,
+	// and these fields were not combined with a nested object yet.
 	pending int
 }
 
-// leafEntry is a set of values that a field must have, or nil if it must be absent.
+// leafEntry is a set of values, one of which the field must have. If it is nil, the field must be
+// absent.
 type leafEntry struct {
 	values *values
 	state  int
@@ -33,13 +34,13 @@ type leafEntry struct {
 // innerEntry is a set of fields below a node that must all match.
 type innerEntry struct {
 	state  int
-	below  []int // their states
-	absent bool  // all of them must be absent
+	below  []int // the states of the fields
+	absent bool  // all of the fields must be absent
 }
 
 const fewChildren = 8
 
-// child returns the field with that name, nil if no pattern names it.
+// child returns the child with the given name, or nil if no pattern contains it.
 func (n *node) child(name []byte) *node {
 	if n.byName != nil {
 		return n.byName[string(name)]
@@ -54,7 +55,7 @@ func (n *node) child(name []byte) *node {
 
 // part is the part of one conjunction that concerns a node.
 type part struct {
-	of       int // the conjunction
+	of       int // index of the conjunction
 	leaves   []*values
 	isAbsent bool // the field may or must be absent
 	fields   map[string]*part
@@ -107,7 +108,7 @@ func partOf(of int, fields []condition) *part {
 // stateOf is the state of an entry of a conjunction.
 type stateOf struct{ of, state int }
 
-// entries creates the entries of a node and of those below it. It returns the states of its
+// entries creates the entries of a node and of its descendants. It returns the states of the node's
 // entries.
 func (f *Filter) entries(n *node, parts []*part) (made []stateOf) {
 	n.begin = len(f.init)
@@ -120,7 +121,7 @@ func (f *Filter) entries(n *node, parts []*part) (made []stateOf) {
 		made = append(made, stateOf{p.of, state})
 		return state
 	}
-	index := map[int]int{} // the inner entry of a conjunction
+	index := map[int]int{} // the inner entry of each conjunction
 	for _, p := range parts {
 		for _, v := range p.leaves {
 			n.leaves = append(n.leaves, leafEntry{v, entry(p, false)})
@@ -166,7 +167,7 @@ func (f *Filter) entries(n *node, parts []*part) (made []stateOf) {
 	return made
 }
 
-// absent reports whether all fields below must be absent.
+// absent reports whether all fields below the part must be absent.
 func (p *part) absent() bool {
 	for _, c := range p.fields {
 		if len(c.leaves) > 0 || len(c.fields) > 0 && !c.absent() {

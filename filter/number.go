@@ -2,8 +2,8 @@ package filter
 
 import "strconv"
 
-// comparable returns a JSON number as a double. ok is false if the number is too large, or has more
-// digits than a double keeps. Such a number equals only the same text.
+// comparable converts a JSON number to a double. ok is false if the number is too large, or has
+// more digits than a double can represent. Such a number is only equal to the same text.
 func comparable(s []byte) (n float64, ok bool) {
 	n, err := strconv.ParseFloat(unsafeString(s), 64)
 	if err != nil {
@@ -23,7 +23,7 @@ type decimal struct {
 	exponent int
 }
 
-// decimalOf reads a JSON number. It returns false if the number has too many digits.
+// decimalOf parses a JSON number. It returns false if the number has too many digits.
 func decimalOf(s []byte) (d decimal, ok bool) {
 	zeros, point, i := 0, false, 0
 	for ; i < len(s) && s[i]|0x20 != 'e'; i++ {

@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// operators are the names of all operators.
+// operators contains the names of all operators.
 var operators = []string{"anything-but", "cidr", "equals-ignore-case", "exists", "numeric", "prefix", "suffix", "wildcard"}
 
-// operator adds an operator to the values of a field. absent is true if it asks for an absent
-// field, which is not a value.
+// operator adds an operator to the values of a field. absent is true if the operator requires an
+// absent field, which is not a value.
 func (v *values) operator(e element, at *place) (absent bool, err error) {
 	if len(e.fields) != 1 {
 		return false, at.bad("an operator is an object of one field, this has %d; several stand side by side in the array", len(e.fields))
@@ -73,7 +73,7 @@ func textOf(name string, e element, at *place) (t test, err error) {
 	return t, err
 }
 
-// wildcardOf returns the parts between the stars of a wildcard.
+// wildcardOf returns the parts of a wildcard between its stars.
 func wildcardOf(s string, at *place) (parts []string, err error) {
 	part := strings.Builder{}
 	star := false // the previous character was a star

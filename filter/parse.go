@@ -9,11 +9,11 @@ import (
 	"strings"
 )
 
-// Limits of a pattern.
+// These are the limits of a pattern.
 const (
 	mostBytes   = 64 << 10
 	mostLevels  = 64
-	mostClauses = 1000 // alternatives of all patterns together; those of $or multiply
+	mostClauses = 1000 // alternatives of all patterns together; $or multiplies them
 )
 
 // element is a parsed value of a pattern.
@@ -22,7 +22,7 @@ type element struct {
 	text   string // a string, a number, true, false or null
 	items  []element
 	fields []member
-	at     int64 // the offset of its first byte, or slightly before it
+	at     int64 // offset of its first byte, or slightly before it
 }
 
 // member is a field of an object.
@@ -41,12 +41,12 @@ const (
 	anObject
 )
 
-// String returns the name of the kind for people.
+// String returns the name of the kind for messages.
 func (w what) String() string {
 	return [...]string{"a string", "a number", "true, false or null", "an array", "an object"}[w]
 }
 
-// parse reads JSON. The last of several fields with one name counts.
+// parse parses JSON. Of several fields with the same name, the last one counts.
 func parse(s string) (element, error) {
 	if len(s) > mostBytes {
 		return element{}, fmt.Errorf("it has %d bytes, at most %d are allowed", len(s), mostBytes)
@@ -63,7 +63,7 @@ func parse(s string) (element, error) {
 		}
 	}
 	if err != nil {
-		// Releases of Go report truncated JSON differently.
+		// Versions of Go report truncated JSON in different ways.
 		var syntax *json.SyntaxError
 		cut := errors.As(err, &syntax) && syntax.Offset >= int64(len(s))
 		if cut || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
@@ -126,7 +126,7 @@ func parseNext(d *json.Decoder, level int) (element, error) {
 	return e, nil
 }
 
-// set adds a field to an object, or replaces that of its name.
+// set adds a field to an object, or replaces the field with the same name.
 func (e *element) set(name string, v element) {
 	for i := range e.fields {
 		if e.fields[i].name == name {

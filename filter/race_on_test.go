@@ -2,6 +2,6 @@
 
 package filter_test
 
-// raceDetector says that the tests run under the race detector, where sync.Pool drops objects at
-// random.
+// raceDetector reports whether the tests run under the race detector, which makes sync.Pool drop
+// objects at random.
 const raceDetector = true

@@ -5,10 +5,10 @@ import (
 	"math/bits"
 )
 
-// mostDepth is the maximum nesting depth of arrays and objects, as for encoding/json.
+// mostDepth is the maximum nesting depth of arrays and objects, as in encoding/json.
 const mostDepth = 10_000
 
-// The following functions take the index at which an element begins and return the one after its
+// The following functions take the index where an element begins. They return the index after its
 // end, or -1 for invalid JSON.
 
 // space returns the index of the next byte that is not white space.
@@ -24,8 +24,8 @@ const (
 	highs = 0x8080808080808080
 )
 
-// stringEnd takes the index after the opening quote, and also reports whether there are escapes. It
-// processes eight bytes at a time.
+// stringEnd takes the index after the opening quote. escaped reports whether the string has
+// escapes. It processes eight bytes at a time.
 func stringEnd(d []byte, i int) (end int, escaped bool) {
 	for {
 		for i+8 <= len(d) {
@@ -48,14 +48,14 @@ func stringEnd(d []byte, i int) (end int, escaped bool) {
 			}
 		case c < ' ':
 			return -1, false
-		default: // of the last seven bytes
+		default: // one of the last seven bytes
 			i++
 		}
 	}
 }
 
-// shortEnd is stringEnd for a string of less than eight bytes without escapes; otherwise it returns
-// -1.
+// shortEnd is like stringEnd for a string of less than eight bytes without escapes. For other
+// strings it returns -1.
 func shortEnd(d []byte, i int) int {
 	if i+8 <= len(d) {
 		if found := special(binary.LittleEndian.Uint64(d[i:])); found != 0 {
@@ -67,8 +67,8 @@ func shortEnd(d []byte, i int) int {
 	return -1
 }
 
-// special sets a bit for the first byte that is a quote, a backslash or a control character, and
-// perhaps for later ones. It returns 0 if there is no such byte.
+// special sets a bit for the first byte that is a quote, a backslash or a control character. It may
+// also set bits for later bytes. It returns 0 if there is no such byte.
 func special(x uint64) uint64 {
 	quote, backslash, control := (x^('"'*ones))-ones, (x^('\\'*ones))-ones, x-(' '*ones)
 	return (quote | backslash | control) & ^x & highs
@@ -116,7 +116,7 @@ func digits(d []byte, i int) int {
 	return i
 }
 
-// numberEnd takes the index of the first digit or the minus.
+// numberEnd takes the index of the first digit or the minus sign.
 func numberEnd(d []byte, i int) int {
 	if d[i] == '-' {
 		i++
@@ -143,7 +143,7 @@ func numberEnd(d []byte, i int) int {
 	return i
 }
 
-// scalarEnd returns the end of a value that is neither array, object nor string.
+// scalarEnd returns the end of a value that is not an array, an object or a string.
 func scalarEnd(d []byte, i int) int {
 	rest := d[i:]
 	switch c := rest[0]; {
@@ -165,8 +165,8 @@ func scalarEnd(d []byte, i int) int {
 	return -1
 }
 
-// nameEnd takes the index of a field's opening quote, and returns the start of its value and its
-// raw name.
+// nameEnd takes the index of a field's opening quote. It returns the start of the field's value,
+// and the raw name.
 func nameEnd(d []byte, i int) (at int, name []byte, escaped bool) {
 	if i >= len(d) || d[i] != '"' {
 		return -1, nil, false
@@ -190,11 +190,11 @@ func nameEnd(d []byte, i int) (at int, name []byte, escaped bool) {
 	return end, name, escaped
 }
 
-// Literals as loaded words.
+// These are parts of literals as loaded words.
 const (
 	wordTrue = 't' | 'r'<<8 | 'u'<<16 | 'e'<<24
 	wordNull = 'n' | 'u'<<8 | 'l'<<16 | 'l'<<24
-	wordAlse = 'a' | 'l'<<8 | 's'<<16 | 'e'<<24 // of false
+	wordAlse = 'a' | 'l'<<8 | 's'<<16 | 'e'<<24 // the end of false
 )
 
 // wordEnd takes the index of the last four bytes of a literal.
@@ -205,8 +205,8 @@ func wordEnd(d []byte, i int, word uint32) int {
 	return i + 4
 }
 
-// skip skips a value at a depth. It records in bits whether it is in an array or an object, 64
-// levels at a time, and calls itself for more.
+// skip skips a value at a depth. A bit for each level shows whether it is an array or an object.
+// skip handles 64 levels at a time, and calls itself for more.
 func skip(d []byte, i, depth int) int {
 	objects, level := uint64(0), 0
 	for {
@@ -228,7 +228,7 @@ func skip(d []byte, i, depth int) int {
 			if i, empty = firstElement(d, i); empty {
 				break
 			}
-			object := uint64(c) >> 5 & 1 // this bit is set in '{' and not in '['
+			object := uint64(c) >> 5 & 1 // '{' has this bit and '[' does not
 			if level < 64 {
 				level++
 				objects = objects<<1 | object
@@ -301,8 +301,8 @@ func firstElement(d []byte, i int) (at int, empty bool) {
 	return i, false
 }
 
-// skipIn skips the elements and the end of an array or, if object is 1, of an object. It takes the
-// index of the first element, which may be negative.
+// skipIn skips the elements and the end of an array. If object is 1, it skips those of an object.
+// It takes the index of the first element, which may be negative.
 func skipIn(d []byte, i, depth int, object uint64) int {
 	for {
 		if i = skip(d, i, depth); i < 0 {
@@ -325,5 +325,5 @@ func skipIn(d []byte, i, depth int, object uint64) int {
 	}
 }
 
-// bracket returns the closing bracket of an array or, if object is 1, of an object.
+// bracket returns the closing bracket of an array, or of an object if object is 1.
 func bracket(object uint64) byte { return ']' + byte(object)*('}'-']') }

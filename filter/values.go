@@ -14,25 +14,25 @@ type kind uint8
 
 const (
 	text    kind = iota
-	number       // the text in the payload
+	number       // as the text in the payload
 	literal      // true, false or null, as text
-	instant      // a time in seconds, which is not in the payload
+	instant      // a time in seconds that is not part of the payload
 )
 
 // value is a value of a record.
 type value struct {
 	kind   kind
 	bytes  []byte
-	number float64 // of an instant
+	number float64 // for an instant
 }
 
-// values are the values of one field of a pattern, one of which must match.
+// values are the values of one field of a pattern. One of them must match.
 type values struct {
-	texts    []string            // texts that it may equal
-	many     map[string]struct{} // the same, if they are many
-	literals []string            // numbers, true, false and null that it may equal
-	numbers  []float64           // the numbers to compare by value
-	instants []float64           // the numbers to compare with times
+	texts    []string            // texts that the field may have
+	many     map[string]struct{} // the same texts, if there are many
+	literals []string            // numbers, true, false and null that the field may have
+	numbers  []float64           // numbers that are compared by value
+	instants []float64           // numbers that are compared with times
 	tests    []test
 }
 
@@ -43,8 +43,8 @@ type test struct {
 	op    operator
 	text  string
 	fold  bool     // ignore case
-	parts []string // of a wildcard, between its stars
-	not   *values  // of anything-but
+	parts []string // parts of a wildcard between its stars
+	not   *values  // the values of anything-but
 	low
 	high
 	net netip.Prefix
@@ -150,7 +150,7 @@ func (t *test) match(x value) bool {
 	return false
 }
 
-// within reports whether a number is within the range of numeric.
+// within reports whether a number is in the range of numeric.
 func (t *test) within(x value) bool {
 	n := x.number
 	if x.kind == number {
@@ -166,8 +166,8 @@ func (t *test) within(x value) bool {
 }
 
 // like reports whether a string matches a wildcard. It searches each part once, after the previous
-// one: the first occurrence leaves the most text for the following parts. So the cost is one search
-// per star.
+// part. The first occurrence leaves the most text for the following parts, so one search per star
+// is enough.
 func (t *test) like(s []byte) bool {
 	first, last := t.parts[0], t.parts[len(t.parts)-1]
 	if len(t.parts) == 1 {
@@ -187,8 +187,8 @@ func (t *test) like(s []byte) bool {
 	return true
 }
 
-// hasPrefixFold is strings.HasPrefix ignoring case. A letter may have more bytes than its other
-// case.
+// hasPrefixFold is like strings.HasPrefix, but ignores case. A letter may have more bytes than its
+// other case.
 func hasPrefixFold(s []byte, prefix string) bool {
 	end := 0
 	for range prefix {
@@ -213,8 +213,8 @@ func hasSuffixFold(s []byte, suffix string) bool {
 	return bytes.EqualFold(s[begin:], unsafeBytes(suffix))
 }
 
-// address parses an IP address. It rejects impossible input before the parser would allocate an
-// error.
+// address parses an IP address. It rejects impossible input first, because the parser would
+// allocate an error.
 func address(s []byte) (netip.Addr, bool) {
 	if len(s) < 2 || len(s) > len("0000:0000:0000:0000:0000:ffff:255.255.255.255") {
 		return netip.Addr{}, false
@@ -237,8 +237,8 @@ func address(s []byte) (netip.Addr, bool) {
 	return at, err == nil
 }
 
-// unsafeString returns b as a string, which must not be kept.
+// unsafeString returns b as a string. The string must not be kept.
 func unsafeString(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
-// unsafeBytes returns s as bytes, which must not be kept or written to.
+// unsafeBytes returns s as bytes. They must not be kept or modified.
 func unsafeBytes(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }

@@ -5,24 +5,24 @@ import (
 	"unicode/utf8"
 )
 
-// machine walks through one payload at a time and holds the states of its filter.
+// machine walks through one payload at a time and contains the states of its filter.
 type machine struct {
 	f       *Filter
 	data    []byte
-	state   []byte // 1 where an entry of a node matches
+	state   []byte // 1 if an entry of a node matches
 	base    []byte // the states that reset copies: those of the filter, or changed
-	scratch []byte // for a string with escapes
+	scratch []byte // memory for a string with escapes
 
 	// The remaining fields are for dotted names; see dotted.go.
-	reached bool   // a dotted name may lead to a node
+	reached bool   // a dotted name may belong to a node
 	dotted  bool   // resolve dotted names
-	changed []byte // the filter's states, changed by dotted names
-	saved   []byte // saved parts of changed, a stack
-	hits    []hit  // a stack
-	slots   []int  // the last hit of each node
+	changed []byte // a copy of the filter's states that dotted names have modified
+	saved   []byte // saved parts of changed, as a stack
+	hits    []hit  // used as a stack
+	slots   []int  // index of the last hit of each node
 }
 
-// These limit the memory that a machine keeps for the next payload: bytes of each kind, and hits.
+// These limits apply to the memory that a machine keeps for the next payload.
 const (
 	keepScratch = 64 << 10
 	keepHits    = 4 << 10
@@ -65,11 +65,11 @@ func (m *machine) walk(f *Filter, data []byte) bool {
 	return true
 }
 
-// reset sets the states between two indexes to the initial ones of a value.
+// reset sets a range of states to their initial values.
 func (m *machine) reset(from, to int) { copy(m.state[from:to], m.base[from:to]) }
 
-// value handles the value of a node's field that begins at i, and returns the index after it, or -1
-// for invalid JSON.
+// value handles the value of a node's field that begins at i. It returns the index after the value,
+// or -1 for invalid JSON.
 func (m *machine) value(n *node, i, depth int) int {
 	d := m.data
 	if uint(i) >= uint(len(d)) {
@@ -112,12 +112,12 @@ func (m *machine) value(n *node, i, depth int) int {
 	}
 }
 
-// leaf handles a value that is neither array nor object.
+// leaf handles a value that is neither an array nor an object.
 func (m *machine) leaf(n *node, v value) {
 	for i := range n.leaves {
 		l := &n.leaves[i]
 		switch {
-		case l.values == nil: // it must be absent
+		case l.values == nil: // the field must be absent
 			m.state[l.state] = 0
 		case m.state[l.state] == 0 && l.values.match(v):
 			m.state[l.state] = 1
@@ -125,7 +125,7 @@ func (m *machine) leaf(n *node, v value) {
 	}
 }
 
-// array handles the elements of an array, one of which must match.
+// array handles the elements of an array. One of them must match.
 func (m *machine) array(n *node, i, depth int) int {
 	d := m.data
 	if i = space(d, i); i < len(d) && d[i] == ']' {
@@ -175,7 +175,7 @@ func (m *machine) object(n *node, i, depth int) int {
 			}
 			i = skip(d, at, depth)
 		} else {
-			m.reset(child.begin, child.end) // the last of several with one name counts
+			m.reset(child.begin, child.end) // of several with the same name, the last one counts
 			i = m.value(child, at, depth)
 		}
 		if i < 0 {
@@ -199,7 +199,7 @@ func (m *machine) object(n *node, i, depth int) int {
 	}
 }
 
-// settle evaluates an object that has ended.
+// settle evaluates an object after its end.
 func (m *machine) settle(n *node) {
 	if m.dotted {
 		m.settlePending(n)
@@ -210,7 +210,7 @@ func (m *machine) settle(n *node) {
 		for _, s := range in.below {
 			all &= m.state[s]
 		}
-		if in.absent { // in each element of an array
+		if in.absent { // in every element of an array
 			m.state[in.state] &= all
 		} else {
 			m.state[in.state] |= all
@@ -218,7 +218,8 @@ func (m *machine) settle(n *node) {
 	}
 }
 
-// unescape returns the value of a string with valid escapes. It is valid until the next call.
+// unescape returns the value of a string with valid escapes. The result is valid until the next
+// call.
 func (m *machine) unescape(s []byte) []byte {
 	out := m.scratch[:0]
 	for i := 0; i < len(s); {
