@@ -10,41 +10,42 @@ import (
 	"unicode/utf8"
 )
 
-// DefaultLimit is the default size in bytes up to which a [Builder] fills a payload. It is that of
-// the KPL (AggregationMaxSize).
+// DefaultLimit is the default maximum size in bytes of a payload that a [Builder] fills. It is the
+// default of the KPL (AggregationMaxSize).
 const DefaultLimit = 51_200
 
-// ErrFull is returned by [Builder.Add] for a record that would make the payload exceed the limit.
+// ErrFull is returned by [Builder.Add] if the record would make the payload exceed the limit.
 var ErrFull = errors.New("aggregate: the record does not fit into the aggregate any more")
 
-const maxKey = 256 // Unicode characters of a partition key
+const maxKey = 256 // maximum number of Unicode characters of a partition key
 
-// Builder packs records into the payload of one container. The zero value is ready to use. Reuse it
-// after Reset, since it keeps its buffers. It must not be used concurrently.
+// Builder packs records into the payload of one container. The zero value is ready to use. Reuse a
+// Builder after Reset, because it keeps its buffers. It must not be used concurrently.
 type Builder struct {
-	// Limit is the largest payload in bytes; 0 means [DefaultLimit]. It does not include the
-	// container's partition key, which the service counts: a payload and its key share the stream's
-	// largest record size. Set it while the builder is empty.
+	// Limit is the maximum size of the payload in bytes. 0 means [DefaultLimit]. It does not
+	// include the container's partition key. The service counts that key as well: the payload and
+	// its key together must not exceed the stream's maximum record size. Set Limit while the
+	// builder is empty.
 	Limit int
 
 	keys, hashes table
 	records      []byte // encoded
 	count        int
 	last         int  // length of the last record's data
-	tagged       bool // some record has tags
+	tagged       bool // at least one record has tags
 }
 
-// table holds strings that records refer to by their row.
+// table contains strings. Records refer to them by their row.
 type table struct {
 	rows    map[string]int
 	encoded []byte
 }
 
-// Len returns the number of records added.
+// Len returns the number of added records.
 func (b *Builder) Len() int { return b.count }
 
-// Size returns the exact length of what [Builder.AppendContainer] appends, 0 if no record was
-// added.
+// Size returns the exact number of bytes that [Builder.AppendContainer] appends. It returns 0 if no
+// record was added.
 func (b *Builder) Size() int {
 	if b.count == 0 {
 		return 0
@@ -52,14 +53,14 @@ func (b *Builder) Size() int {
 	return len(magic) + len(b.keys.encoded) + len(b.hashes.encoded) + len(b.records) + md5.Size
 }
 
-// Fits reports whether a record of size bytes of data with these keys could be added without
-// exceeding the limit. The limit is that of a container, even for a first record that is put
-// unwrapped unless another follows.
+// Fits reports whether a record could be added without exceeding the limit. size is the size of its
+// data. The limit applies to the container, even if there is only one record, which would be put
+// without a container.
 func (b *Builder) Fits(partitionKey, explicitHashKey string, size int) bool {
 	return b.fits(partitionKey, explicitHashKey, size, 0)
 }
 
-// fits is like Fits, for a record with a number of bytes of tags.
+// fits is like Fits, for a record with tags of the given size.
 func (b *Builder) fits(partitionKey, explicitHashKey string, size, tags int) bool {
 	limit := b.Limit
 	if limit == 0 {
@@ -79,18 +80,18 @@ func (b *Builder) fits(partitionKey, explicitHashKey string, size, tags int) boo
 	return more+chunkSize(inner) <= room
 }
 
-// Add adds a record. Records with the same key, or the same explicit hash key, share one copy of
-// it. Data is copied. The strings are retained until Reset, so they must not alias a buffer that is
-// reused before.
+// Add adds a record. Records with the same partition key or explicit hash key share one copy of
+// that key. Data is copied. The keys are retained until Reset, so they must not refer to a buffer
+// that is reused before.
 //
-// explicitHashKey is a decimal number from 0 to 2^128−1 without leading zeros, or "" for none.
-// partitionKey is UTF-8 of at most 256 characters. The error is [ErrFull], or names the invalid
-// key. After an error the builder is unchanged.
+// partitionKey is UTF-8 of at most 256 characters. explicitHashKey is a decimal number from 0 to
+// 2^128−1 without leading zeros, or "" for none. The error is [ErrFull], or names the invalid key.
+// After an error the builder is unchanged.
 func (b *Builder) Add(partitionKey, explicitHashKey string, data []byte) error {
 	return b.AddTagged(partitionKey, explicitHashKey, data, Tags{})
 }
 
-// AddTagged is like [Builder.Add], with tags that are stored with the record inside the container.
+// AddTagged is like [Builder.Add], but stores tags with the record inside the container.
 func (b *Builder) AddTagged(partitionKey, explicitHashKey string, data []byte, tags Tags) error {
 	if err := checkKeys(partitionKey, explicitHashKey); err != nil {
 		return err
@@ -132,9 +133,9 @@ func checkKeys(partitionKey, explicitHashKey string) error {
 	return nil
 }
 
-// Append appends the payload of the record to be put, and returns the extended buffer. Several
-// records make a container. A single record gains nothing from a container, unless it has tags: its
-// payload is its own data, to be put with its own keys. Without records it appends nothing.
+// Append appends the payload of the record to put, and returns the extended buffer. Several records
+// make a container. A single record without tags needs no container: its payload is its own data,
+// to be put with its own keys. Without records Append appends nothing.
 func (b *Builder) Append(dst []byte) []byte {
 	if b.count == 1 && !b.tagged {
 		return append(dst, b.records[len(b.records)-b.last:]...)
@@ -142,8 +143,9 @@ func (b *Builder) Append(dst []byte) []byte {
 	return b.AppendContainer(dst)
 }
 
-// AppendContainer is like [Builder.Append], but also wraps a single record. Use it for data that
-// would itself be taken for an aggregate, or if the container must not have the record's key.
+// AppendContainer is like [Builder.Append], but also packs a single record into a container. Use it
+// for data that readers would otherwise treat as an aggregate, or if the put record must have
+// another key than the packed record.
 func (b *Builder) AppendContainer(dst []byte) []byte {
 	if b.count == 0 {
 		return dst
@@ -157,15 +159,15 @@ func (b *Builder) AppendContainer(dst []byte) []byte {
 	return append(dst, sum[:]...)
 }
 
-// Reset makes b empty. Its limit stays.
+// Reset removes all records from b. It keeps the limit.
 func (b *Builder) Reset() {
 	b.keys.reset()
 	b.hashes.reset()
 	b.records, b.count, b.last, b.tagged = b.records[:0], 0, 0, false
 }
 
-// find returns the row of s, or the row that it would get and the number of bytes by which the
-// table would grow.
+// find returns the row of s. If the table does not contain s, find returns the row that s would
+// get, and the number of bytes by which the table would grow.
 func (t *table) find(s string) (row, grows int) {
 	if row, ok := t.rows[s]; ok {
 		return row, 0
@@ -195,5 +197,5 @@ func appendVarint(dst []byte, n int) []byte { return binary.AppendUvarint(dst, u
 
 func varintSize(n int) int { return (bits.Len(uint(n)|1) + 6) / 7 }
 
-// chunkSize returns the encoded size of n bytes with their tag and length.
+// chunkSize returns the encoded size of n bytes including their tag and length.
 func chunkSize(n int) int { return 1 + varintSize(n) + n }

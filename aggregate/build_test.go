@@ -21,7 +21,7 @@ func add(tb testing.TB, b *Builder, records ...sub) {
 
 func TestBuilderMakesVectors(t *testing.T) {
 	t.Parallel()
-	var b Builder // one for all: nothing of earlier records may remain
+	var b Builder // reused for all, so that remains of earlier records would be found
 	for _, c := range []struct {
 		name string
 		subs []sub
@@ -98,8 +98,8 @@ func TestBuilderCopiesData(t *testing.T) {
 
 func TestBuilderKeepsItsLimit(t *testing.T) {
 	t.Parallel()
-	// For n records with data of size bytes: 20 for magic and checksum, 3 for the key, and per
-	// record 6 more than its data.
+	// The expected size is 20 for magic and checksum, 3 for the key, and for each record its data
+	// and 6 more.
 	for _, c := range []struct {
 		name  string
 		limit int
@@ -130,7 +130,7 @@ func TestBuilderKeepsItsLimit(t *testing.T) {
 			t.Errorf("%s: took %d records in %d bytes, want %d", c.name, b.Len(), b.Size(), c.want)
 		}
 		if c.size < 0 || c.size > 1000 {
-			continue // no such data can be made here
+			continue // such data cannot be allocated here
 		}
 		before := b.AppendContainer(nil)
 		if err := b.Add("a", "", make([]byte, c.size)); !errors.Is(err, ErrFull) {
@@ -170,7 +170,7 @@ func TestBuilderRefusesKeys(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name, key, hash string
-		want            string // "" if it is accepted
+		want            string // "" if the keys are accepted
 	}{
 		{"an ordinary key", "order-1", "", ""},
 		{"no key, as on streams that distribute records themselves", "", "", ""},
@@ -201,7 +201,7 @@ func TestBuilderSharesKeys(t *testing.T) {
 	t.Parallel()
 	b := Builder{Limit: 1 << 20}
 	var want []sub
-	for i := range 3000 { // rows of two bytes
+	for i := range 3000 { // so many that row numbers take two bytes
 		want = append(want, sub{fmt.Sprint("key", i%1000), fmt.Sprint(i % 150), fmt.Sprint("data", i)})
 	}
 	add(t, &b, want...)
@@ -234,7 +234,7 @@ func TestBuildingAllocatesNothing(t *testing.T) {
 	}
 }
 
-// naiveContainer is a second encoder, for records with keys that Add accepts.
+// naiveContainer is a second encoder. It needs records with keys that Add accepts.
 func naiveContainer(records []sub) []byte {
 	var keys, hashes []string
 	row := func(table *[]string, s string) byte {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// shapes are the containers of the allocation test and the benchmarks.
+// shapes are the containers for the allocation test and the benchmarks.
 var shapes = []struct {
 	name          string
 	records, size int
@@ -23,8 +23,8 @@ var shapes = []struct {
 	{name: "100x100B-explicit", records: 100, size: 100, keys: 100, explicit: true},
 }
 
-// container returns the payload of n records of size bytes with that many different 36-character
-// keys.
+// container returns the payload of n records of size bytes. keys is the number of different keys,
+// which have 36 characters.
 func container(tb testing.TB, n, size, keys int, explicit bool) []byte {
 	tb.Helper()
 	b := Builder{Limit: 1 << 30}
@@ -73,8 +73,8 @@ func TestParsingAllocatesNothing(t *testing.T) {
 	}
 }
 
-// BenchmarkParse compares parsing a container and visiting its records with the necessary MD5
-// alone, in turn, so that both see the same machine. The figures are medians per record.
+// BenchmarkParse compares the MD5 alone with parsing a container and visiting its records. Both run
+// in turns, so that other load affects both. The results are medians per record.
 func BenchmarkParse(b *testing.B) {
 	for _, s := range shapes {
 		b.Run(s.name, func(b *testing.B) {

@@ -7,7 +7,7 @@ import (
 	"github.com/weir-go/weir/aggregate"
 )
 
-// A reader parses the payload of each record of a stream, aggregated or not.
+// A reader parses the payload of each record of a stream, whether or not it is aggregated.
 func ExampleAggregate_Parse() {
 	var b aggregate.Builder
 	_ = b.Add("JFK", "", []byte("takes off"))
@@ -36,7 +36,7 @@ func ExampleAggregate_Parse() {
 	// plain, and worth counting: aggregate: the payload starts like an aggregate but its checksum does not match
 }
 
-// A container was meant for a shard that has been split since. The child drops the sub-records of
+// A container was packed for a shard that was split afterwards. The child drops the sub-records of
 // its sibling.
 func ExampleAggregate_Keep() {
 	var b aggregate.Builder

@@ -8,23 +8,23 @@ import (
 	"unsafe"
 )
 
-// HashKey is a point in the 128-bit space that partition keys are hashed into.
+// HashKey is a point in the 128-bit space of hashes of partition keys.
 type HashKey struct{ Hi, Lo uint64 }
 
-// HashRange is the part of the space that a shard serves. Both ends belong to it.
+// HashRange is the part of that space that a shard serves. It includes both ends.
 type HashRange struct{ Start, End HashKey }
 
 // FullRange is the whole space.
 var FullRange = HashRange{End: HashKey{Hi: 1<<64 - 1, Lo: 1<<64 - 1}}
 
-// Contains reports whether k lies in r.
+// Contains reports whether k is in r.
 func (r HashRange) Contains(k HashKey) bool { return !k.less(r.Start) && !r.End.less(k) }
 
 func (k HashKey) less(o HashKey) bool { return k.Hi < o.Hi || k.Hi == o.Hi && k.Lo < o.Lo }
 
-// HashKey returns the hash key of r: its explicit hash key, or otherwise the MD5 of its partition
-// key, read as a big-endian number. ok is false if the explicit hash key is not a decimal number
-// from 0 to 2^128−1 of at most 39 digits.
+// HashKey returns the hash key of r. That is its explicit hash key, or otherwise the MD5 of its
+// partition key, as a big-endian number. ok is false if the explicit hash key is not a decimal
+// number from 0 to 2^128−1 with at most 39 digits.
 func (r Record) HashKey() (k HashKey, ok bool) {
 	if s := r.ExplicitHashKey(); s != "" {
 		return parseHashKey(s)
@@ -33,7 +33,7 @@ func (r Record) HashKey() (k HashKey, ok bool) {
 }
 
 func hashOf(key string) HashKey {
-	sum := md5.Sum(unsafe.Slice(unsafe.StringData(key), len(key))) // read-only
+	sum := md5.Sum(unsafe.Slice(unsafe.StringData(key), len(key))) // Sum does not modify it
 	return HashKey{binary.BigEndian.Uint64(sum[:8]), binary.BigEndian.Uint64(sum[8:])}
 }
 
@@ -55,7 +55,8 @@ func parseHashKey(s string) (k HashKey, ok bool) {
 	return k, true
 }
 
-// fate is the result of Keep for a row of a table: a key that many records share is hashed once.
+// fate is the result of Keep for a row of a table. A key that many records share is therefore
+// hashed once.
 type fate uint8
 
 const (
@@ -64,12 +65,13 @@ const (
 	outside
 )
 
-// Keep drops the sub-records whose hash key is outside r, the range of the shard that the container
-// was read from, and returns their number. The others keep their Sub. Each sub-record is checked
-// separately. The Java KCL, in contrast, drops the whole aggregate because of one stray. A
-// sub-record with an unreadable explicit hash key cannot be checked and stays.
+// Keep drops the sub-records whose hash key is outside r, and returns their number. r is the range
+// of the shard from which the container was read. The remaining sub-records keep their Sub. Each
+// sub-record is checked separately. In contrast, the Java KCL drops the whole aggregate if one
+// sub-record is outside. A sub-record with an invalid explicit hash key cannot be checked and is
+// kept.
 //
-// The package comment says when to filter and when not to.
+// The package comment explains when to filter.
 func (a *Aggregate) Keep(r HashRange) (dropped int) {
 	if r == FullRange {
 		return 0

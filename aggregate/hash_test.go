@@ -23,7 +23,7 @@ func TestParseHashKey(t *testing.T) {
 		{"340282366920938463463374607431768211456", HashKey{}, false},
 		{"340282366920938463463374607431768211460", HashKey{}, false},
 		{"999999999999999999999999999999999999999", HashKey{}, false},
-		{"0340282366920938463463374607431768211455", HashKey{}, false}, // 40 digits
+		{"0340282366920938463463374607431768211455", HashKey{}, false}, // has 40 digits
 		{"", HashKey{}, false},
 		{"-1", HashKey{}, false},
 		{"+1", HashKey{}, false},
@@ -31,8 +31,8 @@ func TestParseHashKey(t *testing.T) {
 		{"1 ", HashKey{}, false},
 		{"1e3", HashKey{}, false},
 		{"0x10", HashKey{}, false},
-		{"/", HashKey{}, false}, // before '0'
-		{":", HashKey{}, false}, // after '9'
+		{"/", HashKey{}, false}, // the character before '0'
+		{":", HashKey{}, false}, // the character after '9'
 		{"\xff", HashKey{}, false},
 	} {
 		if got, ok := parseHashKey(c.text); ok != c.ok || ok && got != c.want {
@@ -43,7 +43,7 @@ func TestParseHashKey(t *testing.T) {
 
 func TestHashKeyOfARecord(t *testing.T) {
 	t.Parallel()
-	// The MD5 of "a" and of nothing are test vectors of RFC 1321.
+	// The MD5 sums of "a" and "" are test vectors of RFC 1321.
 	ofA := HashKey{0x0cc175b9c0f1b6a8, 0x31c399e269772661}
 	ofNothing := HashKey{0xd41d8cd98f00b204, 0xe9800998ecf8427e}
 	for _, c := range []struct {
@@ -77,7 +77,7 @@ func TestHashKeyOfARecord(t *testing.T) {
 
 // sealed returns the payload of records that each have their own rows.
 func sealed(records ...sub) []byte {
-	msg := []byte{0x28, 1} // an unknown field, so that even no records are an aggregate
+	msg := []byte{0x28, 1} // an unknown field, so that a message without records is not empty
 	for i, s := range records {
 		msg = append(append(msg, 0x0a, byte(len(s.key))), s.key...)
 		msg = append(append(msg, 0x12, byte(len(s.hash))), s.hash...)
@@ -100,7 +100,7 @@ func TestKeep(t *testing.T) {
 		return all
 	}
 	tens := HashRange{HashKey{0, 10}, HashKey{0, 19}}
-	// "a" hashes to 0x0c..., "b" to 0x92...
+	// "a" hashes to 0x0c..., and "b" hashes to 0x92...
 	lower := HashRange{HashKey{}, HashKey{1<<63 - 1, 1<<64 - 1}}
 	upper := HashRange{HashKey{1 << 63, 0}, FullRange.End}
 	for _, c := range []struct {
@@ -126,7 +126,7 @@ func TestKeep(t *testing.T) {
 		if ok, err := a.Parse(sealed(c.records...)); !ok {
 			t.Fatal(c.name, err)
 		}
-		// the remaining records stay in the second round
+		// The second call must keep all remaining records.
 		for round, want := range []int{len(c.records) - len(c.want), 0} {
 			if dropped := a.Keep(c.shard); dropped != want {
 				t.Errorf("%s: round %d: dropped %d, want %d", c.name, round, dropped, want)

@@ -11,18 +11,18 @@ import (
 	"testing"
 )
 
-// A second decoder, written to be obviously correct: it splits a message into lists of fields, and
-// then interprets those.
+// This is a second decoder that is obviously correct. It splits a message into lists of fields and
+// then interprets these.
 
 type field struct {
 	number, wire uint64
-	value        uint64 // wire type 0
-	bytes        []byte // wire type 2
+	value        uint64 // for wire type 0
+	bytes        []byte // for wire type 2
 }
 
 var errNaive = errors.New("malformed")
 
-// fields parses b up to its end or, inside a group, up to the end of the group.
+// fields parses b up to its end. Inside a group it parses up to the end of the group.
 func fields(b []byte, group uint64, depth int) (all []field, rest []byte, err error) {
 	take := func(n uint64) []byte {
 		if n > uint64(len(b)) {
@@ -182,7 +182,7 @@ func naiveTags(payload []byte) (all []string) {
 	return all
 }
 
-// told formats tags like naiveTags.
+// told formats tags in the same way as naiveTags.
 func told(tags Tags) (s string) {
 	for key, value := range tags.All() {
 		s += fmt.Sprintf("%q=%q ", key, value)
@@ -213,7 +213,7 @@ func (k HashKey) big() *big.Int {
 	return n.Add(n.Lsh(n, 64), new(big.Int).SetUint64(k.Lo))
 }
 
-// agree fails the test unless Parse and Keep have the same result for payload as the naive decoder.
+// agree fails the test if Parse and Keep have another result for payload than the naive decoder.
 func agree(t *testing.T, a *Aggregate, payload []byte) {
 	t.Helper()
 	before := bytes.Clone(payload)
@@ -239,7 +239,7 @@ func agree(t *testing.T, a *Aggregate, payload []byte) {
 		}
 	}
 
-	sum := md5.Sum(payload) // any two values are suitable as ends of a range
+	sum := md5.Sum(payload) // any two values can be the ends of a range
 	r := HashRange{
 		HashKey{binary.BigEndian.Uint64(sum[:]) >> 1, 0},
 		HashKey{binary.BigEndian.Uint64(sum[8:]) | 1<<63, 0},
@@ -277,7 +277,7 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var a Aggregate
 		agree(t, &a, data)
-		// A fuzzer never finds a checksum, so it is added, to the data and to a message that
+		// A fuzzer cannot find a checksum, so it is added: to the data, and to a message that
 		// already has keys.
 		agree(t, &a, seal(data))
 		agree(t, &a, seal([]byte{0x0a, 1, 'a', 0x0a, 2, 'b', 'c', 0x12, 1, '9', 0x12, 0}, data))

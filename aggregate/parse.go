@@ -8,13 +8,14 @@ import (
 
 const (
 	magic = "\xf3\x89\x9a\xc2"
-	// of a payload, since offsets have 32 bits; no record of Kinesis is nearly as large
+	// maxSize is the maximum size of a payload, because offsets have 32 bits. No record in Kinesis
+	// is nearly as large.
 	maxSize  = math.MaxInt32
-	keptRows = 1 << 16 // of each table; the memory for one extreme payload is not kept
+	keptRows = 1 << 16 // maximum number of rows of a table that is kept for reuse
 )
 
-// The reasons why a payload that starts like an aggregate is not one. It is delivered as a plain
-// record, because user data can start with the same four bytes.
+// These errors explain why a payload that begins like an aggregate is not an aggregate. It is
+// delivered as a plain record, because user data can begin with the same four bytes.
 var (
 	ErrShort    = errors.New("aggregate: the payload starts like an aggregate but is too short for one")
 	ErrChecksum = errors.New("aggregate: the payload starts like an aggregate but its checksum does not match")
@@ -22,40 +23,41 @@ var (
 )
 
 // Aggregate is a decoded container payload. The zero value is empty and ready for
-// [Aggregate.Parse]. Reuse it for the next payload, since it keeps its tables (at most about 2
-// MiB), which avoids allocations. It references the payload until the next Parse or Reset. Any
-// number of goroutines may read it while none calls Parse, Keep or Reset.
+// [Aggregate.Parse]. Reuse an Aggregate for the next payload, because it keeps its tables (at most
+// about 2 MiB), which avoids allocations. It refers to the payload until the next Parse or Reset.
+// Any number of goroutines may read it while none calls Parse, Keep or Reset.
 type Aggregate struct {
 	msg     []byte
 	keys    []span
 	hashes  []span
 	records []entry
-	tags    []tagged // of the records that have some, in order
-	fates   []fate   // of the rows of keys, then of hashes: scratch space of Keep
+	tags    []tagged // of records with tags, in order
+	fates   []fate   // for each row of keys, then of hashes; only used inside Keep
 }
 
 // span is a part of msg.
 type span struct{ start, end uint32 }
 
-// entry is a sub-record by reference. Entries and spans have no pointers, so that the garbage
-// collector skips the tables, however long they are.
+// entry is a sub-record that refers to parts of msg. Entries and spans contain no pointers, so that
+// the garbage collector skips the tables, however long they are.
 type entry struct {
 	data span
-	key  uint32 // row of keys
-	hash uint32 // row of hashes, plus 1; 0 if there is none
+	key  uint32 // row in keys
+	hash uint32 // row in hashes, plus 1; 0 if there is none
 	sub  uint32
 }
 
-// Parse decodes data, the payload of one record of a stream, and replaces the contents of a.
+// Parse decodes data, which is the payload of one record of a stream. It replaces the contents of
+// a.
 //
-// ok says whether data is an aggregate. If not, deliver data unchanged. a is then empty, and err is
-// nil for a record that is simply not aggregated. It is [ErrShort], [ErrChecksum] or [ErrMessage]
-// for one that starts like an aggregate, which is worth counting. An aggregate is never decoded in
-// part. It may contain no sub-record.
+// ok reports whether data is an aggregate. If not, a is empty, and data must be delivered
+// unchanged. err is then nil if data does not begin like an aggregate. Otherwise err is [ErrShort],
+// [ErrChecksum] or [ErrMessage]; such payloads are worth counting. An aggregate is never decoded in
+// part. It may contain no sub-records.
 func (a *Aggregate) Parse(data []byte) (ok bool, err error) { return a.parse(data, maxSize) }
 
-// Marked reports whether data begins like an aggregate. For all other data [Aggregate.Parse]
-// returns false without an error. Marked costs almost nothing.
+// Marked reports whether data begins like an aggregate. If not, [Aggregate.Parse] returns false
+// without an error. Marked costs almost nothing.
 func Marked(data []byte) bool { return len(data) >= len(magic) && string(data[:len(magic)]) == magic }
 
 func (a *Aggregate) parse(data []byte, limit int) (ok bool, err error) {
@@ -79,13 +81,13 @@ func (a *Aggregate) parse(data []byte, limit int) (ok bool, err error) {
 	return true, nil
 }
 
-// parseMessage fills the tables from msg and reports whether msg is valid.
+// parseMessage fills the tables from msg. It returns false if msg is invalid.
 func (a *Aggregate) parseMessage() bool {
 	msg := a.msg
-	keys, hashes := 0, 0 // how many rows the records need
+	keys, hashes := 0, 0 // number of rows that the records refer to
 	for p := 0; p < len(msg); {
 		tag, next := uint64(msg[p]), p+1
-		// more than one byte: an unknown field, or a known one in a longer encoding
+		// This tag has several bytes: an unknown field, or a known field in a longer encoding.
 		if tag >= 0x80 {
 			if tag, next = uvarint(msg, p); next == 0 {
 				return false
@@ -125,13 +127,13 @@ func (a *Aggregate) parseMessage() bool {
 			keys, hashes = max(keys, int(e.key)+1), max(hashes, int(e.hash))
 		}
 	}
-	// The tables may follow the records, so the indexes can only be checked now.
+	// The tables may follow the records, so the indexes can only be checked here.
 	return keys <= len(a.keys) && hashes <= len(a.hashes)
 }
 
-// parse reads the Record that fills b from p on and reports whether it is valid. Whether its rows
-// exist is checked later. If a field is repeated, the last one counts. tags is the range from the
-// first tag to the end of the last one.
+// parse reads the Record in b[p:], which fills the rest of b. sound is false if it is invalid. The
+// caller checks later whether its rows exist. If a field is repeated, the last one counts. tags is
+// the range from the first tag to the end of the last one.
 func (e *entry) parse(b []byte, p int) (tags span, sound bool) {
 	const none = math.MaxUint64
 	key, hash := uint64(none), uint64(0)
@@ -139,7 +141,7 @@ func (e *entry) parse(b []byte, p int) (tags span, sound bool) {
 	for p < len(b) {
 		field := p
 		tag, next := uint64(b[p]), p+1
-		// more than one byte: an unknown field, or a known one in a longer encoding
+		// This tag has several bytes: an unknown field, or a known field in a longer encoding.
 		if tag >= 0x80 {
 			if tag, next = uvarint(b, p); next == 0 {
 				return span{}, false
@@ -180,7 +182,7 @@ func (e *entry) parse(b []byte, p int) (tags span, sound bool) {
 			e.data, hasData = span{uint32(start), uint32(p)}, true
 		}
 	}
-	// no table has as many rows as a payload may have bytes
+	// A table cannot have as many rows as a payload may have bytes.
 	if !hasData || key >= maxSize || hash >= maxSize {
 		return span{}, false
 	}
@@ -191,7 +193,7 @@ func (e *entry) parse(b []byte, p int) (tags span, sound bool) {
 	return tags, true
 }
 
-// soundTag reports whether the Tag whose length is at b[p:] is well formed. A message with a
+// soundTag reports whether a Tag is well formed. The tag's length is at b[p:]. A message with a
 // malformed tag is malformed.
 func soundTag(b []byte, p int) bool {
 	p, end := chunk(b, p)
@@ -209,7 +211,7 @@ func soundTag(b []byte, p int) bool {
 	return hasKey
 }
 
-// Reset makes a empty and drops the reference to the payload.
+// Reset empties a and drops the reference to the payload.
 func (a *Aggregate) Reset() {
 	a.msg = nil
 	a.keys, a.hashes, a.records, a.tags, a.fates = emptied(a.keys), emptied(a.hashes), emptied(a.records), emptied(a.tags), emptied(a.fates)

@@ -11,7 +11,7 @@ import (
 
 func TestParseTakesVectors(t *testing.T) {
 	t.Parallel()
-	var a Aggregate // one for all: nothing of an earlier payload may remain
+	var a Aggregate // reused for all, so that remains of an earlier payload would be found
 	for _, c := range []struct {
 		name string
 		data []byte
@@ -75,7 +75,7 @@ func TestParseTellsPlainFromCorrupt(t *testing.T) {
 	}
 }
 
-// judged is a received message with the expected result.
+// judged is a message with its expected result.
 type judged struct {
 	name    string
 	message []byte
@@ -83,7 +83,7 @@ type judged struct {
 	want    []sub
 }
 
-// Each message is sealed with its right checksum, so that only the message decides.
+// Each message gets the right checksum, so that the result only depends on the message.
 func TestParseJudgesMessages(t *testing.T) {
 	t.Parallel()
 	for _, c := range messages() {
@@ -108,7 +108,7 @@ func messages() []judged {
 		oneOfA = []sub{{"a", "", "one"}}
 		huge   = []byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f}       // 2^63-1
 		most   = []byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01} // 2^64-1
-		// beyond 64 bits
+		// This number does not fit into 64 bits.
 		over = []byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x02}
 		long = []byte{0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x00}
 	)
@@ -252,7 +252,7 @@ func TestAllStopsWhenAsked(t *testing.T) {
 
 func TestTablesOfAFreakPayloadAreNotKept(t *testing.T) {
 	t.Parallel()
-	// Two bytes per key give the most rows per byte.
+	// Keys of two bytes give the most rows per byte.
 	freak := seal([]byte(strings.Repeat("\x0a\x00", 4*keptRows)), []byte{0x1a, 4, 0x08, 0, 0x1a, 0})
 	var a Aggregate
 	if ok, err := a.Parse(freak); !ok {

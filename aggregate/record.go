@@ -5,22 +5,22 @@ import (
 	"unsafe"
 )
 
-// Record is one sub-record of an [Aggregate]: two pointers, to be passed by value. It is valid
-// until the next Parse, Keep or Reset of its aggregate. The returned bytes and strings alias the
-// payload and outlive the Record: they are valid while the payload's bytes are not modified.
+// Record is one sub-record of an [Aggregate]. It consists of two pointers and can be passed by
+// value. It is valid until the next Parse, Keep or Reset of its aggregate. The returned bytes and
+// strings refer to the payload. They are valid as long as the bytes of the payload are not
+// modified, even after the Record is invalid.
 type Record struct {
 	a *Aggregate
 	e *entry
 }
 
-// Len returns the number of sub-records, without those that [Aggregate.Keep] dropped.
+// Len returns the number of sub-records. Sub-records that [Aggregate.Keep] dropped do not count.
 func (a *Aggregate) Len() int { return len(a.records) }
 
-// Record returns sub-record i of Len, in the order of the container. Like an index of a slice, i
-// must be in range.
+// Record returns sub-record i, in the order of the container. It panics if i is not less than Len.
 func (a *Aggregate) Record(i int) Record { return Record{a, &a.records[i]} }
 
-// All ranges over the sub-records of a, in order.
+// All iterates over the sub-records of a, in order.
 func (a *Aggregate) All() iter.Seq[Record] {
 	return func(yield func(Record) bool) {
 		for i := range a.records {
@@ -31,22 +31,22 @@ func (a *Aggregate) All() iter.Seq[Record] {
 	}
 }
 
-// Sub returns the sub-sequence number: the index inside the container, from 0, regardless of a
-// filter.
+// Sub returns the sub-sequence number. That is the index in the container, from 0, and does not
+// depend on Keep.
 func (r Record) Sub() uint32 { return r.e.sub }
 
-// Data returns the user's payload. Treat it as read-only.
+// Data returns the user's payload. It must not be modified.
 func (r Record) Data() []byte {
 	d := r.e.data
-	return r.a.msg[d.start:d.end:d.end] // so that appending does not overwrite the following bytes
+	return r.a.msg[d.start:d.end:d.end] // so that append does not overwrite the following bytes
 }
 
-// PartitionKey returns the user's partition key, which replaces that of the container. It may
+// PartitionKey returns the user's partition key, which replaces the key of the container. It may
 // contain any bytes.
 func (r Record) PartitionKey() string { return r.a.text(r.a.keys[r.e.key]) }
 
-// ExplicitHashKey returns the decimal hash key that the producer set in place of the partition
-// key's MD5, or "". It may contain any bytes. [Record.HashKey] checks it.
+// ExplicitHashKey returns the decimal hash key that the producer set in place of the MD5 of the
+// partition key, or "". It may contain any bytes. [Record.HashKey] checks it.
 func (r Record) ExplicitHashKey() string {
 	if r.e.hash == 0 {
 		return ""
@@ -54,7 +54,7 @@ func (r Record) ExplicitHashKey() string {
 	return r.a.text(r.a.hashes[r.e.hash-1])
 }
 
-// text returns a part of the message without copying it.
+// text returns a part of the message as a string without copying it.
 func (a *Aggregate) text(s span) string {
 	b := a.msg[s.start:s.end]
 	return unsafe.String(unsafe.SliceData(b), len(b))

@@ -7,13 +7,14 @@ import (
 
 // Tags are pairs of strings that are stored with a sub-record, such as the trace context of its
 // producer. The format has a field for them, which the KPL never sets. Readers that ignore the
-// field, such as the Java KCL, still work. The zero value has no tags. Tags are a small immutable
-// value: [Tags.With] returns a new one.
+// field still work, for example the Java KCL. The zero value has no tags. Tags are a small
+// immutable value: [Tags.With] returns a new one.
 type Tags struct {
-	encoded []byte // fields of a Record's message: each tag, and perhaps others, which are skipped
+	encoded []byte // fields of a Record: all tags, and possibly others, which are skipped
 }
 
-// With returns t with one more tag at the end. Key and value should be UTF-8, which is not checked.
+// With returns t with another tag at the end. key and value should be UTF-8, but this is not
+// checked.
 func (t Tags) With(key, value string) Tags {
 	inner := chunkSize(len(key)) + chunkSize(len(value))
 	b := slices.Grow(slices.Clip(t.encoded), chunkSize(inner))
@@ -23,7 +24,7 @@ func (t Tags) With(key, value string) Tags {
 	return Tags{b}
 }
 
-// All ranges over the tags in order, with key and value, including repeated keys.
+// All iterates over the keys and values of the tags, in order, including repeated keys.
 func (t Tags) All() iter.Seq2[string, string] {
 	return func(yield func(key, value string) bool) {
 		for key, value := range t.pairs() {
@@ -34,7 +35,7 @@ func (t Tags) All() iter.Seq2[string, string] {
 	}
 }
 
-// Get returns the value of the first tag with a key, and whether there is one.
+// Get returns the value of the first tag with a key. ok is false if there is none.
 func (t Tags) Get(key string) (value string, ok bool) {
 	for k, v := range t.pairs() {
 		if string(k) == key {
@@ -44,7 +45,7 @@ func (t Tags) Get(key string) (value string, ok bool) {
 	return "", false
 }
 
-// pairs ranges over the tags in encoded form.
+// pairs iterates over the tags in encoded form.
 func (t Tags) pairs() iter.Seq2[[]byte, []byte] {
 	return func(yield func(key, value []byte) bool) {
 		for p := 0; p < len(t.encoded); {
@@ -60,7 +61,7 @@ func (t Tags) pairs() iter.Seq2[[]byte, []byte] {
 // IsZero reports whether there are no tags.
 func (t Tags) IsZero() bool { return len(t.encoded) == 0 }
 
-// Clone returns a copy of t that does not keep a payload alive.
+// Clone returns a copy of t that does not refer to the payload.
 func (t Tags) Clone() Tags { return Tags{slices.Clone(t.encoded)} }
 
 // pair parses the message of a Tag. If a field is repeated, the last one counts.
@@ -78,9 +79,9 @@ func pair(b []byte) (key, value []byte) {
 	return key, value
 }
 
-// fieldAt reads the field at b[p:]. It returns the preceding tag, the bytes of a field with a
-// length, and the index after the field. b is a valid message, because Parse has checked it. In an
-// invalid message reading stops.
+// fieldAt parses the field at b[p:]. It returns the tag, the bytes of a field with a length, and
+// the index after the field. b must be a valid message, as checked by Parse. If it is invalid,
+// reading stops.
 func fieldAt(b []byte, p int) (tag uint64, value []byte, after int) {
 	tag, p = uvarint(b, p)
 	if p == 0 {
@@ -96,7 +97,7 @@ func fieldAt(b []byte, p int) (tag uint64, value []byte, after int) {
 	return tag, b[start:end], end
 }
 
-// Tags returns the tags of the sub-record, which rarely has any. They alias the payload.
+// Tags returns the tags of the sub-record. Sub-records rarely have tags. They refer to the payload.
 func (r Record) Tags() Tags {
 	if len(r.a.tags) == 0 {
 		return Tags{}
@@ -113,7 +114,7 @@ func (a *Aggregate) tagsOf(sub uint32) Tags {
 	return Tags{a.msg[in.start:in.end:in.end]}
 }
 
-// tagged is the place of a sub-record's tags.
+// tagged contains the place of a sub-record's tags.
 type tagged struct {
 	sub uint32
 	in  span

@@ -88,7 +88,7 @@ func TestTagsCountForTheLimit(t *testing.T) {
 	}
 }
 
-// The tags of a record need not be adjacent, and the fields between them are not tags.
+// The tags of a record need not be adjacent. Fields between them are not tags.
 func TestTagsAreFoundWhereverTheyLie(t *testing.T) {
 	t.Parallel()
 	a, b := Tags{}.With("a", "1").encoded, Tags{}.With("b", "2").encoded

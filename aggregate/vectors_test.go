@@ -5,12 +5,12 @@ import (
 	"slices"
 )
 
-// sub is a sub-record in the notation of the tests.
+// sub is a sub-record as tests write it.
 type sub struct {
 	key, hash, data string
 }
 
-// The vectors were made by hand from the description of the format, including checksums.
+// These vectors were made by hand from the description of the format, including their checksums.
 var (
 	twoOfOneKey = []byte{
 		0xf3, 0x89, 0x9a, 0xc2, // magic
@@ -53,14 +53,14 @@ var (
 	tablesLastSubs = []sub{{"b", "", "one"}}
 )
 
-// seal makes a payload from a message: magic in front, checksum at the end.
+// seal returns the payload of a message, with the magic and the checksum.
 func seal(message ...[]byte) []byte {
 	msg := slices.Concat(message...)
 	sum := md5.Sum(msg)
 	return slices.Concat([]byte(magic), msg, sum[:])
 }
 
-// subs copies the contents of a.
+// subs returns a copy of the contents of a.
 func subs(a *Aggregate) (all []sub) {
 	for r := range a.All() {
 		all = append(all, sub{r.PartitionKey(), r.ExplicitHashKey(), string(r.Data())})
