@@ -1,13 +1,13 @@
 // Package health computes the state of shards and of an application from a few observations of each
-// shard. The command, the metrics and the web page all use it, so they report the same states.
+// shard. The weir command, the metrics and the web page use it, so they all report the same states.
 //
-// The package is pure. An observer creates an [Observation] per shard and moment and keeps some of
-// them in a [Window]. [Evaluate] rates a window, [Sum] an application. A shard with lag is rated by
-// whether its lag falls, not by its size: a lag of a day that shrinks is fine, and a lag of a
-// minute that never shrinks is not. [Options] has the few time limits.
+// The package is pure. An observer creates an [Observation] of each shard at certain times and
+// keeps some of them in a [Window]. [Evaluate] rates a window, and [Sum] rates an application. A
+// shard with lag is rated by whether its lag falls, not by the size of the lag. A lag of a day that
+// falls is fine, and a lag of a minute that never falls is not. [Options] has the few time limits.
 //
 // There are three lags. The read lag is the age of the last record that was read. The handled lag
-// is the age of the oldest record that is not handled, and the checkpoint lag that of the oldest
+// is the age of the oldest record that is not handled. The checkpoint lag is the age of the oldest
 // record that would be handled again if the worker died now. The lag of a shard without a reader
 // keeps growing.
 package health

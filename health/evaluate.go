@@ -5,29 +5,30 @@ import (
 	"time"
 )
 
-// State is the state of a shard, in order of severity.
+// State is the state of a shard. The constants are in the order of severity.
 type State uint8
 
 const (
-	// OK: everything is handled, or is about to be.
+	// OK means that all records are handled, or are about to be.
 	OK State = iota
-	// Idle: not read, as intended: it waits for its parents, or is paused.
+	// Idle means that the shard is intentionally not read. It waits for its parents or is paused.
 	Idle
-	// NotKnown: there is no information.
+	// NotKnown means that there is no information.
 	NotKnown
-	// Behind: records wait, and the observation is too short to say more.
+	// Behind means that records wait, and that the observed time is too short for more details.
 	Behind
-	// CatchingUp: records wait, and the lag falls.
+	// CatchingUp means that records wait, and that the lag falls.
 	CatchingUp
-	// GoingBack: it was reset to an earlier position and handles those records again.
+	// GoingBack means that the shard was reset to an earlier position and handles its records
+	// again.
 	GoingBack
-	// FallingBehind: records wait and are handled, but the lag does not fall.
+	// FallingBehind means that records wait and are handled, but the lag does not fall.
 	FallingBehind
-	// Unread: records may wait, and no worker reads them, by mistake.
+	// Unread means that records may wait and that no worker reads them, although one should.
 	Unread
-	// Stalled: it has an owner, records wait, and none are handled.
+	// Stalled means that the shard has an owner and records wait, but none are handled.
 	Stalled
-	// RetentionNear: unhandled records will expire soon, or have expired.
+	// RetentionNear means that unhandled records will soon expire or have expired.
 	RetentionNear
 )
 
@@ -37,7 +38,7 @@ var states = [...]struct{ label, words string }{
 	Unread: {"unread", "unread"}, Stalled: {"stalled", "stalled"}, RetentionNear: {"retention_near", "near the end of retention"},
 }
 
-// States returns all states, by severity.
+// States returns all states in the order of severity.
 func States() []State {
 	all := make([]State, len(states))
 	for i := range all {
@@ -49,7 +50,7 @@ func States() []State {
 // String returns the state in words, such as "falling behind".
 func (s State) String() string { return states[min(s, RetentionNear)].words }
 
-// Label returns the label in metrics and JSON, such as "falling_behind".
+// Label returns the state as it is used in metrics and JSON, such as "falling_behind".
 func (s State) Label() string { return states[min(s, RetentionNear)].label }
 
 // MarshalText returns the label.
@@ -66,24 +67,25 @@ func (s *State) UnmarshalText(text []byte) error {
 	return fmt.Errorf("health: no state %.40q", text)
 }
 
-// Trouble reports whether the state needs attention: it is FallingBehind or worse.
+// Trouble reports whether the state needs attention. That is true for FallingBehind and worse
+// states.
 func (s State) Trouble() bool { return s >= FallingBehind }
 
-// Options are the time limits. Zero fields mean the defaults.
+// Options contains time limits. Zero fields have defaults.
 type Options struct {
-	// A lag up to Allowed counts as zero. Defaults to 10 s.
+	// Allowed is the maximum lag that counts as zero. Default 10 s.
 	Allowed time.Duration
-	// Window is how long a lag must not have fallen for the shard to be falling behind. Defaults to
-	// 5 min.
+	// Window is the time without a falling lag after which a shard is falling behind. Default 5
+	// min.
 	Window time.Duration
-	// StallAfter is how long a shard with waiting records may make no progress. Defaults to 2 min.
+	// StallAfter is how long a shard with waiting records may make no progress. Default 2 min.
 	StallAfter time.Duration
-	// NearRetention is the fraction of the retention at which a lag is near its end, above 0 and at
-	// most 1. Defaults to 0.5.
+	// NearRetention is the fraction of the retention from which a lag is near its end. It is above
+	// 0 and at most 1. Default 0.5.
 	NearRetention float64
 }
 
-// Defaults returns o with defaults in place of zero fields.
+// Defaults returns o with zero fields replaced by defaults.
 func (o Options) Defaults() Options {
 	if o.Allowed <= 0 {
 		o.Allowed = 10 * time.Second
@@ -103,33 +105,33 @@ func (o Options) Defaults() Options {
 // Shard is the evaluation of a shard.
 type Shard struct {
 	State State
-	// Why is the reason in a few words: the condition that the shard waits for, its stage, or the
-	// reason why its checkpoint stays.
+	// Why is the reason in a few words. It is the condition that the shard waits for, its stage, or
+	// the reason why its checkpoint does not move.
 	Why string
-	// Since is when the state began, as far as known from the window and the owner; otherwise zero.
+	// Since is when the state began, as far as the window and the owner show. Otherwise it is zero.
 	Since time.Time
 	// Err is the last error of its owner, or "".
 	Err string
 	// ReadLag, HandledLag and SavedLag are the current lags or [Unknown]. They grow while the shard
 	// has no reader.
 	ReadLag, HandledLag, SavedLag time.Duration
-	// Left is the time until records are lost if none are handled, or [Unknown]; 0 if some are lost
-	// already.
+	// Left is the time until records are lost if none are handled, or [Unknown]. It is 0 if some
+	// are already lost.
 	Left time.Duration
-	// Caught is the estimated time until all records are handled if the lag keeps falling at the
-	// same rate; [Unknown] in other states than CatchingUp.
+	// Caught is the estimated time until all records are handled, if the lag continues to fall at
+	// the same rate. It is [Unknown] in all states except CatchingUp.
 	Caught time.Duration
 }
 
-// Lag returns the lag of the remaining work: the handled lag, otherwise the checkpoint lag,
-// otherwise the read lag; [Unknown] if none is known.
+// Lag returns the handled lag. If it is unknown, Lag returns the checkpoint lag, or else the read
+// lag. It returns [Unknown] if no lag is known.
 func (v Shard) Lag() time.Duration {
 	return Observation{ReadLag: v.ReadLag, HandledLag: v.HandledLag, SavedLag: v.SavedLag}.lag()
 }
 
-// Evaluate rates a shard at a time, which must not be before the last observation. The observations
-// are sorted, oldest first. The rules apply in this order: records lost or near the end of
-// retention, no reader, a reset, all done, no progress, and then whether the lag falls.
+// Evaluate rates a shard at the time now, which must not be before the last observation. seen is
+// sorted, oldest first. The rules apply in this order: records that are lost or near the end of
+// retention, no reader, a reset, all records handled, no progress, and then whether the lag falls.
 func Evaluate(seen []Observation, now time.Time, o Options) Shard {
 	o = o.Defaults()
 	if len(seen) == 0 {
@@ -168,7 +170,7 @@ func Evaluate(seen []Observation, now time.Time, o Options) Shard {
 		v.State, v.Why = NotKnown, "its lag is unknown"
 	case waiting <= o.Allowed:
 	case last.Held != "" && last.HandledLag < 0:
-		// Only the checkpoint is known, which is held on purpose: its lag means nothing.
+		// Only the checkpoint is known. It is held on purpose, so its lag has no meaning.
 	case wentBack(seen):
 		v.State, v.Why, v.Since = GoingBack, "it was set back", backSince(seen)
 	case now.Sub(stillSince(seen)) >= o.StallAfter:
@@ -188,8 +190,8 @@ func Evaluate(seen []Observation, now time.Time, o Options) Shard {
 	return v
 }
 
-// trend rates a lag by whether it fell in the later half of the window, in which it was never
-// small.
+// trend rates a lag that was never small in the window, by whether it fell in the second half of
+// the window.
 func (v *Shard) trend(seen []Observation, tip time.Time, o Options) {
 	last := seen[len(seen)-1]
 	from, ok := before(seen, last.At.Add(-o.Window/2))
@@ -202,7 +204,7 @@ func (v *Shard) trend(seen []Observation, tip time.Time, o Options) {
 		return
 	}
 	in := last.At.Sub(from.At)
-	// Use the minimum of a few, so that a fluctuating lag does not count as falling.
+	// Use the minimum of several lags, so that a fluctuating lag does not count as falling.
 	low := from.lag()
 	for _, then := range seen {
 		if l := then.lag(); l >= 0 && then.At.After(from.At) && then.At.Sub(from.At) <= o.Window/4 {
@@ -225,7 +227,7 @@ func (v *Shard) trend(seen []Observation, tip time.Time, o Options) {
 	}
 }
 
-// before returns the latest observation with a known lag not after a time.
+// before returns the latest observation with a known lag at or before moment.
 func before(seen []Observation, moment time.Time) (Observation, bool) {
 	for i := len(seen) - 1; i >= 0; i-- {
 		if s := seen[i]; !s.At.After(moment) && s.lag() >= 0 {
@@ -235,7 +237,7 @@ func before(seen []Observation, moment time.Time) (Observation, bool) {
 	return Observation{}, false
 }
 
-// tipSince returns when an allowed lag was last seen, zero if never.
+// tipSince returns when an allowed lag was last seen, or zero if there was none.
 func tipSince(seen []Observation, allowed time.Duration) time.Time {
 	for i := len(seen) - 1; i >= 0; i-- {
 		if l := seen[i].lag(); l >= 0 && l <= allowed {
@@ -245,7 +247,7 @@ func tipSince(seen []Observation, allowed time.Duration) time.Time {
 	return time.Time{}
 }
 
-// stillSince returns the time since which the position stands still while records wait.
+// stillSince returns since when the position has not moved while records wait.
 func stillSince(seen []Observation) time.Time {
 	last := seen[len(seen)-1]
 	since := last.At
@@ -258,7 +260,7 @@ func stillSince(seen []Observation) time.Time {
 	return since
 }
 
-// ownerless returns the time since which no owner was seen. A single observation is not enough.
+// ownerless returns since when no owner was seen. A single observation is not enough.
 func ownerless(seen []Observation) time.Time {
 	if len(seen) == 1 {
 		return time.Time{}
@@ -270,11 +272,11 @@ func ownerless(seen []Observation) time.Time {
 	return since
 }
 
-// wentBack reports whether the checkpoint was further ahead before.
+// wentBack reports whether the checkpoint moved back and has not reached its former place again.
 func wentBack(seen []Observation) bool { return !backSince(seen).IsZero() }
 
 // backSince returns when the checkpoint was first seen behind an earlier place that it has not
-// reached again; zero if it did not go back.
+// reached again. It returns zero if the checkpoint did not move back.
 func backSince(seen []Observation) time.Time {
 	var since time.Time
 	most := seen[0].Saved

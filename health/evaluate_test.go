@@ -19,8 +19,8 @@ func at(seq string) shard.Position {
 	return p
 }
 
-// each returns an observation every 30 s up to now, over five minutes, of a shard with an owner and
-// without a wait. change modifies them.
+// each returns observations of a shard with an owner and no wait, one every 30 s over the last five
+// minutes. change modifies them.
 func each(change func(i int, o *health.Observation)) []health.Observation {
 	var all []health.Observation
 	for i := range 11 {
@@ -227,8 +227,8 @@ func TestEveryStateHasItsWords(t *testing.T) {
 	}
 }
 
-// Evaluate never panics, and a worse observation never gets a better state: an expired shard, or
-// one with a shorter retention, is never rated milder.
+// Evaluate never panics, and a worse observation never gets a better state. For example, a shard
+// with expired records or with a shorter retention never gets a better state.
 func FuzzEvaluate(f *testing.F) {
 	f.Add(int64(1), int64(60), int64(86400), uint8(3), uint8(0), false)
 	f.Add(int64(-1), int64(-9223372036854775808), int64(9223372036854775807), uint8(255), uint8(9), true)

@@ -6,62 +6,63 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// Unknown is a lag that is not known.
+// Unknown is the value of a lag that is not known.
 const Unknown time.Duration = -1
 
 // Wait is the reason why a shard has no reader.
 type Wait uint8
 
 const (
-	// NoWait: it has a reader, or the reason is not known.
+	// NoWait means that the shard has a reader, or that the reason is not known.
 	NoWait Wait = iota
-	// ForParents: its parents are not finished yet. Problems are reported for the parents.
+	// ForParents means that the shard's parents are not finished yet. Problems are reported for the
+	// parents.
 	ForParents
-	// Paused: an operator has paused the application or the stream.
+	// Paused means that an operator has paused the application or the stream.
 	Paused
-	// NoRoom: all workers are at their limit.
+	// NoRoom means that all workers are at their limit.
 	NoRoom
-	// NoWorker: no worker is alive.
+	// NoWorker means that no worker is alive.
 	NoWorker
-	// Unassigned: workers are alive, but it has no owner yet.
+	// Unassigned means that workers are alive, but the shard has no owner yet.
 	Unassigned
-	// OwnerSilent: its owner sends no heartbeats any more. The observation's Owner is then "".
+	// OwnerSilent means that the owner's heartbeats have stopped. Owner is then "".
 	OwnerSilent
-	// NoReader: workers are alive, but none of them reads the shard's stream.
+	// NoReader means that workers are alive, but none of them reads the shard's stream.
 	NoReader
 )
 
-// String returns the reason in words, "" for NoWait.
+// String returns the reason in words, or "" for NoWait.
 func (w Wait) String() string {
 	return [...]string{"", "waits for its parents", "paused", "no worker has room", "no worker lives", "not assigned yet", "its worker sends no heartbeats", "no live worker reads its stream"}[min(w, NoReader)]
 }
 
-// Observation describes a shard at one moment. Zero fields are unknown, except for the lags, where
-// unknown is [Unknown].
+// Observation describes a shard at one moment. Zero fields are unknown. For lags, unknown is
+// [Unknown].
 type Observation struct {
 	At time.Time
-	// Handled is the handled position, Saved the checkpoint. Outside of the worker only Saved is
-	// known, and Handled is zero.
+	// Handled is the handled position, and Saved is the checkpoint. Outside the worker only Saved
+	// is known, and Handled is zero.
 	Handled, Saved shard.Position
 	// ReadLag, HandledLag and SavedLag are 0 if no records wait.
 	ReadLag, HandledLag, SavedLag time.Duration
-	// Owner is the worker that holds the shard, "" if there is none.
+	// Owner is the worker that holds the shard, or "" if there is none.
 	Owner string
 	Wait  Wait // why it has no owner
 	// Stage is the owner's activity since Since, in words such as "in the handler". Attempts is its
-	// number of consecutive failures and Err the last failure. Complains is set if the owner itself
-	// reports no progress since Since.
+	// number of consecutive failures, and Err is the last failure. Complains is set if the owner
+	// itself reports no progress since Since.
 	Stage     string
 	Since     time.Time
 	Attempts  int
 	Err       string
 	Complains bool
-	// Held is the reason why the checkpoint is held although records are handled, such as "an open
-	// window", or "".
+	// Held is the reason why the checkpoint does not move although records are handled, such as "an
+	// open window". Otherwise it is "".
 	Held string
-	// Retention is the retention of the stream, 0 if unknown.
+	// Retention is the retention of the stream, or 0 if unknown.
 	Retention time.Duration
-	// Expired reports that records after the checkpoint have left the stream, or may have.
+	// Expired reports that records after the checkpoint have left the stream, or may have left it.
 	Expired bool
 }
 
@@ -73,7 +74,8 @@ func (o Observation) progress() shard.Position {
 	return o.Saved
 }
 
-// lag returns the lag of the remaining work: handled, else saved, else read.
+// lag returns the lag of the remaining work: the handled lag, else the checkpoint lag, else the
+// read lag.
 func (o Observation) lag() time.Duration {
 	switch {
 	case o.HandledLag >= 0:
@@ -84,8 +86,8 @@ func (o Observation) lag() time.Duration {
 	return max(o.ReadLag, Unknown)
 }
 
-// grown returns a lag at a later moment without progress in between: waiting records get older. A
-// lag of 0 stays, because newer records are not known.
+// grown returns a lag at a later moment, assuming no progress: waiting records get older. A lag of
+// 0 does not grow, because it is unknown whether newer records exist.
 func grown(lag time.Duration, since time.Duration) time.Duration {
 	if lag <= 0 || since <= 0 {
 		return max(lag, Unknown)
@@ -98,19 +100,20 @@ func grown(lag time.Duration, since time.Duration) time.Duration {
 
 const maxLag = 1<<63 - 1
 
-// Window holds the latest observations of a shard, oldest first. It is not safe for concurrent use.
+// Window contains the latest observations of a shard, oldest first. It is not safe for concurrent
+// use.
 type Window struct{ kept []Observation }
 
-// Add adds an observation, and drops those older than span before it and those beyond what
-// [Options.Window] needs. An observation that is not newer than the last is ignored. An observation
-// shortly after the last one replaces it, so that a window covers its time at any rate of
-// observations.
+// Add adds an observation. It drops observations that are older than span, and those that
+// [Options.Window] does not need. It ignores an observation that is not newer than the last one. An
+// observation shortly after the last one replaces it, so that a window covers its time for any rate
+// of observations.
 func (w *Window) Add(o Observation, span time.Duration) {
 	n := len(w.kept)
 	if n > 0 && !o.At.After(w.kept[n-1].At) {
 		return
 	}
-	// Keep the first observation of each owner: it shows when that owner began.
+	// Keep the first observation of each owner, because it shows when that owner began.
 	if n > 1 && w.kept[n-1].Owner == w.kept[n-2].Owner && o.At.Sub(w.kept[n-2].At) < span/windowParts {
 		w.kept[n-1] = o
 	} else {

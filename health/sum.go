@@ -10,28 +10,28 @@ import (
 	"unicode/utf8"
 )
 
-// Named is the evaluation of a shard, with its name.
+// Named is the evaluation of a shard with the shard's name.
 type Named struct {
 	Stream, Name string
 	Shard
 }
 
-// Application is the evaluation of an application: as bad as its worst shard.
+// Application is the evaluation of an application. Its state is that of its worst shard.
 type Application struct {
 	State State
-	// Sentence states the result: the state, the worst shard with its reason, and the number of
-	// others in trouble.
+	// Sentence describes the result: the state, the worst shard with its reason, and the number of
+	// other shards in trouble.
 	Sentence string
-	// Worst is the worst shard, nil without shards.
+	// Worst is the worst shard, or nil if there are no shards.
 	Worst *Named
 	// Lag is the largest known lag, or [Unknown].
 	Lag time.Duration
-	// Count is the number of shards in each state, by [State].
+	// Count is the number of shards in each state. The index is the [State].
 	Count [len(states)]int
 }
 
-// Sum evaluates an application by its shards. Worse states come first, then larger lags, then
-// names, so Worst does not depend on the order of the arguments.
+// Sum evaluates an application from its shards. The worst shard has the worst state, then the
+// largest lag, then the first name. It does not depend on the order of the arguments.
 func Sum(all []Named) Application {
 	a := Application{Lag: Unknown}
 	if len(all) == 0 {
@@ -48,7 +48,7 @@ func Sum(all []Named) Application {
 	return a
 }
 
-// Compare orders the worse shard first: by state, then lag, then name.
+// Compare sorts worse shards first: by state, then by lag, then by name.
 func Compare(a, b Named) int {
 	return cmp.Or(cmp.Compare(b.State, a.State), cmp.Compare(b.Lag(), a.Lag()), strings.Compare(a.Stream, b.Stream), strings.Compare(a.Name, b.Name))
 }
@@ -91,7 +91,7 @@ func (a *Application) sentence(shards int) string {
 	return b.String()
 }
 
-// clean truncates an external text to one line.
+// clean reduces an external text to one line.
 func clean(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if r == utf8.RuneError || !unicode.IsPrint(r) {
@@ -105,5 +105,5 @@ func clean(text string) string {
 	return text
 }
 
-// mostErr limits the characters of an error in a sentence.
+// mostErr is the maximum number of characters of an error in a sentence.
 const mostErr = 200
