@@ -1,11 +1,11 @@
 package aggregate
 
-// The fields of the format, as the tags that precede them in the message: the field's number times
-// 8, plus its wire type. A known number with another wire type is an unknown field, as always in
-// protobuf.
+// These are the fields of the format. Each constant is the tag that precedes the field in the
+// message: the field's number times 8, plus its wire type. A known number with another wire type
+// counts as an unknown field, as always in protobuf.
 const (
 	varint = 0
-	length = 2 // a varint, and as many bytes as its value
+	length = 2 // a varint, followed by as many bytes as its value
 
 	// AggregatedRecord
 	keyTableTag  = 1<<3 | length
@@ -25,16 +25,15 @@ const (
 
 const (
 	maxTag = 1<<32 - 1 // field numbers have 29 bits
-	// of nested groups; the same limit as in the reference's protobuf library
+	// maxDepth limits nested groups. It is the limit of the reference's protobuf library.
 	maxDepth = 100
 )
 
-// The functions below read b from index p on and return the index after what they read, or 0 if b
-// does not contain it there because it is cut short or invalid. 0 is never an index after
-// something.
+// The functions below read a value from b at index p and return the index after it. They return 0
+// if the value is cut short or invalid. 0 is never the index after a value.
 
-// short reads a varint of one or two bytes, which are the usual sizes. It returns 0 for any other.
-// It is the part of uvarint that is inlined in hot paths.
+// short reads a varint of one or two bytes, which are the usual sizes. It returns 0 for other
+// varints. It is the part of uvarint that the compiler inlines in hot paths.
 func short(b []byte, p int) (v uint64, next int) {
 	if p+1 < len(b) {
 		if v = uint64(b[p]); v < 0x80 {
@@ -63,7 +62,7 @@ func uvarint(b []byte, p int) (v uint64, next int) {
 	return 0, 0
 }
 
-// chunk reads a length and returns where the counted bytes start and end.
+// chunk reads a length and returns the start and the end of the bytes that follow it.
 func chunk(b []byte, p int) (start, end int) {
 	n, start := uvarint(b, p)
 	if start == 0 || n > uint64(len(b)-start) {
@@ -72,7 +71,7 @@ func chunk(b []byte, p int) (start, end int) {
 	return start, start + int(n)
 }
 
-// skip skips the value of an unknown field, whose tag was read before.
+// skip skips the value of an unknown field. The caller has read its tag.
 func skip(b []byte, p int, tag uint64, depth int) (next int) {
 	if tag>>3 == 0 || tag > maxTag {
 		return 0
@@ -88,7 +87,7 @@ func skip(b []byte, p int, tag uint64, depth int) (next int) {
 		return fixed(b, p, 8)
 	case 5:
 		return fixed(b, p, 4)
-	case 3: // a group: fields up to the end tag of the same number
+	case 3: // a group: it ends with the end tag of the same number
 		for depth > 0 {
 			var inner uint64
 			if inner, p = uvarint(b, p); p == 0 || inner == tag+1 {
@@ -99,7 +98,7 @@ func skip(b []byte, p int, tag uint64, depth int) (next int) {
 			}
 		}
 	}
-	return 0 // too deep, an end without a start, or a wire type that does not exist
+	return 0 // too deep, an end without a start, or an invalid wire type
 }
 
 func fixed(b []byte, p, n int) (next int) {
