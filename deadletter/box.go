@@ -10,55 +10,56 @@ import (
 	"time"
 )
 
-// State is the state of a letter.
+// State is the state of a dead letter.
 type State string
 
 const (
 	Kept    State = "kept"    // not handled again
-	Begun   State = "begun"   // handling it again began, and the result is unknown
+	Begun   State = "begun"   // handling it again has begun, and the result is unknown
 	Done    State = "done"    // it was handled again
 	Dropped State = "dropped" // an operator decided that it is not needed
 )
 
-// Item is a letter with its state.
+// Item is a dead letter with its state.
 type Item struct {
 	Letter
 	State State     `json:"state"`
-	Since time.Time `json:"since,omitzero"` // time of the state; zero while it is Kept
+	Since time.Time `json:"since,omitzero"` // when the state began; zero for Kept
 }
 
-// Box is a [Destination] whose letters can be listed and handled again. Its methods may be called
-// concurrently, even while workers put letters into it.
+// Box is a [Destination] whose dead letters can be listed and handled again. Its methods may be
+// called concurrently, also while workers put dead letters into the box.
 type Box interface {
 	Destination
-	// Items yields all letters in the order in which they were put. An unreadable letter is yielded
-	// as an error, and the rest follows unless the whole box cannot be read.
+	// Items yields all dead letters in the order in which they were put. It yields an error for an
+	// unreadable dead letter and continues with the next one, unless the whole box cannot be read.
 	Items(ctx context.Context) iter.Seq2[Item, error]
-	// Mark stores the state of letters, durably. It returns [ErrChanged] for each letter that this
-	// box has yielded or marked, and that was put again or marked through another Box since then.
-	// It marks the other letters. A box that has yielded some letters may treat the rest in the
-	// same way.
+	// Mark stores the state of dead letters durably. It returns [ErrChanged] if a dead letter that
+	// this box has yielded or marked was put again since then, or was marked through another Box.
+	// It marks the other dead letters. A box that has yielded some dead letters may treat the
+	// others as yielded too.
 	Mark(ctx context.Context, to State, ids ...string) error
 }
 
-// ErrChanged is returned by [Box].Mark for letters that were changed since they were yielded:
-// another process has taken them, or they were put again.
+// ErrChanged is returned by [Box].Mark for dead letters that have changed since they were yielded.
+// Either another process has marked them, or they were put again.
 var ErrChanged = errors.New("weir: another process has changed the letter")
 
-// Filter selects letters. The zero Filter selects all. If several fields are set, all must match.
+// Filter selects dead letters. The zero Filter selects all of them. If several fields are set, all
+// of them must match.
 type Filter struct {
-	IDs          []string // IDs of letters, or of their records; nil selects every letter
-	App          string   // the application that gave the record up
+	IDs          []string // IDs of dead letters or of their records; nil selects all
+	App          string   // the application that wrote the dead letter
 	Stream       string
 	Shard        string // the whole shard ID
 	Key          string // partition key
 	Error        string // a part of the error or of its type
 	Reason       Reason
-	Since, Until time.Time // when the record was given up: not before Since, before Until
-	States       []State   // any of these; nil is every state
+	Since, Until time.Time // when the record was dead-lettered: at or after Since, before Until
+	States       []State   // one of these; nil selects every state
 }
 
-// Matches reports whether the filter selects a letter.
+// Matches reports whether the filter selects a dead letter.
 func (f *Filter) Matches(i *Item) bool {
 	switch {
 	case f.IDs != nil && !slices.Contains(f.IDs, i.ID) && !slices.Contains(f.IDs, i.RecordID()),
@@ -78,17 +79,19 @@ func (f *Filter) Matches(i *Item) bool {
 
 // Outcome is the result of [Retry].
 type Outcome struct {
-	Done   int // letters that were handled
-	Failed int // letters that failed, and are Kept as before
-	Taken  int // letters that another process had taken; they were left alone
+	Done   int // dead letters that were handled
+	Failed int // dead letters whose handling failed; they are Kept as before
+	Taken  int // dead letters that another process has taken; they were not handled
 }
 
-// Retry passes letters to handle, one after the other, in the order in which they were put. Each is
-// marked Begun before, and then Done, or Kept again if handle failed. If the process ends in
-// between, the letter stays Begun, because its result is unknown: an operator must decide about it.
-// Retry continues after an error of handle, and returns the first error. It ends with an error of
-// the box, and when ctx ends. If several processes call it at once, each with its own Box, each
-// letter is taken by one process.
+// Retry passes dead letters to handle, one after the other, in the order in which they were put. It
+// marks each as Begun before the call. After the call it marks it as Done, or as Kept if handle
+// failed. If the process ends during the call, the dead letter stays Begun, because its result is
+// unknown. An operator must then decide about it.
+//
+// Retry continues after an error of handle, and returns the first such error. It stops after an
+// error of the box, and when ctx ends. Several processes may call it at the same time, each with
+// its own Box. Each dead letter is then handled by one process.
 func Retry(ctx context.Context, b Box, items []Item, handle func(context.Context, Item) error) (o Outcome, err error) {
 	var first error
 	for _, i := range items {
@@ -114,8 +117,8 @@ func Retry(ctx context.Context, b Box, items []Item, handle func(context.Context
 		} else {
 			o.Done++
 		}
-		// A finished letter is marked even if ctx has just ended. A record that was given up again
-		// meanwhile stays Kept.
+		// Mark a finished dead letter even if ctx has just ended. If the record was dead-lettered
+		// again meanwhile, the dead letter stays Kept.
 		if err := b.Mark(context.WithoutCancel(ctx), to, i.ID); err != nil && !errors.Is(err, ErrChanged) {
 			return o, errors.Join(fmt.Errorf("weir: marking letter %s as %s: %w", i.ID, to, err), first)
 		}

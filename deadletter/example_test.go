@@ -10,7 +10,7 @@ import (
 	"github.com/weir-go/weir/deadletter"
 )
 
-// Letters are handled again, and marked before and after.
+// Dead letters are handled again. They are marked before and after that.
 func ExampleRetry() {
 	dir, err := os.MkdirTemp("", "letters")
 	if err != nil {

@@ -22,28 +22,29 @@ import (
 	"github.com/weir-go/weir/internal/seen"
 )
 
-// File is a [Box] in a file of lines of JSON: letters, followed by their marks. Lines are only
-// appended, each with one write, and are on disk before Put or Mark returns. The processes of one
-// machine can therefore share the file. It is created on first use, and only its owner can read and
-// write it. A line that was cut short by a crash does not affect the others.
+// File returns a [Box] in a file. The file has lines of JSON for dead letters, and lines for their
+// marks. Lines are only appended, each with one write, and are on disk before Put or Mark returns.
+// The processes of one machine can therefore share the file. The file is created on first use, and
+// only its owner can read and write it. If a crash cuts a line short, the other lines stay
+// readable.
 //
-// The box remembers the state of the marked letters in the file, in about 200 bytes each, and
-// nothing about letters without a mark.
+// The box keeps the state of each marked dead letter of the file in memory, in about 200 bytes.
+// Dead letters without a mark need no memory.
 func File(path string) Box {
 	return &file{path: path, by: strconv.FormatUint(rand.Uint64(), 36)}
 }
 
 type file struct {
 	path string
-	by   string // distinguishes this box from others with the same file
+	by   string // distinguishes this box from others on the same file
 
 	adding  sync.Mutex // held while lines are appended
 	marking sync.Mutex // held while marks are read or made, and before adding
 	marks   marks
 }
 
-// standing is the state of a letter, with the box that set it. The zero standing is that of a
-// letter without a mark since it was put.
+// standing is the state of a dead letter, and the box that set it. The zero standing belongs to a
+// dead letter that was not marked since it was put.
 type standing struct {
 	State State     `json:"state"`
 	Since time.Time `json:"since,omitzero"`
@@ -54,14 +55,14 @@ func (s standing) same(as standing) bool {
 	return s.State == as.State && s.By == as.By && s.Since.Equal(as.Since)
 }
 
-// mark is a line about earlier letters.
+// mark is a line that marks earlier dead letters.
 type mark struct {
 	Version int `json:"weir_letter"`
 	standing
 	IDs []string `json:"ids"`
-	// From is the state that the letters must have for the mark to count. All processes see the
-	// lines in one order. If two marks are made from the same state, the first one counts for all
-	// processes.
+	// From is the state that the dead letters must have, otherwise the mark does not count. All
+	// processes see the lines in the same order. If two marks are made from the same state, the
+	// first one counts for all processes.
 	From *standing `json:"from,omitempty"`
 }
 
@@ -115,8 +116,8 @@ func (f *file) Mark(ctx context.Context, to State, ids ...string) error {
 	return errors.Join(errs...)
 }
 
-// byStanding groups letters by the state in which this box has seen them, and yields nil with the
-// letters that it has not seen. The caller holds marking.
+// byStanding groups dead letters by the state in which this box has seen them. It yields nil with
+// the dead letters that the box has not seen. The caller holds marking.
 func (f *file) byStanding(ids []string) iter.Seq2[*standing, []string] {
 	return func(yield func(*standing, []string) bool) {
 		var unknown []string
@@ -139,7 +140,7 @@ func (f *file) byStanding(ids []string) iter.Seq2[*standing, []string] {
 	}
 }
 
-// idsOfLine keeps a line about many letters far below [mostLine].
+// idsOfLine is the maximum number of IDs in a mark. The line then stays far below [mostLine].
 const idsOfLine = 1000
 
 // add appends lines.
@@ -155,7 +156,7 @@ func (f *file) add(lines []byte) (err error) {
 	switch {
 	case err != nil:
 		return fmt.Errorf("weir: dead letters: %w", err)
-	case i.Size() == 0: // it may have been created just now
+	case i.Size() == 0: // the file may be new
 		if err := syncFolder(filepath.Dir(f.path)); err != nil {
 			return fmt.Errorf("weir: dead letters: %w", err)
 		}
@@ -174,8 +175,8 @@ func (f *file) add(lines []byte) (err error) {
 	return nil
 }
 
-// syncFolder makes the entry of a file in its folder durable. Windows has no such call, and needs
-// none.
+// syncFolder makes a file's entry in its folder durable. Windows has no such call and does not need
+// it.
 func syncFolder(path string) error {
 	if runtime.GOOS == "windows" {
 		return nil
@@ -187,14 +188,15 @@ func syncFolder(path string) error {
 	return errors.Join(folder.Sync(), folder.Close())
 }
 
-// mostLine is the maximum size of a line: a record of 10 MiB in base64, and its description.
+// mostLine is the maximum size of a line. It is enough for a record of 10 MiB in base64 and its
+// description.
 const mostLine = 16 << 20
 
 func (f *file) Items(ctx context.Context) iter.Seq2[Item, error] {
 	return func(yield func(Item, error) bool) {
 		last, err := f.index(ctx)
 		if errors.Is(err, fs.ErrNotExist) {
-			return // nothing was given up yet
+			return // no record was dead-lettered yet
 		}
 		stopped := false
 		if err == nil {
@@ -203,7 +205,7 @@ func (f *file) Items(ctx context.Context) iter.Seq2[Item, error] {
 				switch key := seen.KeyOf(i.ID); {
 				case err != nil:
 					stopped = !yield(Item{}, fmt.Errorf("weir: %s, line %d: %w", f.path, n, err))
-				case some && last[key] <= n: // later ones were appended meanwhile
+				case some && last[key] <= n: // later versions of the dead letter were appended
 					i.State = Kept
 					if s := f.see(key); s.State != "" && s.State != Kept {
 						i.State, i.Since = s.State, s.Since
@@ -219,7 +221,7 @@ func (f *file) Items(ctx context.Context) iter.Seq2[Item, error] {
 	}
 }
 
-// parse reads a line. some is true unless the line is about other letters.
+// parse parses a line. some is false if the line is a mark.
 func parse(line []byte) (i Item, some bool, err error) {
 	var is struct {
 		Version int `json:"weir_letter"`
@@ -234,20 +236,20 @@ func parse(line []byte) (i Item, some bool, err error) {
 	return i, true, nil
 }
 
-// lines calls line with each line that is not blank, until it returns false.
+// lines calls line with each line that is not blank, until line returns false.
 func (f *file) lines(ctx context.Context, line func(n int, line []byte) bool) error {
 	from, err := os.Open(f.path)
 	if err != nil {
 		return fmt.Errorf("weir: dead letters: %w", err)
 	}
-	defer func() { _ = from.Close() }() // it was only read
+	defer func() { _ = from.Close() }() // the file was only read
 	return f.each(ctx, from, func(n int, text []byte) bool {
 		text = bytes.TrimSpace(text)
 		return len(text) == 0 || line(n, text)
 	})
 }
 
-// each calls line with each line of from, including its end, until it returns false.
+// each calls line with each line of from, including its line end, until line returns false.
 func (f *file) each(ctx context.Context, from io.Reader, line func(n int, text []byte) bool) error {
 	r := bufio.NewReaderSize(from, 64<<10)
 	var all []byte

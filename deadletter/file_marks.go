@@ -11,20 +11,21 @@ import (
 	"github.com/weir-go/weir/internal/seen"
 )
 
-// marks holds the state of the letters of a file, as this box has read it. Between two listings it
-// reads only appended lines, so that a mark does not read the whole file.
+// marks contains the states of a file's dead letters, as this box has read them. Between two
+// listings it only reads appended lines, so that a mark does not need to read the whole file.
 type marks struct {
 	of     os.FileInfo // the file that was read
 	read   int64       // end of the last line that was read
-	listed bool        // whether the box has yielded letters
+	listed bool        // the box has listed the dead letters
 	states map[seen.Key]standing
-	// seen contains the states in which the box has seen letters that others have changed since. If
-	// it has listed letters, it has seen all others in their present state in states. A letter that
-	// was never marked is in neither map.
+	// seen contains states in which this box has seen dead letters that others have changed since.
+	// If listed is set, the box has seen all other dead letters in their current state, which is in
+	// states. A dead letter that was never marked is in neither map.
 	seen map[seen.Key]standing
 }
 
-// from returns the state in which the box named by has seen a letter, if it has.
+// from returns the state in which the box by has seen a dead letter. It returns false if the box
+// has not seen it.
 func (m *marks) from(by string, key seen.Key) (standing, bool) {
 	if s, ok := m.seen[key]; ok {
 		return s, true
@@ -33,7 +34,7 @@ func (m *marks) from(by string, key seen.Key) (standing, bool) {
 	return s, m.listed || s.By == by
 }
 
-// change records a change of a letter's state.
+// change records a change of a dead letter's state.
 func (m *marks) change(by string, key seen.Key, before, now standing) {
 	if now.By == by {
 		delete(m.seen, key)
@@ -47,7 +48,8 @@ func (m *marks) change(by string, key seen.Key, before, now standing) {
 	}
 }
 
-// replace records that the whole file was read up to an end, and the states of its letters.
+// replace records that the file was read again from its beginning. read is the end of the part that
+// was read, and states contains the states of its dead letters.
 func (m *marks) replace(by string, of os.FileInfo, read int64, states map[seen.Key]standing) {
 	for key, before := range m.states {
 		if now := states[key]; !now.same(before) {
@@ -62,7 +64,7 @@ func (m *marks) replace(by string, of os.FileInfo, read int64, states map[seen.K
 	m.of, m.read, m.states = of, read, states
 }
 
-// forget removes letters that the file no longer contains, except for those that this box is
+// forget removes dead letters that are no longer in the file, except those that this box is
 // handling.
 func (m *marks) forget(by string, last map[seen.Key]int) {
 	for key, s := range m.seen {
@@ -72,7 +74,7 @@ func (m *marks) forget(by string, last map[seen.Key]int) {
 	}
 }
 
-// see returns the state of a letter. The box has then seen that state.
+// see returns the state of a dead letter. The box has then seen that state.
 func (f *file) see(key seen.Key) standing {
 	f.marking.Lock()
 	defer f.marking.Unlock()
@@ -93,7 +95,7 @@ func (f *file) open() (from *os.File, now os.FileInfo, err error) {
 	return from, now, nil
 }
 
-// index reads the whole file, and returns the last line of each letter.
+// index reads the whole file and returns the last line number of each dead letter.
 func (f *file) index(ctx context.Context) (last map[seen.Key]int, err error) {
 	f.marking.Lock()
 	defer f.marking.Unlock()
@@ -101,7 +103,7 @@ func (f *file) index(ctx context.Context) (last map[seen.Key]int, err error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = from.Close() }() // it was only read
+	defer func() { _ = from.Close() }() // the file was only read
 	last, states, read := map[seen.Key]int{}, map[seen.Key]standing{}, int64(0)
 	err = f.each(ctx, from, func(n int, text []byte) bool {
 		l := decode(text)
@@ -109,7 +111,7 @@ func (f *file) index(ctx context.Context) (last map[seen.Key]int, err error) {
 			last[seen.KeyOf(l.ID)] = n
 		}
 		l.apply(states, nil)
-		if text[len(text)-1] == '\n' { // otherwise a writer may be active: follow reads it again
+		if text[len(text)-1] == '\n' { // otherwise a writer may be active, and follow reads the line again
 			read += int64(len(text))
 		}
 		return true
@@ -123,16 +125,16 @@ func (f *file) index(ctx context.Context) (last map[seen.Key]int, err error) {
 	return last, nil
 }
 
-// follow reads the appended lines, and returns the letters for which one of them is a valid mark of
-// this box. The caller holds marking.
+// follow reads the appended lines. It returns the dead letters that a valid mark of this box in
+// these lines has changed. The caller holds marking.
 func (f *file) follow(ctx context.Context) (marked map[seen.Key]bool, err error) {
 	from, now, err := f.open()
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = from.Close() }() // it was only read
+	defer func() { _ = from.Close() }() // the file was only read
 	m := &f.marks
-	// the file was moved away or edited
+	// The file was moved away or edited.
 	if m.of == nil || !os.SameFile(m.of, now) || now.Size() < m.read {
 		m.replace(f.by, now, 0, map[seen.Key]standing{})
 	}
@@ -157,13 +159,13 @@ func (f *file) follow(ctx context.Context) (marked map[seen.Key]bool, err error)
 	return marked, err
 }
 
-// statement is a line of the file: a mark of some letters, or a letter.
+// statement is a line of the file: a mark, or a dead letter.
 type statement struct {
 	mark
 	ID string `json:"id"`
 }
 
-// decode reads a line. An unreadable line is ignored.
+// decode parses a line. It returns the zero statement for an unreadable line.
 func decode(text []byte) (s statement) {
 	if json.Unmarshal(bytes.TrimSpace(text), &s) != nil {
 		return statement{}
@@ -171,8 +173,9 @@ func decode(text []byte) (s statement) {
 	return s
 }
 
-// apply applies a line to states, and calls changed, if that is not nil, for each letter whose
-// state changes. A letter that is put again was given up again, and loses its earlier state.
+// apply applies a line to states. If changed is not nil, apply calls it for each dead letter whose
+// state changes. If a dead letter is put again, its record was dead-lettered again, and its earlier
+// state is dropped.
 func (s *statement) apply(states map[seen.Key]standing, changed func(key seen.Key, before, now standing)) {
 	if s.ID != "" {
 		key := seen.KeyOf(s.ID)

@@ -27,7 +27,7 @@ func remembered(b deadletter.Box) int {
 	return count(reflect.ValueOf(b).Elem())
 }
 
-// A long-lived box does not remember every letter that it ever put or yielded.
+// A box that exists for a long time must not remember every dead letter that it has put or yielded.
 func TestAFileRemembersNoMoreThanTheMarksInIt(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "letters")
 	b := deadletter.File(path)
@@ -50,7 +50,7 @@ func TestAFileRemembersNoMoreThanTheMarksInIt(t *testing.T) {
 		if n := remembered(b); n > 20 {
 			t.Errorf("%d letters are remembered, of which 20 are marked", n)
 		}
-		if err := os.Rename(path, path+".old"); err != nil { // they are moved away
+		if err := os.Rename(path, path+".old"); err != nil { // the dead letters are moved away
 			t.Fatal(err)
 		}
 		for i := range ns {
@@ -66,8 +66,8 @@ func TestAFileRemembersNoMoreThanTheMarksInIt(t *testing.T) {
 	}
 }
 
-// A letter that was unmarked when it was yielded is not marked by two boxes, though boxes do not
-// remember such letters individually.
+// If a dead letter was yielded without a mark, two boxes cannot both mark it. This must work
+// although boxes do not remember such dead letters individually.
 func TestAMarkByAnotherBoxIsNoticedForALetterThatWasYieldedUnmarked(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "letters")
 	b, other := deadletter.File(path), deadletter.File(path)
@@ -78,7 +78,7 @@ func TestAMarkByAnotherBoxIsNoticedForALetterThatWasYieldedUnmarked(t *testing.T
 		if err != nil || i.ID != letter(1).ID {
 			t.Errorf("%+v, %v", i, err)
 		}
-		break // this yields no other
+		break // the box yields no further dead letter
 	}
 	mark(t, b, deadletter.Dropped, 1)
 	for range 2 {
@@ -88,7 +88,7 @@ func TestAMarkByAnotherBoxIsNoticedForALetterThatWasYieldedUnmarked(t *testing.T
 		}
 	}
 	mark(t, b, deadletter.Begun, 3)
-	put(t, other, 3) // given up again while it is handled
+	put(t, other, 3) // dead-lettered again while it is handled
 	items(t, other)
 	mark(t, other, deadletter.Begun, 3)
 	mark(t, other, deadletter.Kept, 3)
@@ -99,7 +99,7 @@ func TestAMarkByAnotherBoxIsNoticedForALetterThatWasYieldedUnmarked(t *testing.T
 	mark(t, b, deadletter.Begun, 2, 3)
 }
 
-// A box notices when the file was edited, even if the file does not become smaller.
+// A box detects that the file was edited, even if the file did not get smaller.
 func TestItemsOfAFileThatWasChangedByHand(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "letters")
 	b := deadletter.File(path)

@@ -60,6 +60,6 @@ func TestAFileThatAnEarlierVersionWritesToAsWell(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	states(oldletters.ID+" dropped", now.ID+" done")
-	old(oldletters.Text) // given up again
+	old(oldletters.Text) // dead-lettered again
 	states(now.ID+" done", oldletters.ID+" kept")
 }

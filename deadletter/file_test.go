@@ -48,7 +48,7 @@ func mark(t *testing.T, b deadletter.Box, to deadletter.State, ns ...int) {
 	}
 }
 
-// items returns the letters of a box, each as its number and state, and the errors.
+// items returns the dead letters of a box, each as its number and state, and the errors.
 func items(t *testing.T, b deadletter.Box) (all, failed []string) {
 	t.Helper()
 	for i, err := range b.Items(t.Context()) {
@@ -75,13 +75,13 @@ func TestAFileKeepsLettersAndWhatBecameOfThem(t *testing.T) {
 	mark(t, b, deadletter.Begun, 1)
 	mark(t, b, deadletter.Done, 1)
 	mark(t, b, deadletter.Dropped, 3)
-	put(t, b, 2) // again, by a worker that did not know
+	put(t, b, 2) // again, by a worker that did not know about the mark
 	put(t, b, 4)
 	mark(t, b, deadletter.Begun, 4)
 	if all, failed := items(t, b); !slices.Equal(all, []string{"1 done", "3 dropped", "2 kept", "4 begun"}) || len(failed) > 0 {
 		t.Errorf("%q, %q", all, failed)
 	}
-	put(t, b, 1) // given up again
+	put(t, b, 1) // dead-lettered again
 	if all, _ := items(t, deadletter.File(path)); !slices.Equal(all, []string{"3 dropped", "2 kept", "4 begun", "1 kept"}) {
 		t.Errorf("%q", all)
 	}
@@ -103,7 +103,7 @@ func TestAFileKeepsLettersAndWhatBecameOfThem(t *testing.T) {
 	}
 }
 
-// The form of a letter is documented. The test converts every field to JSON and back.
+// The form of a dead letter is documented. The test converts every field to JSON and back.
 func TestALetterAsJSON(t *testing.T) {
 	all := filled.Value[deadletter.Letter](t)
 	text, err := json.Marshal(all)
@@ -127,8 +127,8 @@ func TestALetterAsJSON(t *testing.T) {
 	}
 }
 
-// A line that was cut short, or belongs to another program or a later version, does not affect
-// others.
+// A line that was cut short or belongs to another program or a later version does not affect other
+// lines.
 func TestDamagedLinesSpoilNoOthers(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "letters")
 	b := deadletter.File(path)
@@ -182,7 +182,7 @@ func TestDamagedLinesSpoilNoOthers(t *testing.T) {
 	}
 }
 
-// However many letters are dropped at once, the file can be read.
+// However many dead letters are dropped at once, the file stays readable.
 func TestManyAreMarkedAtOnce(t *testing.T) {
 	b := deadletter.File(filepath.Join(t.TempDir(), "letters"))
 	put(t, b, 1, 2)
@@ -198,7 +198,7 @@ func TestManyAreMarkedAtOnce(t *testing.T) {
 	}
 }
 
-// A reader may stop at any letter.
+// A reader may stop after any dead letter.
 func TestItemsMayBeLeft(t *testing.T) {
 	b := deadletter.File(filepath.Join(t.TempDir(), "letters"))
 	put(t, b, 1, 2, 3)
@@ -210,7 +210,7 @@ func TestItemsMayBeLeft(t *testing.T) {
 	}
 }
 
-// Workers of one process, and several processes, put letters into one file at once.
+// Several workers and several processes put dead letters into the same file at the same time.
 func TestManyPutIntoOneFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "letters")
 	var all sync.WaitGroup
@@ -269,7 +269,7 @@ func TestFilters(t *testing.T) {
 	}
 }
 
-// Each letter is marked before and after it is handled. A letter with an unknown result stays
+// Each dead letter is marked before and after it is handled. If its result is unknown, it stays
 // Begun.
 func TestRetryMarksBeforeAndAfter(t *testing.T) {
 	b := deadletter.File(filepath.Join(t.TempDir(), "letters"))
@@ -314,7 +314,8 @@ func TestRetryMarksBeforeAndAfter(t *testing.T) {
 	}
 }
 
-// A record that is given up again while its letter is handled stays Kept, and the others follow.
+// If a record is dead-lettered again while its dead letter is handled, the dead letter stays Kept.
+// Retry continues with the others.
 func TestRetryLeavesWhatWasGivenUpAgain(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "letters")
 	b := deadletter.File(path)
@@ -340,7 +341,8 @@ func TestRetryLeavesWhatWasGivenUpAgain(t *testing.T) {
 	}
 }
 
-// A file that is moved away while its letters are handled, and created again, is another one.
+// If a file is moved away and created again while its dead letters are handled, it counts as
+// another file.
 func TestMarksOfAFileThatWasPutAway(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "letters")
 	b := deadletter.File(path)
@@ -372,7 +374,7 @@ func TestDescribe(t *testing.T) {
 	}
 }
 
-// For any content of a file, reading ends without a panic, and later lines are found.
+// For any content of a file, reading ends without a panic and finds lines that were added later.
 func FuzzFile(f *testing.F) {
 	whole, err := json.Marshal(letter(1))
 	if err != nil {

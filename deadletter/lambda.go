@@ -11,24 +11,24 @@ import (
 	"time"
 )
 
-// Lambda writes letters in the form in which AWS Lambda notifies a failure destination of a dropped
-// batch. It is for programs that read that form already. It contains less than a letter: no error,
-// no worker, and without Payload no record, but only the range to read from the stream before it
-// expires.
+// Lambda writes dead letters in the form of AWS Lambda's messages to a failure destination about a
+// dropped batch. It is for programs that already read that form. The form contains less than a dead
+// letter: no error and no worker. Without Payload it contains no record, but only the range to read
+// from the stream before it expires.
 type Lambda struct {
 	// FunctionARN is the value of functionArn, such as the ARN of the function that the application
-	// replaces. Required.
+	// replaces. It is required.
 	FunctionARN string
-	// StreamARN is the ARN of the stream. For letters of another stream, its last part is replaced
-	// by that stream's name. Required.
+	// StreamARN is the ARN of the stream. It is required. For dead letters of another stream, its
+	// last part is replaced by the name of that stream.
 	StreamARN string
-	// Payload adds the records, as Lambda does for a bucket: a string with the JSON of the event
-	// that a function gets, without the calling role. Lambda sends none to queues and topics, whose
+	// Payload adds the records, as Lambda does for a bucket. They are a string with the JSON of a
+	// function's event, without the calling role. Lambda omits them for queues and topics, whose
 	// messages have less room.
 	Payload bool
 }
 
-// Check returns an error for invalid fields, so that they are found before a record is at stake.
+// Check returns an error for invalid fields. Call it at the start, before a record depends on it.
 func (l *Lambda) Check() error {
 	var errs []error
 	if l.FunctionARN == "" {
@@ -40,7 +40,7 @@ func (l *Lambda) Check() error {
 	return errors.Join(errs...)
 }
 
-// stream returns the ARN of the stream with a name, and its region.
+// stream returns the ARN and the region of the stream with the given name.
 func (l *Lambda) stream(name string) (arn, region string, ok bool) {
 	parts := strings.SplitN(l.StreamARN, ":", 6)
 	if len(parts) < 6 || parts[0] != "arn" || parts[2] != "kinesis" || parts[3] == "" || !strings.HasPrefix(parts[5], "stream/") {
@@ -49,7 +49,7 @@ func (l *Lambda) stream(name string) (arn, region string, ok bool) {
 	return strings.Join(parts[:5], ":") + ":stream/" + name, parts[3], true
 }
 
-// lambdaMessage contains the members of Lambda's message in its order.
+// lambdaMessage contains the members of Lambda's message, in its order.
 type lambdaMessage struct {
 	Request   lambdaRequest   `json:"requestContext"`
 	Response  *lambdaResponse `json:"responseContext,omitempty"`
@@ -102,28 +102,28 @@ type lambdaKinesis struct {
 	PartitionKey   string `json:"partitionKey"`
 	SequenceNumber string `json:"sequenceNumber"`
 	Data           []byte `json:"data"`
-	// seconds with three decimal places
+	// Arrived is in seconds with three decimals.
 	Arrived json.RawMessage `json:"approximateArrivalTimestamp,omitempty"`
 }
 
 // LambdaMessage is a message in Lambda's form.
 type LambdaMessage struct {
-	ID string // its requestId
-	// Mapping is a UUID that identifies the function and the stream, like that of an event source
-	// mapping.
+	ID string // the requestId
+	// Mapping is a UUID that identifies the function and the stream, like the UUID of an event
+	// source mapping.
 	Mapping string
-	Letters []Letter // its letters, a part of the letters that were passed
+	Letters []Letter // the dead letters in this message
 	Text    []byte
 }
 
-// Message returns the message about letters that were put together: one or more of one shard, in
-// order. The same letters have the same message, including its requestId. Records of one aggregate
-// count as one in batchSize, as they do for Lambda, and have one sequence number. The payload
-// contains each of them.
+// Message returns the message about dead letters that were put together. There must be at least
+// one, and all must be of one shard and in order. The same dead letters always have the same
+// message, including its requestId. In batchSize, the records of one aggregate count as one and
+// have one sequence number, as for Lambda. The payload contains each of them.
 //
-// The condition is RecordAgeExceeded for letters that were given up for their [Age], and then there
-// is no responseContext. It is RetryAttemptsExhausted for all others, including [Rejected] letters,
-// for which Lambda has no condition.
+// The condition is RecordAgeExceeded for dead letters with reason [Age], and then there is no
+// responseContext. For all others it is RetryAttemptsExhausted. This includes [Rejected] dead
+// letters, for which Lambda has no condition.
 func (l *Lambda) Message(letters []Letter) ([]byte, error) {
 	if err := l.Check(); err != nil {
 		return nil, err
@@ -135,9 +135,9 @@ func (l *Lambda) Message(letters []Letter) ([]byte, error) {
 	return m.Text, err
 }
 
-// Messages returns the messages about letters, in order: one message for consecutive letters of one
-// shard, as from [Lambda.Message]. With Payload its event is no larger than one that a function may
-// get, 6 MiB, unless it has only one record.
+// Messages returns the messages about dead letters, in order. Consecutive dead letters of a shard
+// are in one message, as in [Lambda.Message]. With Payload, the event of a message is at most 6
+// MiB, which is the limit for a function, unless it has only one record.
 func (l *Lambda) Messages(letters []Letter) (all []LambdaMessage, err error) {
 	if err := l.Check(); err != nil {
 		return nil, err
@@ -158,7 +158,7 @@ const (
 	mostLambdaMember = 1 << 10 // of a record in an event, without its key and data
 )
 
-// together returns how many of the letters, from the first on, belong into one message.
+// together returns the number of dead letters, from the first, that belong to the same message.
 func (l *Lambda) together(letters []Letter) (n int) {
 	event := 0
 	for n < len(letters) && letters[n].Stream == letters[0].Stream && letters[n].Shard == letters[0].Shard {
@@ -221,7 +221,7 @@ func (l *Lambda) message(letters []Letter) (LambdaMessage, error) {
 	return of, err
 }
 
-// lambdaJSON does not escape <, > and &, like Lambda.
+// lambdaJSON encodes v without escaping <, > and &, like Lambda.
 func lambdaJSON(v any) ([]byte, error) {
 	var b bytes.Buffer
 	to := json.NewEncoder(&b)
@@ -232,7 +232,7 @@ func lambdaJSON(v any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
-// lambdaTime always has three decimal places. It is empty for the zero time.
+// lambdaTime formats a time with three decimals. It returns "" for the zero time.
 func lambdaTime(t time.Time) string {
 	if t.IsZero() {
 		return ""
@@ -247,7 +247,7 @@ func lambdaSeconds(t time.Time) json.RawMessage {
 	return fmt.Appendf(nil, "%d.%03d", t.Unix(), t.Nanosecond()/int(time.Millisecond))
 }
 
-// lambdaID returns a UUID (of version 8) that is the same for the same parts.
+// lambdaID returns a UUID (version 8) that is derived from the parts.
 func lambdaID(parts ...string) string {
 	sum := sha256.Sum256([]byte(strings.Join(parts, "\n")))
 	sum[6], sum[8] = sum[6]&0x0f|0x80, sum[8]&0x3f|0x80

@@ -12,12 +12,12 @@ import (
 	"github.com/weir-go/weir/deadletter"
 )
 
-// lambda uses the ARNs of the messages below.
+// lambda contains the ARNs of the messages below.
 var lambda = deadletter.Lambda{
 	FunctionARN: "arn:aws:lambda:eu-west-1:111122223333:function:f", StreamARN: "arn:aws:kinesis:eu-west-1:111122223333:stream/other",
 }
 
-// failed returns letters of records that failed together.
+// failed returns dead letters of records that failed together.
 func failed(reason deadletter.Reason, sequenceNumbers ...int) (letters []deadletter.Letter) {
 	at := time.Date(2026, 11, 23, 1, 2, 3, 456_789_000, time.FixedZone("", 3600))
 	for i, n := range sequenceNumbers {
@@ -30,8 +30,8 @@ func failed(reason deadletter.Reason, sequenceNumbers ...int) (letters []deadlet
 	return letters
 }
 
-// Programs that read Lambda's messages can read these: the members, their order and their quirks
-// are those of messages that the service sent.
+// Programs that read Lambda's messages can read these messages. They have the same members, order
+// and special cases as messages that Lambda sent.
 func TestLambdasForm(t *testing.T) {
 	const exhausted = `{"requestContext":{"requestId":"ID","functionArn":"arn:aws:lambda:eu-west-1:111122223333:function:f","condition":"RetryAttemptsExhausted","approximateInvokeCount":3},` +
 		`"responseContext":{"statusCode":200,"executedVersion":"$LATEST","functionError":"Unhandled"},"version":"1.0","timestamp":"2026-11-23T00:02:03.456Z",` +
@@ -67,7 +67,7 @@ func TestLambdasForm(t *testing.T) {
 	}
 }
 
-// For a bucket there is the event that a function gets, as a string.
+// For a bucket, the message contains the event of a function as a string.
 func TestLambdasFormWithThePayload(t *testing.T) {
 	with := lambda
 	with.Payload = true
@@ -89,12 +89,12 @@ func TestLambdasFormWithThePayload(t *testing.T) {
 	if m["payload"] != want {
 		t.Errorf("%s\nwant\n%s", m["payload"], want)
 	}
-	if !strings.HasSuffix(string(got), `]}"}`) { // it comes last
+	if !strings.HasSuffix(string(got), `]}"}`) { // the payload is last
 		t.Errorf("%s", got)
 	}
 }
 
-// Letters that are put again have the same message. Others have another ID.
+// Dead letters that are put again have the same message. Other dead letters have another ID.
 func TestLambdasFormOfARepeat(t *testing.T) {
 	seen := map[string]bool{}
 	for _, letters := range [][]deadletter.Letter{failed(deadletter.Age, 7), failed(deadletter.Age, 7, 8), failed(deadletter.Age, 8)} {
@@ -132,7 +132,7 @@ func TestWhatLambdasFormRefuses(t *testing.T) {
 	}
 }
 
-// Letters of several shards, or more than an event may contain, make several messages.
+// Dead letters of several shards, or too many for one event, are in several messages.
 func TestMessagesOfLambdasForm(t *testing.T) {
 	letters := failed(deadletter.Attempts, 1, 2, 3, 4, 5, 6)
 	letters[2].Shard, letters[4].Stream, letters[5].Stream = "shardId-000000000001", "other", "other"

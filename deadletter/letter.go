@@ -1,5 +1,6 @@
-// Package deadletter contains dead letters: the records that an application has given up, complete
-// and with the reason, the places where they are kept, and their later states.
+// Package deadletter contains dead letters and the places where they are kept. A dead letter is a
+// record that an application no longer tries to handle. It contains the complete record, the
+// reason, and its later state.
 package deadletter
 
 import (
@@ -12,49 +13,48 @@ import (
 	"unicode/utf8"
 )
 
-// Letter is a record that was given up. As JSON it is one object with the names below, times in RFC
-// 3339 and UTC, and the payload in base64.
+// Letter is a dead letter. As JSON it is one object with the names below. Times are in RFC 3339 and
+// UTC, and the payload is in base64.
 type Letter struct {
-	// Version of this form: 1.
+	// Version is the version of this form: 1.
 	Version int `json:"weir_letter"`
-	// ID identifies the letter in a destination: the application, stream, shard and position, as
-	// combined by [ID]. If the application gives the record up again, because its worker ended
-	// before progress was saved, the letter has the same ID. The ID of a letter from an earlier
-	// version has no application.
+	// ID identifies the dead letter in a destination. It consists of application, stream, shard and
+	// position, as combined by [ID]. A worker may end before progress was saved, and the
+	// application then dead-letters the record again. The new dead letter has the same ID. An ID
+	// from an earlier version contains no application.
 	ID             string `json:"id"`
 	Stream         string `json:"stream"`
 	Shard          string `json:"shard"`
 	SequenceNumber string `json:"sequence_number"`
-	// Position is the position of the record: its sequence number, followed by "+2" for the second
-	// record of an aggregate, unless it is the last.
+	// Position is the position of the record: its sequence number. For the second record of an
+	// aggregate it is followed by "+2", unless that record is the last one.
 	Position     string    `json:"position"`
 	PartitionKey string    `json:"partition_key"`
-	Arrived      time.Time `json:"arrived,omitzero"` // at the service, to the millisecond
+	Arrived      time.Time `json:"arrived,omitzero"` // arrival in Kinesis, to the millisecond
 	Data         []byte    `json:"data"`             // the complete payload
 
 	App    string `json:"app"`
 	Worker string `json:"worker"`
-	Epoch  uint64 `json:"epoch"` // of the lease
+	Epoch  uint64 `json:"epoch"` // epoch of the lease
 
 	GivenUp time.Time `json:"given_up"` // by the worker's clock, like the next two
 	Reason  Reason    `json:"reason"`
-	// failed calls of the handler at the record, by this worker
+	// Attempts is the number of failed calls of the handler at the record, by this worker.
 	Attempts     int       `json:"attempts"`
 	FirstFailure time.Time `json:"first_failure"` // equals GivenUp if Attempts is 0
 	LastFailure  time.Time `json:"last_failure"`
-	// the last error: at most 4 KiB, without control characters
+	// Error is the text of the last error. It has at most 4 KiB and no control characters.
 	Error     string `json:"error"`
-	ErrorType string `json:"error_type"`      // the Go name of its type
-	Stack     string `json:"stack,omitempty"` // of a panic: at most 16 KiB
-	// Together is how many records failed together and were given up together, because the handler
-	// did not name the failing record and Bisect was off.
+	ErrorType string `json:"error_type"`      // the Go name of the error's type
+	Stack     string `json:"stack,omitempty"` // stack of a panic: at most 16 KiB
+	// Together is the number of records that failed together and were dead-lettered together. It is
+	// above 1 if the handler did not name the failing record and Bisect was off.
 	Together int `json:"together"`
 }
 
-// ID returns the ID of the letter of a record that an application gave up. record is the ID of the
-// record, from weir.Record.ID. The result is the application, a slash and the record. In the
-// application, "%25" stands for a percent sign and "%2F" for a slash. ID returns record alone if
-// app is empty.
+// ID returns the ID of a dead letter. app is the application, and record is the result of
+// weir.Record.ID. The ID is the application, a slash, and record. In the application, "%25"
+// replaces a percent sign and "%2F" replaces a slash. If app is empty, ID returns record alone.
 func ID(app, record string) string {
 	if app == "" {
 		return record
@@ -64,31 +64,31 @@ func ID(app, record string) string {
 
 var escapeApp = strings.NewReplacer("%", "%25", "/", "%2F")
 
-// RecordID returns what weir.Record.ID returned for the record: its stream, shard and position. It
-// is the same for each application that gave the record up.
+// RecordID returns the same text as weir.Record.ID for the record: its stream, shard and position.
+// It is the same for all applications that dead-lettered the record.
 func (l *Letter) RecordID() string { return l.Stream + "/" + l.Shard + "/" + l.Position }
 
-// Version is the form of letters that this package writes.
+// Version is the version of the form that this package writes.
 const Version = 1
 
-// Reason is why a record was given up.
+// Reason is the reason why a record was dead-lettered.
 type Reason string
 
 const (
-	Rejected Reason = "rejected" // the handler reported that it can never succeed
-	Attempts Reason = "attempts" // it failed the maximum number of times
-	Age      Reason = "age"      // it exceeded the maximum age, and failed or was not tried
-	// Killed: several worker processes died in succession, the last one while it handled the record
-	// alone.
+	Rejected Reason = "rejected" // the handler reported that handling can never succeed
+	Attempts Reason = "attempts" // handling failed the maximum number of times
+	Age      Reason = "age"      // the record exceeded the maximum age, and failed or was not tried
+	// Killed means that several worker processes died in succession. The last one died while it
+	// handled the record alone.
 	Killed Reason = "killed"
 )
 
-// Destination keeps letters.
+// Destination keeps dead letters.
 type Destination interface {
-	// Put returns nil when the letters are durable. After an error or a crash, some or all of them
-	// are put again, by this worker or another. If the destination can, it replaces a letter with
-	// the same ID. Put may be called concurrently. It may retain the letters, and must not change
-	// them.
+	// Put returns nil when the dead letters are durable. After an error or a crash, this worker or
+	// another one puts some or all of them again. A destination should replace a dead letter that
+	// has the same ID, if it can. Put may be called concurrently. It may retain the slice, but must
+	// not modify it.
 	Put(ctx context.Context, letters []Letter) error
 }
 
@@ -109,7 +109,8 @@ func (l *Letter) Describe(err error, stack string) {
 	l.Stack = clean(stack, mostStack, true)
 }
 
-// typeOf returns the type of the most specific error: the innermost one that is more than text.
+// typeOf returns the type of the most specific error. That is the innermost error that is more than
+// a text.
 func typeOf(err error) string {
 	name := "*errors.errorString"
 	for ; err != nil; err = errors.Unwrap(err) {
@@ -122,8 +123,8 @@ func typeOf(err error) string {
 	return name
 }
 
-// clean returns at most most bytes of text: valid UTF-8 without control characters, except line
-// ends if lines is set.
+// clean returns at most most bytes of s. The result is valid UTF-8 without control characters. Line
+// ends are kept if lines is set.
 func clean(s string, most int, lines bool) string {
 	if len(s) > most {
 		for most > 0 && !utf8.RuneStart(s[most]) {

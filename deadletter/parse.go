@@ -6,12 +6,12 @@ import (
 	"fmt"
 )
 
-// Parse reads a letter from its JSON. It returns an error if the input is not a dead letter, has a
-// form that only a later version reads, or has no ID. It ignores unknown members.
+// Parse parses the JSON of a dead letter. It returns an error if the text is not a dead letter, has
+// a form that needs a later version, or has no ID. It ignores unknown members.
 func Parse(text []byte) (Letter, error) {
 	var l struct {
 		Letter
-		Batch json.RawMessage `json:"KinesisBatchInfo"` // see Lambda
+		Batch json.RawMessage `json:"KinesisBatchInfo"` // set in messages of [Lambda]
 	}
 	err := json.Unmarshal(text, &l)
 	switch {

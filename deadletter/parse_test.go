@@ -31,7 +31,7 @@ func TestWhatIsNoLetter(t *testing.T) {
 	}
 }
 
-// A letter that can be read is the same after it is written and read again.
+// A dead letter that can be parsed is the same after it is written and parsed again.
 func FuzzParse(f *testing.F) {
 	for _, l := range failed(deadletter.Killed, 1, 2) {
 		l.Version = deadletter.Version

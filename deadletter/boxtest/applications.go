@@ -8,25 +8,25 @@ import (
 	"github.com/weir-go/weir/deadletter"
 )
 
-// ofApp returns the letter of an application about the n-th record.
+// ofApp returns the dead letter of an application about record n.
 func ofApp(app string, n int) deadletter.Letter {
 	l := letter(n)
 	l.App, l.ID, l.Error = app, deadletter.ID(app, l.RecordID()), "refused by "+app
 	return l
 }
 
-// ofTwo returns letters of two applications about the same records, and one of the old form, whose
-// ID does not name its application.
+// ofTwo returns dead letters of two applications about the same records. It also returns one of the
+// old form, whose ID contains no application.
 func ofTwo() []deadletter.Letter {
 	old := letter(1)
 	old.App = "one"
 	return []deadletter.Letter{old, ofApp("one", 1), ofApp("one", 3), ofApp("two", 1), ofApp("two", 3)}
 }
 
-// Applications tests an empty destination. It must keep the letters of two applications about the
-// same records separate, and accept a letter of the old form. It is for a destination that is not a
-// Box: [Run] does the same and more. read returns the letters of the destination, in any order.
-// Letters that were put again may be there twice.
+// Applications tests an empty destination. The destination must keep the dead letters of two
+// applications about the same records separate, and accept a dead letter of the old form.
+// Applications is for destinations that are not Boxes; [Run] includes this test. read returns the
+// dead letters of the destination in any order. Dead letters that were put again may occur twice.
 func Applications(t *testing.T, to deadletter.Destination, read func(context.Context) ([]deadletter.Item, error)) {
 	t.Helper()
 	want := map[string]deadletter.Letter{}
@@ -54,8 +54,8 @@ func Applications(t *testing.T, to deadletter.Destination, read func(context.Con
 	}
 }
 
-// Two applications give up the same records. Each has separate letters, and a letter that one puts
-// does not change the letter of the other.
+// Two applications dead-letter the same records. Each has its own dead letters. A dead letter of
+// one application does not change those of the other.
 func applications(t *testing.T, open func() deadletter.Box) {
 	Applications(t, open(), func(ctx context.Context) (items []deadletter.Item, err error) {
 		return all(t, open()), nil
@@ -75,7 +75,7 @@ func applications(t *testing.T, open func() deadletter.Box) {
 	if err := b.Mark(t.Context(), begun, letters[1].ID); err != nil {
 		t.Fatal(err)
 	}
-	// while the other's letter is handled
+	// The dead letter of the other application is being handled.
 	if err := open().Put(t.Context(), letters[3:]); err != nil {
 		t.Fatal(err)
 	}

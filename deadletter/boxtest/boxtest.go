@@ -1,4 +1,5 @@
-// Package boxtest is the contract of [deadletter.Box] as a test suite, for weir's boxes and yours.
+// Package boxtest tests the contract of [deadletter.Box]. It is for weir's boxes and for custom
+// boxes.
 package boxtest
 
 import (
@@ -14,8 +15,8 @@ import (
 	"github.com/weir-go/weir/deadletter"
 )
 
-// Run tests boxes. open returns a Box for the letters of that name. The first call with a name
-// returns an empty Box. Later calls with that name return another Box for the same letters, like
+// Run tests boxes. open returns a Box with the given name. The first call for a name must return an
+// empty Box. Later calls for the same name must return another Box for the same dead letters, like
 // another process.
 func Run(t *testing.T, open func(t *testing.T, name string) deadletter.Box) {
 	for name, test := range map[string]func(t *testing.T, open func() deadletter.Box){
@@ -39,7 +40,7 @@ func Run(t *testing.T, open func(t *testing.T, name string) deadletter.Box) {
 	}
 }
 
-// letter returns the n-th letter, of one of two shards.
+// letter returns dead letter n. It belongs to one of two shards.
 func letter(n int) deadletter.Letter {
 	shard, at := fmt.Sprintf("shardId-%012d", n%2), time.Date(2026, 11, 23, 1, 2, 3, 456_000_000, time.UTC).Add(time.Duration(n)*time.Second)
 	return deadletter.Letter{
@@ -71,7 +72,7 @@ func mark(t *testing.T, b deadletter.Box, to deadletter.State, ns ...int) {
 	}
 }
 
-// all returns the letters of a box.
+// all returns the dead letters of a box.
 func all(t *testing.T, b deadletter.Box) (items []deadletter.Item) {
 	t.Helper()
 	for i, err := range b.Items(t.Context()) {
@@ -86,7 +87,7 @@ func all(t *testing.T, b deadletter.Box) (items []deadletter.Item) {
 	return items
 }
 
-// want checks the letters and their states.
+// want checks the dead letters and their states.
 func want(t *testing.T, b deadletter.Box, states map[int]deadletter.State) {
 	t.Helper()
 	got := map[string]deadletter.State{}
@@ -127,7 +128,7 @@ func states(t *testing.T, open func() deadletter.Box) {
 	for _, b := range []deadletter.Box{b, open()} {
 		want(t, b, map[int]deadletter.State{1: done, 2: begun, 3: kept, 4: dropped, 6: dropped})
 		last := map[string]string{}
-		for _, i := range all(t, b) { // a shard's records come in order
+		for _, i := range all(t, b) { // the records of a shard must be in order
 			if i.ID < last[i.Shard] {
 				t.Errorf("%s comes behind %s", i.ID, last[i.Shard])
 			}
@@ -136,7 +137,7 @@ func states(t *testing.T, open func() deadletter.Box) {
 	}
 }
 
-// A box keeps every field, and times to the millisecond at least.
+// A box keeps every field. It keeps times at least to the millisecond.
 func fields(t *testing.T, open func() deadletter.Box) {
 	l := letter(1)
 	l.Arrived, l.App, l.Worker, l.Epoch, l.Reason = l.GivenUp.Add(-time.Hour), "app", "worker", 1<<63, deadletter.Rejected
@@ -153,7 +154,7 @@ func fields(t *testing.T, open func() deadletter.Box) {
 	}
 }
 
-// Any content that users and services put into records is kept.
+// A box keeps any content that users and Kinesis put into records.
 func contents(t *testing.T, open func() deadletter.Box) {
 	every := make([]byte, 256)
 	for i := range every {
@@ -185,13 +186,13 @@ func contents(t *testing.T, open func() deadletter.Box) {
 	}
 }
 
-// A later letter replaces an earlier one.
+// A later dead letter replaces an earlier one with the same ID.
 func again(t *testing.T, open func() deadletter.Box) {
 	b := open()
 	put(t, b, 1)
 	l := letter(1)
 	l.Attempts, l.Worker = 9, "another"
-	for range 2 { // the answer to the first was lost
+	for range 2 { // the answer to the first call was lost
 		if err := open().Put(t.Context(), []deadletter.Letter{l}); err != nil {
 			t.Fatal(err)
 		}
@@ -201,7 +202,7 @@ func again(t *testing.T, open func() deadletter.Box) {
 	}
 }
 
-// In any state, a letter is kept again when its record was given up again.
+// In any state, a dead letter is Kept again when its record is dead-lettered again.
 func revived(t *testing.T, open func() deadletter.Box) {
 	b, by := open(), map[int]deadletter.State{1: begun, 3: done, 5: dropped}
 	put(t, b, 1, 3, 5)
@@ -212,7 +213,7 @@ func revived(t *testing.T, open func() deadletter.Box) {
 	want(t, b, map[int]deadletter.State{1: kept, 3: kept, 5: kept})
 }
 
-// A box that has seen a letter can mark it only while it is unchanged.
+// A box that has seen a dead letter can only mark it if it has not changed since.
 func changed(t *testing.T, open func() deadletter.Box) {
 	one, other := open(), open()
 	put(t, one, 1, 3, 5)
@@ -229,11 +230,11 @@ func changed(t *testing.T, open func() deadletter.Box) {
 	want(t, open(), map[int]deadletter.State{1: begun, 3: begun, 5: kept})
 	mark(t, one, done, 1)
 	all(t, other)
-	mark(t, other, kept, 1) // it has seen it now
+	mark(t, other, kept, 1) // this box has seen it now
 	want(t, open(), map[int]deadletter.State{1: kept, 3: begun, 5: kept})
 
 	for _, by := range []deadletter.Box{open(), other} {
-		put(t, by, 3) // given up again while it is handled
+		put(t, by, 3) // dead-lettered again while it is handled
 		if err := other.Mark(t.Context(), done, letter(3).ID); !errors.Is(err, deadletter.ErrChanged) {
 			t.Errorf("done, though given up again: %v", err)
 		}
@@ -241,7 +242,7 @@ func changed(t *testing.T, open func() deadletter.Box) {
 	want(t, open(), map[int]deadletter.State{1: kept, 3: kept, 5: kept})
 }
 
-// A box that repeats a mark, because an answer was lost, succeeds.
+// A box that repeats a mark because an answer was lost succeeds.
 func repeated(t *testing.T, open func() deadletter.Box) {
 	b := open()
 	put(t, b, 1)
@@ -253,7 +254,8 @@ func repeated(t *testing.T, open func() deadletter.Box) {
 	want(t, open(), map[int]deadletter.State{1: done})
 }
 
-// Several processes handle the same letters again, while workers put others: each is handled once.
+// Several processes handle the same dead letters while workers put others. Each dead letter is
+// handled once.
 func contest(t *testing.T, open func() deadletter.Box) {
 	const letters, takers = 12, 4
 	ns := make([]int, letters)
@@ -266,7 +268,7 @@ func contest(t *testing.T, open func() deadletter.Box) {
 	handled, taken := map[string]int{}, 0
 	var boxes [takers]deadletter.Box
 	var seen [takers][]deadletter.Item
-	for w := range takers { // all have seen them before one takes any
+	for w := range takers { // all boxes have seen them before one takes any
 		boxes[w] = open()
 		seen[w] = all(t, boxes[w])
 	}
@@ -308,7 +310,7 @@ func contest(t *testing.T, open func() deadletter.Box) {
 	want(t, open(), states)
 }
 
-// Workers put letters at once, some of them the same.
+// Workers put dead letters at the same time, and some of them are equal.
 func many(t *testing.T, open func() deadletter.Box) {
 	var everybody sync.WaitGroup
 	states := map[int]deadletter.State{}
@@ -367,7 +369,7 @@ func wrong(t *testing.T, open func() deadletter.Box) {
 	want(t, b, map[int]deadletter.State{1: kept})
 }
 
-// A reader may stop at any letter, and can read again.
+// A reader may stop after any dead letter and start again.
 func left(t *testing.T, open func() deadletter.Box) {
 	b := open()
 	put(t, b, 1, 3, 5)

@@ -9,10 +9,11 @@ import (
 	"github.com/weir-go/weir/deadletter"
 )
 
-// Items yields the letters that the stream still contains, beginning with the oldest, and ends at
-// the tip of every shard. Letters of one key come in order. All are [deadletter.Kept], even those
-// that were handled again. A letter that was put twice comes twice. A record that is not a letter
-// is yielded as an error. A failure to read is also yielded as an error, and ends the sequence.
+// Items yields the dead letters that the stream still contains, from the oldest to the tip of every
+// shard. Dead letters with the same key are in order. All of them are [deadletter.Kept], even those
+// that were handled again. A dead letter that was put twice occurs twice. Items yields an error for
+// a record that is not a dead letter. A failure to read is also yielded as an error and ends the
+// sequence.
 func (s *Stream) Items(ctx context.Context) iter.Seq2[deadletter.Item, error] {
 	return func(yield func(deadletter.Item, error) bool) {
 		reader, err := weir.NewReader(s.client, weir.ReaderOptions{Stream: s.given, UntilTip: true})

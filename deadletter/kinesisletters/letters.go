@@ -21,32 +21,34 @@ import (
 	"github.com/weir-go/weir/internal/retry"
 )
 
-// Stream is a [deadletter.Destination] in a stream, with one record per letter, in JSON, and the
-// partition key of the original record. Letters of one key are put one after the other, so they are
-// in order in the stream. A letter that is put again exists again, with the same ID, because a
-// stream replaces nothing. A stream stores no marks, so it is not a [deadletter.Box].
+// Stream is a [deadletter.Destination] in a stream. It puts one record for each dead letter, as
+// JSON, with the partition key of the original record. Dead letters with the same key are put one
+// after the other, so they are in order in the stream. A stream replaces no records, so a dead
+// letter that is put again occurs twice, with the same ID. A stream stores no marks, so Stream is
+// not a [deadletter.Box].
 //
-// A letter contains its record in base64, which is a third larger. In a stream with the default
-// maximum record size of 1 MiB, a record of up to 750 KiB certainly fits. Put returns [ErrTooLarge]
-// for a letter that is larger than the stream allows, each time that it is put, and the shard waits
-// at that record. It continues once the stream allows larger records (up to 10 MiB).
+// A dead letter contains its record in base64, which is a third larger. In a stream with the
+// default maximum record size of 1 MiB, a record of up to 750 KiB certainly fits. Put returns
+// [ErrTooLarge] for a dead letter that is larger than the stream allows, each time that it is put.
+// The shard then waits at that record. It continues when the stream allows larger records (up to 10
+// MiB).
 //
-// Its methods may be called concurrently.
+// The methods of Stream may be called concurrently.
 type Stream struct {
 	client    *kinesis.Client
-	name, arn *string // one of the two
+	name, arn *string // one of them is nil
 	given     string
 }
 
 var (
-	// ErrTooLarge is returned by [Stream.Put] for a letter that the stream has no room for.
+	// ErrTooLarge is returned by [Stream.Put] if a dead letter is larger than the stream allows.
 	ErrTooLarge = errors.New("kinesisletters: the letter is larger than the stream allows")
-	// ErrSource is returned for letters about records of the destination stream itself. They would
-	// be read, fail, and be put again.
+	// ErrSource is returned for dead letters about records of the destination stream itself. Such
+	// dead letters would be read, fail, and be put again.
 	ErrSource = errors.New("kinesisletters: letters cannot go to the stream that they are about")
 )
 
-// New returns the stream with a name or ARN. It makes no call.
+// New returns the stream with the given name or ARN. It makes no call.
 func New(client *kinesis.Client, stream string) (*Stream, error) {
 	switch {
 	case client == nil:
@@ -63,9 +65,9 @@ func New(client *kinesis.Client, stream string) (*Stream, error) {
 	return s, nil
 }
 
-// Check finds problems before a record is at stake. It returns [ErrSource] if the stream is one of
-// sources, which are streams by name or ARN, and the service's error if letters cannot be put. It
-// puts nothing.
+// Check finds problems at the start, before a record depends on the stream. It returns [ErrSource]
+// if the stream is one of sources, which contains names or ARNs. It returns the service's error if
+// dead letters cannot be put. It puts nothing.
 func (s *Stream) Check(ctx context.Context, sources ...string) error {
 	for _, source := range sources {
 		if s.is(source) {
@@ -77,7 +79,7 @@ func (s *Stream) Check(ctx context.Context, sources ...string) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	// The service checks the caller's permissions first, and then refuses a hash key of 2^128.
+	// Kinesis first checks the caller's permissions, and then rejects a hash key of 2^128.
 	_, err := s.client.PutRecords(ctx, &kinesis.PutRecordsInput{
 		StreamName: s.name, StreamARN: s.arn,
 		Records: []types.PutRecordsRequestEntry{{
@@ -94,8 +96,8 @@ func (s *Stream) Check(ctx context.Context, sources ...string) error {
 	return nil
 }
 
-// is reports whether a stream may be this one. If one is given by name and the other by ARN, the
-// account is unknown, so the name decides.
+// is reports whether another stream may be this stream. If one is given as a name and the other as
+// an ARN, the account is unknown, and is compares only the names.
 func (s *Stream) is(other string) bool {
 	if strings.HasPrefix(other, "arn:") && s.arn != nil {
 		return other == s.given
@@ -107,21 +109,22 @@ func nameOf(stream string) string { return stream[strings.LastIndexByte(stream, 
 
 const (
 	callTimeout = 30 * time.Second
-	// Limits of a request. The size is half of what the service allows now, and what it once
-	// allowed.
+	// mostEntries and mostBytes limit a request. The size is half of the service's current limit,
+	// and was the limit earlier.
 	mostEntries = 500
 	mostBytes   = 5 << 20
-	// the maximum record size of any stream, and the one that every stream allows
+	// mostRecord is the maximum record size of any stream. everyRecord is allowed by every stream.
 	mostRecord  = 10 << 20
 	everyRecord = 1 << 20
 	mostKey     = 256 // characters
-	// how many more requests follow one that leaves letters unsent
+	// mostTries is the maximum number of further requests after one that leaves dead letters
+	// unsent.
 	mostTries = 8
 	firstWait = 100 * time.Millisecond
 	mostWait  = 5 * time.Second
 )
 
-// entry is a letter to be put.
+// entry is a dead letter to put.
 type entry struct {
 	id, key string
 	text    []byte
@@ -129,9 +132,9 @@ type entry struct {
 
 func (e *entry) size() int { return len(e.text) + len(e.key) }
 
-// Put puts letters, and returns nil when the stream has every letter. It retries letters that the
-// service temporarily refuses a few times, followed by the other letters of their key. See
-// [deadletter.Destination].
+// Put puts dead letters, and returns nil when the stream has all of them. If the service
+// temporarily refuses a dead letter, Put retries it a few times. The later dead letters with the
+// same key follow after it. See [deadletter.Destination].
 func (s *Stream) Put(ctx context.Context, letters []deadletter.Letter) error {
 	left := make([]entry, 0, len(letters))
 	for i := range letters {
@@ -170,7 +173,8 @@ func (s *Stream) Put(ctx context.Context, letters []deadletter.Letter) error {
 	return ctx.Err()
 }
 
-// keyOf returns the partition key of a letter: that of its record, or a hash if that is not valid.
+// keyOf returns the partition key for a dead letter. That is the key of its record, or a hash if
+// that key is not valid.
 func keyOf(l *deadletter.Letter) string {
 	if n := utf8.RuneCountInString(l.PartitionKey); n > 0 && n <= mostKey && utf8.ValidString(l.PartitionKey) {
 		return l.PartitionKey
@@ -180,13 +184,13 @@ func keyOf(l *deadletter.Letter) string {
 }
 
 // next splits entries into those of the next request and the rest, each in order. A request
-// contains only one entry of a key, because the service may refuse only the first of two.
+// contains only one entry for each key, because the service may refuse only the first of two.
 func next(all []entry) (batch, rest []entry) {
 	keys, bytes := map[string]bool{}, 0
 	for _, e := range all {
 		if keys[e.key] || len(batch) == mostEntries || len(batch) > 0 && bytes+e.size() > mostBytes {
 			rest = append(rest, e)
-			keys[e.key] = true // the following letters of the key also wait
+			keys[e.key] = true // later dead letters with this key must wait as well
 			continue
 		}
 		keys[e.key], bytes = true, bytes+e.size()
@@ -195,7 +199,7 @@ func next(all []entry) (batch, rest []entry) {
 	return batch, rest
 }
 
-// request makes one request, and returns the entries that the service temporarily refused.
+// request makes one request. It returns the entries that the service temporarily refused.
 func (s *Stream) request(ctx context.Context, batch []entry) (refused []entry, why string, err error) {
 	in := &kinesis.PutRecordsInput{StreamName: s.name, StreamARN: s.arn}
 	for i := range batch {
@@ -219,8 +223,8 @@ func (s *Stream) request(ctx context.Context, batch []entry) (refused []entry, w
 	return refused, why, nil
 }
 
-// fits returns why a letter has no room. The service's limit is read only if it matters, and each
-// time, so that a raised limit takes effect.
+// fits returns an error if a dead letter is too large. It reads the stream's limit only if
+// necessary, and each time, so that an increased limit takes effect.
 func (s *Stream) fits(ctx context.Context, e *entry) error {
 	if e.size() <= everyRecord {
 		return nil

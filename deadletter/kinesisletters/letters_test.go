@@ -35,7 +35,7 @@ func letters(t *testing.T, shards int) (*kinesistest.Server, *Stream) {
 	return server, s
 }
 
-// ids returns the letters by key, as stored in the stream.
+// ids returns the dead letters by key, as the stream contains them.
 func ids(t *testing.T, s *Stream) (all map[string][]string, n int) {
 	t.Helper()
 	all = map[string][]string{}
@@ -202,7 +202,8 @@ func TestWhatNewRefuses(t *testing.T) {
 	}
 }
 
-// A request never contains two letters of a key, nor one that would overtake another.
+// A request never contains two dead letters with the same key, and no dead letter overtakes another
+// with the same key.
 func FuzzNext(f *testing.F) {
 	f.Add([]byte{1, 2, 1, 3, 1, 1})
 	f.Fuzz(func(t *testing.T, keys []byte) {

@@ -9,11 +9,11 @@ import (
 	"strings"
 )
 
-// ErrNoTable is returned by [Box.Readable] and [Box.Writable] if the table does not exist or is not
-// visible to this user: [Box.Create] creates it.
+// ErrNoTable is returned by [Box.Readable] and [Box.Writable] if the table does not exist, or if
+// this user cannot see it. [Box.Create] creates the table.
 var ErrNoTable = errors.New("sqlletters: there is no table for letters")
 
-// Readable returns why letters cannot be read, so that the problem is found before they are needed.
+// Readable returns an error if dead letters cannot be read. Call it early to find such problems.
 func (b *Box) Readable(ctx context.Context) error {
 	var state, by string
 	err := b.db.QueryRowContext(ctx, b.look, key("")).Scan(&state, &by)
@@ -23,8 +23,9 @@ func (b *Box) Readable(ctx context.Context) error {
 	return missing("reading", err)
 }
 
-// Writable returns why letters cannot be written, read or marked, so that the problem is found
-// before a record is at stake. It writes a row in a transaction, and rolls that back.
+// Writable returns an error if dead letters cannot be written, read or marked. Call it at the
+// start, before a record depends on the table. It writes a row in a transaction and rolls the
+// transaction back.
 func (b *Box) Writable(ctx context.Context) (err error) {
 	tx, err := b.db.BeginTx(ctx, nil)
 	if err != nil {
@@ -35,7 +36,7 @@ func (b *Box) Writable(ctx context.Context) (err error) {
 			err = missing("rolling back a test row", undone)
 		}
 	}()
-	id := key(rand.Text()) // a concurrent check does not wait for it
+	id := key(rand.Text()) // concurrent checks then do not wait for each other
 	if _, err := tx.ExecContext(ctx, b.put, id, []byte("{}")); err != nil {
 		return missing("writing a row", err)
 	}
@@ -46,7 +47,7 @@ func (b *Box) Writable(ctx context.Context) (err error) {
 	return missing("reading a row", tx.QueryRowContext(ctx, b.look, id).Scan(&state, &by))
 }
 
-// missing returns [ErrNoTable] if an error of one of the three databases is about the table.
+// missing returns [ErrNoTable] if one of the databases reports that the table does not exist.
 func missing(what string, err error) error {
 	if err == nil {
 		return nil

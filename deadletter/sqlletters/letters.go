@@ -1,5 +1,5 @@
-// Package sqlletters keeps dead letters in a table of Postgres, MySQL, MariaDB or SQLite, over the
-// database handle of the application.
+// Package sqlletters keeps dead letters in a table of Postgres, MySQL, MariaDB or SQLite. It uses
+// the database handle of the application.
 package sqlletters
 
 import (
@@ -21,12 +21,12 @@ import (
 	"github.com/weir-go/weir/internal/sqltable"
 )
 
-// Dialect is the kind of database behind the *sql.DB.
+// Dialect is the kind of database behind a *sql.DB.
 type Dialect int
 
-// The dialects. The zero Dialect is invalid.
+// These are the dialects. The zero Dialect is invalid.
 const (
-	SQLite   Dialect = iota + 1 // with a busy timeout, if several processes use the file
+	SQLite   Dialect = iota + 1 // set a busy timeout if several processes use the file
 	Postgres                    // PostgreSQL 11 or newer
 	MySQL                       // MySQL 8.0 or newer, or MariaDB 10.3 or newer
 )
@@ -34,19 +34,19 @@ const (
 // DefaultTable is the default name of the table.
 const DefaultTable = "weir_letters"
 
-// Box is a [deadletter.Box] in a table. Applications may share one. Its methods may be called
-// concurrently. A letter that is put again keeps its place in the order.
+// Box is a [deadletter.Box] in a table. Applications may share a table. The methods of Box may be
+// called concurrently. A dead letter that is put again keeps its place in the order.
 //
-// The box remembers the marked letters of the table that it has yielded, in about 60 bytes each,
-// and nothing about letters without a mark.
+// The box remembers each marked dead letter that it has yielded, as long as it is in the table, in
+// about 60 bytes. Dead letters without a mark need no memory.
 type Box struct {
 	db     *sql.DB
 	schema string
 	put    string
 	page   string
 	look   string
-	probe  string // finds the table, and no rows
-	mark   string // for a letter that was not yielded
+	probe  string // checks that the table exists and returns no rows
+	mark   string // marks a dead letter that this box has not yielded
 	markIf string
 	by     string
 
@@ -56,10 +56,10 @@ type Box struct {
 
 var tableForm = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,47}$`)
 
-// New returns the letters in a table, DefaultTable for "". It does not access the database. It
-// returns an error for an unknown dialect, a nil db, and a name with other characters than a-z, 0-9
-// and _, or with more than 48 characters. The name must not be a reserved word of the database. The
-// caller keeps and closes db.
+// New returns the dead letters in a table. If table is "", it uses DefaultTable. The name must only
+// contain a-z, 0-9 and _, must have at most 48 characters, and must not be a reserved word of the
+// database. New returns an error for an invalid name, an unknown dialect or a nil db. It does not
+// access the database. The caller must close db.
 func New(db *sql.DB, d Dialect, table string) (*Box, error) {
 	if table == "" {
 		table = DefaultTable
@@ -95,10 +95,10 @@ func New(db *sql.DB, d Dialect, table string) (*Box, error) {
 	return b, nil
 }
 
-// A letter is JSON in bytes, because its texts may contain characters that a database refuses in
-// text. The id is the SHA-256 of the letter's ID, in hexadecimal digits: no collation treats two
-// IDs as equal, and every ID is short enough for an index. since is in microseconds since 1970, 0
-// for kept.
+// A dead letter is stored as JSON in bytes, because its texts may contain characters that a
+// database rejects in text. The id is the SHA-256 of its ID in hexadecimal digits. No collation
+// treats two such ids as equal, and each is short enough for an index. since is in microseconds
+// since 1970, or 0 for Kept.
 var schemas = map[Dialect]string{
 	SQLite: `CREATE TABLE IF NOT EXISTS {table} (seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE,
 	state TEXT NOT NULL, since INTEGER NOT NULL, marked_by TEXT NOT NULL, letter BLOB NOT NULL)`,
@@ -109,14 +109,16 @@ var schemas = map[Dialect]string{
 	CHARACTER SET ascii COLLATE ascii_bin ENGINE InnoDB`,
 }
 
-// perPage limits how many letters are read at once: each may contain a record of 10 MiB in base64.
+// perPage is the maximum number of dead letters that are read at once. Each may contain a record of
+// 10 MiB in base64.
 const perPage = 8
 
-// Schema returns the statement with which [Box.Create] creates the table, for other ways of
-// creating it.
+// Schema returns the statement with which [Box.Create] creates the table. Use it to create the
+// table by other means.
 func (b *Box) Schema() string { return b.schema }
 
-// Create creates the table if it does not exist. Any number of processes may call it at once.
+// Create creates the table if it does not exist. Any number of processes may call it at the same
+// time.
 func (b *Box) Create(ctx context.Context) error {
 	if err := sqltable.Make(ctx, b.db, b.schema, b.probe); err != nil {
 		return fmt.Errorf("sqlletters: making the table: %w", err)
@@ -124,7 +126,7 @@ func (b *Box) Create(ctx context.Context) error {
 	return nil
 }
 
-// Put writes letters one after the other. See [deadletter.Destination].
+// Put writes dead letters one after the other. See [deadletter.Destination].
 func (b *Box) Put(ctx context.Context, letters []deadletter.Letter) error {
 	for i := range letters {
 		text, err := json.Marshal(&letters[i])
@@ -143,7 +145,7 @@ func key(id string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// do runs a statement, and repeats it if it collided with another.
+// do runs a statement, and repeats it if it collided with another one.
 func (b *Box) do(ctx context.Context, what, statement string, args ...any) error {
 	_, err := b.exec(ctx, what, statement, args...)
 	return err
@@ -163,8 +165,8 @@ func (b *Box) exec(ctx context.Context, what, statement string, args ...any) (ro
 	}
 }
 
-// collided reports whether a database ended a statement because of a deadlock or a conflict with
-// another one.
+// collided reports whether a database aborted a statement because of a deadlock or a conflict with
+// another statement.
 func collided(err error) bool {
 	for _, text := range []string{"SQLSTATE 40P01", "SQLSTATE 40001", "Error 1213"} {
 		if strings.Contains(err.Error(), text) {
@@ -174,7 +176,7 @@ func collided(err error) bool {
 	return false
 }
 
-// Mark records the state of letters, one after the other. See [deadletter.Box].
+// Mark stores the state of dead letters, one after the other. See [deadletter.Box].
 func (b *Box) Mark(ctx context.Context, to deadletter.State, ids ...string) error {
 	switch to {
 	case deadletter.Kept, deadletter.Begun, deadletter.Done, deadletter.Dropped:
@@ -202,14 +204,14 @@ func (b *Box) markOne(ctx context.Context, to deadletter.State, id string) error
 	b.mu.Unlock()
 	statement, args := b.mark, []any{string(to), time.Now().UnixMicro(), b.by, key(id)}
 	if seen {
-		// from itself, if the answer to that was lost
+		// The mark may already come from this box, if the answer to it was lost.
 		statement, args = b.markIf, append(args, from, b.by)
 	}
 	rows, err := b.exec(ctx, "marking letter "+id, statement, args...)
 	if err != nil {
 		return err
 	}
-	if rows == 0 && seen { // or, in MySQL, if no column changed
+	if rows == 0 && seen { // in MySQL this also happens if no column changed
 		var state, by string
 		err := b.db.QueryRowContext(ctx, b.look, key(id)).Scan(&state, &by)
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {
@@ -229,7 +231,7 @@ func (b *Box) note(id, by string) {
 	b.marks.note(id, by)
 }
 
-// Items reads several letters at a time, and holds no connection while they are handled. See
+// Items reads several dead letters at a time. It holds no connection while they are handled. See
 // [deadletter.Box].
 func (b *Box) Items(ctx context.Context) iter.Seq2[deadletter.Item, error] {
 	return func(yield func(deadletter.Item, error) bool) {
@@ -288,7 +290,7 @@ func (b *Box) readPage(ctx context.Context, after int64) (page []row, err error)
 	return page, nil
 }
 
-// item returns the letter of a row.
+// item returns the dead letter of a row.
 func (r *row) item() (deadletter.Item, error) {
 	l, err := deadletter.Parse(r.letter)
 	if err != nil {

@@ -2,12 +2,13 @@ package sqlletters
 
 import "github.com/weir-go/weir/internal/seen"
 
-// marks records which box had marked a letter when this box yielded or marked it. It has no entry
-// for a letter without a mark, and most letters have none.
+// marks stores which box had marked a dead letter when this box yielded or marked it. Dead letters
+// without a mark have no entry. Most dead letters have no mark.
 type marks struct{ seen.Items[string] }
 
-// from returns the box that had marked a letter when this box saw it, "" if it had no mark. After
-// the first listing the box treats each letter without an entry as seen without a mark.
+// from returns the box that had marked a dead letter when this box saw it. It returns "" if there
+// was no mark. After the first listing, every dead letter without an entry counts as seen without a
+// mark.
 func (m *marks) from(id string) (by string, seen bool) {
 	by, ok := m.Get(id)
 	return by, ok || m.Listed()

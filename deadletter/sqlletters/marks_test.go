@@ -2,7 +2,7 @@ package sqlletters
 
 import "testing"
 
-// A long-lived box does not remember every letter that ever existed.
+// A box that exists for a long time must not remember every dead letter that ever existed.
 func TestMarksHaveNoEntriesForLettersThatAreUnmarkedOrGone(t *testing.T) {
 	var m marks
 	holds := func(id, want string, wantSeen bool, entries int) {
@@ -20,7 +20,7 @@ func TestMarksHaveNoEntriesForLettersThatAreUnmarkedOrGone(t *testing.T) {
 	m.note("b", "")
 	m.note("c", "me")
 	holds("b", "", true, 2)
-	second := m.Begin() // while the first is under way
+	second := m.Begin() // while the first listing is running
 	m.note("a", "")
 	m.note("d", "me")
 	m.End(first)

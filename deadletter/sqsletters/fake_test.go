@@ -18,19 +18,19 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 )
 
-// fake is a queue with the behaviour that weir uses: received messages are hidden until they are
-// given back.
+// fake is a queue with the behaviour that weir uses. Received messages are hidden until they are
+// made visible again.
 type fake struct {
 	mu       sync.Mutex
 	messages []*stored
 	receipts int
-	// fails returns the error code for a call, or "" for none.
+	// fails returns the error code for a call, or "" if the call succeeds.
 	fails  func(action string) string
-	refuse func(body string) (code string, senderFault bool) // a message
-	// the answer to a completed call is lost
+	refuse func(body string) (code string, senderFault bool) // rejects a message
+	// lost reports whether the answer to a completed call is lost.
 	lost     func(action string) bool
 	redrive  string
-	sends    [][]string // bodies by request
+	sends    [][]string // bodies of each request
 	groups   []string
 	unsorted bool // the same message is received twice
 }
@@ -143,9 +143,9 @@ func (f *fake) visible() (n int) {
 	return n
 }
 
-// wholeBody sends each request in one piece. The SDK closes a body as soon as there is an answer,
-// which may be before net/http has finished with a streamed body. net/http treats that as a failed
-// write and closes the connection in the middle of the answer.
+// wholeBody sends each request in one piece. The SDK closes a body as soon as there is an answer.
+// That may be before net/http has finished with a streamed body. net/http then treats the write as
+// failed and closes the connection in the middle of the answer.
 type wholeBody struct{ *http.Transport }
 
 func (t wholeBody) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -158,7 +158,7 @@ func (t wholeBody) RoundTrip(r *http.Request) (*http.Response, error) {
 	return t.Transport.RoundTrip(r)
 }
 
-// queue returns a queue with a name on a fake server.
+// queue returns a queue with the given name on a fake server.
 func queue(t *testing.T, f *fake, name string) *Queue {
 	t.Helper()
 	web := httptest.NewServer(f)

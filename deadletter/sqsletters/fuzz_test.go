@@ -9,7 +9,7 @@ import (
 	"github.com/weir-go/weir/deadletter"
 )
 
-// For any message in a queue, the result is either a letter or an error.
+// For any message in a queue, the result is either a dead letter or an error.
 func FuzzMessage(f *testing.F) {
 	for _, l := range []deadletter.Letter{letter(1, "key"), {}} {
 		text, err := json.Marshal(l)

@@ -9,23 +9,23 @@ import (
 	"github.com/weir-go/weir/deadletter"
 )
 
-// Lambda is a [deadletter.Destination] in a queue for programs that read the messages of AWS
-// Lambda's event source mappings: one message in Lambda's form for letters that were put together,
-// without their records. The receiver must read the range from the stream before it expires. These
-// messages are not letters: [Queue.Peek] and [Queue.Retry] report them, and leave them in the
-// queue.
+// Lambda is a [deadletter.Destination] in a queue. It is for programs that read the messages of AWS
+// Lambda's event source mappings. It sends one message in Lambda's form for dead letters that are
+// put together, without their records. The receiver must read the range from the stream before the
+// records expire. These messages are not dead letters: [Queue.Peek] and [Queue.Retry] report them
+// and leave them in the queue.
 //
-// In a FIFO queue, which Lambda itself does not allow, messages about a shard are in one group, and
-// a message that is put again within five minutes exists once.
+// Lambda itself does not allow FIFO queues, but this type does. In a FIFO queue, messages about a
+// shard are in one group. A message that is put again within five minutes occurs once.
 //
-// Its methods may be called concurrently.
+// The methods of Lambda may be called concurrently.
 type Lambda struct {
 	queue *Queue
 	form  deadletter.Lambda
 }
 
 // NewLambda is like [New], for messages in Lambda's form. It makes no call. form.Payload must be
-// false: a message has no room for the records of a batch.
+// false, because a message has no room for the records of a batch.
 func NewLambda(client *sqs.Client, queueURL string, form deadletter.Lambda) (*Lambda, error) {
 	q, err := New(client, queueURL)
 	if err != nil {
@@ -40,8 +40,7 @@ func NewLambda(client *sqs.Client, queueURL string, form deadletter.Lambda) (*La
 // Check is like [Queue.Check].
 func (l *Lambda) Check(ctx context.Context) error { return l.queue.Check(ctx) }
 
-// Put puts messages, and returns nil when the queue has every message. See
-// [deadletter.Destination].
+// Put sends messages, and returns nil when the queue has all of them. See [deadletter.Destination].
 func (l *Lambda) Put(ctx context.Context, letters []deadletter.Letter) error {
 	messages, err := l.form.Messages(letters)
 	if err != nil {

@@ -14,7 +14,7 @@ var form = deadletter.Lambda{
 	FunctionARN: "arn:aws:lambda:eu-west-1:111122223333:function:f", StreamARN: "arn:aws:kinesis:eu-west-1:111122223333:stream/s",
 }
 
-// lambda returns a destination in a queue with a name on a fake server.
+// lambda returns a destination in a queue with the given name on a fake server.
 func lambda(t *testing.T, f *fake, name string) *Lambda {
 	t.Helper()
 	l, err := NewLambda(new(sqs.Client), "https://host/q", form)
@@ -55,7 +55,7 @@ func TestLettersOfAShardAreOneMessageOfLambdasForm(t *testing.T) {
 	}
 }
 
-// Letters that are put again by the same worker or the next owner of the shard are the same
+// Dead letters that the same worker or the next owner of the shard puts again have the same
 // message.
 func TestAMessageOfLambdasFormIsInAFIFOQueueOnce(t *testing.T) {
 	f := &fake{}

@@ -24,32 +24,32 @@ import (
 	"github.com/weir-go/weir/deadletter"
 )
 
-// Queue is a [deadletter.Destination] in a queue, with one message per letter, in JSON. A queue
-// cannot be listed, stores no marks, and delivers each message to one reader at a time. It is
+// Queue is a [deadletter.Destination] in a queue, with one message for each dead letter, as JSON. A
+// queue cannot be listed, stores no marks, and delivers each message to one reader at a time. It is
 // therefore not a [deadletter.Box]: see [Queue.Peek] and [Queue.Retry].
 //
-// In a FIFO queue the letters of an application about one key of a shard are in one group and thus
-// in order. The deduplication ID is derived from the letter's ID, which contains the application: a
-// letter that is put again within five minutes exists once. In a standard queue it exists twice,
-// with the same ID, and there is no order.
+// In a FIFO queue, a message group contains an application's dead letters about one key of a shard,
+// so these are in order. The deduplication ID is derived from the dead letter's ID, which contains
+// the application. A dead letter that is put again within five minutes therefore occurs once. In a
+// standard queue it occurs twice, with the same ID, and there is no order.
 //
-// A letter contains its record in base64, which is a third larger. Put returns [ErrTooLarge] for a
-// letter that is larger than the queue allows (at most 1 MiB, less if its MaximumMessageSize says
-// so), each time that it is put, and the shard waits at that record. Use S3 for records that may be
-// so large.
+// A dead letter contains its record in base64, which is a third larger. A queue allows at most 1
+// MiB, or less if its MaximumMessageSize is lower. Put returns [ErrTooLarge] for a larger dead
+// letter, each time that it is put, and the shard waits at that record. Use S3 if records may be so
+// large.
 //
-// Its methods may be called concurrently.
+// The methods of Queue may be called concurrently.
 type Queue struct {
 	client *sqs.Client
 	url    string
 	fifo   bool
 }
 
-// ErrTooLarge is returned by [Queue.Put] for a letter that the queue has no room for.
+// ErrTooLarge is returned by [Queue.Put] if a dead letter is larger than the queue allows.
 var ErrTooLarge = errors.New("sqsletters: the letter is larger than the queue allows")
 
-// New returns the queue with a URL. It makes no call. The client's region and endpoint must be the
-// queue's.
+// New returns the queue with the given URL. It makes no call. The client must have the queue's
+// region and endpoint.
 func New(client *sqs.Client, queueURL string) (*Queue, error) {
 	if client == nil {
 		return nil, errors.New("sqsletters: the client is nil")
@@ -64,9 +64,9 @@ func New(client *sqs.Client, queueURL string) (*Queue, error) {
 // About contains properties of a queue.
 type About struct {
 	Messages int // approximate number of messages that can be received
-	InFlight int // approximate number of received and undeleted messages
-	// MaxReceives is how often a message may be received before the queue moves it to its
-	// dead-letter queue, 0 for no limit.
+	InFlight int // approximate number of messages that were received and not deleted
+	// MaxReceives is the number of receives after which the queue moves a message to its
+	// dead-letter queue. 0 means no limit.
 	MaxReceives int
 	MaxBytes    int // maximum size of a message
 }
@@ -82,7 +82,7 @@ func (q *Queue) About(ctx context.Context) (a About, err error) {
 	return aboutOf(out.Attributes), nil
 }
 
-// aboutOf parses the attributes of a queue. Unreadable ones count as absent.
+// aboutOf parses the attributes of a queue. It treats unreadable attributes as absent.
 func aboutOf(attributes map[string]string) (a About) {
 	number := func(text string) int {
 		n, _ := strconv.Atoi(text)
@@ -99,15 +99,15 @@ func aboutOf(attributes map[string]string) (a About) {
 	return a
 }
 
-// Check returns why letters cannot be put, so that the problem is found before a record is at
-// stake. It puts nothing.
+// Check returns an error if dead letters cannot be sent. Call it at the start, before a record
+// depends on the queue. It sends nothing.
 func (q *Queue) Check(ctx context.Context) error {
 	if _, err := q.About(ctx); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	// A request without a message is refused, but a missing permission is reported first.
+	// SQS rejects a request without a message, but reports a missing permission first.
 	_, err := q.client.SendMessageBatch(ctx, &sqs.SendMessageBatchInput{QueueUrl: &q.url, Entries: []types.SendMessageBatchRequestEntry{}})
 	var api smithy.APIError
 	if err == nil || errors.As(err, &api) && !strings.Contains(api.ErrorCode(), "AccessDenied") && api.ErrorFault() != smithy.FaultServer {
@@ -118,24 +118,25 @@ func (q *Queue) Check(ctx context.Context) error {
 
 const (
 	callTimeout = 30 * time.Second
-	// Limits of a request. The size is what the service once allowed for all messages together. A
-	// larger message is sent alone.
+	// mostEntries and mostBytes limit a request. The size was the service's limit for all messages
+	// of a request. A larger message is sent alone.
 	mostEntries = 10
 	mostBytes   = 256 << 10
 	mostMessage = 1 << 20
-	// how many more requests follow one that leaves messages unsent
+	// mostTries is the maximum number of further requests after one that leaves messages unsent.
 	mostTries = 8
 	firstWait = 100 * time.Millisecond
 	mostWait  = 5 * time.Second
 )
 
-// message is a letter to be sent.
+// message is a dead letter to send.
 type message struct {
 	id, group, dedup string
 	text             string
 }
 
-// Put sends letters, and returns nil when the queue has every letter. See [deadletter.Destination].
+// Put sends dead letters, and returns nil when the queue has all of them. See
+// [deadletter.Destination].
 func (q *Queue) Put(ctx context.Context, letters []deadletter.Letter) error {
 	left := make([]message, 0, len(letters))
 	for i := range letters {
@@ -156,7 +157,8 @@ func (q *Queue) Put(ctx context.Context, letters []deadletter.Letter) error {
 	return q.put(ctx, left)
 }
 
-// put sends messages. It retries messages that the queue temporarily refuses several times.
+// put sends messages. If the queue temporarily refuses some of them, it retries these several
+// times.
 func (q *Queue) put(ctx context.Context, left []message) error {
 	for tries := 0; len(left) > 0; {
 		batch, rest := next(left)
@@ -184,14 +186,15 @@ func (q *Queue) put(ctx context.Context, left []message) error {
 	return ctx.Err()
 }
 
-// allowed writes two characters as JSON escapes that are valid in JSON but not in a message.
+// allowed writes two characters as JSON escapes, because they are valid in JSON but not in a
+// message.
 func allowed(text []byte) []byte {
 	text = bytes.ReplaceAll(text, []byte("\uFFFE"), []byte(`\ufffe`))
 	return bytes.ReplaceAll(text, []byte("\uFFFF"), []byte(`\uffff`))
 }
 
-// groupOf returns the message group of a letter. Applications share no groups, so the letters of
-// one never wait for those of another.
+// groupOf returns the message group of a dead letter. Applications have separate groups, so their
+// dead letters never wait for each other.
 func groupOf(l *deadletter.Letter) string {
 	parts := []string{l.Stream, l.Shard, l.PartitionKey}
 	if l.App != "" {
@@ -200,20 +203,21 @@ func groupOf(l *deadletter.Letter) string {
 	return hashOf(parts...)
 }
 
-// hashOf returns a hash in the characters that are allowed in a group and a deduplication ID.
+// hashOf returns a hash that only contains characters that are allowed in a group and a
+// deduplication ID.
 func hashOf(parts ...string) string {
 	sum := sha256.Sum256([]byte(strings.Join(parts, "\n")))
 	return hex.EncodeToString(sum[:])
 }
 
 // next splits messages into those of the next request and the rest, each in order. A request
-// contains only one message of a group, because the service may refuse only the first of two.
+// contains only one message of each group, because the service may refuse only the first of two.
 func next(all []message) (batch, rest []message) {
 	groups, bytes := map[string]bool{}, 0
 	for _, m := range all {
 		if m.group != "" && groups[m.group] || len(batch) == mostEntries || len(batch) > 0 && bytes+len(m.text) > mostBytes {
 			rest = append(rest, m)
-			groups[m.group] = true // the following letters of the group also wait
+			groups[m.group] = true // later dead letters of this group must wait as well
 			continue
 		}
 		groups[m.group], bytes = true, bytes+len(m.text)
@@ -222,7 +226,7 @@ func next(all []message) (batch, rest []message) {
 	return batch, rest
 }
 
-// send makes one request, and returns the messages that the service temporarily refused.
+// send makes one request. It returns the messages that the service temporarily refused.
 func (q *Queue) send(ctx context.Context, batch []message) (refused []message, why string, err error) {
 	in := &sqs.SendMessageBatchInput{QueueUrl: &q.url}
 	for i := range batch {
@@ -268,8 +272,8 @@ func (q *Queue) send(ctx context.Context, batch []message) (refused []message, w
 	return refused, why, nil
 }
 
-// tooLarge returns err, or an error that the queue has no room for the message if that is the
-// reason.
+// tooLarge returns ErrTooLarge with details if the message is too large for the queue. Otherwise it
+// returns err.
 func (q *Queue) tooLarge(ctx context.Context, m *message, err error) error {
 	a, failed := q.About(ctx)
 	if failed != nil || a.MaxBytes == 0 || len(m.text) <= a.MaxBytes {

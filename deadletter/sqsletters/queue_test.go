@@ -20,7 +20,7 @@ func letter(n int, key string) deadletter.Letter {
 	}
 }
 
-// put puts n letters with two keys.
+// put puts n dead letters with two keys.
 func put(t *testing.T, q *Queue, n int) {
 	t.Helper()
 	var all []deadletter.Letter
@@ -84,7 +84,8 @@ func TestLettersOfAKeyKeepTheirOrderInAFIFOQueue(t *testing.T) {
 	}
 }
 
-// weir puts a letter again if the answer was lost. A FIFO queue treats it as the same.
+// weir puts a dead letter again if the answer was lost. A FIFO queue treats both as the same
+// message.
 func TestALetterWhoseAnswerWasLostHasTheSameDeduplicationID(t *testing.T) {
 	f := &fake{lost: func(string) bool { return true }}
 	q := queue(t, f, "dead.fifo")
@@ -93,7 +94,7 @@ func TestALetterWhoseAnswerWasLostHasTheSameDeduplicationID(t *testing.T) {
 			t.Error("no error")
 		}
 	}
-	f.mu.Lock() // a lost answer does not order events: the server's call may not have ended
+	f.mu.Lock() // the server's call may not have ended when the answer is lost
 	defer f.mu.Unlock()
 	if len(f.groups) != 2 || f.groups[0] != f.groups[1] {
 		t.Errorf("%q", f.groups)

@@ -19,25 +19,26 @@ import (
 )
 
 const (
-	// hidden is how long a received message is hidden from other readers, unless that is extended
+	// hidden is how long a received message is hidden from other readers, unless this is extended
 	// in time.
 	hidden    = 2 * time.Minute
 	sayAgain  = 30 * time.Second
-	waitFor   = 2 * time.Second // for a message; any wait queries all servers of the service
+	waitFor   = 2 * time.Second // the wait for a message; any wait makes SQS query all of its servers
 	mostErrs  = 3
 	mostPeeks = 1000
 )
 
-// Received is a letter that was received.
+// Received is a dead letter that was received.
 type Received struct {
 	deadletter.Item
 	Receives int // how often it was received, including this time
 }
 
-// Peek shows up to most letters (at most 1000) without taking them. Each is received, which counts,
-// and given back at once. A queue with a redrive policy moves a message to its dead-letter queue if
-// it was received too often, by any reader ([About].MaxReceives). The service chooses the letters.
-// Messages that are not letters are reported in the error, in addition to the letters.
+// Peek returns up to most dead letters without taking them. most is at most 1000. Peek receives
+// each dead letter, which increases its receive count, and makes it visible again at once. A queue
+// with a redrive policy moves a message to its dead-letter queue if all readers together have
+// received it too often ([About].MaxReceives). SQS selects the dead letters. If messages are not
+// dead letters, Peek reports them in its error, and still returns the dead letters.
 func (q *Queue) Peek(ctx context.Context, most int) (letters []Received, err error) {
 	h := holder{q: q, handles: map[string]string{}}
 	defer func() { err = errors.Join(err, h.release(context.WithoutCancel(ctx))) }()
@@ -63,17 +64,17 @@ func (q *Queue) Peek(ctx context.Context, most int) (letters []Received, err err
 	return letters, bad.err()
 }
 
-// Retry receives letters and passes those that wants selects to handle, one after the other. A
-// letter that was handled is deleted. Retry ends when it can receive no more letters, or when ctx
-// ends. Then it makes letters that failed or were not selected visible again. Until then no other
-// reader receives them, even if handle takes long. If the process dies, they become visible after
-// two minutes.
+// Retry receives dead letters and passes those for which wants returns true to handle, one after
+// the other. It deletes a dead letter that was handled. Retry ends when it receives no more dead
+// letters, or when ctx ends. It then makes the dead letters visible again that failed or were not
+// selected. Until then no other reader receives them, even if handle takes long. If the process
+// dies, they become visible after two minutes.
 //
-// If the deletion of a letter fails, the letter will be handled again later. In a FIFO queue, a
-// letter that failed or was not selected blocks the other letters of its group: select by stream,
-// shard or key there.
+// If the deletion of a dead letter fails, the dead letter will be handled again later. In a FIFO
+// queue, a dead letter that failed or was not selected blocks the other dead letters of its group.
+// Select by stream, shard or key there.
 //
-// Retry continues after an error of handle, and returns the first error.
+// Retry continues after an error of handle, and returns the first such error.
 func (q *Queue) Retry(ctx context.Context, wants func(deadletter.Item) bool, handle func(context.Context, deadletter.Item) error) (o deadletter.Outcome, err error) {
 	h := holder{q: q, handles: map[string]string{}}
 	over := make(chan struct{})
@@ -88,7 +89,7 @@ func (q *Queue) Retry(ctx context.Context, wants func(deadletter.Item) bool, han
 	var first error
 	done, atOnce := map[string]bool{}, mostEntries
 	if q.fifo {
-		atOnce = 1 // so that no letter is handled after a failed one of its group
+		atOnce = 1 // so that no dead letter is handled after a failed one of its group
 	}
 	for ctx.Err() == nil {
 		messages, err := q.receive(ctx, atOnce)
@@ -100,7 +101,7 @@ func (q *Queue) Retry(ctx context.Context, wants func(deadletter.Item) bool, han
 		}
 		fresh := messages[:0]
 		for _, m := range messages {
-			if h.hold(m) { // all, before the first is handled
+			if h.hold(m) { // all of them, before the first is handled
 				fresh = append(fresh, m)
 			}
 		}
@@ -159,7 +160,7 @@ type holder struct {
 	handles map[string]string // by message
 }
 
-// hold takes a message over, and reports whether it is new.
+// hold takes over a message. It returns false if the holder already had the message.
 func (h *holder) hold(m types.Message) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -170,24 +171,24 @@ func (h *holder) hold(m types.Message) bool {
 }
 
 // keep hides the messages from other readers until over is closed. If that fails, another reader
-// may handle a message too. The only sign of a failure is that the message is received again.
+// may also handle a message. The failure only shows when the message is received again.
 func (h *holder) keep(ctx context.Context, over <-chan struct{}) {
 	every := time.NewTicker(sayAgain)
 	defer every.Stop()
 	for {
 		select {
 		case <-every.C:
-			_ = guard.Call(func() error { return h.change(ctx, hidden) }) // retried soon
+			_ = guard.Call(func() error { return h.change(ctx, hidden) }) // the next tick tries again
 		case <-over:
 			return
 		}
 	}
 }
 
-// release gives all messages back.
+// release makes all messages visible again.
 func (h *holder) release(ctx context.Context) error { return h.change(ctx, 0) }
 
-// change sets for how long the messages are hidden from now on.
+// change hides the messages for d from now on.
 func (h *holder) change(ctx context.Context, d time.Duration) error {
 	h.mu.Lock()
 	handles := slices.Collect(maps.Values(h.handles))
@@ -227,7 +228,7 @@ func (h *holder) remove(ctx context.Context, m types.Message) error {
 	return err
 }
 
-// parse reads a letter.
+// parse parses a dead letter.
 func parse(m types.Message) (deadletter.Item, error) {
 	l, err := deadletter.Parse([]byte(aws.ToString(m.Body)))
 	if err != nil {
@@ -236,7 +237,7 @@ func parse(m types.Message) (deadletter.Item, error) {
 	return deadletter.Item{Letter: l, State: deadletter.Kept}, nil
 }
 
-// problems contains the first of some errors, and their number.
+// problems contains the first few errors and the number of all errors.
 type problems struct {
 	errs []error
 	n    int
