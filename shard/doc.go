@@ -3,11 +3,11 @@
 //
 // # Lineage
 //
-// A shard is split into two children or merged with its neighbour into one child. At that moment
-// the records of a partition key move from the parent to the child. The order of a key is therefore
-// kept only if a child is read after all of its parents. A [Graph] stores which shard descends from
-// which. A parent that the listing no longer names has left the stream (its last record expired),
-// and its children do not wait for it.
+// A shard is split into two children, or is merged with its neighbour into one child. The records
+// of a partition key then move from the parent to the child. The order of a key is therefore kept
+// only if a child is read after all of its parents. A [Graph] stores the parents of each shard. If
+// a listing lacks a parent, that parent has left the stream because its last record expired. Its
+// children do not wait for it.
 //
 // # Hash ranges
 //
@@ -17,11 +17,11 @@
 //
 // # Positions
 //
-// A [Position] says where reading resumes. It is either one of the sentinels [Oldest], [Latest],
-// [At] and [End], or a sequence number and a count of finished sub-records (an aggregate holds many
-// records under one sequence number). [Position.Compare] orders the positions of one shard.
-// Positions of different shards are not comparable.
+// A [Position] is the place where reading resumes. It is either [Oldest], [Latest], [At] or [End],
+// or a sequence number and a count of finished sub-records. An aggregate has many sub-records with
+// one sequence number. [Position.Compare] orders the positions of one shard. Positions of different
+// shards cannot be compared.
 //
-// Everything here is pure: no clock, no goroutine, no I/O. All types are values and safe for
-// concurrent use once made.
+// The package is pure: it uses no clock, no goroutine, and no I/O. All types are values and safe
+// for concurrent use once they are made.
 package shard

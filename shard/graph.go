@@ -5,36 +5,34 @@ import (
 	"slices"
 )
 
-// Shard is one shard of a stream, as returned by a listing or reported at the end of its parent.
+// Shard is one shard of a stream, from a listing or from the end of its parent.
 type Shard struct {
 	ID string
-	//
-	// Parents has no entry, one (after a split) or two (after a merge). They may have left the
-	// stream.
+	// Parents has no entry, one entry after a split, or two entries after a merge. Parents may have
+	// left the stream.
 	Parents []string
 	Range   HashRange
-	//
-	// Closed is true if the shard takes no more records. It is false for a child that was reported
-	// at the end of its parent, because that report does not say.
+	// Closed is set if the shard takes no more records. It is not set for a child that was reported
+	// at the end of its parent, because that report does not contain it.
 	Closed bool
 }
 
-// Graph is the lineage of one stream's shards as of one listing. It is immutable.
+// Graph is the lineage of the shards in one listing of a stream. It is immutable.
 type Graph struct {
 	shards   map[string]Shard
 	children map[string][]string
 	order    []string
 }
 
-// NewGraph builds the graph of a listing. If a shard is named twice, the last entry counts. Shards
-// in a lineage cycle, which no stream has, come last in the order and are never ready.
+// NewGraph returns the graph of a listing. If a shard occurs twice, the last entry counts. Shards
+// in a cycle, which no stream has, come last in the order and are never ready.
 func NewGraph(shards []Shard) *Graph {
 	g := &Graph{shards: make(map[string]Shard, len(shards)), children: map[string][]string{}}
 	for _, s := range shards {
 		g.shards[s.ID] = s
 	}
 	ids := slices.Sorted(maps.Keys(g.shards))
-	waitsFor := make(map[string]int, len(ids)) // parents not yet in the order
+	waitsFor := make(map[string]int, len(ids)) // number of parents that are not in the order yet
 	for _, id := range ids {
 		parents := g.Parents(id)
 		waitsFor[id] = len(parents)
@@ -68,13 +66,13 @@ func NewGraph(shards []Shard) *Graph {
 // Len returns the number of shards.
 func (g *Graph) Len() int { return len(g.shards) }
 
-// Shard returns the shard with this ID, or false if the listing does not name it.
+// Shard returns the shard with this ID. It returns false if the listing does not contain it.
 func (g *Graph) Shard(id string) (Shard, bool) {
 	s, ok := g.shards[id]
 	return s, ok
 }
 
-// Parents returns the parents of id that the listing still names. The others have left the stream.
+// Parents returns the parents of id that are in the listing. Other parents have left the stream.
 func (g *Graph) Parents(id string) []string {
 	var here []string
 	for _, p := range g.shards[id].Parents {
@@ -85,17 +83,17 @@ func (g *Graph) Parents(id string) []string {
 	return here
 }
 
-// Children returns the shards that name id as a parent, sorted. The caller must not change the
+// Children returns the shards that have id as a parent, sorted. The caller must not modify the
 // slice.
 func (g *Graph) Children(id string) []string { return g.children[id] }
 
-// Ordered returns all shard IDs by generation, sorted within each generation. A shard belongs to
-// the generation after that of its latest parent, so ancestors come before descendants. The caller
-// must not change the slice.
+// Ordered returns all shard IDs by generation, sorted within each generation. The generation of a
+// shard follows that of its latest parent, so ancestors come before descendants. The caller must
+// not modify the slice.
 func (g *Graph) Ordered() []string { return g.order }
 
-// Ready returns, in order, the unfinished shards whose parents are all finished or have left the
-// stream.
+// Ready returns the unfinished shards that can be read, in order. All parents of such a shard are
+// finished or have left the stream.
 func (g *Graph) Ready(done func(id string) bool) []string {
 	var ready []string
 	for _, id := range g.order {

@@ -10,7 +10,7 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// listing makes shards from strings of the form "id" or "id<parent,parent".
+// listing returns shards from strings of the form "id" or "id<parent,parent".
 func listing(shards ...string) []shard.Shard {
 	var all []shard.Shard
 	for _, s := range shards {
@@ -115,8 +115,8 @@ func TestGraphKnowsRelatives(t *testing.T) {
 	}
 }
 
-// TestGraphOfAnyStream checks random lineages: ancestors come first for any order of the listing,
-// and reading shards as they become ready reaches all of them.
+// TestGraphOfAnyStream checks random lineages. For any order of the listing, ancestors come first.
+// Reading shards as they become ready reaches all of them.
 func TestGraphOfAnyStream(t *testing.T) {
 	t.Parallel()
 	seed := rand.Uint64()

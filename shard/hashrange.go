@@ -11,20 +11,20 @@ import (
 	"unsafe"
 )
 
-// HashKey is a point in the 128-bit space that partition keys are hashed into.
+// HashKey is a point in the 128-bit space of hashes of partition keys.
 type HashKey struct{ Hi, Lo uint64 }
 
 // MaxHashKey is the last point of the space, 2^128−1.
 var MaxHashKey = HashKey{math.MaxUint64, math.MaxUint64}
 
-// HashOf returns the hash key of a partition key: its MD5, read as a big-endian number.
+// HashOf returns the hash key of a partition key. That is its MD5 as a big-endian number.
 func HashOf(partitionKey string) HashKey {
-	// md5.Sum only reads. A conversion would copy longer keys to the heap.
+	// md5.Sum does not modify its argument. A conversion would copy longer keys to the heap.
 	sum := md5.Sum(unsafe.Slice(unsafe.StringData(partitionKey), len(partitionKey)))
 	return HashKey{binary.BigEndian.Uint64(sum[:8]), binary.BigEndian.Uint64(sum[8:])}
 }
 
-// ParseHashKey parses a decimal hash key from 0 to 2^128−1, without leading zeros.
+// ParseHashKey parses a decimal hash key from 0 to 2^128−1 without leading zeros.
 func ParseHashKey(s string) (HashKey, error) {
 	var k HashKey
 	ok := s != "" && len(s) <= 39 && (len(s) == 1 || s[0] != '0')
@@ -37,7 +37,7 @@ func ParseHashKey(s string) (HashKey, error) {
 	return k, nil
 }
 
-// appended returns ten times k plus the digit. It returns false if digit is not a digit or the
+// appended returns ten times k plus the digit. It returns false if digit is not a digit or if the
 // result overflows.
 func (k HashKey) appended(digit byte) (sum HashKey, ok bool) {
 	if digit < '0' || digit > '9' {
@@ -57,7 +57,7 @@ func (k HashKey) big() *big.Int {
 	return new(big.Int).SetBytes(b[:])
 }
 
-// String returns the decimal form that [ParseHashKey] reads.
+// String returns the decimal form that [ParseHashKey] parses.
 func (k HashKey) String() string { return k.big().String() }
 
 // Compare orders two hash keys as numbers.
@@ -72,7 +72,7 @@ func (k HashKey) Compare(o HashKey) int {
 	}
 }
 
-// Next returns the hash key after k. After [MaxHashKey] comes 0.
+// Next returns the hash key after k. It returns 0 after [MaxHashKey].
 func (k HashKey) Next() HashKey {
 	k.Lo++
 	if k.Lo == 0 {
@@ -89,10 +89,10 @@ func (k HashKey) previous() HashKey {
 	return k
 }
 
-// HashRange is the part of the space that a shard serves. Both ends belong to it.
+// HashRange is the part of the space that a shard serves. It includes both ends.
 type HashRange struct{ Start, End HashKey }
 
-// ParseHashRange parses the two decimal ends of a range.
+// ParseHashRange parses the two ends of a range in decimal form.
 func ParseHashRange(start, end string) (HashRange, error) {
 	a, err := ParseHashKey(start)
 	if err != nil {
@@ -108,10 +108,10 @@ func ParseHashRange(start, end string) (HashRange, error) {
 	return HashRange{a, b}, nil
 }
 
-// Contains reports whether k lies in r.
+// Contains reports whether k is in r.
 func (r HashRange) Contains(k HashKey) bool { return r.Start.Compare(k) <= 0 && k.Compare(r.End) <= 0 }
 
-// Middle returns the start of the upper half of r, where an even split cuts.
+// Middle returns the start of the upper half of r. An even split divides the range there.
 func (r HashRange) Middle() HashKey {
 	sum := new(big.Int).Add(r.Start.big(), r.End.big())
 	sum.Rsh(sum.Add(sum, big.NewInt(1)), 1)
@@ -120,10 +120,10 @@ func (r HashRange) Middle() HashKey {
 	return HashKey{binary.BigEndian.Uint64(b[:8]), binary.BigEndian.Uint64(b[8:])}
 }
 
-// String returns "start-end" in decimal.
+// String returns "start-end" in decimal form.
 func (r HashRange) String() string { return r.Start.String() + "-" + r.End.String() }
 
-// Holes returns the parts of the space that none of the ranges covers, in order.
+// Holes returns the parts of the space that no range covers, in order.
 func Holes(ranges []HashRange) []HashRange {
 	sorted := slices.SortedFunc(slices.Values(ranges), func(a, b HashRange) int { return a.Start.Compare(b.Start) })
 	var holes []HashRange

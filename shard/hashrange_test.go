@@ -28,7 +28,7 @@ func hashRange(start, end string) shard.HashRange {
 
 func TestHashOf(t *testing.T) {
 	t.Parallel()
-	// The digests are those of RFC 1321, appendix A.5.
+	// The digests are from RFC 1321, appendix A.5.
 	for key, digest := range map[string]string{
 		"":               "d41d8cd98f00b204e9800998ecf8427e",
 		"a":              "0cc175b9c0f1b6a831c399e269772661",
@@ -103,7 +103,7 @@ func TestMiddle(t *testing.T) {
 		{"0", maxKey, "170141183460469231731687303715884105728"}, // 2^127
 		{"170141183460469231731687303715884105728", maxKey, "255211775190703847597530955573826158592"},
 		{"0", "9", "5"},
-		{"0", "10", "5"}, // the upper half is the bigger one
+		{"0", "10", "5"}, // the upper half is larger
 		{"0", "1", "1"},
 		{"7", "7", "7"},
 		{maxKey, maxKey, maxKey},
@@ -160,14 +160,13 @@ func TestHoles(t *testing.T) {
 	}
 }
 
-// TestHolesCoverTheRest checks that every key is either in a range or in a hole, and that the holes
-// do not touch each other.
+// TestHolesCoverTheRest checks that every key is either in a range or in a hole. Holes must not
+// touch each other.
 func TestHolesCoverTheRest(t *testing.T) {
 	t.Parallel()
 	seed := rand.Uint64()
 	rng := rand.New(rand.NewPCG(seed, 0))
-	//
-	// Few distinct keys, close to where a carry or the end of the space matters.
+	// Use few distinct keys, close to a carry or to the end of the space.
 	random := func() shard.HashKey {
 		near := func() uint64 { return [...]uint64{0, 1, 2, math.MaxUint64 - 1, math.MaxUint64}[rng.IntN(5)] }
 		return shard.HashKey{Hi: near(), Lo: near()}

@@ -10,43 +10,43 @@ import (
 	"time"
 )
 
-// Kind is the form of a [Position]. The constants are in the order of positions inside a shard.
+// Kind is the form of a [Position]. The constants are in the order of positions in a shard.
 type Kind uint8
 
 const (
-	None     Kind = iota // the zero Position: no position at all
-	Time                 // the first record at or after an arrival time
-	First                // the oldest record that the stream still keeps
+	None     Kind = iota // the zero Position, which is no position
+	Time                 // before the first record that arrived at a time or later
+	First                // before the oldest record that the stream still has
 	Tip                  // after the newest record at the time of the request
-	Sequence             // after the record with a sequence number, or after a part of it
+	Sequence             // after the record with a sequence number, or after a part of the record
 	Finished             // after the last record of a closed shard
 )
 
-// Whole is the count of finished sub-records that means the whole record.
+// Whole is the count of finished sub-records for a whole record.
 const Whole = math.MaxUint32
 
-// maxDigits bounds a sequence number; the service accepts up to 129 decimal digits as input.
+// maxDigits is the maximum length of a sequence number. Kinesis accepts up to 129 decimal digits.
 const maxDigits = 129
 
-// Position is where reading of a shard resumes. The zero value means no position. Positions may be
-// compared with ==.
+// Position is the place in a shard where reading resumes. The zero value means no position.
+// Positions can be compared with ==.
 type Position struct {
 	seq  string // decimal, no leading zeros
 	at   int64  // Unix milliseconds
-	done uint32 // how many sub-records of the record seq are done
+	done uint32 // number of finished sub-records of the record seq
 	kind Kind
 }
 
-// The positions that need no sequence number or time.
+// These positions need no sequence number and no time.
 var (
 	Oldest = Position{kind: First}
 	Latest = Position{kind: Tip}
 	End    = Position{kind: Finished}
 )
 
-// At returns the position before the first record that arrived at t or later, in milliseconds. A
-// time outside the years 0 to 9999, which have a text form, is moved to the nearest time within
-// them.
+// At returns the position before the first record that arrived at t or later, in milliseconds. If t
+// is outside the years 0 to 9999, At uses the nearest time within them, because only these years
+// have a text form.
 func At(t time.Time) Position {
 	return Position{kind: Time, at: min(max(t.UnixMilli(), firstMilli), lastMilli)}
 }
@@ -60,11 +60,11 @@ const (
 // if seq is malformed.
 func After(seq string) (Position, error) { return Part(seq, Whole) }
 
-// Before returns the position right before the record with sequence number seq.
+// Before returns the position directly before the record with sequence number seq.
 func Before(seq string) (Position, error) { return Part(seq, 0) }
 
-// Part returns the position after the first done sub-records of the aggregate with sequence number
-// seq. [Whole] stands for all of them.
+// Part returns the position after a number of sub-records of the aggregate with sequence number
+// seq. done is that number, or [Whole] for all sub-records.
 func Part(seq string, done uint32) (Position, error) {
 	if err := checkSequence(seq); err != nil {
 		return Position{}, err
@@ -96,15 +96,15 @@ func (p Position) IsZero() bool { return p.kind == None }
 // IsEnd reports whether p is [End].
 func (p Position) IsEnd() bool { return p.kind == Finished }
 
-// SequenceNumber returns the number of the record that p points after or into. It is "" unless Kind
-// is [Sequence].
+// SequenceNumber returns the number of the record that contains or precedes p. It returns "" unless
+// Kind is [Sequence].
 func (p Position) SequenceNumber() string { return p.seq }
 
-// Done returns how many sub-records of the record SequenceNumber are done, or [Whole] for all of
-// them.
+// Done returns the number of finished sub-records of the record SequenceNumber, or [Whole] for all
+// of them.
 func (p Position) Done() uint32 { return p.done }
 
-// Time returns the arrival time that p names. It is the zero time unless Kind is [Time].
+// Time returns the arrival time of p. It returns the zero time unless Kind is [Time].
 func (p Position) Time() time.Time {
 	if p.kind != Time {
 		return time.Time{}
@@ -112,7 +112,7 @@ func (p Position) Time() time.Time {
 	return time.UnixMilli(p.at).UTC()
 }
 
-// Compare orders two positions of one shard. It is negative if p comes before q. The order is:
+// Compare compares two positions of one shard. It is negative if p comes before q. The order is:
 // times, [Oldest], [Latest], sequence numbers (as numbers), [End]. A checkpoint that moves from a
 // start position to a record therefore always moves forward.
 func (p Position) Compare(q Position) int {
@@ -132,7 +132,7 @@ func (p Position) Compare(q Position) int {
 	}
 }
 
-// CompareSequence compares two sequence numbers of one shard as numbers. They must not have leading
+// CompareSequence compares two sequence numbers of one shard as numbers. They must have no leading
 // zeros.
 func CompareSequence(a, b string) int {
 	if c := cmp.Compare(len(a), len(b)); c != 0 {
@@ -141,9 +141,9 @@ func CompareSequence(a, b string) int {
 	return strings.Compare(a, b)
 }
 
-// String returns the text form that [Parse] reads. It is "oldest", "latest", "end", a time in RFC
-// 3339 with milliseconds, a sequence number (after this record), or a sequence number with its
-// count of finished sub-records ("4959…+3"). The zero Position is "".
+// String returns the text form that [Parse] parses. It is "oldest", "latest", "end", a time in RFC
+// 3339 with milliseconds, or a sequence number for the position after that record. A sequence
+// number with a count of finished sub-records has the form "4959…+3". The zero Position is "".
 func (p Position) String() string {
 	switch p.kind {
 	case Time:
@@ -205,7 +205,7 @@ func Parse(s string) (Position, error) {
 // MarshalText returns the text form of p, see [Position.String].
 func (p Position) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
 
-// UnmarshalText reads the text form of a position, see [Parse].
+// UnmarshalText parses the text form of a position, see [Parse].
 func (p *Position) UnmarshalText(text []byte) error {
 	q, err := Parse(string(text))
 	if err != nil {
@@ -215,13 +215,12 @@ func (p *Position) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// SortKey returns a text whose byte order is the order of [Position.Compare], for stores that
-// compare inside a query.
+// SortKey returns a text whose byte order equals the order of [Position.Compare]. It is for stores
+// that compare positions in a query.
 func (p Position) SortKey() string {
 	switch p.kind {
 	case Time:
-		//
-		// The shift makes times before 1970 sort correctly too.
+		// The shift makes times before 1970 sort correctly.
 		return fmt.Sprintf("%d:%020d", p.kind, uint64(p.at)+1<<63)
 	case Sequence:
 		return fmt.Sprintf("%d:%03d:%s:%010d", p.kind, len(p.seq), p.seq, p.done)

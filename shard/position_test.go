@@ -14,7 +14,7 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// must returns a position whose sequence number the test knows to be valid.
+// must returns a position whose sequence number is known to be valid.
 func must(p shard.Position, err error) shard.Position {
 	if err != nil {
 		panic(err)
@@ -24,7 +24,7 @@ func must(p shard.Position, err error) shard.Position {
 
 var afternoon = time.Date(2026, 1, 2, 15, 4, 5, 678_000_000, time.UTC)
 
-// inOrder are positions of one shard, each before the next.
+// inOrder contains positions of one shard, each before the next.
 var inOrder = []shard.Position{
 	{},
 	shard.At(time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC)),
@@ -85,7 +85,7 @@ func TestPositionsSortAsNumbers(t *testing.T) {
 	for range 2000 {
 		a, b := random(), random()
 		if rng.IntN(4) == 0 {
-			b = a[:len(a)-1] + string(byte('0'+rng.IntN(10))) // of the same length
+			b = a[:len(a)-1] + string(byte('0'+rng.IntN(10))) // has the same length
 			if b == "0" {
 				continue
 			}
@@ -138,8 +138,7 @@ func TestParse(t *testing.T) {
 		"end":                           shard.End,
 		"2026-01-02T15:04:05.678Z":      shard.At(afternoon),
 		"2026-01-02T16:04:05.678+01:00": shard.At(afternoon),
-		//
-		// the service stores milliseconds
+		// Kinesis stores milliseconds.
 		"2026-01-02T15:04:05.678999Z": shard.At(afternoon),
 		"0":                           must(shard.After("0")),
 		"4959":                        must(shard.After("4959")),
@@ -179,8 +178,7 @@ func TestParse(t *testing.T) {
 			t.Errorf("UnmarshalText(%q) is %q and no error", text, p)
 		}
 	}
-	//
-	// The error stays readable however long the input is.
+	// The error is readable for any length of the input.
 	if _, err := shard.Parse(strings.Repeat("x", 100_000)); err == nil || len(err.Error()) > 500 {
 		t.Errorf("the error of a long text is %.600v", err)
 	}
