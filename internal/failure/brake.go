@@ -6,17 +6,17 @@ import (
 	"github.com/weir-go/weir/internal/lock"
 )
 
-// Brake applies a policy for all shards of a run. It keeps when a call last succeeded, and how many
-// records may still be given up.
+// Brake applies a policy for all shards of a run. It stores when a call last succeeded, and how
+// many records may still be given up.
 type Brake struct {
 	Policy Policy
 
 	mu      lock.Mutex[lock.Failures] // guards the fields below
-	worked  time.Time                 // when the last call began that succeeded
+	worked  time.Time                 // start of the last call that succeeded
 	allowed allowance
 }
 
-// Works notes that a call succeeded that began then.
+// Works records that a call succeeded. began is the start of the call.
 func (b *Brake) Works(began time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -25,25 +25,25 @@ func (b *Brake) Works(began time.Time) {
 	}
 }
 
-// LastWorked returns when the last call began that has succeeded by now.
+// LastWorked returns the start of the last call that has succeeded so far.
 func (b *Brake) LastWorked() time.Time {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.worked
 }
 
-// Took notes that n records were given up.
+// Took records that n records were given up.
 func (b *Brake) Took(n int, now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.allowed.take(n, b.Policy.PerMinute, now)
 }
 
-// Judge returns the verdict on a failed call that h has noted. The call had a number of records.
-// The first of these, a number of old ones, are older than MaxAge. worked is the result of
-// LastWorked when the call began.
+// Judge returns the verdict on a failed call that is already in h. records is the number of records
+// of the call. The first old of them are older than MaxAge. worked is the result of LastWorked when
+// the call began.
 func (b *Brake) Judge(h *History, of Blame, records, old int, worked, now time.Time) Verdict {
-	if !b.Policy.On || records == 0 { // 0: the handler fails at the end of the shard
+	if !b.Policy.On || records == 0 { // 0 means that the handler fails at the end of the shard
 		return Verdict{}
 	}
 	since := h.First
@@ -56,8 +56,8 @@ func (b *Brake) Judge(h *History, of Blame, records, old int, worked, now time.T
 	})
 }
 
-// JudgeKiller says what happens to a record that has killed its workers. This worker has had the
-// shard since then.
+// JudgeKiller decides about a record that has killed its workers. since is when this worker got the
+// shard.
 func (b *Brake) JudgeKiller(since, now time.Time) Action {
 	return b.Policy.JudgeKiller(now.Sub(since), b.LastWorked().After(since), b.room(now))
 }
@@ -68,14 +68,14 @@ func (b *Brake) room(now time.Time) float64 {
 	return b.allowed.now(b.Policy.PerMinute, now)
 }
 
-// allowance is how many records may still be given up. It grows by the limit of a minute each
-// minute, up to that limit.
+// allowance is the number of records that may still be given up. Each minute it grows by the limit
+// per minute, up to that limit.
 type allowance struct {
 	left float64
-	at   time.Time // when left was right
+	at   time.Time // the time for which left is valid
 }
 
-// now returns what is left.
+// now returns the allowance at the given time.
 func (a *allowance) now(perMinute int, now time.Time) float64 {
 	if a.at.IsZero() {
 		return float64(perMinute)
@@ -83,7 +83,7 @@ func (a *allowance) now(perMinute int, now time.Time) float64 {
 	return min(a.left+now.Sub(a.at).Minutes()*float64(perMinute), float64(perMinute))
 }
 
-// take uses n of it, or all there is.
+// take uses n of the allowance, or all of it if n is larger.
 func (a *allowance) take(n, perMinute int, now time.Time) {
 	a.left, a.at = max(a.now(perMinute, now)-float64(n), 0), now
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// A history is of one record: failures of another one do not count.
+// A history concerns one record. Failures of another record do not count.
 func TestAHistoryIsOfOneRecord(t *testing.T) {
 	at := func(seconds int) time.Time { return time.Unix(1e9+int64(seconds), 0) }
 	first, second := errors.New("first"), errors.New("second")
@@ -47,7 +47,7 @@ func TestAHistoryIsOfOneRecord(t *testing.T) {
 	}
 }
 
-// The brake counts what happened since the first failure, and between the last two.
+// The brake counts successes since the first failure, and between the last two failures.
 func TestTheBrakeCountsWhatElseWorked(t *testing.T) {
 	at := func(seconds int) time.Time { return time.Unix(1e9+int64(seconds), 0) }
 	for _, c := range []struct {

@@ -13,22 +13,24 @@ import (
 )
 
 // A record that was given up because it killed its workers is not in the sink. With
-// ShardHandlers.Position reading begins where the sink is, so the next owner reads the record again
-// and would be killed by it. The names of these records are stored with the deaths of the shard, in
-// the text that keys in parallel use for records handled beyond the checkpoint. No shard needs
-// both, because RunShards refuses Options.Parallel. A name is a hash of 48 bits, so the chance that
-// one of the twenty names at most is also that of another record is below 1e-13 for each record.
+// ShardHandlers.Position, reading begins at the position of the sink. The next owner therefore
+// reads the record again, and the record would kill it. To prevent that, the names of such records
+// are stored with the deaths of the shard. They use the same text as records beyond the checkpoint
+// in parallel handling by key. No shard needs both, because RunShards rejects Options.Parallel.
+//
+// A name is a hash of 48 bits, and there are at most twenty names. For each record, the chance of a
+// collision with one of them is below 1e-13.
 
 const (
-	killedForm = 2 // the first byte of the text; package keyed uses another one
-	killedName = 6 // bytes of the hash of a position
+	killedForm = 2 // the first byte of the text; package keyed uses another value
+	killedName = 6 // number of bytes of the hash of a position
 )
 
-// Killed holds the names of records that were given up because they killed their workers, the
-// newest last.
+// Killed contains the names of records that were given up because they killed their workers. The
+// newest name is last.
 type Killed []byte
 
-// ParseKilled reads the form that Text returns. Any other text names no record.
+// ParseKilled parses the result of Text. It returns nil for any other text.
 func ParseKilled(text string) Killed {
 	raw, err := base64.RawURLEncoding.DecodeString(text)
 	if err != nil || len(raw) == 0 || raw[0] != killedForm || (len(raw)-1)%killedName != 0 {
@@ -37,8 +39,7 @@ func ParseKilled(text string) Killed {
 	return raw[1:]
 }
 
-// Text returns the stored form, in at most most bytes. It leaves out the oldest names if they do
-// not fit.
+// Text returns the stored form in at most most bytes. It omits the oldest names if they do not fit.
 func (k Killed) Text(most int) string {
 	room := (base64.RawURLEncoding.DecodedLen(most) - 1) / killedName
 	names := k[max(len(k)-max(room, 0)*killedName, 0):]
@@ -63,7 +64,7 @@ func (k Killed) Add(record shard.Position) Killed {
 	return append(slices.Clip(k), nameOfKilled(record)...)
 }
 
-// Has reports whether the set names a record.
+// Has reports whether the set contains a record.
 func (k Killed) Has(record shard.Position) bool {
 	if len(k) == 0 {
 		return false
@@ -77,7 +78,8 @@ func (k Killed) Has(record shard.Position) bool {
 	return false
 }
 
-// WithKilled returns d with the names of killed records, for the owner of an epoch to note.
+// WithKilled returns d with the names of killed records, to be stored by the owner at the given
+// epoch.
 func WithKilled(d lease.Deaths, k Killed, epoch uint64) lease.Deaths {
 	d.Beyond, d.Since = "", epoch
 	if d.Beyond = k.Text(d.RoomBeyond()); d.Beyond == "" {

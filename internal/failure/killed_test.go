@@ -46,8 +46,8 @@ func TestKilledRecordsAreNamedInAText(t *testing.T) {
 	}
 }
 
-// TestManyKilledRecordsFitBesideDeaths: the text that is stored has room for them with the longest
-// positions of a lease.
+// TestManyKilledRecordsFitBesideDeaths checks that the stored text has room for them together with
+// the longest positions of a lease.
 func TestManyKilledRecordsFitBesideDeaths(t *testing.T) {
 	p, err := shard.After("49" + strings.Repeat("1", 54))
 	if err != nil {

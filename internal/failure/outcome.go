@@ -1,40 +1,40 @@
 package failure
 
-// Outcome is how a call of the user's code ended.
+// Outcome is the way in which a call of user code ended.
 type Outcome uint8
 
 const (
 	Succeeded   Outcome = iota
-	AsksForNext         // the function that pulls has the batch, and asks for the next one
-	WantedBack          // the handler stopped because another worker is to have the lease
-	StopsRun            // the user's code ends Run
+	AsksForNext         // the function that pulls has the batch and requests the next one
+	WantedBack          // the handler stopped because another worker will get the lease
+	StopsRun            // user code ends Run
 	Failed
 )
 
-// Result describes a call of the user's code that did not succeed.
+// Result describes a call of user code that did not succeed.
 type Result struct {
 	Outcome Outcome
 	Blame   Blame
-	Done    bool // all records of the call are done, and the call was about nothing else
-	Pulled  bool // the batch is with a function that pulls
+	Done    bool // all records of the call are done, and the call had no other purpose
+	Pulled  bool // a function that pulls has the batch
 	Over    bool // the term is over
 }
 
-// Next is the next step after a call of the user's code.
+// Next is the next step after a call of user code.
 type Next uint8
 
 const (
 	Advance  Next = iota // all records of the call are done
 	PassOn               // the function that pulls has the batch
-	Leave                // the next owner gets the rest, or the function that pulls at its next call
+	Leave                // the next owner, or the next call of the function that pulls, gets the rest
 	Stop                 // Run ends
 	Abort                // the term is over
-	LeaveOut             // the records that the handler left out are given up
-	Deny                 // the handler failed at a record that it had noted as done
+	LeaveOut             // give up the records that the handler left out
+	Deny                 // the handler failed at a record that it had marked as done
 	Retry                // the policy judges the failure
 )
 
-// Decide returns what follows a call. gives says that records may be given up.
+// Decide returns the next step after a call. gives reports whether records may be given up.
 func Decide(r Result, gives bool) Next {
 	switch {
 	case r.Outcome == Succeeded:
@@ -59,25 +59,26 @@ func Decide(r Result, gives bool) Next {
 	return Retry
 }
 
-// Blame is the part of a handler's error that names records of the call.
+// Blame is the part of a handler's error that concerns records of the call.
 type Blame struct {
 	Named    bool // the handler failed at the first record that is not done
-	Rejected bool // that record can never succeed
+	Rejected bool // the handler can never succeed with that record
 	Untried  int  // number of records from there on that were left out because of their age
-	Denied   bool // the handler failed at a record that it had noted as done
+	Denied   bool // the handler failed at a record that it had marked as done
 }
 
-// Placing is where a record that an error names stands in the call that returned the error.
+// Placing is the relation between a record that an error names and the call that returned the
+// error.
 type Placing uint8
 
 const (
-	NamedOther Placing = iota // the call was not about the record
-	NamedDone                 // the handler noted during the call that the record is done
-	NamedHere                 // the record is not done, and all records before it are
+	NamedOther Placing = iota // the record was not part of the call
+	NamedDone                 // the handler marked the record as done during the call
+	NamedHere                 // the record is not done, but all records before it are
 )
 
-// Place returns where the record with the index named stands in a call about the records from begun
-// to limit, when done records of the batch are done.
+// Place returns the placing of the record with index named. The call had the records from begun to
+// limit. done is the number of records of the batch that are done.
 func Place(named, begun, done, limit int) Placing {
 	switch {
 	case named < begun || named >= limit:

@@ -2,7 +2,7 @@ package failure
 
 import "testing"
 
-// TestWhereANamedRecordStands: a call was about the records 2 to 5 of a delivery of eight.
+// TestWhereANamedRecordStands places records in a call with the records 2 to 5 of a batch of eight.
 func TestWhereANamedRecordStands(t *testing.T) {
 	const begun, limit = 2, 6
 	for _, c := range []struct {

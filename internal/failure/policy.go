@@ -1,9 +1,10 @@
-// Package failure decides what follows a call of the user's code that failed: whether a record is
-// handled again, handed over in parts, given up, or held back, and whether a record may have killed
-// the workers before. It decides and counts. Package shardrun waits, writes letters and reports.
+// Package failure decides what happens after a call of user code failed. Records can be handled
+// again, handled in smaller parts, given up, or held back. The package also decides whether a
+// record may have killed earlier workers. It only decides and counts. Package shardrun waits,
+// writes dead letters and reports.
 //
-// A [Policy] judges one failed call from its [History]. The [Brake] of a run holds giving up back.
-// A [Trial] is how a term handles records if one may have killed its owners.
+// A [Policy] judges one failed call from its [History]. The [Brake] of a run limits giving up. A
+// [Trial] controls how a term handles records if one of them may have killed its earlier owners.
 package failure
 
 import (
@@ -12,57 +13,58 @@ import (
 	"github.com/weir-go/weir/deadletter"
 )
 
-// Policy says when a record is given up. The zero Policy gives up nothing.
+// Policy determines when a record is given up. The zero Policy never gives up a record.
 type Policy struct {
 	On        bool          // records may be given up
-	Attempts  int           // failed calls after which a record is given up; 0 is no bound
-	MaxAge    time.Duration // age at which a record is given up after a failure; 0 is no bound
-	Bisect    bool          // a failed batch is handed over in halves to find the record
-	Patience  time.Duration // how long a failing record waits for another one to succeed
-	PerMinute int           // records that a worker gives up in a minute; negative is no bound
+	Attempts  int           // failed calls after which a record is given up; 0 means no limit
+	MaxAge    time.Duration // age from which a record is given up after a failure; 0 means no limit
+	Bisect    bool          // a failed batch is handled in halves to find the record
+	Patience  time.Duration // how long a failing record waits for another record to succeed
+	PerMinute int           // maximum number of given-up records per minute; negative means no limit
 }
 
-// Call is a call of the handler that failed, with the history of the record that it failed at.
+// Call is a failed call of the handler. It includes the history of the record at which the call
+// failed.
 type Call struct {
 	From     int           // index of the first record that is not done
-	Records  int           // number of records that were handed over and are not done, at least 1
+	Records  int           // number of records in the call that are not done, at least 1
 	Named    bool          // the handler named the first of them
-	Rejected bool          // the record can never succeed
-	Attempts int           // calls that failed at the first record
-	Alone    int           // calls among Attempts that were about this record alone
+	Rejected bool          // the handler can never succeed with the record
+	Attempts int           // number of calls that failed at the first record
+	Alone    int           // the calls of Attempts that had only this record
 	Old      int           // number of leading records that are older than MaxAge
 	Failing  time.Duration // time since the first failure that counts
-	Other    bool          // this worker has handled something else since then
-	Room     float64       // records that may still be given up in this minute
+	Other    bool          // this worker has handled another record since then
+	Room     float64       // number of records that may still be given up in this minute
 }
 
-// Verdict says what follows a failed call.
+// Verdict is the decision after a failed call.
 type Verdict struct {
 	Do      Action
-	From    int               // index of the first record that Do is about
-	Records int               // number of records that Do is about
+	From    int               // index of the first record to which Do applies
+	Records int               // number of records to which Do applies
 	Reason  deadletter.Reason // why they are given up, or could be
 }
 
-// Until returns the index after the last record that the verdict is about.
+// Until returns the index after the last record to which the verdict applies.
 func (v Verdict) Until() int { return v.From + v.Records }
 
-// Action is the next step for records that the handler failed at.
+// Action is the next step for records at which the handler failed.
 type Action uint8
 
 const (
-	Again    Action = iota // all are handled again after a pause
-	Halve                  // the first half is handled after a pause, then the other half
-	HalveNow               // the first half is handled at once, then the other half
-	GiveUp                 // the records are given up, and the rest is handled
-	// The records could be given up, but nothing else has succeeded either. They are handled again
-	// after a pause.
+	Again    Action = iota // handle all of them again after a pause
+	Halve                  // handle the first half after a pause, then the second half
+	HalveNow               // handle the first half at once, then the second half
+	GiveUp                 // give up the records, and handle the rest
+	// WaitForOthers handles the records again after a pause. They could be given up, but no other
+	// record has succeeded either.
 	WaitForOthers
-	WaitForRoom // the same, because the limit of a minute is reached
+	WaitForRoom // also handles them again, because the limit per minute is reached
 )
 
-// Judge says what follows a failed call, by the policy alone. A batch that fails as a whole is
-// given up as a whole, except for records that are younger than MaxAge.
+// Judge returns the verdict on a failed call, without the limits of a Brake. A batch that fails as
+// a whole is given up as a whole, except for records younger than MaxAge.
 func (p *Policy) Judge(c Call) Verdict {
 	v := Verdict{From: c.From, Records: c.Records}
 	if !p.On {
@@ -99,15 +101,15 @@ func (p *Policy) Judge(c Call) Verdict {
 	return v
 }
 
-// JudgeKiller says what happens to a record that has killed its workers. held is how long this
-// worker has had the shard. A worker that has handled something else meanwhile shows that the
-// record is at fault: a broken build that dies of every record handles nothing.
+// JudgeKiller decides about a record that has killed its workers. held is how long this worker has
+// had the shard. other reports whether it has handled other records during that time. If so, the
+// record is the probable cause, because a broken build that dies with every record handles none.
 func (p *Policy) JudgeKiller(held time.Duration, other bool, room float64) Action {
 	return p.hold(1, held, other, room)
 }
 
-// hold returns GiveUp, or the reason why records have to wait that could be given up. other says
-// that the worker has handled something else, or does not have to.
+// hold returns GiveUp, or the reason why records that could be given up must wait. other is set if
+// the worker has handled another record, or does not need to.
 func (p *Policy) hold(records int, failing time.Duration, other bool, room float64) Action {
 	switch {
 	case !other && failing < p.Patience:
@@ -118,8 +120,8 @@ func (p *Policy) hold(records int, failing time.Duration, other bool, room float
 	return GiveUp
 }
 
-// roomFor reports whether n records may be given up now. More records than one minute allows wait,
-// from their first failure, for as many minutes as they take.
+// roomFor reports whether n records may be given up now. If there are more records than one minute
+// allows, they wait as many minutes as they need, counted from their first failure.
 func (p *Policy) roomFor(n int, failing time.Duration, room float64) bool {
 	if p.PerMinute < 0 {
 		return true
@@ -129,7 +131,7 @@ func (p *Policy) roomFor(n int, failing time.Duration, room float64) bool {
 }
 
 // Failures returns the failure count from which the pause is computed. Failures that only narrow
-// down which record is at fault do not add up, because each is about other records.
+// down the failing record do not add up, because each concerns other records.
 func (p *Policy) Failures(then Action, h *History) int {
 	switch {
 	case then == Halve:

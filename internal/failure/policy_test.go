@@ -13,7 +13,7 @@ const (
 	defaultPerMinute = 60
 )
 
-// The table has the verdict for each failure. The policies have defaults.
+// The table contains the verdict for each failure. The policies have defaults.
 func TestWhatFollowsAFailedCall(t *testing.T) {
 	const lots = 1e6
 	var (
@@ -71,8 +71,8 @@ func TestWhatFollowsAFailedCall(t *testing.T) {
 	}
 }
 
-// However a batch fails, it is given up within bounds that the policy says: the brake ends.
-// Finding the record at fault does not make the pauses longer.
+// However a batch fails, it is given up within the limits of the policy. Finding the failing record
+// does not make the pauses longer.
 func TestWhichFailuresAPauseIsOf(t *testing.T) {
 	bisects, three := Policy{On: true, Attempts: 3, Bisect: true}, Policy{On: true, Attempts: 3}
 	for _, row := range []struct {

@@ -9,10 +9,11 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// lately is how long a worker reports that it gave records up, after the last one.
+// lately is how long a worker reports records that it gave up, counted from the last one.
 const lately = time.Hour
 
-// Recent keeps which shards gave records up lately. The zero Recent is ready.
+// Recent contains the shards with records that were given up recently. The zero Recent is ready to
+// use.
 type Recent struct {
 	mu     lock.Mutex[lock.Failures]
 	shards map[lease.Key]recent // guarded by mu; nil before there is any
@@ -21,10 +22,10 @@ type Recent struct {
 type recent struct {
 	records     int
 	first, last time.Time
-	at, why     string // of the last
+	at, why     string // of the last record
 }
 
-// Note adds records of a shard that were given up, the last of them at a position.
+// Note adds records of a shard that were given up. at is the position of the last one.
 func (r *Recent) Note(key lease.Key, records int, at, why string, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -39,8 +40,8 @@ func (r *Recent) Note(key lease.Key, records int, at, why string, now time.Time)
 	r.shards[key] = of
 }
 
-// Tell adds recently given-up records to the troubles: in the trouble that a shard has, or in a
-// new one at the end.
+// Tell adds recently given-up records to the troubles. It uses the existing trouble of a shard, or
+// adds a new one at the end.
 func (r *Recent) Tell(troubles []lease.Trouble, now time.Time) []lease.Trouble {
 	r.mu.Lock()
 	defer r.mu.Unlock()

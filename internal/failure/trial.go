@@ -8,31 +8,33 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// A record that kills the process that handles it goes from worker to worker. When owners of a
-// lease have died one after the other at one position, the next one handles the following records
-// one at a time. Before each it saves with the lease which record it is, so that a death proves
-// which record killed the process.
+// A record that kills its process moves from worker to worker. If several owners of a lease died at
+// the same position, the next owner handles the following records one at a time. Before each
+// record, it stores the record's position with the lease. If it dies, this shows which record
+// killed the process.
 
 const (
-	// trialRecords is how many records are handled by themselves: as many as a shard takes in a
-	// second, which owners may have handled before they died and not saved.
+	// trialRecords is the number of records that are handled one at a time. A shard accepts this
+	// number of records per second. Earlier owners may have handled as many records before they
+	// died, without saving this.
 	trialRecords = 1000
-	// trialLasts bounds that in time, for shards with little traffic.
+	// trialLasts limits the duration of a trial, for shards with little traffic.
 	trialLasts = 10 * time.Minute
 )
 
-// Trial is how a term handles what may have killed the owners before.
+// Trial controls how a term handles records that may have killed earlier owners.
 type Trial struct {
-	Deaths  lease.Deaths // as they were noted last
+	Deaths  lease.Deaths // the last stored deaths
 	Began   time.Time
-	Records int    // records that are still handled by themselves
-	Paused  bool   // the pause before the record was made
+	Records int    // number of records that are still to be handled one at a time
+	Paused  bool   // the pause before the record has passed
 	Turn    Turn   // the turn of the process that the trial holds
 	Killed  Killed // records that were given up because they killed their workers
 }
 
-// NewTrial begins a trial. It returns nil if the deaths do not ask for one: nearly always. after is
-// the number of deaths from which on records are suspected; negative is never.
+// NewTrial begins a trial. It returns nil if the deaths require none, which is nearly always the
+// case. after is the number of deaths from which records are suspected. If it is negative, records
+// are never suspected.
 func NewTrial(d lease.Deaths, after int, now time.Time) *Trial {
 	if !Suspicious(d, after) {
 		return nil
@@ -40,37 +42,40 @@ func NewTrial(d lease.Deaths, after int, now time.Time) *Trial {
 	return &Trial{Deaths: d, Began: now, Records: trialRecords}
 }
 
-// Suspicious reports whether enough owners have died that the next handles records one at a time.
+// Suspicious reports whether enough owners have died that the next owner must handle records one at
+// a time.
 func Suspicious(d lease.Deaths, after int) bool {
 	return after > 0 && (d.Count >= after || !d.Record.IsZero() || ParseKilled(d.Beyond) != nil)
 }
 
-// Kills reports whether it is known which record the owners have died of.
+// Kills reports whether the record that killed the owners is known.
 func Kills(d lease.Deaths, after int) bool { return d.Alone > 0 && d.Count >= after }
 
-// KillsError returns the reason why a record is given up that every worker died of.
+// KillsError returns the reason for giving up a record that killed its workers.
 func KillsError(d lease.Deaths) error {
 	return fmt.Errorf("weir: %d workers died one after the other at this record or right before it, %d of them while they handled it by itself", d.Count, d.Tried)
 }
 
-// Over reports whether the trial has lasted for as long as it may.
+// Over reports whether the trial has reached its maximum length.
 func (t *Trial) Over(now time.Time) bool {
 	return t.Records <= 0 || now.Sub(t.Began) >= trialLasts
 }
 
-// Next begins with the record after at: all records before it are done. As these did not kill the
-// owners, a later one did.
+// Next continues with the record after at. All records before at are done. They did not kill the
+// owners, so a later record did.
 func (t *Trial) Next(at shard.Position) {
 	t.Deaths, t.Paused = lease.Deaths{At: at, Count: t.Deaths.Count, Record: at}, false
 	t.Records--
 }
 
-// Clears reports whether a record comes before the one at which the owners died. They had handled
-// it, so it needs no note. It is read again if the position of a sink is before it, and the deaths
-// noted for the later record stay, also those that came while other shards tried a record. If more
-// owners have died than these deaths explain, such a record may have killed them: Clears drops the
-// deaths, and each record is noted again. If the record at which they died has expired, Clears
-// drops its deaths, so that they are not held against the next record.
+// Clears reports whether a record is before the record at which the owners died. The owners had
+// handled it, so it needs no note. Such a record is read again if the position of a sink is before
+// it. The deaths that are stored for the later record stay, including deaths while other shards
+// tried a record.
+//
+// If more owners have died than these deaths explain, such a record may have killed them. Then
+// Clears drops the deaths, and each record is noted again. If the record at which the owners died
+// has expired, Clears drops its deaths as well, so that they do not count against the next record.
 func (t *Trial) Clears(record shard.Position, after int) bool {
 	d := &t.Deaths
 	if d.Tried == 0 || d.Record.IsZero() {
@@ -91,10 +96,10 @@ func (t *Trial) Clears(record shard.Position, after int) bool {
 	return false
 }
 
-// Wants returns the turn that a record needs before it is handled by itself. A function that pulls
-// gets all records, so its deaths count for the first record.
+// Wants returns the turn that a record needs before it is handled alone. A function that pulls gets
+// all records, so its deaths count for the first record.
 func (t *Trial) Wants(record shard.Position, pulled bool) Turn {
-	if !pulled && t.Deaths.Record != record { // the note is about another record
+	if !pulled && t.Deaths.Record != record { // the stored deaths concern another record
 		t.Deaths.Tried, t.Deaths.Alone = 0, 0
 	}
 	if t.Deaths.Tried > t.Deaths.Alone {
@@ -103,26 +108,27 @@ func (t *Trial) Wants(record shard.Position, pulled bool) Turn {
 	return Beside
 }
 
-// Begin returns the note that the owner of an epoch makes before it handles a record by itself.
+// Begin returns the note that the owner stores before it handles a record alone. epoch is the
+// owner's epoch.
 func (t *Trial) Begin(turn Turn, record shard.Position, epoch uint64) lease.Deaths {
 	t.Turn, t.Deaths.Trial, t.Deaths.Record = turn, epoch, record
 	return t.Note(epoch)
 }
 
-// Survived returns the note that the record was handled. at is the checkpoint of the term.
+// Survived returns the note after the record was handled. at is the checkpoint of the term.
 func (t *Trial) Survived(at shard.Position, epoch uint64) lease.Deaths {
 	t.Next(furthest(t.Deaths.Record, at))
 	return t.Note(epoch)
 }
 
-// Failed returns the note that the worker did not die of the record, although it failed.
+// Failed returns the note after the handler failed at the record and the worker stayed alive.
 func (t *Trial) Failed(epoch uint64) lease.Deaths {
 	t.Deaths.Trial = 0
 	return t.Note(epoch)
 }
 
-// GaveUp returns the note that the record was given up, so no owner has died of what follows.
-// remembers says that the record may be read again.
+// GaveUp returns the note after the record was given up. Earlier deaths do not count for later
+// records. remembers is set if the record may be read again.
 func (t *Trial) GaveUp(at shard.Position, epoch uint64, remembers bool) lease.Deaths {
 	t.Deaths.Count = 0
 	if remembers {
@@ -131,10 +137,10 @@ func (t *Trial) GaveUp(at shard.Position, epoch uint64, remembers bool) lease.De
 	return t.Survived(at, epoch)
 }
 
-// Note returns the note that the owner of an epoch makes of the trial.
+// Note returns the note about the trial for the owner at the given epoch.
 func (t *Trial) Note(epoch uint64) lease.Deaths { return WithKilled(t.Deaths, t.Killed, epoch) }
 
-// furthest returns the position that is further in the shard. A sink may be behind the checkpoint.
+// furthest returns the later of two positions. A sink may be behind the checkpoint.
 func furthest(a, b shard.Position) shard.Position {
 	if a.Compare(b) < 0 {
 		return b

@@ -30,8 +30,8 @@ func TestWhatDeathsSay(t *testing.T) {
 	}
 }
 
-// TestWhoseDeathsTheyAre checks that the deaths of a record are kept while earlier records are read
-// again for a sink, and that they are not held against the record after it.
+// TestWhoseDeathsTheyAre checks that the deaths at a record are kept while earlier records are read
+// again for a sink. They must not count against the record after it.
 func TestWhoseDeathsTheyAre(t *testing.T) {
 	at := func(seq string) shard.Position {
 		p, err := shard.After(seq)
@@ -73,8 +73,8 @@ func TestWhoseDeathsTheyAre(t *testing.T) {
 	}
 }
 
-// A trial begins only if owners died or killed records are named, and ends after a number of
-// records or a time.
+// A trial only begins if owners died or killed records are stored. It ends after a number of
+// records or after a time.
 func TestATrialIsBounded(t *testing.T) {
 	now := time.Unix(1e9, 0)
 	if NewTrial(lease.Deaths{Count: 1}, 2, now) != nil {
@@ -98,7 +98,7 @@ func TestATrialIsBounded(t *testing.T) {
 	}
 }
 
-// A term notes each step of a record that it tries.
+// A term stores each step of a record that it tries.
 func TestWhatATrialNotes(t *testing.T) {
 	at := func(seq string) shard.Position {
 		p, err := shard.After(seq)

@@ -6,23 +6,24 @@ import (
 	"github.com/weir-go/weir/internal/lock"
 )
 
-// Turn is how a shard tries a record while other shards of the process may try theirs.
+// Turn is the permission of a shard to try a record. Other shards of the process may also try
+// records.
 type Turn uint8
 
 const (
-	NoTurn   Turn = iota // it tries none
-	Beside               // other shards may try theirs meanwhile
-	ByItself             // other shards may not: an owner died while several were tried
+	NoTurn   Turn = iota // the shard tries no record
+	Beside               // other shards may try records at the same time
+	ByItself             // other shards must not: an owner died while several records were tried
 )
 
-// Turns are those of a process. If several records are tried at once and the process dies, it is
-// not known which of them killed it. The zero Turns is ready.
+// Turns are the turns of a process. If a process dies while several records are tried, it is
+// unknown which of them killed it. The zero Turns is ready to use.
 type Turns struct {
 	mu      lock.Mutex[lock.Turns] // guards the fields below
-	taken   int                    // turns that are held
-	single  bool                   // the one that is held is ByItself
-	waiting int                    // shards that wait for a turn by itself
-	changed chan struct{}          // closed when a turn is given back; nil if no shard waits
+	taken   int                    // number of turns that are held
+	single  bool                   // the turn that is held is ByItself
+	waiting int                    // number of shards that wait for a ByItself turn
+	changed chan struct{}          // closed when a turn is returned; nil if no shard waits
 }
 
 // Take waits for a turn.
@@ -45,7 +46,7 @@ func (s *Turns) Take(ctx context.Context, kind Turn) error {
 		case <-ctx.Done():
 			cause := context.Cause(ctx) // before the lock, because it takes the mutex of the term
 			s.mu.Lock()
-			s.wake() // the shards that waited for this one to have its turn
+			s.wake() // other shards may have waited for this shard's turn
 			return cause
 		}
 	}
@@ -54,7 +55,7 @@ func (s *Turns) Take(ctx context.Context, kind Turn) error {
 	return nil
 }
 
-// GiveBack ends a turn.
+// GiveBack returns a turn.
 func (s *Turns) GiveBack() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -63,7 +64,7 @@ func (s *Turns) GiveBack() {
 	s.wake()
 }
 
-// wake is called with the lock held.
+// wake wakes the waiting shards. The caller holds the lock.
 func (s *Turns) wake() {
 	if s.changed != nil {
 		close(s.changed)

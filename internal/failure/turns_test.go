@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Trials may run at the same time, except a trial that needs to run alone: it waits for the running
-// ones, and later ones wait for it.
+// Trials may run at the same time. The exception is a trial that must run alone: it waits for
+// running trials, and later trials wait for it.
 func TestTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s Turns
@@ -40,7 +40,7 @@ func TestTurns(t *testing.T) {
 			synctest.Wait()
 			mu.Lock()
 			defer mu.Unlock()
-			slices.Sort(began) // those of one time have no order
+			slices.Sort(began) // the order of simultaneous starts is random
 			if !slices.Equal(began, want) {
 				t.Errorf("%q, want %q", began, want)
 			}
@@ -58,7 +58,7 @@ func TestTurns(t *testing.T) {
 		try(ctx, "e", ByItself, 0, time.Second)
 		try(t.Context(), "f", Beside, time.Second, time.Second)
 		after(2 * time.Second)
-		cancel(errors.New("the lease is wanted back")) // so f need not wait for it
+		cancel(errors.New("the lease is wanted back")) // f then need not wait
 		after(0, "e left", "f")
 		after(time.Minute)
 		if s.taken != 0 || s.waiting != 0 || s.single {
@@ -67,7 +67,7 @@ func TestTurns(t *testing.T) {
 	})
 }
 
-// looksBack is a context that notes whether it is asked for its error with a mutex held.
+// looksBack is a context that records whether its error is requested while a mutex is held.
 type looksBack struct {
 	context.Context
 	of   *Turns
@@ -83,7 +83,8 @@ func (c *looksBack) Err() error {
 	return c.Context.Err()
 }
 
-// The context of a term takes the term's mutex, which ranks above that of the turns.
+// The context of a term takes the term's mutex, which has a higher rank than the mutex of the
+// turns.
 func TestTurnsAskTheirContextWithoutTheMutex(t *testing.T) {
 	var s Turns
 	if err := s.Take(t.Context(), ByItself); err != nil {
