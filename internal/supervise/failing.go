@@ -8,32 +8,32 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// Repeated failures of reading are logged once when they have lasted, and once when they are over.
-// Each single failure is only a debug line and an event.
+// Repeated failures of reading are logged once when they have lasted for some time, and once when
+// they are over. A single failure is only a debug line and an event.
 
 const (
-	// failingAfter is how long reading has to fail before it is logged.
+	// failingAfter is how long reading must fail before it is logged.
 	failingAfter = 5 * time.Second
-	// failingNamed is how many shards of a stream are logged by name at a time; the others are
-	// counted.
+	// failingNamed is the maximum number of shards of a stream that are logged by name. Others are
+	// only counted.
 	failingNamed = 5
 )
 
-// fails reports whether reading has failed long enough to be logged. Missing streams, and positions
-// at which shards stay, are logged separately.
+// fails reports whether reading has failed long enough to be logged. Missing streams are logged
+// separately, and so are refused positions if shards stay there.
 func (s *Shard) fails(now time.Time, stays bool) bool {
 	return s.ReadErr != nil && !s.Trying.IsZero() && now.Sub(s.Trying) >= failingAfter && (!stays || !s.ForAll || s.Throttled) && !s.Missing
 }
 
-// Change is that reading a shard has begun to fail for long, or works again.
+// Change reports that reading of a shard has begun to fail for a long time, or that it works again.
 type Change struct {
 	Key   lease.Key
-	Err   error // nil when it works again
+	Err   error // nil if reading works again
 	Since time.Time
 }
 
-// Change returns the change to log for the shard, false if there is none. stays says whether shards
-// stay at positions that the service refuses.
+// Change returns the change to log for the shard. It returns false if there is none. stays reports
+// whether shards stay at refused positions.
 func (s *Shard) Change(key lease.Key, now time.Time, stays bool) (Change, bool) {
 	switch {
 	case !s.ToldFails && s.fails(now, stays):
@@ -44,21 +44,22 @@ func (s *Shard) Change(key lease.Key, now time.Time, stays bool) (Change, bool) 
 	return Change{}, false
 }
 
-// Summary is a summary of changes for the log: a few shards of a stream by name, the others
-// counted.
+// Summary is a summary of changes for the log. It contains a few shards of each stream by name, and
+// the number of the others.
 type Summary struct {
 	Named []Change
 	More  []More
 }
 
-// More is a number of shards of a stream that are not named.
+// More is a number of shards of a stream that are not logged by name.
 type More struct {
 	Stream string
 	Fail   bool
 	Shards int
 }
 
-// Summarize sorts changes, and names a few of each stream, of failures and of recoveries apart.
+// Summarize sorts the changes. For each stream it selects a few failures and a few recoveries by
+// name.
 func Summarize(changes []Change) (sum Summary) {
 	slices.SortFunc(changes, func(a, b Change) int {
 		return cmp.Or(cmp.Compare(a.Key.Stream, b.Key.Stream), compareBools(a.Err != nil, b.Err != nil), a.Key.Compare(b.Key))

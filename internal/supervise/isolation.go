@@ -6,26 +6,26 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// Evidence is the result of reading so far: whether this worker can read at all.
+// Evidence shows whether this worker can read at all.
 type Evidence struct {
-	Reads  bool      // something is read
-	InVain bool      // a read has failed for long
+	Reads  bool      // at least one shard can be read
+	InVain bool      // a read has failed for a long time
 	Since  time.Time // when the first such read began to fail
 }
 
-// SuspectAfter is how long reading has to fail before a worker suspects itself.
+// SuspectAfter returns how long reading must fail before a worker suspects itself as the cause.
 func SuspectAfter(stall time.Duration) time.Duration {
-	return min(suspectAfter, stall/4) // never as long as it takes to give a lease up
+	return min(suspectAfter, stall/4) // less than the time after which a lease is given up
 }
 
 const suspectAfter = 10 * time.Second
 
-// Add adds what a shard says. That is decided by reading alone: a handler at work says nothing.
+// Add adds a shard to the evidence. Only its reading counts. A running handler proves nothing.
 func (e *Evidence) Add(s *Shard, now time.Time, suspect time.Duration) {
 	switch {
 	case s.Left || !s.Ended.IsZero() || s.Handling != "":
 	case s.ForAll && s.Err != nil:
-		e.Reads = true // the service answers, with an error that every worker would get
+		e.Reads = true // Kinesis answers, with an error that every worker would get
 	case !s.Trying.IsZero() && now.Sub(s.Trying) >= suspect && s.Reading != AwaitingMemory:
 		e.AddInVain(s.Trying)
 	case s.Reading == AtTip, s.Reading == Pacing, s.Reading == AwaitingHandler, s.Reading == Subscribed:
@@ -33,7 +33,7 @@ func (e *Evidence) Add(s *Shard, now time.Time, suspect time.Duration) {
 	}
 }
 
-// AddInVain adds a read that has failed since then.
+// AddInVain adds a read that has failed since the given time.
 func (e *Evidence) AddInVain(since time.Time) {
 	if !e.InVain || since.Before(e.Since) {
 		e.InVain, e.Since = true, since
@@ -41,20 +41,20 @@ func (e *Evidence) AddInVain(since time.Time) {
 }
 
 // Isolation determines whether this worker can read at all. While none of its shards can be read,
-// it cannot know whether the shards or the worker are at fault, so it probes shards of other
-// workers, of any stream. If the last probe failed, its heartbeats report that it is cut off, even
-// when it holds no lease any more, and the plan assigns it no more leases. The zero Isolation is
-// ready for use.
+// either the shards or the worker may be the cause. The worker then probes shards of other workers,
+// of any stream. If the last probe failed, its heartbeats report that it is cut off, even if it
+// holds no lease any more. The plan then assigns it no more leases. The zero Isolation is ready to
+// use.
 type Isolation struct {
-	Probes int   // that were begun since reading succeeded last
-	Why    error // of the last probe's failure; nil when it succeeded
+	Probes int   // number of probes since reading last succeeded
+	Why    error // error of the last probe; nil if it succeeded
 
-	since   time.Time // when reading began to fail; zero while there is no suspicion
+	since   time.Time // when reading began to fail; zero if it does not
 	probing bool
 	probed  time.Time // when the last probe ended
 }
 
-// Observe takes the evidence in, and reports whether to begin a probe.
+// Observe adds evidence, and reports whether to begin a probe.
 func (s *Isolation) Observe(now time.Time, e Evidence, beat time.Duration) (probe bool) {
 	switch {
 	case e.Reads:
@@ -66,7 +66,7 @@ func (s *Isolation) Observe(now time.Time, e Evidence, beat time.Duration) (prob
 	}
 	pause := suspectAfter
 	if s.Why != nil {
-		pause = 2 * beat // to be back soon
+		pause = 2 * beat // to recover quickly
 	}
 	if s.since.IsZero() || s.probing || !s.probed.IsZero() && now.Sub(s.probed) < pause {
 		return false
@@ -76,7 +76,7 @@ func (s *Isolation) Observe(now time.Time, e Evidence, beat time.Duration) (prob
 	return true
 }
 
-// Probed takes in what a probe found out.
+// Probed records the result of a probe.
 func (s *Isolation) Probed(now time.Time, err error) {
 	s.probing, s.probed = false, now
 	if s.Why = err; s.since.IsZero() {
@@ -84,7 +84,7 @@ func (s *Isolation) Probed(now time.Time, err error) {
 	}
 }
 
-// Trouble returns the trouble that the worker reports about itself, if any.
+// Trouble returns the trouble that the worker reports about itself. some is false if there is none.
 func (s *Isolation) Trouble(now time.Time) (t lease.Trouble, some bool) {
 	if s.since.IsZero() || s.Why == nil {
 		return t, false

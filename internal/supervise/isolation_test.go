@@ -70,12 +70,12 @@ func TestWhenAWorkerIsCutOff(t *testing.T) {
 	vain, fine, none, one := inVain, reads, silent, Evidence{Reads: true, InVain: true}
 	refused := errors.New("unreachable")
 	for name, steps := range map[string][]struct {
-		after  time.Duration // since the step before
+		after  time.Duration // time since the previous step
 		see    Evidence
-		probe  bool  // is one begun
-		ends   bool  // does it end at once
-		err    error // with what
-		cutOff bool  // in the end
+		probe  bool  // a probe begins
+		ends   bool  // the probe ends at once
+		err    error // the error of the probe
+		cutOff bool  // in the end, the worker is cut off
 	}{
 		"all is well":      {{0, fine, false, false, nil, false}, {time.Hour, none, false, false, nil, false}},
 		"one shard is bad": {{0, one, false, false, nil, false}, {time.Hour, one, false, false, nil, false}},

@@ -9,28 +9,28 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// Judge stores recent observations of a consumer's shards, as many as the rules of package health
-// need. The zero Judge is ready for use.
+// Judge stores recent observations of a consumer's shards, as many as package health needs. The
+// zero Judge is ready to use.
 type Judge struct {
 	mu      lock.Mutex[lock.Judge] // guards windows
 	windows map[holding]*health.Window
 }
 
-// holding is one stretch of holding one shard.
+// holding identifies a shard during one epoch of its lease.
 type holding struct {
 	lease.Key
 	epoch uint64
 }
 
-// Observed is an observation of a shard, and the epoch under which it is held.
+// Observed is an observation of a shard, with the epoch of its lease.
 type Observed struct {
 	lease.Key
 	Epoch uint64
 	health.Observation
 }
 
-// Judge says how the shards stand, the worst first, and all of them together. Each call is one
-// look; the looks at shards that are not seen any more are dropped.
+// Judge rates the shards, the worst first, and the application. Each call adds one observation of
+// each given shard. Observations of shards that are not given any more are dropped.
 func (j *Judge) Judge(shards []Observed, now time.Time) (health.Application, []health.Named) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -6,34 +6,34 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// Look is one look at all shards of a worker. The caller sets the first three fields.
+// Look is one evaluation of all shards of a worker. The caller sets the first three fields.
 type Look struct {
 	Now    time.Time
 	Limits Limits
-	Stays  bool // shards stay at positions that the service refuses
+	Stays  bool // shards stay at positions that Kinesis refuses
 
-	Troubles []lease.Trouble // for the heartbeat
-	Changes  []Change        // changes of reading to log
+	Troubles []lease.Trouble // for the next heartbeat
+	Changes  []Change        // changes of reading that must be logged
 	Evidence Evidence        // whether the worker can read at all
-	Shortage Shortage        // of memory, at the first shard that was found to lack it
+	Shortage Shortage        // the first shard that lacks memory
 }
 
-// Shortage is that a shard has waited for memory for long.
+// Shortage identifies a shard that has waited for memory for a long time.
 type Shortage struct {
 	Key   lease.Key
 	Err   error // may be nil
 	Since time.Time
 }
 
-// Finding is an action that a shard needs.
+// Finding is the action that a shard needs.
 type Finding struct {
 	Verdict Verdict
-	Since   time.Time // when what is wrong began
-	// Changed says that it is to be noted that reading fails, or works again; see [Look.Changes].
+	Since   time.Time // when the problem began
+	// Changed is set if a failure or a recovery of reading is to be recorded; see [Look.Changes].
 	Changed, Fails bool
 }
 
-// At takes a shard in.
+// At adds a shard to the look, and returns the action that the shard needs.
 func (k *Look) At(key lease.Key, s *Shard) (f Finding) {
 	if c, some := s.Change(key, k.Now, k.Stays); some {
 		k.Changes = append(k.Changes, c)

@@ -7,11 +7,11 @@ import (
 	"github.com/weir-go/weir/internal/mono"
 )
 
-// loadSpan is over how long a shard's load is averaged.
+// loadSpan is the time over which a shard's load is averaged.
 const loadSpan = time.Minute
 
-// Rate is an average of bytes per second in which what is older counts less and less. It is small,
-// because there is one of each shard.
+// Rate is an average of bytes per second in which older values count less and less. It is small,
+// because each shard has one.
 type Rate struct {
 	value float64
 	at    mono.Time
@@ -20,16 +20,16 @@ type Rate struct {
 // RateOf returns a rate with the given current value in bytes per second.
 func RateOf(value float64, now time.Time) Rate { return Rate{value, mono.Of(now)} }
 
-// Add takes in bytes that were handled until now.
+// Add adds bytes that were handled until now.
 func (r *Rate) Add(bytes int, now time.Time) {
-	if mono.Of(now).Sub(r.at) < time.Millisecond && !r.at.IsZero() { // too soon for another weight
+	if mono.Of(now).Sub(r.at) < time.Millisecond && !r.at.IsZero() { // too soon to reduce older values
 		r.value += float64(bytes) / loadSpan.Seconds()
 		return
 	}
 	*r = Rate{r.Now(now) + float64(bytes)/loadSpan.Seconds(), mono.Of(now)}
 }
 
-// Now is the bytes per second at a time.
+// Now returns the bytes per second at the given time.
 func (r Rate) Now(now time.Time) float64 {
 	if r.at.IsZero() {
 		return r.value

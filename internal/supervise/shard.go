@@ -1,6 +1,5 @@
-// Package supervise decides, from what was seen at a moment, whether a shard, a worker and its
-// reading are well, and what is to be done about what is not. It looks at nothing itself and does
-// nothing: the run takes the snapshots and acts.
+// Package supervise rates shards, workers and their reading from a snapshot, and decides what to do
+// about problems. It takes no snapshots and executes no actions: the run does both.
 package supervise
 
 import (
@@ -15,7 +14,7 @@ import (
 // State is the state of a shard, in the words of weir.ShardState.
 type State string
 
-// The states of handling, and those of reading that decide something.
+// The states of handling, and the states of reading that affect decisions.
 const (
 	AtTip           State = "at the tip"
 	Pacing          State = "pacing"
@@ -32,40 +31,40 @@ const (
 	Retrying        State = "waiting to handle again"
 	Suspected       State = "suspected of killing workers"
 	Ending          State = "read to its end"
-	LettersFail     State = "letters cannot be put" // of Trouble alone
+	LettersFail     State = "letters cannot be put" // only used in Trouble
 )
 
-// Shard is how a shard that is held stands at a moment. Times are zero where there is nothing.
+// Shard is a snapshot of a shard that is held. Times are zero if the event has not happened.
 type Shard struct {
-	Handling State     // state of handling; "" when there is nothing to handle
-	Since    time.Time // when that began
-	Failing  time.Time // the first of the handler's failures in a row
-	Err      error     // of the handler, or else of reading
-	Stalls   int       // terms of the shard in a row, before this one, that stalled in this process
-	Ended    time.Time // when the term's context was seen to have ended
-	Left     bool      // its handler was left behind
+	Handling State     // state of handling; "" if there is nothing to handle
+	Since    time.Time // when that state began
+	Failing  time.Time // the first of the handler's consecutive failures
+	Err      error     // error of the handler, or else of reading
+	Stalls   int       // consecutive earlier terms of the shard that stalled in this process
+	Ended    time.Time // when the end of the term's context was noticed
+	Left     bool      // its handler was abandoned
 	ToldSlow bool      // the slow handler was already logged
-	Parallel bool      // reading continues during Handling, which describes one of many calls
+	Parallel bool      // reading continues during Handling, which describes one of several calls
 
 	Reading   State     // state of reading
 	Trying    time.Time // when reading began to fail
-	ReadErr   error     // why the last read failed
-	Throttled bool      // that is because reads come too fast
+	ReadErr   error     // error of the last failed read
+	Throttled bool      // reads fail because they are too frequent
 	Missing   bool      // reading fails because the stream does not exist
-	ForAll    bool      // the last read failed, as it would on every worker
+	ForAll    bool      // the last read failed with an error that every worker would get
 	ToldFails bool      // the failing reads were already logged
 
-	Lacks      error     // why reading waits for memory, nil if it does not
+	Lacks      error     // why reading waits for memory; nil if it does not
 	LacksSince time.Time // when that wait began
 
-	FailingAt lease.Failing // at what the handler fails; nothing if that is not known
+	FailingAt lease.Failing // where the handler fails; empty if that is unknown
 }
 
-// Limits are the options that bound how long something may take.
+// Limits contains time limits from the options.
 type Limits struct {
-	Stall   time.Duration // without progress, before the lease is given up
-	Handler time.Duration // one call of the handler; 0 is no limit
-	Return  time.Duration // of a handler, after its context has ended
+	Stall   time.Duration // time without progress after which the lease is given up
+	Handler time.Duration // for one call of the handler; 0 means no limit
+	Return  time.Duration // for a handler to return after its context has ended
 }
 
 // Verdict is the action that a shard needs.
@@ -74,15 +73,15 @@ type Verdict uint8
 // The verdicts.
 const (
 	Sound   Verdict = iota
-	Slow            // log that its handler has been running for long
-	Stalled         // give its lease up
-	Hangs           // leave its handler behind, which ignores that its context has ended
+	Slow            // log that its handler has been running for a long time
+	Stalled         // give up its lease
+	Hangs           // abandon its handler, which ignores the end of its context
 )
 
 const (
-	// troubleAfter is how long something may go wrong before the worker reports it with its beats.
+	// troubleAfter is how long a problem must last before heartbeats report it.
 	troubleAfter = 10 * time.Second
-	// mostPatience is how often Limits.Stall doubles for a shard that stalls again and again.
+	// mostPatience is how often Limits.Stall may double for a shard that stalls repeatedly.
 	mostPatience = 5
 )
 
@@ -91,7 +90,7 @@ func patience(stall time.Duration, stalls int) time.Duration {
 	return stall << min(stalls, mostPatience)
 }
 
-// Judge decides whether the lease may be kept. since is when what is wrong began.
+// Judge decides whether the worker may keep the lease. since is when the problem began.
 func (s *Shard) Judge(now time.Time, limits Limits) (what Verdict, since time.Time) {
 	patience := patience(limits.Stall, s.Stalls)
 	switch {
@@ -128,14 +127,14 @@ func (s *Shard) Judge(now time.Time, limits Limits) (what Verdict, since time.Ti
 	return Sound, time.Time{}
 }
 
-// readsInVain reports whether reading has failed for too long, in a way that is not that of every
-// worker.
+// readsInVain reports whether reading has failed for too long, with an error that other workers
+// would not get.
 func (s *Shard) readsInVain(now time.Time, patience time.Duration) bool {
 	return !s.Trying.IsZero() && !(s.ForAll && s.ReadErr != nil) && now.Sub(s.Trying) >= patience
 }
 
-// Trouble returns the trouble that heartbeats report about the shard, if any. The caller fills in
-// the key.
+// Trouble returns the trouble that heartbeats report about the shard. some is false if there is
+// none. The caller sets the key.
 func (s *Shard) Trouble(now time.Time, limits Limits) (t lease.Trouble, some bool) {
 	report := func(state State, since time.Time, least time.Duration) {
 		if d := now.Sub(since); d >= least {
@@ -172,7 +171,7 @@ func (s *Shard) LacksMemory(now time.Time) bool {
 	return s.Lacks != nil && now.Sub(s.LacksSince) >= troubleAfter
 }
 
-// plain is a text without control characters: it is shown at terminals.
+// plain returns a text without control characters, for terminals.
 func plain(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
@@ -184,12 +183,12 @@ func plain(s string) string {
 
 // Stalls counts the stalls of a shard in this process.
 type Stalls struct {
-	Count int // in a row
+	Count int // number of consecutive stalls
 	Last  time.Time
 }
 
-// Counting is how many stalls still count: another worker may have had the shard since, and no
-// trouble with it.
+// Counting returns the number of stalls that still count. After some time they do not, because
+// another worker may have read the shard without trouble.
 func (s Stalls) Counting(now time.Time, stall time.Duration) int {
 	if now.Sub(s.Last) > 2*patience(stall, s.Count) {
 		return 0

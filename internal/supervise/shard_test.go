@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// States that decide nothing.
+// These states affect no decisions.
 const (
 	backingOff State = "backing off"
 	reading    State = "reading"
@@ -23,7 +23,7 @@ func TestWhenALeaseIsGivenUp(t *testing.T) {
 		v       Shard
 		b       Limits
 		want    Verdict
-		trouble State // "" for none
+		trouble State // "" if there is no trouble
 	}{
 		"at the tip":                           {Shard{Reading: AtTip, Since: ago(time.Hour)}, normal, Sound, ""},
 		"reads fail for a moment":              {Shard{Reading: backingOff, Trying: ago(5 * time.Second), Err: refused}, normal, Sound, ""},

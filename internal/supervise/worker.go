@@ -10,23 +10,23 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// Worker is how one run of a consumer stands at a moment. Times are zero before they came.
+// Worker is a snapshot of one run of a consumer. Times are zero if the event has not happened.
 type Worker struct {
-	Looked    time.Time // when the beat loop last came by; zero also when it has ended
-	Answered  time.Time // when the last beat that was answered was sent
+	Looked    time.Time // when the beat loop was last active; zero also after its end
+	Answered  time.Time // when the last answered heartbeat was sent
 	Stopping  time.Time // when the stop began
 	Abandoned map[lease.Key]time.Time
-	// Unlisted holds the streams that this worker, as leader, cannot list, and since when.
+	// Unlisted contains the streams that this worker cannot list as leader, and since when.
 	Unlisted map[string]time.Time
 }
 
 // listPatience is how long a leader may fail to list the shards of a stream before it is not ready.
-// Meanwhile new shards are not found, and a new stream is not read.
+// During that time new shards are not found and a new stream is not read.
 const listPatience = time.Minute
 
 // Dead returns the faults that a restart of the process would fix.
 func (w *Worker) Dead(now time.Time, times lease.Times) (why []error) {
-	// A round of the beat loop waits for the store for half of the failover time at most.
+	// One round of the beat loop waits for the store for at most half of the failover time.
 	if stuck := now.Sub(w.Looked); !w.Looked.IsZero() && stuck > 3*times.Beat+times.Failover {
 		why = append(why, fmt.Errorf("no beat for %v", stuck.Round(time.Second)))
 	}
@@ -36,7 +36,7 @@ func (w *Worker) Dead(now time.Time, times lease.Times) (why []error) {
 	return why
 }
 
-// Unready says why the worker does not take part in its application.
+// Unready returns the reasons why the worker does not take part in its application.
 func (w *Worker) Unready(now time.Time, times lease.Times) (why []error) {
 	switch silent := now.Sub(w.Answered); {
 	case !w.Stopping.IsZero():
