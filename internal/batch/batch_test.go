@@ -13,7 +13,7 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// records each have the given number of bytes of data. Their names are their indexes.
+// records returns records with the given sizes of data. Their names are their indexes.
 func records(sizes ...int) (all []source.Record) {
 	for i, n := range sizes {
 		all = append(all, source.Record{SequenceNumber: strconv.Itoa(i + 1), Done: shard.Whole, Data: []byte(fmt.Sprintf("%-*d", n, i+1))})
@@ -21,7 +21,7 @@ func records(sizes ...int) (all []source.Record) {
 	return all
 }
 
-// names are the first words of the data of records.
+// names returns the first word of the data of each record.
 func names(all []source.Record) string {
 	var words []string
 	for _, r := range all {
@@ -60,7 +60,7 @@ func (d decider) Decide(r *source.Record) Decision {
 	return d[strings.Fields(string(r.Data))[0]]
 }
 
-// The runs of a page, and which of them is the last.
+// The cases show the runs of a page, and which of them is the last.
 func TestRunsOfAPage(t *testing.T) {
 	packed := func(damaged bool, names ...string) []byte {
 		var b aggregate.Builder
@@ -81,8 +81,8 @@ func TestRunsOfAPage(t *testing.T) {
 		page   source.Page
 		size   Size
 		filter decider
-		resume uint32 // sub-records of record 1 that are done
-		want   string // runs; the last one in brackets
+		resume uint32 // number of sub-records of record 1 that are done
+		want   string // runs; the last one is in brackets
 		count  Unpacked
 	}{
 		{"nothing", Unpack, source.Page{}, Size{Records: 2}, nil, 0, "", Unpacked{}},
@@ -180,8 +180,8 @@ func (m *memory) TryTake(least, most int) int {
 
 func (m *memory) Give(n int) { *m += memory(n) }
 
-// Runs are added one after the other. Each record has ten bytes of data and one
-// of its number.
+// Runs are added one after the other. Each record has ten bytes of data, and its number has one
+// byte.
 func TestWhatIsGathered(t *testing.T) {
 	type step struct {
 		run   Run

@@ -13,7 +13,7 @@ const (
 	Pass        Decision = iota
 	Drop                 // the record matches no pattern
 	PassNotJSON          // the record is not JSON, and passes
-	DropNotJSON          // the record is not JSON, and does not
+	DropNotJSON          // the record is not JSON, and is dropped
 )
 
 // Decider decides whether records pass. It may mark a record that the handler must not get.
@@ -27,11 +27,11 @@ type Filter struct {
 	Dropped int // records that match no pattern
 	NotJSON int // records that are not JSON
 
-	// bytes of data since records were detached
+	// kept and dropped are bytes of data since the last call of Detach.
 	kept, dropped int
 }
 
-// passes reports whether a record passes.
+// passes reports whether a record passes the filter.
 func (f *Filter) passes(r *source.Record) bool {
 	if f == nil {
 		return true
@@ -51,8 +51,8 @@ func (f *Filter) passes(r *source.Record) bool {
 	return true
 }
 
-// Detach copies what the records of a run refer to, if they are a small part of what was read, so
-// that they do not keep the rest in memory.
+// Detach copies the data to which the records of a run refer, if the records are a small part of
+// their page. They then no longer keep the whole page in memory.
 func (f *Filter) Detach(run []source.Record) {
 	if f == nil {
 		return
@@ -64,7 +64,7 @@ func (f *Filter) Detach(run []source.Record) {
 	}
 }
 
-// extent is how many bytes the records of a run refer to.
+// extent is the number of bytes to which the records of a run refer.
 type extent struct{ names, data int }
 
 func extentOf(run []source.Record) (s extent) {
@@ -75,7 +75,7 @@ func extentOf(run []source.Record) (s extent) {
 	return s
 }
 
-// detach has the records of a run refer to copies, and returns the copy of their data.
+// detach makes the records of a run refer to copies. It returns the copy of their data.
 func detach(run []source.Record, n extent) (data []byte) {
 	var names strings.Builder
 	names.Grow(n.names)

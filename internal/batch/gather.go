@@ -13,51 +13,52 @@ type Share interface {
 	Give(n int)
 }
 
-// Waiting is a batch that waits for more records. They are copies, so that what they were read in
-// goes back at once: it may be much larger, and the next read would wait for it.
+// Waiting is a batch that waits for more records. The records are copies, so that the memory of
+// their page is returned at once. That page may be much larger, and the next read would wait for
+// its memory.
 type Waiting struct {
 	Records []source.Record
 	Behind  time.Duration
-	Due     time.Time      // it waits until then; zero while there are no records
-	UpTo    shard.Position // everything before that is done when the batch is, also what was dropped
+	Due     time.Time      // the end of the wait; zero if there are no records
+	UpTo    shard.Position // everything before it is done with the batch, including dropped records
 
-	copies [][]byte // the memory of the data
-	bytes  int      // of data
-	held   int      // of the share
+	copies [][]byte // the memory of the records' data
+	bytes  int      // bytes of data
+	held   int      // bytes that were taken from the share
 }
 
-// Gathering makes batches of runs that are not full. It belongs to the goroutine that reads. A nil
-// Gathering has no batch that waits.
+// Gathering combines runs that are not full to batches. The goroutine that reads owns it. A nil
+// Gathering never has a waiting batch.
 type Gathering struct {
 	Share Share
 	Size  Size
 	Waiting
 }
 
-// Then is the next step after a run was added.
+// Then is the next step after Add.
 type Then uint8
 
 const (
-	Wait     Then = iota // the run waits with what waited before
-	Direct               // the rest of the run is a batch, and nothing waits
-	HandOver             // the waiting records are a batch, and the rest of the run comes after it
+	Wait     Then = iota // the run waits together with earlier records
+	Direct               // the rest of the run is a batch, and no records wait
+	HandOver             // the waiting records are a batch, and the rest of the run follows
 )
 
 // Run is a number of records that are added together.
 type Run struct {
 	Records []source.Record
 	Behind  time.Duration
-	Final   bool // nothing after it is waited for
-	Whole   bool // what is left of it may go with the next run, so it need not wait
+	Final   bool // do not wait for records after it
+	Whole   bool // the rest may be added with the next run, so it need not wait
 }
 
-// Waits reports whether a batch waits.
+// Waits reports whether a batch waits for more records.
 func (g *Gathering) Waits() bool { return g != nil && len(g.Records) > 0 }
 
-// IsDue reports whether the batch has waited for as long as it may.
+// IsDue reports whether the batch has waited for the maximum time.
 func (g *Gathering) IsDue(now time.Time) bool { return g.Waits() && !now.Before(g.Due) }
 
-// Add adds as much of a run as belongs to the batch, and returns the rest and what follows.
+// Add adds as much of a run as fits into the batch. It returns the rest and the next step.
 func (g *Gathering) Add(r Run) (rest []source.Record, then Then) {
 	if !g.Waits() && (r.Whole || r.Final || g.Size.full(len(r.Records), extentOf(r.Records).data)) {
 		return r.Records, Direct
@@ -66,16 +67,16 @@ func (g *Gathering) Add(r Run) (rest []source.Record, then Then) {
 	switch {
 	case n > 0 && g.add(r.Records[:n]):
 		g.Behind, r.Records = r.Behind, r.Records[n:]
-	case n > 0 && !g.Waits(): // there is no memory to have it wait
+	case n > 0 && !g.Waits(): // there is no memory to keep a copy
 		return r.Records, Direct
-	} // else what waits goes first
+	} // otherwise the waiting records go first
 	if len(r.Records) == 0 && !r.Final && !g.Size.full(len(g.Records), g.bytes) {
 		return nil, Wait
 	}
 	return r.Records, HandOver
 }
 
-// add adds copies of records. It fails when the share of memory allows no more.
+// add adds copies of records. It returns false if the share of memory has no room.
 func (g *Gathering) add(records []source.Record) bool {
 	n := extentOf(records)
 	all := n.names + n.data
@@ -90,7 +91,7 @@ func (g *Gathering) add(records []source.Record) bool {
 	return true
 }
 
-// Take returns the batch that waits. After that none does.
+// Take returns the waiting batch and removes it.
 func (g *Gathering) Take() Waiting {
 	w := g.Waiting
 	g.Waiting = Waiting{}
@@ -100,7 +101,7 @@ func (g *Gathering) Take() Waiting {
 // Give returns the memory of a batch that was handled.
 func (g *Gathering) Give(w Waiting) { g.Share.Give(w.held) }
 
-// Fill writes over the data of a batch that was handled, for tests of handlers that keep records.
+// Fill overwrites the data of a batch that was handled, for tests of handlers that keep records.
 func (w *Waiting) Fill(with byte) {
 	for _, data := range w.copies {
 		for i := range data {

@@ -1,6 +1,6 @@
-// Package batch turns pages into batches: it unpacks aggregates, drops what a filter does not want,
-// cuts what is left into runs of bounded size, and gathers runs that wait for more. It waits for
-// nothing and calls no handler. Time comes in as an argument.
+// Package batch converts pages to batches. It unpacks aggregates, drops records that a filter
+// rejects, divides the remaining records into runs of limited size, and combines runs that wait for
+// more records. It never waits and calls no handler. The current time is an argument.
 package batch
 
 import (
@@ -9,14 +9,14 @@ import (
 	"github.com/weir-go/weir/internal/source"
 )
 
-// Size bounds a batch.
+// Size is the maximum size of a batch.
 type Size struct {
 	Records int
-	Bytes   int // of data; 0 is no bound
+	Bytes   int // bytes of data; 0 means no limit
 }
 
-// Cut returns how many of the records belong to a batch that has that number of records and bytes
-// already: at least one of a batch that has none.
+// Cut returns how many of the records fit into a batch that already has the given number of records
+// and bytes. It returns at least one for an empty batch.
 func (s Size) Cut(records []source.Record, have, bytes int) int {
 	n := max(min(len(records), s.Records-have), 0)
 	if s.Bytes == 0 {
@@ -31,20 +31,20 @@ func (s Size) Cut(records []source.Record, have, bytes int) int {
 	return n
 }
 
-// full reports whether a batch has as much as it may have.
+// full reports whether a batch has its maximum size.
 func (s Size) full(records, bytes int) bool {
 	return records >= s.Records || s.Bytes > 0 && bytes >= s.Bytes
 }
 
-// Unpacks reports whether there is something to unpack in a page, or to drop.
+// Unpacks reports whether records of a page must be unpacked or may be dropped.
 func (u *Unpacker) Unpacks(page *source.Page) bool {
 	return u.mode != KeepPacked && page.Marked || u.Filter != nil
 }
 
-// Runs yields the records of a page in runs of a batch's size at most, in order, and with each
-// whether it is the last; one run without records for a page that has none and ends its shard. A
-// run is in the memory of the page's records if there is nothing to unpack; else it is valid until
-// the run after the next is begun.
+// Runs yields the records of a page in order, in runs of at most the given size. The boolean is
+// true for the last run. If a page has no records and ends its shard, there is one run without
+// records. If there is nothing to unpack, a run is a part of page.Records. Otherwise it is valid
+// until the run after the next one begins.
 func (u *Unpacker) Runs(page *source.Page, size Size) iter.Seq2[[]source.Record, bool] {
 	return func(yield func([]source.Record, bool) bool) {
 		if !u.Unpacks(page) {
@@ -61,7 +61,7 @@ func (u *Unpacker) Runs(page *source.Page, size Size) iter.Seq2[[]source.Record,
 			}
 			return
 		}
-		var before []source.Record // is held back until it is known whether it is the last
+		var before []source.Record // held back until it is known whether it is the last
 		for run := range u.unpacked(page, size) {
 			if before != nil && !yield(before, false) {
 				return
@@ -74,7 +74,7 @@ func (u *Unpacker) Runs(page *source.Page, size Size) iter.Seq2[[]source.Record,
 	}
 }
 
-// unpacked yields runs of a batch's size at most of a page with aggregates.
+// unpacked yields the runs of a page with aggregates.
 func (u *Unpacker) unpacked(page *source.Page, size Size) iter.Seq[[]source.Record] {
 	return func(yield func([]source.Record) bool) {
 		var run []source.Record

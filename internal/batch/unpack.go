@@ -10,42 +10,41 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// Mode says what becomes of aggregates.
+// Mode determines how aggregates are handled.
 type Mode uint8
 
 const (
 	Unpack     Mode = iota // each packed record is a separate record
-	UnpackOwn              // the same, without those whose keys do not belong to the shard
-	KeepPacked             // aggregates stay as they are
+	UnpackOwn              // the same, but without records whose keys do not belong to the shard
+	KeepPacked             // aggregates stay unchanged
 )
 
-// Unpacked counts what became of aggregates.
+// Unpacked contains statistics about aggregates.
 type Unpacked struct {
-	Aggregates int // unpacked
-	Records    int // that came out of them
-	Dropped    int // by UnpackOwn
-	Damaged    int // looked like aggregates and were none
+	Aggregates int // number of unpacked aggregates
+	Records    int // number of records in them
+	Dropped    int // number of records that UnpackOwn dropped
+	Damaged    int // number of payloads that only looked like aggregates
 }
 
-// Unpacker turns pages into runs of records, which keep the form they were read in. It belongs to
-// one reader of one shard.
+// Unpacker converts pages to runs of records. One reader of one shard owns it.
 type Unpacker struct {
 	Filter *Filter // nil if all records are handled
 
 	mode Mode
 	from source.Origin // copied for records with tags; its Number is that of the last one
 	own  aggregate.HashRange
-	// of the container that it points into, what is done already is left out
+	// resume points into a container. Sub-records before it are already done and are omitted.
 	resume shard.Position
-	spare  [2][]source.Record // one run is handed over while the next is filled
+	spare  [2][]source.Record // one run is handled while the next one is filled
 	parsed aggregate.Aggregate
 	count  Unpacked
 }
 
-// unpackers are for shards that have something to unpack now, so that the others need none.
+// unpackers is a pool, so that only shards with something to unpack need an Unpacker.
 var unpackers = sync.Pool{New: func() any { return new(Unpacker) }}
 
-// NewUnpacker prepares one for a shard. Give it back with Release.
+// NewUnpacker returns an Unpacker for a shard. The caller must call Release.
 func NewUnpacker(mode Mode, stream, shardID string, own shard.HashRange, resume shard.Position) *Unpacker {
 	u := unpackers.Get().(*Unpacker)
 	u.mode, u.from, u.resume = mode, source.Origin{Stream: stream, Shard: shardID}, resume
@@ -55,13 +54,13 @@ func NewUnpacker(mode Mode, stream, shardID string, own shard.HashRange, resume 
 	return u
 }
 
-// Release gives the unpacker back.
+// Release returns the Unpacker to the pool.
 func (u *Unpacker) Release() {
 	u.reset()
 	unpackers.Put(u)
 }
 
-// reset makes u as good as new, except that it keeps its memory. Its runs must not keep a page in
+// reset makes u equal to a new Unpacker, but keeps its memory. Its runs must not keep a page in
 // memory.
 func (u *Unpacker) reset() {
 	for i, run := range u.spare {
@@ -72,8 +71,8 @@ func (u *Unpacker) reset() {
 	*u = Unpacker{spare: u.spare, parsed: u.parsed}
 }
 
-// records yields the records that are packed in r, or r itself where it is no aggregate, without
-// those that are dropped.
+// records yields the records that are packed in r, without dropped records. If r is not an
+// aggregate, it yields r.
 func (u *Unpacker) records(r *source.Record) iter.Seq[source.Record] {
 	return func(yield func(source.Record) bool) {
 		if u.mode == KeepPacked || !aggregate.Marked(r.Data) {
@@ -126,7 +125,7 @@ func (u *Unpacker) records(r *source.Record) iter.Seq[source.Record] {
 	}
 }
 
-// tag gives a record a separate origin, which has its tags.
+// tag gives a record its own origin with its tags.
 func (u *Unpacker) tag(r *source.Record, tags aggregate.Tags) {
 	if u.from.Number != r.SequenceNumber {
 		u.from.Number = strings.Clone(r.SequenceNumber)
@@ -145,12 +144,12 @@ func (u *Unpacker) begin(n int) []source.Record {
 	return u.spare[0][:0]
 }
 
-// Counted returns what became of the aggregates so far, and false if there were none.
+// Counted returns the statistics about aggregates so far. It returns false if there were none.
 func (u *Unpacker) Counted() (Unpacked, bool) {
 	return u.count, u.count.Aggregates > 0 || u.count.Damaged > 0
 }
 
-// Passes reports whether a record of a page passes the filter.
+// Passes reports whether at least one record of a page passes the filter.
 func (u *Unpacker) Passes(page *source.Page) bool {
 	for i := range page.Records {
 		for range u.records(&page.Records[i]) {
