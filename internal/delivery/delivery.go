@@ -1,8 +1,8 @@
-// Package delivery keeps one batch that is handed to the user's code: its records, how many of them
-// are done, and the calls that failed. It calls nothing and waits for nothing.
+// Package delivery contains one batch that is passed to user code: its records, how many of them
+// are done, and the calls that failed. It makes no calls and never waits.
 //
-// One goroutine hands a batch over, and calls all methods. [Delivery.MarkDone] and [Delivery.Mark]
-// may be called by any goroutine at any time, also after the batch is over.
+// One goroutine passes the batch to the handler and calls all methods. Any goroutine may call
+// [Delivery.MarkDone] and [Delivery.Mark] at any time, even after the batch is over.
 package delivery
 
 import (
@@ -21,45 +21,45 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// Delivery is one batch that is handed over until all of it is done. It may be used for another
-// batch after that.
+// Delivery is one batch that is passed to the handler until all of it is done. It can then be used
+// for another batch.
 type Delivery struct {
-	From *source.Origin // where the records come from; never changes
+	From *source.Origin // the shard of the records; it never changes
 
 	mu lock.Mutex[lock.Delivery] // guards progress and use
 	state
 }
 
-// state is all that Begin sets.
+// state contains everything that Begin sets.
 type state struct {
 	Batch
 	failure.History
-	Calls int // of the handler
-	Gone  int // records that were given up
+	Calls int // number of calls of the handler
+	Gone  int // number of records that were given up
 	progress
-	use uint64 // number of batches that the delivery was used for
+	use uint64 // number of batches for which the delivery was used
 }
 
-// Batch describes a batch. It does not change while the batch is handed over.
+// Batch describes a batch. It does not change during the delivery.
 type Batch struct {
-	Behind time.Duration // how far the read was behind the tip of the shard
+	Behind time.Duration // the lag of the read
 	End    bool          // the shard ends with the batch
-	Idle   bool          // it is a call without anything to handle
+	Idle   bool          // the call has nothing to handle
 	Tip    time.Time     // with Idle: when there was nothing more to read
 }
 
-// progress is how much of the batch is done.
+// progress describes how much of the batch is done.
 type progress struct {
-	records Records // empty once the batch is over
-	done    int     // of its records
-	ends    []int   // ends of the parts that are handed over apart, the next one last; nil for all of it
-	over    bool    // the records may be used again
-	whole   bool    // all of it is done
+	records Records // empty after the end of the batch
+	done    int     // number of records that are done
+	ends    []int   // ends of separate parts, the next one last; nil if there are none
+	over    bool    // the memory of the records may be reused
+	whole   bool    // all of the batch is done
 	upTo    shard.Position
 }
 
-// Begin makes d the delivery of a batch. It sets everything that belongs to a batch, so nothing of
-// the batch before stays. It returns the number of the use.
+// Begin starts the delivery of a batch. It sets everything that belongs to a batch, so nothing of
+// the previous batch remains. It returns the number of the use.
 func (d *Delivery) Begin(b Batch, r Records) (use uint64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -76,12 +76,12 @@ type Part struct {
 	From    int            // index of the first record
 	Use     uint64         // number of the delivery's use
 	End     bool           // the shard ends with the part
-	UpTo    shard.Position // position after the part; zero if it is the last one
+	UpTo    shard.Position // position after the part; zero for the last part
 }
 
-// Next returns the records of the next call: those that are not done, or a part of these. It
-// returns false if all is done, which goroutines of an earlier call may have seen to. filtered says
-// that a filter may have failed at records; each of them is a separate part.
+// Next returns the records of the next call: all records that are not done, or a part of them. It
+// returns false if all records are done. Goroutines of an earlier call may have marked them.
+// filtered is set if a filter may have failed at records. Each such record is a separate part.
 func (d *Delivery) Next(filtered bool) (p Part, some bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -124,14 +124,15 @@ func (d *Delivery) Single() {
 	}
 }
 
-// Halve splits what the last call failed at, up to until, into two parts.
+// Halve splits the records at which the last call failed, up to until, into two parts.
 func (d *Delivery) Halve(until int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.ends = append(d.ends, d.Head+(until-d.Head+1)/2)
 }
 
-// Advance notes that the part of the last call is done, and reports whether that is all.
+// Advance records that the part of the last call is done. It reports whether the whole batch is
+// done.
 func (d *Delivery) Advance() (all bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -139,11 +140,11 @@ func (d *Delivery) Advance() (all bool) {
 		return true
 	}
 	d.done = max(d.done, d.limit())
-	d.Forget() // a failure when all of the part was done says nothing of what follows
+	d.Forget() // a failure after the part was done does not concern the following records
 	return false
 }
 
-// NoteFailure notes that the last call failed. named says that it failed at the first record that
+// NoteFailure records that the last call failed. named is set if it failed at the first record that
 // is not done.
 func (d *Delivery) NoteFailure(err error, named bool, now time.Time) {
 	d.mu.Lock()
@@ -152,7 +153,7 @@ func (d *Delivery) NoteFailure(err error, named bool, now time.Time) {
 	d.Note(err, done, named || limit-done == 1, now)
 }
 
-// MoveHead moves the history to the first record that is not done, and returns its index.
+// MoveHead moves the history to the first record that is not done. It returns the record's index.
 func (d *Delivery) MoveHead() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -160,7 +161,7 @@ func (d *Delivery) MoveHead() int {
 	return d.done
 }
 
-// PassOver notes that the next record is left out.
+// PassOver records that the next record is left out.
 func (d *Delivery) PassOver() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -169,7 +170,7 @@ func (d *Delivery) PassOver() {
 	d.Gone++
 }
 
-// GaveUp notes that the records of a verdict were given up.
+// GaveUp records that the records of a verdict were given up.
 func (d *Delivery) GaveUp(v failure.Verdict) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -181,13 +182,13 @@ func (d *Delivery) GaveUp(v failure.Verdict) {
 type Named struct {
 	SequenceNumber string
 	Done           uint32
-	Elsewhere      bool // the record is of another shard
-	Rejected       bool // it can never succeed
-	Untried        int  // number of records from it on that were left out because of their age
+	Elsewhere      bool // the record belongs to another shard
+	Rejected       bool // the handler can never succeed with it
+	Untried        int  // number of records from there on that were left out because of their age
 }
 
-// Blame notes that all records are done before the first one that an error names. If that is not
-// NamedHere, it notes nothing.
+// Blame records that all records before the first one that an error names are done. It does this
+// only for the placing NamedHere.
 func (d *Delivery) Blame(named []Named) (of failure.Blame, placed failure.Placing) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -208,18 +209,18 @@ func (d *Delivery) Blame(named []Named) (of failure.Blame, placed failure.Placin
 	return of, failure.NamedHere
 }
 
-// Failed returns the records from the one at which the last call failed to the end of its part.
-// Records that goroutines of the handler mark meanwhile count at its next call.
+// Failed returns the records of the part from the one at which the last call failed. If goroutines
+// of the handler mark further records, these count at the next call.
 func (d *Delivery) Failed() []source.Record {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.records.all[min(d.Head, d.limit()):d.limit()]
 }
 
-// Slice returns some of the records.
+// Slice returns a range of the records.
 func (d *Delivery) Slice(from, until int) []source.Record { return d.records.all[from:until] }
 
-// Failing describes the first record that the handler fails at.
+// Failing describes the first record at which the handler fails.
 func (d *Delivery) Failing() lease.Failing {
 	f := lease.Failing{Attempts: d.Attempts}
 	switch d.Held {
@@ -231,7 +232,7 @@ func (d *Delivery) Failing() lease.Failing {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	n := d.limit() - d.done
-	if n <= 0 { // the handler fails at the shard's end
+	if n <= 0 { // the handler fails at the end of the shard
 		return f
 	}
 	if f.Records = n; d.Alone > 0 {
@@ -246,7 +247,7 @@ func (d *Delivery) Failing() lease.Failing {
 	return f
 }
 
-// Fingerprint returns a hash of everything that a handler must not write to.
+// Fingerprint returns a hash of all data that a handler must not modify.
 func (d *Delivery) Fingerprint(seed maphash.Seed) uint64 {
 	var h maphash.Hash
 	h.SetSeed(seed)
@@ -256,13 +257,13 @@ func (d *Delivery) Fingerprint(seed maphash.Seed) uint64 {
 	return h.Sum64()
 }
 
-// find returns the index of a record. It is called with the lock held.
+// find returns the index of a record. The caller holds the lock.
 func (d *Delivery) find(number string, done uint32) (int, bool) {
 	at := func(i int) int {
 		of := &d.records.all[i]
 		return cmp.Or(shard.CompareSequence(number, of.SequenceNumber), cmp.Compare(done, of.Done))
 	}
-	// nearly always: records are done one after the other
+	// This is nearly always true, because records are handled in order.
 	if d.done < len(d.records.all) && at(d.done) == 0 {
 		return d.done, true
 	}

@@ -15,7 +15,7 @@ import (
 
 var from = &source.Origin{Stream: "s", Shard: "1"}
 
-// begun is the delivery of the records 1 to n.
+// begun returns the delivery of the records 1 to n.
 func begun(n int, b Batch) *Delivery {
 	run := make([]source.Record, n)
 	for i := range run {
@@ -35,10 +35,10 @@ func position(t *testing.T, n int) shard.Position {
 	return p
 }
 
-// done notes the records up to n as done, for the first batch.
+// doneTo marks the records up to n as done, for the first batch.
 func (d *Delivery) doneTo(n int) Noted { return d.MarkDone(1, strconv.Itoa(n), shard.Whole, nil) }
 
-// A delivery that is used again is as good as a new one.
+// A reused delivery equals a new one.
 func TestADeliveryIsUsedAgain(t *testing.T) {
 	run := []source.Record{{SequenceNumber: "7", Done: shard.Whole}}
 	d, fresh := &Delivery{From: from}, &Delivery{From: from}
@@ -64,7 +64,7 @@ func TestWhatTheNextCallGets(t *testing.T) {
 		batch    Batch
 		before   func(d *Delivery)
 		filtered bool
-		from, n  int // n < 0: there is no call
+		from, n  int // n < 0 means that there is no call
 		end      bool
 		upTo     int
 	}{
@@ -100,13 +100,13 @@ func TestWhatTheNextCallGets(t *testing.T) {
 	}
 }
 
-// MarkDone moves the position that the heartbeat reports.
+// MarkDone moves the position that heartbeats report.
 func TestWhatIsNotedAsDone(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		before func(d *Delivery)
 		record int
-		part   int // of the batch: up to here; 0 is all
+		part   int // index of the end of the part; 0 for all records
 		want   Noted
 		mark   int
 	}{
@@ -174,9 +174,9 @@ func TestWhatAnErrorBlames(t *testing.T) {
 	}
 }
 
-// A worker describes a batch that fails.
+// A worker describes a failing batch.
 func TestWhatFails(t *testing.T) {
-	const hash = "2c70e12b" // of the key
+	const hash = "2c70e12b" // hash of the key
 	for _, c := range []struct {
 		name   string
 		before func(d *Delivery)

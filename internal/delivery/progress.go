@@ -4,14 +4,15 @@ import "github.com/weir-go/weir/shard"
 
 // Noted is the result of MarkDone.
 type Noted struct {
-	Found bool // the record is of the batch
+	Found bool // the record is part of the batch
 	Over  bool // the batch is over
 	Whole bool // all of the batch is done
-	Done  int  // number of its records that are done
+	Done  int  // number of records that are done
 }
 
-// MarkDone notes that the records of a batch are done up to and including a record. use is the
-// delivery's use for the batch, and upTo the position after its records, or nil for all records.
+// MarkDone records that the records of a batch are done, up to and including the given record. use
+// is the delivery's use for the batch. upTo is the position after the records. If it is nil, all
+// records are done.
 func (d *Delivery) MarkDone(use uint64, number string, done uint32, upTo *shard.Position) Noted {
 	var at shard.Position
 	if upTo != nil {
@@ -19,7 +20,7 @@ func (d *Delivery) MarkDone(use uint64, number string, done uint32, upTo *shard.
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if use != d.use { // a delivery is used again only when all before is done
+	if use != d.use { // a delivery is reused only after everything before is done
 		return Noted{Over: true, Whole: true}
 	}
 	found := false
@@ -28,7 +29,7 @@ func (d *Delivery) MarkDone(use uint64, number string, done uint32, upTo *shard.
 		if i, found = d.find(number, done); found {
 			d.done = max(d.done, i+1)
 		}
-		// The records are not kept for late callers, which never mark the end of the shard.
+		// The records are no longer there for late callers. These never mark the end of the shard.
 		if d.whole {
 			at, _ = shard.Part(number, done)
 			found = at.Compare(d.upTo) <= 0
@@ -37,8 +38,8 @@ func (d *Delivery) MarkDone(use uint64, number string, done uint32, upTo *shard.
 	return Noted{Found: found, Over: d.over, Whole: d.whole, Done: d.done}
 }
 
-// Mark returns the position after the last done record, or zero. It is the position that the
-// beat saves while the handler is at work.
+// Mark returns the position after the last done record, or zero. Heartbeats save this position
+// while the handler is running.
 func (d *Delivery) Mark() shard.Position {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -52,7 +53,7 @@ func (d *Delivery) mark() shard.Position {
 	return d.records.all[d.done-1].After()
 }
 
-// limit is where the next call's records end. It is called with the lock held.
+// limit returns the index after the records of the next call. The caller holds the lock.
 func (d *Delivery) limit() int {
 	if n := len(d.ends); n > 0 {
 		return d.ends[n-1]
@@ -60,28 +61,29 @@ func (d *Delivery) limit() int {
 	return len(d.records.all)
 }
 
-// dropParts forgets parts that are done. It is called with the lock held.
+// dropParts removes parts that are done. The caller holds the lock.
 func (d *Delivery) dropParts() {
 	for len(d.ends) > 0 && d.limit() <= d.done {
 		d.ends = d.ends[:len(d.ends)-1]
 	}
 }
 
-// PartDone reports whether all is done that the last call was about.
+// PartDone reports whether all records of the last call are done.
 func (d *Delivery) PartDone() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.done >= d.limit() && !(d.End && d.limit() == len(d.records.all)) && !d.Idle
 }
 
-// Done returns how many records are done.
+// Done returns the number of records that are done.
 func (d *Delivery) Done() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.done
 }
 
-// Rest returns how many records are not done, and the names of the first and the last.
+// Rest returns the number of records that are not done, and the names of the first and the last of
+// them.
 func (d *Delivery) Rest() (n int, first, last string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -104,7 +106,7 @@ func (d *Delivery) NextRecord() (at shard.Position, id string, some bool) {
 	return at, d.From.Stream + "/" + d.From.Shard + "/" + at.String(), true
 }
 
-// Finish notes that all of it is done, and returns the position after it.
+// Finish records that the whole batch is done, and returns the position after it.
 func (d *Delivery) Finish() shard.Position {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -113,7 +115,7 @@ func (d *Delivery) Finish() shard.Position {
 	return d.upTo
 }
 
-// Complete notes that all is done, and drops the records.
+// Complete records that the whole batch is done, and drops the records.
 func (d *Delivery) Complete() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -121,7 +123,7 @@ func (d *Delivery) Complete() {
 	d.records.release()
 }
 
-// Close drops the records: the memory of their page may be needed again.
+// Close drops the records, because the memory of their page may be reused.
 func (d *Delivery) Close() {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -7,23 +7,23 @@ import (
 	"github.com/weir-go/weir/internal/source"
 )
 
-// Records are the records of a delivery as they were read. The handler may change its own slice in
-// any way without an effect on them.
+// Records are the records of a delivery as they were read. They do not change when the handler
+// modifies its own slice.
 type Records struct {
 	all    []source.Record
-	pooled *[]source.Record // the memory of all; nil if it belongs to others
-	bytes  int              // of data
+	pooled *[]source.Record // the memory of all; nil if it has another owner
+	bytes  int              // bytes of data
 }
 
 var recordsPool = sync.Pool{New: func() any { return new([]source.Record) }}
 
-// Copy keeps a copy of a run that the handler gets itself, and notes in each record where it comes
-// from. It copies the descriptions of the records, not their data, into pooled memory, which takes
-// some nanoseconds for each record.
+// Copy keeps a copy of a run that the handler gets itself, and sets the origin of each record. It
+// copies the descriptions of the records, but not their data, into pooled memory. This takes some
+// nanoseconds for each record.
 func Copy(run []source.Record, from *source.Origin) (r Records) {
 	r.pooled = recordsPool.Get().(*[]source.Record)
 	r.all = slices.Grow((*r.pooled)[:0], len(run))
-	// marked and copied while they are in the first cache
+	// Mark and copy records while they are in the L1 cache.
 	for some := range slices.Chunk(run, 64) {
 		r.bytes += Mark(some, from)
 		r.all = append(r.all, some...)
@@ -32,12 +32,13 @@ func Copy(run []source.Record, from *source.Origin) (r Records) {
 	return r
 }
 
-// Keep keeps a run if the handler only gets copies, and sets the origin of each record.
+// Keep keeps a run without copying it, and sets the origin of each record. It is for handlers that
+// only get copies.
 func Keep(run []source.Record, from *source.Origin) Records {
 	return Records{all: run, bytes: Mark(run, from)}
 }
 
-// Marked keeps a run that [Mark] has marked, if the handler only gets copies.
+// Marked keeps a run that [Mark] has already marked. It is for handlers that only get copies.
 func Marked(run []source.Record) Records {
 	r := Records{all: run}
 	for i := range run {
@@ -46,10 +47,10 @@ func Marked(run []source.Record) Records {
 	return r
 }
 
-// Mark notes in each record where it comes from, and returns the size of their data.
+// Mark sets the origin of each record, and returns the size of their data.
 func Mark(run []source.Record, from *source.Origin) (bytes int) {
 	for i := range run {
-		// Reused memory often has it already. A record with tags has a separate origin.
+		// Reused memory often has the origin already. A record with tags has its own origin.
 		if r := &run[i]; r.From != from && (r.From == nil || r.From.Tags.IsZero() || !r.From.Same(from)) {
 			r.From = from
 		}

@@ -36,7 +36,7 @@ func TestPooledRecordsAreAsGoodAsNew(t *testing.T) {
 	}
 }
 
-// A record has the origin of its shard, unless it has tags, and its data counts.
+// A record gets the origin of its shard, unless it has tags. The size of its data counts.
 func TestRecordsAreMarked(t *testing.T) {
 	from, other := &source.Origin{Stream: "s", Shard: "1"}, &source.Origin{Stream: "s", Shard: "2"}
 	tagged := &source.Origin{Stream: "s", Shard: "1", Tags: aggregate.Tags{}.With("k", "v")}
