@@ -2,5 +2,5 @@
 
 package lock
 
-// goroutine identifies this goroutine for as long as it runs.
+// goroutine returns a number that identifies this goroutine as long as it runs.
 func goroutine() uintptr

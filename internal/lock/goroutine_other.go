@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// goroutine identifies this goroutine for as long as it runs.
+// goroutine returns a number that identifies this goroutine as long as it runs.
 func goroutine() uintptr {
 	var text [64]byte
 	n := runtime.Stack(text[:], false)

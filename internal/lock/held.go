@@ -2,24 +2,25 @@
 
 package lock
 
-// This file records which mutexes each goroutine holds. The race detector must not see these
-// records: the mutexes of the buckets would order events that the code under test leaves unordered,
-// and hide its races. Therefore the functions that access the table have no instrumentation, and
-// quiet hides the mutexes from the detector.
+// This file records which mutexes each goroutine holds. The race detector must not see that: the
+// mutexes of the buckets would order events that are unordered in the tested code, and hide its
+// races. The functions that access the table are therefore not instrumented. quiet hides the
+// mutexes from the detector.
 
 import "sync"
 
 const (
 	buckets = 1 << 10
-	// mostHolders is how many goroutines of one bucket may hold mutexes at a time.
+	// mostHolders is the maximum number of goroutines in one bucket that hold mutexes at the same
+	// time.
 	mostHolders = 64
-	// mostHeld is how many mutexes a goroutine may hold at a time.
+	// mostHeld is the maximum number of mutexes that a goroutine holds at the same time.
 	mostHeld = 12
 )
 
-// holder is a goroutine that holds mutexes, with their ranks in the order in which it took them.
+// holder is a goroutine that holds mutexes. Their ranks are in the order of locking.
 type holder struct {
-	g     uintptr // 0 for a free entry
+	g     uintptr // 0 for an unused entry
 	n     int
 	ranks [mostHeld]int
 }

@@ -1,11 +1,11 @@
-// Package lock provides the mutexes of the engine and defines the order in which they may be taken.
+// Package lock provides the mutexes of the engine and defines their order.
 //
-// Each mutex has a rank. A goroutine that holds one may only take mutexes of lower ranks, so no two
-// goroutines can wait for each other. It must hold none when it calls the user's code, the store or
-// the service; see [Free].
+// Each mutex has a rank. A goroutine that holds a mutex may only take mutexes of lower ranks, so
+// two goroutines never wait for each other. It must hold none while it calls user code, the store
+// or Kinesis; see [Free].
 //
-// Built without tags a [Mutex] is a [sync.Mutex] and Free does nothing. With the tag lockranks each
-// Lock checks the order. make race, the simulation and the mutants set the tag.
+// Without build tags, a [Mutex] is a [sync.Mutex] and Free does nothing. With the tag lockranks,
+// each Lock checks the order. make race, the simulation and the mutants set the tag.
 package lock
 
 import (
@@ -13,9 +13,9 @@ import (
 	"strings"
 )
 
-// A Rank is a place in the order of mutexes. Its type is the argument of a [Mutex].
+// A Rank is a place in the order of mutexes. A [Mutex] has it as type argument.
 type Rank interface {
-	// Number returns the rank. Mutexes of higher ranks are taken first.
+	// Number returns the rank. Mutexes of higher ranks must be taken first.
 	Number() int
 }
 

@@ -11,7 +11,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(leaktest.Run(m)) }
 
-// The ranks are those that docs/architecture.md lists, in the same order.
+// docs/architecture.md lists the same ranks in the same order.
 func TestRanksAreListed(t *testing.T) {
 	text, err := os.ReadFile("../../docs/architecture.md")
 	if err != nil {

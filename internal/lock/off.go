@@ -7,13 +7,13 @@ import "sync"
 // Checked reports whether the order is checked.
 const Checked = false
 
-// Mutex is a mutex of a rank.
+// Mutex is a mutex with a rank.
 type Mutex[R Rank] = sync.Mutex
 
-// Free reports a violation if the goroutine holds a mutex of this package. Callers use it before a
-// call that needs all mutexes free; the argument names that call.
+// Free reports a violation if the goroutine holds a mutex of this package. A caller uses it before
+// a call during which it must hold none. what names that call.
 func Free(what string) {}
 
-// Violations returns the violations so far. After the first call, later ones are collected and no
+// Violations returns the violations so far. After its first call, violations are collected and no
 // longer end the process. It returns nil if the order is not checked.
 func Violations() []string { return nil }

@@ -13,18 +13,18 @@ import (
 // Checked reports whether the order is checked.
 const Checked = true
 
-// Mutex is a mutex of a rank.
+// Mutex is a mutex with a rank.
 type Mutex[R Rank] struct{ mu sync.Mutex }
 
-// Lock locks m, after it has checked the order.
+// Lock checks the order and then locks m.
 func (m *Mutex[R]) Lock() {
 	var r R
 	take(r)
 	m.mu.Lock()
 }
 
-// TryLock tries to lock m. It does not wait, so any order is allowed. The mutexes that are locked
-// after it are checked.
+// TryLock tries to lock m. It does not wait, so any order is allowed. Mutexes that are taken after
+// it are checked.
 func (m *Mutex[R]) TryLock() bool {
 	if !m.mu.TryLock() {
 		return false
@@ -41,15 +41,15 @@ func (m *Mutex[R]) Unlock() {
 	drop(r.Number())
 }
 
-// take records that the goroutine is about to lock a mutex.
+// take records that the goroutine is about to take a mutex.
 func take(r Rank) {
 	if held := note(r.Number()); held >= 0 {
 		report(fmt.Sprintf("lock order: %s (%d) is taken by a goroutine that holds %s", Name(r), r.Number(), named(held)))
 	}
 }
 
-// Free reports a violation if the goroutine holds a mutex of this package. Callers use it before a
-// call that needs all mutexes free; the argument names that call.
+// Free reports a violation if the goroutine holds a mutex of this package. A caller uses it before
+// a call during which it must hold none. what names that call.
 func Free(what string) {
 	if held := lowest(); held >= 0 {
 		report(fmt.Sprintf("lock order: %s is called by a goroutine that holds %s", what, named(held)))
@@ -71,7 +71,7 @@ var (
 	violations []string
 )
 
-// Violations returns the violations so far. After the first call, later ones are collected and no
+// Violations returns the violations so far. After its first call, violations are collected and no
 // longer end the process. It returns nil if the order is not checked.
 func Violations() []string {
 	if collects.CompareAndSwap(false, true) {
@@ -84,8 +84,8 @@ func Violations() []string {
 	return found
 }
 
-// report collects a violation, or ends the process with it. A panic could be mistaken for one of
-// the user's code.
+// report collects a violation, or ends the process with it. It does not panic, because the panic
+// could be mistaken for one of user code.
 func report(text string) {
 	if !collects.Load() {
 		fmt.Fprintf(os.Stderr, "fatal error: %s\n%s", text, debug.Stack())

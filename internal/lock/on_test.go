@@ -9,7 +9,7 @@ import (
 )
 
 // TestAnInversionIsReported takes locks in the wrong order. From then on violations are collected,
-// so it must be the only test of this package that looks for them.
+// so no other test of this package may check for them.
 func TestAnInversionIsReported(t *testing.T) {
 	Violations()
 	var term Mutex[Term]
@@ -17,7 +17,7 @@ func TestAnInversionIsReported(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		does func()
-		want string // "" if nothing is wrong
+		want string // "" if there is no violation
 	}{
 		{"in order", func() {
 			term.Lock()
@@ -84,7 +84,7 @@ func TestAnInversionIsReported(t *testing.T) {
 	}
 }
 
-// Many concurrent goroutines do not disturb each other's records.
+// Concurrent goroutines do not disturb each other's records.
 func TestGoroutinesAreToldApart(t *testing.T) {
 	var all sync.WaitGroup
 	for range 200 {

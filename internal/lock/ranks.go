@@ -1,9 +1,9 @@
 package lock
 
-// The ranks, the highest first. docs/architecture.md says what each mutex guards.
+// These are the ranks, the highest first. docs/architecture.md explains what each mutex guards.
 //
-// Consumer.Live, Ready, Shards and Health take only mutexes below Term. A goroutine that holds such
-// a mutex cannot take a term's, so these four never wait for a term.
+// Consumer.Live, Ready, Shards and Health only take mutexes below Term. A goroutine that holds such
+// a mutex cannot take a term's mutex, so these four methods never wait for a term.
 type (
 	// Leadership guards whether a worker leads.
 	Leadership struct{}
