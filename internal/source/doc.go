@@ -1,4 +1,4 @@
-// Package source defines what the readers of a shard, by polling or by fan-out, and the consumers
-// of their pages share: pages, the status of reading, and the handling of a position that the
-// service refuses. It does not use leases, checkpoints or handlers.
+// Package source defines the types that readers of a shard and consumers of their pages share.
+// Readers use polling or fan-out. The types are pages, the status of reading, and the handling of
+// refused positions. The package does not use leases, checkpoints or handlers.
 package source

@@ -9,47 +9,49 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// Record is one record as it was read. Data and the strings alias the page.
+// Record is one record as it was read. Its data and strings refer to the page.
 type Record = codec.Record
 
-// After returns the position after done sub-records of the record with a sequence number, as
-// [Record.After] does.
+// After returns the position after done sub-records of the record with the given sequence number,
+// like [Record.After].
 func After(number string, done uint32) shard.Position {
 	return (&Record{SequenceNumber: number, Done: done}).After()
 }
 
-// Origin is the shard that a record was read from.
+// Origin is the shard from which a record was read.
 type Origin = codec.Origin
 
-// Page is the result of one read, or a part of a large answer. Only the last part has reliable
-// values of Behind and End. It is valid until the next read, or until Release if the caller reuses
-// memory.
+// Page is the result of one read, or a part of a large answer. Behind and End are only reliable in
+// the last part. A Page is valid until the next read. If the caller reuses memory, it is only valid
+// until Release.
 type Page struct {
 	Records []Record
 	Bytes   int  // of data and keys
-	Marked  bool // some record may be an aggregate
-	// how far the read was behind the tip; negative if the service did not say
+	Marked  bool // at least one record may be an aggregate
+	// Behind is the lag of the read. It is negative if the service did not send it.
 	Behind   time.Duration
-	End      bool          // the shard is closed and this was its last page
-	Children []shard.Shard // with End: as named by the service; may be empty
-	Took     time.Duration // from the call to the answer; 0 by fan-out
-	// with a Behind of 0: the time at which there were no records after this page; zero if unknown
+	End      bool          // the shard is closed, and this is its last page
+	Children []shard.Shard // only set with End, as Kinesis returned them; may be empty
+	Took     time.Duration // time from the call to the answer; 0 for fan-out
+	// Tip is only set if Behind is 0. At that time there were no records after this page. It is
+	// zero if unknown.
 	Tip time.Time
 
 	Wire   *codec.Page // the memory of the records; nil if it has no owner
-	Lender Lender      // gets Wire back; if nil, Wire is released
+	Lender Lender      // gets Wire back; if it is nil, Wire is released
 }
 
-// ErrEmpty is returned instead of waiting if every record that was read was handed over.
+// ErrEmpty is returned by a reader that does not wait if all records that were read have been
+// delivered.
 var ErrEmpty = errors.New("nothing has been read that was not handled")
 
-// Lender lends pages.
+// Lender lends pages and takes them back.
 type Lender interface {
-	// Return takes back a page that is not needed any more.
+	// Return takes back a page that is no longer needed.
 	Return()
 }
 
-// Release reports that the page is not needed any more.
+// Release reports that the page is no longer needed.
 func (p *Page) Release() {
 	switch {
 	case p.Lender != nil:
@@ -60,17 +62,17 @@ func (p *Page) Release() {
 	}
 }
 
-// Keep leaves the slice of the records to the caller for good. If memory is reused, their contents
-// still belong to the page.
+// Keep permanently gives the slice of records to the caller. If memory is reused, the contents of
+// the records still belong to the page.
 func (p *Page) Keep() {
 	if p.Wire != nil {
 		p.Wire.Records = nil
 	}
 }
 
-// Placed returns an error if the records of a page are out of order, so that a broken answer cannot
-// move a checkpoint back or make it skip records. Decoding has compared neighbouring records.
-// Placed also checks that the numbers of the first and the last record are valid.
+// Placed returns an error if the records of a page are out of order. A broken answer therefore
+// cannot move a checkpoint back or make it skip records. Decoding has already compared neighbouring
+// records. Placed also checks the sequence numbers of the first and the last record.
 func Placed(w *codec.Page) error {
 	for _, i := range [...]int{0, len(w.Records) - 1} {
 		if i < len(w.Records) && i >= 0 {
@@ -85,8 +87,8 @@ func Placed(w *codec.Page) error {
 	return nil
 }
 
-// Covers reports whether the whole record with a number is before the position. It returns false
-// for a position that is not at a record.
+// Covers reports whether the whole record with the given number is before the position. It returns
+// false if the position is not at a record.
 func Covers(at shard.Position, number string) bool {
 	if at.Kind() != shard.Sequence {
 		return false

@@ -9,29 +9,29 @@ import (
 	"github.com/weir-go/weir/internal/wire"
 )
 
-// Setup is the shared configuration for reading the shards of a stream.
+// Setup is the common configuration for reading the shards of a stream.
 type Setup struct {
 	Client *kinesis.Client
 	Caller *wire.Caller // for Client
 	Stream streams.Stream
-	Idle   time.Duration // time between two reads at the tip that return nothing
-	// ReadShare is this application's share of a shard's read limits, above 0 and at most 1. 0
-	// means 1.
+	Idle   time.Duration // time between two reads at the tip that return no records
+	// ReadShare is this application's share of a shard's read limits. It is above 0 and at most 1.
+	// 0 means 1.
 	ReadShare float64
-	// IfExpired determines how reading continues if the service refuses From.
+	// IfExpired determines how reading continues if Kinesis refuses From.
 	IfExpired IfExpired
 }
 
-// Listener is notified about reading of a shard.
+// Listener receives events about reading a shard.
 type Listener interface {
 	// Failed is called for each failure that will be retried.
 	Failed(err error, throttled bool, next time.Duration)
-	// Expired is called if records after the position where reading began have left the stream, or
-	// may have.
+	// Expired is called if records after the start position have left the stream, or may have left
+	// it.
 	Expired(Expiry)
 }
 
-// ListenerFuncs implements Listener with functions. Nil functions are skipped.
+// ListenerFuncs implements Listener with functions. Nil functions are ignored.
 type ListenerFuncs struct {
 	OnFailed  func(err error, throttled bool, next time.Duration)
 	OnExpired func(Expiry)

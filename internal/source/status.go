@@ -2,36 +2,40 @@ package source
 
 import "time"
 
-// Doing is the present activity or wait of a reader.
+// Doing is the current activity or wait of a reader.
 type Doing uint8
 
 const (
-	// Starting: there was no request yet.
+	// Starting means that there was no request yet.
 	Starting Doing = iota
-	// AtTip: everything has been read; the next read is due after the idle interval.
+	// AtTip means that all records have been read. The next read is due after the idle interval.
 	AtTip
-	// Pacing: there is more to read; the next read is due when the service's limits allow it.
+	// Pacing means that there are more records. The next read is due when the limits of Kinesis
+	// allow it.
 	Pacing
-	// Positioning: an iterator is requested. At most 20 s.
+	// Positioning means that an iterator is being requested. It lasts at most 20 s.
 	Positioning
-	// Reading: records are requested, or an answer is received. At most 20 s for each part.
+	// Reading means that records are being requested or received. It lasts at most 20 s for each
+	// part.
 	Reading
-	// AwaitingHandler: pages wait for the handler, and there is no room for more.
+	// AwaitingHandler means that pages wait for the handler and that there is no room for more
+	// pages.
 	AwaitingHandler
-	// AwaitingMemory: the budget has no room for the next records. It lasts until other shards'
-	// handlers give memory back and earlier requests were served.
+	// AwaitingMemory means that the budget has no room for the next records. It lasts until other
+	// shards' handlers return memory and earlier requests were served.
 	AwaitingMemory
-	// BackingOff: a read failed and will be retried. At most about 10 s.
+	// BackingOff means that a read failed and will be retried. It lasts at most about 10 s.
 	BackingOff
-	// Subscribing: a subscription is requested, or the reader waits until that is allowed.
+	// Subscribing means that a subscription is being requested, or that the reader waits until it
+	// may request one.
 	Subscribing
-	// Subscribed: records arrive as they are written.
+	// Subscribed means that records arrive as they are written.
 	Subscribed
-	// Ended: the shard was read to its end.
+	// Ended means that the shard was read to its end.
 	Ended
 )
 
-// String returns a short description for people.
+// String returns a short description.
 func (d Doing) String() string {
 	return [...]string{
 		"starting", "at the tip", "pacing", "positioning", "reading", "waiting for the handler", "waiting for memory",
@@ -43,25 +47,24 @@ func (d Doing) String() string {
 type Status struct {
 	Doing   Doing
 	Since   time.Time
-	Attempt int // consecutive failed reads
-	// Trying is the time since which reads are attempted without success; zero if no read is due.
+	Attempt int // number of consecutive failed reads
+	// Trying is when unsuccessful reads began. It is zero if no read is due.
 	Trying time.Time
 	Err    error // the error of the last read; nil if it succeeded
-	// Lacks says how much memory is in use while Doing is AwaitingMemory; otherwise nil.
+	// Lacks describes how much memory is in use while Doing is AwaitingMemory. Otherwise it is nil.
 	Lacks error
-	// Throttled is the number of throttled calls, and Failed that of other failed calls, since the
-	// beginning.
+	// Throttled is the number of throttled calls, and Failed is the number of other failed calls,
+	// both since the beginning.
 	Throttled, Failed int
-	// Retried is the number of calls that were made a second time because the first connection was
-	// silent.
+	// Retried is the number of calls that were retried because their first connection was silent.
 	Retried  int
 	Behind   time.Duration
-	Buffered int // records read that the handler has not begun
-	// Oldest is when the oldest of these records arrived; zero without records.
+	Buffered int // number of records that were read and that the handler has not begun
+	// Oldest is the arrival time of the oldest of these records. It is zero if there are none.
 	Oldest time.Time
 }
 
-// Buffer counts records that follow those counted before.
+// Buffer counts further records, which follow those that were counted before.
 func (s *Status) Buffer(records []Record) {
 	if s.Oldest.IsZero() && len(records) > 0 {
 		s.Oldest = time.UnixMilli(records[0].Arrival)
