@@ -111,7 +111,7 @@ func (f *file) index(ctx context.Context) (last map[seen.Key]int, err error) {
 			last[seen.KeyOf(l.ID)] = n
 		}
 		l.apply(states, nil)
-		if text[len(text)-1] == '\n' { // otherwise a writer may be active, and follow reads the line again
+		if text[len(text)-1] == '\n' { // otherwise a writer may be active
 			read += int64(len(text))
 		}
 		return true

@@ -23,7 +23,7 @@ const (
 	// in time.
 	hidden    = 2 * time.Minute
 	sayAgain  = 30 * time.Second
-	waitFor   = 2 * time.Second // the wait for a message; any wait makes SQS query all of its servers
+	waitFor   = 2 * time.Second // for a message; any wait makes SQS query all of its servers
 	mostErrs  = 3
 	mostPeeks = 1000
 )
@@ -178,7 +178,7 @@ func (h *holder) keep(ctx context.Context, over <-chan struct{}) {
 	for {
 		select {
 		case <-every.C:
-			_ = guard.Call(func() error { return h.change(ctx, hidden) }) // the next tick tries again
+			_ = guard.Call(func() error { return h.change(ctx, hidden) }) // retried soon
 		case <-over:
 			return
 		}

@@ -26,7 +26,7 @@ type Next uint8
 const (
 	Advance  Next = iota // all records of the call are done
 	PassOn               // the function that pulls has the batch
-	Leave                // the next owner, or the next call of the function that pulls, gets the rest
+	Leave                // the next owner or the next pull gets the rest
 	Stop                 // Run ends
 	Abort                // the term is over
 	LeaveOut             // give up the records that the handler left out

@@ -20,7 +20,7 @@ type Policy struct {
 	MaxAge    time.Duration // age from which a record is given up after a failure; 0 means no limit
 	Bisect    bool          // a failed batch is handled in halves to find the record
 	Patience  time.Duration // how long a failing record waits for another record to succeed
-	PerMinute int           // maximum number of given-up records per minute; negative means no limit
+	PerMinute int           // maximum of given-up records per minute; negative means no limit
 }
 
 // Call is a failed call of the handler. It includes the history of the record at which the call

@@ -22,7 +22,7 @@ func RateOf(value float64, now time.Time) Rate { return Rate{value, mono.Of(now)
 
 // Add adds bytes that were handled until now.
 func (r *Rate) Add(bytes int, now time.Time) {
-	if mono.Of(now).Sub(r.at) < time.Millisecond && !r.at.IsZero() { // too soon to reduce older values
+	if mono.Of(now).Sub(r.at) < time.Millisecond && !r.at.IsZero() { // too soon to decay
 		r.value += float64(bytes) / loadSpan.Seconds()
 		return
 	}
