@@ -1,5 +1,5 @@
-// Package backlog computes the age of a shard's oldest record that is not handled, and of the
-// oldest one whose progress is not saved.
+// Package backlog computes the lags of a shard. They depend on the oldest record that is not
+// handled, and on the oldest record whose progress is not saved.
 package backlog
 
 import (
@@ -9,22 +9,22 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// Log records the arrival times of records that were handed over and whose progress is not saved.
-// The zero value is ready to use. It is not safe for concurrent use.
+// Log stores the arrival times of records that were passed to the handler and whose progress is not
+// saved. The zero value is ready to use. It is not safe for concurrent use.
 type Log struct{ stretches []stretch }
 
 // stretch is a run of records.
 type stretch struct {
-	first time.Time      // arrival of the first of them
-	upTo  shard.Position // after the last of them
+	first time.Time      // arrival time of the first record
+	upTo  shard.Position // position after the last record
 }
 
-// most is how many stretches are kept apart. If there are more, neighbours are merged, and the
-// records of the later one count as old as those of the earlier one.
+// most is the maximum number of stretches. If there are more, neighbours are merged. The records of
+// the later one then count as old as those of the earlier one.
 const most = 64
 
-// Add adds records that are to be handled. first is the arrival of the first one, upTo the position
-// after the last. Records that were added before are ignored.
+// Add adds records that will be handled. first is the arrival time of the first record, and upTo is
+// the position after the last one. Add ignores records that were added before.
 func (l *Log) Add(first time.Time, upTo shard.Position) {
 	n := len(l.stretches)
 	if n > 0 && upTo.Compare(l.stretches[n-1].upTo) <= 0 {
@@ -51,8 +51,8 @@ func (l *Log) Saved(p shard.Position) {
 	}
 }
 
-// Oldest returns when the oldest record at or after a position arrived, zero if there is none. The
-// result may be too early by the time between the records of one stretch.
+// Oldest returns the arrival time of the oldest record at or after a position, or zero if there is
+// none. The result may be too early by the time between the records of one stretch.
 func (l *Log) Oldest(from shard.Position) (oldest time.Time) {
 	for _, s := range l.stretches[l.before(from):] {
 		oldest = earlier(oldest, s.first)
@@ -60,7 +60,7 @@ func (l *Log) Oldest(from shard.Position) (oldest time.Time) {
 	return oldest
 }
 
-// before returns how many stretches end at or before a position.
+// before returns the number of stretches that end at or before a position.
 func (l *Log) before(p shard.Position) int {
 	n := 0
 	for n < len(l.stretches) && l.stretches[n].upTo.Compare(p) <= 0 {
@@ -69,7 +69,7 @@ func (l *Log) before(p shard.Position) int {
 	return n
 }
 
-// earlier returns the earlier of two times. The zero time counts as none.
+// earlier returns the earlier of two times. It ignores a zero time.
 func earlier(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b
@@ -80,13 +80,16 @@ func earlier(a, b time.Time) time.Time {
 // Unknown is the value of an unknown lag.
 const Unknown time.Duration = -1
 
-// Lags describe how far a shard is behind the tip of the stream, each [Unknown] if not known.
+// Lags contains how far a shard is behind the tip of the stream. A lag is [Unknown] if it is not
+// known.
 type Lags struct{ Read, Handled, Saved time.Duration }
 
 // Now returns the lags of a shard with the reading status r. The lag in the last answer grows until
-// the next one. If reads fail before the first answer, the lag is at least the time for which they
-// have failed. undone and unsaved are the arrival times of the oldest record that is not handled,
-// and of the oldest one whose progress is not saved; zero if there is no such record.
+// the next answer. If reads fail before the first answer, the lag is at least the time for which
+// they have failed.
+//
+// undone is the arrival time of the oldest record that is not handled. unsaved is that of the
+// oldest record whose progress is not saved. Both are zero if there is no such record.
 func Now(r source.Status, undone, unsaved, now time.Time) Lags {
 	lags := Lags{Unknown, Unknown, Unknown}
 	if r.Behind >= 0 {

@@ -15,7 +15,8 @@ func TestMain(m *testing.M) { os.Exit(leaktest.Run(m)) }
 
 var start = time.Date(2026, 11, 25, 3, 0, 0, 0, time.UTC)
 
-// Record n arrives in second n. at returns its arrival, and after the position after it.
+// Record n arrives in second n. at returns its arrival time, and after returns the position after
+// it.
 func at(n int) time.Time { return start.Add(time.Duration(n) * time.Second) }
 
 func after(t *testing.T, n int) shard.Position {
@@ -34,7 +35,7 @@ func TestTheOldestRecordIsThatOfTheFirstStretchWhichIsNotDone(t *testing.T) {
 	}
 	l.Add(at(0), after(t, 9))
 	l.Add(at(10), after(t, 19))
-	l.Add(at(5), after(t, 15)) // repeated
+	l.Add(at(5), after(t, 15)) // repeated records
 	for done, want := range map[int]time.Time{0: at(0), 8: at(0), 9: at(10), 18: at(10), 19: {}} {
 		if got := l.Oldest(after(t, done)); got != want {
 			t.Errorf("up to %d: %v, want %v", done, got, want)

@@ -9,39 +9,40 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// Stream is the service's answer about a stream.
+// Stream is the information from Kinesis about a stream.
 type Stream struct {
 	Name   string
-	Shards []shard.Shard // all that can still be read
-	Now    time.Time     // the service's time of the listing
+	Shards []shard.Shard // all shards that can still be read
+	Now    time.Time     // Kinesis' time of the listing
 	Born   int64         // see [lease.Lease.Born]
 }
 
-// Wish says where reading is to resume.
+// Wish describes where reading must resume.
 type Wish struct {
-	// To is [shard.Oldest], [shard.Latest] or a time, or, with a Shard, a sequence number.
+	// To is [shard.Oldest], [shard.Latest] or a time. With a Shard it can also be a sequence
+	// number.
 	To shard.Position
-	// Shard limits the reset to one shard and its descendants; "" for all shards.
+	// Shard limits the reset to one shard and its descendants. "" means all shards.
 	Shard string
 }
 
-// Reset returns the steps for a wish, ancestors before descendants, so that the order of records is
-// kept:
+// Reset returns the steps for a wish. Ancestors come before descendants, so that the order of
+// records is kept.
 //
 //   - Oldest and a time move every shard that can still be read. Shards that were read to their end
-//     are opened again. The plan then gives out no child before its parents have ended again.
-//   - Latest moves the open shards to the service's time of the listing. It ends the other shards,
-//     whose records are not wanted.
-//   - A wish for one shard also moves its descendants, because their records came later: for Oldest
-//     and a time to the same place, for a sequence number to their beginning. Latest moves only the
-//     shard itself, because it makes no record come again.
-//   - A child moves with its parents even if it is in the right place already and has no owner. A
-//     leader that was about to assign it, because the parents had ended, then finds that it has
-//     changed. This also applies if the parents are in the right place and had an owner: an
+//     are opened again. The plan then assigns no child before its parents have ended again.
+//   - Latest moves the open shards to Kinesis' time of the listing. It ends the other shards,
+//     because their records are not wanted.
+//   - A wish for one shard also moves its descendants, because their records are newer. For Oldest
+//     and a time they move to the same place. For a sequence number they move to their beginning.
+//     Latest moves only the shard itself, because it makes no record come again.
+//   - A child moves with its parents even if it is already in the right place and has no owner. A
+//     leader may be about to assign it because the parents had ended, and then finds that it has
+//     changed. This also applies if the parents are in the right place and had an owner, because an
 //     incomplete reset may have opened them.
 //   - A shard without a lease gets one. A lease whose shard has left the stream stays unchanged.
 //
-// It returns an error for an unknown shard, and for a time in the stream's future.
+// Reset returns an error for an unknown shard, and for a time in the stream's future.
 func Reset(s Stream, leases []lease.Lease, w Wish) ([]Step, error) {
 	graph := shard.NewGraph(s.Shards)
 	if w.Shard != "" {
@@ -59,7 +60,7 @@ func Reset(s Stream, leases []lease.Lease, w Wish) ([]Step, error) {
 		}
 	}
 	moved := affected(graph, w)
-	opened := map[string]bool{} // shards that were possibly finished before the reset, and are open after it
+	opened := map[string]bool{} // shards that are open now and may have been finished before
 	var steps []Step
 	for _, id := range graph.Ordered() {
 		if !moved[id] {
@@ -99,7 +100,7 @@ func affected(graph *shard.Graph, w Wish) map[string]bool {
 	return moved
 }
 
-// target returns the new position of one shard, and the reason.
+// target returns the new position of one shard, and the reason for it.
 func target(s Stream, sh shard.Shard, w Wish) (to shard.Position, why string) {
 	if sh.ID != w.Shard && w.Shard != "" {
 		why = "descends from " + w.Shard
@@ -116,9 +117,9 @@ func target(s Stream, sh shard.Shard, w Wish) (to shard.Position, why string) {
 	}
 }
 
-// move sets step to the move of a lease. It does nothing if the lease is at the position already,
-// has no owner, and need not move with its parents. A move drops notes about the position: finished
-// records beyond it are handled again.
+// move sets step to the move of a lease. It does nothing if the lease is already at the position,
+// has no owner, and need not move with its parents. A move drops the notes about the position, so
+// records beyond it that were finished are handled again.
 func move(step *Step, l *lease.Lease, born int64, along bool) {
 	there := l.Position == step.To
 	if there && l.Owner == "" && (l.Finished() || l.Deaths == "" && !along) && (born == 0 || l.Born == 0 || l.Born == born) {
@@ -137,7 +138,7 @@ func move(step *Step, l *lease.Lease, born int64, along bool) {
 	step.Actions = []lease.Action{{Kind: lease.Move, Key: l.Key, Epoch: l.Epoch, Position: step.To, Born: born}}
 }
 
-// strays returns steps for the unfinished leases whose shards have left the stream.
+// strays returns steps for unfinished leases whose shards have left the stream.
 func strays(graph *shard.Graph, have map[string]*lease.Lease) []Step {
 	var steps []Step
 	for id, l := range have {

@@ -25,8 +25,8 @@ func at(t *testing.T, s string) shard.Position {
 
 func key(id string) lease.Key { return lease.Key{Stream: "s", Shard: id} }
 
-// family is a stream in which 0 was split into 1 and 2, 1 and 3 were merged into 4, and 5 is
-// separate.
+// family returns a stream in which 0 was split into 1 and 2, and 1 and 3 were merged into 4. Shard
+// 5 has no relatives.
 func family() Stream {
 	all := shard.HashRange{End: shard.MaxHashKey}
 	sh := func(id string, closed bool, parents ...string) shard.Shard {
@@ -217,8 +217,8 @@ func TestReset(t *testing.T) {
 	}
 }
 
-// After a reset to the oldest record, only the shards without parents are given out, and each child
-// only after all of its parents have ended again, although all shards had progress before.
+// After a reset to the oldest record, only shards without parents are assigned. A child is assigned
+// after all of its parents have ended again, although all shards had progress before.
 func TestResetChildrenWaitForTheirParentsAgain(t *testing.T) {
 	store := memstore.New()
 	apply := func(actions ...lease.Action) {

@@ -6,12 +6,12 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// Restore returns the steps that bring the leases of a dump into an application's store. Leases
-// that have the same position and no owner are left unchanged, so an interrupted restore can be
-// repeated. If there are other existing leases, Restore fails unless replace is set. The error
-// states their number and the first lease. Leases that the dump does not contain stay.
+// Restore returns the steps that bring the leases of a dump into an application's store. It does
+// not change leases that have the same position and no owner, so an interrupted restore can be
+// repeated. If there are other existing leases, Restore returns an error unless replace is set. The
+// error contains their number and the first lease. Leases that are missing in the dump stay.
 //
-// Epochs keep increasing, because sinks compare them and may have seen those of the dump.
+// Epochs keep increasing, because sinks compare epochs and may have seen those of the dump.
 func Restore(leases []lease.Lease, v lease.View, replace bool) ([]Step, error) {
 	have := make(map[lease.Key]*lease.Lease, len(v.Leases))
 	for i := range v.Leases {
@@ -46,8 +46,8 @@ func Restore(leases []lease.Lease, v lease.View, replace bool) ([]Step, error) {
 	return steps, nil
 }
 
-// overwrite moves a lease to the position of another one with the same key. If its epoch is lower,
-// it is replaced.
+// overwrite moves a lease to the position of another lease with the same key. If its epoch is
+// lower, it replaces the lease.
 func overwrite(there *lease.Lease, l lease.Lease) []lease.Action {
 	epoch := there.Epoch + 1
 	actions := []lease.Action{{Kind: lease.Move, Key: l.Key, Epoch: there.Epoch, Position: l.Position, Born: l.Born}}

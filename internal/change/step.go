@@ -1,5 +1,5 @@
-// Package change decides how a reset or an import of checkpoints changes a store: which leases, in
-// which order, and under which conditions. It is pure.
+// Package change decides how a reset or an import of checkpoints changes a store. It determines
+// which leases change, in which order, and under which conditions. It is pure.
 package change
 
 import (
@@ -12,14 +12,14 @@ type Step struct {
 	lease.Key
 	From shard.Position // zero if there is no lease yet
 	To   shard.Position
-	Why  string // for people: the rule that applied, "" if it is exactly what was requested
-	// Actions are carried out in order. It is empty if there is nothing to do.
+	Why  string // the rule that applied, for people; "" if the step is exactly as requested
+	// Actions are executed in order. The slice is empty if there is nothing to do.
 	Actions []lease.Action
 }
 
-// Happened reports whether a view shows the step as done. Use it if the store did not answer: a
-// store that answered returns the result itself, and a lease that was given out since then may have
-// moved on.
+// Happened reports whether a view shows that the step is done. It is only for a store that did not
+// answer. A store that answered returns the result itself, and a lease that was assigned since then
+// may have moved on.
 func (s Step) Happened(v lease.View) bool {
 	if len(s.Actions) == 0 {
 		return true

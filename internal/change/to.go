@@ -8,8 +8,9 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// ParseTo parses the place where reading is to resume: oldest, latest, a time, a position of one
-// shard, or a duration before the service's present time, which is not known yet.
+// ParseTo parses the place where reading must resume: oldest, latest, a time, a position of one
+// shard, or a duration before Kinesis' current time. A duration is returned as ago, because that
+// time is not known yet.
 func ParseTo(s string) (w Wish, ago *time.Duration, err error) {
 	if d, err := time.ParseDuration(s); err == nil && strings.ContainsAny(s, "hmsuµn") {
 		if d < 0 {

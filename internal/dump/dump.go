@@ -1,16 +1,17 @@
-// Package dump is the file format of an application's progress, for "weir group export" and "weir
-// group import".
+// Package dump reads and writes the file format of an application's progress, for "weir group
+// export" and "weir group import".
 //
-// The file consists of lines of JSON. The first line states the format and the number of leases.
+// The file consists of lines of JSON. The first line contains the format and the number of leases.
 // Each further line is a lease:
 //
 //	{"weir":"progress","version":1,"app":"billing","leases":2,"paused":["clicks"]}
 //	{"stream":"orders","shard":"shardId-000000000000","range":["0","17…"],"epoch":7,"position":"4959…","born":1767323045000}
 //	{"stream":"orders","shard":"shardId-000000000002","parents":["shardId-000000000000"],"range":["0","8…"],"epoch":1,"position":"oldest"}
 //
-// Positions have the text form of package shard: oldest, latest, end, a time, a sequence number
-// (after this record), or a sequence number with its count of finished sub-records ("4959…+3"). The
-// file does not contain owners or recorded deaths: imported leases start without them.
+// Positions have the text form of package shard: oldest, latest, end, a time, a sequence number for
+// the position after that record, or a sequence number with its count of finished sub-records
+// ("4959…+3"). The file contains no owners and no recorded deaths, so imported leases start without
+// them.
 package dump
 
 import (
@@ -45,7 +46,7 @@ type File struct {
 	Leases []lease.Lease // sorted by key, without sessions
 }
 
-// Of returns the part of a view that a dump contains.
+// Of returns the part of a view that belongs in a dump.
 func Of(app string, v lease.View) File {
 	f := File{App: app, Paused: slices.Clone(v.Paused), Leases: slices.Clone(v.Leases)}
 	for i := range f.Leases {
@@ -75,7 +76,7 @@ type line struct {
 	Born     int64          `json:"born,omitempty"`
 }
 
-// Write writes f. Its leases must be sorted, as [Of] returns them.
+// Write writes f. Its leases must be sorted, as they are in results of [Of].
 func Write(w io.Writer, f File) error {
 	buf := bufio.NewWriter(w)
 	out := json.NewEncoder(buf)
@@ -93,7 +94,7 @@ func Write(w io.Writer, f File) error {
 	return buf.Flush()
 }
 
-// Read reads and checks a whole dump. An error names the invalid line and the problem. Nothing of
+// Read reads and checks a whole dump. Its error names the invalid line and the problem. No part of
 // the dump may be used after an error.
 func Read(r io.Reader) (File, error) {
 	in := bufio.NewScanner(r)
@@ -157,8 +158,8 @@ func Read(r io.Reader) (File, error) {
 
 func parseHeader(text []byte) (header, error) {
 	var h header
-	// Not strict: a later version may have unknown fields, and must not be mistaken for another
-	// kind of file.
+	// This is not strict, because a later version may have unknown fields and must not be mistaken
+	// for another kind of file.
 	if err := json.Unmarshal(text, &h); err != nil || h.Weir != kind {
 		return h, errors.New(`it is not what "weir group export" writes: the first line is not {"weir":"progress",…}`)
 	}
@@ -204,7 +205,7 @@ func parseLease(text []byte) (lease.Lease, error) {
 	if in.Epoch > maxEpoch {
 		return lease.Lease{}, fmt.Errorf("its epoch %d is above 2^62, so it could not change hands any more", in.Epoch)
 	}
-	// The service's names contain none. In a table they would control the terminal.
+	// Kinesis' names contain no control characters. In a table, these would control the terminal.
 	if strings.ContainsFunc(in.Stream+in.Shard+strings.Join(in.Parents, ""), unicode.IsControl) {
 		return lease.Lease{}, fmt.Errorf("a control character is in the name of a stream or shard: %q, %q, %q", in.Stream, in.Shard, in.Parents)
 	}

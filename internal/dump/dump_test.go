@@ -51,7 +51,7 @@ func TestWhatIsWrittenIsRead(t *testing.T) {
 	if !strings.HasPrefix(text, `{"weir":"progress","version":1,"app":"billing","leases":5,"paused":["","clicks"]}`+"\n"+`{"stream":"r","shard":"1",`) {
 		t.Errorf("written as %s", text)
 	}
-	// Editors may add Windows line ends and empty lines at the end.
+	// Editors may add Windows line ends, and empty lines at the end.
 	if got, err := Read(strings.NewReader(strings.ReplaceAll(text, "\n", "\r\n") + "\n\n")); err != nil || len(got.Leases) != 5 {
 		t.Errorf("with other line ends: %v", err)
 	}
@@ -106,8 +106,8 @@ func TestReadRefuses(t *testing.T) {
 	}
 }
 
-// FuzzRead checks that no input makes the reader panic, and that an accepted dump is the same after
-// writing and reading it again.
+// FuzzRead checks that no input makes the reader panic. An accepted dump must be the same after it
+// is written and read again.
 func FuzzRead(f *testing.F) {
 	var b bytes.Buffer
 	if err := Write(&b, example(f)); err != nil {
@@ -128,7 +128,7 @@ func FuzzRead(f *testing.F) {
 		if err != nil {
 			t.Fatalf("what was written is refused: %v", err)
 		}
-		for i := range first.Leases { // nil and empty are the same
+		for i := range first.Leases { // nil and empty slices are equivalent
 			if len(first.Leases[i].Parents) == 0 {
 				first.Leases[i].Parents = nil
 			}

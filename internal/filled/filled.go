@@ -1,5 +1,5 @@
-// Package filled makes values all of whose fields are set, also those that were added yesterday,
-// for tests of what has to pass values on.
+// Package filled makes values whose fields are all set, including newly added fields. It is for
+// tests of code that must pass values on.
 package filled
 
 import (
@@ -10,7 +10,7 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// Value is a T without a zero field; slices and maps have one element.
+// Value returns a T without zero fields. Slices and maps have one element.
 func Value[T any](t testing.TB) T {
 	t.Helper()
 	var v T
@@ -21,7 +21,7 @@ func Value[T any](t testing.TB) T {
 func fill(t testing.TB, v reflect.Value) {
 	t.Helper()
 	switch {
-	case v.Type() == reflect.TypeFor[shard.Position](): // its fields are its own
+	case v.Type() == reflect.TypeFor[shard.Position](): // its fields are not exported
 		v.Set(reflect.ValueOf(shard.Oldest))
 	case v.Type() == reflect.TypeFor[time.Time]():
 		v.Set(reflect.ValueOf(time.Unix(1e9, 0).UTC()))

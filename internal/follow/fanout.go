@@ -10,10 +10,10 @@ import (
 	"github.com/weir-go/weir/internal/streams"
 )
 
-// subscribe reads one shard by fan-out and hands over its pages, until the shard ends or ctx does.
+// subscribe reads one shard by fan-out and delivers its pages, until the shard or ctx ends.
 func (r *Stream) subscribe(s *Shard, poll polling.Poll) {
 	hand := func(got Read) bool {
-		got.over = make(chan struct{}) // the subscription reads the next pages meanwhile
+		got.over = make(chan struct{}) // the subscription reads the next pages in the meantime
 		r.ready.tell(s, got)
 		select {
 		case <-got.over:

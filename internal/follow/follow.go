@@ -1,5 +1,5 @@
-// Package follow reads all shards of a stream without stored progress: concurrently, children after
-// their parents, until the stream's tip or for ever.
+// Package follow reads all shards of a stream without stored progress. It reads shards
+// concurrently, but children after their parents. It ends at the tip of the stream, or never.
 package follow
 
 import (
@@ -17,16 +17,17 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// Stream is a single pass over a stream. The goroutine that calls [Stream.Run] owns it, and takes
-// pages from the shards that have some in turn. Shards that are polled have no goroutine. Shards
-// that are read by fan-out have one each.
+// Stream reads a stream once. The goroutine that calls [Stream.Run] owns it. It takes pages in
+// turns from the shards that have some. Polled shards have no goroutine. Each shard that is read by
+// fan-out has one.
 type Stream struct {
 	Setup     *source.Setup
 	Budget    *memory.Budget
 	Consumers *fanout.Consumers // nil if shards are polled
-	// Run ends when all shards have been read to their tips
+	// UntilTip makes Run end when all shards have been read to their tips.
 	UntilTip bool
-	// called when a shard loses fan-out, and with nil when it has it again
+	// FanOut is called when a shard loses fan-out, with the reason. It is called with nil when the
+	// shard has fan-out again.
 	FanOut func(shardID string, why error)
 
 	ctx       context.Context // ends with Run
@@ -38,25 +39,26 @@ type Stream struct {
 	lost      waitQueue // shards that have left the stream and whose children are unknown
 }
 
-// Place is where reading of a shard begins.
+// Place is the position where reading of a shard begins.
 type Place struct {
 	shard.Shard
 	At   shard.Position
-	Done bool // it is not read, and its children do not wait for it
+	Done bool // the shard is not read, and its children do not wait for it
 }
 
-// Read is a result of reading a shard: a page or an error.
+// Read is one result of reading a shard: a page or an error.
 type Read struct {
 	*Shard
 	Page source.Page
 	Err  error
-	Last bool // the last one of the shard
+	Last bool // the last result of the shard
 
-	// if not nil, it is closed when the caller is done with the page, which is then returned
+	// over is closed when the caller no longer needs the page, which is then returned. It may be
+	// nil.
 	over chan struct{}
 }
 
-// done reports that the page is not needed any more.
+// done reports that the page is no longer needed.
 func (got *Read) done() {
 	if got.over != nil {
 		close(got.over)
@@ -67,9 +69,9 @@ func (got *Read) done() {
 
 var errLeft = errors.New("weir: the reader was left")
 
-// Run calls hand with the results of the shards, until hand returns false, there is nothing more to
-// read, or ctx ends. In the last case it returns ctx's cause. The argument of hand is valid until
-// hand returns. When Run returns, all of its goroutines have ended.
+// Run calls hand with each result of the shards. It ends when hand returns false, when there is
+// nothing more to read, or when ctx ends. In the last case it returns the cause of ctx. The
+// argument of hand is valid until hand returns. All goroutines of Run have ended when it returns.
 func (r *Stream) Run(ctx context.Context, places []Place, hand func(*Read) bool) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	r.ctx, r.known, r.ready.poke = ctx, map[string]*Shard{}, make(chan struct{}, 1)
@@ -103,7 +105,7 @@ func (r *Stream) Run(ctx context.Context, places []Place, hand func(*Read) bool)
 	return nil
 }
 
-// close returns when every goroutine has ended. ctx must have ended.
+// close returns when every goroutine has ended. ctx must have ended before.
 func (r *Stream) close() {
 	r.running.Wait()
 	for _, s := range r.known {
@@ -132,7 +134,7 @@ func (r *Stream) start() {
 	}
 }
 
-// next waits for the next result. Its error is ctx's cause.
+// next waits for the next result. It returns the cause of ctx if ctx ends.
 func (r *Stream) next() (Read, error) {
 	for {
 		if r.ctx.Err() != nil {
@@ -163,7 +165,7 @@ func (r *Stream) take(s *Shard) (got Read, some bool) {
 	case err == nil:
 		got.Page, got.Last = page, r.over(page)
 		return got, true
-	case errors.Is(err, source.ErrEmpty): // the feed wakes it
+	case errors.Is(err, source.ErrEmpty): // the feed wakes the shard later
 	case errors.Is(err, streams.ErrNoShard):
 		r.lose(s, err)
 	case r.ctx.Err() == nil:
@@ -173,14 +175,14 @@ func (r *Stream) take(s *Shard) (got Read, some bool) {
 	return got, false
 }
 
-// over reports whether reading ends after a page. Only an empty page is the tip: a closed shard may
-// announce its end on the page after its last records.
+// over reports whether reading of a shard ends with a page. Only an empty page is the tip, because
+// a closed shard may report its end on the page after its last records.
 func (r *Stream) over(page source.Page) bool {
 	return page.End || (r.UntilTip && page.Behind <= 0 && len(page.Records) == 0)
 }
 
-// end records that a shard was read to its end, or is gone. It adds the shard's children, which are
-// read from now on unless they wait for another parent.
+// end records that a shard was read to its end or has left the stream. It adds the shard's
+// children. They are read from now on, unless they wait for another parent.
 func (r *Stream) end(got *Read) {
 	got.Shard.done = true
 	for _, c := range got.Page.Children {
@@ -198,9 +200,9 @@ func (r *Stream) lose(s *Shard, err error) {
 	r.lost.add(r, s, r.heirs)
 }
 
-// heirs finds the descendants of shards that left the stream before their children were known.
-// Shards of a new listing that are not known yet are such descendants, because the shards that had
-// their keys before are lost.
+// heirs finds the descendants of shards that left the stream before their children were known. In a
+// new listing, these are the shards that were not known before, because the shards that had their
+// keys earlier are gone.
 func (r *Stream) heirs(lost []*Shard) {
 	for failures := 0; ; {
 		listed, _, err := streams.List(r.ctx, r.Setup.Client, r.Setup.Stream)

@@ -18,16 +18,16 @@ type Shard struct {
 	At            shard.Position // where reading began
 	in            *Stream
 	started, done bool
-	feed          *polling.Feed // nil while it is not polled
-	lost          error         // the error that it has left the stream
+	feed          *polling.Feed // nil while the shard is not polled
+	lost          error         // the error after the shard has left the stream
 
-	// Guarded by the lock of readyShards.
-	told  *Read // its result that is not a page
-	lined bool  // it is in line
+	// The lock of readyShards guards the following fields.
+	told  *Read // a result that is not a page
+	lined bool  // the shard is in the line
 	after *Shard
 }
 
-// stop ends reading of a shard.
+// stop stops reading the shard.
 func (s *Shard) stop() {
 	if s.feed != nil {
 		s.feed.Close()
@@ -35,22 +35,22 @@ func (s *Shard) stop() {
 	}
 }
 
-// readyShards is the line of shards that may have results.
+// readyShards is a line of shards that may have results.
 type readyShards struct {
 	mu          lock.Mutex[lock.Line]
 	first, last *Shard
-	poke        chan struct{} // has one element while the line is not empty
+	poke        chan struct{} // contains an element while the line is not empty
 }
 
-// push puts a shard at the end of the line, unless it is in line already.
+// push appends a shard to the line, unless it is already in the line.
 func (q *readyShards) push(s *Shard) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.line(s)
 }
 
-// tell puts a shard in line with a result that is not a page. It replaces an earlier such result
-// that was not taken yet.
+// tell adds a result that is not a page to a shard, and appends the shard to the line. It replaces
+// an earlier such result that was not taken yet.
 func (q *readyShards) tell(s *Shard, got Read) {
 	got.Shard = s
 	q.mu.Lock()
@@ -59,7 +59,7 @@ func (q *readyShards) tell(s *Shard, got Read) {
 	q.line(s)
 }
 
-// line is push with the lock held.
+// line is like push. The caller holds the lock.
 func (q *readyShards) line(s *Shard) {
 	if s.lined {
 		return
@@ -77,8 +77,8 @@ func (q *readyShards) line(s *Shard) {
 	}
 }
 
-// pop removes the first shard from the line and returns it with its result, nil if the line is
-// empty.
+// pop removes the first shard from the line and returns it with its result. It returns nil if the
+// line is empty.
 func (q *readyShards) pop() (s *Shard, told *Read) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -90,14 +90,14 @@ func (q *readyShards) pop() (s *Shard, told *Read) {
 	return s, told
 }
 
-// waitQueue waits on behalf of shards. One goroutine exists while there are any.
+// waitQueue waits on behalf of shards. It has a goroutine while shards wait.
 type waitQueue struct {
 	mu      lock.Mutex[lock.Waits]
 	waiting []*Shard
 	busy    bool
 }
 
-// add makes do run for a shard, together with others that arrive meanwhile.
+// add runs do for a shard, together with shards that are added in the meantime.
 func (e *waitQueue) add(r *Stream, s *Shard, do func([]*Shard)) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -120,29 +120,29 @@ func (e *waitQueue) add(r *Stream, s *Shard, do func([]*Shard)) {
 	})
 }
 
-// lasting is the number of consecutive failures after which the caller is notified.
+// lasting is the number of consecutive failures after which the caller gets an error.
 const lasting = 5
 
-// failed returns a failure in the form for the caller.
+// failed returns the error of a failure for the caller.
 func (s *Shard) failed(err error) error {
 	return fmt.Errorf("weir: reading shard %s of stream %s: %w", s.ID, s.in.Setup.Stream.Name, err)
 }
 
-// Context ends reading.
+// Context returns the context whose end stops reading.
 func (s *Shard) Context() context.Context { return s.in.ctx }
 
-// Calls is the context of all shards' calls.
+// Calls returns the context for the calls of all shards.
 func (s *Shard) Calls() context.Context { return s.in.ctx }
 
-// Wake puts the shard in line.
+// Wake appends the shard to the line.
 func (s *Shard) Wake() { s.in.ready.push(s) }
 
-// Failed reports a lasting failure.
+// Failed reports a lasting failure to the caller.
 func (s *Shard) Failed(err error, _ bool, _ time.Duration) {
 	if s.feed.Status().Attempt%lasting == 0 || errors.Is(err, source.ErrNoPosition) {
 		s.in.ready.tell(s, Read{Err: s.failed(err)})
 	}
 }
 
-// Expired does nothing: reading does not begin at records that were read before.
+// Expired does nothing, because reading does not begin at a stored position.
 func (s *Shard) Expired(source.Expiry) {}

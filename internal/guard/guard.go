@@ -1,5 +1,5 @@
-// Package guard turns panics of user code into errors where that code runs on a goroutine that weir
-// started. A panic there would end the process.
+// Package guard converts panics of user code to errors, if that code runs in a goroutine of weir.
+// Such a panic would otherwise end the process.
 package guard
 
 import (
@@ -10,7 +10,7 @@ import (
 // Panic is a recovered panic, as an error.
 type Panic struct {
 	Value any    // the argument of panic
-	Stack string // of the goroutine, as [debug.Stack] returns it
+	Stack string // stack of the goroutine, as returned by [debug.Stack]
 }
 
 // Error returns the value without the stack.

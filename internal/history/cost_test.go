@@ -10,13 +10,13 @@ import (
 
 // cost is the cost of a group's history per hour.
 type cost struct {
-	writes, deletes float64 // units of DynamoDB
+	writes, deletes float64 // in units of DynamoDB
 	chunks          float64
-	kilobytes       float64 // stored
+	kilobytes       float64 // stored data
 }
 
-// anHour counts what workers write that share the shards evenly. Deleting a row costs what writing
-// it does, and each chunk is deleted once.
+// anHour returns the cost of the history of workers that share the shards evenly. Deleting a row
+// costs the same as writing it, and each chunk is deleted once.
 func anHour(shards, workers int, next func(minute, shard int) Sample) cost {
 	const app, session = "an application's name", "worker-name-of-a-pod-7c9f8d5b4-x2x7q:0123456789abcdef"
 	per, room := shards/workers, Room(app, session)
@@ -40,7 +40,7 @@ func anHour(shards, workers int, next func(minute, shard int) Sample) cost {
 	return c
 }
 
-// TestHistoryCostsWhatIsPromised prints and bounds the write units of an hour.
+// TestHistoryCostsWhatIsPromised prints and limits the write units of an hour.
 func TestHistoryCostsWhatIsPromised(t *testing.T) {
 	t.Parallel()
 	dice := rand.New(rand.NewPCG(7, 7))
@@ -52,7 +52,7 @@ func TestHistoryCostsWhatIsPromised(t *testing.T) {
 		{"at work", func(minute, shard int) Sample {
 			return Sample{Lag: time.Duration(dice.IntN(900)) * time.Millisecond, Age: time.Duration(dice.IntN(900)) * time.Millisecond, Load: 34, Busy: 20 + dice.IntN(4)}
 		}},
-		{"all changes", func(minute, _ int) Sample { // every byte of every shard, each minute
+		{"all changes", func(minute, _ int) Sample { // all bytes change each minute
 			return Sample{Lag: time.Duration(minute+1) * time.Minute, Age: time.Duration(minute+2) * time.Minute, Load: lease.Load(minute), Busy: minute, Throttled: minute + 1, Marks: Failing | Unread}
 		}},
 	}

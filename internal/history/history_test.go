@@ -17,7 +17,7 @@ func key(n int) lease.Key {
 	return lease.Key{Stream: "orders", Shard: fmt.Sprintf("shardId-%012d", n)}
 }
 
-// near reports whether two durations are the same within the resolution of a class.
+// near reports whether two durations are equal within the resolution of a class.
 func near(a, b time.Duration) bool {
 	if a < 0 || b < 0 || a < finest || b < finest {
 		return (a < 0) == (b < 0) && (a < 0 || max(a, b) <= finest*11/10)
@@ -43,7 +43,7 @@ func TestDurationsAreKeptToWithinAFewPercent(t *testing.T) {
 	}
 }
 
-// random is the minutes of a worker whose shards come and go.
+// random returns the minutes of a worker whose shards come and go.
 func random(dice *rand.Rand, minutes int) [][]Sample {
 	streams := []string{"orders", "a stream with a long name and ünïcode", strings.Repeat("x", 255)}
 	all := make([][]Sample, minutes)
@@ -131,7 +131,7 @@ func TestAMinuteMayBeAddedTo(t *testing.T) {
 	}
 }
 
-// data is a chunk of samples of one shard, minute after minute from the fifth.
+// data returns a chunk with samples of one shard, one for each minute from the fifth.
 func data(samples ...Sample) (all []byte) {
 	w := NewWriter(900, "anna")
 	for i, s := range samples {
@@ -141,7 +141,7 @@ func data(samples ...Sample) (all []byte) {
 	return all
 }
 
-// Samples as they were before there were throttles in them.
+// unthrottled contains samples in the form before throttling was added.
 var unthrottled = []byte{1, 5, 4, 'a', 'n', 'n', 'a', 0, 1, 0, 6, 'o', 'r', 'd', 'e', 'r', 's', 3, 0x9f, 0x37, 0x01, 0x22, 0x32, 0x20, 1, 0, 0x90, 0x40}
 
 func TestSamplesWithoutThrottlesAreAsTheyWere(t *testing.T) {
@@ -189,7 +189,7 @@ func TestThrottlesAreKeptToWithinAStep(t *testing.T) {
 			t.Errorf("%s: read as %+v, %v; want %d", c.name, got, err, c.want)
 		}
 	}
-	for b := range 256 { // of anybody
+	for b := range 256 { // any program may have written the byte
 		got, _, err := Read(lease.HistoryChunk{Session: "s", Since: 5, Data: []byte{1, 5, 0, 0, 1, 0, 1, 's', 3, 0xa0, byte(b)}})
 		if err != nil || len(got) != 1 || got[0].Throttled < 0 || got[0].Throttled > 100 || got[0].Marks&^lasting != 0 {
 			t.Errorf("%#x is read as %+v, %v", b, got, err)

@@ -11,9 +11,9 @@ import (
 
 var errShort = errors.New("history: a chunk is cut off")
 
-// Read returns the samples of a chunk, which may be anybody's, in the order of their minutes, and
-// the name of the worker, "" without one. A sample is a byte of the chunk at least, so there are no
-// more of them than bytes.
+// Read returns the samples of a chunk, sorted by minute, and the name of the worker, or "" if it
+// has none. Any program may have written the chunk. Each sample takes at least one byte, so there
+// are no more samples than bytes.
 func Read(c lease.HistoryChunk) (samples []Sample, worker string, err error) {
 	if err := c.Check(); err != nil {
 		return nil, "", err
@@ -44,7 +44,7 @@ type reader struct {
 	err     error
 	streams []string
 	table   []lease.Key
-	before  []values // by place in the table
+	before  []values // by index in the table
 }
 
 func (r *reader) block(minute int64, samples []Sample) []Sample {
@@ -135,7 +135,7 @@ func (r *reader) number() uint64 {
 	return n
 }
 
-// upTo is a number with a bound.
+// upTo reads a number with a maximum.
 func (r *reader) upTo(most uint64) uint64 {
 	n := r.number()
 	if n > most {

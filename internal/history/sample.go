@@ -8,41 +8,40 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// Sample is how a shard stood in a minute. Durations are kept to within 5 %.
+// Sample describes a shard in one minute. Durations are accurate to 5%.
 type Sample struct {
 	lease.Key
-	Minute int64 // since the beginning of 1970
-	// Lag is the age of the oldest record that was not handled, 0 when all were; negative when it
-	// was not known.
+	Minute int64 // counted from 1970
+	// Lag is the age of the oldest record that was not handled. It is 0 if all were handled, and
+	// negative if unknown.
 	Lag time.Duration
-	// Age is how old the record was that the shard's position is after; negative when it was not
-	// known.
+	// Age is the age of the record before the shard's position. It is negative if unknown.
 	Age time.Duration
 	// Load is the throughput of the shard.
 	Load lease.Load
-	// Busy is in how many of a hundred looks the handler was at work.
+	// Busy is the percentage of looks at which the handler was running.
 	Busy int
-	// Throttled is for how many hundredths of the minute reading waited because the service had
-	// throttled it, rounded up to an even number.
+	// Throttled is the percentage of the minute in which reading waited because of throttling,
+	// rounded up to an even number.
 	Throttled int
 	Marks     Marks
 }
 
-// Marks are the events of a shard in a minute, as a set.
+// Marks is a set of events of a shard in one minute.
 type Marks uint8
 
 // The marks.
 const (
-	Began    Marks = 1 << iota // its owner got it
-	Ended                      // its owner gave it back in an orderly way
-	Lost                       // the worker lost the shard
-	Finished                   // it was read to its end
-	Stalled                    // it made no progress, or its handler hung
+	Began    Marks = 1 << iota // its owner got the shard
+	Ended                      // its owner released the shard in an orderly way
+	Lost                       // its owner lost the shard
+	Finished                   // the shard was read to its end
+	Stalled                    // the shard made no progress, or its handler hung
 	Failing                    // its handler failed
-	Unread                     // reading it failed, and not because it was throttled
+	Unread                     // reading it failed for another reason than throttling
 )
 
-// The bits of a mask.
+// These are the bits of a mask.
 const (
 	hasLag byte = 1 << iota
 	hasAge
@@ -55,39 +54,39 @@ const (
 	announced = hasLag | hasAge | hasLoad | hasBusy | hasMarks | hasThrottled | held
 )
 
-// Throttling shares a byte with the marks that may last as long, so that a throttled sample has no
-// more bytes than another, however long the throttling lasts.
+// Throttling shares a byte with the marks that may last equally long. A throttled sample therefore
+// needs no more bytes than another one, however long the throttling lasts.
 const (
 	lasting       = Failing | Unread
-	lastingAt     = 5 // the lowest of their bits
+	lastingAt     = 5 // the lowest bit of these marks
 	lastingBits   = 2
-	throttledStep = 2 // of hundredths
+	throttledStep = 2 // in percent
 )
 
-// throttledByte is the byte of a sample that is throttled.
+// throttledByte returns the byte of a throttled sample.
 func throttledByte(s *Sample) byte {
 	steps := (min(s.Throttled, 100) + throttledStep - 1) / throttledStep
 	return byte(steps)<<lastingBits | byte(s.Marks&lasting>>lastingAt)
 }
 
-// setThrottled takes in such a byte, which may be anything.
+// setThrottled sets the fields of a sample from such a byte, which may have any value.
 func (s *Sample) setThrottled(b byte) {
 	s.Throttled = min(throttledStep*int(b>>lastingBits), 100)
 	s.Marks |= Marks(b) << lastingAt & lasting
 }
 
-// values are the bytes of a sample that are compared with the one before.
+// values are the bytes of a sample that are compared with the previous sample.
 type values [4]byte
 
 func valuesOf(s Sample) values {
 	return values{classOf(s.Lag), classOf(s.Age), byte(min(s.Load, lease.MaxLoad)), byte(min(max(s.Busy, 0), 100))}
 }
 
-// finest is the smallest difference between durations that is kept.
+// finest is the smallest stored difference between durations.
 const finest = 10 * time.Millisecond
 
-// classOf puts a duration into a byte: 0 when it is not known, 1 for none, then eight classes for
-// each doubling, up to a year.
+// classOf encodes a duration as a byte. 0 means unknown, and 1 means zero. Above that, there are
+// eight classes for each doubling, up to a year.
 func classOf(d time.Duration) byte {
 	switch {
 	case d < 0:
@@ -98,7 +97,7 @@ func classOf(d time.Duration) byte {
 	return byte(min(2+math.Round(8*math.Log2(float64(d)/float64(finest))), 255))
 }
 
-// durationOf is the duration that a class stands for.
+// durationOf returns the duration of a class.
 func durationOf(class byte) time.Duration {
 	switch class {
 	case 0:
@@ -114,7 +113,7 @@ const (
 	digits   = 12
 )
 
-// numberOf is the number of an ID like shardId-000000000007.
+// numberOf returns the number in an ID like shardId-000000000007.
 func numberOf(id string) (n uint64, ok bool) {
 	rest, ok := strings.CutPrefix(id, numbered)
 	if !ok || len(rest) != digits {

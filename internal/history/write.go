@@ -11,22 +11,23 @@ import (
 
 const (
 	version = 1
-	// MostMinutes bounds how many minutes a chunk is about.
+	// MostMinutes is the maximum number of minutes in a chunk.
 	MostMinutes = 60
-	// mostName is how many bytes of a worker's name a chunk has.
+	// mostName is the maximum number of bytes of a worker's name in a chunk.
 	mostName = 40
-	// unit is the size that DynamoDB writes for one write unit, including the keys and the names of
-	// attributes.
+	// unit is the size that DynamoDB writes for one write unit. It includes the keys and the names
+	// of attributes.
 	unit = 1024
-	// beside is the size of a row without the data and the names of application and session.
+	// beside is the size of a row without the data and without the names of application and
+	// session.
 	beside = 64
 )
 
-// Room is how many bytes a chunk of a session may have so that its row is written for one of
+// Room returns the maximum size of a chunk of a session with which writing its row costs one of
 // DynamoDB's write units.
 func Room(app, session string) int { return max(unit-beside-len(app)-len(session), 256) }
 
-// Writer puts samples into chunks. It has one user.
+// Writer puts samples into chunks. It is not safe for concurrent use.
 type Writer struct {
 	room    int
 	name    string
@@ -35,11 +36,11 @@ type Writer struct {
 	data    []byte
 	streams map[string]uint64
 	places  map[lease.Key]int
-	before  []values // by place
+	before  []values // by index in the table
 }
 
-// NewWriter returns a Writer for the worker with the given name. Each chunk has the beginning of
-// the name. Chunks have at most room bytes, unless one minute needs more.
+// NewWriter returns a Writer for the worker with the given name. Each chunk contains the beginning
+// of the name. A chunk has at most room bytes, unless a single minute needs more.
 func NewWriter(room int, name string) *Writer {
 	name = strings.ToValidUTF8(name, "\uFFFD")
 	for len(name) > mostName {
@@ -49,9 +50,9 @@ func NewWriter(room int, name string) *Writer {
 	return &Writer{room: room, name: name}
 }
 
-// Add adds the samples of a minute, at most one for each shard, to the present chunk, or begins
-// another one with them when it is full. It returns that chunk. Samples of a minute that do not fit
-// into [lease.MaxHistoryBytes] are left out, the last ones.
+// Add adds the samples of a minute to the current chunk, at most one for each shard. If the chunk
+// is full, Add begins another chunk. It returns the chunk with the samples. If the samples of one
+// minute exceed [lease.MaxHistoryBytes], Add omits the last ones.
 func (w *Writer) Add(minute int64, samples []Sample) (since int64, data []byte) {
 	if w.data != nil && minute >= w.last && minute < w.since+MostMinutes {
 		w.block(minute, samples)
@@ -136,7 +137,7 @@ func (w *Writer) sample(place int, s *Sample) {
 	}
 	marks := s.Marks
 	if s.Throttled > 0 {
-		marks &^= lasting // they are in its byte
+		marks &^= lasting // the byte of the throttling contains them
 	}
 	if marks != 0 {
 		w.data[at] |= hasMarks

@@ -1,5 +1,5 @@
-// Package hostcheck keeps pages in browsers from reaching what listens on this machine alone: it
-// says which hosts may be asked for.
+// Package hostcheck determines which hosts a request may name. It keeps web pages in browsers from
+// reaching servers that only listen on this machine.
 package hostcheck
 
 import (
@@ -10,33 +10,34 @@ import (
 	"strings"
 )
 
-// Allows reports whether a request may be answered: over loopback only one that asks for localhost,
-// for an address, or for one of the names.
+// Allows reports whether a request may be answered. Over loopback, the request must name localhost,
+// an IP address, or one of the names as its host.
 func Allows(req *http.Request, names ...string) bool {
 	local, _ := req.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	return allows(local, req.Host, names...)
 }
 
 // allows reports whether a request with a Host header may be answered. local is the local address
-// of its connection, nil if unknown. Over loopback only localhost, IP addresses and the given names
-// are allowed, because a web page may have pointed its domain at this machine. IP addresses are
-// safe, because a web page cannot point one at another machine. They are needed, because a
-// container next to a program that listens on all interfaces may forward a probe for the pod's
-// address over loopback.
+// of its connection, or nil if unknown. Over loopback, only localhost, IP addresses and the given
+// names are allowed, because a web page may have pointed its domain at this machine.
+//
+// IP addresses are safe, because a web page cannot point one at another machine. They are also
+// needed: a container next to a program that listens on all interfaces may forward a probe for the
+// pod's address over loopback.
 func allows(local net.Addr, host string, names ...string) bool {
 	if local == nil {
 		return true
 	}
 	at, err := netip.ParseAddrPort(local.String())
-	// without a Host it is no browser
+	// A request without a Host header does not come from a browser.
 	if err != nil || !at.Addr().Unmap().IsLoopback() || host == "" {
 		return true
 	}
 	return Named(host, names...)
 }
 
-// Named reports whether a request asks for localhost, for an address, or for one of the names,
-// wherever it came to. None of them is a name that a page could have pointed here.
+// Named reports whether a Host header is localhost, an IP address, or one of the names. A web page
+// cannot point any of these at this machine. Named does not depend on the connection.
 func Named(host string, names ...string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name

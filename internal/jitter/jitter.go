@@ -1,4 +1,4 @@
-// Package jitter is the source of all randomness of weir: wait times and names of sessions. A
+// Package jitter is the source of all randomness in weir: wait times and names of sessions. A
 // simulation can replace it.
 package jitter
 
@@ -11,24 +11,25 @@ import (
 	"time"
 )
 
-// Source returns a number that is determined by of, n, and the state of the source. n is the upper
-// limit of a duration in nanoseconds, or 0 without a limit.
+// Source returns a number that depends on of, n, and the state of the source. n is the upper limit
+// of a duration in nanoseconds, or 0 for no limit.
 type Source func(of string, n uint64) uint64
 
 var source atomic.Pointer[Source]
 
 // Replace makes all numbers come from s until restore is called. It is for simulations and affects
-// the whole process. s is called concurrently.
+// the whole process. s may be called concurrently.
 func Replace(s Source) (restore func()) {
 	before := source.Swap(&s)
 	return func() { source.Store(before) }
 }
 
-// N returns a duration of at least 0 and less than d, which must be positive.
+// N returns a duration that is at least 0 and less than d. d must be positive.
 func N(d time.Duration) time.Duration { return Of("", d) }
 
-// Of is like N, with a name for each of many callers at one instant, so that a simulation can give
-// them different durations. Otherwise their timers would also fire at one instant, in random order.
+// Of is like N. Many callers may call it at the same instant with different names. A simulation can
+// then give them different durations. Otherwise their timers would also fire at the same instant,
+// in random order.
 func Of(name string, d time.Duration) time.Duration {
 	if s := source.Load(); s != nil {
 		return time.Duration((*s)(name, uint64(d)) % uint64(d))
@@ -36,7 +37,7 @@ func Of(name string, d time.Duration) time.Duration {
 	return mrand.N(d)
 }
 
-// Name returns 20 unique hexadecimal digits, for the worker with the name of.
+// Name returns 20 unique hexadecimal digits for the worker named of.
 func Name(of string) string {
 	var b [10]byte
 	if s := source.Load(); s != nil {

@@ -1,20 +1,20 @@
 // Package mono represents points in time in eight bytes without a pointer. A time.Time has 24 bytes
-// and a pointer, and ten thousand idle shards keep dozens of times each.
+// and a pointer, and each of ten thousand idle shards keeps dozens of times.
 package mono
 
 import "time"
 
-// Time is a point in time on the monotonic clock, in nanoseconds since a moment near the beginning
-// of the process. Zero means no time. No relevant time has that value. It may be negative.
+// Time is a point in time on the monotonic clock, in nanoseconds since a moment near the start of
+// the process. It may be negative. Zero means no time. No relevant time has that value.
 type Time int64
 
-// origin is the zero of the clock: slightly before the first possible event.
+// origin is the zero of the clock. It is slightly before the first possible event.
 var origin = time.Now().Add(-time.Minute)
 
-// Now returns the present time.
+// Now returns the current time.
 func Now() Time { return Of(time.Now()) }
 
-// Of converts t. The zero time becomes zero.
+// Of converts t to a Time. The zero time becomes zero.
 func Of(t time.Time) Time {
 	if t.IsZero() {
 		return 0
@@ -22,8 +22,8 @@ func Of(t time.Time) Time {
 	return Time(t.Sub(origin))
 }
 
-// Time converts t for people and for other packages. Zero becomes the zero time. The result is as
-// long ago on the wall clock as t is on the monotonic clock.
+// Time converts t to a time.Time, for people and for other packages. Zero becomes the zero time.
+// The result is as long ago on the wall clock as t is on the monotonic clock.
 func (t Time) Time() time.Time {
 	if t == 0 {
 		return time.Time{}
@@ -35,16 +35,16 @@ func (t Time) Time() time.Time {
 // IsZero reports whether t is no time.
 func (t Time) IsZero() bool { return t == 0 }
 
-// Sub returns how much later t is than u.
+// Sub returns the duration from u to t.
 func (t Time) Sub(u Time) time.Duration { return time.Duration(t - u) }
 
-// Add returns the time d later.
+// Add returns t plus d.
 func (t Time) Add(d time.Duration) Time { return t + Time(d) }
 
-// Since returns how long ago t was.
+// Since returns the time since t.
 func Since(t Time) time.Duration { return Now().Sub(t) }
 
-// Until returns how long it is until t. It is never above zero if t is zero.
+// Until returns the time until t. It is at most zero if t is zero.
 func Until(t Time) time.Duration {
 	if t == 0 {
 		return 0

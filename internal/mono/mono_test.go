@@ -8,7 +8,7 @@ import (
 
 func TestATimeIsWhatItWasMadeOf(t *testing.T) {
 	t.Parallel()
-	// the clock of the bubble differs from the one that origin was read from
+	// The clock of the bubble differs from the clock from which origin was read.
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		then := Now()

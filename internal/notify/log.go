@@ -12,11 +12,12 @@ import (
 )
 
 // Logger returns a logger whose records reach h through the queue, with their original times. h is
-// the user's code, so only the queue's goroutine calls it. The queue calls [slog.Handler.Enabled]
-// at the start, and again when a record arrives and the last answer is older than a second. Until
-// the first answer every level counts as enabled, and records of a level that turns out to be
-// disabled are dropped. If a level is enabled later, the next record of another enabled level, or
-// of LevelError, detects that. h is called with ctx.
+// user code, so only the queue's goroutine calls it. h is called with ctx.
+//
+// The queue calls [slog.Handler.Enabled] at the start. It calls it again when a record arrives and
+// the last answer is older than a second. Until the first answer, every level counts as enabled,
+// and records of a level that turns out to be disabled are dropped. If a level is enabled later,
+// the next record of another enabled level, or of LevelError, detects that.
 func (q *Queue) Logger(ctx context.Context, h slog.Handler) *slog.Logger {
 	l := &levels{}
 	l.on.Store(^uint32(0))
@@ -26,12 +27,12 @@ func (q *Queue) Logger(ctx context.Context, h slog.Handler) *slog.Logger {
 
 // levels caches which levels a handler has enabled.
 type levels struct {
-	on    atomic.Uint32 // a bit for each of askedFor
-	asked time.Time     // owned by the goroutine that queries the handler
+	on    atomic.Uint32 // a bit for each level in askedFor
+	asked time.Time     // when they were last queried; owned by the queue's goroutine
 	said  sync.Once
 }
 
-// panicked reports a panicking logger once on standard error, because it cannot be logged.
+// panicked reports the panic of a logger once on standard error, because it cannot be logged.
 func (l *levels) panicked(err error) {
 	l.said.Do(func() {
 		fmt.Fprintln(os.Stderr, "weir: the logger", err)
@@ -113,7 +114,7 @@ func (h *handler) WithGroup(name string) slog.Handler {
 
 func (h *handler) with(change func(slog.Handler) slog.Handler) slog.Handler {
 	derived, before := *h, h.inner
-	var made slog.Handler // a panic leaves it nil, so the next record tries again
+	var made slog.Handler // nil after a panic, so that the next record tries again
 	derived.inner = func() slog.Handler {
 		if made == nil {
 			made = change(before())

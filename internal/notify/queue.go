@@ -1,5 +1,5 @@
-// Package notify calls the user's hooks and logger without ever waiting for them. The calls go
-// through a queue of limited size, and one goroutine makes them one after the other.
+// Package notify calls the user's hooks and logger without ever waiting for them. Calls go through
+// a queue of limited size. One goroutine makes them one after the other.
 package notify
 
 import (
@@ -10,23 +10,24 @@ import (
 	"github.com/weir-go/weir/internal/lock"
 )
 
-// Class determines the treatment of a call for which there is no room.
+// Class determines what happens to a call if the queue is full.
 type Class uint8
 
 const (
-	// Detail is dropped, and counted.
+	// Detail calls are dropped and counted.
 	Detail Class = iota
-	// Important is dropped only if there are four times as many calls as there is room for.
+	// Important calls are only dropped if there are four times as many calls as the queue has room
+	// for.
 	Important
-	// State replaces a waiting call with the same key, and is never dropped: the latest state
-	// arrives. As long as there is room, every call arrives.
+	// State calls replace a waiting call with the same key, and are never dropped. The latest state
+	// therefore always arrives. As long as there is room, every call arrives.
 	State
 )
 
 // Counts are the numbers of calls that did not arrive since the queue was made.
 type Counts struct {
-	Dropped   uint64 // Detail and Important
-	Coalesced uint64 // State that was replaced by a later one
+	Dropped   uint64 // dropped calls of class Detail and Important
+	Coalesced uint64 // State calls that a later one replaced
 	Panicked  uint64 // calls that panicked
 }
 
@@ -37,18 +38,18 @@ func (c *Counts) Add(other Counts) {
 	c.Panicked += other.Panicked
 }
 
-// Queue holds waiting calls. They are made in the order in which they were added. Its methods may
-// be called concurrently.
+// Queue contains waiting calls. They are made in the order in which they were added. Its methods
+// may be called concurrently.
 type Queue struct {
 	limit  int
-	limits []*limiter    // of Repeats, which is called before anything is logged
-	wake   chan struct{} // has one element while there is something to do
+	limits []*limiter    // for Repeats, which is called before anything is logged
+	wake   chan struct{} // contains an element while there is something to do
 	done   chan struct{} // closed when Run has returned
 
 	mu          lock.Mutex[lock.Queue]
 	first, last *call
 	n           int
-	states      map[any]*call // waiting ones, by key
+	states      map[any]*call // waiting State calls, by key
 	counts      Counts
 	closed      bool
 }
@@ -56,17 +57,17 @@ type Queue struct {
 // call is an element of the list of waiting calls.
 type call struct {
 	do         func()
-	key        any // of a State
+	key        any // for a State call
 	prev, next *call
 }
 
-// New makes a queue with room for limit calls. The caller must call Run.
+// New returns a queue with room for limit calls. The caller must call Run.
 func New(limit int) *Queue {
 	return &Queue{limit: limit, wake: make(chan struct{}, 1), done: make(chan struct{}), states: map[any]*call{}}
 }
 
-// Add adds the call do. key identifies the state of a [State] call, and may be nil for others. Add
-// never waits. It returns false if the call was dropped.
+// Add adds the call do. key identifies a [State] call and may be nil for other classes. Add never
+// waits. It returns false if the call was dropped.
 func (q *Queue) Add(class Class, key any, do func()) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -125,7 +126,7 @@ func (q *Queue) Counts() Counts {
 	return q.counts
 }
 
-// Run makes the calls until the queue is closed and empty. If a call panics, it calls failed from
+// Run makes the calls until the queue is closed and empty. If a call panics, Run calls failed in
 // the same goroutine.
 func (q *Queue) Run(failed func(error)) {
 	defer close(q.done)
@@ -156,7 +157,7 @@ func (q *Queue) take() (c *call, over bool) {
 	return c, c == nil && q.closed
 }
 
-// Panic is a panic of a call in the form of an error.
+// Panic is the error for a call that panicked.
 type Panic struct {
 	Value any
 	Stack string
@@ -175,8 +176,8 @@ func contained(do func()) (err error) {
 	return nil
 }
 
-// Close stops accepting calls and waits for the earlier ones, for at most within. It reports
-// whether all were made. If not, the goroutine of Run continues when the present call returns.
+// Close stops accepting calls, and waits at most within for the earlier ones. It reports whether
+// all of them were made. If not, the goroutine of Run ends when the current call returns.
 func (q *Queue) Close(within time.Duration) bool {
 	q.mu.Lock()
 	q.closed = true
@@ -194,7 +195,7 @@ func (q *Queue) Close(within time.Duration) bool {
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for q.first != nil { // no call may be made once Run of the consumer has returned
+	for q.first != nil { // no call may be made after Run of the consumer has returned
 		q.remove(q.first)
 		q.counts.Dropped++
 	}

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// collector records calls, and may block.
+// collector records calls. It can block them.
 type collector struct {
 	mu   sync.Mutex
 	got  []string
@@ -67,7 +67,7 @@ func TestWhatArrivesWhenNobodyKeepsUp(t *testing.T) {
 				q, got := New(4), &collector{hold: make(chan struct{})}
 				go q.Run(func(err error) { t.Error(err) })
 				q.Add(Detail, nil, got.call("first"))
-				synctest.Wait() // it is under way
+				synctest.Wait() // the call is running
 				c.add(q, got)
 				close(got.hold)
 				if !q.Close(time.Minute) {
@@ -87,7 +87,7 @@ func TestWhatArrivesWhenNobodyKeepsUp(t *testing.T) {
 	}
 }
 
-// The number of states limits the memory, however often they change.
+// The number of states limits the memory, however often the states change.
 func TestStatesThatChangeForEver(t *testing.T) {
 	q := New(4)
 	for i := range 100_000 {
@@ -124,7 +124,7 @@ func TestACallThatPanicsOrNeverReturns(t *testing.T) {
 	})
 }
 
-// blocking is a handler whose methods may block or panic.
+// blocking is a handler whose methods can block or panic.
 type blocking struct {
 	slog.Handler
 	hold  chan struct{}
@@ -192,7 +192,7 @@ func TestTheLoggerIsNeverWaitedFor(t *testing.T) {
 			t.Errorf("%q", lines)
 		}
 	})
-	synctest.Test(t, func(t *testing.T) { // blocked from the first call on
+	synctest.Test(t, func(t *testing.T) { // the first call already blocks
 		var out strings.Builder
 		inner := &blocking{Handler: slog.NewTextHandler(&out, nil), hold: make(chan struct{})}
 		q := New(4)

@@ -9,19 +9,22 @@ import (
 )
 
 const (
-	// repeatFirst and repeatMost limit the time between two lines of one cause. It doubles while
-	// the cause lasts.
+	// repeatFirst and repeatMost limit the time between two lines with the same cause. The time
+	// doubles while the cause lasts.
 	repeatFirst = 10 * time.Second
 	repeatMost  = time.Minute
-	// mostCauses limits the number of separate causes. All further ones count as one cause.
+	// mostCauses is the maximum number of separate causes. All further ones count as one cause.
 	mostCauses = 200
 )
 
-// Repeats returns a logger like to, which [Queue.Logger] made, that limits repeated lines. Lines
-// have one cause if their level and message are equal and their err differs only in numbers. The
-// first line of a cause is logged at once. Those of the next 10 s count as one: the last of them is
-// logged at the end of that time, with their number as "repeated". The time doubles up to a minute.
-// It is 10 s again after the cause was absent for as long. Flush logs the waiting lines.
+// Repeats returns a logger that limits repeated lines. to must be a logger from [Queue.Logger].
+// Lines have the same cause if their level and message are equal and their err differs only in
+// numbers.
+//
+// The first line of a cause is logged at once. The lines of the next 10 s count as one: the last of
+// them is logged at the end of that time, with their number as "repeated". The time doubles up to a
+// minute. If the cause is absent for the whole time, it is 10 s again. Flush logs the waiting
+// lines.
 func (q *Queue) Repeats(to *slog.Logger) *slog.Logger {
 	h, ok := to.Handler().(*handler)
 	if !ok {
@@ -33,21 +36,22 @@ func (q *Queue) Repeats(to *slog.Logger) *slog.Logger {
 	return slog.New(&limited)
 }
 
-// Only the queue's goroutine uses a limiter, because the text of an err comes from the user's code.
+// Only the queue's goroutine uses a limiter, because the text of an err comes from user code.
 type limiter struct {
 	queue  *Queue
 	causes map[string]*cause
 }
 
-// cause describes the lines of one cause.
+// cause contains the state about lines with the same cause.
 type cause struct {
-	logged  time.Time // the last line
+	logged  time.Time // time of the last line
 	every   time.Duration
-	waiting int // lines since then
+	waiting int // number of lines since then
 	write   func(repeated int)
 }
 
-// pass calls write now or later. write logs a line, with the number of lines for which it stands.
+// pass calls write now or later. write logs a line. repeated is the number of lines that it
+// represents.
 func (l *limiter) pass(key string, now time.Time, write func(repeated int)) {
 	c := l.causes[key]
 	if c == nil && len(l.causes) >= mostCauses {
@@ -88,7 +92,7 @@ func (c *cause) flush(now time.Time) {
 	write(n)
 }
 
-// Flush logs the lines that loggers of Repeats hold back. It is called before Close.
+// Flush logs the waiting lines of all loggers from Repeats. It must be called before Close.
 func (q *Queue) Flush() {
 	for _, l := range q.limits {
 		q.Add(State, l, func() {
@@ -99,7 +103,7 @@ func (q *Queue) Flush() {
 	}
 }
 
-// causeOf names the cause of a line.
+// causeOf returns a text that identifies the cause of a line.
 func causeOf(r slog.Record) string {
 	var err string
 	r.Attrs(func(a slog.Attr) bool {
@@ -111,8 +115,8 @@ func causeOf(r slog.Record) string {
 	return r.Level.String() + r.Message + "\x00" + withoutNumbers(err)
 }
 
-// withoutNumbers replaces each word of s that has a digit, so that errors are equal if they differ
-// only in sequence numbers, IDs or times.
+// withoutNumbers replaces each word of s that has a digit. Errors that differ only in sequence
+// numbers, IDs or times are then equal.
 func withoutNumbers(s string) string {
 	words := strings.FieldsFunc(s, func(r rune) bool { return r != '-' && r != '.' && !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 	for i, w := range words {

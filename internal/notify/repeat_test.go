@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// An outage of seven seconds in which each of 222 shards fails seven times is logged in two lines,
-// with the exact number of lines that they stand for.
+// In an outage of seven seconds, each of 222 shards fails seven times. This is logged in two lines,
+// with the exact number of lines that they represent.
 func TestRepeatedLinesOfOneCauseAreLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out strings.Builder
@@ -34,7 +34,7 @@ func TestRepeatedLinesOfOneCauseAreLimited(t *testing.T) {
 			t.Errorf("logged %q", lines)
 		}
 		out.Reset()
-		for range 600 { // ten minutes, every second
+		for range 600 { // every second for ten minutes
 			log.Warn("the handler failed", "err", errors.New("no such table"))
 			time.Sleep(time.Second)
 		}
@@ -49,11 +49,11 @@ func TestRepeatedLinesOfOneCauseAreLimited(t *testing.T) {
 		if at := strings.LastIndex(strings.TrimSpace(out.String()), "\n"); !strings.Contains(out.String()[at:], "repeated=") {
 			t.Errorf("the last lines are not logged: %s", out.String()[at:])
 		}
-		time.Sleep(repeatMost) // a closed queue drops the calls of timers
+		time.Sleep(repeatMost) // a closed queue drops calls from timers
 	})
 }
 
-// The number of separate causes is limited, and causes are forgotten when they are over.
+// The number of separate causes is limited, and a cause is forgotten when it is over.
 func TestCausesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &limiter{queue: New(4), causes: map[string]*cause{}}

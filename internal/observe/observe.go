@@ -1,5 +1,5 @@
-// Package observe turns the data of a store and of the service about an application into the input
-// of package health. The command and the status page share it, so that both have the same result.
+// Package observe converts the data of a store and of Kinesis about an application to the input of
+// package health. The weir command and the status page share it, so that both get the same results.
 package observe
 
 import (
@@ -15,7 +15,7 @@ import (
 // Lag is the result of reading a shard at its checkpoint.
 type Lag struct {
 	Behind time.Duration // age of the oldest record that is not handled, or 0
-	// Expired is true if everything up to the checkpoint has left the shard.
+	// Expired is set if all records up to the checkpoint have left the shard.
 	Expired bool
 }
 
@@ -23,23 +23,23 @@ type Lag struct {
 type Look struct {
 	At   time.Time
 	View lease.View // with its leases
-	// Silent are the sessions that no longer send heartbeats although they have not ended. For
-	// [Watch.Add] it may be nil: the watch finds them itself.
+	// Silent contains sessions whose heartbeats have stopped although they have not ended. It may
+	// be nil for [Watch.Add], because the watch finds such sessions itself.
 	Silent map[string]bool
-	// Lags are the known lags.
+	// Lags contains the known lags.
 	Lags      map[lease.Key]Lag
 	Retention map[string]time.Duration // by stream, if known
 }
 
-// Watch keeps observations of an application for long enough to judge it. The zero value is ready
-// to use. It is not safe for concurrent use.
+// Watch stores the observations of an application that are needed to rate it. The zero value is
+// ready to use. It is not safe for concurrent use.
 type Watch struct {
 	Options health.Options
 	windows map[lease.Key]*health.Window
 	beats   map[string]beat
 }
 
-// beat is a session's heartbeat count, and when a look first found it.
+// beat is a session's heartbeat count, and when a look first found this count.
 type beat struct {
 	count uint64
 	since time.Time
@@ -63,7 +63,7 @@ func (w *Watch) Add(l Look) {
 	w.windows = kept
 }
 
-// listen returns the sessions whose heartbeat count has stood still for their failover time.
+// listen returns the sessions whose heartbeat count has not changed for their failover time.
 func (w *Watch) listen(l Look) map[string]bool {
 	beats, silent := map[string]beat{}, map[string]bool{}
 	for _, of := range l.View.Workers {
@@ -80,7 +80,7 @@ func (w *Watch) listen(l Look) map[string]bool {
 	return silent
 }
 
-// Living returns how many workers are neither ended nor silent.
+// Living returns the number of workers that have not ended and still send heartbeats.
 func (w *Watch) Living(v lease.View, at time.Time) int {
 	n := 0
 	for _, of := range v.Workers {
@@ -91,7 +91,8 @@ func (w *Watch) Living(v lease.View, at time.Time) int {
 	return n
 }
 
-// Judge returns the health of each shard at a moment, the worst first, and that of the application.
+// Judge returns the health of each shard at a moment, the worst first, and the health of the
+// application.
 func (w *Watch) Judge(now time.Time) (health.Application, []health.Named) {
 	all := make([]health.Named, 0, len(w.windows))
 	for key, window := range w.windows {
@@ -101,7 +102,7 @@ func (w *Watch) Judge(now time.Time) (health.Application, []health.Named) {
 	return health.Sum(all), all
 }
 
-// Shards returns the observations of each lease at the moment of a look.
+// Shards returns the observation of each lease at the time of a look.
 func Shards(l Look) map[lease.Key]health.Observation {
 	workers := map[string]*lease.Worker{}
 	room, living := roomOf(l)
@@ -170,7 +171,8 @@ func unreadStreams(l Look) []string {
 	return lease.Unread(beating)
 }
 
-// roomOf reports whether some worker may hold more leases, and how many workers live.
+// roomOf reports whether at least one worker may hold more leases. It also returns the number of
+// live workers.
 func roomOf(l Look) (room bool, living int) {
 	held := map[string]int{}
 	for _, of := range l.View.Leases {
@@ -186,7 +188,7 @@ func roomOf(l Look) (room bool, living int) {
 	return room, living
 }
 
-// complain adds the troubles that a worker reports about its shard.
+// complain adds the troubles that a worker reports about the shard.
 func complain(o *health.Observation, w *lease.Worker, key lease.Key) {
 	for _, t := range w.Troubles {
 		if t.Key != key && t.Key != (lease.Key{}) {
@@ -201,7 +203,7 @@ func complain(o *health.Observation, w *lease.Worker, key lease.Key) {
 		}
 		o.Complains, o.Stage, o.Since, o.Err, o.Attempts = true, t.State, o.At.Add(-t.For), t.Why, t.Failing.Attempts
 		if t.Key == key {
-			return // a trouble of the shard itself says more
+			return // a trouble of the shard itself contains more information
 		}
 	}
 }

@@ -1,4 +1,4 @@
-// Package operate carries out the tasks of operators: pausing an application, draining a worker,
-// moving checkpoints. The command and the status page both use it, so that they behave the same.
-// Package change decides what to change.
+// Package operate executes the tasks of operators: it pauses applications, drains workers and moves
+// checkpoints. The weir command and the status page use it, so that both behave the same. Package
+// change decides what to change.
 package operate

@@ -62,8 +62,7 @@ func TestADrainIsOfALivingWorker(t *testing.T) {
 	}
 }
 
-// flaky is a store whose Apply fails from the call with number fails on, before or after it took
-// effect.
+// flaky is a store whose Apply fails from call number fails on, before or after it took effect.
 type flaky struct {
 	lease.Store
 	calls, fails int
@@ -80,7 +79,7 @@ func (f *flaky) Apply(ctx context.Context, app string, actions []lease.Action) (
 	return nil, errors.New("the store has had enough")
 }
 
-// However it is interrupted, the outcome says for each step whether it is done.
+// However CarryOut is interrupted, the outcome shows for each step whether it is done.
 func TestTheOutcomeSaysWhatWasDone(t *testing.T) {
 	var steps []change.Step
 	for i := range 120 {

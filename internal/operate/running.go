@@ -8,14 +8,15 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// ErrPausedEnough says that the maximum number of streams of an application are paused.
+// ErrPausedEnough is returned if the maximum number of streams of an application is already paused.
 var ErrPausedEnough = errors.New("the maximum number of streams is paused already: pause the whole application instead")
 
-// ErrWorkerEnded says that a worker ended before it could be drained.
+// ErrWorkerEnded is returned if a worker ended before it could be drained.
 var ErrWorkerEnded = errors.New("the worker ended meanwhile: there is nothing to drain")
 
-// SetPause pauses a stream, or the whole application for "", or ends that. It reports whether that
-// changed the view seen. It returns [ErrPausedEnough] or an error of the store.
+// SetPause pauses a stream or ends its pause. If stream is "", this applies to the whole
+// application. It reports whether the view seen was different before. It returns [ErrPausedEnough]
+// or an error of the store.
 func SetPause(ctx context.Context, store lease.Store, app string, seen lease.View, stream string, on bool) (changed bool, err error) {
 	if slices.Contains(seen.Paused, stream) == on {
 		return false, nil
@@ -30,7 +31,7 @@ func SetPause(ctx context.Context, store lease.Store, app string, seen lease.Vie
 	return true, nil
 }
 
-// SetDrain drains the workers with these sessions, or ends that. It returns [ErrWorkerEnded] if
+// SetDrain starts or stops draining the workers with these sessions. It returns [ErrWorkerEnded] if
 // none of them exists any more, or an error of the store.
 func SetDrain(ctx context.Context, store lease.Store, app string, sessions []string, on bool) error {
 	var actions []lease.Action

@@ -8,18 +8,18 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// Outcome is the result of carrying out steps.
+// Outcome is the result of executing steps.
 type Outcome struct {
 	State map[lease.Key]State
 	Done  int
-	Left  int // not done: changed meanwhile, or not reached
+	Left  int // not done: changed by others, or not reached
 	Err   error
 }
 
 // State is the result of a step.
 type State string
 
-// The results of steps.
+// These are the results of steps.
 const (
 	Done      State = "done"
 	Unchanged State = "unchanged"
@@ -28,14 +28,14 @@ const (
 )
 
 const (
-	together   = 50               // steps per call of the store
+	together   = 50               // number of steps per call of the store
 	applyBound = 30 * time.Second // timeout of each call
-	lookBound  = 8 * time.Second  // of the check of what was done
+	lookBound  = 8 * time.Second  // timeout of the check which steps were done
 )
 
-// CarryOut carries out steps in order, with a suitable number per call of the store. It calls
-// progress, unless that is nil, with the number of further processed steps. However it is
-// interrupted, each step is either done or not, and the outcome says which.
+// CarryOut executes steps in order, several per call of the store. If progress is not nil, it calls
+// progress with the number of further processed steps. Even if it is interrupted, each step is
+// either done or not, and the outcome contains the result for each.
 func CarryOut(ctx context.Context, store lease.Store, app string, steps []change.Step, progress func(steps int)) Outcome {
 	out := Outcome{State: make(map[lease.Key]State, len(steps))}
 	var doubt []change.Step
@@ -53,7 +53,7 @@ func CarryOut(ctx context.Context, store lease.Store, app string, steps []change
 			progress(len(some))
 		}
 	}
-	if len(doubt) > 0 { // a store that does not answer may have done it anyway
+	if len(doubt) > 0 { // a store that does not answer may have executed them
 		look, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookBound)
 		defer cancel()
 		view, err := store.View(look, app, "")
@@ -90,7 +90,7 @@ func (o *Outcome) apply(ctx context.Context, store lease.Store, app string, step
 	}
 	for _, s := range steps {
 		happened := true
-		// each action only if the previous one took effect
+		// Each action needs the effect of the previous one.
 		for i := 0; i < len(s.Actions) && len(s.Actions) > 1 && happened; i++ {
 			did, err := store.Apply(ctx, app, s.Actions[i:i+1])
 			if err != nil {

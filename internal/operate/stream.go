@@ -12,24 +12,24 @@ import (
 	"github.com/weir-go/weir/internal/streams"
 )
 
-// Kinesis is the part of a *kinesis.Client that is used.
+// Kinesis contains the methods of a *kinesis.Client that this package uses.
 type Kinesis interface {
 	ListShards(context.Context, *kinesis.ListShardsInput, ...func(*kinesis.Options)) (*kinesis.ListShardsOutput, error)
 	DescribeStreamSummary(context.Context, *kinesis.DescribeStreamSummaryInput, ...func(*kinesis.Options)) (*kinesis.DescribeStreamSummaryOutput, error)
 }
 
-// Answer is the service's data about a stream.
+// Answer is the information from Kinesis about a stream.
 type Answer struct {
 	change.Stream
 	Retention time.Duration // 0 if unknown
-	Key       string        // of KMS, "" if the stream is not encrypted or that is unknown
+	Key       string        // the KMS key; "" if the stream is not encrypted or if unknown
 	Status    string
 	ARN       string
-	Denied    error // why the other fields are unknown
+	Denied    error // why the other fields are unknown; may be nil
 }
 
 // AskStream lists a stream and gets its description. Without permission for the description, the
-// answer contains only the listing.
+// answer only contains the listing.
 func AskStream(ctx context.Context, client Kinesis, s streams.Stream) (Answer, error) {
 	about := Answer{Stream: change.Stream{Name: s.Name}}
 	var err error

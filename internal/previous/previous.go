@@ -1,9 +1,9 @@
-// Package previous wraps a store as weir's previous version uses it, without the fields and
-// abilities that were added since. During a rolling deployment both versions share one store.
+// Package previous wraps a store so that only the fields and abilities of weir's previous version
+// are used. During a rolling deployment both versions share one store.
 //
-// The known fields are listed one by one, so new fields are left out by default. The package moves
-// to a later version together with the commit in internal/proof/integration/older, whose tests
-// compare it with that version's source.
+// The known fields are listed one by one, so new fields are omitted by default. The previous
+// version changes together with the commit in internal/proof/integration/older. The tests there
+// compare this package with that version's source.
 package previous
 
 import (
@@ -12,13 +12,13 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// Abilities are those that the version before has names for: none.
+// Abilities are the abilities that the previous version knows: none.
 const Abilities lease.Abilities = 0
 
-// lastKind is the last kind of action that it knows.
+// lastKind is the last kind of action that the previous version knows.
 const lastKind = lease.Birth
 
-// Client returns s as a worker of the version before uses it. It is safe for concurrent use.
+// Client returns s as the previous version of a worker uses it. It is safe for concurrent use.
 func Client(s lease.Store) lease.Store { return client{s} }
 
 type client struct{ store lease.Store }
@@ -45,13 +45,13 @@ func View(v lease.View) lease.View {
 	}
 }
 
-// Apply implements [lease.Store]. A kind of action that is new takes no effect: the version before
-// plans none.
+// Apply implements [lease.Store]. New kinds of actions have no effect, because the previous version
+// does not plan them.
 func (c client) Apply(ctx context.Context, app string, actions []lease.Action) ([]bool, error) {
 	var kept []lease.Action
 	var places []int
 	for i, a := range actions {
-		if a.Kind <= lastKind || a.Check() != nil { // the store refuses invalid actions
+		if a.Kind <= lastKind || a.Check() != nil { // the store rejects invalid actions
 			kept, places = append(kept, action(a)), append(places, i)
 		}
 	}
@@ -76,7 +76,7 @@ func (c client) Leave(ctx context.Context, app string, r lease.Report) error {
 	return c.store.Leave(ctx, app, report(r))
 }
 
-// each applies known to all elements. It returns nil for nil.
+// each applies known to all elements. It returns nil if all is nil.
 func each[T any](all []T, known func(T) T) []T {
 	if all == nil {
 		return nil

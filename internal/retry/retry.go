@@ -1,5 +1,5 @@
-// Package retry computes the pauses between attempts. They double, half of each is random, and a
-// context ends them.
+// Package retry computes the pauses between attempts. Pauses double, and half of each is random. A
+// context can end them.
 package retry
 
 import (
@@ -9,8 +9,8 @@ import (
 	"github.com/weir-go/weir/internal/jitter"
 )
 
-// Pause returns how long to wait after a number of consecutive failures: low after the first, twice
-// as long after each further one, at most high. Up to half of the pause is random.
+// Pause returns how long to wait after a number of consecutive failures. It is low after the first
+// failure, doubles with each further one, and is at most high. Up to half of the pause is random.
 func Pause(low, high time.Duration, failures int) time.Duration {
 	d := high
 	if doubled := low << (failures - 1); failures < 40 && doubled > 0 {
@@ -34,7 +34,7 @@ func (b *Backoff) Next() time.Duration {
 // Reset records a success.
 func (b *Backoff) Reset() { b.Failures = 0 }
 
-// Wait returns nil after d, or earlier the cause of ctx's end.
+// Wait waits for d and returns nil. If ctx ends earlier, it returns the cause of ctx.
 func Wait(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return context.Cause(ctx)

@@ -1,10 +1,10 @@
-// Package seen remembers items that listings have shown, if they deserve an entry, and forgets the
-// items that are gone.
+// Package seen stores a value for some of the items that listings have shown. It drops the values
+// of items that are gone.
 package seen
 
 import "crypto/sha256"
 
-// Key is a hash of the name of an item, and shorter than most names.
+// Key is a hash of the name of an item. It is shorter than most names.
 type Key [16]byte
 
 // KeyOf returns the key of a name.
@@ -13,10 +13,10 @@ func KeyOf(name string) Key {
 	return Key(sum[:16])
 }
 
-// Items holds a value for each item that was set. The zero value is empty. It is not safe for
+// Items contains the values that were set for items. The zero value is empty. It is not safe for
 // concurrent use.
 type Items[V any] struct {
-	passes int // number of listings, including those under way
+	passes int // number of listings, including those in progress
 	of     map[Key]entry[V]
 }
 
@@ -25,7 +25,7 @@ type entry[V any] struct {
 	pass  int // the newest listing at the time when the item was seen
 }
 
-// Get returns the value of an item, if it has an entry.
+// Get returns the value of an item. ok is false if it has none.
 func (s *Items[V]) Get(name string) (value V, ok bool) {
 	e, ok := s.of[KeyOf(name)]
 	return e.value, ok
@@ -39,10 +39,10 @@ func (s *Items[V]) Set(name string, value V) {
 	s.of[KeyOf(name)] = entry[V]{value, s.passes}
 }
 
-// Delete removes the entry of an item.
+// Delete removes the value of an item.
 func (s *Items[V]) Delete(name string) { delete(s.of, KeyOf(name)) }
 
-// Len returns the number of entries.
+// Len returns the number of values.
 func (s *Items[V]) Len() int { return len(s.of) }
 
 // Listed reports whether a listing has begun.
@@ -54,8 +54,8 @@ func (s *Items[V]) Begin() (pass int) {
 	return s.passes
 }
 
-// End ends a listing of all items. It removes the entries that were not set since the listing
-// began, because their items are gone.
+// End ends a listing of all items. It removes the values that were not set since the listing began,
+// because their items are gone.
 func (s *Items[V]) End(pass int) {
 	for key, e := range s.of {
 		if e.pass < pass {

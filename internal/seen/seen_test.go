@@ -2,8 +2,8 @@ package seen
 
 import "testing"
 
-// An entry lives as long as listings find its item. A listing does not remove items that were seen
-// after it began, even if another one began meanwhile.
+// A value exists as long as listings find its item. A listing does not remove items that were seen
+// after it began, even if another listing began meanwhile.
 func TestEntriesOfItemsThatAreGone(t *testing.T) {
 	var s Items[string]
 	has := func(name, want string, entries int) {

@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// Of returns the times that a sequence number contains, to the second: when its shard was opened
-// and when the record arrived. The service does not document the layout, but it has not changed
-// since 2013. For a number with another layout, ok is false.
+// Of returns the times that a sequence number contains, to the second: when its shard was opened,
+// and when the record arrived. AWS does not document the layout, but it has not changed since 2013.
+// ok is false for a number with another layout.
 //
-// The layout in 47 hexadecimal digits from the left: 2, nine digits of the second in which the
-// shard was opened, one of the shard, sixteen of an index, 00, nine of the second of arrival, eight
-// of the shard, 2.
+// A number has 47 hexadecimal digits. From the left these are: 2, nine digits for the second in
+// which the shard was opened, one for the shard, sixteen for an index, 00, nine for the second of
+// arrival, eight for the shard, 2.
 func Of(sequence string) (opened, arrived time.Time, ok bool) {
-	const most = 57 // digits of 2^188
+	const most = 57 // number of digits of 2^188
 	if len(sequence) > most {
 		return time.Time{}, time.Time{}, false
 	}
@@ -27,12 +27,12 @@ func Of(sequence string) (opened, arrived time.Time, ok bool) {
 		return p.And(p, big.NewInt(1<<bits-1)).Int64()
 	}
 	created, arrival := part(148, 36), part(36, 36)
-	const sooner, later = 1_380_000_000, 16_000_000_000 // Kinesis did not exist before the first
+	const sooner, later = 1_380_000_000, 16_000_000_000 // Kinesis is younger than the first
 	if part(184, 4) != 2 || part(0, 4) != 2 || part(72, 8) != 0 || created < sooner || created > later || arrival > later {
 		return time.Time{}, time.Time{}, false
 	}
 	opened = time.Unix(created, 0).UTC()
-	if arrival < created { // the first number of a shard may have none
+	if arrival < created { // the first number of a shard may have no arrival time
 		return opened, time.Time{}, true
 	}
 	return opened, time.Unix(arrival, 0).UTC(), true

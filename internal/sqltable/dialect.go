@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Numbered returns a statement with its parameters as Postgres wants them: $1, $2 instead of ?.
+// Numbered returns a statement with parameters in the form of Postgres: $1, $2 in place of ?.
 func Numbered(query string) string {
 	var b strings.Builder
 	for i := 1; ; i++ {
@@ -22,8 +22,8 @@ func Numbered(query string) string {
 	}
 }
 
-// SQLState returns the code that the server gave an error, "" without one. The errors of pgx and
-// lib/pq have it.
+// SQLState returns the server's code of an error, or "" if it has none. Errors of pgx and lib/pq
+// have a code.
 func SQLState(err error) string {
 	var coded interface{ SQLState() string }
 	if errors.As(err, &coded) {
@@ -34,8 +34,8 @@ func SQLState(err error) string {
 
 var mysqlErrorForm = regexp.MustCompile(`\bError (\d{4})\b`)
 
-// MySQLCode returns the code of an error of MySQL or MariaDB, "" without one. The driver's error
-// type cannot be named without the driver; its text begins with the code.
+// MySQLCode returns the code of an error of MySQL or MariaDB, or "" if it has none. The driver's
+// error type cannot be named without the driver, but its text begins with the code.
 func MySQLCode(err error) string {
 	if err == nil {
 		return ""
@@ -47,7 +47,7 @@ func MySQLCode(err error) string {
 }
 
 // Mentions reports whether the text of an error contains one of the texts. The drivers of SQLite
-// have different error types, but all of them contain its English text.
+// have different error types, but all errors contain SQLite's English text.
 func Mentions(err error, texts ...string) bool {
 	return err != nil && slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(err.Error(), text) })
 }

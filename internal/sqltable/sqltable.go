@@ -1,6 +1,6 @@
-// Package sqltable contains the code that stores, sinks and dead letters in SQL databases share. It
-// creates tables, safely while other processes create the same ones, numbers parameters, and reads
-// the codes of errors.
+// Package sqltable contains the common code of stores, sinks and dead letters in SQL databases. It
+// creates tables, even while other processes create the same tables. It numbers parameters and
+// reads the codes of errors.
 package sqltable
 
 import (
@@ -10,8 +10,8 @@ import (
 	"fmt"
 )
 
-// tries limits how often a table is created again after a collision. Each collision means that
-// another process made progress.
+// tries is the maximum number of attempts to create a table after collisions. Each collision means
+// that another process made progress.
 const tries = 5
 
 // Database is a [*sql.DB] or a [*sql.Conn].
@@ -20,11 +20,13 @@ type Database interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }
 
-// Make creates a table with create, a CREATE TABLE IF NOT EXISTS. It returns nil if probe, a query
-// that returns no rows, finds the table afterwards. An error of create alone is ignored: if several
-// connections create a table at once, Postgres returns an error to one of them (SQLSTATE 42P07 or
-// 23505), and a user without the permission can still find the table. It is safe to call
-// concurrently. db must not be in a transaction, which a failure of create would end.
+// Make creates a table with the statement create, which is a CREATE TABLE IF NOT EXISTS. It returns
+// nil if probe then finds the table. probe is a query that returns no rows.
+//
+// Make ignores an error of create if probe succeeds. If several connections create a table at the
+// same time, Postgres returns an error to one of them (SQLSTATE 42P07 or 23505). A user without the
+// permission can still find an existing table. Make is safe to call concurrently. db must not be in
+// a transaction, because a failure of create would end it.
 func Make(ctx context.Context, db Database, create, probe string) error {
 	var err error
 	for range tries {
@@ -34,7 +36,7 @@ func Make(ctx context.Context, db Database, create, probe string) error {
 			return nil
 		}
 		if made == nil {
-			return found // the table is another program's
+			return found // the table belongs to another program
 		}
 		if err = fmt.Errorf("%w; %w", made, found); ctx.Err() != nil {
 			break

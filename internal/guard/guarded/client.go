@@ -9,8 +9,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 )
 
-// Client returns a client like the given one that returns a panic of its credentials provider or of
-// its HTTP client as an error.
+// Client returns a copy of the client. If the credentials provider or the HTTP client of the copy
+// panics, the copy returns an error.
 func Client(client *kinesis.Client, panicked Panicked) *kinesis.Client {
 	return kinesis.New(client.Options(), func(o *kinesis.Options) {
 		if o.Credentials != nil {
@@ -27,7 +27,7 @@ func Client(client *kinesis.Client, panicked Panicked) *kinesis.Client {
 		default:
 			o.HTTPClient = httpClient{c, panicked}
 		}
-		// New applies it to the retryer, which has it already.
+		// New would apply it to the retryer again.
 		o.RetryMaxAttempts = 0
 	})
 }
@@ -42,7 +42,7 @@ func (g credentials) Retrieve(ctx context.Context) (c aws.Credentials, err error
 	return c, err
 }
 
-// IsCredentialsProvider lets [aws.IsCredentialsProvider] look at the provider.
+// IsCredentialsProvider lets [aws.IsCredentialsProvider] see the user's provider.
 func (g credentials) IsCredentialsProvider(target aws.CredentialsProvider) bool {
 	return aws.IsCredentialsProvider(g.to, target)
 }
@@ -65,7 +65,7 @@ func (g transport) RoundTrip(r *http.Request) (resp *http.Response, err error) {
 	return resp, err
 }
 
-// CloseIdleConnections lets [http.Client.CloseIdleConnections] reach the transport.
+// CloseIdleConnections lets [http.Client.CloseIdleConnections] reach the user's transport.
 func (g transport) CloseIdleConnections() {
 	if c, ok := g.to.(interface{ CloseIdleConnections() }); ok {
 		c.CloseIdleConnections()
@@ -84,5 +84,5 @@ func (g httpClient) Do(r *http.Request) (resp *http.Response, err error) {
 	return resp, err
 }
 
-// Unwrap returns the user's client, for messages that name its type.
+// Unwrap returns the user's client, for messages that contain its type.
 func (g httpClient) Unwrap() any { return g.to }

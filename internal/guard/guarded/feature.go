@@ -6,15 +6,15 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// Feature is a part of weir that needs abilities that not every store has.
+// Feature is a part of weir that needs abilities that some stores lack.
 type Feature struct {
-	Name  string // the log says that this is off
+	Name  string // the log reports this text if the feature is off
 	Needs lease.Abilities
-	// Required says that the options cannot be kept without it.
+	// Required is set if the options cannot work without the feature.
 	Required bool
 }
 
-// Features lists all features. None is required today.
+// Features lists all features. Currently none is required.
 var Features = []Feature{
 	{Name: "those that die together with the leader are found with it", Needs: lease.WatchBeats},
 	{Name: "a leader that cannot do its work leaves it to others without ending its session", Needs: lease.ResignByBeat},
@@ -24,8 +24,8 @@ var Features = []Feature{
 	{Name: "workers that read different streams get shards only of the streams that they read", Needs: lease.NoteStreams},
 }
 
-// Judge returns the features that are off with a store of these abilities, and an error for each
-// required one that is.
+// Judge returns the features that are off with a store of these abilities. It also returns an error
+// for each required feature that is off.
 func Judge(has lease.Abilities, all []Feature) (missing []error, off []Feature) {
 	for _, f := range all {
 		switch {

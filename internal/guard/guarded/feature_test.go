@@ -9,7 +9,7 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// planted returns two features. The options need the second one if it is required.
+// planted returns two features. If required is set, the options need the second one.
 func planted(required bool) []Feature {
 	return []Feature{
 		{Name: "watching", Needs: lease.WatchBeats},

@@ -7,20 +7,20 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// Store calls the user's store and returns a panic as an error. weir.New makes it, and nothing else
-// in packages weir and group holds the store itself. It embeds nothing, so a new method of
-// [lease.Store] cannot reach the store by promotion.
+// Store calls the user's store and returns its panics as errors. weir.New makes it, and packages
+// weir and group use the user's store only through it. It embeds nothing, so that a new method of
+// [lease.Store] cannot bypass it.
 type Store struct {
 	to       lease.Store
-	keep     lease.Historian // nil if the store is not one
-	has      lease.Abilities // as the store answered NewStore; they never change
+	keep     lease.Historian // nil if the store does not implement it
+	has      lease.Abilities // the store's abilities in NewStore; they never change
 	panicked Panicked
 }
 
 const theStore = "the store"
 
-// NewStore returns a store whose panics are errors. It returns an error if the store panics when it
-// is asked for its abilities.
+// NewStore returns a Store for the user's store. It returns an error if the user's store panics in
+// Abilities.
 func NewStore(store lease.Store, panicked Panicked) (*Store, error) {
 	s := &Store{to: store, panicked: panicked}
 	s.keep, _ = store.(lease.Historian)
@@ -28,7 +28,7 @@ func NewStore(store lease.Store, panicked Panicked) (*Store, error) {
 	return s, err
 }
 
-// Abilities returns what the store answered when the worker was made.
+// Abilities returns the abilities that the store had when the worker was made.
 func (s *Store) Abilities() lease.Abilities { return s.has }
 
 // Beat implements [lease.Store].
@@ -43,8 +43,8 @@ func (s *Store) View(ctx context.Context, app, since string) (v lease.View, err 
 	return v, err
 }
 
-// Apply implements [lease.Store]. It also returns an error if the store does not report for each
-// action whether it took effect.
+// Apply implements [lease.Store]. It also returns an error if the store does not return a result
+// for each action.
 func (s *Store) Apply(ctx context.Context, app string, actions []lease.Action) (did []bool, err error) {
 	err = s.panicked.call(theStore, func() (err error) { did, err = s.to.Apply(ctx, app, actions); return err })
 	if err == nil && len(did) != len(actions) {

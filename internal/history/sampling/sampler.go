@@ -1,5 +1,5 @@
-// Package sampling reports how the shards of a worker stand: a sample a minute for each, for pages
-// that show it later. Package history has the form of the samples.
+// Package sampling samples the shards of a worker once per minute and stores the samples, for pages
+// that show them later. Package history defines the form of the samples.
 package sampling
 
 import (
@@ -22,52 +22,53 @@ import (
 const (
 	putBound  = 10 * time.Second
 	lastBound = 2 * time.Second // for the last report
-	// spread spreads the workers of an application over a part of each minute.
+	// spread is the part of each minute over which the workers of an application are spread.
 	spread = 20 * time.Second
 )
 
-// Store keeps what a Sampler reports.
+// Store stores the chunks of a Sampler.
 type Store interface {
 	PutHistory(ctx context.Context, app string, c lease.HistoryChunk) error
 }
 
-// Standing is how a shard stands at a moment.
+// Standing is a snapshot of a shard.
 type Standing struct {
 	lease.Key
 	At   shard.Position
-	Lag  time.Duration // of what is not handled; negative when it is not known
+	Lag  time.Duration // lag of unhandled records; negative if unknown
 	Load lease.Load
 }
 
-// Sampler samples the shards of a run and reports the samples. The beat loop notes what it sees; a
-// goroutine of the Sampler puts the samples, so a store that is slow at it holds up no beat. A nil
+// Sampler samples the shards of a run and stores the samples. The beat loop records its
+// observations. A separate goroutine stores the samples, so a slow store delays no heartbeat. A nil
 // Sampler does nothing.
 type Sampler struct {
 	Store       Store
 	App, Worker string
-	// Shards returns how the shards stand that the run reads now.
+	// Shards returns snapshots of the shards that the run currently reads.
 	Shards func(now time.Time) []Standing
 	Log    *slog.Logger
 
-	failed bool // the last chunk could not be put; of the goroutine that reports, as are the next two
+	failed bool // storing the last chunk failed; owned by the reporting goroutine, like the next two
 	writer *history.Writer
-	writes string // the session that writer is for
+	writes string // the session of writer
 
 	mu      lock.Mutex[lock.Sampler] // guards the fields below
-	session string                   // "" before the first beat was answered
-	looks   int                      // in this minute
+	session string                   // "" before the first heartbeat was answered
+	looks   int                      // number of looks in this minute
 	noted   map[lease.Key]noted
 }
 
-// noted is the record of a shard in this minute.
+// noted contains the observations of a shard in this minute.
 type noted struct {
-	busy      int // looks at which the handler was at work
+	busy      int // number of looks at which the handler was running
 	marks     history.Marks
-	at        shard.Position // where it was when its term ended
-	throttled time.Duration  // the pauses of reading because it was throttled
+	at        shard.Position // the position at the end of its term
+	throttled time.Duration  // time in which reading waited because of throttling
 }
 
-// Start starts reporting. The returned function ends it, with a final report if last is set.
+// Start begins reporting. The returned function ends it. If last is set, it first makes a final
+// report.
 func (s *Sampler) Start(ctx context.Context) (end func(last bool)) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var reporting sync.WaitGroup
@@ -94,10 +95,11 @@ func (s *Sampler) run(ctx context.Context) {
 	}
 }
 
-// untilReport is the time until a worker's next report, which is at the same time of each minute.
+// untilReport returns the time until a worker's next report. A worker reports at the same time of
+// each minute.
 func untilReport(now time.Time, worker string) time.Duration {
 	h := fnv.New32a()
-	_, _ = h.Write([]byte(worker)) // which cannot fail
+	_, _ = h.Write([]byte(worker)) // never fails
 	offset := time.Duration(h.Sum32()) % spread
 	next := now.Truncate(time.Minute).Add(offset)
 	if !next.After(now) {
@@ -106,7 +108,7 @@ func untilReport(now time.Time, worker string) time.Duration {
 	return next.Sub(now)
 }
 
-// Begin notes the session, when its first beat was answered.
+// Begin records the session after its first heartbeat was answered.
 func (s *Sampler) Begin(session string) {
 	if s == nil {
 		return
@@ -116,7 +118,7 @@ func (s *Sampler) Begin(session string) {
 	s.session = session
 }
 
-// Look notes that the beat loop looks at the shards.
+// Look records that the beat loop looks at the shards.
 func (s *Sampler) Look() {
 	if s == nil {
 		return
@@ -126,7 +128,8 @@ func (s *Sampler) Look() {
 	s.looks++
 }
 
-// See notes how the beat loop finds a shard. Of one at which nothing happens it notes nothing.
+// See records the state in which the beat loop finds a shard. It stores nothing for a shard without
+// activity.
 func (s *Sampler) See(key lease.Key, found *supervise.Shard) {
 	if s == nil {
 		return
@@ -146,17 +149,18 @@ func (s *Sampler) See(key lease.Key, found *supervise.Shard) {
 	}
 }
 
-// Mark notes what happened to a shard.
+// Mark records an event of a shard.
 func (s *Sampler) Mark(key lease.Key, marks history.Marks) {
 	s.note(key, func(n *noted) { n.marks |= marks })
 }
 
-// Throttle notes that the service throttled a read, after which reading waits.
+// Throttle records that Kinesis throttled a read. Reading then waits.
 func (s *Sampler) Throttle(key lease.Key, wait time.Duration) {
 	s.note(key, func(n *noted) { n.throttled += wait })
 }
 
-// Ended notes that a term has ended, and where. Its shard is not looked at any more.
+// Ended records that a term has ended, and its last position. The beat loop no longer looks at its
+// shard.
 func (s *Sampler) Ended(key lease.Key, at shard.Position, why group.EndReason) {
 	s.note(key, func(n *noted) { n.marks, n.at = n.marks|marksOf(why), at })
 }
@@ -188,7 +192,7 @@ func (s *Sampler) note(key lease.Key, do func(*noted)) {
 	s.noted[key] = n
 }
 
-// report puts the samples of now.
+// report stores the samples up to now.
 func (s *Sampler) report(ctx context.Context, now time.Time, bound time.Duration) {
 	session, samples := s.samples(now)
 	if session == "" || len(samples) == 0 {
@@ -212,7 +216,7 @@ func (s *Sampler) report(ctx context.Context, now time.Time, bound time.Duration
 	}
 }
 
-// samples returns one for each shard, of what was noted since the last call.
+// samples returns a sample for each shard from the observations since the last call.
 func (s *Sampler) samples(now time.Time) (session string, all []history.Sample) {
 	s.mu.Lock()
 	session = s.session
@@ -230,15 +234,15 @@ func (s *Sampler) samples(now time.Time) (session string, all []history.Sample) 
 		sample(of, seen[of.Key])
 		delete(seen, of.Key)
 	}
-	for key, n := range seen { // whose terms have ended
+	for key, n := range seen { // shards whose terms have ended
 		sample(Standing{Key: key, At: n.at, Lag: -1}, n)
 	}
 	slices.SortFunc(all, func(a, b history.Sample) int { return a.Key.Compare(b.Key) })
 	return session, all
 }
 
-// throttledOf returns the part of a minute that reading waited, rounded so that a single throttle
-// shows.
+// throttledOf returns the percentage of a minute in which reading waited. It is rounded up, so that
+// a single throttled read is visible.
 func throttledOf(waited time.Duration) int {
 	const hundredth = time.Minute / 100
 	return int(min((waited+hundredth-1)/hundredth, 100))
@@ -246,7 +250,7 @@ func throttledOf(waited time.Duration) int {
 
 func percent(part, of int) int { return 100 * min(part, of) / max(of, 1) }
 
-// ageOf is how old the record before a position is, negative when that does not show.
+// ageOf returns the age of the record before a position. It is negative if unknown.
 func ageOf(at shard.Position, now time.Time) time.Duration {
 	if _, arrived, ok := seqtime.Of(at.SequenceNumber()); ok && !arrived.IsZero() {
 		return max(0, now.Sub(arrived))

@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(leaktest.Run(m)) }
 
-// chunks is a store that keeps what is put into it.
+// chunks is a store that keeps all chunks that are put into it.
 type chunks []lease.HistoryChunk
 
 func (c *chunks) PutHistory(_ context.Context, _ string, chunk lease.HistoryChunk) error {
@@ -27,7 +27,8 @@ func (c *chunks) PutHistory(_ context.Context, _ string, chunk lease.HistoryChun
 	return nil
 }
 
-// Each minute there is a sample of each shard that is read, and of each whose term has ended in it.
+// Each minute has a sample of each shard that is read, and of each shard whose term ended in that
+// minute.
 func TestSamples(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		here, gone := lease.Key{Stream: "s", Shard: "1"}, lease.Key{Stream: "s", Shard: "2"}
@@ -76,7 +77,7 @@ func TestSamples(t *testing.T) {
 	})
 }
 
-// A Sampler that is nil takes everything and does nothing.
+// All methods of a nil Sampler may be called and do nothing.
 func TestNoSampler(*testing.T) {
 	var s *Sampler
 	s.Begin("session")
