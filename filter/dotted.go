@@ -101,7 +101,7 @@ func (m *machine) dots(n *node, i, depth int) (saved int) {
 	return saved
 }
 
-// restore restores the base of the nodes below n that dots saved.
+// restore undoes the changes that dots made to the base of the nodes below n.
 func (m *machine) restore(n *node, saved int) {
 	copy(m.base[n.below:n.end], m.saved[saved:])
 	m.saved = m.saved[:saved]

@@ -96,8 +96,8 @@ type Worker struct {
 	// matter.
 	Beat uint64
 	// Ended is set when the leader has declared the session dead. Its heartbeats then fail. The row
-	// stays as long as a lease has the session as owner or heir, or a call about the session may be
-	// in progress, see [Facts.Forgettable].
+	// stays as long as a lease has the session as owner or heir. It also stays while a call about
+	// the session may be in progress, see [Facts.Forgettable].
 	Ended bool
 	// Leaving is set when the worker is stopping. It gets no more leases, and its leases move to
 	// other workers.

@@ -79,7 +79,7 @@ const defaultMovesInFlight = 256
 // it is like any other session.
 //
 // A child goes to the session that has just finished one of its parents (f.Recent), even above its
-// share, because that session learns of the lease at once. Its excess leases are then handed on.
+// share. The reason is that this session learns of the lease at once. Its excess leases are then handed on.
 // The plan selects them from leases that it did not just get, or one heartbeat later.
 //
 // # Load

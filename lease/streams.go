@@ -214,8 +214,9 @@ func StreamsDiffer(v View) bool {
 	return false
 }
 
-// DescribeStreams returns sentences for people if live workers of a view read different streams, or
-// if no live worker reads or gets the leases of a stream. Otherwise it returns nothing.
+// DescribeStreams returns sentences for people about two problems: live workers of a view read
+// different streams, or no live worker reads or gets the leases of a stream. It returns nothing if
+// there is no problem.
 func DescribeStreams(v View) (sentences []string) {
 	if StreamsDiffer(v) {
 		var each []string

@@ -48,7 +48,7 @@ func (u *Unpacker) Unpacks(page *source.Page) bool {
 func (u *Unpacker) Runs(page *source.Page, size Size) iter.Seq2[[]source.Record, bool] {
 	return func(yield func([]source.Record, bool) bool) {
 		if !u.Unpacks(page) {
-			// Nearly all pages of nearly all streams.
+			// This is true for nearly all pages of nearly all streams.
 			all := page.Records
 			for n := size.Cut(all, 0, 0); n < len(all); n = size.Cut(all, 0, 0) {
 				if !yield(all[:n:n], false) {

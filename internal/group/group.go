@@ -57,7 +57,7 @@ func Run(ctx context.Context, cfg Config) error {
 // EndReason is the reason why a term ended.
 type EndReason uint8
 
-// The reasons why a term ends.
+// These are the reasons why a term ends.
 const (
 	EndLost EndReason = iota
 	EndFinished

@@ -32,7 +32,7 @@ type bucket struct {
 
 var table [buckets]bucket
 
-// here returns the bucket of this goroutine, locked.
+// here locks and returns the bucket of this goroutine. g identifies the goroutine.
 //
 //go:norace
 func here() (b *bucket, g uintptr) {
@@ -49,8 +49,8 @@ func (b *bucket) leave() {
 	loud()
 }
 
-// note adds a rank to those that this goroutine holds. It returns a held rank that is not higher,
-// and a negative number if all are.
+// note adds a rank to the ranks that this goroutine holds. It returns a held rank that is not higher,
+// or a negative number if all of them are higher.
 //
 //go:norace
 func note(number int) (wrong int) {
@@ -85,7 +85,7 @@ func note(number int) (wrong int) {
 	return wrong
 }
 
-// drop removes a rank from those that this goroutine holds.
+// drop removes a rank from the ranks that this goroutine holds.
 //
 //go:norace
 func drop(number int) {
@@ -111,7 +111,7 @@ func drop(number int) {
 	}
 }
 
-// lowest returns the lowest rank that this goroutine holds, negative if it holds none.
+// lowest returns the lowest rank that this goroutine holds. It is negative if there is none.
 //
 //go:norace
 func lowest() (low int) {

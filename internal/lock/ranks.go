@@ -5,9 +5,9 @@ package lock
 // Consumer.Live, Ready, Shards and Health only take mutexes below Term. A goroutine that holds such
 // a mutex cannot take a term's mutex, so these four methods never wait for a term.
 type (
-	// Leadership guards whether a worker leads.
+	// Leadership guards the state of a leader.
 	Leadership struct{}
-	// Trust guards how long a worker may believe the store.
+	// Trust guards how long a worker may trust its leases.
 	Trust struct{}
 	// Term guards the state of a term.
 	Term struct{}
@@ -17,7 +17,7 @@ type (
 	Runner struct{}
 	// Delivery guards how much of a batch is done.
 	Delivery struct{}
-	// Slots guards the slots of a worker for calls of the handler.
+	// Slots guards a worker's slots for calls of the handler.
 	Slots struct{}
 	// Feed guards the pages that were read ahead of a shard.
 	Feed struct{}
@@ -27,7 +27,7 @@ type (
 	Waits struct{}
 	// Scheduler guards which reads are due.
 	Scheduler struct{}
-	// Reader guards the status of a shard that is read by subscriptions.
+	// Reader guards the status of a shard that is read by fan-out.
 	Reader struct{}
 	// Subscription guards the events of a subscription.
 	Subscription struct{}
@@ -35,7 +35,7 @@ type (
 	Budget struct{}
 	// Consumer guards the runs of a consumer.
 	Consumer struct{}
-	// Run guards how a run stands, and its shards.
+	// Run guards the state of a run, and its shards.
 	Run struct{}
 	// Shard guards the state of a shard.
 	Shard struct{}
@@ -47,17 +47,17 @@ type (
 	Lineage struct{}
 	// Sampler guards the samples of shards for the history.
 	Sampler struct{}
-	// Failures guards the state from which a run decides to give records up.
+	// Failures guards the numbers with which a run decides to give up records.
 	Failures struct{}
-	// Turns guards which records are tried by themselves.
+	// Turns guards which shards try a record.
 	Turns struct{}
 	// FanOut guards the registered consumers.
 	FanOut struct{}
-	// Catalog guards when streams were created.
+	// Catalog guards the creation times of streams.
 	Catalog struct{}
 	// Call guards the life of a call.
 	Call struct{}
-	// Silence guards how long answers take.
+	// Silence guards the statistics of answer times.
 	Silence struct{}
 	// Client guards the hosts of an HTTP client.
 	Client struct{}
@@ -73,92 +73,92 @@ var Ranks = []Rank{
 	Consumer{}, Run{}, Shard{}, Puller{}, Judge{}, Lineage{}, Sampler{}, Failures{}, Turns{}, FanOut{}, Catalog{}, Call{}, Silence{}, Client{}, Host{}, Queue{},
 }
 
-// Number is the rank.
+// Number returns the rank.
 func (Leadership) Number() int { return 30 }
 
-// Number is the rank.
+// Number returns the rank.
 func (Trust) Number() int { return 29 }
 
-// Number is the rank.
+// Number returns the rank.
 func (Term) Number() int { return 28 }
 
-// Number is the rank.
+// Number returns the rank.
 func (Progress) Number() int { return 27 }
 
-// Number is the rank.
+// Number returns the rank.
 func (Runner) Number() int { return 26 }
 
-// Number is the rank.
+// Number returns the rank.
 func (Delivery) Number() int { return 25 }
 
-// Number is the rank.
+// Number returns the rank.
 func (Slots) Number() int { return 24 }
 
-// Number is the rank.
+// Number returns the rank.
 func (Feed) Number() int { return 23 }
 
-// Number is the rank.
+// Number returns the rank.
 func (Line) Number() int { return 22 }
 
-// Number is the rank.
+// Number returns the rank.
 func (Waits) Number() int { return 21 }
 
-// Number is the rank.
+// Number returns the rank.
 func (Scheduler) Number() int { return 20 }
 
-// Number is the rank.
+// Number returns the rank.
 func (Reader) Number() int { return 19 }
 
-// Number is the rank.
+// Number returns the rank.
 func (Subscription) Number() int { return 18 }
 
-// Number is the rank.
+// Number returns the rank.
 func (Budget) Number() int { return 17 }
 
-// Number is the rank.
+// Number returns the rank.
 func (Consumer) Number() int { return 16 }
 
-// Number is the rank.
+// Number returns the rank.
 func (Run) Number() int { return 15 }
 
-// Number is the rank.
+// Number returns the rank.
 func (Shard) Number() int { return 14 }
 
-// Number is the rank.
+// Number returns the rank.
 func (Puller) Number() int { return 13 }
 
-// Number is the rank.
+// Number returns the rank.
 func (Judge) Number() int { return 12 }
 
-// Number is the rank.
+// Number returns the rank.
 func (Lineage) Number() int { return 11 }
 
-// Number is the rank.
+// Number returns the rank.
 func (Sampler) Number() int { return 10 }
 
-// Number is the rank.
+// Number returns the rank.
 func (Failures) Number() int { return 9 }
 
-// Number is the rank.
+// Number returns the rank.
 func (Turns) Number() int { return 8 }
 
-// Number is the rank.
+// Number returns the rank.
 func (FanOut) Number() int { return 7 }
 
-// Number is the rank.
+// Number returns the rank.
 func (Catalog) Number() int { return 6 }
 
-// Number is the rank.
+// Number returns the rank.
 func (Call) Number() int { return 5 }
 
-// Number is the rank.
+// Number returns the rank.
 func (Silence) Number() int { return 4 }
 
-// Number is the rank.
+// Number returns the rank.
 func (Client) Number() int { return 3 }
 
-// Number is the rank.
+// Number returns the rank.
 func (Host) Number() int { return 2 }
 
-// Number is the rank.
+// Number returns the rank.
 func (Queue) Number() int { return 1 }

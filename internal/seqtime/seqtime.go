@@ -10,9 +10,16 @@ import (
 // and when the record arrived. AWS does not document the layout, but it has not changed since 2013.
 // ok is false for a number with another layout.
 //
-// A number has 47 hexadecimal digits. From the left these are: 2, nine digits for the second in
-// which the shard was opened, one for the shard, sixteen for an index, 00, nine for the second of
-// arrival, eight for the shard, 2.
+// A number has 47 hexadecimal digits, from the left:
+//
+//	 1  always 2
+//	 9  the second in which the shard was opened
+//	 1  belongs to the shard
+//	16  an index
+//	 2  always 00
+//	 9  the second in which the record arrived
+//	 8  belongs to the shard
+//	 1  always 2
 func Of(sequence string) (opened, arrived time.Time, ok bool) {
 	const most = 57 // number of digits of 2^188
 	if len(sequence) > most {

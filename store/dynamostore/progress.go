@@ -276,8 +276,8 @@ func (s *Store) Leave(ctx context.Context, app string, r lease.Report) error {
 }
 
 // freeAll removes session as owner and as revoked session from every lease. It repeats this until
-// it finds no such lease, because a leader that has not yet noticed that session is leaving may
-// still assign leases to it.
+// it finds no such lease. A leader that has not yet noticed that session is leaving may still
+// assign leases to it.
 func (s *Store) freeAll(ctx context.Context, app, session string, told news) (changed bool, err error) {
 	var mu sync.Mutex
 	for range maxTries {
