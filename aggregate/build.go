@@ -54,8 +54,8 @@ func (b *Builder) Size() int {
 }
 
 // Fits reports whether a record could be added without exceeding the limit. size is the size of its
-// data. The limit applies to the container, even if there is only one record, which would be put
-// without a container.
+// data. The limit always applies to the size as a container. A single record would be put without a
+// container, and the limit still applies.
 func (b *Builder) Fits(partitionKey, explicitHashKey string, size int) bool {
 	return b.fits(partitionKey, explicitHashKey, size, 0)
 }

@@ -123,8 +123,8 @@ func typeOf(err error) string {
 	return name
 }
 
-// clean returns at most most bytes of s. The result is valid UTF-8 without control characters. Line
-// ends are kept if lines is set.
+// clean returns the beginning of s as valid UTF-8 without control characters. most is the maximum
+// size in bytes. Line ends are kept if lines is set.
 func clean(s string, most int, lines bool) string {
 	if len(s) > most {
 		for most > 0 && !utf8.RuneStart(s[most]) {

@@ -190,8 +190,8 @@ func Evaluate(seen []Observation, now time.Time, o Options) Shard {
 	return v
 }
 
-// trend rates a lag that was never small in the window, by whether it fell in the second half of
-// the window.
+// trend rates a shard whose lag was never small in the window. The rating depends on whether the
+// lag fell in the second half of the window.
 func (v *Shard) trend(seen []Observation, tip time.Time, o Options) {
 	last := seen[len(seen)-1]
 	from, ok := before(seen, last.At.Add(-o.Window/2))

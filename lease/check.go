@@ -232,8 +232,8 @@ func checkHeir(what, heir string) error {
 	return checkSession(what, heir)
 }
 
-// clip shortens text for people to at most most bytes of valid UTF-8 without zero bytes. It cuts
-// between characters.
+// clip shortens text for people to valid UTF-8 without zero bytes. most is the maximum size in
+// bytes. It cuts between characters.
 func clip(s string, most int) string {
 	if len(s) <= most && utf8.ValidString(s) && strings.IndexByte(s, 0) < 0 {
 		return s

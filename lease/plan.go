@@ -362,8 +362,8 @@ func (p *planner) count(e *entry, f Facts) {
 	}
 }
 
-// retire decides how to take a lease that no session may hold from its owner. why is the reason if
-// the owner is alive.
+// retire takes a lease that no session may hold away from its owner. why is the reason, if the
+// owner is alive.
 func (p *planner) retire(e *entry, owner *holder, f Facts, why reason) {
 	switch {
 	case e.Owner != "" && (owner == nil || owner.standing == over):

@@ -94,8 +94,8 @@ func (p *planner) adopt() {
 // setRooms sets the room of each active session: its share minus its claims.
 func (p *planner) setRooms() {
 	for _, h := range p.active {
-		// A lease that is being handed off occupies the worker until it is gone. A worker that is
-		// already above its cap loses no lease because of that.
+		// Leases that are being handed off occupy the worker until they are gone, so they reduce
+		// its cap. They do not reduce the cap below the leases that the worker keeps.
 		limit := max(h.limit-h.idle-h.beyond-h.base, 0)
 		h.cap = max(limit-h.going, min(limit, h.kept))
 		if h.cutOff {

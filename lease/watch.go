@@ -158,9 +158,9 @@ func (w *Watch) seeLeases(v View, step time.Duration, f *Facts) {
 	prune(w.wishes, wished)
 }
 
-// Told records that an Apply with a [Tell] for session returned without an error at now. Heartbeats
-// of the session that begin after now return all revocations in this leader's last view. The wait
-// therefore starts at now, and the time since the last view does not count.
+// Told records that an Apply with a [Tell] for session returned without an error at now. The
+// session's heartbeats that begin after now return all revocations that this leader has seen. The
+// wait for a revocation therefore starts at now. The time since the last view does not count.
 func (w *Watch) Told(session string, now time.Time) {
 	for _, r := range w.revoked {
 		if r.value.session == session && !r.told {

@@ -209,8 +209,8 @@ func (d *Delivery) Blame(named []Named) (of failure.Blame, placed failure.Placin
 	return of, failure.NamedHere
 }
 
-// Failed returns the records of the part from the one at which the last call failed. If goroutines
-// of the handler mark further records, these count at the next call.
+// Failed returns the last records of the current part, beginning with the record at which the last
+// call failed. If goroutines of the handler mark further records, these count at the next call.
 func (d *Delivery) Failed() []source.Record {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -39,7 +39,8 @@ func ParseKilled(text string) Killed {
 	return raw[1:]
 }
 
-// Text returns the stored form in at most most bytes. It omits the oldest names if they do not fit.
+// Text returns the stored form. most is its maximum size in bytes. Text omits the oldest names if
+// they do not fit.
 func (k Killed) Text(most int) string {
 	room := (base64.RawURLEncoding.DecodedLen(most) - 1) / killedName
 	names := k[max(len(k)-max(room, 0)*killedName, 0):]

@@ -68,14 +68,14 @@ func (t *Trial) Next(at shard.Position) {
 	t.Records--
 }
 
-// Clears reports whether a record is before the record at which the owners died. The owners had
-// handled it, so it needs no note. Such a record is read again if the position of a sink is before
-// it. The deaths that are stored for the later record stay, including deaths while other shards
-// tried a record.
+// Clears reports whether a record is before the record at which the owners died. Owners have
+// handled such a record before, so it needs no note. It is read again if the sink's position is
+// before it. The stored deaths stay, because they concern the later record. They include deaths
+// while other shards tried a record.
 //
-// If more owners have died than these deaths explain, such a record may have killed them. Then
-// Clears drops the deaths, and each record is noted again. If the record at which the owners died
-// has expired, Clears drops its deaths as well, so that they do not count against the next record.
+// There are two cases in which Clears drops the stored deaths. If more owners have died than they
+// explain, a record before it may be the cause, and each record is noted again. If the record at
+// which the owners died has expired, the deaths must not count against the next record.
 func (t *Trial) Clears(record shard.Position, after int) bool {
 	d := &t.Deaths
 	if d.Tried == 0 || d.Record.IsZero() {

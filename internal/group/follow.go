@@ -109,7 +109,7 @@ func (w *worker) followLeader(o lease.Orders, said lease.Report, began time.Time
 	case resigns:
 		return w.resign(l.Term, said)
 	case follows:
-		if !dead { // any other state needs heartbeats at the normal interval
+		if !dead { // a follower of a live leader can wait
 			return wait
 		}
 	}

@@ -283,8 +283,8 @@ func (s *listings) take(r result, cfg Config) error {
 		here[sh.ID] = true
 	}
 	// A parent cannot appear later than its child. If a listing contains a child but not its
-	// parent, the parent has left the stream. The same is true if the listing began after the child
-	// was seen.
+	// parent, the parent has left the stream. A parent has also left if it is missing from a
+	// listing that began after its child was seen.
 	for _, sh := range r.Shards {
 		for _, p := range sh.Parents {
 			if !here[p] {

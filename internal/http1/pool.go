@@ -25,9 +25,10 @@ type Host struct {
 	expiry  *time.Timer  // closes idle connections; nil if there have been none
 	closing bool         // keep no connection until the next request
 
-	// silent is when the last connection that was closed for silence was last heard. It is in
-	// nanoseconds since the client was made, or 0 if there was none. Connections without an answer
-	// since then are suspect, because one failure often affects all connections.
+	// silent belongs to the last connection that was closed because it was silent. It is the time
+	// at which that connection last answered, in nanoseconds since the client was made. It is 0 if
+	// there was none. Connections that have not answered since then are suspect, because one
+	// failure often affects all of them.
 	silent atomic.Int64
 }
 

@@ -15,8 +15,9 @@ import (
 // answer that has already arrived when this process is late.
 const lastLook = 10 * time.Millisecond
 
-// listen sets a deadline for reading, at the latest when the connection has been silent since the
-// given time for too long. It keeps an existing deadline that allows at least half of that silence.
+// listen sets a deadline for reading. since is when the connection was last heard. The deadline is
+// at the latest the time at which the connection has been silent for too long. listen keeps an
+// existing deadline that allows at least half of that silence.
 func (c *conn) listen(since time.Time) {
 	if c.soft.Sub(since) < c.bound.Silence/2 || c.soft.Sub(since) > c.bound.Silence {
 		c.readUntil(since.Add(c.bound.Silence))

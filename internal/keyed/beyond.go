@@ -26,9 +26,9 @@ const beyondForm = 1
 // hashBytes is the number of bytes of the hash of the first record.
 const hashBytes = 8
 
-// Beyond encodes which records after the mark are done. It returns "" if there are none. The result
-// has at most most bytes, so records farther away may be missing. mode encodes how aggregates are
-// unpacked.
+// Beyond encodes which records after the mark are done. It returns "" if there are none. most is
+// the maximum size of the result in bytes, so records farther away may be missing. mode encodes how
+// aggregates are unpacked.
 func (s *Span) Beyond(mode byte, most int) string {
 	if s.first == nil {
 		return ""

@@ -80,8 +80,8 @@ type chunk struct {
 	next    *chunk
 }
 
-// NewSpan returns an empty span. At most bound calls may have records at the same time. Each has at
-// most most records.
+// NewSpan returns an empty span. bound is the maximum number of concurrent calls. most is the
+// maximum number of records of a call.
 func NewSpan(bound, most int) *Span {
 	return &Span{bound: bound, most: most, seed: maphash.MakeSeed(), arena: arenas.Get().(*arena)}
 }

@@ -107,8 +107,8 @@ func (t tempo) throttled() tempo {
 
 // interval returns the time between two reads at the tip. It is idle, or half of idle while reads
 // return records. One throttled read doubles it, and further ones extend it to up to four times
-// idle. Each later read reduces it by a quarter of idle. The result is at least least. It is not
-// extended beyond mostStretched.
+// idle. Each later read reduces it by a quarter of idle. The result is never less than the argument
+// least. It is not extended beyond mostStretched.
 func (t tempo) interval(idle, least time.Duration) time.Duration {
 	switch d := max(idle, least); {
 	case t == bringing:

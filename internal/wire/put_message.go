@@ -184,7 +184,8 @@ func (r *PutRequest) appendJSON(d *putDraft) {
 	d.buf = append(d.buf, ']', '}')
 }
 
-// readWhole reads a body of at most most bytes. length is its size, or negative if it is unknown.
+// readWhole reads a whole body. length is its size, or negative if it is unknown. most is the
+// maximum size.
 func readWhole(r io.Reader, length int64, most int) ([]byte, error) {
 	if length < 0 {
 		return readAtMost(r, int64(most))

@@ -101,8 +101,8 @@ func (s *Store) History(ctx context.Context, app string, since int64) ([]lease.H
 	return chunks, nil
 }
 
-// historyBetween reads the rows between two sort keys. If most is not 0, it reads at most most
-// rows.
+// historyBetween reads the rows between two sort keys. most is the maximum number of rows, or 0 for
+// all rows.
 func (s *Store) historyBetween(ctx context.Context, app, from, to string, most int32) ([]item, error) {
 	in := &dynamodb.QueryInput{
 		TableName:                 &s.table,

@@ -37,9 +37,9 @@ var abilityCases = []testCase{
 	}},
 }
 
-// Wrapper tests a wrapper of a store. wrap must return a wrapper of its argument that makes no
-// calls fail. The wrapper must pass on all abilities of the store. It must also pass on every field
-// of its arguments and results, including unknown ones.
+// Wrapper tests a wrapper of a store. wrap returns a wrapper of its argument. In this test, the
+// wrapper must not make calls fail. It must pass on all abilities of the store, and every field of
+// its arguments and results, including unknown fields.
 func Wrapper(t testing.TB, wrap func(lease.Store) lease.Store) {
 	t.Helper()
 	ctx := t.Context()

@@ -94,8 +94,8 @@ var viewCases = []testCase{
 		}
 	}},
 	{"an idle application's views may be saved", func(e *env) {
-		// This is not part of the contract. A leader polls, so it matters if a store never returns
-		// Same or returns it wrongly.
+		// This is not part of the contract. It finds a store that never returns Same or returns it
+		// wrongly, which matters because a leader polls.
 		e.start("a")
 		e.owned("a", "1")
 		v := e.view()

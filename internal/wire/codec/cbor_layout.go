@@ -59,8 +59,8 @@ const cborRoom = len(cborSequenceName) + 2 + usualDigits
 // layout. It returns a negative number if b ends too early to decide. In both cases the contents of
 // r are undefined.
 //
-// Names are compared as at most two words. The compiler inlines that because the names are
-// constants. The code checks usual lengths of values first, so that the processor can continue
+// A name is compared in one or two machine words. The compiler inlines the comparison, because the
+// names are constants. The code checks usual lengths of values first, so that the processor can continue
 // before it has loaded the length.
 func (l *cborLayout) read(b []byte, i int, r *Record) int {
 	switch {

@@ -8,8 +8,8 @@ type PutResult struct{ Shard, SequenceNumber, Code, Message string }
 // records.
 func MostPutAnswer(records int) int { return 64<<10 + 4<<10*records }
 
-// ReadPut reads the body of an answer to PutRecords with at most most results. It decodes in place:
-// the results share the body's memory. The error is a [*MalformedError].
+// ReadPut reads the body of an answer to PutRecords. most is the maximum number of results. ReadPut
+// decodes in place: the results share the body's memory. The error is a [*MalformedError].
 func ReadPut(f Format, body []byte, most int) ([]PutResult, error) {
 	r := newReader(f, body)
 	results := make([]PutResult, 0, most)
