@@ -24,8 +24,8 @@ type marks struct {
 	seen map[seen.Key]standing
 }
 
-// from returns the state in which the box by has seen a dead letter. It returns false if the box
-// has not seen it.
+// from returns the state in which a box has seen a dead letter. It returns false if the box has not
+// seen it.
 func (m *marks) from(by string, key seen.Key) (standing, bool) {
 	if s, ok := m.seen[key]; ok {
 		return s, true

@@ -113,10 +113,10 @@ func (w *Watch) forget(v View) {
 	prune(w.cooling, there)
 }
 
-// steady removes noise of one class from a load. was is the previous result, and said is the
-// reported load. If they differ by at most one class, steady returns was. Otherwise it returns the
-// nearest class that is within one class of said. For a load that varies by one class around its
-// mean, the result therefore stops changing.
+// steady removes noise of one class from a load. Its arguments are the previous result and the
+// reported load. If they differ by at most one class, steady returns the previous result. Otherwise
+// it returns the nearest class that is within one class of the reported load. For a load that
+// varies by one class around its mean, the result therefore stops changing.
 func steady(was, said Load) Load {
 	switch {
 	case said == 0:

@@ -69,8 +69,8 @@ const (
 	emptyAfter = time.Second
 )
 
-// roomFor reports whether an event of n bytes may be read while events with a total size of bytes
-// are queued. n is 0 if the size is unknown.
+// roomFor reports whether the next event may be read. n is the size of that event in bytes, or 0 if
+// it is unknown. events is the number of queued events, and bytes is their total size.
 func roomFor(n, events, bytes int) bool {
 	return events == 0 || (events < aheadEvents && bytes+n <= aheadBytes)
 }

@@ -37,7 +37,8 @@ func newTrust(failover time.Duration) *trust {
 }
 
 // context returns the context of the current period of trust. The context has already ended if
-// there is no trust. If of is not nil, the end of the period wakes that term.
+// there is no trust. The argument may be nil. Otherwise it is a term that the end of the period
+// wakes.
 func (t *trust) context(of *Term) context.Context {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Source returns a number that depends on of, n, and the state of the source. n is the upper limit
-// of a duration in nanoseconds, or 0 for no limit.
+// Source returns a number. The arguments and the state of the source determine that number. The
+// first argument is a name. n is the upper limit of a duration in nanoseconds, or 0 for no limit.
 type Source func(of string, n uint64) uint64
 
 var source atomic.Pointer[Source]
@@ -37,7 +37,7 @@ func Of(name string, d time.Duration) time.Duration {
 	return mrand.N(d)
 }
 
-// Name returns 20 unique hexadecimal digits for the worker named of.
+// Name returns 20 unique hexadecimal digits for a worker. The argument is the worker's name.
 func Name(of string) string {
 	var b [10]byte
 	if s := source.Load(); s != nil {

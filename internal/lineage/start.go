@@ -35,8 +35,8 @@ type Start struct {
 // answer is the sink's state in a shard.
 type answer struct {
 	at shard.Position // zero if the sink has no position in the shard
-	// unread is set if the shard has records after at. If at is zero, it is set if the shard has
-	// any records and the sink has a position in an ancestor.
+	// unread is set if the shard has records after at. If the position at is zero, unread is set if
+	// the shard has any records and the sink has a position in an ancestor.
 	unread bool
 }
 

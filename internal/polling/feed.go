@@ -41,8 +41,8 @@ type Feed struct {
 	// mean is the average memory of a record in the last answer with records. It is 0 before the
 	// first such answer.
 	mean int32
-	// had is the size of the last reservation in bytes if that was less than requested, and 0
-	// otherwise.
+	// had is the size of the last reservation in bytes, if that was less than requested. Otherwise
+	// it is 0.
 	had int32
 
 	state  feedState

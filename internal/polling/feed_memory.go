@@ -28,9 +28,9 @@ const (
 	waitsInLine                  // wait in line for the memory of one record
 )
 
-// admissionOf returns the admission for a turn that got had bytes. parts is the number of the
-// shard's pages that its handler has. fits is set if a share can hold one record. late is set if
-// the feed has retried for long enough.
+// admissionOf returns the admission for a turn. had is the number of bytes that the turn has
+// reserved. parts is the number of the shard's pages that its handler has. fits is set if a share
+// can hold one record. late is set if the feed has retried for long enough.
 func admissionOf(had, parts int, fits, late bool) admission {
 	switch {
 	case had > 0:

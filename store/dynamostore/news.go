@@ -53,13 +53,13 @@ func rows(keys []lease.Key) []string {
 	return all
 }
 
-// tell makes sessions read their changed leases with the next heartbeat. Sessions without a row are
-// over.
+// tell makes sessions read their changed leases with the next heartbeat. It ignores sessions
+// without a row, because they are over.
 //
-// A row contains only the last note, and the value of attrTold before it. If a session has cached
-// its orders under that value, it only reads the leases of the note. If it missed another note, it
-// reads all of its leases. While an announcement of this Store may have been lost, its notes
-// contain no leases. Sessions then also read the lost changes.
+// A note lists the changed leases of a session. A row contains only the last note, and the value of
+// attrTold before it. If a session has cached its orders under that value, it only reads the leases
+// in the note. If it missed another note, it reads all of its leases. While an announcement of this
+// Store may have been lost, its notes list no leases, so that sessions also read the lost changes.
 func (s *Store) tell(ctx context.Context, app string, n news) error {
 	s.mu.Lock()
 	failed, any := s.doubt[app]
