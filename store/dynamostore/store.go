@@ -46,7 +46,7 @@ type Store struct {
 
 	mu     sync.Mutex // never held during a request
 	orders map[orderKey]orders
-	// news maps each session whose row has news to the time since born at which the news was written.
+	// news maps sessions whose rows have news to the time at which the news was written, since born.
 	news map[orderKey]time.Duration
 	// doubt contains, by application, when an announcement may have been lost, relative to born.
 	doubt map[string]time.Duration
