@@ -79,8 +79,9 @@ const defaultMovesInFlight = 256
 // it is like any other session.
 //
 // A child goes to the session that has just finished one of its parents (f.Recent), even above its
-// share. The reason is that this session learns of the lease at once. Its excess leases are then handed on.
-// The plan selects them from leases that it did not just get, or one heartbeat later.
+// share. The reason is that this session learns of the lease at once. The excess leases of the
+// session are then handed on. The plan prefers leases that the session has had for longer. The
+// child itself is handed on one heartbeat later at the earliest.
 //
 // # Load
 //

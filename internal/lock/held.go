@@ -49,8 +49,8 @@ func (b *bucket) leave() {
 	loud()
 }
 
-// note adds a rank to the ranks that this goroutine holds. It returns a held rank that is not higher,
-// or a negative number if all of them are higher.
+// note adds a rank to the ranks that this goroutine holds. It returns a held rank that is not
+// higher, or a negative number if all of them are higher.
 //
 //go:norace
 func note(number int) (wrong int) {

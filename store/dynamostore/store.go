@@ -46,7 +46,8 @@ type Store struct {
 
 	mu     sync.Mutex // never held during a request
 	orders map[orderKey]orders
-	// news maps sessions whose rows have news to the time at which the news was written, since born.
+	// news contains the sessions with news in their rows. The value is the time at which the news
+	// was written, relative to born.
 	news map[orderKey]time.Duration
 	// doubt contains, by application, when an announcement may have been lost, relative to born.
 	doubt map[string]time.Duration

@@ -43,7 +43,6 @@ type dialect struct {
 	quote func(string) string
 	// dollars is set if parameters are written $1, $2 and not ?.
 	dollars bool
-	// oneWriter says that a writer locks the whole database, so that writers of one process should
 	// oneWriter is set if a writer locks the whole database. Writers of one process should then
 	// queue.
 	oneWriter bool

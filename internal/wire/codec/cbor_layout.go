@@ -60,8 +60,8 @@ const cborRoom = len(cborSequenceName) + 2 + usualDigits
 // r are undefined.
 //
 // A name is compared in one or two machine words. The compiler inlines the comparison, because the
-// names are constants. The code checks usual lengths of values first, so that the processor can continue
-// before it has loaded the length.
+// names are constants. The code checks usual lengths of values first, so that the processor can
+// continue before it has loaded the length.
 func (l *cborLayout) read(b []byte, i int, r *Record) int {
 	switch {
 	case l.n == 0:
