@@ -24,7 +24,7 @@ const (
 	GoingBack
 	// FallingBehind means that records wait and are handled, but the lag does not fall.
 	FallingBehind
-	// Unread means that records may wait and that no worker reads them, although one should.
+	// Unread means that no worker reads the shard, although one should, and that records may wait.
 	Unread
 	// Stalled means that the shard has an owner and records wait, but none are handled.
 	Stalled

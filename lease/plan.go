@@ -130,7 +130,7 @@ const (
 	active                  // alive, and takes leases
 )
 
-// holder is a session in the plan. It only counts leases with work.
+// holder is a session in the plan. Its counters include only leases with work.
 type holder struct {
 	session  string
 	standing standing
@@ -139,36 +139,37 @@ type holder struct {
 	named    bool   // at least one lease has it as owner or heir
 	weight   float64
 	limit    int  // Worker.MaxLeases
-	drain    bool // it counts as leaving only because an operator drains it
-	cutOff   bool // it is cut off and other sessions are not
+	drain    bool // the session counts as leaving only because an operator drains it
+	cutOff   bool // the session is cut off, and other sessions are not
 	streams  Streams
 
 	// The following fields are set within a part of a plan, see split.
 	may       byte // mayRead, mayKeep or mayNot, for the leases of the part
-	elsewhere bool // it counts as leaving only because it does not read these streams
-	outside   int  // leases of other parts that it holds or will get
+	elsewhere bool // the session counts as leaving only because it does not read these streams
+	outside   int  // leases of other parts that the session holds or will get
 	beyond    int  // leases in outside that count in no share
 	base      int  // its shares in the earlier parts
-	leaves    int  // leases that it must hand on and that have no heir yet
-	took      int  // leases that it gets in this plan
+	leaves    int  // leases that the session must hand on and that have no heir yet
+	took      int  // leases that the session gets in this plan
 
-	idle int // leases without work of which it is owner or heir
-	// going counts leases that it will lose: to an active heir, or revoked but still trusted.
+	idle int // leases without work whose owner or heir is the session
+	// going counts leases that the session will lose. They have an active heir, or they are revoked
+	// but still trusted.
 	going  int
-	kept   int // other leases that it holds
-	claims int // leases that count for it: kept ones, and those of which it is heir
-	cap    int // the maximum number of leases that may count for it
-	share  int // the number of leases that should count for it
-	room   int // share minus claims; negative if it must hand on leases
+	kept   int // other leases that the session holds
+	claims int // leases that count for the session: kept leases, and leases whose heir it is
+	cap    int // the maximum number of leases that may count for the session
+	share  int // the number of leases that should count for the session
+	room   int // share minus claims; negative if the session must hand on leases
 	had    int // claims before any decision
 
-	load  float64 // bytes per second of the leases that count for it
-	fair  float64 // its part of the total load, by weight
+	load  float64 // bytes per second of the leases that count for the session
+	fair  float64 // the part of the total load that matches its weight
 	stuck bool    // no exchange can reduce its load
 
-	keeps    []*entry // leases that it holds without an heir
-	stranded []*entry // leases that it holds with an heir that can no longer take them
-	incoming []*entry // leases of which it is heir
+	keeps    []*entry // leases that the session holds, without an heir
+	stranded []*entry // leases that the session holds, with an heir that can no longer take them
+	incoming []*entry // leases whose heir is the session
 }
 
 // entry is a lease in the plan, with the plan's decision about it.

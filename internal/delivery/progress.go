@@ -20,7 +20,7 @@ func (d *Delivery) MarkDone(use uint64, number string, done uint32, upTo *shard.
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if use != d.use { // a delivery is reused only after everything before is done
+	if use != d.use { // a delivery is reused only after its previous batch is done
 		return Noted{Over: true, Whole: true}
 	}
 	found := false

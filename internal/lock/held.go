@@ -18,7 +18,8 @@ const (
 	mostHeld = 12
 )
 
-// holder is a goroutine that holds mutexes. Their ranks are in the order of locking.
+// holder is a goroutine that holds mutexes. It contains the ranks of the mutexes in the order in
+// which the goroutine locked them.
 type holder struct {
 	g     uintptr // 0 for an unused entry
 	n     int

@@ -89,9 +89,9 @@ var postgres = &dialect{
 	},
 	begin: func(ctx context.Context, c *sql.Conn, _ bool) error {
 		// This takes one round trip. The timeout is for a process that disappears silently during a
-		// transaction, with its machine or its network. Without it, the rows that the process has
-		// locked, including the application's row, would stay locked until TCP closes the
-		// connection. That takes two hours by default.
+		// transaction because its machine or its network failed. Without the timeout, the rows that
+		// the process has locked would stay locked until TCP closes the connection. The
+		// application's row is one of them. TCP takes two hours by default.
 		_, err := c.ExecContext(ctx, "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL idle_in_transaction_session_timeout = 5000")
 		return err
 	},
