@@ -86,7 +86,7 @@ func (f *file) see(key seen.Key) standing {
 func (f *file) open() (from *os.File, now os.FileInfo, err error) {
 	if from, err = os.Open(f.path); err == nil {
 		if now, err = from.Stat(); err != nil {
-			_ = from.Close() // it was not read
+			_ = from.Close() // nothing was read or written
 		}
 	}
 	if err != nil {

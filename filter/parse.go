@@ -119,7 +119,7 @@ func parseNext(d *json.Decoder, level int) (element, error) {
 				e.set(name, v)
 			}
 		}
-		if _, err := d.Token(); err != nil { // its end
+		if _, err := d.Token(); err != nil { // the closing bracket
 			return element{}, err
 		}
 	}

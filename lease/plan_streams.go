@@ -15,9 +15,9 @@ import (
 
 // These constants are the permissions of an active session for the leases of a stream.
 const (
-	mayRead = 'r' // it may get them
-	mayKeep = 'k' // it did not report its streams, and keeps its current leases
-	mayNot  = '-' // it must release them
+	mayRead = 'r' // the session may get the leases
+	mayKeep = 'k' // the session did not report its streams, and keeps its current leases
+	mayNot  = '-' // the session must release the leases
 )
 
 // nameSet is a parsed [Streams].

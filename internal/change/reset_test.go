@@ -133,7 +133,7 @@ func TestReset(t *testing.T) {
 				for i := range *leases {
 					(*leases)[i].Position = shard.Oldest
 				}
-				(*leases)[0].Epoch = 1 // it never had an owner
+				(*leases)[0].Epoch = 1 // this lease never had an owner
 				(*leases)[1].Position = shard.End
 			}, want: `
 0 oldest>oldest (it is there already)

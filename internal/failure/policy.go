@@ -34,7 +34,7 @@ type Call struct {
 	Alone    int           // the calls of Attempts that had only this record
 	Old      int           // number of leading records that are older than MaxAge
 	Failing  time.Duration // time since the first failure that counts
-	Other    bool          // this worker has handled another record since then
+	Other    bool          // this worker has handled another record since the first failure
 	Room     float64       // number of records that may still be given up in this minute
 }
 

@@ -64,7 +64,7 @@ type consumer struct {
 	stream string        // ARN of the stream; "" if unknown
 	arn    string        // "" if the consumer was never ACTIVE
 	failed error         // error of the last search
-	ours   bool          // this process registered it, or may have registered it
+	ours   bool          // this process registered the consumer, or may have registered it
 	until  time.Time     // earliest time of the next search
 	// waited is set when the wait for ACTIVE has lasted long enough. From then on, reading does not
 	// wait for the consumer.

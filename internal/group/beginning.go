@@ -121,10 +121,10 @@ func (s *listings) begins(leases []lease.Lease, start shard.Position) map[string
 	return all
 }
 
-// unlisted adds streams to paused that have not begun and may still lack leases. Sessions must not
-// read such a stream yet, because its leases show where it begins only until then. A stream is
-// complete when a worker that reads it, or this leader, has listed its shards and seen all of their
-// leases.
+// unlisted returns the paused streams and those that have not begun and may still lack leases.
+// Sessions must not read such a stream yet. The leases of a stream show where it begins only until
+// the first session reads it. A stream is complete when a worker that reads it, or this leader, has
+// listed its shards and seen all of their leases.
 func (s *listings) unlisted(paused []string, workers []lease.Worker) []string {
 	all := paused
 	for name := range s.beginnings {

@@ -15,7 +15,7 @@ type candidate struct {
 	dead     bool // the leader's heartbeat has not changed for the failover time
 	trusted  bool // the worker trusts its own session
 	stopping bool
-	shy      bool          // it resigned recently
+	shy      bool          // this worker resigned recently
 	vacant   time.Duration // time since there was a live leader
 }
 

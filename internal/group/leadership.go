@@ -222,7 +222,7 @@ func (l *leadership) step(ctx context.Context) (next time.Duration, leads bool) 
 	var actions []lease.Action
 	if !l.settled || facts.Any() || !l.planned.is(view) || l.planned.streams != facts.Streams {
 		actions = l.streams.actions(view, facts, l.cfg)
-		view.Paused = l.streams.unlisted(paused, view.Workers) // this view may complete streams
+		view.Paused = l.streams.unlisted(paused, view.Workers) // streams may be complete with this view
 		l.planned = rosterOf(view)
 		l.planned.streams = facts.Streams
 		l.compareStreams(view)

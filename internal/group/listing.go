@@ -221,7 +221,7 @@ func (s *listings) forgetGone(leases []lease.Lease) {
 		if l.latest == nil {
 			continue
 		}
-		for _, sh := range l.latest.Shards { // they may get their leases only now
+		for _, sh := range l.latest.Shards { // these shards may get their leases only now
 			for _, p := range sh.Parents {
 				named[lease.Key{Stream: stream, Shard: p}] = true
 			}

@@ -199,7 +199,7 @@ func (w *worker) beat(ctx context.Context) time.Duration {
 		w.cfg.Log.Info("the store answers again", "after", time.Since(w.outage).Round(time.Millisecond))
 		w.outage, w.failures = time.Time{}, 0
 		if w.lead != nil {
-			w.lead.excuse() // it could not reach the store during the outage
+			w.lead.excuse() // the leadership could not reach the store during the outage
 		}
 	}
 	if !w.trust.extend(began) {

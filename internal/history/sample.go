@@ -32,9 +32,9 @@ type Marks uint8
 
 // The marks.
 const (
-	Began    Marks = 1 << iota // its owner got the shard
-	Ended                      // its owner released the shard in an orderly way
-	Lost                       // its owner lost the shard
+	Began    Marks = 1 << iota // a worker got the shard
+	Ended                      // the owner released the shard in an orderly way
+	Lost                       // the owner lost the shard
 	Finished                   // the shard was read to its end
 	Stalled                    // the shard made no progress, or its handler hung
 	Failing                    // its handler failed
@@ -54,8 +54,8 @@ const (
 	announced = hasLag | hasAge | hasLoad | hasBusy | hasMarks | hasThrottled | held
 )
 
-// Throttling shares a byte with the marks that may last equally long. A throttled sample therefore
-// needs no more bytes than another one, however long the throttling lasts.
+// Throttling may last for many samples, like two of the marks. It shares a byte with these marks. A
+// throttled sample therefore needs no more bytes than other samples.
 const (
 	lasting       = Failing | Unread
 	lastingAt     = 5 // the lowest bit of these marks

@@ -19,7 +19,7 @@ type conn struct {
 	net.Conn         // writes and reads go through it: a socket, or TLS over a socket
 	under    *socket // the socket at the bottom
 	host     *Host
-	used     bool  // it has returned an answer
+	used     bool  // the connection has returned an answer
 	bound    Bound // of the current call
 	// set is the current deadline. It is zero if there is none, and mixed if reading and writing
 	// have different deadlines.

@@ -27,8 +27,8 @@ type Host struct {
 
 	// silent belongs to the last connection that was closed because it was silent. It is the time
 	// at which that connection last answered, in nanoseconds since the client was made. It is 0 if
-	// there was none. Connections that have not answered since then are suspect, because one
-	// failure often affects all of them.
+	// no connection was silent. Connections that have not answered since then are suspect, because
+	// one failure often affects all of them.
 	silent atomic.Int64
 }
 
@@ -159,7 +159,7 @@ func (h *Host) wanted() bool { return h.queue.Load() > 0 }
 // put takes back a reusable connection.
 func (h *Host) put(c *conn) {
 	c.trim()
-	if c.timer != nil { // it would interrupt the connection
+	if c.timer != nil { // the timer would interrupt the connection
 		c.bind(time.Time{}, Bound{})
 	}
 	h.mu.Lock()

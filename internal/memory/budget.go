@@ -95,7 +95,7 @@ func (b *Budget) LastServed() time.Time {
 type Share struct {
 	b                 *Budget
 	own, common, over int32 // bytes in use
-	reserve           bool  // it may exceed the budget until Done
+	reserve           bool  // the share may exceed the budget until Done
 	closed            bool
 }
 

@@ -28,7 +28,7 @@ func (q *Queue) Logger(ctx context.Context, h slog.Handler) *slog.Logger {
 // levels caches which levels a handler has enabled.
 type levels struct {
 	on    atomic.Uint32 // a bit for each level in askedFor
-	asked time.Time     // when they were last queried; owned by the queue's goroutine
+	asked time.Time     // time of the last query to the handler; owned by the queue's goroutine
 	said  sync.Once
 }
 

@@ -37,7 +37,7 @@ const (
 // Shard is a snapshot of a shard that is held. Times are zero if the event has not happened.
 type Shard struct {
 	Handling State     // state of handling; "" if there is nothing to handle
-	Since    time.Time // when that state began
+	Since    time.Time // when the state Handling began
 	Failing  time.Time // the first of the handler's consecutive failures
 	Err      error     // error of the handler, or else of reading
 	Stalls   int       // consecutive earlier terms of the shard that stalled in this process
@@ -55,7 +55,7 @@ type Shard struct {
 	ToldFails bool      // the failing reads were already logged
 
 	Lacks      error     // why reading waits for memory; nil if it does not
-	LacksSince time.Time // when that wait began
+	LacksSince time.Time // when the wait for memory began
 
 	FailingAt lease.Failing // where the handler fails; empty if that is unknown
 }

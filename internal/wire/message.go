@@ -164,7 +164,7 @@ func (t *template) signature(d *draft, of call, at string, sum [sha256.Size]byte
 // net/http returns the error.
 func (ep *endpoint) writable(cred *aws.Credentials) bool {
 	if t := ep.templates.now.Load(); t != nil && t.token == cred.SessionToken && t.key.id == cred.AccessKeyID {
-		return true // they were already checked
+		return true // the credentials were already checked
 	}
 	return plainText(cred.SessionToken) && plainText(cred.AccessKeyID) && plainText(ep.agent[0])
 }

@@ -69,7 +69,7 @@ func (s *Store) readBeats(ctx context.Context, app, self string) (lease.Leader, 
 			leader.Session, leader.Beat = o.Session, o.Beat
 		}
 	}
-	if leads.session == self { // its current heartbeat
+	if leads.session == self { // the session knows its own heartbeat
 		leader.Session = self
 	}
 	if leader.Session != "" {

@@ -159,7 +159,7 @@ func readOrders(o *lease.Orders, session string, values []any) error {
 		d := decoder{row: values[1:5]}
 		leader, term := d.text("leader"), d.count("term")
 		o.Leader = lease.Leader{Term: term}
-		if values[3] != nil { // its leader has a row
+		if values[3] != nil { // the leader has a row
 			beat, ended := d.count("beat"), d.flag("ended")
 			if leader == session {
 				beat = mine.count("beat") // this row may contain the previous count

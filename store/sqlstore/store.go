@@ -168,7 +168,7 @@ func (t *tx) countBeat(r lease.Report) error {
 	case err != nil:
 		return err
 	case there && !w.Ended:
-		return errCollided // it was created after the first statement
+		return errCollided // the session was created after the first statement
 	case there || !r.First:
 		return lease.ErrSessionOver
 	}
