@@ -244,7 +244,7 @@ func checkRules(t *testing.T, m *model, planned []lease.Action) {
 	}
 }
 
-// free is a second implementation of the rule which leases may be assigned at once.
+// free is a second implementation of the rule that decides which leases may be assigned at once.
 func (m *model) free(l *lease.Lease) bool {
 	ripe, known := m.facts.Ripe[l.Key]
 	return !l.Finished() && (l.Owner == "" || m.isOver(l.Owner)) &&

@@ -50,7 +50,7 @@ type Term struct {
 	mark  *marked        // nil until a handler has run
 }
 
-// marked holds the mark of the running handler. Its mark is nil if none is running.
+// marked holds the mark of the running handler. The mark is nil if no handler is running.
 type marked struct{ of Mark }
 
 // calls contains the functions of the worker that a term calls.

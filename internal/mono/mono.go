@@ -1,5 +1,5 @@
 // Package mono represents points in time in eight bytes without a pointer. A time.Time has 24 bytes
-// and a pointer, and each of ten thousand idle shards keeps dozens of times.
+// and a pointer. Each of ten thousand idle shards stores dozens of points in time.
 package mono
 
 import "time"

@@ -310,7 +310,7 @@ func (p *part) reset() {
 
 // The caller of the following methods holds the lock.
 
-// roomy reports whether the queue has room for another part. The queue must be empty, or contain
+// roomy reports whether the queue has room for another part. It has room if it is empty or contains
 // very little.
 func (f *Feed) roomy() bool {
 	if f.short || f.needs > 0 {

@@ -14,7 +14,7 @@ type wheel struct {
 }
 
 // wheelTicks is the number of slots. It is more than twice the longest interval, because the pacer
-// sleeps for at most half of it.
+// sleeps for at most half of this number of ticks.
 const wheelTicks = 8192
 
 // place makes a feed due at a tick. The ticks of all feeds in the wheel must differ by less than

@@ -41,8 +41,8 @@ type Page struct {
 	Lender Lender      // gets Wire back; if it is nil, Wire is released
 }
 
-// ErrEmpty is returned by a reader that does not wait if all records that were read have been
-// delivered.
+// ErrEmpty is returned by a reader that does not wait. It means that all records that were read
+// have been delivered.
 var ErrEmpty = errors.New("nothing has been read that was not handled")
 
 // Lender lends pages and takes them back.

@@ -43,7 +43,8 @@ func TestHowLongSilenceIsBorne(t *testing.T) {
 	}
 }
 
-// The size class of a time represents at least that time, and at most a quarter more.
+// Every duration belongs to a size class. The limit of the class is at least the duration, and at
+// most a quarter more.
 func TestSizesOfFirstBytes(t *testing.T) {
 	t.Parallel()
 	last := 0
