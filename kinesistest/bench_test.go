@@ -15,7 +15,7 @@ import (
 	"github.com/weir-go/weir/kinesistest"
 )
 
-// sink is a ResponseWriter that counts the bytes that it drops.
+// sink is a ResponseWriter that discards the answer and counts its bytes.
 type sink struct {
 	header http.Header
 	status int
@@ -29,7 +29,7 @@ func (w *sink) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// serve sends a request to the server without a network.
+// serve passes a request to the server directly, without a network.
 func serve(tb testing.TB, s *kinesistest.Server, action, contentType string, body []byte) int64 {
 	tb.Helper()
 	r, err := http.NewRequestWithContext(tb.Context(), http.MethodPost, "http://localhost/", bytes.NewReader(body))
@@ -48,7 +48,7 @@ func serve(tb testing.TB, s *kinesistest.Server, action, contentType string, bod
 	return w.n
 }
 
-// cborText encodes a text, cborBlob a byte string.
+// cborText encodes a text string, and cborBlob a byte string.
 func cborText(s string) []byte { return append(cborHead(0x60, len(s)), s...) }
 func cborBlob(b []byte) []byte { return append(cborHead(0x40, len(b)), b...) }
 
@@ -56,7 +56,7 @@ func cborHead(major byte, n int) []byte {
 	return []byte{major | 26, byte(n >> 24), byte(n >> 16), byte(n >> 8), byte(n)}
 }
 
-// BenchmarkGetRecords measures the cost of a page of a thousand records of 1 KiB on the server,
+// BenchmarkGetRecords measures how long the server takes for a page of a thousand records of 1 KiB,
 // without the network.
 func BenchmarkGetRecords(b *testing.B) {
 	s, c := start(b)
@@ -80,13 +80,13 @@ func BenchmarkGetRecords(b *testing.B) {
 	}
 }
 
-// BenchmarkSubscribeToShard measures the cost of 950 records of 1 KiB in one event, and of the
-// subscription for it, on the server, without the network.
+// BenchmarkSubscribeToShard measures how long the server takes for a subscription and one event of
+// 950 records of 1 KiB, without the network.
 func BenchmarkSubscribeToShard(b *testing.B) {
 	s, _ := start(b)
 	s.CreateStream("s", 1)
 	key := strings.Repeat("k", 36)
-	for range 950 { // keys count too
+	for range 950 { // 950, because keys count toward the limit too
 		s.Put("s", key, bytes.Repeat([]byte{0xa5}, 1024))
 	}
 	s.Split("s", shardID(0))
@@ -110,8 +110,8 @@ func BenchmarkSubscribeToShard(b *testing.B) {
 	}
 }
 
-// BenchmarkPutRecords measures the cost of five hundred records of 1 KiB on the server, without the
-// network. It replaces its stream before that gets large.
+// BenchmarkPutRecords measures how long the server takes for five hundred records of 1 KiB, without
+// the network. It replaces the stream before the stream gets large.
 func BenchmarkPutRecords(b *testing.B) {
 	data := bytes.Repeat([]byte{0xa5}, 1024)
 	type entry struct{ Data, PartitionKey string }

@@ -14,8 +14,8 @@ import (
 	"github.com/weir-go/weir/kinesistest"
 )
 
-// unhex joins pieces of hexadecimal and text: "a1 'Name' 61" has the bytes of
-// the text between quotes.
+// unhex joins bytes that are written as hexadecimal digits or as text in quotes. For example "a1
+// 'Name' 61" contains the bytes of the text Name.
 func unhex(tb testing.TB, parts string) []byte {
 	tb.Helper()
 	var out []byte
@@ -29,9 +29,9 @@ func unhex(tb testing.TB, parts string) []byte {
 	return out
 }
 
-// item decodes one value of an answer: maps as map[string]any, the rest as plain values. It is a
-// second reader for these tests. It shares no code with the server's own, and supports only what
-// the server may send.
+// item decodes one value of an answer. Maps become map[string]any, and other values become plain Go
+// values. It is a second decoder: it shares no code with the server's decoder. It supports only
+// what the server may send.
 func item(tb testing.TB, in []byte) (value any, rest []byte) {
 	tb.Helper()
 	first := in[0]
@@ -135,8 +135,8 @@ func cborConversation(t *testing.T, s *kinesistest.Server) {
 		t.Fatalf("PutRecord: %d %v", status, put)
 	}
 
-	// The same with indefinite lengths everywhere, the key in two pieces and the blob in three, one
-	// of them empty, and with an unknown field.
+	// The same request with indefinite lengths everywhere and an unknown field. The key is in two
+	// pieces. The blob is in three pieces, one of them empty.
 	status, many := cbor(t, s, "PutRecords", unhex(t, `
 		bf 6a 'StreamName' 61 's' 63 'New' a1 01 82 f7 fb 3ff0000000000000
 		67 'Records' 9f
@@ -154,7 +154,8 @@ func cborConversation(t *testing.T, s *kinesistest.Server) {
 	if status != 200 {
 		t.Fatalf("GetShardIterator: %d %v", status, it)
 	}
-	// The same without the tag, in the future: read as milliseconds, not seconds.
+	// The same without the tag and with a time in the future. The number still means milliseconds,
+	// not seconds.
 	request = bytes.Replace(request, []byte{0xc1, 0x1b}, []byte{0x1b}, 1)
 	status, refused := cbor(t, s, "GetShardIterator", binary.BigEndian.AppendUint64(request, uint64(now+60_000)))
 	if status != 400 || refused["__type"] != "InvalidArgumentException" || !strings.Contains(refused["message"].(string), fmt.Sprint(now+60_000)) {
@@ -181,7 +182,8 @@ func cborConversation(t *testing.T, s *kinesistest.Server) {
 		if got["PartitionKey"] != want[i].key || !bytes.Equal(got["Data"].([]byte), want[i].data) {
 			t.Errorf("record %d: %v", i, got)
 		}
-		// Tag 1 and an integer of milliseconds; the stream's first millisecond has passed.
+		// The value is tag 1 with an integer of milliseconds. The stream's first millisecond has
+		// passed.
 		if at, tagged := got["ApproximateArrivalTimestamp"].([2]any); !tagged || at[0] != uint64(1) || at[1].(int64)-now > 1 || at[1].(int64) < now {
 			t.Errorf("record %d arrived at %v, it is %d", i, got["ApproximateArrivalTimestamp"], now)
 		}
@@ -226,8 +228,8 @@ func TestBadCBOR(t *testing.T) {
 		"a tower of tags on another member":  "a1 61 'x'" + strings.Repeat("c1", 100_000) + "00",
 		"deep nesting of maps in the filter": "a1 6b 'ShardFilter'" + strings.Repeat("a1 61 'x'", 50_000) + "00",
 	} {
-		// Operations have different fields. Every operation with the field must refuse the body,
-		// and all errors must be CBOR.
+		// Operations have different fields. Every operation that has the field must refuse the
+		// body, and all errors must be in CBOR.
 		for _, action := range []string{"PutRecord", "PutRecords", "ListShards", "GetShardIterator", "DescribeStreamSummary"} {
 			status, answer := cbor(t, s, action, unhex(t, body))
 			if status < 400 || status >= 500 || answer["__type"] == "" {

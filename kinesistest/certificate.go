@@ -34,7 +34,7 @@ func newCertificate(names []string) (*certificate, error) {
 	template := &x509.Certificate{
 		SerialNumber: serial,
 		Subject:      pkix.Name{CommonName: "kinesistest"},
-		NotBefore:    now.Add(-time.Hour), // for a client whose clock is slightly behind
+		NotBefore:    now.Add(-time.Hour), // tolerates a client whose clock is slightly behind
 		NotAfter:     now.AddDate(1, 0, 0),
 		KeyUsage:     x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
 		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
@@ -66,7 +66,8 @@ func newCertificate(names []string) (*certificate, error) {
 	}, nil
 }
 
-// CACert returns a pool with the certificate that clients must trust, or nil without TLS.
+// CACert returns a certificate pool that contains the server's certificate, for clients that use
+// TLS. It returns nil if TLS is off.
 func (s *Server) CACert() *x509.CertPool {
 	if s.cert == nil {
 		return nil
@@ -74,8 +75,8 @@ func (s *Server) CACert() *x509.CertPool {
 	return s.cert.pool.Clone()
 }
 
-// CACertPEM returns that certificate in PEM, for a file that other programs trust, or nil without
-// TLS.
+// CACertPEM returns the server's certificate in PEM. Write it to a file for programs that read
+// trusted certificates from files. It returns nil if TLS is off.
 func (s *Server) CACertPEM() []byte {
 	if s.cert == nil {
 		return nil

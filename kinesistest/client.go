@@ -13,12 +13,13 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 )
 
-// Transport returns a new transport for the server: it trusts the server's certificate, and dials
-// the network in memory if the server uses it. It speaks HTTP/1.1, and HTTP/2 if TLS negotiates it;
-// set its Protocols for anything else. Close closes its idle connections.
+// Transport returns a new HTTP transport for the server. The transport trusts the server's
+// certificate. If the server runs on a network in memory, the transport dials that network. It uses
+// HTTP/1.1, or HTTP/2 if TLS negotiates HTTP/2. Set its Protocols field to use other protocols.
+// [Server.Close] closes its idle connections.
 func (s *Server) Transport() *http.Transport {
 	t := &http.Transport{
-		MaxIdleConnsPerHost: 1024, // a client with many shards keeps its connections
+		MaxIdleConnsPerHost: 1024, // keeps the connections of a client that reads many shards
 		DisableCompression:  true,
 	}
 	if s.memory != nil {
@@ -36,12 +37,12 @@ func (s *Server) Transport() *http.Transport {
 	return t
 }
 
-// HTTPClient returns a new HTTP client for the server. All of them, and those that [Server.Client]
-// returns, share their connections.
+// HTTPClient returns a new HTTP client for the server. All clients from HTTPClient and
+// [Server.Client] share one pool of connections.
 func (s *Server) HTTPClient() *http.Client { return &http.Client{Transport: s.shared} }
 
-// Client returns a new Kinesis client of the AWS SDK for the server, with its region and dummy
-// credentials. Options are applied after these settings.
+// Client returns a new Kinesis client of the AWS SDK for the server. It uses the server's region
+// and dummy credentials. opts are applied last, so they can override these settings.
 func (s *Server) Client(opts ...func(*kinesis.Options)) *kinesis.Client {
 	return kinesis.New(kinesis.Options{
 		Region:       s.cfg.Region,
@@ -53,15 +54,16 @@ func (s *Server) Client(opts ...func(*kinesis.Options)) *kinesis.Client {
 	}, opts...)
 }
 
-// wholeBody sends each request body as one buffer.
+// wholeBody is a transport that sends each request body as a single buffer.
 //
-// The SDK closes a body as soon as it has the head of the answer. A server in the same process
-// answers before the transport has finished a streamed body. The transport then treats the close as
-// a failed write and drops the connection in the middle of the answer.
+// The SDK closes a request body as soon as it has the header of the answer. A server in the same
+// process can answer before the transport has written a streamed body. The transport would then
+// report a failed write and drop the connection in the middle of the answer.
 //
-// For an event stream over HTTP/1.1 it cancels the call before it closes the body. Otherwise, from
-// Go 1.27 on, the transport keeps reading for 50 ms to reuse the connection, and waits for the read
-// in progress. In a bubble time does not advance meanwhile.
+// wholeBody also changes how the body of an event stream over HTTP/1.1 is closed: it cancels the
+// call first. Without that, the transport of Go 1.27 and later keeps reading for 50 ms to reuse the
+// connection. It also waits for the read in progress, and no time passes in a bubble during that
+// wait.
 type wholeBody struct{ *http.Transport }
 
 func (t wholeBody) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -80,7 +82,7 @@ func (t wholeBody) RoundTrip(r *http.Request) (*http.Response, error) {
 
 type subscriptionBody struct {
 	io.ReadCloser
-	first  bool // cancels the call first
+	first  bool // cancel before Close
 	cancel context.CancelFunc
 }
 
@@ -88,7 +90,7 @@ func (b *subscriptionBody) Close() error {
 	defer b.cancel()
 	if b.first {
 		b.cancel()
-		_, _ = io.Copy(io.Discard, b.ReadCloser) // until the resulting error
+		_, _ = io.Copy(io.Discard, b.ReadCloser) // reads until the error of the cancelled call
 	}
 	return b.ReadCloser.Close()
 }
@@ -106,7 +108,7 @@ func (t wholeBody) send(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	r2 := r.WithContext(r.Context()) // a copy, because a RoundTripper may not change its request
+	r2 := r.WithContext(r.Context()) // a copy, because a RoundTripper must not change its request
 	r2.Body = io.NopCloser(bytes.NewReader(w.Bytes()))
 	r2.ContentLength = int64(w.Len())
 	r2.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(w.Bytes())), nil }

@@ -5,16 +5,17 @@ import (
 	"time"
 )
 
-// Call is an arrived call, as passed to a control function.
+// Call describes a call that has arrived. The server passes it to control functions.
 type Call struct {
-	// Context ends when the client goes away or the server is closed.
+	// Context ends when the client disconnects or the server is closed.
 	Context context.Context
 	// Action is the operation, for example "GetRecords".
 	Action string
-	// Stream, Shard and Consumer are the names in the request, as far as it contains them:
-	// GetRecords has a stream and a shard through its iterator, PutRecords a stream only.
+	// Stream, Shard and Consumer are the names in the request. Names that the request does not
+	// contain are empty. A GetRecords call has a stream and a shard, which come from its iterator.
+	// A PutRecords call has only a stream.
 	Stream, Shard, Consumer string
-	// Records is the number of records in PutRecord or PutRecords.
+	// Records is the number of records in a PutRecord or PutRecords call.
 	Records int
 	// N is the number of calls of this action so far, including this one.
 	N int
@@ -22,111 +23,115 @@ type Call struct {
 	Format string
 	// Proto is the version of HTTP, for example "HTTP/1.1".
 	Proto string
-	// Body is the request as sent. It belongs to the server: a control function may read it until
-	// it returns, and must not change it.
+	// Body is the request body as the client sent it. A control function may read it until the
+	// function returns. The function must not change it.
 	Body []byte
 }
 
-// Fault is the way in which a call fails. The zero Fault is a successful call. Fields can be
-// combined; they act in the order in which they are declared.
+// Fault describes how a call fails. The zero Fault lets the call succeed. Fields can be combined.
+// They take effect in the order of their declaration.
 type Fault struct {
-	// Delay delays the call before anything else. If the client disconnects meanwhile, the call is
-	// not carried out.
+	// Delay delays the call before any other effect. The call is not carried out if the client
+	// disconnects during the delay.
 	Delay time.Duration
 
-	// Err is the answer, instead of carrying out the call.
+	// Err is returned to the client, and the call is not carried out.
 	Err *Error
 
-	// Cut closes the connection before the call is carried out and without an answer. Over HTTP/2
-	// it resets the stream instead.
+	// Cut closes the connection without an answer, before the call is carried out. Over HTTP/2 it
+	// resets the stream instead.
 	Cut bool
 
 	// EmptyPage makes GetRecords return no records and an iterator for the same position, even if
-	// there are records.
+	// records are available.
 	EmptyPage bool
 
-	// PartialFailure is called for each record of PutRecords, with its index. It returns an error
-	// code such as "ProvisionedThroughputExceededException" or "InternalFailure", or "" for a
-	// record that is stored.
+	// PartialFailure is called for each record of a PutRecords call, with the record's index. It
+	// returns an error code such as "ProvisionedThroughputExceededException" or "InternalFailure".
+	// An empty code stores the record.
 	PartialFailure func(i int) string
 
-	// After is called when the call has been carried out, before the answer.
+	// After is called after the call has been carried out and before the answer is sent.
 	After func()
 
-	// LoseAnswer carries out the call and then closes the connection without an answer.
+	// LoseAnswer carries out the call, and then closes the connection without an answer.
 	LoseAnswer bool
 
-	// Rewrite returns the body to send instead of the given one, which it may change. The answer to
-	// SubscribeToShard is a stream: there, Rewrite is called for the payload of each event.
+	// Rewrite replaces the body of the answer: it receives the original body and returns the body
+	// to send. It may change the slice that it receives. SubscribeToShard answers with a stream, so
+	// Rewrite is called with the payload of each event.
 	Rewrite func(body []byte) []byte
 
-	// CutAfter sends this many bytes of the body, under a header that promises all of it, and then
-	// closes the connection. A negative value sends the header alone, 0 the whole body. The body of
-	// SubscribeToShard is all of its frames.
+	// CutAfter closes the connection after this number of bytes of the body. The header still
+	// announces the full length. A negative value sends only the header. Zero sends the whole body.
+	// For SubscribeToShard the body consists of all frames of the stream.
 	CutAfter int
 
-	// Subscription is a fault of the event stream that answers SubscribeToShard. It has no effect
-	// on other actions.
+	// Subscription is a fault in the event stream of SubscribeToShard. It has no effect on other
+	// actions.
 	Subscription SubscriptionFault
 }
 
-// SubscriptionFault is the way in which an event stream of a successful SubscribeToShard call
-// fails. The subscription exists, and blocks another call while the stream is open. For errors
-// instead of a stream use [Fault.Err], Cut and LoseAnswer. The zero SubscriptionFault is a stream
-// without faults. Fields can be combined; they act in the order in which they are declared, and the
-// first one that ends the stream applies. Over HTTP/2 the stream is reset instead of closing the
+// SubscriptionFault describes how the event stream of a successful SubscribeToShard call fails. The
+// zero value is a stream without faults. The subscription exists, and it blocks other calls while
+// the stream is open. To fail the call itself, use [Fault.Err], [Fault.Cut] or [Fault.LoseAnswer].
+//
+// Fields can be combined. They take effect in the order of their declaration, and the first one
+// that ends the stream wins. Over HTTP/2 the server resets the stream instead of closing the
 // connection.
 type SubscriptionFault struct {
 	// HeaderDelay delays the header of the answer.
 	HeaderDelay time.Duration
 
-	// NoInitialResponse omits the frame of type initial-response at the beginning of every stream.
-	// The header is sent.
+	// NoInitialResponse omits the initial-response frame, which normally begins every stream. The
+	// header of the answer is still sent.
 	NoInitialResponse bool
 
 	// Duplicate sends each event twice.
 	Duplicate bool
 
-	// Events is the number of events to send before the fields below act. Empty events count, the
-	// copies of Duplicate do not. With 0 they act on a stream without any event.
+	// Events is the number of events to send before the following fields take effect. Empty events
+	// count. The copies that Duplicate sends do not count. With 0 the following fields take effect
+	// before the first event.
 	Events int
 
-	// Trigger is another condition if it is not nil: the fields below act when it is closed, and
-	// not before Events.
+	// Trigger delays the following fields until this channel is closed. The number in Events must
+	// be reached too. A nil Trigger adds no delay.
 	Trigger <-chan struct{}
 
-	// UnknownEvent sends one event of a type that the API does not have.
+	// UnknownEvent sends one event of a type that does not exist in the API.
 	UnknownEvent bool
 
-	// Corrupt sends the next event, even an empty one, with a wrong checksum.
+	// Corrupt sends the next event with a wrong checksum. It affects empty events too.
 	Corrupt bool
 
 	// Exception ends the stream with an exception of the service, for example
-	// "KMSThrottlingException" or "InternalFailureException". Status is ignored.
+	// "KMSThrottlingException" or "InternalFailureException". The Status of the Error is ignored.
 	Exception *Error
 
-	// ProtocolError ends the stream with a frame of type error, which has a code and a message and
-	// no payload. Status is ignored.
+	// ProtocolError ends the stream with a frame of type error. Such a frame has a code and a
+	// message, but no payload. The Status of the Error is ignored.
 	ProtocolError *Error
 
-	// CutEvent sends the first half of the next event, even of an empty one, and closes the
-	// connection.
+	// CutEvent sends the first half of the next event and closes the connection. It affects empty
+	// events too.
 	CutEvent bool
 
-	// End ends the stream without an error.
+	// End ends the stream cleanly, without an error.
 	End bool
 
-	// HalfOpen sends nothing more and leaves the connection open, until the client closes it or the
-	// server is closed. Neither the end of the shard nor five minutes end such a stream, and
-	// another subscription may take over without a message to the client.
+	// HalfOpen stops sending and leaves the connection open until the client closes it or the
+	// server is closed. The end of the shard and the five-minute limit do not end such a stream.
+	// Another subscription may take over, and the client receives no message about it.
 	HalfOpen bool
 }
 
 // Error is an error answer of the service.
 type Error struct {
 	Code    string // for example "ProvisionedThroughputExceededException"
-	Message string // defaults to a text about the test's request
-	// HTTP status: by default 400, or 500 for InternalFailure and 503 for ServiceUnavailable
+	Message string // empty: a text that mentions the test
+	// Status is the HTTP status. The default is 500 for InternalFailure, 503 for ServiceUnavailable
+	// and 400 for all other codes.
 	Status int
 }
 
@@ -153,11 +158,13 @@ func (e *Error) withDefaults() Error {
 	return d
 }
 
-// Control registers f for each call of an action, or of every action if action is empty. A function
-// for the specific action is called first; one for every action only if the first returns no fault.
-// f runs while the call waits, in the goroutine of the call, without any lock of the server. It may
-// use the server, and it may block, but not beyond the end of Call.Context. It must not call Close,
-// which waits for it. It must be safe for concurrent calls. nil removes the function.
+// Control registers f for all calls of one action, or for all calls if action is empty. A nil f
+// removes the registered function. The function for the specific action is called first. The
+// function for all actions is called only if the first one returns no fault.
+//
+// f runs in the goroutine of the call, and the call waits for it. The server holds no lock, so f
+// may use the server. f may block until Call.Context ends. It must be safe for concurrent calls. It
+// must not call Close, because Close waits for f.
 func (s *Server) Control(action string, f func(*Call) Fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -168,16 +175,15 @@ func (s *Server) Control(action string, f func(*Call) Fault) {
 	s.controls[action] = f
 }
 
-// Requests returns the number of arrived calls of an action, or of all actions if action is empty.
-// It includes calls that were answered with an error. Calls of an unknown action only count in the
-// total.
+// Requests returns the number of calls of an action that have arrived, or of all calls if action is
+// empty. Calls that failed are included. Calls of an unknown action count only in the total.
 func (s *Server) Requests(action string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.counts[action]
 }
 
-// arrived counts a call and returns the control functions for it.
+// arrived counts a call and returns the control functions to run for it.
 func (s *Server) arrived(action string, known bool) (n int, ask []func(*Call) Fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -194,7 +200,7 @@ func (s *Server) arrived(action string, known bool) (n int, ask []func(*Call) Fa
 	return s.counts[action], ask
 }
 
-// wanted reports whether a fault is not zero.
+// wanted reports whether f has any effect.
 func (f *Fault) wanted() bool {
 	return f.Delay != 0 || f.Err != nil || f.Cut || f.EmptyPage || f.PartialFailure != nil || f.After != nil ||
 		f.LoseAnswer || f.Rewrite != nil || f.CutAfter != 0 || f.Subscription != SubscriptionFault{}

@@ -54,7 +54,7 @@ func TestControlSeesEachCall(t *testing.T) {
 	}
 }
 
-// once returns a control function with a fault for the first call only.
+// once returns a control function that applies f to the first call only.
 func once(f kinesistest.Fault) func(*kinesistest.Call) kinesistest.Fault {
 	return func(call *kinesistest.Call) kinesistest.Fault {
 		if call.N == 1 {
@@ -69,8 +69,8 @@ func TestFaults(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
 		fault  kinesistest.Fault
-		code   string // of the first call's error, or empty
-		stored int    // after the first call
+		code   string // error code of the first call, or empty
+		stored int    // number of records after the first call
 	}{
 		{"an error of the service", kinesistest.Fault{Err: &kinesistest.Error{Code: "ProvisionedThroughputExceededException", Message: "slow down"}}, "ProvisionedThroughputExceededException", 0},
 		{"an internal failure", kinesistest.Fault{Err: &kinesistest.Error{Code: "InternalFailure"}}, "InternalFailure", 0},
@@ -140,7 +140,7 @@ func TestDelay(t *testing.T) {
 		if err := put(t.Context()); err != nil || time.Since(began) != time.Minute {
 			t.Errorf("took %v, %v", time.Since(began), err)
 		}
-		// A client that disconnects earlier has put nothing.
+		// A client that disconnects during the delay has stored nothing.
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if err := put(ctx); !errors.Is(err, context.DeadlineExceeded) {
@@ -197,7 +197,7 @@ func TestEmptyPageAndRewrite(t *testing.T) {
 	if len(page.Records) != 0 || page.NextShardIterator == nil || *page.MillisBehindLatest == 0 {
 		t.Errorf("got %+v", page)
 	}
-	// Half an end marker, as observed in practice.
+	// An end marker without child shards, as observed in practice.
 	s.Control("GetRecords", func(*kinesistest.Call) kinesistest.Fault {
 		return kinesistest.Fault{Rewrite: func(body []byte) []byte {
 			var answer map[string]any

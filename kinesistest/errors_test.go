@@ -15,7 +15,7 @@ import (
 	"github.com/weir-go/weir/kinesistest/internal/engine"
 )
 
-// The service's texts for constraints of fields.
+// The texts with which the service describes violated constraints.
 const (
 	notNull  = "Member must not be null"
 	nameForm = "Member must satisfy regular expression pattern: [a-zA-Z0-9_.-]+"
@@ -26,8 +26,8 @@ const (
 	account  = "000000000000"
 )
 
-// faults returns the text of a ValidationException: value, field and constraint of each fault, in
-// turn.
+// faults returns the text of a ValidationException. parts contains the value, the field and the
+// constraint of each fault, in turn.
 func faults(parts ...string) string {
 	var all []string
 	for p := range slices.Chunk(parts, 3) {
@@ -42,7 +42,8 @@ func faults(parts ...string) string {
 	return fmt.Sprintf("%d validation errors detected: %s", len(all), strings.Join(all, "; "))
 }
 
-// sameFaults compares two texts of a ValidationException: the service lists faults in any order.
+// sameFaults reports whether two texts of a ValidationException contain the same faults. The
+// service lists faults in any order.
 func sameFaults(a, b string) bool {
 	head, as, _ := strings.Cut(a, ": ")
 	other, bs, _ := strings.Cut(b, ": ")
@@ -54,7 +55,7 @@ func sameFaults(a, b string) bool {
 
 type errorCase struct {
 	action, body string
-	code, text   string // an empty text is unknown
+	code, text   string // an empty text is not compared
 }
 
 const (
@@ -66,12 +67,12 @@ const (
 	mistyped        = "SerializationException"
 )
 
-// noStream is the text of every operation for a missing stream.
+// noStream is the text with which every operation reports a missing stream.
 const noStream = "Stream none under account " + account + " not found."
 
-// errorCases are wrong calls of each operation: on "s", which has 3 shards; "od", which is
-// on-demand; "busy", which is UPDATING; and "none", which does not exist. Texts were recorded from
-// the service by others, or follow the model of its API.
+// errorCases returns wrong calls of each operation. Stream "s" has 3 shards, "od" is on-demand,
+// "busy" is UPDATING, and "none" does not exist. Other projects recorded the texts from the
+// service, or the texts follow the model of its API.
 func errorCases(n map[string]string) []errorCase {
 	long := strings.Repeat("a", 129)
 	longer := strings.Repeat("a", 257)
@@ -349,8 +350,8 @@ func errorCases(n map[string]string) []errorCase {
 	return cases
 }
 
-// TestEveryOperationsErrors makes every call of errorCases on one server, which none of them may
-// change, and requires some of each operation.
+// TestEveryOperationsErrors makes all calls of errorCases on one server. No call may change the
+// server, and each operation must have at least one call.
 func TestEveryOperationsErrors(t *testing.T) {
 	s, c := start(t, kinesistest.Config{InMemory: true, NoLimits: true, ShardLimit: 50})
 	n := map[string]string{
@@ -392,7 +393,7 @@ func TestEveryOperationsErrors(t *testing.T) {
 		status, _, answer := post(t, s, tc.action, jsonType, []byte(tc.body))
 		var got struct {
 			Type    string `json:"__type"`
-			Message string // or message
+			Message string // some answers use this name for the message
 		}
 		_ = json.Unmarshal(answer, &got) // other bodies have no type
 		call := tc.action + " " + tc.body[:min(len(tc.body), 200)]
@@ -412,7 +413,7 @@ func TestEveryOperationsErrors(t *testing.T) {
 	}
 }
 
-// hexNumber returns a sequence number of hexadecimal digits.
+// hexNumber returns the sequence number that is written with these hexadecimal digits.
 func hexNumber(tb testing.TB, hex string) string {
 	tb.Helper()
 	n, good := new(big.Int).SetString(hex, 16)
@@ -422,13 +423,13 @@ func hexNumber(tb testing.TB, hex string) string {
 	return n.String()
 }
 
-// Numbers of earlier formats of the service, and those of closed or unknown shards, are accepted
-// for ordering.
+// For ordering, the service accepts sequence numbers of its earlier formats, and those of closed or
+// unknown shards.
 func TestSequenceNumbersForOrderingThatAreTaken(t *testing.T) {
 	s, _ := start(t)
 	s.CreateStream("s", 3)
 	_, number := s.Put("s", "a", nil)
-	s.Split("s", shardID(0)) // "a" goes to its first child
+	s.Split("s", shardID(0)) // "a" now belongs to the first child shard
 	for _, n := range []string{
 		number, "0", "17", hexNumber(t, "20000000000000000000000000000000000000000000002"),
 		hexNumber(t, "20000000000000000000000000000000000000000000001"), hexNumber(t, "20000000000000000000000000000000000000800000002"),
@@ -440,7 +441,7 @@ func TestSequenceNumbersForOrderingThatAreTaken(t *testing.T) {
 	}
 }
 
-// Short IDs of shards were recorded from the service.
+// The accepted short forms of shard IDs were recorded from the service.
 func TestShortShardIDs(t *testing.T) {
 	s, c := start(t)
 	s.CreateStream("s", 2)
@@ -454,8 +455,8 @@ func TestShortShardIDs(t *testing.T) {
 	}
 }
 
-// An iterator has the size and the beginning of the service's, which grows with the length of the
-// stream's name.
+// An iterator has the size and the beginning of the service's iterators. The size grows with the
+// length of the stream's name.
 func TestIteratorsLookLikeTheServices(t *testing.T) {
 	s, c := start(t)
 	for _, n := range []int{1, 13, 14, 29, 30, 128} {

@@ -16,8 +16,8 @@ import (
 	"github.com/weir-go/weir/kinesistest"
 )
 
-// A program starts a server with Start and closes it. A test calls NewServer,
-// which closes the server when the test ends.
+// A program starts a server with Start and closes it. A test calls NewServer instead, which closes
+// the server when the test ends.
 func Example() {
 	s, err := kinesistest.Start(kinesistest.Config{})
 	if err != nil {

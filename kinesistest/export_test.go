@@ -2,5 +2,5 @@ package kinesistest
 
 import "net/http"
 
-// Whole wraps a transport like the clients of a server.
+// Whole wraps a transport in the same way as the transports of a server's clients.
 func Whole(t *http.Transport) http.RoundTripper { return wholeBody{t} }

@@ -16,12 +16,12 @@ import (
 	"github.com/weir-go/weir/kinesistest"
 )
 
-// follower reads a whole stream like a consumer: a child after all of its parents, found only
-// through ChildShards.
+// follower reads a whole stream like a consumer. It reads a child shard after all of its parents,
+// and finds child shards only through ChildShards.
 type follower struct {
 	r       reader
 	mu      sync.Mutex
-	parents map[string]map[string]bool // unfinished parents of a waiting shard
+	parents map[string]map[string]bool // unfinished parents of each shard that waits for them
 	begun   map[string]bool
 	perKey  map[string][]int
 	wg      sync.WaitGroup
@@ -74,8 +74,8 @@ func (f *follower) read(shard string) {
 	}
 }
 
-// TestAFollowerSeesEverythingInOrder writes, splits, merges and scales for some
-// virtual minutes while a follower reads.
+// TestAFollowerSeesEverythingInOrder writes, splits, merges and scales for some minutes of virtual
+// time while a follower reads.
 func TestAFollowerSeesEverythingInOrder(t *testing.T) {
 	for _, emptyPage := range []bool{false, true} {
 		t.Run(fmt.Sprintf("EndOnEmptyPage %v", emptyPage), func(t *testing.T) {

@@ -17,8 +17,8 @@ import (
 	"github.com/weir-go/weir/kinesistest"
 )
 
-// seeds are bodies of every operation; $I stands for a valid iterator, $T for the token of a
-// listing, $N for a sequence number and $C for the ARN of a consumer.
+// seeds contains a body for every operation. $I is replaced by a valid iterator, $T by the token of
+// a listing, $N by a sequence number and $C by the ARN of a consumer.
 var seeds = map[string]string{
 	"AddTagsToStream":                        `{"StreamName":"s","Tags":{"a":"1"}}`,
 	"CreateChannel":                          `{}`,
@@ -63,7 +63,8 @@ var seeds = map[string]string{
 	"UpdateStreamWarmThroughput":             `{"StreamName":"s","WarmThroughputMiBps":5}`,
 }
 
-// TestSeedsAreUnderstood keeps the seeds up to date: no body may be refused because of its form.
+// TestSeedsAreUnderstood checks that no seed is refused because of its form, so that the seeds stay
+// up to date.
 func TestSeedsAreUnderstood(t *testing.T) {
 	for action, body := range seeds {
 		s, fill := fuzzServer(t)
@@ -76,7 +77,7 @@ func TestSeedsAreUnderstood(t *testing.T) {
 	}
 }
 
-// fuzzServer returns a server with a stream, and a function that fills in a seed.
+// fuzzServer returns a server with a stream, and a function that replaces the variables in a seed.
 func fuzzServer(tb testing.TB) (*kinesistest.Server, func(string) string) {
 	tb.Helper()
 	s, c := start(tb, kinesistest.Config{InMemory: true, NoLimits: true, MaxBytes: 1 << 20, ShardLimit: 200, SubscriptionLife: time.Millisecond})
@@ -92,8 +93,8 @@ func fuzzServer(tb testing.TB) (*kinesistest.Server, func(string) string) {
 	return s, strings.NewReplacer("$I", *it, "$T", token.NextToken, "$N", n, "$C", arn).Replace
 }
 
-// FuzzHandler sends requests to the handler: none may cause a panic, and each must get a readable
-// JSON or CBOR answer.
+// FuzzHandler sends requests to the handler. No request may cause a panic, and each must get a
+// readable answer in JSON or CBOR.
 func FuzzHandler(f *testing.F) {
 	for action, body := range seeds {
 		f.Add(action, false, []byte(body))

@@ -23,22 +23,23 @@ import (
 	"github.com/weir-go/weir/kinesistest/internal/engine"
 )
 
-// maxBody limits a request: 10 MiB of data in base64, five hundred escaped keys, and a margin.
+// maxBody is the maximum size of a request in bytes. It has room for 10 MiB of data in base64, five
+// hundred escaped keys, and a margin.
 const maxBody = 20 << 20
 
 const targetService = "Kinesis_20131202"
 
-// exchange is one HTTP request and its state.
+// exchange is one HTTP request with the state of its processing.
 type exchange struct {
 	w      http.ResponseWriter
 	r      *http.Request
 	format codec.Format
-	shape  shape         // of an error
-	action string        // empty if the request has no Kinesis operation
+	shape  shape         // the format of an error answer
+	action string        // empty if the request names no Kinesis operation
 	body   *bytes.Buffer // nil after release
 }
 
-// release returns the body to the pool. No reference to it may remain.
+// release returns the body to the pool. The caller must hold no more references to the body.
 func (x *exchange) release() {
 	if x.body != nil {
 		bodies.Put(x.body)
@@ -46,8 +47,8 @@ func (x *exchange) release() {
 	}
 }
 
-// ServeHTTP answers one request. The Server may be mounted in another server, but then Close does
-// not reach that server's connections.
+// ServeHTTP answers one request. The Server can be mounted in another HTTP server. Close does not
+// close the connections of that other server.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	if s.closed {
@@ -67,9 +68,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// route determines the kind of a request, in the order of the service, and answers the call. The
-// error is the answer instead. Host names and paths come first, because only this server checks
-// them.
+// route determines which kind of request it received, and answers the request if it is a call. A
+// returned error is the answer to send. route checks in the same order as the service. Only this
+// server checks host names and paths, so they come first.
 func (s *Server) route(x *exchange) *Error {
 	r := x.r
 	if !s.knows(r.Host) {
@@ -121,11 +122,12 @@ func (s *Server) route(x *exchange) *Error {
 	return s.call(x, body)
 }
 
-// bodies are buffers for requests. No data that outlives a call may refer to one.
+// bodies is a pool of buffers for requests. Data that outlives a call must not refer to such a
+// buffer.
 var bodies = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
-// readBody reads the complete body, even if the answer does not need it: a client that is still
-// writing might not see an answer.
+// readBody reads the complete body, even if the answer does not need the body. A client that is
+// still writing might otherwise miss the answer.
 func readBody(x *exchange) *Error {
 	body := bodies.Get().(*bytes.Buffer)
 	body.Reset()
@@ -143,8 +145,8 @@ func readBody(x *exchange) *Error {
 	return nil
 }
 
-// call decodes, controls, carries out and answers one call. No data that it keeps refers to the
-// body.
+// call decodes a call, applies the control functions, carries the call out and answers it. It keeps
+// no reference to the body.
 func (s *Server) call(x *exchange, body []byte) *Error {
 	action := x.action
 	req, known := engine.NewRequest(action)
@@ -219,7 +221,7 @@ func decode(f codec.Format, body []byte, req engine.Request) error {
 	return d.End()
 }
 
-// syntax returns the syntax error of a body of an unknown operation.
+// syntax returns the syntax error in the body of a call of an unknown operation, or nil.
 func syntax(f codec.Format, body []byte) error {
 	d := codec.NewDecoder(f, body)
 	if err := d.Map(func([]byte) error { return d.Skip() }); err != nil {
@@ -228,7 +230,7 @@ func syntax(f codec.Format, body []byte) error {
 	return d.End()
 }
 
-// answers are buffers for answers, which may exceed 10 MiB.
+// answers is a pool of buffers for answers. An answer may exceed 10 MiB.
 var answers = sync.Pool{New: func() any { return new([]byte) }}
 
 // answer carries out a call and sends the answer.
@@ -241,7 +243,8 @@ func (s *Server) answer(x *exchange, req engine.Request, about engine.Target, fa
 		}
 	}
 	buf := answers.Get().(*[]byte)
-	// Over HTTP/2, a frame of a reset stream may still be in flight.
+	// Over HTTP/2 the connection may still be sending a frame of a reset stream, so the buffer
+	// cannot be reused.
 	if x.r.ProtoMajor == 1 {
 		defer answers.Put(buf)
 	}
@@ -260,7 +263,7 @@ func (s *Server) answer(x *exchange, req engine.Request, about engine.Target, fa
 	h.Set("Content-Type", x.format.ContentType())
 	h.Set("Content-Length", strconv.Itoa(len(body)))
 	if n := fault.CutAfter; n != 0 && n < len(body) {
-		// the client may have disconnected; the connection is cut anyway
+		// Ignore the error: the client may have disconnected, and the connection is cut next.
 		_, _ = x.w.Write(body[:max(0, n)])
 		_ = http.NewResponseController(x.w).Flush()
 		panic(http.ErrAbortHandler)
@@ -269,7 +272,8 @@ func (s *Server) answer(x *exchange, req engine.Request, about engine.Target, fa
 	return nil
 }
 
-// carriedOut applies a fault after a call was carried out, and returns the error to answer, if any.
+// carriedOut applies the part of a fault that follows the execution of a call. It returns the error
+// to answer, or nil.
 func (s *Server) carriedOut(x *exchange, fault *Fault, err error) *Error {
 	if fault.After != nil {
 		fault.After()
@@ -283,7 +287,7 @@ func (s *Server) carriedOut(x *exchange, fault *Fault, err error) *Error {
 	return s.errorOf(x, err)
 }
 
-// errorOf converts an error of the engine.
+// errorOf converts an error of the engine to an error answer.
 func (s *Server) errorOf(x *exchange, err error) *Error {
 	e := (*engine.Error)(nil)
 	if !errors.As(err, &e) {
@@ -297,7 +301,8 @@ func (s *Server) debug(x *exchange, status int, code string) {
 	s.cfg.Logger.Debug("kinesistest: call", "action", x.action, "format", x.format, "status", status, "code", code)
 }
 
-// allowedHosts returns the names of the server, besides loopback ones.
+// allowedHosts returns the names, other than loopback names, under which clients may address the
+// server.
 func allowedHosts(cfg Config) map[string]bool {
 	hosts := map[string]bool{memoryHost: cfg.InMemory}
 	if host, _, err := net.SplitHostPort(cfg.Addr); err == nil && host != "" {
@@ -315,7 +320,7 @@ func everywhere(addr net.Addr) bool {
 	return ok && tcp.IP.IsUnspecified()
 }
 
-// knows reports whether a Host header names this server.
+// knows reports whether a Host header contains an allowed name of this server.
 func (s *Server) knows(hostport string) bool {
 	host, _, err := net.SplitHostPort(hostport)
 	if err != nil {
@@ -329,10 +334,11 @@ func (s *Server) knows(hostport string) bool {
 	return err == nil && (ip.IsLoopback() || s.anywhere)
 }
 
-// requestIDs creates IDs of requests: the same random prefix for one server, then a counter.
+// requestIDs creates request IDs. All IDs of one server share a random prefix, and a counter
+// follows.
 type requestIDs struct {
 	prefix string
-	seed   [64]byte // of the second ID, which has 72 bytes in base64
+	seed   [64]byte // input of the second ID, which has 72 bytes in base64
 	count  *atomic.Uint64
 }
 

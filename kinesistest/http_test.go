@@ -44,7 +44,7 @@ func TestRequestsThatAreRefused(t *testing.T) {
 		body   []byte
 		change func(*http.Request)
 		status int
-		code   string // empty for a successful answer
+		code   string // error code; empty for a successful answer
 	}{
 		{"a good one", "ListStreams", body, nil, 200, ""},
 		{"without a body", "ListStreams", nil, nil, 400, "SerializationException"},
@@ -105,7 +105,7 @@ func TestRequestsThatAreRefused(t *testing.T) {
 			}
 			var got struct {
 				Type    string `json:"__type"`
-				Message string // or message
+				Message string // some answers use this name for the message
 			}
 			if err := json.Unmarshal(answer, &got); err != nil || got.Type != tc.code {
 				t.Errorf("answered %s, %v", answer, err)
@@ -120,7 +120,7 @@ func TestRequestsThatAreRefused(t *testing.T) {
 	}
 }
 
-// The service's answers before it has identified a request. The forms and texts are its own.
+// These are the service's answers to requests that it cannot identify, with its formats and texts.
 func TestRequestsThatAreNoCalls(t *testing.T) {
 	s, _ := start(t, kinesistest.Config{NoLimits: true})
 	const denied = "<AccessDeniedException>\n  <Message>Unable to determine service/operation name to be authorized</Message>\n</AccessDeniedException>\n"
@@ -203,7 +203,7 @@ func TestSignaturesThatAreNotWhole(t *testing.T) {
 	}
 }
 
-// A user of weir local reads this text, and may not know kinesistest.
+// Users of weir local read this text, and may not know kinesistest.
 func TestAnOperationThatIsNotServedIsExplained(t *testing.T) {
 	s, _ := start(t, kinesistest.Config{NoLimits: true})
 	for action, group := range map[string]string{
@@ -266,7 +266,7 @@ func TestProtocols(t *testing.T) {
 	}
 }
 
-// exchangeMegabytes writes and reads more than any buffer holds, from several goroutines.
+// exchangeMegabytes writes and reads more bytes than any buffer holds, from several goroutines.
 func exchangeMegabytes(t *testing.T, s *kinesistest.Server, c *kinesis.Client) {
 	t.Helper()
 	s.CreateStream("s", 3)

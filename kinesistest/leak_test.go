@@ -16,8 +16,8 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(leaktest.Run(m)) }
 
-// TestCloseLeavesNothing closes servers with connections in every state. In a bubble the test
-// itself fails if a goroutine remains.
+// TestCloseLeavesNothing closes servers that have connections in every state. The bubble fails the
+// test if a goroutine remains.
 func TestCloseLeavesNothing(t *testing.T) {
 	for name, cfg := range map[string]kinesistest.Config{
 		"HTTP":  {InMemory: true, NoLimits: true},
@@ -38,10 +38,10 @@ func TestCloseLeavesNothing(t *testing.T) {
 					}
 				}
 				call()
-				wg.Wait() // these leave idle connections
+				wg.Wait() // these calls leave idle connections
 				s.Control("", func(*kinesistest.Call) kinesistest.Fault { return kinesistest.Fault{Delay: time.Hour} })
 				call()
-				synctest.Wait() // these are in progress
+				synctest.Wait() // these calls are in progress
 				if err := s.Close(); err != nil {
 					t.Error(err)
 				}
@@ -51,7 +51,7 @@ func TestCloseLeavesNothing(t *testing.T) {
 	}
 }
 
-// TestManyServersAtOnce starts and closes servers in parallel, some of them during calls.
+// TestManyServersAtOnce starts and closes many servers in parallel. Some are closed during calls.
 func TestManyServersAtOnce(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range 8 {
@@ -72,7 +72,7 @@ func TestManyServersAtOnce(t *testing.T) {
 					}
 				})
 			}
-			for range 3 { // repeated and concurrent Close is harmless
+			for range 3 { // a repeated or concurrent Close is harmless
 				calls.Go(func() {
 					if err := s.Close(); err != nil {
 						t.Error(err)

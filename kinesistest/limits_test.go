@@ -14,7 +14,7 @@ import (
 	"github.com/weir-go/weir/kinesistest"
 )
 
-// limited runs f in a bubble with a server with limits.
+// limited runs f in a bubble, with a server that applies its limits.
 func limited(t *testing.T, f func(t *testing.T, s *kinesistest.Server, c *kinesis.Client, r reader)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -47,7 +47,7 @@ func TestFiveReadsASecond(t *testing.T) {
 		}
 		throughput(t, read())
 		time.Sleep(time.Second)
-		// At a steady rate of five per second none is refused.
+		// At a steady rate of five reads per second, no read is refused.
 		for range 50 {
 			if err := read(); err != nil {
 				t.Fatal(err)
@@ -239,7 +239,7 @@ func TestChangesADayAreLimited(t *testing.T) {
 
 func TestTheSDKRetriesThrottledCalls(t *testing.T) {
 	limited(t, func(t *testing.T, s *kinesistest.Server, _ *kinesis.Client, r reader) {
-		c := s.Client() // with the SDK's own retries, whose waits are virtual here
+		c := s.Client() // uses the SDK's own retries; the waits take virtual time
 		for range 20 {
 			it := reader{t, t.Context(), c, "s"}.iterator(shardID(0), types.ShardIteratorTypeLatest)
 			if _, err := c.GetRecords(t.Context(), &kinesis.GetRecordsInput{ShardIterator: it}); err != nil {

@@ -50,7 +50,7 @@ func TestSequenceNumbersIncreaseAndAreOfTheirShard(t *testing.T) {
 	for _, sh := range shards {
 		last[*sh.ShardId] = *sh.SequenceNumberRange.StartingSequenceNumber
 	}
-	ordering := map[string]*string{} // by key, as producers have it
+	ordering := map[string]*string{} // by key, as a producer would keep it
 	for i := range 300 {
 		out := ok[*kinesis.PutRecordOutput](t)(c.PutRecord(t.Context(), &kinesis.PutRecordInput{
 			StreamName: aws.String("s"), PartitionKey: aws.String(fmt.Sprint(i % 17)), Data: []byte("x"), SequenceNumberForOrdering: ordering[fmt.Sprint(i%17)],
@@ -182,7 +182,8 @@ func TestMaxBytesBoundsTheMemory(t *testing.T) {
 	}
 }
 
-// The size limit of a record is the stream's current one, even if it was not read since the change.
+// A put uses the current size limit of the stream, even if no call has read the stream since the
+// limit changed.
 func TestALargerRecordIsTakenOnceTheChangeIsOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, c := start(t, kinesistest.Config{InMemory: true, NoLimits: true})

@@ -22,7 +22,7 @@ func TestIteratorTypes(t *testing.T) {
 		r := reader{t, t.Context(), c, "s"}
 		started := time.Now()
 		var seq []string
-		for i := range 5 { // one each second
+		for i := range 5 { // one record each second
 			_, n := s.Put("s", "k", fmt.Appendf(nil, "%d", i))
 			seq = append(seq, n)
 			time.Sleep(time.Second)
@@ -53,7 +53,7 @@ func TestIteratorTypes(t *testing.T) {
 			if page.NextShardIterator == nil || len(page.ChildShards) > 0 || *page.MillisBehindLatest != 0 {
 				t.Errorf("%s: the page ends the shard or is behind", tc.name)
 			}
-			// The same iterator and the next one both read later records.
+			// Both this iterator and the next one read later records.
 			if tc.want == "[]" {
 				continue
 			}
@@ -79,7 +79,7 @@ func TestIteratorErrors(t *testing.T) {
 	if shard == foreign {
 		foreign = shardID(1)
 	}
-	// an index later
+	// The index of this number is one higher.
 	beyond := new(big.Int).Add(bigOf(t, seq), new(big.Int).Lsh(big.NewInt(1), 80)).String()
 	s.DeleteStream("other")
 	future := time.Now().Add(time.Hour)
@@ -170,7 +170,8 @@ func TestMillisBehindLatest(t *testing.T) {
 			}
 			it = page.NextShardIterator
 		}
-		// Records of one millisecond: 0 would mean that this is the tip.
+		// All records arrive in one millisecond. The lag must not be 0, because 0 would mean the
+		// tip.
 		s.Put("s", "k", []byte("x"))
 		s.Put("s", "k", []byte("x"))
 		if page := r.page(it, 1); *page.MillisBehindLatest < 1 {
@@ -280,7 +281,7 @@ func TestRecordsExpire(t *testing.T) {
 		strict.CreateStream("s", 1)
 		r := reader{t, t.Context(), c, "s"}
 		var seq []string
-		for i := range 48 { // one each hour
+		for i := range 48 { // one record each hour
 			_, n := s.Put("s", "k", fmt.Appendf(nil, "%d", i))
 			seq = append(seq, n)
 			strict.Put("s", "k", nil)
@@ -298,7 +299,7 @@ func TestRecordsExpire(t *testing.T) {
 			}
 			return string(records[0].Data) + "-" + string(records[len(records)-1].Data)
 		}
-		if got := kept(); got != "25-47" { // the one of exactly 24 hours ago has expired
+		if got := kept(); got != "25-47" { // the record of exactly 24 hours ago has expired
 			t.Errorf("after 48 h: %s", got)
 		}
 		retain := func(hours int32, longer bool) {
@@ -313,7 +314,7 @@ func TestRecordsExpire(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		retain(48, true) // does not restore anything
+		retain(48, true) // does not restore expired records
 		if got := kept(); got != "25-47" {
 			t.Errorf("after the increase: %s", got)
 		}
@@ -321,11 +322,11 @@ func TestRecordsExpire(t *testing.T) {
 		if got := kept(); got != "25-47" {
 			t.Errorf("10 h later: %s", got)
 		}
-		retain(24, false) // drops at once
+		retain(24, false) // drops records immediately
 		if got := kept(); got != "35-47" {
 			t.Errorf("after the decrease: %s", got)
 		}
-		// Positions that have been trimmed.
+		// Positions whose records have been dropped.
 		if got := texts(r.page(r.iterator(shardID(0), types.ShardIteratorTypeAtSequenceNumber, at(seq[3])), 1).Records); got != "[35]" {
 			t.Errorf("AT a trimmed number: %s", got)
 		}
@@ -339,7 +340,7 @@ func TestRecordsExpire(t *testing.T) {
 		if got := kept(); got != "none" {
 			t.Errorf("at the end: %s", got)
 		}
-		// A closed shard is removed when its retention is over.
+		// A closed shard is removed when its retention period is over.
 		s.Split("s", shardID(0))
 		it := r.iterator(shardID(0), types.ShardIteratorTypeTrimHorizon)
 		time.Sleep(time.Minute)

@@ -11,18 +11,18 @@ import (
 type shape int
 
 const (
-	inFormat shape = iota // the format of the answer
-	inXML                 // before the service knows the format
+	inFormat shape = iota // in the format of the request
+	inXML                 // in XML, for errors before the service knows the format
 	inOutput              // for application/json, which the service maps to an obsolete protocol
 )
 
-// undetermined is the answer to a request that cannot be a call.
+// undetermined returns the error for a request that cannot be a call.
 func undetermined(x *exchange) *Error {
 	x.shape = inXML
 	return &Error{"AccessDeniedException", "Unable to determine service/operation name to be authorized", 403}
 }
 
-// refuse answers with an error.
+// refuse sends an error as the answer.
 func (s *Server) refuse(x *exchange, e *Error) {
 	s.debug(x, e.Status, e.Code)
 	body, contentType := s.written(x, e)
@@ -52,8 +52,8 @@ func (s *Server) written(x *exchange, e *Error) (body []byte, contentType string
 	out.Map()
 	out.Key("__type").Text(e.Code)
 	switch {
-	case e.Message == "": // some errors of the service have no text
-	case e.Code == "SerializationException": // the service capitalizes the field here
+	case e.Message == "": // the service sends some errors without a text
+	case e.Code == "SerializationException": // the service capitalizes this field name
 		out.Key("Message").Text(e.Message)
 	default:
 		out.Key("message").Text(e.Message)

@@ -19,80 +19,82 @@ import (
 
 // Config configures a server. Every zero field has a useful default.
 type Config struct {
-	// Addr is the TCP address to listen on. Defaults to "127.0.0.1:0": a free port of the loopback
-	// interface.
+	// Addr is the TCP address to listen on. The default is "127.0.0.1:0", which selects a free port
+	// of the loopback interface.
 	Addr string
 
 	// InMemory makes the server listen on a network in memory instead of a port. Only
-	// [Server.Client], [Server.HTTPClient] and [Server.Transport] reach it. Server and clients may
-	// then run in one testing/synctest bubble.
+	// [Server.Client], [Server.HTTPClient] and [Server.Transport] can reach such a server. The
+	// server and its clients can then run in one testing/synctest bubble.
 	InMemory bool
 
-	// TLS enables TLS with a certificate generated at start, for 127.0.0.1, ::1, localhost and
-	// Hosts, over HTTP/1.1 and HTTP/2, which a client negotiates or starts directly. Without TLS
-	// the server speaks HTTP/1.1, and HTTP/2 with prior knowledge (h2c).
+	// TLS enables TLS. The server generates a certificate at start, for 127.0.0.1, ::1, localhost
+	// and Hosts. With TLS, a client may negotiate HTTP/2 or start HTTP/2 directly; HTTP/1.1 works
+	// too. Without TLS the server speaks HTTP/1.1, and HTTP/2 with prior knowledge (h2c).
 	TLS bool
 
-	// Hosts are additional names under which clients may address the server. Requests for any name
-	// other than these, a loopback name or address, or the host in Addr are refused with status
-	// 403, so that a web page cannot reach the server by pointing its own name at the loopback
-	// address. A server that listens on all interfaces (":4567", "0.0.0.0:4567") also accepts every
-	// IP address: no name can be one.
+	// Hosts lists additional names under which clients may address the server. The server always
+	// accepts loopback names, loopback addresses and the host in Addr. It refuses a request for any
+	// other name with status 403. Otherwise a web page could reach the server by pointing its own
+	// name at the loopback address. A server that listens on all interfaces (":4567",
+	// "0.0.0.0:4567") also accepts every IP address, because a web page cannot own an IP address as
+	// a name.
 	Hosts []string
 
-	// Region and Account are used in ARNs. They default to "us-east-1" and "000000000000".
+	// Region and Account appear in ARNs. The defaults are "us-east-1" and "000000000000".
 	Region, Account string
 
-	// NoLimits disables rate limits: calls, bytes and records per second, and changes per day.
-	// Limits on the size of one request stay.
+	// NoLimits disables the limits on calls, bytes and records per second, and on changes per day.
+	// The limits on the size of one request still apply.
 	NoLimits bool
 
-	// StateDelay is how long a stream or consumer is CREATING, UPDATING or DELETING. By default
-	// these states end before the call is answered. [Server.SetStateDelay] changes it while the
-	// server runs.
+	// StateDelay is the time that a stream or consumer spends in the states CREATING, UPDATING and
+	// DELETING. By default these states end before the call is answered. [Server.SetStateDelay]
+	// changes the value while the server runs.
 	StateDelay time.Duration
 
-	// ShardLimit is the account's limit of open shards. Defaults to 20,000.
+	// ShardLimit is the maximum number of open shards in the account. The default is 20,000.
 	ShardLimit int
 
-	// MaxBytes limits the records in memory, keys and data. Defaults to 1 GiB; negative means no
-	// limit. Writes beyond it fail with a LimitExceededException that names it.
+	// MaxBytes limits the size of the records in memory; data and keys count. The default is 1 GiB,
+	// and a negative value means no limit. Writes beyond the limit fail with a
+	// LimitExceededException that mentions MaxBytes.
 	MaxBytes int64
 
-	// EndOnEmptyPage makes GetRecords and SubscribeToShard report the end of a closed shard on an
-	// empty page or event after the last records. By default it is reported with the last records.
-	// The real service does both.
+	// EndOnEmptyPage selects where GetRecords and SubscribeToShard report the end of a closed
+	// shard. If it is true, they report the end on an empty page or event after the last records.
+	// By default they report it together with the last records. The real service does both.
 	EndOnEmptyPage bool
 
 	// RefuseTrimmed makes GetShardIterator and SubscribeToShard refuse a sequence number older than
-	// the retention period with an InvalidArgumentException. By default reading continues with the
-	// oldest record. Both have been observed.
+	// the retention period, with an InvalidArgumentException. By default reading starts at the
+	// oldest record instead. Both behaviours have been observed.
 	RefuseTrimmed bool
 
-	// SubscriptionLife is the duration after which a subscription ends. Defaults to 5 minutes.
+	// SubscriptionLife is the maximum duration of a subscription. The default is 5 minutes.
 	SubscriptionLife time.Duration
 
-	// IdleEvents is the time without an event after which a subscription gets an empty one.
-	// Defaults to 5 seconds.
+	// IdleEvents is the time without events after which a subscription sends an empty event. The
+	// default is 5 seconds.
 	IdleEvents time.Duration
 
-	// TakeoverEndsCleanly ends a subscription that another call takes over as if its time was over.
-	// By default it ends with a ResourceInUseException in the stream. The service's documentation
-	// mentions both.
+	// TakeoverEndsCleanly selects how a subscription ends when another call takes it over. If it is
+	// true, the stream ends as if its time was over. By default the stream ends with a
+	// ResourceInUseException. The service's documentation mentions both.
 	TakeoverEndsCleanly bool
 
-	// HoldSubscriptions refuses a call of SubscribeToShard within 5 seconds of a successful one for
-	// the same consumer and shard even if that subscription has ended, as in the wording of the
-	// service's reference. By default only a live subscription blocks a call, and a subscription
-	// ends when its client disconnects.
+	// HoldSubscriptions keeps refusing calls for 5 seconds after a successful SubscribeToShard call
+	// for the same consumer and shard, even if that subscription has ended. This follows the
+	// wording of the service's reference. By default only a live subscription blocks a call. A
+	// subscription ends when its client disconnects.
 	HoldSubscriptions bool
 
-	// IndefiniteCBOR uses indefinite lengths in CBOR answers, as streaming writers do. By default
-	// lengths are definite.
+	// IndefiniteCBOR encodes CBOR answers with indefinite lengths, as streaming writers do. By
+	// default lengths are definite.
 	IndefiniteCBOR bool
 
-	// Logger logs internal errors of the server, at level Error, and each call, at level Debug. By
-	// default nothing is logged.
+	// Logger receives internal errors of the server at level Error, and each call at level Debug.
+	// By default nothing is logged.
 	Logger *slog.Logger
 }
 
@@ -152,19 +154,19 @@ func digits(s string) bool {
 	return true
 }
 
-// Server is an embedded Kinesis. It is safe for concurrent use.
+// Server is an embedded Kinesis server. It is safe for concurrent use.
 type Server struct {
 	cfg      Config
 	engine   *engine.Engine
 	listener net.Listener
-	memory   *memnet.Listener // the listener, if it is in memory
+	memory   *memnet.Listener // nil unless InMemory is set
 	http     *http.Server
 	cert     *certificate // nil without TLS
 	hosts    map[string]bool
-	anywhere bool // it listens on all interfaces
+	anywhere bool // the listener covers all interfaces
 	ids      requestIDs
-	shared   wholeBody  // transport of the clients
-	tb       testing.TB // of NewServer, otherwise nil
+	shared   wholeBody  // the transport of all clients of Client and HTTPClient
+	tb       testing.TB // from NewServer, otherwise nil
 
 	life context.Context // ends with Close
 	end  context.CancelFunc
@@ -175,16 +177,16 @@ type Server struct {
 
 	mu         sync.Mutex
 	closed     bool
-	transports []*http.Transport // whose idle connections Close closes
+	transports []*http.Transport // Close closes their idle connections
 	controls   map[string]func(*Call) Fault
 	counts     map[string]int
 }
 
-// memoryHost is the host of the URL of a server in memory. The name cannot be resolved, so a client
-// that was not created by the server fails instead of reaching another server.
+// memoryHost is the host name in the URL of a server in memory. DNS cannot resolve this name. A
+// client that the server did not create therefore fails, and does not reach another server.
 const memoryHost = "kinesistest.invalid"
 
-// Start starts a server. The caller must close it.
+// Start starts a server. The caller must close the server.
 func Start(cfg Config) (*Server, error) {
 	cfg.setDefaults()
 	if err := cfg.check(); err != nil {
@@ -226,8 +228,8 @@ func Start(cfg Config) (*Server, error) {
 	return s, nil
 }
 
-// NewServer starts a server for a test or benchmark, and closes it when the test ends. The test
-// fails if the server cannot start. At most one Config may be given.
+// NewServer starts a server for a test or benchmark, and closes the server when the test ends. The
+// test fails if the server cannot start. At most one Config may be passed.
 func NewServer(tb testing.TB, cfg ...Config) *Server {
 	tb.Helper()
 	var c Config
@@ -251,7 +253,7 @@ func NewServer(tb testing.TB, cfg ...Config) *Server {
 	return s
 }
 
-// serve starts the accept loop, which ends with Close.
+// serve starts the accept loop. Close ends the loop.
 func (s *Server) serve() {
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)
@@ -289,12 +291,12 @@ func (s *Server) ended(err error) {
 	}
 }
 
-// Addr returns the address that the server listens on, as host:port.
+// Addr returns the server's listening address as host:port.
 func (s *Server) Addr() string { return s.listener.Addr().String() }
 
-// URL returns the endpoint, without a trailing slash. That of a server in memory cannot be
-// resolved: use [Server.Client] or [Server.HTTPClient]. For a server that listens on all interfaces
-// it has the loopback address.
+// URL returns the endpoint of the server, without a trailing slash. The URL of a server in memory
+// cannot be resolved: use [Server.Client] or [Server.HTTPClient] instead. If the server listens on
+// all interfaces, the URL contains the loopback address.
 func (s *Server) URL() string {
 	scheme := "http://"
 	if s.cfg.TLS {
@@ -303,7 +305,7 @@ func (s *Server) URL() string {
 	return scheme + reachable(s.listener.Addr())
 }
 
-// reachable returns a host and port at which the same machine can reach a listener.
+// reachable returns the host and port at which programs on the same machine can reach a listener.
 func reachable(addr net.Addr) string {
 	if everywhere(addr) {
 		return net.JoinHostPort("127.0.0.1", strconv.Itoa(addr.(*net.TCPAddr).Port))
@@ -314,17 +316,17 @@ func reachable(addr net.Addr) string {
 // Region returns the server's region.
 func (s *Server) Region() string { return s.cfg.Region }
 
-// StreamARN returns the ARN of a stream with this name.
+// StreamARN returns the ARN of the stream with this name. The stream need not exist.
 func (s *Server) StreamARN(name string) string { return s.engine.StreamARN(name) }
 
-// SetStateDelay changes how long later states last.
+// SetStateDelay changes [Config.StateDelay] for states that begin later.
 func (s *Server) SetStateDelay(d time.Duration) { s.engine.SetStateDelay(d) }
 
-// Close stops the server: it cuts all connections, ends all calls, waits for every goroutine of the
-// server, and closes the idle connections of all clients that the server created. Records are lost.
-// A second call does nothing.
+// Close stops the server and discards its records. It cuts all connections, ends all calls and
+// waits for every goroutine of the server. It also closes the idle connections of all clients that
+// the server created. A second call does nothing.
 //
-// A testing/synctest bubble can only end after Close, because connections have goroutines that wait
+// A testing/synctest bubble cannot end before Close, because connections have goroutines that wait
 // for input.
 func (s *Server) Close() error {
 	s.mu.Lock()
@@ -340,7 +342,7 @@ func (s *Server) Close() error {
 	err := s.http.Close()
 	s.end()
 	s.serving.Wait()
-	_ = s.http.Close() // connections that were accepted during the first Close
+	_ = s.http.Close() // closes connections that were accepted during the first Close
 	s.handlers.Wait()
 	s.conns.Wait()
 	for _, t := range transports {

@@ -13,7 +13,7 @@ func TestNamesOfAServer(t *testing.T) {
 	for host, want := range map[string]struct{ one, all bool }{
 		"localhost:80": {true, true}, "127.0.0.1": {true, true}, "[::1]:80": {true, true}, "[::1]": {true, true}, "x.localhost": {true, true},
 		"10.1.2.3:80": {true, true}, "kinesis:80": {true, false}, "KINESIS.": {true, false}, "A.example:1": {true, false},
-		// A host name cannot be an IP address, so an address is safe.
+		// An IP address is safe, because no website can use one as its host name.
 		"192.168.1.2:80": {false, true}, "[fe80::1]:80": {false, true},
 		"evil.example": {}, "127.0.0.1.evil.example:80": {}, "localhost.evil.example": {}, "10.1.2.3.evil.example": {}, "": {}, ":80": {},
 		"0x7f000001": {}, "2130706433": {}, "127.1": {}, "127.0.0.1@evil.example": {}, memoryHost: {},

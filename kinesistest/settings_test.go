@@ -31,7 +31,7 @@ func TestRetentionPeriodErrors(t *testing.T) {
 		good   bool
 	}{
 		{23, true, false},
-		{24, true, true}, // the current value: accepted without a change
+		{24, true, true}, // the current value is accepted and changes nothing
 		{24, false, true},
 		{8761, true, false},
 		{8760, true, true},
@@ -49,7 +49,8 @@ func TestRetentionPeriodErrors(t *testing.T) {
 	}
 }
 
-// Terraform sets the retention period of each stream that it creates, even to the current one.
+// Terraform sets the retention period of each stream that it creates, even to the value that the
+// stream already has.
 func TestTheRetentionPeriodAStreamHasChangesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, c := start(t, kinesistest.Config{InMemory: true, StateDelay: time.Minute})
@@ -279,7 +280,7 @@ func TestTags(t *testing.T) {
 	_, err = c.TagResource(t.Context(), &kinesis.TagResourceInput{ResourceARN: aws.String("arn:aws:s3:::bucket"), Tags: map[string]string{"a": "1"}})
 	wantCode(t, err, "ValidationException")
 
-	// A consumer has separate tags.
+	// A consumer has its own tags.
 	con := ok[*kinesis.RegisterStreamConsumerOutput](t)(c.RegisterStreamConsumer(t.Context(), &kinesis.RegisterStreamConsumerInput{StreamARN: arn, ConsumerName: aws.String("c"), Tags: map[string]string{"x": "1"}})).Consumer
 	ok[*kinesis.TagResourceOutput](t)(c.TagResource(t.Context(), &kinesis.TagResourceInput{ResourceARN: con.ConsumerARN, Tags: map[string]string{"y": "2"}}))
 	if got := show(ok[*kinesis.ListTagsForResourceOutput](t)(c.ListTagsForResource(t.Context(), &kinesis.ListTagsForResourceInput{ResourceARN: con.ConsumerARN})).Tags); got != "[x=1 y=2]" {
@@ -341,7 +342,7 @@ func TestConsumers(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		_, err = register("d")
-		wantCode(t, err, "LimitExceededException") // the 21st
+		wantCode(t, err, "LimitExceededException") // this is the 21st
 
 		for what, tc := range map[string]struct {
 			in   kinesis.DescribeStreamConsumerInput
@@ -378,7 +379,7 @@ func TestConsumers(t *testing.T) {
 		_, err = c.ListStreamConsumers(t.Context(), &kinesis.ListStreamConsumersInput{StreamARN: arn, NextToken: token})
 		wantCode(t, err, "ExpiredNextTokenException")
 
-		// A consumer that is registered again has another ARN.
+		// A consumer that is deregistered and registered again gets another ARN.
 		ok[*kinesis.DeregisterStreamConsumerOutput](t)(c.DeregisterStreamConsumer(t.Context(), &kinesis.DeregisterStreamConsumerInput{ConsumerARN: first.ConsumerARN}))
 		gone := ok[*kinesis.DescribeStreamConsumerOutput](t)(c.DescribeStreamConsumer(t.Context(), &kinesis.DescribeStreamConsumerInput{ConsumerARN: first.ConsumerARN}))
 		if gone.ConsumerDescription.ConsumerStatus != types.ConsumerStatusDeleting {

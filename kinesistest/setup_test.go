@@ -18,8 +18,8 @@ import (
 	"github.com/weir-go/weir/kinesistest"
 )
 
-// start returns a server without rate limits, and a client that does not retry, so that a test sees
-// each answer.
+// start returns a server without rate limits, and a client that does not retry. A test then
+// receives the answer to each call.
 func start(tb testing.TB, cfg ...kinesistest.Config) (*kinesistest.Server, *kinesis.Client) {
 	tb.Helper()
 	if len(cfg) == 0 {
@@ -31,7 +31,7 @@ func start(tb testing.TB, cfg ...kinesistest.Config) (*kinesistest.Server, *kine
 
 func noRetry(o *kinesis.Options) { o.Retryer = aws.NopRetryer{} }
 
-// wantCode fails unless err is an error of the service with a code.
+// wantCode fails the test unless err is an error of the service with this code.
 func wantCode(tb testing.TB, err error, code string) {
 	tb.Helper()
 	var api smithy.APIError
@@ -46,7 +46,7 @@ func wantCode(tb testing.TB, err error, code string) {
 	}
 }
 
-// ok fails on an error and returns the result.
+// ok returns the result, or fails the test if there is an error.
 func ok[T any](tb testing.TB) func(T, error) T {
 	return func(v T, err error) T {
 		tb.Helper()
@@ -104,7 +104,7 @@ func ids(shards []types.Shard) string {
 	return fmt.Sprint(s)
 }
 
-// number is the short form of a shard's ID.
+// number returns the number in the ID of a shard.
 func number(id string) string {
 	var n int
 	if _, err := fmt.Sscanf(id, "shardId-%d", &n); err != nil {
@@ -123,7 +123,7 @@ func texts(records []types.Record) string {
 	return fmt.Sprint(s)
 }
 
-// post sends a body like an SDK, with the modifications of change.
+// post sends a body like an SDK does. The change functions can modify the request.
 func post(tb testing.TB, s *kinesistest.Server, action, contentType string, body []byte, change ...func(*http.Request)) (status int, header http.Header, answer []byte) {
 	tb.Helper()
 	req := ok[*http.Request](tb)(http.NewRequestWithContext(tb.Context(), http.MethodPost, s.URL()+"/", bytes.NewReader(body)))

@@ -44,8 +44,8 @@ func bigOf(tb testing.TB, s string) *big.Int {
 	return n
 }
 
-// checkShards checks the invariants of every listing: open shards tile the space of hashes, and a
-// child's numbers are larger than those of its parents.
+// checkShards checks properties that every listing of shards must have. The open shards cover all
+// hash keys without overlap. A child shard has larger numbers than its parents.
 func checkShards(tb testing.TB, shards []types.Shard) {
 	tb.Helper()
 	byID := map[string]types.Shard{}
@@ -115,7 +115,7 @@ func TestSplitAndMerge(t *testing.T) {
 		t.Fatalf("after the second merge: %s", got)
 	}
 	checkShards(t, shards)
-	// Split and merge until many generations have passed.
+	// Split and merge for many generations.
 	for range 20 {
 		s.Merge("s", second(s.Split("s", s.OpenShards("s")[0])), s.OpenShards("s")[0])
 	}
@@ -187,7 +187,7 @@ func TestUpdateShardCountSplitsAndMerges(t *testing.T) {
 		{2, 4, "[0 1 2<0* 3<0* 4<1* 5<1*]"},
 		{4, 2, "[0 1 2 3 4<0+1* 5<2+3*]"},
 		{3, 6, "[0 1 2 3<0* 4<0* 5<1* 6<1* 7<2* 8<2*]"},
-		// An intermediate shard is between a grandparent and a grandchild.
+		// An intermediate shard lies between a grandparent and a grandchild.
 		{2, 3, "[0 1 2<0* 3<0 4<1 5<1* 6<3+4*]"},
 		{1, 1, "[0*]"},
 	} {
@@ -286,7 +286,7 @@ func TestListShardsFilters(t *testing.T) {
 			if got := ids(r.shards(tc.filter)); got != tc.want {
 				t.Errorf("%s: got %s, want %s", tc.name, got, tc.want)
 			}
-			// The result is the same page by page.
+			// Reading the listing page by page returns the same shards.
 			in := &kinesis.ListShardsInput{StreamName: aws.String("s"), ShardFilter: tc.filter, MaxResults: aws.Int32(1)}
 			var all []types.Shard
 			for {
@@ -304,7 +304,7 @@ func TestListShardsFilters(t *testing.T) {
 		if got := ids(ok[*kinesis.ListShardsOutput](t)(c.ListShards(t.Context(), &kinesis.ListShardsInput{StreamName: aws.String("s"), ExclusiveStartShardId: aws.String(shardID(2))})).Shards); got != "[3 4]" {
 			t.Errorf("behind shard 2: %s", got)
 		}
-		// Closed shards expire, and their children do not.
+		// Closed shards expire, but their child shards stay.
 		time.Sleep(22*time.Hour + time.Millisecond) // 25 h
 		if got := lineage(r.shards(nil)); got != "[1 2<0* 3<0 4<3+1*]" {
 			t.Errorf("after 25 h: %s", got)

@@ -11,35 +11,35 @@ import (
 	"github.com/weir-go/weir/kinesistest/internal/engine"
 )
 
-// The methods in this file are shorthand for tests. They act at once, independent of StateDelay,
-// count against no limit, and are neither seen by control functions nor counted by Requests. A
-// failure fails the test that was passed to NewServer, and panics for a server of Start. From
-// another goroutine than the test's own, use a Client.
+// The methods in this file are shorthand for tests. They take effect immediately, whatever
+// StateDelay is. They count against no limit. Control functions do not receive them, and Requests
+// does not count them. An error fails the test that was passed to NewServer. On a server from
+// Start, an error panics. Use a Client in goroutines other than the test's own.
 
 // Record is a stored record.
 type Record struct {
 	Shard          string // ID
 	SequenceNumber string
-	PartitionKey   string // empty if the record was put without one
+	PartitionKey   string // empty if the record has no key
 	Data           []byte
 	Arrival        time.Time
 }
 
-// CreateStream creates a provisioned stream with a number of shards.
+// CreateStream creates a provisioned stream with the given number of shards.
 func (s *Server) CreateStream(name string, shards int) {
 	s.help()
 	s.must(s.engine.Run(time.Now(), engine.NewCreate(name, shards)))
 	s.must(s.engine.Finish(time.Now(), name))
 }
 
-// DeleteStream removes a stream, with its consumers.
+// DeleteStream deletes a stream and its consumers.
 func (s *Server) DeleteStream(name string) {
 	s.help()
 	s.must(s.engine.Run(time.Now(), engine.NewDelete(name)))
 	s.must(s.engine.Finish(time.Now(), name))
 }
 
-// Put puts a record and returns the ID of its shard and its sequence number.
+// Put stores a record and returns the shard's ID and the record's sequence number.
 func (s *Server) Put(stream, key string, data []byte) (shard, sequence string) {
 	s.help()
 	put := engine.NewPut(stream, key, bytes.Clone(data))
@@ -47,8 +47,8 @@ func (s *Server) Put(stream, key string, data []byte) (shard, sequence string) {
 	return put.Shard, put.Sequence
 }
 
-// Split splits an open shard in the middle of its range and returns the IDs of
-// its children, the lower one first.
+// Split splits an open shard in the middle of its hash range. It returns the IDs of the two child
+// shards, the lower one first.
 func (s *Server) Split(stream, shard string) (lower, upper string) {
 	s.help()
 	middle, err := s.engine.Middle(time.Now(), stream, shard)
@@ -60,8 +60,8 @@ func (s *Server) Split(stream, shard string) (lower, upper string) {
 	return children[0], children[1]
 }
 
-// Merge merges two open shards with adjacent ranges, in either order, and returns the ID of their
-// child. MergeShards requires the lower one first.
+// Merge merges two open shards with adjacent hash ranges and returns the ID of their child shard.
+// The order of the two shards does not matter, although MergeShards requires the lower one first.
 func (s *Server) Merge(stream, shard, adjacent string) (child string) {
 	s.help()
 	if open := s.OpenShards(stream); slices.Index(open, adjacent) < slices.Index(open, shard) {
@@ -74,7 +74,7 @@ func (s *Server) Merge(stream, shard, adjacent string) (child string) {
 	return children[0]
 }
 
-// Scale does the same as UpdateShardCount, with all its splits and merges.
+// Scale changes the number of shards like UpdateShardCount, with the same splits and merges.
 func (s *Server) Scale(stream string, shards int) {
 	s.help()
 	s.must(s.engine.Run(time.Now(), engine.NewScale(stream, shards)))
@@ -90,16 +90,16 @@ func (s *Server) RegisterConsumer(stream, name string) (arn string) {
 	return arn
 }
 
-// Subscription is a live subscription to a shard: its stream is open, and no other subscription has
-// taken over.
+// Subscription describes a live subscription to a shard. The stream of a live subscription is open,
+// and no other subscription has taken it over.
 type Subscription struct {
 	Consumer string // name
 	Shard    string // ID
 	Began    time.Time
 }
 
-// Subscriptions returns the live subscriptions to a stream's shards, by consumer and shard. The
-// caller owns the result.
+// Subscriptions returns the live subscriptions to the shards of a stream, sorted by consumer and
+// shard. The caller owns the result.
 func (s *Server) Subscriptions(stream string) []Subscription {
 	s.help()
 	found, err := s.engine.Subscriptions(time.Now(), stream)
@@ -119,8 +119,8 @@ func (s *Server) OpenShards(stream string) []string {
 	return ids
 }
 
-// Records returns all records of a stream, by shard and in the order of each shard. The caller owns
-// the result.
+// Records returns all records of a stream, grouped by shard and in the order of each shard. The
+// caller owns the result.
 func (s *Server) Records(stream string) []Record {
 	s.help()
 	var records []Record
@@ -130,8 +130,8 @@ func (s *Server) Records(stream string) []Record {
 	return records
 }
 
-// LastRecords returns the newest record of each shard of a stream, by the shard's ID; shards
-// without records are omitted. The caller owns the result.
+// LastRecords returns the newest record of each shard of a stream. The keys of the map are shard
+// IDs. Shards without records are omitted. The caller owns the result.
 func (s *Server) LastRecords(stream string) map[string]Record {
 	s.help()
 	last := map[string]Record{}
@@ -145,9 +145,9 @@ func (s *Server) LastRecords(stream string) map[string]Record {
 	return last
 }
 
-// PutFile puts each non-empty line of a file as a record, in order, and returns their number. key
-// returns the partition key of a line; nil gives each line a unique key, which spreads them over
-// the shards.
+// PutFile puts each non-empty line of a file as a record, in order, and returns the number of
+// records. key returns the partition key of a line. If key is nil, each line gets a unique key,
+// which spreads the lines over all shards.
 func (s *Server) PutFile(stream, path string, key func(line []byte) string) int {
 	s.help()
 	text, err := os.ReadFile(path)
@@ -167,10 +167,11 @@ func (s *Server) PutFile(stream, path string, key func(line []byte) string) int 
 	return n
 }
 
-// AwaitShards waits until a stream is ACTIVE and has this many open shards, after a split, a merge
-// or UpdateShardCount that was requested elsewhere. It returns their IDs in the order of their hash
-// ranges. It fails the test after a minute, of virtual time in a bubble. It only counts shards: it
-// does not wait for a later change that results in the same number.
+// AwaitShards waits until a stream is ACTIVE and has the given number of open shards. Use it after
+// another program requested a split, a merge or UpdateShardCount. It returns the IDs of the open
+// shards, sorted by hash range. It fails the test after a minute, which is virtual time in a
+// bubble. AwaitShards only counts shards, so it cannot detect a change that keeps the number the
+// same.
 func (s *Server) AwaitShards(stream string, open int) []string {
 	s.help()
 	for began := time.Now(); ; time.Sleep(5 * time.Millisecond) {

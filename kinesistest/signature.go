@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// checkSignature requires a complete signature of version 4, in the header or in the query. The key
-// does not matter. The texts are those of the service.
+// checkSignature requires a complete signature of version 4, in the header or in the query. It does
+// not check the key. The error texts are those of the service.
 func checkSignature(r *http.Request) *Error {
 	auth, query := r.Header.Get("Authorization"), r.URL.Query()
 	switch inQuery := query.Has("X-Amz-Algorithm"); {
@@ -24,7 +24,7 @@ func checkSignature(r *http.Request) *Error {
 func checkAuthorization(r *http.Request, auth string) *Error {
 	given := map[string]bool{}
 	for i, part := range strings.FieldsFunc(auth, func(c rune) bool { return c == ',' || c == ' ' }) {
-		// the first one is the algorithm
+		// The first part is the algorithm.
 		if name, value, _ := strings.Cut(part, "="); i > 0 && value != "" {
 			given[name] = true
 		}

@@ -18,7 +18,7 @@ func TestCreateStream(t *testing.T) {
 	cases := []struct {
 		name string
 		in   kinesis.CreateStreamInput
-		code string // of the error, if any
+		code string // code of the expected error, if any
 		open int32
 	}{
 		{name: "with one shard", in: kinesis.CreateStreamInput{StreamName: aws.String("a"), ShardCount: aws.Int32(1)}, open: 1},
@@ -157,7 +157,7 @@ func TestDeleteStream(t *testing.T) {
 	_, err = c.DescribeStreamSummary(t.Context(), &kinesis.DescribeStreamSummaryInput{StreamName: aws.String("s")})
 	wantCode(t, err, "ResourceNotFoundException")
 
-	// A new stream of the same name is another one.
+	// A new stream with the same name is a different stream.
 	s.CreateStream("s", 1)
 	s.Put("s", "k", []byte("new"))
 	_, err = c.GetRecords(t.Context(), &kinesis.GetRecordsInput{ShardIterator: iterator})
@@ -171,7 +171,7 @@ func TestAStreamThatIsBeingCreatedCanBeDeleted(t *testing.T) {
 		ok[*kinesis.CreateStreamOutput](t)(c.CreateStream(t.Context(), &kinesis.CreateStreamInput{StreamName: name, ShardCount: aws.Int32(1)}))
 		time.Sleep(5 * time.Second)
 		ok[*kinesis.DeleteStreamOutput](t)(c.DeleteStream(t.Context(), &kinesis.DeleteStreamInput{StreamName: name}))
-		time.Sleep(9 * time.Second) // longer than it would have been CREATING
+		time.Sleep(9 * time.Second) // longer than the stream would have been CREATING
 		d := ok[*kinesis.DescribeStreamOutput](t)(c.DescribeStream(t.Context(), &kinesis.DescribeStreamInput{StreamName: name})).StreamDescription
 		if d.StreamStatus != types.StreamStatusDeleting || len(d.Shards) > 0 {
 			t.Errorf("it is %s with %d shards", d.StreamStatus, len(d.Shards))

@@ -13,18 +13,18 @@ import (
 )
 
 const (
-	// busyGrace is how long a call waits for the end of the subscription that blocks it. A client
-	// that ends one and begins another at once should not depend on which of its two connections
-	// the server reads first.
+	// busyGrace is the time that a call waits for the end of a subscription that blocks it. A
+	// client may end a subscription and start the next one immediately. Without this wait, the
+	// result would depend on the order in which the server reads the two connections.
 	busyGrace = 20 * time.Millisecond
 
-	// lateEnd is how long after its end a subscription is cut if its client does not read, so that
-	// not even the end can be written.
+	// lateEnd is the time between the end of a subscription and the write deadline of its
+	// connection. The deadline matters if the client does not read, because the server then cannot
+	// even write the end.
 	lateEnd = 5 * time.Second
 )
 
-// eventStream is the answer to one call of SubscribeToShard. Only the goroutine of the call uses
-// it.
+// eventStream is the answer to one SubscribeToShard call. Only the goroutine of the call uses it.
 type eventStream struct {
 	s     *Server
 	x     *exchange
@@ -35,15 +35,15 @@ type eventStream struct {
 
 	sent      int             // bytes
 	events    int             // number of sent events
-	trigger   <-chan struct{} // of the fault, nil after it fired
-	unknown   bool            // the unknown event of the fault was sent
-	corrupted bool            // its corrupt event was sent
+	trigger   <-chan struct{} // trigger of the fault; nil after it fired
+	unknown   bool            // the fault's unknown event was sent
+	corrupted bool            // the fault's corrupt event was sent
 }
 
-// subscribe carries out SubscribeToShard, and answers until the stream ends. The error is the
-// answer instead of a stream.
+// subscribe carries out a SubscribeToShard call and sends events until the stream ends. A returned
+// error is the answer, in place of a stream.
 func (s *Server) subscribe(x *exchange, req *engine.SubscribeToShard, fault *Fault) *Error {
-	x.release() // not held for the minutes of the stream
+	x.release() // the stream lasts for minutes and does not need the body
 	ctx, cancel := context.WithCancel(x.r.Context())
 	defer cancel()
 	defer context.AfterFunc(s.life, cancel)()
@@ -64,7 +64,8 @@ func (s *Server) subscribe(x *exchange, req *engine.SubscribeToShard, fault *Fau
 	return nil
 }
 
-// begin creates the subscription. If one that is about to end blocks it, begin waits for that.
+// begin creates the subscription. If another subscription blocks it, begin waits up to busyGrace
+// for the end of that subscription.
 func (s *Server) begin(ctx context.Context, x *exchange, req *engine.SubscribeToShard, out *codec.Encoder) error {
 	err := s.engine.Do(time.Now(), x.action, req, engine.Inject{}, out)
 	if req.Busy == nil {
@@ -81,13 +82,14 @@ func (s *Server) begin(ctx context.Context, x *exchange, req *engine.SubscribeTo
 	return err
 }
 
-// open sends the beginning of a stream.
+// open sends the header and the initial-response of a stream.
 func (st *eventStream) open(initial []byte) {
 	f := &st.fault.Subscription
 	if f.HeaderDelay > 0 && !sleep(st.ctx, f.HeaderDelay) {
 		panic(http.ErrAbortHandler)
 	}
-	// Not every ResponseWriter supports deadlines. Those of net/http do.
+	// Not every ResponseWriter supports deadlines, so errors are ignored. The writers of net/http
+	// support them.
 	_ = st.flush.SetWriteDeadline(time.Now().Add(st.s.cfg.SubscriptionLife + lateEnd))
 	st.x.w.Header().Set("Content-Type", eventstream.ContentType)
 	st.x.w.WriteHeader(http.StatusOK)
@@ -108,7 +110,8 @@ func (st *eventStream) run() {
 		}
 		step := st.s.engine.Next(time.Now(), st.sub)
 		if step.End {
-			// Unsubscribe before the client learns of the end and calls again.
+			// Unsubscribe first. Otherwise the client could learn of the end and call again too
+			// early.
 			st.s.engine.Unsubscribe(st.sub)
 		}
 		if step.Event != nil {
@@ -135,7 +138,7 @@ func (st *eventStream) run() {
 	}
 }
 
-// faultDue reports whether the fields of the fault act that wait for events and a trigger.
+// faultDue reports whether Events and Trigger of the fault allow its later fields to take effect.
 func (st *eventStream) faultDue() bool {
 	select {
 	case <-st.trigger:
@@ -145,8 +148,8 @@ func (st *eventStream) faultDue() bool {
 	return st.events >= st.fault.Subscription.Events && st.trigger == nil
 }
 
-// faultEnds applies the fault, if it is due, except its effects on the next event, and reports
-// whether the stream is over.
+// faultEnds applies the fault if it is due, and reports whether the stream is over. It leaves
+// effects on the next event to event.
 func (st *eventStream) faultEnds() bool {
 	f := &st.fault.Subscription
 	if !st.faultDue() {
@@ -175,7 +178,8 @@ func (st *eventStream) faultEnds() bool {
 		return false
 	case f.End:
 	case f.HalfOpen:
-		// Over HTTP/2 a deadline resets the stream even if nothing is written.
+		// Over HTTP/2, an expired deadline resets the stream even if nothing is written. Remove the
+		// deadline.
 		_ = st.flush.SetWriteDeadline(time.Time{})
 		<-st.ctx.Done()
 		panic(http.ErrAbortHandler)
@@ -199,7 +203,7 @@ func (st *eventStream) frame(payload []byte, headers ...eventstream.Header) []by
 	return eventstream.Close(append(buf, payload...), 0)
 }
 
-// exception sends an error of the service as the last frame.
+// exception sends an error of the service as the last frame of the stream.
 func (st *eventStream) exception(code, message string) {
 	out := codec.NewEncoder(st.x.format, nil, st.s.cfg.IndefiniteCBOR)
 	out.Map()
@@ -211,7 +215,7 @@ func (st *eventStream) exception(code, message string) {
 		eventstream.Header{Name: ":exception-type", Value: code}))
 }
 
-// event sends an event, with the effects of the fault.
+// event sends an event and applies the fault to it.
 func (st *eventStream) event(ev *engine.Event) {
 	buf := answers.Get().(*[]byte)
 	frame := eventstream.Open((*buf)[:0], append(eventHeader("SubscribeToShardEvent"), st.contentType())...)
@@ -239,12 +243,12 @@ func (st *eventStream) event(ev *engine.Event) {
 		st.write(frame)
 	}
 	st.events++
-	// It was written completely; otherwise this code would not be reached.
+	// A failed write panics, so the event was written completely.
 	*buf = frame[:0]
 	answers.Put(buf)
 }
 
-// write sends bytes at once. It panics if that fails.
+// write sends p immediately. It panics if the write fails.
 func (st *eventStream) write(p []byte) {
 	n := st.fault.CutAfter
 	cut := n != 0 && st.sent+len(p) >= n
@@ -253,11 +257,11 @@ func (st *eventStream) write(p []byte) {
 	}
 	if len(p) > 0 {
 		if _, err := st.x.w.Write(p); err != nil {
-			panic(http.ErrAbortHandler) // the client disconnected, or did not read
+			panic(http.ErrAbortHandler) // the client disconnected or does not read
 		}
 	}
 	st.sent += len(p)
-	// A writer that cannot flush is not a network connection.
+	// A writer that cannot flush does not belong to a network connection, so ignore that error.
 	if err := st.flush.Flush(); cut || err != nil && !errors.Is(err, http.ErrNotSupported) {
 		panic(http.ErrAbortHandler)
 	}

@@ -22,9 +22,9 @@ import (
 	"github.com/weir-go/weir/kinesistest"
 )
 
-// chaos starts and stops consumers that take over from each other and are deregistered, while
-// records are put and shards split and merge. Each reader must get a gapless run of a shard's
-// records.
+// chaos starts and stops consumers while records are put and shards split and merge. The consumers
+// take subscriptions over from each other, and are deregistered. Each reader must receive
+// consecutive records of a shard, without gaps.
 func chaos(t *testing.T, s *kinesistest.Server, opt func(*kinesis.Options)) {
 	const consumers, readers = 3, 6
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
@@ -43,7 +43,7 @@ func chaos(t *testing.T, s *kinesistest.Server, opt func(*kinesis.Options)) {
 			return false
 		}
 	}
-	// failed reports unexpected errors.
+	// failed reports errors that are not among the expected ones.
 	failed := func(what string, err error, may ...string) {
 		var api smithy.APIError
 		if err == nil || ctx.Err() != nil || errors.As(err, &api) && slices.Contains(may, api.ErrorCode()) {
@@ -64,7 +64,7 @@ func chaos(t *testing.T, s *kinesistest.Server, opt func(*kinesis.Options)) {
 			at := rand.IntN(len(open))
 			if at+1 < len(open) && len(open) > 3 {
 				_, err := c.MergeShards(ctx, &kinesis.MergeShardsInput{StreamName: aws.String("s"), ShardToMerge: open[at].ShardId, AdjacentShardToMerge: open[at+1].ShardId})
-				// the listing is not sorted by hash range
+				// The listing is not sorted by hash range, so these errors are expected.
 				failed("merge", err, "InvalidArgumentException", "ResourceInUseException")
 			} else {
 				_, err := c.SplitShard(ctx, &kinesis.SplitShardInput{StreamName: aws.String("s"), ShardToSplit: open[at].ShardId, NewStartingHashKey: halfway(open[at])})
@@ -77,9 +77,9 @@ func chaos(t *testing.T, s *kinesistest.Server, opt func(*kinesis.Options)) {
 			i := rand.IntN(consumers)
 			_, err := c.DeregisterStreamConsumer(ctx, &kinesis.DeregisterStreamConsumerInput{ConsumerARN: arns[i].Load()})
 			if failed("deregister", err, "ResourceInUseException"); err != nil {
-				continue // it is still CREATING
+				continue // the consumer is still CREATING
 			}
-			// until the old one is gone and the stream ACTIVE
+			// Repeat until the old consumer is gone and the stream is ACTIVE.
 			for again := true; again && pause(500); {
 				out, err := c.RegisterStreamConsumer(ctx, &kinesis.RegisterStreamConsumerInput{StreamARN: aws.String(s.StreamARN("s")), ConsumerName: aws.String(fmt.Sprint("c", i))})
 				failed("register", err, "ResourceInUseException")

@@ -12,7 +12,7 @@ import (
 	"github.com/weir-go/weir/kinesistest"
 )
 
-// faulty makes the first call of SubscribeToShard fail.
+// faulty applies f to the next call of SubscribeToShard.
 func faulty(s *kinesistest.Server, f kinesistest.Fault) {
 	calls := s.Requests("SubscribeToShard")
 	s.Control("SubscribeToShard", func(call *kinesistest.Call) kinesistest.Fault {
@@ -23,19 +23,20 @@ func faulty(s *kinesistest.Server, f kinesistest.Fault) {
 	})
 }
 
-// TestFaultsOfSubscriptions tests each fault with each protocol, and a successful subscription
-// right after it.
+// TestFaultsOfSubscriptions tests each fault with each protocol. After each fault it makes a
+// successful subscription.
 func TestFaultsOfSubscriptions(t *testing.T) {
 	type fault = kinesistest.SubscriptionFault
 	frame := len(eventFrame(t, "initial-response", jsonType, "{}"))
 	for _, tc := range []struct {
 		name   string
 		fault  kinesistest.Fault
-		refuse string // part of the error of the call, if it fails
-		events int    // that arrive before the end
+		refuse string // part of the error text, if the call fails
+		events int    // events that arrive before the end
 		after  time.Duration
-		end    string // code or part of the error of the stream
-		// HTTP/1.1 does not report a cut in a frame to the SDK, which treats it as the end.
+		end    string // code or part of the text of the stream's error
+		// HTTP/1.1 does not report a cut inside a frame to the SDK, so the SDK treats the cut as
+		// the end.
 		unseen bool
 	}{
 		{name: "an error instead of a stream", fault: kinesistest.Fault{Err: &kinesistest.Error{Code: "LimitExceededException"}}, refuse: "LimitExceededException"},
@@ -121,7 +122,7 @@ func TestAHalfOpenSubscription(t *testing.T) {
 				if live := s.Subscriptions("s"); len(live) != 1 {
 					t.Errorf("live are %v", live)
 				}
-				// A takeover is silent.
+				// A takeover does not notify the client of the old subscription.
 				heir := subscribe(t, s, arn, 0, position(oldest), p.opt(s))
 				if ev := heir.next(); texts(ev.Records) != "[x]" || len(ev.ChildShards) != 2 {
 					t.Errorf("got %+v", ev)
@@ -173,7 +174,7 @@ func TestATriggeredFault(t *testing.T) {
 		if time.Since(began) != 0 {
 			t.Errorf("it took %v", time.Since(began))
 		}
-		// Both conditions have to be met.
+		// Events and Trigger must both be reached.
 		faulty(s, kinesistest.Fault{Subscription: kinesistest.SubscriptionFault{Events: 2, Trigger: now, End: true}})
 		sub = subscribe(t, s, arn, 0, position(newest))
 		sub.next()
@@ -203,7 +204,7 @@ func TestEventsCanBeRewritten(t *testing.T) {
 	subscribing(t, unlimited, func(t *testing.T, s *kinesistest.Server, arn string) {
 		s.Put("s", "k", []byte("x"))
 		s.Split("s", shardID(0))
-		// Half an end marker, as observed in practice.
+		// An end marker without child shards, as observed in practice.
 		faulty(s, kinesistest.Fault{Rewrite: func(payload []byte) []byte {
 			var ev map[string]any
 			if err := json.Unmarshal(payload, &ev); err != nil {

@@ -20,22 +20,22 @@ import (
 	"github.com/weir-go/weir/kinesistest"
 )
 
-// subscriber reads a whole stream by fan-out: a child after all of its parents, found only through
-// ChildShards, and again whenever a stream ends.
+// subscriber reads a whole stream by fan-out. It reads a child shard after all of its parents, and
+// finds child shards only through ChildShards. Whenever an event stream ends, it subscribes again.
 type subscriber struct {
 	tb  testing.TB
 	s   *kinesistest.Server
 	arn string
 
 	mu      sync.Mutex
-	parents map[string]map[string]bool // unfinished parents of a waiting shard
+	parents map[string]map[string]bool // unfinished parents of each shard that waits for them
 	begun   map[string]bool
 	perKey  map[string][]int
 	streams int
 	wg      sync.WaitGroup
 }
 
-// begin starts reading a shard. mu is held.
+// begin starts reading a shard. The caller holds mu.
 func (f *subscriber) begin(ctx context.Context, shard string) {
 	f.begun[shard] = true
 	f.wg.Go(func() {
@@ -46,7 +46,8 @@ func (f *subscriber) begin(ctx context.Context, shard string) {
 	})
 }
 
-// read reads one event stream and returns where to continue, nil at the end of the shard.
+// read reads one event stream and returns the position at which to continue. At the end of the
+// shard it returns nil.
 func (f *subscriber) read(ctx context.Context, shard string, at *types.StartingPosition) *types.StartingPosition {
 	out, err := f.s.Client(noRetry).SubscribeToShard(ctx, &kinesis.SubscribeToShardInput{ConsumerARN: &f.arn, ShardId: &shard, StartingPosition: at})
 	if err != nil {
@@ -56,7 +57,7 @@ func (f *subscriber) read(ctx context.Context, shard string, at *types.StartingP
 		return nil
 	}
 	stream := out.GetStream()
-	defer stream.Close() // its error is checked below
+	defer stream.Close() // the error is checked below
 	f.mu.Lock()
 	f.streams++
 	f.mu.Unlock()
@@ -98,8 +99,8 @@ func (f *subscriber) take(ctx context.Context, shard string, ev types.SubscribeT
 	}
 }
 
-// TestASubscriberSeesEverythingInOrder writes, splits, merges and scales for some virtual minutes
-// while a consumer is subscribed to all shards.
+// TestASubscriberSeesEverythingInOrder writes, splits, merges and scales for some minutes of
+// virtual time. A consumer is subscribed to all shards.
 func TestASubscriberSeesEverythingInOrder(t *testing.T) {
 	for _, emptyEvent := range []bool{false, true} {
 		t.Run(fmt.Sprintf("EndOnEmptyPage %v", emptyEvent), func(t *testing.T) {
@@ -136,7 +137,7 @@ func TestASubscriberSeesEverythingInOrder(t *testing.T) {
 						s.Split("s", open[at])
 					}
 				}
-				synctest.Wait() // everything is pushed, without waiting
+				synctest.Wait() // everything is pushed without a wait
 				f.mu.Lock()
 				n := 0
 				for key, seen := range f.perKey {
@@ -161,8 +162,8 @@ func TestASubscriberSeesEverythingInOrder(t *testing.T) {
 	}
 }
 
-// TestCloseEndsSubscriptions closes servers with streams in every state. In a bubble the test
-// itself fails if a goroutine remains.
+// TestCloseEndsSubscriptions closes servers that have event streams in every state. The bubble
+// fails the test if a goroutine remains.
 func TestCloseEndsSubscriptions(t *testing.T) {
 	for name, p := range protocols {
 		t.Run(name, func(t *testing.T) {
@@ -215,8 +216,8 @@ func TestCloseEndsSubscriptions(t *testing.T) {
 	}
 }
 
-// TestAMountedServerClosesItsStreams mounts the handler in a server whose connections Close does
-// not know.
+// TestAMountedServerClosesItsStreams mounts the handler in another HTTP server. Close does not know
+// the connections of that server.
 func TestAMountedServerClosesItsStreams(t *testing.T) {
 	s := ok[*kinesistest.Server](t)(kinesistest.Start(kinesistest.Config{NoLimits: true}))
 	s.CreateStream("s", 1)
@@ -225,7 +226,7 @@ func TestAMountedServerClosesItsStreams(t *testing.T) {
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		defer func() {
-			if p := recover(); p != http.ErrAbortHandler { //nolint:errorlint // that very value
+			if p := recover(); p != http.ErrAbortHandler { // the panic has exactly this value
 				t.Errorf("it ended with %v", p)
 			}
 		}()
@@ -240,7 +241,8 @@ func TestAMountedServerClosesItsStreams(t *testing.T) {
 	wg.Wait()
 }
 
-// TestAStreamThatIsNotRead fills the buffers between server and client, and waits for the end.
+// TestAStreamThatIsNotRead fills the buffers between the server and a client that does not read. It
+// then waits for the end of the stream.
 func TestAStreamThatIsNotRead(t *testing.T) {
 	for name, p := range protocols {
 		t.Run(name, func(t *testing.T) {
@@ -251,7 +253,7 @@ func TestAStreamThatIsNotRead(t *testing.T) {
 				}
 				stuck := subscribe(t, s, arn, 0, position(oldest), p.opt(s))
 				time.Sleep(6 * time.Second)
-				// It does not block other subscriptions.
+				// The stream that is not read blocks no other subscription.
 				heir := subscribe(t, s, arn, 0, position(newest), p.opt(s))
 				s.Put("s", "k", []byte("x"))
 				if got, _ := heir.records(1); got != "[x]" {
@@ -261,7 +263,7 @@ func TestAStreamThatIsNotRead(t *testing.T) {
 					t.Errorf("live are %v", live)
 				}
 				_ = heir.Close()
-				time.Sleep(6 * time.Minute) // until it is cut
+				time.Sleep(6 * time.Minute) // until the server cuts the stream
 				n := 0
 				for range stuck.Events() {
 					n++

@@ -14,7 +14,7 @@ import (
 	"github.com/weir-go/weir/kinesistest"
 )
 
-// sdkFrame returns a frame from the SDK's own encoder.
+// sdkFrame returns a frame that the SDK's own encoder wrote.
 func sdkFrame(tb testing.TB, payload string, headers ...string) []byte {
 	tb.Helper()
 	m := eventstream.Message{Payload: []byte(payload)}
@@ -33,7 +33,7 @@ func eventFrame(tb testing.TB, kind, contentType, payload string) []byte {
 	return sdkFrame(tb, payload, ":message-type", "event", ":event-type", kind, ":content-type", contentType)
 }
 
-// TestFramesOfAStream reads whole streams as they are sent, in both formats.
+// TestFramesOfAStream compares whole streams with the expected frames, in both formats.
 func TestFramesOfAStream(t *testing.T) {
 	cfg := kinesistest.Config{NoLimits: true, IdleEvents: time.Minute, EndOnEmptyPage: true}
 	subscribing(t, cfg, func(t *testing.T, s *kinesistest.Server, arn string) {
@@ -96,7 +96,7 @@ func TestFramesOfAStream(t *testing.T) {
 	})
 }
 
-// TestErrorFrames reads exceptions and errors as they are sent.
+// TestErrorFrames compares the frames of exceptions and errors with the expected frames.
 func TestErrorFrames(t *testing.T) {
 	subscribing(t, unlimited, func(t *testing.T, s *kinesistest.Server, arn string) {
 		request := []byte(fmt.Sprintf(`{"ConsumerARN":%q,"ShardId":%q,"StartingPosition":{"Type":"LATEST"}}`, arn, shardID(0)))

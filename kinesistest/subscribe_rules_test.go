@@ -30,7 +30,7 @@ func TestASubscriptionIsTakenOverAfterFiveSeconds(t *testing.T) {
 						_, err := trySubscribe(t, s, arn, 0, position(newest), p.opt(s))
 						wantCode(t, err, "ResourceInUseException")
 					}
-					// Another consumer and another shard are not affected.
+					// Subscriptions of another consumer, or to another shard, are not affected.
 					other := subscribe(t, s, s.RegisterConsumer("s", "other"), 0, position(newest), p.opt(s))
 					if live := s.Subscriptions("s"); len(live) != 2 {
 						t.Errorf("live are %v", live)
@@ -44,7 +44,7 @@ func TestASubscriptionIsTakenOverAfterFiveSeconds(t *testing.T) {
 					heir := subscribe(t, s, arn, 0, position(newest), p.opt(s))
 					synctest.Wait()
 					s.Put("s", "k", []byte("to the new one"))
-					for range old.Events() { // there may be an empty event of the fifth second
+					for range old.Events() { // the fifth second may bring an empty event
 					}
 					switch err := old.Close(); {
 					case cleanly && err != nil:
@@ -61,7 +61,7 @@ func TestASubscriptionIsTakenOverAfterFiveSeconds(t *testing.T) {
 					if live := s.Subscriptions("s"); len(live) != 2 || live[0].Began.Sub(began) != 5*time.Second {
 						t.Errorf("live are %v", live)
 					}
-					// The new subscription is as protected as the old one.
+					// The new subscription is protected for 5 seconds like the old one.
 					time.Sleep(4 * time.Second)
 					_, err := trySubscribe(t, s, arn, 0, position(newest), p.opt(s))
 					wantCode(t, err, "ResourceInUseException")
@@ -88,7 +88,7 @@ func TestAClientThatLeavesFreesItsSubscription(t *testing.T) {
 				case err == nil:
 					stream = out.GetStream()
 				case !inMemory && errors.As(err, &busy):
-					// a socket may report its end late
+					// A socket may report its end late.
 				default:
 					t.Fatalf("subscription %d: %v", i, err)
 				}
@@ -98,7 +98,7 @@ func TestAClientThatLeavesFreesItsSubscription(t *testing.T) {
 			}
 			_ = stream.Close()
 			cancel()
-			// Nothing needs to be waited for: the next call is in flight.
+			// No wait is needed, because the next call is in flight already.
 		}
 	})
 }
@@ -126,10 +126,10 @@ func TestOneCallOfSubscribeASecond(t *testing.T) {
 		synctest.Wait()
 		_, err := trySubscribe(t, s, arn, 0, position(newest))
 		wantCode(t, err, "LimitExceededException")
-		_ = subscribe(t, s, other, 0, position(newest)).Close() // it has a separate limit
+		_ = subscribe(t, s, other, 0, position(newest)).Close() // another consumer has its own limit
 		time.Sleep(time.Second)
 		sub := subscribe(t, s, arn, 0, position(newest))
-		// The resource in use is reported first.
+		// ResourceInUseException takes precedence.
 		_, err = trySubscribe(t, s, arn, 0, position(newest))
 		wantCode(t, err, "ResourceInUseException")
 		_ = sub.Close()
@@ -144,7 +144,7 @@ func TestASubscriptionHasTwoMebibytesASecond(t *testing.T) {
 		}
 		began := time.Now()
 		var wg sync.WaitGroup
-		// each has a separate budget
+		// Each consumer has its own limit.
 		for _, arn := range []string{arn, s.RegisterConsumer("s", "other")} {
 			sub := subscribe(t, s, arn, 0, position(oldest))
 			wg.Go(func() {
@@ -169,7 +169,7 @@ func TestASubscriptionHasTwoMebibytesASecond(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		// The budget outlives a subscription.
+		// The limit applies across subscriptions.
 		synctest.Wait()
 		began = time.Now()
 		s.Put("s", "k", make([]byte, mib-1))
@@ -203,9 +203,9 @@ func TestLargeRecordsArePushed(t *testing.T) {
 				t.Errorf("an event with %d records, %d ms behind", len(ev.Records), *ev.MillisBehindLatest)
 			}
 		}
-		// A large record borrows from the budget, and later records wait until it is paid back: a
-		// small one for as long as the large one is worth, another one above a second's worth until
-		// there is a whole second's worth again.
+		// A large record borrows from the limit, and later records wait until the debt is paid. A
+		// small record waits for as many seconds as the large one is worth. Another record above
+		// one second's worth waits until a whole second's worth is available again.
 		if arrivals[0] != 0 || arrivals[1].Round(time.Millisecond) != 5*time.Second || arrivals[2].Round(time.Millisecond) != 6*time.Second {
 			t.Errorf("they came after %v", arrivals)
 		}
@@ -217,7 +217,7 @@ func TestTheEndOfAShardIsPushed(t *testing.T) {
 	for _, emptyEvent := range []bool{false, true} {
 		t.Run(fmt.Sprintf("EndOnEmptyPage %v", emptyEvent), func(t *testing.T) {
 			subscribing(t, kinesistest.Config{NoLimits: true, EndOnEmptyPage: emptyEvent}, func(t *testing.T, s *kinesistest.Server, arn string) {
-				// wantEnd reads the rest of the shard and its end.
+				// wantEnd reads the rest of the shard and checks its end.
 				wantEnd := func(sub subscription, records string, children ...string) {
 					t.Helper()
 					var got []types.Record
@@ -247,14 +247,14 @@ func TestTheEndOfAShardIsPushed(t *testing.T) {
 				sub := subscribe(t, s, arn, 0, position(newest))
 				began := time.Now()
 				ok[*kinesis.SplitShardOutput](t)(s.Client(noRetry).SplitShard(t.Context(), &kinesis.SplitShardInput{StreamName: aws.String("s"), ShardToSplit: aws.String(shardID(0)), NewStartingHashKey: aws.String("1000")}))
-				// The stream is not read until the split is due.
+				// The stream is not read again before the split is due.
 				wantEnd(sub, "[]", shardID(1), shardID(2))
 				if time.Since(began) != 2*time.Second {
 					t.Errorf("the end came after %v", time.Since(began))
 				}
-				// Two merging parents both report the same child.
+				// Both parents of a merge report the same child shard.
 				s.Put("s", "k", []byte("x"))
-				full := s.Records("s")[0].Shard // one of the two
+				full := s.Records("s")[0].Shard // one of the two parents
 				a, b := subscribe(t, s, arn, 1, position(oldest)), subscribe(t, s, arn, 2, position(oldest))
 				if full == shardID(1) {
 					a.records(1)
@@ -264,7 +264,7 @@ func TestTheEndOfAShardIsPushed(t *testing.T) {
 				child := s.Merge("s", shardID(1), shardID(2))
 				wantEnd(a, "[]", child)
 				wantEnd(b, "[]", child)
-				// A closed shard is read to its end, and from LATEST begins at its end.
+				// A subscription reads a closed shard to its end. With LATEST it starts at the end.
 				n := 1
 				if full == shardID(2) {
 					n = 2
@@ -276,7 +276,7 @@ func TestTheEndOfAShardIsPushed(t *testing.T) {
 				if time.Since(began) != 0 {
 					t.Errorf("the ends of closed shards came after %v", time.Since(began))
 				}
-				// It is readable until its records have left the retention period.
+				// A closed shard can be read until its records have left the retention period.
 				time.Sleep(25 * time.Hour)
 				_, err := trySubscribe(t, s, arn, n, position(oldest))
 				wantCode(t, err, "ResourceNotFoundException")
@@ -289,11 +289,11 @@ func TestSubscribingToWhatWasTrimmed(t *testing.T) {
 	for _, refuse := range []bool{false, true} {
 		t.Run(fmt.Sprintf("RefuseTrimmed %v", refuse), func(t *testing.T) {
 			subscribing(t, kinesistest.Config{NoLimits: true, RefuseTrimmed: refuse}, func(t *testing.T, s *kinesistest.Server, arn string) {
-				begun := subscribe(t, s, arn, 0, position(newest)).next() // before any record
+				begun := subscribe(t, s, arn, 0, position(newest)).next() // before the first record
 				_, old := s.Put("s", "k", []byte("old"))
 				s.Put("s", "k", []byte("old too"))
 				time.Sleep(time.Hour)
-				idle := subscribe(t, s, arn, 0, position(newest)).next() // after both
+				idle := subscribe(t, s, arn, 0, position(newest)).next() // after both records
 				time.Sleep(23*time.Hour + time.Minute)
 				s.Put("s", "k", []byte("new"))
 				for what, tc := range map[string]struct {
@@ -320,7 +320,7 @@ func TestSubscribingToWhatWasTrimmed(t *testing.T) {
 					}
 					_ = sub.Close()
 				}
-				// An existing subscription continues, too.
+				// An existing subscription also continues.
 				sub := subscribe(t, s, arn, 0, position(newest))
 				s.Put("s", "k", []byte("last"))
 				if got, _ := sub.records(1); got != "[last]" {

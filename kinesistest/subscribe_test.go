@@ -15,7 +15,7 @@ import (
 	"github.com/weir-go/weir/kinesistest"
 )
 
-// position returns the starting position of a subscription.
+// position returns a starting position of the given type.
 func position(kind types.ShardIteratorType) *types.StartingPosition {
 	return &types.StartingPosition{Type: kind}
 }
@@ -31,14 +31,14 @@ const (
 	after  = types.ShardIteratorTypeAfterSequenceNumber
 )
 
-// subscription is a subscription made with the SDK.
+// subscription is a subscription that uses the SDK.
 type subscription struct {
 	tb testing.TB
 	*kinesis.SubscribeToShardEventStream
 }
 
-// trySubscribe subscribes with a separate client: the SDK's codec of event streams does not support
-// two concurrent subscriptions of one client. The stream is closed when the test ends.
+// trySubscribe subscribes with a client of its own, because the SDK does not support two concurrent
+// event streams of one client. The stream is closed when the test ends.
 func trySubscribe(tb testing.TB, s *kinesistest.Server, arn string, shard int, at *types.StartingPosition, opts ...func(*kinesis.Options)) (subscription, error) {
 	tb.Helper()
 	out, err := s.Client(append(opts, noRetry)...).SubscribeToShard(tb.Context(), &kinesis.SubscribeToShardInput{
@@ -47,7 +47,7 @@ func trySubscribe(tb testing.TB, s *kinesistest.Server, arn string, shard int, a
 	if err != nil {
 		return subscription{}, err
 	}
-	tb.Cleanup(func() { _ = out.GetStream().Close() }) // ignores the error of an unread stream
+	tb.Cleanup(func() { _ = out.GetStream().Close() }) // a stream that was not read may return an error
 	return subscription{tb, out.GetStream()}, nil
 }
 
@@ -82,7 +82,7 @@ func (s subscription) records(n int) (string, types.SubscribeToShardEvent) {
 	return texts(got), ev
 }
 
-// over waits until the stream has ended and returns its error.
+// over waits for the end of the stream and returns the stream's error.
 func (s subscription) over() error {
 	s.tb.Helper()
 	for ev := range s.Events() {
@@ -91,7 +91,7 @@ func (s subscription) over() error {
 	return s.Close()
 }
 
-// protocols are the protocols of a server.
+// protocols contains a server configuration and client options for each protocol.
 var protocols = map[string]struct {
 	cfg  kinesistest.Config
 	name string
@@ -123,8 +123,8 @@ func through(t *http.Transport) func(*kinesis.Options) {
 	return func(o *kinesis.Options) { o.HTTPClient = &http.Client{Transport: kinesistest.Whole(t)} }
 }
 
-// eachProtocol runs a test with all of them, on a port, and in a bubble with a network in memory.
-// opt configures a client for the protocol.
+// eachProtocol runs a test with each protocol, once on a port and once in a bubble with a network
+// in memory. opt configures a client for the protocol.
 func eachProtocol(t *testing.T, test func(t *testing.T, s *kinesistest.Server, opt func(*kinesis.Options))) {
 	t.Helper()
 	for name, p := range protocols {
@@ -166,7 +166,7 @@ func TestSubscribe(t *testing.T) {
 		if live := s.Subscriptions("s"); len(live) != 1 || live[0].Consumer != "c" || live[0].Shard != shardID(0) {
 			t.Errorf("live are %v", live)
 		}
-		// They are pushed as soon as they are put. Otherwise the test would time out.
+		// Records are pushed as soon as they are put. Otherwise the test would time out.
 		for i := range 20 {
 			s.Put("s", "k", fmt.Append(nil, i))
 			if got, _ := sub.records(1); got != fmt.Sprint([]int{i}) {
@@ -188,8 +188,7 @@ func TestSubscribe(t *testing.T) {
 	})
 }
 
-// subscribing runs a test of subscriptions in a bubble, with a stream s of one shard and a
-// consumer.
+// subscribing runs a test in a bubble, with a stream s of one shard and a consumer.
 func subscribing(t *testing.T, cfg kinesistest.Config, test func(t *testing.T, s *kinesistest.Server, arn string)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -202,7 +201,7 @@ func subscribing(t *testing.T, cfg kinesistest.Config, test func(t *testing.T, s
 
 var unlimited = kinesistest.Config{NoLimits: true}
 
-// bigger compares sequence numbers.
+// bigger reports whether sequence number a is larger than b.
 func bigger(a, b string) bool { return len(a) > len(b) || len(a) == len(b) && a > b }
 
 func TestASubscriptionLastsFiveMinutes(t *testing.T) {
@@ -227,7 +226,7 @@ func TestASubscriptionLastsFiveMinutes(t *testing.T) {
 				if err := sub.over(); err != nil || time.Since(began) != 5*time.Minute {
 					t.Errorf("it ended after %v with %v", time.Since(began), err)
 				}
-				// Continuing there loses nothing and repeats nothing.
+				// Continuing at this number loses nothing and repeats nothing.
 				s.Put("s", "k", []byte("between"))
 				for _, kind := range []types.ShardIteratorType{from, after} {
 					again := subscribe(t, s, arn, 0, atNumber(kind, &continuation), p.opt(s))
@@ -254,7 +253,7 @@ func TestEventsComeWithoutDelay(t *testing.T) {
 				t.Fatalf("record %d: %s after %v, %d behind", i, got, time.Since(put), *ev.MillisBehindLatest)
 			}
 		}
-		// The silence counts from the last event.
+		// The 5 seconds start at the last event.
 		silent := time.Now()
 		if ev := sub.next(); len(ev.Records) != 0 || time.Since(silent) != 5*time.Second {
 			t.Errorf("an event with %d records after %v", len(ev.Records), time.Since(silent))
@@ -279,7 +278,7 @@ func TestStartingPositions(t *testing.T) {
 		for _, tc := range []struct {
 			name string
 			at   *types.StartingPosition
-			want string // before it is silent
+			want string // data of the records before the stream is silent
 		}{
 			{"the oldest", position(oldest), "[0 1 2 3]"},
 			{"the newest", position(newest), ""},
@@ -333,7 +332,7 @@ func TestSubscribeIsRefused(t *testing.T) {
 			{"a sequence number too many", arn, 0, atNumber(newest, &own), "InvalidArgumentException"},
 			{"a sequence number of nothing", arn, 0, atNumber(from, aws.String("123")), "InvalidArgumentException"},
 			{"no sequence number at all", arn, 0, atNumber(from, aws.String("x")), "ValidationException"},
-			// created in the same second: not detectable
+			// The other stream was created in the same second, so the server cannot detect this.
 			{"a sequence number of another stream", arn, 0, atNumber(from, &elsewhere), ""},
 			{"no timestamp", arn, 0, position(types.ShardIteratorTypeAtTimestamp), "InvalidArgumentException"},
 			{"a time to come", arn, 0, &types.StartingPosition{Type: types.ShardIteratorTypeAtTimestamp, Timestamp: aws.Time(time.Now().Add(time.Hour))}, "InvalidArgumentException"},
@@ -369,7 +368,7 @@ func TestADryRunOfSubscribe(t *testing.T) {
 		}
 		wantCode(t, dry(0), "DryRunOperationException")
 		wantCode(t, dry(1), "ResourceNotFoundException")
-		sub := subscribe(t, s, arn, 0, position(newest)) // the dry run counted against no limit
+		sub := subscribe(t, s, arn, 0, position(newest)) // the dry run did not count against a limit
 		wantCode(t, dry(0), "ResourceInUseException")
 		time.Sleep(6 * time.Second)
 		wantCode(t, dry(0), "DryRunOperationException")
@@ -396,7 +395,7 @@ func TestOnlyAnActiveConsumerMaySubscribe(t *testing.T) {
 		ok[*kinesis.DeregisterStreamConsumerOutput](t)(c.DeregisterStreamConsumer(t.Context(), &kinesis.DeregisterStreamConsumerInput{ConsumerARN: con.ConsumerARN}))
 		wantCode(t, sub.over(), "ResourceNotFoundException")
 		_, err = trySubscribe(t, s, *con.ConsumerARN, 0, position(newest))
-		wantCode(t, err, "ResourceInUseException") // it is DELETING
+		wantCode(t, err, "ResourceInUseException") // the stream is DELETING
 		time.Sleep(10 * time.Second)
 		_, err = trySubscribe(t, s, *con.ConsumerARN, 0, position(newest))
 		wantCode(t, err, "ResourceNotFoundException")
@@ -409,14 +408,14 @@ func TestDeletingTheStreamEndsSubscriptions(t *testing.T) {
 		s.SetStateDelay(7 * time.Second)
 		began := time.Now()
 		ok[*kinesis.DeleteStreamOutput](t)(s.Client(noRetry).DeleteStream(t.Context(), &kinesis.DeleteStreamInput{StreamName: aws.String("s"), EnforceConsumerDeletion: aws.Bool(true)}))
-		if ev := sub.next(); len(ev.Records) != 0 { // it continues while the stream is DELETING
+		if ev := sub.next(); len(ev.Records) != 0 { // the subscription continues while the stream is DELETING
 			t.Errorf("got %+v", ev)
 		}
 		wantCode(t, sub.over(), "ResourceNotFoundException")
 		if time.Since(began) != 7*time.Second {
 			t.Errorf("it ended after %v", time.Since(began))
 		}
-		// A stream with the same name is another stream.
+		// A new stream with the same name is a different stream.
 		s.CreateStream("s", 1)
 		_, err := trySubscribe(t, s, arn, 0, position(newest))
 		wantCode(t, err, "ResourceNotFoundException")

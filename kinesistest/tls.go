@@ -12,16 +12,16 @@ import (
 // handshakeTimeout limits the TLS handshake of a connection.
 const handshakeTimeout = 30 * time.Second
 
-// tlsListener accepts connections and returns them after their TLS handshake.
+// tlsListener is a listener whose connections have completed their TLS handshake.
 //
-// net/http speaks HTTP/2 over TLS only to clients that negotiated it by ALPN. The asynchronous
-// client of the Java SDK 2, which the KCL uses, sends the preface of HTTP/2 without ALPN. A
-// connection without ALPN is therefore returned as a plain connection, in which net/http looks for
-// that preface, for at most ReadHeaderTimeout.
+// net/http speaks HTTP/2 over TLS only to clients that negotiated HTTP/2 by ALPN. The asynchronous
+// client of the Java SDK 2, which the KCL uses, sends the HTTP/2 preface without ALPN. Accept
+// therefore returns a connection without ALPN as a plain connection. In a plain connection net/http
+// looks for the preface, for at most ReadHeaderTimeout.
 type tlsListener struct {
 	net.Listener
 	cfg      *tls.Config
-	accepted chan accepted // read by Accept alone
+	accepted chan accepted // only Accept reads from it
 	life     context.Context
 	end      context.CancelFunc
 	running  sync.WaitGroup // the accept loop and the handshakes
@@ -32,7 +32,7 @@ type accepted struct {
 	err  error
 }
 
-// newTLSListener starts the accept loop, which ends with Close.
+// newTLSListener wraps l and starts the accept loop. Close ends the loop.
 func newTLSListener(l net.Listener, cfg *tls.Config) *tlsListener {
 	t := &tlsListener{Listener: l, cfg: cfg, accepted: make(chan accepted)}
 	t.life, t.end = context.WithCancel(context.Background())
@@ -44,7 +44,7 @@ func (t *tlsListener) loop() {
 	for {
 		conn, err := t.Listener.Accept()
 		if err != nil {
-			t.deliver(accepted{err: err}) // net/http waits before it calls again
+			t.deliver(accepted{err: err}) // net/http pauses before it calls Accept again
 			if errors.Is(err, net.ErrClosed) {
 				return
 			}
@@ -54,8 +54,9 @@ func (t *tlsListener) loop() {
 	}
 }
 
-// handshake performs the handshake and delivers the connection. A failed one is delivered as well:
-// net/http logs the reason, and answers clients that speak HTTP without TLS.
+// handshake performs the TLS handshake of a connection and delivers the connection to Accept. It
+// also delivers a connection whose handshake failed: net/http logs the reason, and answers clients
+// that speak plain HTTP.
 func (t *tlsListener) handshake(conn *tls.Conn) {
 	ctx, cancel := context.WithTimeout(t.life, handshakeTimeout)
 	defer cancel()
@@ -71,7 +72,7 @@ func (t *tlsListener) deliver(a accepted) {
 	case t.accepted <- a:
 	case <-t.life.Done():
 		if a.conn != nil {
-			_ = a.conn.Close() // Accept has ended
+			_ = a.conn.Close() // no Accept is waiting any more
 		}
 	}
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/weir-go/weir/kinesistest"
 )
 
-// withoutALPN configures a client like the asynchronous one of the Java SDK: it speaks TLS,
-// negotiates nothing, and starts with the given protocols.
+// withoutALPN configures a client like the asynchronous client of the Java SDK. The client uses TLS
+// without ALPN and starts directly with the given protocols.
 func withoutALPN(s *kinesistest.Server, protocols *http.Protocols) func(*kinesis.Options) {
 	tr := s.Transport()
 	tr.Protocols = protocols
@@ -62,7 +62,7 @@ func TestTLSWithoutALPN(t *testing.T) {
 			p.SetHTTP1(name == "HTTP/1.1")
 			p.SetUnencryptedHTTP2(name == "HTTP/2.0")
 			c := s.Client(noRetry, withoutALPN(s, p))
-			data := strings.Repeat("x", 1<<19) // more than a window of HTTP/2
+			data := strings.Repeat("x", 1<<19) // larger than a flow-control window of HTTP/2
 			ok[*kinesis.PutRecordOutput](t)(c.PutRecord(t.Context(), &kinesis.PutRecordInput{
 				StreamName: aws.String("s"), PartitionKey: aws.String("k"), Data: []byte(data),
 			}))
@@ -80,8 +80,8 @@ func TestTLSWithoutALPN(t *testing.T) {
 	}
 }
 
-// A connection that is silent, before or after the handshake, is closed eventually and blocks no
-// other.
+// A connection that stays silent before or after the TLS handshake is closed after some time. It
+// blocks no other connection.
 func TestSilentTLSConnections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := kinesistest.NewServer(t, kinesistest.Config{TLS: true, InMemory: true})

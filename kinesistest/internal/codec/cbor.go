@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// Major types of RFC 8949, shifted to their place in the first byte.
+// Major types of RFC 8949, shifted to their position in the first byte.
 const (
 	cborUint   = 0 << 5
 	cborNegInt = 1 << 5
@@ -18,7 +18,7 @@ const (
 	cborTag    = 6 << 5
 	cborOther  = 7 << 5
 
-	cborIndefinite = 31 // the additional information of an open-ended item
+	cborIndefinite = 31 // additional information in the first byte of an indefinite-length item
 	cborFalse      = cborOther | 20
 	cborTrue       = cborOther | 21
 	cborNull       = cborOther | 22
@@ -29,17 +29,18 @@ const (
 	cborBreak      = cborOther | 31
 )
 
-// cborDecoder decodes CBOR as in RFC 8949, with definite and indefinite lengths and any tags. Blobs
-// are byte strings and timestamps are milliseconds since the epoch.
+// cborDecoder decodes CBOR as in RFC 8949. It supports definite and indefinite lengths, and any
+// tags. Blobs are byte strings. Timestamps are milliseconds since the epoch.
 type cborDecoder struct {
 	in    []byte
 	pos   int
 	depth int
-	tower bool // the body is only tags, which ends reading
+	tower bool // the body has too many nested tags, so decoding stops
 	blobs blobs
 }
 
-// untag skips the tags before the next value. The field already determines their meaning.
+// untag skips the tags before the next value. The API field already determines the type of the
+// value.
 func (d *cborDecoder) untag() error {
 	for range maxDepth {
 		if d.tower {
@@ -56,7 +57,7 @@ func (d *cborDecoder) untag() error {
 	return malformed("more than %d tags on one value", maxDepth)
 }
 
-// head consumes an item's first byte and its argument.
+// head consumes the first byte of an item and the argument that follows.
 func (d *cborDecoder) head() (first byte, arg uint64, err error) {
 	if d.pos >= len(d.in) {
 		return 0, 0, malformed("unexpected end of input")
@@ -136,7 +137,7 @@ func (d *cborDecoder) Bool() (bool, error) {
 	return d.in[d.pos-1] == cborTrue, nil
 }
 
-// number consumes a number; whole is true if it was written as an integer.
+// number consumes a number. whole reports whether it was encoded as an integer.
 func (d *cborDecoder) number() (i int64, f float64, whole bool, err error) {
 	if err := d.want(Number); err != nil {
 		return 0, 0, false, err
@@ -207,7 +208,7 @@ func (d *cborDecoder) Time() (time.Time, error) {
 	return timeOfMillis(math.Round(f))
 }
 
-// chunk consumes the bytes of a string whose head was read.
+// chunk consumes the n bytes of a string. The head of the string has been read already.
 func (d *cborDecoder) chunk(n uint64) ([]byte, error) {
 	if n > uint64(len(d.in)-d.pos) {
 		return nil, malformed("a string of %d bytes ends behind the input", n)
@@ -217,8 +218,8 @@ func (d *cborDecoder) chunk(n uint64) ([]byte, error) {
 	return b, nil
 }
 
-// stringBytes consumes a text or byte string. The result aliases the input if the string is in one
-// piece, as SDKs always write it.
+// stringBytes consumes a text or byte string. If the string has a definite length, the result
+// aliases the input. SDKs always send definite lengths.
 func (d *cborDecoder) stringBytes(k Kind) ([]byte, error) {
 	if err := d.want(k); err != nil {
 		return nil, err
@@ -271,7 +272,7 @@ func (d *cborDecoder) Blob() ([]byte, error) {
 	return append(d.blobs.take(len(b), len(d.in)), b...), nil
 }
 
-// each calls item for every item of an array or map whose head is next.
+// each calls item for every item of the array or map that comes next.
 func (d *cborDecoder) each(k Kind, item func() error) error {
 	if err := d.want(k); err != nil {
 		return err
@@ -284,7 +285,7 @@ func (d *cborDecoder) each(k Kind, item func() error) error {
 		return err
 	}
 	if first&31 != cborIndefinite {
-		// Each item takes at least one byte, so a wrong count fails soon.
+		// Each item takes at least one byte, so a wrong count reaches the end of the input soon.
 		for ; n > 0; n-- {
 			if err := item(); err != nil {
 				return err
@@ -323,7 +324,7 @@ func (d *cborDecoder) Array(element func() error) error { return d.each(Array, e
 func (d *cborDecoder) Skip() error {
 	switch d.Peek() {
 	case Map:
-		// Keys may be of any kind: only the known fields must be text.
+		// Keys may be of any kind. Only the names of known fields must be text.
 		return d.each(Map, func() error {
 			if err := d.Skip(); err != nil {
 				return err
@@ -346,7 +347,7 @@ func (d *cborDecoder) Skip() error {
 	}
 }
 
-// skipOther consumes a simple value without a meaning here.
+// skipOther consumes a simple value that has no meaning in the API.
 func (d *cborDecoder) skipOther() error {
 	if err := d.want(Null); d.tower || d.pos >= len(d.in) || d.in[d.pos]&0xe0 != cborOther {
 		return err
@@ -365,7 +366,7 @@ func (d *cborDecoder) End() error {
 	return nil
 }
 
-// appendCBORHead appends the first bytes of an item.
+// appendCBORHead appends the head of an item: its major type and its argument n.
 func appendCBORHead(dst []byte, major byte, n uint64) []byte {
 	switch {
 	case n < 24:

@@ -1,10 +1,10 @@
-// Package codec reads and writes the two body formats of the Kinesis API, JSON 1.1 and CBOR 1.1,
-// with one pair of types: a [Decoder] that pulls values from a request and an [Encoder] that
-// appends an answer to a buffer.
+// Package codec reads and writes the two body formats of the Kinesis API, JSON 1.1 and CBOR 1.1. A
+// [Decoder] pulls values from a request. An [Encoder] appends an answer to a buffer. Both types
+// support both formats.
 //
-// It uses no reflection: a page of ten thousand records is encoded directly into the buffer that is
-// sent. Input is untrusted, so every length is checked against the available bytes and nesting is
-// limited.
+// The package uses no reflection. A page of ten thousand records is encoded directly into the
+// buffer that is sent. Input is untrusted: every length is checked against the available bytes, and
+// the nesting depth is limited.
 package codec
 
 import (
@@ -37,18 +37,18 @@ func (f Format) String() string {
 	return "json"
 }
 
-// maxDepth limits the nesting of a body. The deepest request of the API needs five levels.
+// maxDepth is the maximum nesting depth of a body. The deepest request of the API has five levels.
 const maxDepth = 32
 
-// ErrFormat is wrapped by every error of a Decoder for a malformed body or a value of the wrong
-// type.
+// ErrFormat is the error that every Decoder error wraps. Decoders fail on a malformed body and on a
+// value of the wrong type.
 var ErrFormat = errors.New("malformed body")
 
 func malformed(format string, args ...any) error {
 	return fmt.Errorf("%w: "+format, append([]any{ErrFormat}, args...)...)
 }
 
-// Kind is the type of the next value of a Decoder.
+// Kind is the kind of the next value of a Decoder.
 type Kind uint8
 
 // The kinds of values.
@@ -67,34 +67,36 @@ func (k Kind) String() string {
 	return [...]string{"invalid", "null", "boolean", "number", "string", "bytes", "list", "structure"}[k]
 }
 
-// A Decoder pulls the values of one body, in order. Each method except Peek consumes one whole
-// value.
+// A Decoder pulls the values of one body, in order. Each method except Peek and End consumes one
+// whole value.
 type Decoder interface {
 	// Peek returns the kind of the next value without consuming it.
 	Peek() Kind
 	// Skip consumes a value of any kind.
 	Skip() error
 	Bool() (bool, error)
-	// Int drops digits after the decimal point.
+	// Int consumes a number and drops the digits after the decimal point.
 	Int() (int64, error)
-	// Float also reports whether the number was written as an integer.
+	// Float consumes a number. whole reports whether the number was written as an integer.
 	Float() (f float64, whole bool, err error)
-	// Text returns a copy, so it outlives the body.
+	// Text consumes a string. The result is a copy, so it stays valid after the body is released.
 	Text() (string, error)
-	// Blob returns memory that belongs to the caller and outlives the body.
+	// Blob consumes a blob. The result belongs to the caller and stays valid after the body is
+	// released.
 	Blob() ([]byte, error)
-	// Time returns a timestamp with millisecond precision.
+	// Time consumes a timestamp, which has millisecond precision.
 	Time() (time.Time, error)
-	// Map calls member for each key; member consumes the value. The key is
-	// valid until member returns.
+	// Map calls member for each key of a structure; member must consume the value. The key is valid
+	// until member returns.
 	Map(member func(key []byte) error) error
-	// Array calls element for each element; element must consume it.
+	// Array calls element for each element; element must consume the element.
 	Array(element func() error) error
-	// End returns an error if anything follows the value.
+	// End returns an error if the body continues after the value.
 	End() error
 }
 
-// NewDecoder returns a decoder of body, which it neither keeps nor changes.
+// NewDecoder returns a decoder that reads body. The decoder does not change body, and its results
+// do not refer to it.
 func NewDecoder(f Format, body []byte) Decoder {
 	if f == CBOR {
 		return &cborDecoder{in: body}
@@ -102,11 +104,12 @@ func NewDecoder(f Format, body []byte) Decoder {
 	return &jsonDecoder{in: body}
 }
 
-// blobs allocates memory for the blobs of one body at once, so that a request of five hundred
-// records needs one allocation.
+// blobs allocates the memory for all blobs of one body. A request of five hundred records then
+// needs one allocation.
 type blobs struct{ free []byte }
 
-// take returns an empty slice with room for n bytes. total is the maximum for the whole body.
+// take returns an empty slice with room for n bytes. total is an upper bound for all blobs of the
+// body.
 func (b *blobs) take(n, total int) []byte {
 	if b.free == nil || cap(b.free) < n {
 		b.free = make([]byte, 0, max(n, total))
@@ -116,17 +119,18 @@ func (b *blobs) take(n, total int) []byte {
 	return out
 }
 
-// Opt is a field that may be absent.
+// Opt is a field value that may be absent.
 type Opt[T any] struct {
 	V   T
 	Set bool
 }
 
-// Some returns a present value.
+// Some returns an Opt that is present.
 func Some[T any](v T) Opt[T] { return Opt[T]{V: v, Set: true} }
 
-// Field binds a field's name to its destination: a pointer to an Opt of string, int64, bool, []byte
-// or time.Time, to a []string, to a map[string]string, nested Fields, or a func(Decoder) error.
+// Field connects the name of a field with the destination of its value. Into is one of the
+// following: a pointer to an Opt of string, int64, bool, []byte or time.Time; a pointer to a
+// []string or a map[string]string; nested Fields; or a func(Decoder) error.
 type Field struct {
 	Name string
 	Into any
@@ -135,8 +139,8 @@ type Field struct {
 // Fields are the fields of one structure.
 type Fields []Field
 
-// Decode reads one structure. It skips unknown fields, treats null as absent, and uses the last of
-// duplicate fields. A value of the wrong type causes a [*TypeError].
+// Decode reads one structure. It skips unknown fields and treats null as absent. Of duplicate
+// fields it uses the last one. A value of the wrong type causes a [*TypeError].
 func (fs Fields) Decode(d Decoder) error {
 	if err := Expect(d, TypeStructure); err != nil {
 		return err
@@ -200,7 +204,7 @@ func decodeInto(d Decoder, into any) (err error) {
 	return err
 }
 
-// one reads a value of a type; ok is false if there is none.
+// one reads one value of type t. ok is false after an error.
 func one[T any](d Decoder, t Type, read func(Decoder) (T, error)) (v T, ok bool, err error) {
 	if err = Expect(d, t); err == nil {
 		v, err = read(d)
@@ -208,7 +212,8 @@ func one[T any](d Decoder, t Type, read func(Decoder) (T, error)) (v T, ok bool,
 	return v, err == nil, err
 }
 
-// timeOfMillis rejects times that other code could not format.
+// timeOfMillis converts milliseconds since the epoch to a time. It rejects times that other code
+// could not format.
 func timeOfMillis(ms float64) (time.Time, error) {
 	const limit = 253402300800000 // the year 10000
 	if !(ms > -limit && ms < limit) {

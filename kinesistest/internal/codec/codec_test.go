@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// tree decodes any value to plain Go values for comparison.
+// tree decodes a value of any kind to plain Go values, for comparison.
 func tree(d Decoder) (any, error) {
 	switch k := d.Peek(); k {
 	case Map:
@@ -64,7 +64,8 @@ func unhex(t *testing.T, s string) []byte {
 	return b
 }
 
-// The examples are those of RFC 8949, appendix A, as far as the API uses their types.
+// The examples come from appendix A of RFC 8949. Examples with types that the API does not use are
+// left out.
 func TestCBORExamplesOfTheRFC(t *testing.T) {
 	for in, want := range map[string]any{
 		"00":                               int64(0),
@@ -131,7 +132,7 @@ func TestCBORExamplesOfTheRFC(t *testing.T) {
 		"8f 01 01 01 01 01 01 01 01 0101010101 0101": []any{int64(1), int64(1), int64(1), int64(1), int64(1), int64(1), int64(1), int64(1), int64(1), int64(1), int64(1), int64(1), int64(1), int64(1), int64(1)},
 	} {
 		got, err := readAll(CBOR, unhex(t, in))
-		if in == "a1 61 78 df 61 79" { // a tag of open length
+		if in == "a1 61 78 df 61 79" { // a tag of indefinite length
 			if !errors.Is(err, ErrFormat) {
 				t.Errorf("%s: read as %v, %v", in, got, err)
 			}
@@ -247,7 +248,7 @@ func TestBlobsDoNotShareMemory(t *testing.T) {
 		}
 		clear(in)
 		for i := range got {
-			got[i] = append(got[i], 0xee) // must not overwrite the next one
+			got[i] = append(got[i], 0xee) // must not overwrite the next blob
 		}
 		if want := [][]byte{{1, 2, 3, 0xee}, {0xee}, {4, 5, 6, 0xee}}; !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: got %v", f, got)
@@ -255,7 +256,7 @@ func TestBlobsDoNotShareMemory(t *testing.T) {
 	}
 }
 
-// encodeTree encodes the result of tree.
+// encodeTree encodes a value that tree returned.
 func encodeTree(e *Encoder, v any) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -300,14 +301,14 @@ func TestEncodersAreReadBack(t *testing.T) {
 	for _, n := range []int{23, 24, 255, 256, 65536} {
 		value[fmt.Sprint("t", n)] = strings.Repeat("t", n)
 	}
-	delete(value, "255") // a structure has at most 23 members
+	delete(value, "255") // a structure has at most 23 fields
 	for _, f := range []Format{JSON, CBOR} {
 		for _, indefinite := range []bool{false, true} {
 			e := NewEncoder(f, []byte("before"), indefinite)
 			e.Grow(10)
 			e.Map()
 			rest := map[string]any{}
-			for k, v := range value { // in halves, because of this limit
+			for k, v := range value { // in halves, because of the limit of 23 fields
 				rest[k] = v
 			}
 			e.Key("value").Array(len(rest))
@@ -402,7 +403,7 @@ func FuzzDecode(f *testing.F) {
 			if wide(got) {
 				continue
 			}
-			// The decoded value is encoded and decoded again in both formats.
+			// The decoded value must survive encoding and decoding in both formats.
 			for _, indefinite := range []bool{false, true} {
 				e := NewEncoder(CBOR, nil, indefinite)
 				encodeTree(e, got)
@@ -411,7 +412,7 @@ func FuzzDecode(f *testing.F) {
 					t.Fatalf("%#v was written as %x and read as %#v, %v", got, e.Bytes(), again, err)
 				}
 			}
-			// Typed reads of any input end in a value or an error.
+			// A typed read of any input must return a value or an error.
 			for _, read := range []func(Decoder) error{
 				func(d Decoder) error { _, err := d.Blob(); return err },
 				func(d Decoder) error { _, err := d.Time(); return err },

@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// An Encoder appends one value to a buffer in either format. It writes a structure with
+// An Encoder appends one value to a buffer, in JSON or CBOR. It writes a structure with
 //
 //	e.Map()
 //	e.Key("Name").Text("value")
 //	e.End()
 //
-// and a list of n elements with e.Array(n), then e.Elem() before each element, then e.End(). It
-// returns no errors; calls in the wrong order are bugs.
+// and a list of n elements with e.Array(n), then e.Elem() before each element, then e.End(). The
+// methods return no errors, because a wrong order of calls is a bug of the caller.
 type Encoder struct {
 	format     Format
 	indefinite bool
@@ -23,18 +23,19 @@ type Encoder struct {
 
 // container is an open structure or list.
 type container struct {
-	head  int // offset of its first byte
+	head  int // offset of the container's first byte
 	count int
 	list  bool
 }
 
-// NewEncoder returns an encoder that appends to buf. With indefinite, CBOR structures and lists
-// have no length at the beginning but a break at their end, as streaming writers produce them.
+// NewEncoder returns an encoder that appends to buf. If indefinite is true, CBOR structures and
+// lists have no length at their beginning. They end with a break instead, as streaming writers
+// produce them.
 func NewEncoder(f Format, buf []byte, indefinite bool) *Encoder {
 	return &Encoder{format: f, indefinite: indefinite, buf: buf, open: make([]container, 0, 8)}
 }
 
-// Bytes returns the encoded value, after the original content of the buffer.
+// Bytes returns the original content of the buffer followed by the encoded value.
 func (e *Encoder) Bytes() []byte { return e.buf }
 
 // Format returns the output format.

@@ -11,8 +11,8 @@ import (
 	"unicode/utf8"
 )
 
-// jsonDecoder decodes JSON as in RFC 8259. Blobs are base64 strings and timestamps are seconds
-// since the epoch.
+// jsonDecoder decodes JSON as in RFC 8259. Blobs are base64 strings. Timestamps are seconds since
+// the epoch.
 type jsonDecoder struct {
 	in      []byte
 	pos     int
@@ -86,7 +86,7 @@ func (d *jsonDecoder) Bool() (bool, error) {
 	return false, d.literal("false")
 }
 
-// number returns the text of a number in JSON's grammar.
+// number consumes a number and returns its text.
 func (d *jsonDecoder) number() (string, error) {
 	if err := d.want(Number); err != nil {
 		return "", err
@@ -161,7 +161,7 @@ func (d *jsonDecoder) Time() (time.Time, error) {
 	return timeOfMillis(math.Round(f * 1000))
 }
 
-// quoted consumes a string. The result aliases the input or the scratch buffer and is valid until
+// quoted consumes a string. The result aliases the input or the scratch buffer. It is valid until
 // the next string is read.
 func (d *jsonDecoder) quoted() ([]byte, error) {
 	if err := d.want(String); err != nil {
@@ -188,7 +188,7 @@ func (d *jsonDecoder) quoted() ([]byte, error) {
 	return nil, malformed("the string at offset %d does not end", start-1)
 }
 
-// unescape continues a string at its first backslash.
+// unescape completes a string that began at start. Its first backslash is at p.
 func (d *jsonDecoder) unescape(start, p int) ([]byte, error) {
 	in := d.in
 	out := append(d.scratch[:0], in[start:p]...)
@@ -274,8 +274,8 @@ func (d *jsonDecoder) Text() (string, error) {
 	return string(b), err
 }
 
-// base64Text is quoted for a string of base64, which is long and plain: decoding detects invalid
-// characters.
+// base64Text consumes a string that contains base64. It is faster than quoted, because it leaves
+// the detection of invalid characters to the base64 decoder.
 func (d *jsonDecoder) base64Text() ([]byte, error) {
 	if err := d.want(String); err != nil {
 		return nil, err
@@ -297,7 +297,7 @@ func (d *jsonDecoder) Blob() ([]byte, error) {
 	n := base64.StdEncoding.DecodedLen(len(b))
 	out := d.blobs.take(n, len(d.in)/4*3+3)
 	out, err = base64.StdEncoding.Strict().AppendDecode(out, b)
-	// Package base64 skips these.
+	// Package base64 ignores line breaks. The service does not.
 	if err != nil || bytes.IndexByte(b, '\n') >= 0 || bytes.IndexByte(b, '\r') >= 0 {
 		return nil, badBase64(b)
 	}
@@ -351,7 +351,7 @@ func (d *jsonDecoder) Map(member func(key []byte) error) error {
 			return err
 		}
 		if len(key) > 0 && len(d.scratch) > 0 && &key[0] == &d.scratch[0] {
-			key = bytes.Clone(key) // reading the value may reuse the scratch buffer
+			key = bytes.Clone(key) // reading the value may overwrite the scratch buffer
 		}
 		if d.space(); d.pos >= len(d.in) || d.in[d.pos] != ':' {
 			return malformed("a colon is missing at offset %d", d.pos)
@@ -410,7 +410,7 @@ func (d *jsonDecoder) End() error {
 	return nil
 }
 
-// appendJSONString appends s as a JSON string.
+// appendJSONString appends s as a quoted and escaped JSON string.
 func appendJSONString(dst []byte, s string) []byte {
 	const hex = "0123456789abcdef"
 	dst = append(dst, '"')

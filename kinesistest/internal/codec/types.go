@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Type is the API's type of a field.
+// Type is the type of a field in the API.
 type Type uint8
 
 // The types of fields.
@@ -20,14 +20,14 @@ const (
 	TypeStructure
 )
 
-// A TypeError is a value that cannot be converted to the type of its field. Its text is the
-// service's text in a SerializationException. It wraps [ErrFormat].
+// A TypeError reports a value that cannot be converted to the type of its field. Its text is the
+// text of the service's SerializationException. It wraps [ErrFormat].
 type TypeError struct{ Text string }
 
 func (e *TypeError) Error() string { return e.Text }
 func (e *TypeError) Unwrap() error { return ErrFormat }
 
-// javaClasses are the service's names for values of a kind.
+// javaClasses contains the Java class that the service names for a value of each kind.
 var javaClasses = map[Kind]string{
 	Bool:   "class java.lang.Boolean",
 	Number: "class com.amazon.coral.value.json.numbers.TruncatingBigNumber",
@@ -35,20 +35,20 @@ var javaClasses = map[Kind]string{
 	Bytes:  "class java.nio.HeapByteBuffer",
 }
 
-// targets are the service's names for the types of single values.
+// targets contains the service's names for the types of single values.
 var targets = [...]string{
 	TypeBoolean: "an Boolean", TypeInteger: "an Integer", TypeString: "an String", TypeBlob: "a Blob",
 	TypeTimestamp: "milliseconds since epoch",
 }
 
-// kinds are the kinds of values that can be converted to a type.
+// kinds contains the kinds of values that can be converted to each type.
 var kinds = [...][]Kind{
 	TypeBoolean: {Bool, Number, String}, TypeInteger: {Number}, TypeString: {String}, TypeBlob: {String, Bytes},
 	TypeTimestamp: {Number}, TypeList: {Array}, TypeMap: {Map}, TypeStructure: {Map},
 }
 
-// Expect returns a [*TypeError] if the kind of the next value cannot be converted to t. The read
-// method reports a missing value.
+// Expect returns a [*TypeError] if the next value cannot be converted to t. It does not report a
+// missing value, because the method that reads the value does.
 func Expect(d Decoder, t Type) error {
 	got := d.Peek()
 	if got == Invalid || got == Null {
@@ -78,7 +78,7 @@ func mismatch(got Kind, t Type) string {
 	return javaClasses[got] + " can not be converted to " + targets[t]
 }
 
-// boolean decodes a Boolean like the service, which accepts some words and also fractions.
+// boolean decodes a Boolean like the service does: it also accepts some words, and fractions.
 func boolean(d Decoder) (bool, error) {
 	switch d.Peek() {
 	case String:
@@ -103,9 +103,9 @@ func boolean(d Decoder) (bool, error) {
 	return d.Bool()
 }
 
-// badBase64 returns the service's text for a string that is not strict base64.
+// badBase64 returns the error for a string that is not strict base64, with the service's text.
 func badBase64(s []byte) *TypeError {
-	why := "Invalid last non-pad Base64 character dectected" // sic
+	why := "Invalid last non-pad Base64 character dectected" // the typo is the service's
 	if len(s)%4 != 0 {
 		why = fmt.Sprintf("Base64 encoded length is expected a multiple of 4 bytes but found: %d", len(s))
 	} else if c, found := notBase64(string(s)); found {
@@ -114,7 +114,7 @@ func badBase64(s []byte) *TypeError {
 	return &TypeError{fmt.Sprintf("'%s' can not be converted to a Blob: %s", s, why)}
 }
 
-// notBase64 returns the first invalid character, or padding before the end.
+// notBase64 returns the first invalid character of s. Padding before the end is invalid too.
 func notBase64(s string) (rune, bool) {
 	for i, c := range s {
 		switch {

@@ -11,7 +11,7 @@ func TestTypeErrors(t *testing.T) {
 	const number = "class com.amazon.coral.value.json.numbers.TruncatingBigNumber can not be converted to "
 	const aList, aMap = "Start of list found where not expected", "Start of structure or map found where not expected."
 	for _, tc := range []struct {
-		member, value, want string // an empty one is accepted
+		member, value, want string // an empty want means that the value is accepted
 	}{
 		{"B", `"23"`, "'23' can not be converted to an Boolean"},
 		{"B", `"no way"`, "'NO WAY' can not be converted to an Boolean"},

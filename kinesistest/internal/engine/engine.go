@@ -10,20 +10,20 @@ import (
 	"github.com/weir-go/weir/kinesistest/internal/codec"
 )
 
-// Config configures an Engine. All fields must be set.
+// Config configures an Engine. Fields have no defaults: the caller must set all of them.
 type Config struct {
 	Region, Account string
 	NoLimits        bool          // no rate limits
-	StateDelay      time.Duration // how long a stream or consumer is CREATING, UPDATING or DELETING
-	ShardLimit      int           // open shards of the account
-	MaxBytes        int64         // of records; 0 means no limit
-	EndOnEmptyPage  bool          // the end of a shard is on a separate page or event
-	RefuseTrimmed   bool          // a position before the trim horizon is an error
+	StateDelay      time.Duration // duration of the states CREATING, UPDATING and DELETING
+	ShardLimit      int           // maximum number of open shards in the account
+	MaxBytes        int64         // maximum size of the stored records; 0 means no limit
+	EndOnEmptyPage  bool          // report the end of a shard on a separate page or event
+	RefuseTrimmed   bool          // refuse positions before the trim horizon
 
 	SubscriptionLife    time.Duration // maximum duration of a subscription
-	IdleEvents          time.Duration // time without an event before an empty one
-	HoldSubscriptions   bool          // an ended one also blocks the next one
-	TakeoverEndsCleanly bool          // the old one ends without an exception
+	IdleEvents          time.Duration // time without an event before an empty event is sent
+	HoldSubscriptions   bool          // a subscription that has ended still blocks the next one
+	TakeoverEndsCleanly bool          // a subscription that was taken over ends without an exception
 }
 
 // Engine is one account in one region. It is safe for concurrent use.
@@ -31,12 +31,12 @@ type Engine struct {
 	cfg    Config
 	sealer *sealer
 
-	mu         sync.Mutex // held for memory work only
+	mu         sync.Mutex // held only for work in memory, never for I/O
 	stateDelay time.Duration
 	streams    map[string]*stream
 	bySerial   map[uint64]*stream
 	lastSerial uint64
-	bytes      int64 // of all stored records
+	bytes      int64 // size of all stored records
 	calls      map[string]*bucket
 	policies   map[string]string // resource policies by ARN
 	commitment commitment
@@ -55,38 +55,40 @@ func New(cfg Config) (*Engine, error) {
 	}, nil
 }
 
-// SetStateDelay changes how long later states last.
+// SetStateDelay changes the StateDelay of states that begin later.
 func (e *Engine) SetStateDelay(d time.Duration) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.stateDelay = max(0, d)
 }
 
-// Request is a call of one operation, decoded by its Fields.
+// Request is a call of one operation. Its Fields decode the body of the call.
 type Request interface {
-	// Fields binds the fields of the request.
+	// Fields returns the destinations of the request's fields.
 	Fields() codec.Fields
-	// target returns the subject of the request, as far as the request contains it.
+	// target returns the resources that the request names.
 	target(e *Engine) Target
-	// do checks the request, carries it out and writes the answer.
+	// do checks the request, carries out the call and writes the answer.
 	do(c *call) error
 }
 
-// Target is the subject of a request. Unknown parts are empty.
+// Target contains the resources that a request names. Names that the request does not contain are
+// empty.
 type Target struct {
 	Stream, Shard, Consumer string
-	Records                 int // to be put
+	Records                 int // number of records to put
 }
 
 // Inject contains faults that only the engine can apply.
 type Inject struct {
-	// EntryFaults are error codes for the entries of PutRecords by index.
+	// EntryFaults contains an error code for each entry of PutRecords, by index. An empty code
+	// stores the entry.
 	EntryFaults []string
-	// EmptyPage makes GetRecords return no records and the same position.
+	// EmptyPage makes GetRecords return no records and an iterator for the same position.
 	EmptyPage bool
 }
 
-// call is one request being carried out.
+// call is the execution of one request.
 type call struct {
 	*Engine
 	action    string
@@ -96,8 +98,8 @@ type call struct {
 	out       *codec.Encoder
 }
 
-// NewRequest returns an empty request of an operation, or false for an
-// operation that is not served.
+// NewRequest returns an empty request of an operation. It returns false if the engine does not
+// serve the operation.
 func NewRequest(action string) (Request, bool) {
 	make, ok := operations[action]
 	if !ok {
@@ -106,7 +108,7 @@ func NewRequest(action string) (Request, bool) {
 	return make(), true
 }
 
-// Operations returns the names of the supported operations, in order.
+// Operations returns the sorted names of the supported operations.
 func Operations() []string {
 	names := make([]string, 0, len(operations))
 	for name := range operations {
@@ -116,11 +118,11 @@ func Operations() []string {
 	return names
 }
 
-// Target returns the subject of r.
+// Target returns the resources that r names.
 func (e *Engine) Target(r Request) Target { return r.target(e) }
 
-// Do carries out a call at the time now and writes the answer to out. After an error, which is
-// always an *Error, the content of out is invalid.
+// Do carries out a call at the time now and writes the answer to out. Every returned error is an
+// *Error. After an error the content of out is invalid.
 func (e *Engine) Do(now time.Time, action string, r Request, inject Inject, out *codec.Encoder) error {
 	if err := e.admit(now, action, r); err != nil {
 		return err
@@ -128,28 +130,29 @@ func (e *Engine) Do(now time.Time, action string, r Request, inject Inject, out 
 	return r.do(&call{Engine: e, action: action, now: now, unlimited: e.cfg.NoLimits, inject: inject, out: out})
 }
 
-// streamRef is a request's reference to a stream: by name, by ARN, or by both.
+// streamRef is the part of a request that names a stream: by name, by ARN, or by both.
 type streamRef struct{ name, arn optText }
 
 func (r *streamRef) fields(more ...codec.Field) codec.Fields {
 	return append(codec.Fields{{Name: "StreamName", Into: &r.name}, {Name: "StreamARN", Into: &r.arn}}, more...)
 }
 
-// validate checks a required reference. If it is missing, the service reports the name as missing.
+// validate checks a required reference to a stream. If both the name and the ARN are missing, it
+// reports the name as missing, like the service.
 func (r *streamRef) validate(v *validator) {
 	v.required(r.name.Set || r.arn.Set, "streamName")
 	v.name(r.name, "streamName")
 	v.streamARN(r.arn, "streamARN")
 }
 
-// validateARN is validate for requests that name a stream by its ARN only.
+// validateARN does the same for requests that name a stream only by its ARN.
 func (r *streamRef) validateARN(v *validator) {
 	if v.required(r.arn.Set, "streamARN") {
 		v.streamARN(r.arn, "streamARN")
 	}
 }
 
-// stream returns the name in the reference, checked or not.
+// stream returns the name of the stream. The reference need not be validated.
 func (r *streamRef) stream() string {
 	if r.name.Set {
 		return r.name.V
@@ -179,7 +182,7 @@ func (e *Engine) arnPrefix() string {
 	return "arn:" + partition + ":kinesis:" + e.cfg.Region + ":" + e.cfg.Account + ":stream/"
 }
 
-// lookup returns the current state of a request's stream. The caller holds e.mu.
+// lookup returns the current state of the stream that a request names. The caller holds e.mu.
 func (c *call) lookup(r *streamRef) (*stream, error) {
 	name := r.stream()
 	if r.arn.Set {
@@ -193,7 +196,7 @@ func (c *call) lookup(r *streamRef) (*stream, error) {
 	return c.find(name)
 }
 
-// find returns the current state of a stream. The caller holds e.mu.
+// find returns the current state of the stream with this name. The caller holds e.mu.
 func (c *call) find(name string) (*stream, error) {
 	if s := c.streams[name]; s != nil && c.settle(s, c.now) {
 		return s, nil
@@ -201,7 +204,8 @@ func (c *call) find(name string) (*stream, error) {
 	return nil, notFound("Stream %s under account %s not found.", name, c.cfg.Account)
 }
 
-// writable is lookup for puts, which fail while a stream is created or deleted.
+// writable returns the stream like lookup. It fails while the stream is being created or deleted,
+// because puts fail then.
 func (c *call) writable(r *streamRef) (*stream, error) {
 	s, err := c.lookup(r)
 	if err == nil && s.status != active && s.status != updating {
@@ -210,7 +214,8 @@ func (c *call) writable(r *streamRef) (*stream, error) {
 	return s, err
 }
 
-// active is lookup for changes, which require a stream in no other change.
+// active returns the stream like lookup. It fails unless the stream is ACTIVE, because a stream in
+// another state cannot be changed.
 func (c *call) active(r *streamRef) (*stream, error) {
 	s, err := c.lookup(r)
 	if err == nil && s.status != active {
@@ -219,5 +224,5 @@ func (c *call) active(r *streamRef) (*stream, error) {
 	return s, err
 }
 
-// StreamARN returns the ARN of a stream with this name.
+// StreamARN returns the ARN of the stream with this name. The stream need not exist.
 func (e *Engine) StreamARN(name string) string { return e.arnPrefix() + name }

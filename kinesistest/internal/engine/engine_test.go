@@ -12,7 +12,7 @@ import (
 	"github.com/weir-go/weir/kinesistest/internal/codec"
 )
 
-// Numbers from AWS's documentation, which also states their shard and arrival.
+// The numbers come from AWS's documentation, which also states the shard and the arrival of each.
 func TestSequenceNumbersOfTheRealService(t *testing.T) {
 	for text, want := range map[string]struct {
 		shard   uint32
@@ -159,14 +159,14 @@ func TestBuckets(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	var b bucket
 	used := 0
-	for range 20 { // two seconds, a try each 100 ms
+	for range 20 { // two seconds, with an attempt every 100 ms
 		for b.has(now, 5, 1) {
 			b.use(now, 5, 1)
 			used++
 		}
 		now = now.Add(100 * time.Millisecond)
 	}
-	if used != 5+9 { // the burst, and 1.9 seconds of refill
+	if used != 5+9 { // the burst, and the refill of 1.9 seconds
 		t.Errorf("%d uses in two seconds", used)
 	}
 	b = bucket{}
@@ -183,13 +183,13 @@ func TestBuckets(t *testing.T) {
 		t.Error("a large use is not paid back")
 	}
 	b.use(now, 100, 100)
-	if b.level(now.Add(-time.Hour), 100) > 100 { // a clock that goes back adds nothing
+	if b.level(now.Add(-time.Hour), 100) > 100 { // a clock that goes back adds no tokens
 		t.Error("overfull")
 	}
 }
 
-// TestMemoryOfExpiredRecordsIsGivenBack reads a shard whose records expire one by one, and checks
-// that their array shrinks.
+// TestMemoryOfExpiredRecordsIsGivenBack reads a shard whose records expire one by one. It checks
+// that the array of records shrinks.
 func TestMemoryOfExpiredRecordsIsGivenBack(t *testing.T) {
 	sh := &shard{number: 1, id: shardID(1), nextIndex: 1, base: 1}
 	now := time.UnixMilli(0)
@@ -211,7 +211,7 @@ func TestMemoryOfExpiredRecordsIsGivenBack(t *testing.T) {
 	}
 }
 
-// TestPagesStayAsTheyWere reads while records are added and dropped.
+// TestPagesStayAsTheyWere checks that a page does not change while records are added and dropped.
 func TestPagesStayAsTheyWere(t *testing.T) {
 	sh := &shard{nextIndex: 1, base: 1}
 	now := time.UnixMilli(1000)

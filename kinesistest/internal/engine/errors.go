@@ -6,7 +6,7 @@ import "fmt"
 type Error struct {
 	Code    string // for example "ResourceNotFoundException"
 	Message string
-	Status  int // of HTTP
+	Status  int // HTTP status
 }
 
 func (e *Error) Error() string { return e.Code + ": " + e.Message }
@@ -39,7 +39,7 @@ func throttled(format string, args ...any) error {
 	return fail("ProvisionedThroughputExceededException", format, args...)
 }
 
-// dryRun returns the service's answer for a call that would have worked.
+// dryRun returns the service's answer to a dry run that found no error.
 func dryRun() error {
 	return fail("DryRunOperationException", "Request would have succeeded, but DryRun is set to true.")
 }

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// FuzzOpen opens forged or changed iterators and tokens: a sealer only accepts its own, for the
-// right use.
+// FuzzOpen opens forged or changed iterators and tokens. A sealer must accept only its own, and
+// only as the kind that it created.
 func FuzzOpen(f *testing.F) {
 	s, err := newSealer()
 	if err != nil {

@@ -13,9 +13,9 @@ type hashKey struct{ hi, lo uint64 }
 // maxHashKey is 2^128-1.
 var maxHashKey = hashKey{^uint64(0), ^uint64(0)}
 
-// hashOf returns the hash of a partition key: the MD5 of its UTF-8 bytes.
+// hashOf returns the hash of a partition key, which is the MD5 of its UTF-8 bytes.
 func hashOf(partitionKey string) hashKey {
-	var room [4 * maxKeyLength]byte // so that the key's bytes need no allocation
+	var room [4 * maxKeyLength]byte // avoids an allocation for the key's bytes
 	sum := md5.Sum(append(room[:0], partitionKey...))
 	return hashKey{binary.BigEndian.Uint64(sum[:8]), binary.BigEndian.Uint64(sum[8:])}
 }
@@ -27,7 +27,7 @@ func (h hashKey) compare(o hashKey) int {
 	return cmp.Compare(h.lo, o.lo)
 }
 
-// prev returns h-1; zero has no predecessor.
+// prev returns h-1. The caller must not pass zero.
 func (h hashKey) prev() hashKey {
 	if h.lo == 0 {
 		h.hi--
@@ -36,7 +36,7 @@ func (h hashKey) prev() hashKey {
 	return h
 }
 
-// next returns h+1; the largest key has no successor.
+// next returns h+1. The caller must not pass the largest key.
 func (h hashKey) next() hashKey {
 	if h.lo++; h.lo == 0 {
 		h.hi++
@@ -59,8 +59,8 @@ func hashKeyOfBig(n *big.Int) hashKey {
 
 func (h hashKey) String() string { return h.big().String() }
 
-// parseHashKey parses a decimal number and returns false if it has more than 128 bits. The caller
-// has checked that there are only digits.
+// parseHashKey parses a decimal number. It returns false if the number has more than 128 bits. The
+// caller has checked that the text contains only digits.
 func parseHashKey(s string) (hashKey, bool) {
 	n, ok := new(big.Int).SetString(s, 10)
 	if !ok || n.Sign() < 0 || n.BitLen() > 128 {
@@ -69,15 +69,15 @@ func parseHashKey(s string) (hashKey, bool) {
 	return hashKeyOfBig(n), true
 }
 
-// hashRange is a shard's part of the space, including both ends.
+// hashRange is the hash range of a shard. Both ends are inclusive.
 type hashRange struct{ start, end hashKey }
 
 func (r hashRange) contains(h hashKey) bool {
 	return r.start.compare(h) <= 0 && h.compare(r.end) <= 0
 }
 
-// uniformStarts returns the starts of n ranges of floor(2^128/n) each; the last range also gets the
-// rest.
+// uniformStarts returns the starts of n equal ranges. Each range has floor(2^128/n) keys, and the
+// last range also gets the remainder.
 func uniformStarts(n int) []hashKey {
 	width := new(big.Int).Lsh(big.NewInt(1), 128)
 	width.Div(width, big.NewInt(int64(n)))

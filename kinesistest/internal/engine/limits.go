@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Limits of the data plane, per shard.
+// Limits of the data plane for one shard.
 const (
 	readCallsPerSecond     = 5
 	readBytesPerSecond     = 2 << 20
@@ -13,12 +13,12 @@ const (
 	writeRecordsPerSecond  = 1000
 	writeBytesPerSecond    = 1 << 20
 
-	// For one consumer and shard.
+	// Limits for one pair of consumer and shard.
 	subscribeCallsPerSecond = 1
 	fanOutBytesPerSecond    = 2 << 20
 )
 
-// Limits on the size of a request or an answer. They apply with NoLimits too.
+// Limits on the size of a request or an answer. NoLimits does not disable them.
 const (
 	maxPageBytes     = 10 << 20
 	maxPageRecords   = 10_000
@@ -27,15 +27,15 @@ const (
 	maxKeyLength     = 256
 	maxTags          = 50
 	maxConsumers     = 20
-	maxStreamsInWork = 5 // streams or consumers that are being created
+	maxStreamsInWork = 5 // streams, or consumers, in state CREATING
 	maxShardCount    = 10_000
 )
 
-// bucket is a token bucket: it refills at rate per second up to one second's worth. A single large
-// use may overdraw it.
+// bucket is a token bucket. It refills at a rate per second, and holds at most the tokens of one
+// second. A single large use may overdraw it.
 type bucket struct {
 	tokens float64
-	at     time.Time // when tokens was right; zero means full
+	at     time.Time // the time at which tokens was correct; zero means that the bucket is full
 }
 
 func (b *bucket) level(now time.Time, rate float64) float64 {
@@ -45,8 +45,8 @@ func (b *bucket) level(now time.Time, rate float64) float64 {
 	return min(rate, b.tokens+rate*max(0, now.Sub(b.at).Seconds()))
 }
 
-// has reports whether n can be used now. More than a second's worth can be used if the bucket is
-// full. The tolerance is for rounding.
+// has reports whether n tokens can be used now. A full bucket also permits uses that are larger
+// than the tokens of one second. The tolerance covers rounding errors.
 func (b *bucket) has(now time.Time, rate, n float64) bool {
 	return b.level(now, rate) >= min(n, rate)-1e-6
 }
@@ -55,8 +55,8 @@ func (b *bucket) use(now time.Time, rate, n float64) {
 	b.tokens, b.at = b.level(now, rate)-n, now
 }
 
-// useRead is use for read bytes. A page above a second's worth blocks the shard for as long as it
-// is worth: five seconds for 10 MiB.
+// useRead takes the bytes of a page from the bucket. A page larger than one second's worth blocks
+// the shard for as long as the page is worth: five seconds for 10 MiB.
 func (b *bucket) useRead(now time.Time, rate, n float64) {
 	b.use(now, rate, n)
 	if n > rate {
@@ -64,12 +64,12 @@ func (b *bucket) useRead(now time.Time, rate, n float64) {
 	}
 }
 
-// hasAny reports whether the bucket is not overdrawn, for uses of unknown size.
+// hasAny reports whether the bucket is not overdrawn. It serves uses whose size is not yet known.
 func (b *bucket) hasAny(now time.Time, rate float64) bool {
 	return b.level(now, rate) >= -1e-6
 }
 
-// until returns how long it takes until n can be used.
+// until returns the time until n tokens can be used.
 func (b *bucket) until(now time.Time, rate, n float64) time.Duration {
 	return time.Duration(math.Ceil((min(n, rate) - b.level(now, rate)) / rate * float64(time.Second)))
 }
@@ -82,7 +82,7 @@ type shardLimits struct {
 // callLimit is a limit on the calls of one operation.
 type callLimit struct {
 	rate      float64
-	perStream bool // instead of the account
+	perStream bool // the limit applies to each stream, not to the account
 }
 
 var callLimits = map[string]callLimit{
@@ -120,7 +120,8 @@ var callLimits = map[string]callLimit{
 	"UpdateStreamWarmThroughput":             {rate: 5},
 }
 
-// admit counts a call of an operation against its limit.
+// admit counts a call against the limit of its operation, and returns an error if the limit is
+// exceeded.
 func (e *Engine) admit(now time.Time, action string, r Request) error {
 	limit, limited := callLimits[action]
 	if e.cfg.NoLimits || !limited {
@@ -132,7 +133,7 @@ func (e *Engine) admit(now time.Time, action string, r Request) error {
 	key := action
 	if limit.perStream {
 		if e.streams[stream] == nil {
-			return nil // no bucket for unknown names
+			return nil // a name without a stream gets no bucket
 		}
 		key += "/" + stream
 	}
@@ -151,7 +152,7 @@ func (e *Engine) admit(now time.Time, action string, r Request) error {
 	return nil
 }
 
-// rolling counts events within the last 24 hours.
+// rolling contains the times of events within the last 24 hours.
 type rolling []time.Time
 
 func (r *rolling) full(now time.Time, most int) bool {

@@ -6,11 +6,11 @@ import (
 	"github.com/weir-go/weir/kinesistest/internal/codec"
 )
 
-// maxConsumersAdvantage limits the consumers of an on-demand stream in an account with the billing
-// commitment.
+// maxConsumersAdvantage is the maximum number of consumers of an on-demand stream in an account
+// with the billing commitment.
 const maxConsumersAdvantage = 50
 
-// commitment is the account's minimum throughput billing commitment.
+// commitment is the account's billing commitment to a minimum throughput.
 type commitment struct {
 	started, ended time.Time // ended may be in the future
 }
@@ -18,7 +18,7 @@ type commitment struct {
 // commitmentTerm is the minimum duration of a commitment.
 const commitmentTerm = 24 * time.Hour
 
-// enabled reports whether the commitment was made and not ended.
+// enabled reports whether the account has a commitment that nobody has ended.
 func (m *commitment) enabled() bool { return !m.started.IsZero() && m.ended.IsZero() }
 
 func (m *commitment) write(out *codec.Encoder, now time.Time) {
@@ -85,7 +85,7 @@ func (r *UpdateAccountSettings) do(c *call) error {
 	m := &c.commitment
 	switch {
 	case r.status.V == "ENABLED" && !m.enabled():
-		// A running one continues; an ended one starts again.
+		// A commitment that is still running continues. One that has ended starts again.
 		if m.ended.After(c.now) {
 			m.ended = time.Time{}
 		} else {

@@ -13,14 +13,15 @@ import (
 // consumer is a registered consumer of enhanced fan-out.
 type consumer struct {
 	name, arn string
-	created   time.Time // second precision, as in its ARN
+	created   time.Time // precise to the second, because it is part of the ARN
 	status    status
-	until     time.Time // end of a temporary status
+	until     time.Time // end of the status CREATING or DELETING
 	tags      map[string]string
 	holds     map[uint32]*hold // by shard number
 }
 
-// settle applies a due change of the status. It returns false if that removes the consumer.
+// settle applies a change of the status that is due. It returns false if the consumer has been
+// deleted.
 func (c *consumer) settle(now time.Time) bool {
 	if c.status == active || c.until.After(now) {
 		return true
@@ -32,7 +33,7 @@ func (c *consumer) settle(now time.Time) bool {
 	return true
 }
 
-// forget removes data stored elsewhere under the consumer's ARN.
+// forget removes the consumer's policy, which the engine stores under the consumer's ARN.
 func (c *consumer) forget(e *Engine) { delete(e.policies, c.arn) }
 
 func (c *consumer) write(out *codec.Encoder, stream string) {
@@ -118,8 +119,8 @@ func (c *call) creatingConsumers() (n int) {
 	return n
 }
 
-// consumerRef is a request's reference to a consumer: by ARN, by the stream's ARN and its name, or
-// by all three.
+// consumerRef is the part of a request that names a consumer: by the consumer's ARN, by the
+// stream's ARN and the consumer's name, or by all three.
 type consumerRef struct {
 	streamRef
 	name, consumer optText
@@ -160,7 +161,8 @@ func (r *consumerRef) check() error {
 	return nil
 }
 
-// consumerOf returns a request's consumer. The caller holds e.mu.
+// consumerOf returns the consumer that a request names, and the consumer's stream. The caller holds
+// e.mu.
 func (c *call) consumerOf(r *consumerRef) (*stream, *consumer, error) {
 	t := r.target(c.Engine)
 	ref := streamRef{arn: r.arn}
@@ -229,7 +231,7 @@ func (r *DeregisterStreamConsumer) do(c *call) error {
 	return nil
 }
 
-// ListStreamConsumers lists the consumers of a stream by name.
+// ListStreamConsumers lists the consumers of a stream, sorted by name.
 type ListStreamConsumers struct {
 	streamRef
 	token   optText

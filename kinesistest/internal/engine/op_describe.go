@@ -49,7 +49,7 @@ func (r *DescribeStreamSummary) do(c *call) error {
 	return nil
 }
 
-// writeStream writes the common fields of both descriptions of a stream.
+// writeStream writes the fields that DescribeStream and DescribeStreamSummary have in common.
 func writeStream(out *codec.Encoder, s *stream) {
 	out.Key("StreamName").Text(s.name)
 	out.Key("StreamARN").Text(s.arn)
@@ -117,7 +117,8 @@ func (r *DescribeStream) do(c *call) error {
 	return nil
 }
 
-// shardsAfter returns the existing shards of s, after a given one.
+// shardsAfter returns the existing shards of s that follow the shard start. Without start it
+// returns all.
 func (c *call) shardsAfter(s *stream, start optText) ([]*shard, error) {
 	c.expireAll(s, c.now)
 	if !start.Set {

@@ -58,7 +58,8 @@ func (r *ListShards) target(e *Engine) Target {
 	return r.streamRef.target(e)
 }
 
-// nameOf returns the name of the stream with a serial number, or "".
+// nameOf returns the name of the stream with the given serial number, or "" if there is no such
+// stream.
 func (e *Engine) nameOf(serial uint64) string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -68,8 +69,8 @@ func (e *Engine) nameOf(serial uint64) string {
 	return ""
 }
 
-// shardsPage is the state in the token of a listing. The times of the first page apply to all
-// pages. Otherwise a listing that continues while time passes would be inconsistent.
+// shardsPage is the state of a listing, which its token contains. All pages use the times of the
+// first page. Otherwise the pages of one listing would contradict each other.
 type shardsPage struct {
 	After string // shard ID
 	Type  string `json:",omitempty"`
@@ -192,7 +193,8 @@ func (r *ListShards) do(c *call) error {
 	return nil
 }
 
-// firstPage computes the filter of a listing.
+// firstPage computes the state of a new listing from its filter, and the shard after which it
+// starts.
 func (r *ListShards) firstPage(now time.Time, s *stream) (shardsPage, optText, error) {
 	p := shardsPage{Type: r.filter.Type.V}
 	start := r.start
@@ -216,7 +218,7 @@ func (r *ListShards) firstPage(now time.Time, s *stream) (shardsPage, optText, e
 	return p, start, nil
 }
 
-// wants reports whether a listing includes a shard.
+// wants reports whether the filter of the listing includes a shard.
 func (p *shardsPage) wants(sh *shard) bool {
 	switch p.Type {
 	case atLatest:

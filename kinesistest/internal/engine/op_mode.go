@@ -6,7 +6,7 @@ import (
 	"github.com/weir-go/weir/kinesistest/internal/codec"
 )
 
-// modeChangesPerDay limits the changes of a stream's mode in 24 hours.
+// modeChangesPerDay is how often the mode of a stream can change in 24 hours.
 const modeChangesPerDay = 2
 
 // UpdateStreamMode switches between provisioned and on-demand.

@@ -8,23 +8,24 @@ import (
 	"github.com/weir-go/weir/kinesistest/internal/codec"
 )
 
-// entry is one record to be put.
+// entry is one record to put.
 type entry struct {
 	Key, Hash optText
 	Data      codec.Opt[[]byte]
 
-	at hashKey // its hash, unless the stream spreads records itself
+	at hashKey // the record's hash; unused if the stream spreads records itself
 }
 
 func (p *entry) size() int64 { return int64(len(p.Data.V) + len(p.Key.V)) }
 
 // putRules are the stream's rules for entries.
 type putRules struct {
-	most  int64 // bytes of data
-	keyed bool  // entries must have a key
+	most  int64 // maximum size of the data in bytes
+	keyed bool  // entries must have a partition key
 }
 
-// putRules returns the rules of the stream in ref, or of a new one if it does not exist.
+// putRules returns the rules of the stream that ref names. If the stream does not exist, it returns
+// the rules of a new stream.
 func (c *call) putRules(ref *streamRef) putRules {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -34,7 +35,7 @@ func (c *call) putRules(ref *streamRef) putRules {
 	return putRules{1 << 20, true}
 }
 
-// wrong reports whether validate would report a fault.
+// wrong reports whether validate would find a fault in the entry.
 func (p *entry) wrong(rules putRules) bool {
 	var v validator
 	p.validate(&v, "", rules)
@@ -57,7 +58,7 @@ func (p *entry) validate(v *validator, prefix string, rules putRules) {
 	}
 }
 
-// locate computes the hash of the entry.
+// locate computes the hash of the entry and stores it in the entry.
 func (p *entry) locate() error {
 	if !p.Hash.Set {
 		p.at = hashOf(p.Key.V)
@@ -103,7 +104,7 @@ func (r *PutRecord) do(c *call) error {
 	if err := v.err(); err != nil {
 		return err
 	}
-	located := r.locate() // before taking the lock
+	located := r.locate() // hashes before taking the lock
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s, err := c.writable(&r.streamRef)
@@ -135,9 +136,10 @@ func (r *PutRecord) do(c *call) error {
 	return nil
 }
 
-// orders reports whether an entry may be ordered after a sequence number: it may have any known
-// format, its time must have passed, and it must not belong to an open shard other than the
-// entry's. A number of a closed shard belongs to a record before a split or merge.
+// orders reports whether text is a valid sequence number for ordering the entry after. The number
+// may have any known format, and its time must have passed. If it belongs to an open shard, that
+// shard must be the entry's. The number of a closed shard belongs to a record before a split or
+// merge.
 func (c *call) orders(s *stream, p *entry, text string) bool {
 	n, ok := parseSequence(text)
 	if !ok {
@@ -168,7 +170,7 @@ func (r *PutRecords) Fields() codec.Fields {
 			}
 			return d.Array(func() error {
 				if len(r.entries) > 16*maxPutRecords {
-					return d.Skip() // it is refused anyway
+					return d.Skip() // the request is refused anyway
 				}
 				r.entries = append(r.entries, entry{})
 				return r.entries[len(r.entries)-1].decode(d)
@@ -225,7 +227,7 @@ func (r *PutRecords) check(rules putRules) error {
 		if v.full() {
 			break
 		}
-		if r.entries[i].wrong(rules) { // avoids building the location of valid entries
+		if r.entries[i].wrong(rules) { // saves building the names of fields for valid entries
 			r.entries[i].validate(&v, "records."+strconv.Itoa(i+1)+".member.", rules)
 		}
 	}
@@ -233,7 +235,8 @@ func (r *PutRecords) check(rules putRules) error {
 	return v.err()
 }
 
-// shown returns the service's text for a list of entries: their class and a Java hash.
+// shown returns the list of entries as the service prints it in an error: the Java class and a
+// hash.
 func (r *PutRecords) shown() string {
 	return listed(slices.Repeat([]string{"com.amazonaws.kinesis.v20131202.PutRecordsRequestEntry@c965e310"}, len(r.entries)))
 }
@@ -276,7 +279,7 @@ func (r *PutRecords) do(c *call) error {
 	return nil
 }
 
-// locate computes the hashes of the entries, before taking the lock.
+// locate computes the hashes of all entries. The caller does not hold the lock yet.
 func (r *PutRecords) locate() error {
 	for i := range r.entries {
 		if err := r.entries[i].locate(); err != nil {
@@ -286,7 +289,7 @@ func (r *PutRecords) locate() error {
 	return nil
 }
 
-// store appends all entries that can be appended.
+// store appends each entry that the limits allow, and writes the outcome of each entry to results.
 func (r *PutRecords) store(c *call, results []outcome) (kms bool, err error) {
 	located := r.locate()
 	c.mu.Lock()
@@ -333,7 +336,8 @@ func (r *PutRecords) store(c *call, results []outcome) (kms bool, err error) {
 	return s.kms, nil
 }
 
-// acceptable checks an entry against its stream, and the memory for total more bytes.
+// acceptable checks an entry against the rules of its stream. It also checks that memory has room
+// for total more bytes.
 func (c *call) acceptable(s *stream, total int64, p *entry) error {
 	if !p.Key.Set && !s.auto {
 		var v validator
@@ -361,7 +365,7 @@ func (c *call) routeEntry(s *stream, p *entry) *shard {
 	return s.route(p.at)
 }
 
-// put appends an entry to its shard, if the shard's budget allows it.
+// put appends an entry to its shard, if the write limits of the shard allow it.
 func (c *call) put(s *stream, p *entry) (*shard, string, error) {
 	sh := c.routeEntry(s, p)
 	s.rotation++
@@ -382,7 +386,8 @@ func (c *call) rateExceeded(s *stream, sh *shard) string {
 	return "Rate exceeded for shard " + sh.id + " in stream " + s.name + " under account " + c.cfg.Account + "."
 }
 
-// writeEncryption writes nothing for a record that is not encrypted, as the service does.
+// writeEncryption writes the encryption type of an encrypted record. For other records it writes
+// nothing, like the service.
 func writeEncryption(out *codec.Encoder, kms bool) {
 	if kms {
 		out.Key("EncryptionType").Text("KMS")

@@ -6,7 +6,7 @@ import (
 	"github.com/weir-go/weir/kinesistest/internal/codec"
 )
 
-// Types of a position. AT_TIMESTAMP is a filter's name too.
+// Types of a starting position. AT_TIMESTAMP is also the name of a shard filter.
 const (
 	atSequenceNumber    = "AT_SEQUENCE_NUMBER"
 	afterSequenceNumber = "AFTER_SEQUENCE_NUMBER"
@@ -49,7 +49,7 @@ func (r *GetShardIterator) check() error {
 	return v.err()
 }
 
-// checkPosition checks that a position type has its required fields.
+// checkPosition checks that the fields required by a position type are present.
 func checkPosition(kind string, sequence optText, at codec.Opt[time.Time]) error {
 	const either = "Must either specify (1) AT_SEQUENCE_NUMBER or AFTER_SEQUENCE_NUMBER and StartingSequenceNumber or " +
 		"(2) TRIM_HORIZON or LATEST and no StartingSequenceNumber. Request specified %s and %s StartingSequenceNumber."
@@ -73,7 +73,7 @@ func (r *GetShardIterator) do(c *call) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if r.arn.Set { // it may contradict the name, or belong to another account
+	if r.arn.Set { // the ARN may contradict the name, or belong to another account
 		if _, err := c.lookup(&r.streamRef); err != nil {
 			return err
 		}
@@ -104,7 +104,7 @@ func (r *GetShardIterator) do(c *call) error {
 	return nil
 }
 
-// position computes the index of the first record after a position.
+// position returns the index of the first record to read for a starting position.
 func (c *call) position(s *stream, sh *shard, kind, text string, at time.Time) (uint64, error) {
 	switch kind {
 	case trimHorizon:
@@ -125,7 +125,7 @@ func (c *call) position(s *stream, sh *shard, kind, text string, at time.Time) (
 		case old.shard == sh.number:
 			return 0, foreign(text, c.action, sh.id, s.name, c.cfg.Account)
 		default:
-			n = old // for its own shard
+			n = old // of another shard, which owns reports
 		}
 	}
 	if err := sh.owns(n, text, s.name, c.cfg.Account, c.action); err != nil {
@@ -135,7 +135,7 @@ func (c *call) position(s *stream, sh *shard, kind, text string, at time.Time) (
 	if index < closingIndex && (kind == afterSequenceNumber || sh.isPast(n)) {
 		index++
 	}
-	// The shard's own first number is never before the horizon.
+	// The shard's own first number never counts as trimmed.
 	if index < sh.base && text != sh.first && c.cfg.RefuseTrimmed {
 		return 0, invalid("StartingSequenceNumber %s used in %s on shard %s in stream %s under account %s is before the trim horizon.", text, c.action, sh.id, s.name, c.cfg.Account)
 	}
@@ -156,7 +156,7 @@ type GetRecords struct {
 	opened opened
 }
 
-// opened is an opened iterator, which is too expensive to open twice.
+// opened is an iterator after decryption. It is kept because decryption is expensive.
 type opened struct {
 	ticket
 	done, ok bool
@@ -209,13 +209,13 @@ func (r *GetRecords) do(c *call) error {
 	if err != nil {
 		return err
 	}
-	// No lock is needed from here on: the data of a page never changes.
+	// The lock is not needed any more: the data of a page never changes.
 	writePage(c, p, s, sh)
 	return nil
 }
 
-// read takes the page, counts it against the shard's budget, and copies the mutable data of the
-// shard.
+// read takes a page and counts it against the read limits of the shard. It also copies the data of
+// the shard that may change later.
 func (r *GetRecords) read(c *call, t ticket) (page, *stream, *shard, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -257,8 +257,8 @@ func (r *GetRecords) read(c *call, t ticket) (page, *stream, *shard, error) {
 	return p, s, sh, nil
 }
 
-// recordOverhead is an upper bound for a record's size in a page besides its data and key, so that
-// a page is encoded without growing the buffer.
+// recordOverhead is an upper bound for the encoded size of a record without its data and key. With
+// it, a page is encoded without growing the buffer.
 const recordOverhead = 230
 
 func writePage(c *call, p page, s *stream, sh *shard) {
@@ -267,7 +267,7 @@ func writePage(c *call, p page, s *stream, sh *shard) {
 	out.Map()
 	out.Key("MillisBehindLatest").Int(p.behind)
 	if p.end {
-		// The children were set when the shard was closed, and do not change.
+		// The child shards were set when the shard was closed. They do not change.
 		out.Key("ChildShards")
 		writeChildren(out, sh.children)
 	} else {
@@ -278,7 +278,7 @@ func writePage(c *call, p page, s *stream, sh *shard) {
 	out.End()
 }
 
-// growFor makes room for n records with bytes of data and keys.
+// growFor makes room for a page of n records. bytes is the size of their data and keys.
 func growFor(out *codec.Encoder, bytes int64, n int) {
 	if out.Format() == codec.JSON {
 		bytes += bytes/3 + 1

@@ -8,7 +8,7 @@ import (
 	"github.com/weir-go/weir/kinesistest/internal/codec"
 )
 
-// SplitShard replaces an open shard with two.
+// SplitShard replaces an open shard by two child shards.
 type SplitShard struct {
 	streamRef
 	Shard, Start optText
@@ -47,7 +47,7 @@ func (r *SplitShard) do(c *call) error {
 		return c.tooManyShards(u.shards, 1)
 	}
 	start, ok := parseHashKey(r.Start.V)
-	// The service requires that the first range has room for two keys.
+	// The service requires that the lower range has room for two keys.
 	if !ok || !sh.hashes.contains(start) || start.compare(sh.hashes.start.next()) <= 0 || start.compare(sh.hashes.end) >= 0 {
 		return invalid("NewStartingHashKey %s used in SplitShard() on shard %s in stream %s under account %s is not both greater than one plus the shard's StartingHashKey %s and less than the shard's EndingHashKey %s.",
 			r.Start.V, sh.id, s.name, c.cfg.Account, sh.hashes.start, sh.hashes.end)
@@ -56,7 +56,7 @@ func (r *SplitShard) do(c *call) error {
 	return nil
 }
 
-// MergeShards replaces two adjacent open shards with one.
+// MergeShards replaces two adjacent open shards by one child shard.
 type MergeShards struct {
 	streamRef
 	Shard, Adjacent optText
@@ -93,14 +93,15 @@ func (r *MergeShards) do(c *call) error {
 	if err != nil {
 		return err
 	}
-	if slices.Index(s.open, a)+1 != slices.Index(s.open, b) { // the lower one must be first
+	if slices.Index(s.open, a)+1 != slices.Index(s.open, b) { // the lower shard must come first
 		return invalid("Shards %s and %s in stream %s under account %s are not an adjacent pair of shards eligible for merging", a.id, b.id, s.name, c.cfg.Account)
 	}
 	c.change(s, c.now, updating, func(at time.Time) { s.merge(a, b, at) })
 	return nil
 }
 
-// reshardable is active for a stream whose shards can be changed.
+// reshardable returns the stream like active. It fails if the stream does not allow changes of its
+// shards.
 func (c *call) reshardable(ref *streamRef) (*stream, error) {
 	s, err := c.active(ref)
 	if err == nil && s.onDemand {
@@ -109,7 +110,8 @@ func (c *call) reshardable(ref *streamRef) (*stream, error) {
 	return s, err
 }
 
-// shardIDs refuses invalid shard IDs, which the service checks before it looks up the stream.
+// shardIDs returns an error if one of the IDs is invalid. The service checks IDs before it looks up
+// the stream.
 func (c *call) shardIDs(stream string, ids ...string) error {
 	for _, id := range ids {
 		if _, ok := parseShardID(id); !ok {
@@ -119,8 +121,8 @@ func (c *call) shardIDs(stream string, ids ...string) error {
 	return nil
 }
 
-// anyShard returns a shard to read from. The service's answer is the same for a missing stream and
-// a missing shard. The caller holds e.mu.
+// anyShard returns a shard to read from, which may be open or closed. If the stream or the shard is
+// missing, the error is the same, like the service's. The caller holds e.mu.
 func (c *call) anyShard(stream, id string) (*stream, *shard, error) {
 	if err := c.shardIDs(stream, id); err != nil {
 		return nil, nil, err
@@ -155,7 +157,8 @@ func (c *call) openShard(s *stream, id string) (*shard, error) {
 	return sh, nil
 }
 
-// UpdateShardCount splits and merges until a stream has a number of equal shards.
+// UpdateShardCount splits and merges shards until the stream has the requested number of equal
+// shards.
 type UpdateShardCount struct {
 	streamRef
 	Count   optInt
@@ -210,8 +213,8 @@ func (r *UpdateShardCount) do(c *call) error {
 	return nil
 }
 
-// scale plans the splits and merges that lead to n equal shards: first a split at every new border,
-// then a merge over every old one.
+// scale plans the splits and merges that lead to n equal shards. It splits at every new border
+// first, and then merges across every old border.
 func (s *stream) scale(n int) (steps []func(at time.Time)) {
 	have := make([]hashKey, len(s.open))
 	for i, sh := range s.open {
@@ -227,8 +230,8 @@ func (s *stream) scale(n int) (steps []func(at time.Time)) {
 	return steps
 }
 
-// bordersToMove compares the existing starts of ranges with the wanted ones, both in order.
-// Rounding shifts equal borders by some units; such a border stays.
+// bordersToMove compares the starts of the existing ranges with the wanted starts. Both slices are
+// sorted. Rounding can shift equal borders by some units, and such a border stays in place.
 func bordersToMove(have, want []hashKey) (splits, merges []hashKey) {
 	slack := big.NewInt(int64(len(have)+len(want)) + 2)
 	near := func(a, b hashKey) bool {

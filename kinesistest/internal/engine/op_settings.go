@@ -14,7 +14,7 @@ const (
 	maxRetention = 8760
 )
 
-// ChangeRetention is IncreaseStreamRetentionPeriod or DecreaseStreamRetentionPeriod.
+// ChangeRetention carries out IncreaseStreamRetentionPeriod and DecreaseStreamRetentionPeriod.
 type ChangeRetention struct {
 	streamRef
 	hours    optInt
@@ -48,13 +48,13 @@ func (r *ChangeRetention) do(c *call) error {
 	have := int64(s.retention / time.Hour)
 	switch {
 	case r.hours.V == have:
-		return nil // the service accepts the current value and changes nothing
+		return nil // like the service, accept the current value without a change
 	case r.decrease && r.hours.V > have:
 		return invalid("Requested retention period (%d hours) for stream %s can not be longer than existing retention period (%d hours). Use IncreaseRetentionPeriod API.", r.hours.V, s.name, have)
 	case !r.decrease && r.hours.V < have:
 		return invalid("Requested retention period (%d hours) for stream %s can not be shorter than existing retention period (%d hours). Use DecreaseRetentionPeriod API.", r.hours.V, s.name, have)
 	}
-	c.expireAll(s, c.now) // expired records do not return with a longer period
+	c.expireAll(s, c.now) // a longer period must not restore expired records
 	c.change(s, c.now, updating, func(at time.Time) {
 		c.expireAll(s, at)
 		s.retention = time.Duration(r.hours.V) * time.Hour
@@ -63,7 +63,7 @@ func (r *ChangeRetention) do(c *call) error {
 	return nil
 }
 
-// ChangeEncryption is StartStreamEncryption or StopStreamEncryption.
+// ChangeEncryption carries out StartStreamEncryption and StopStreamEncryption.
 type ChangeEncryption struct {
 	streamRef
 	kind, key optText
@@ -74,7 +74,8 @@ func (r *ChangeEncryption) Fields() codec.Fields {
 	return r.fields(codec.Field{Name: "EncryptionType", Into: &r.kind}, codec.Field{Name: "KeyId", Into: &r.key})
 }
 
-// changesPerDay limits how often encryption can be started, and stopped, in 24 hours.
+// changesPerDay is how often encryption can be started, and how often it can be stopped, in 24
+// hours.
 const changesPerDay = 25
 
 func (r *ChangeEncryption) do(c *call) error {
@@ -122,7 +123,7 @@ var shardMetrics = []string{
 	"WriteProvisionedThroughputExceeded", "ReadProvisionedThroughputExceeded", "IteratorAgeMilliseconds",
 }
 
-// ChangeMonitoring is EnableEnhancedMonitoring or DisableEnhancedMonitoring.
+// ChangeMonitoring carries out EnableEnhancedMonitoring and DisableEnhancedMonitoring.
 type ChangeMonitoring struct {
 	streamRef
 	metrics []string
@@ -177,7 +178,7 @@ func writeMetrics(out *codec.Encoder, key string, metrics []string) {
 	out.End()
 }
 
-// UpdateMaxRecordSize sets the size limit of a record.
+// UpdateMaxRecordSize sets the maximum size of a record in a stream.
 type UpdateMaxRecordSize struct {
 	streamRef
 	kib optInt

@@ -15,7 +15,7 @@ const (
 	spreadAuto  = "AUTO"
 	spreadByKey = "USER_PARTITION_KEY"
 
-	onDemandShards      = 4 // of a new on-demand stream
+	onDemandShards      = 4 // shards of a new on-demand stream
 	onDemandStreamLimit = 50
 )
 
@@ -43,7 +43,7 @@ func (r *CreateStream) Fields() codec.Fields {
 	}
 }
 
-// modeDetails decodes the structure around a stream mode.
+// modeDetails returns a function that decodes the structure that contains a stream mode.
 func modeDetails(mode *optText, set *bool) func(codec.Decoder) error {
 	return func(d codec.Decoder) error {
 		*set = true
@@ -127,8 +127,8 @@ func (r *CreateStream) do(c *call) error {
 		s.tags = map[string]string{}
 	}
 	c.streams[s.name], c.bySerial[s.serial] = s, s
-	// Numbers of a re-created stream are larger than those of its predecessor, because its shards
-	// are created in a later second.
+	// The shards of a re-created stream are created in a later second. Their sequence numbers are
+	// therefore larger than those of the deleted stream.
 	c.change(s, c.now, creating, func(time.Time) {
 		for _, r := range uniformRanges(int(count)) {
 			s.newShard(r, s.created, 0)
@@ -143,10 +143,10 @@ func (c *call) tooManyShards(have int, more int64) error {
 		c.cfg.Account, c.cfg.Region, have, c.cfg.ShardLimit, more)
 }
 
-// usage is the account's usage of its limits.
+// usage contains the parts of the account's limits that are in use.
 type usage struct{ creating, onDemand, shards int }
 
-// usage counts, after applying due changes. The caller holds e.mu.
+// usage applies changes that are due, and counts the usage. The caller holds e.mu.
 func (e *Engine) usage(now time.Time) (u usage) {
 	for _, s := range slices.Collect(maps.Values(e.streams)) {
 		if !e.settle(s, now) {
@@ -182,7 +182,7 @@ func (r *DeleteStream) do(c *call) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s, err := c.lookup(&r.streamRef)
-	if err == nil && s.status != creating { // the service can also delete these
+	if err == nil && s.status != creating { // like the service, also delete a stream in another state
 		s, err = c.active(&r.streamRef)
 	}
 	if err != nil {
@@ -191,12 +191,12 @@ func (r *DeleteStream) do(c *call) error {
 	if len(s.consumers) > 0 && !r.enforce.V {
 		return inUse("Stream %s under account %s has registered consumers. Deregister them, or set EnforceConsumerDeletion.", s.name, c.cfg.Account)
 	}
-	s.steps = nil // cancels the change to ACTIVE
+	s.steps = nil // cancels a pending change to ACTIVE
 	c.change(s, c.now, deleting)
 	return nil
 }
 
-// ListStreams lists the streams of the account by name.
+// ListStreams lists the streams of the account, sorted by name.
 type ListStreams struct {
 	limit        optInt
 	start, token optText
@@ -221,7 +221,8 @@ func (r *ListStreams) do(c *call) error {
 	}
 	after := r.start.V
 	if r.token.Set {
-		// The token precedes a start name, which a paging client may send on each page.
+		// The token takes precedence over a start name. A client may repeat the start name on each
+		// page.
 		t, err := c.openPage(c.now, streamsTicket, r.token.V)
 		if err != nil {
 			return err
@@ -232,7 +233,7 @@ func (r *ListStreams) do(c *call) error {
 
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.usage(c.now) // removes deleted streams
+	c.usage(c.now) // removes streams whose deletion is complete
 	names := slices.Sorted(maps.Keys(c.streams))
 	if i, found := slices.BinarySearch(names, after); found {
 		names = names[i+1:]
@@ -269,7 +270,8 @@ func (r *ListStreams) do(c *call) error {
 	return nil
 }
 
-// pageSize returns the requested size, limited to the service's maximum.
+// pageSize returns the requested page size. It returns the service's maximum if the request has no
+// size or a larger one.
 func pageSize(asked optInt, most int) int {
 	if asked.Set {
 		return int(min(asked.V, int64(most)))

@@ -6,12 +6,12 @@ import (
 	"github.com/weir-go/weir/kinesistest/internal/codec"
 )
 
-// takeoverAfter is the age from which on another call takes over a subscription instead of being
-// refused.
+// takeoverAfter is the age at which a subscription can be taken over. Before that age, another call
+// is refused.
 const takeoverAfter = 5 * time.Second
 
-// SubscribeToShard creates a subscription. It writes the payload of the stream's initial-response;
-// the events come from [Engine.Next].
+// SubscribeToShard creates a subscription. It writes the payload of the initial-response.
+// [Engine.Next] returns the events that follow.
 type SubscribeToShard struct {
 	consumerRef
 	shard, kind, sequence optText
@@ -19,11 +19,11 @@ type SubscribeToShard struct {
 	positioned            bool
 	dryRun                optBool
 
-	// Subscription is the created one, or nil. It belongs to the caller, who must pass it to
+	// Subscription is the created subscription, or nil. The caller must pass it to
 	// [Engine.Unsubscribe].
 	Subscription *Subscription
-	// Busy is closed when the subscription ends that blocked the call. It is nil if the call was
-	// not blocked.
+	// Busy is closed when the subscription that blocked the call ends. It is nil if no subscription
+	// blocked the call.
 	Busy <-chan struct{}
 }
 

@@ -10,7 +10,7 @@ import (
 )
 
 // ChangeTags sets or removes tags of a stream or consumer. AddTagsToStream and RemoveTagsFromStream
-// name a stream; TagResource and UntagResource use the ARN of either.
+// use the stream's name. TagResource and UntagResource use the ARN of the stream or consumer.
 type ChangeTags struct {
 	resourceRef
 	add    map[string]string
@@ -18,7 +18,8 @@ type ChangeTags struct {
 	remove bool
 }
 
-// resourceRef names a stream like streamRef, or with byARN a stream or consumer by its ARN only.
+// resourceRef is the part of a request that names a stream or consumer. If byARN is false, it names
+// a stream like streamRef. Otherwise it names a stream or consumer by its ARN.
 type resourceRef struct {
 	streamRef
 	resource optText
@@ -98,7 +99,7 @@ func (r *ChangeTags) do(c *call) error {
 	}
 	if r.remove {
 		for _, k := range r.keys {
-			delete(tags, k) // a missing one is not an error
+			delete(tags, k) // a missing tag is not an error
 		}
 		return nil
 	}
@@ -111,14 +112,15 @@ func (r *ChangeTags) do(c *call) error {
 	return nil
 }
 
-// Allowed characters of tags, and the service's texts for others. A percent sign passes its first
-// check and not the second. The reserved prefix is a rule of all of AWS; its text is not recorded.
+// tagCharacters matches the characters that tags may contain. A percent sign passes this check of
+// the service, and fails the next one. The reserved prefix is a rule of all AWS services; Kinesis's
+// text for it is not recorded.
 var tagCharacters = regexp.MustCompile(`^[\x{00C0}-\x{1FFF}\x{2C00}-\x{D7FF}\w./\-=+ @%:]*$`)
 
 const reservedTags = "aws:"
 
-// checkTags checks the characters of tags to add to, or of keys to remove from, a stream or its
-// consumer.
+// checkTags checks the characters of tags to add, or of tag keys to remove. The error mentions the
+// stream.
 func (c *call) checkTags(stream string, add map[string]string, remove []string) error {
 	all, how := slices.Clone(remove), "remove tags from"
 	if add != nil {
@@ -146,7 +148,8 @@ func (c *call) checkTags(stream string, add map[string]string, remove []string) 
 	return nil
 }
 
-// ListTags is ListTagsForStream, which has pages, or ListTagsForResource, which has none.
+// ListTags carries out ListTagsForStream, which returns pages, and ListTagsForResource, which
+// returns all tags at once.
 type ListTags struct {
 	resourceRef
 	start optText

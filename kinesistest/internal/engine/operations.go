@@ -1,6 +1,6 @@
 package engine
 
-// operations has an empty request of each supported operation.
+// operations maps each supported operation to a function that returns an empty request.
 var operations = map[string]func() Request{
 	"AddTagsToStream":               func() Request { return new(ChangeTags) },
 	"CreateStream":                  func() Request { return new(CreateStream) },

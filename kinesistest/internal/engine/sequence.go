@@ -6,23 +6,23 @@ import (
 	"time"
 )
 
-// sequence is a parsed sequence number. A sequence number is a number of 47 hexadecimal digits.
-// From the left: 2, nine digits of the second in which the shard was created, the low digit of the
-// shard's number, sixteen digits of a running index, 00, nine digits of the second of arrival,
-// eight digits of the shard's number, 2.
+// sequence is a parsed sequence number. A sequence number has 47 hexadecimal digits. From the left
+// they are: the digit 2; nine digits for the second in which the shard was created; the low digit
+// of the shard's number; sixteen digits of a running index; 00; nine digits for the second of
+// arrival; eight digits of the shard's number; the digit 2.
 type sequence struct {
 	created uint64 // seconds since the epoch, 36 bits
-	index   uint64 // 0 begins a shard, records count from 1
+	index   uint64 // 0 is the beginning of the shard; records count from 1
 	arrival uint64 // seconds since the epoch, 36 bits
 	shard   uint32
 }
 
-// closingIndex is the index of the number that ends a closed shard.
+// closingIndex is the index in the sequence number that ends a closed shard.
 const closingIndex = 1<<63 - 1
 
 const bits36 = 1<<36 - 1
 
-// words returns the number: 188 bits in three words, the highest first.
+// words returns the number in three words, the highest first. The number has 188 bits.
 func (s sequence) words() [3]uint64 {
 	var w [3]uint64
 	push := func(v uint64, n int) {
@@ -65,7 +65,8 @@ func (s sequence) String() string {
 	return string(digits[first:])
 }
 
-// parseSequence parses a decimal number and returns false if it does not have this format.
+// parseSequence parses a decimal number. It returns false if the number does not have the format of
+// a sequence number.
 func parseSequence(text string) (sequence, bool) {
 	if len(text) == 0 || len(text) > 57 || text[0] == '0' {
 		return sequence{}, false
@@ -107,13 +108,13 @@ func parseSequence(text string) (sequence, bool) {
 	return s, s.words() == orig
 }
 
-// plausible reports whether the service could create these parts: an index of 63 bits, and a shard
-// created before the year 2478, which the service checks.
+// plausible reports whether the service could create such a number. The index must have at most 63
+// bits. The shard must be created before the year 2478, which the service checks too.
 func (s sequence) plausible() bool { return s.index <= closingIndex && s.created < 16_025_175_000 }
 
-// parseOldSequence parses a number in one of the two earlier formats, which the service still
-// knows: one of 32 hexadecimal digits, and one of 47 that ends in 1. Only the shard and, for the
-// shorter one, the creation time matter.
+// parseOldSequence parses a number in one of the two older formats, which the service still
+// accepts. One format has 32 hexadecimal digits. The other has 47 digits and ends in 1. Only the
+// shard matters, and for the shorter format also the creation time.
 func parseOldSequence(text string) (sequence, bool) {
 	n, ok := new(big.Int).SetString(text, 10)
 	if !ok || n.Sign() < 0 {
@@ -125,7 +126,7 @@ func parseOldSequence(text string) (sequence, bool) {
 	}
 	first := new(big.Int).Lsh(big.NewInt(1), 124)
 	if n.Cmp(first) < 0 {
-		n.Add(n, first) // small numbers lack the leading digit
+		n.Add(n, first) // small numbers have no leading digit
 	}
 	switch {
 	case n.BitLen() <= 129: // up to 2^129

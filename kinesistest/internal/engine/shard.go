@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// record is one record. It is immutable after it was appended.
+// record is one stored record. It does not change after it was appended.
 type record struct {
 	sequence string
 	data     []byte
@@ -20,41 +20,42 @@ type record struct {
 
 func (r *record) size() int64 { return int64(len(r.data) + len(r.key.V)) }
 
-// child is a closed shard's data about one of its children, which may expire before it or after it.
+// child is what a closed shard stores about one of its child shards. The child shard may expire
+// earlier or later than its parent.
 type child struct {
 	id      string
 	parents []string
 	hashes  hashRange
 }
 
-// shard is one shard. Record i of it has index base+i.
+// shard is one shard. records[i] has the index base+i.
 type shard struct {
 	number  uint32
 	id      string
 	hashes  hashRange
-	parents []string // none, one after a split, two after a merge
+	parents []string // empty for an initial shard, one after a split, two after a merge
 	created time.Time
 	closed  time.Time // zero for an open shard
-	second  uint64    // of creation, as in its sequence numbers
+	second  uint64    // second of creation, which its sequence numbers contain
 
 	first, last string // sequence numbers; last is empty while the shard is open
 	children    []child
 
 	records   []record
-	dead      int // dropped records that the slice's array still holds
+	dead      int // dropped records that the slice's array still contains
 	base      uint64
 	nextIndex uint64
 	bytes     int64
-	latest    int64  // later records arrive at this millisecond or later
-	trimmed   uint64 // second of arrival of the record before base, if there was one
+	latest    int64  // milliseconds; later records do not arrive before this time
+	trimmed   uint64 // second of arrival of the last dropped record, if any
 	limits    shardLimits
-	subs      []*Subscription // live ones
+	subs      []*Subscription // live subscriptions
 }
 
 func shardID(number uint32) string { return fmt.Sprintf("shardId-%012d", number) }
 
-// parseShardID accepts the result of shardID. Like the service it also accepts a number alone, with
-// any word and a hyphen before it, and without leading zeros.
+// parseShardID parses the ID of a shard. Like the service it also accepts a number alone, a number
+// after any word and a hyphen, and a number without leading zeros.
 func parseShardID(id string) (uint32, bool) {
 	digits := id
 	if parts := strings.Split(id, "-"); len(parts) > 1 && parts[1] != "" {
@@ -72,7 +73,8 @@ func (sh *shard) close(at time.Time) {
 	sh.wake()
 }
 
-// append adds a record and returns its sequence number. It keeps data.
+// append adds a record and returns its sequence number. The shard keeps data, so the caller must
+// not change it.
 func (sh *shard) append(now time.Time, data []byte, key optText, kms bool) string {
 	sh.latest = max(sh.latest, now.UnixMilli())
 	r := record{
@@ -86,11 +88,12 @@ func (sh *shard) append(now time.Time, data []byte, key optText, kms bool) strin
 	return r.sequence
 }
 
-// arrivalSecond returns the arrival in a sequence number.
+// arrivalSecond converts an arrival time in milliseconds to the seconds that a sequence number
+// contains.
 func arrivalSecond(ms int64) uint64 { return uint64(max(0, ms/1000)) }
 
-// trim drops the records that arrived at or before a time and returns their size. Existing pages
-// keep theirs.
+// trim drops the records that arrived at horizon or earlier, and returns their size. Pages that
+// were read before keep their records.
 func (sh *shard) trim(horizon int64) int64 {
 	if len(sh.records) == 0 || sh.records[0].arrival > horizon {
 		return 0
@@ -101,8 +104,8 @@ func (sh *shard) trim(horizon int64) int64 {
 		size += sh.records[i].size()
 	}
 	sh.trimmed = arrivalSecond(sh.records[n-1].arrival)
-	// A copy releases the dropped records. It waits until half of the records are dropped;
-	// otherwise a busy shard would copy on each read.
+	// Copy the slice to release the dropped records. The copy waits until half of the array is
+	// dropped records; otherwise a busy shard would copy on each read.
 	sh.records = sh.records[n:]
 	if sh.dead += n; sh.dead > len(sh.records) {
 		sh.records, sh.dead = slices.Clone(sh.records), 0
@@ -112,23 +115,23 @@ func (sh *shard) trim(horizon int64) int64 {
 	return size
 }
 
-// after returns the index of the first record that arrived at or after a time.
+// after returns the position in records of the first record that arrived at ms or later.
 func (sh *shard) after(ms int64) int {
 	i, _ := slices.BinarySearchFunc(sh.records, ms, func(r record, ms int64) int { return cmp.Compare(r.arrival, ms) })
 	return i
 }
 
-// page is a run of records and its end.
+// page contains consecutive records, and the position after them.
 type page struct {
 	records []record
 	bytes   int64
 	next    uint64 // index of the record after the page
-	behind  int64  // milliseconds behind the tip
+	behind  int64  // milliseconds behind the tip of the shard
 	end     bool   // the shard is closed and has no more records
 }
 
-// read returns the records from an index on, at most limit of them and at most
-// maxBytes, but one if there is one. The slice is never written to again.
+// read returns the records that start at an index: at most limit records, and at most maxBytes. If
+// a record is available, it returns at least one. The returned slice is never written to again.
 func (sh *shard) read(now time.Time, index uint64, limit int, maxBytes int64) page {
 	index = min(max(index, sh.base), sh.nextIndex)
 	from := int(index - sh.base)
@@ -145,7 +148,8 @@ func (sh *shard) read(now time.Time, index uint64, limit int, maxBytes int64) pa
 	p.records = sh.records[from:to:to]
 	p.next += uint64(to - from)
 	if p.next < sh.nextIndex {
-		// Behind by the age of what was read; never 0, which would mean the tip.
+		// MillisBehindLatest is the age of the last record on the page. It is at least 1, because 0
+		// would mean the tip.
 		seen := sh.records[max(0, to-1)].arrival
 		p.behind = max(1, now.UnixMilli()-seen)
 	} else {
@@ -154,8 +158,8 @@ func (sh *shard) read(now time.Time, index uint64, limit int, maxBytes int64) pa
 	return p
 }
 
-// arrived is the second in the sequence number of an index: of a record, or of
-// the shard's beginning. It is not known for records that are long gone.
+// arrived returns the second that the sequence number of an index contains. The index is that of a
+// record or of the shard's beginning. known is false for records that were dropped long ago.
 func (sh *shard) arrived(index uint64) (second uint64, known bool) {
 	switch {
 	case index == 0:
@@ -168,22 +172,21 @@ func (sh *shard) arrived(index uint64) (second uint64, known bool) {
 	return 0, false
 }
 
-// between is a sequence number after that of the record before an index, and
-// before that of the record with the index. It is the number of no record, and
-// grows with time.
+// between returns a sequence number between two records: after the record before index, and before
+// the record with this index. The number belongs to no record. It increases with time.
 func (sh *shard) between(index uint64, now time.Time) string {
 	second, _ := sh.arrived(index - 1)
 	return sequence{created: sh.second, index: index - 1, arrival: max(second+1, seconds(now)), shard: sh.number}.String()
 }
 
-// isPast reports whether a sequence number is one of between, and not that of
-// the record with its index.
+// isPast reports whether s was returned by between. Such a number is larger than that of the record
+// with its index.
 func (sh *shard) isPast(s sequence) bool {
 	second, known := sh.arrived(s.index)
 	return known && s.arrival > second
 }
 
-// owns tells why a sequence number cannot be a position in sh, or nil.
+// owns returns an error if s cannot be a position in sh.
 func (sh *shard) owns(s sequence, text, stream, account, action string) error {
 	if s.shard != sh.number {
 		return invalid("Invalid StartingSequenceNumber. It encodes %s, while it was used in a call to a shard with %s", encodedShard(s.shard), sh.id)
@@ -197,8 +200,8 @@ func (sh *shard) owns(s sequence, text, stream, account, action string) error {
 	return nil
 }
 
-// encodedShard is the ID of a shard as a sequence number has it, which the service reads as a
-// number with a sign.
+// encodedShard returns the shard ID that the service reads from a sequence number. The service
+// reads the shard's number as a signed number.
 func encodedShard(number uint32) string {
 	if n := int32(number); n < 0 {
 		return fmt.Sprintf("shardId--%011d", -int64(n))

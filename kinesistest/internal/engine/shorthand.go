@@ -13,12 +13,13 @@ func NewCreate(name string, shards int) *CreateStream {
 	return &CreateStream{Name: codec.Some(name), Shards: codec.Some(int64(shards))}
 }
 
-// NewDelete returns a request to remove a stream with its consumers.
+// NewDelete returns a request to delete a stream and its consumers.
 func NewDelete(name string) *DeleteStream {
 	return &DeleteStream{streamRef: named(name), enforce: codec.Some(true)}
 }
 
-// NewPut returns a request to put one record. It keeps data.
+// NewPut returns a request to put one record. The request keeps data, so the caller must not change
+// it.
 func NewPut(stream, key string, data []byte) *PutRecord {
 	return &PutRecord{streamRef: named(stream), entry: entry{Key: codec.Some(key), Data: codec.Some(data)}}
 }
@@ -45,12 +46,13 @@ func (e *Engine) NewRegister(stream, consumer string) *RegisterStreamConsumer {
 
 func named(stream string) streamRef { return streamRef{name: codec.Some(stream)} }
 
-// Run is Do for the process itself: it counts against no limit and writes no answer.
+// Run carries out a request without HTTP. The request counts against no limit, and the answer is
+// discarded.
 func (e *Engine) Run(now time.Time, r Request) error {
 	return r.do(&call{Engine: e, now: now, unlimited: true, out: codec.NewEncoder(codec.JSON, nil, false)})
 }
 
-// FinishConsumer makes a consumer ACTIVE immediately, and returns its ARN.
+// FinishConsumer makes a consumer ACTIVE immediately and returns its ARN.
 func (e *Engine) FinishConsumer(now time.Time, of, name string) (arn string, err error) {
 	err = e.view(now, of, func(_ *call, s *stream) error {
 		c := s.consumers[name]
@@ -66,7 +68,8 @@ func (e *Engine) FinishConsumer(now time.Time, of, name string) (arn string, err
 	return arn, err
 }
 
-// Finish applies all pending changes of a stream now. A missing stream is finished.
+// Finish applies all pending changes of a stream immediately. It does nothing if the stream does
+// not exist.
 func (e *Engine) Finish(now time.Time, stream string) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -81,7 +84,7 @@ func (e *Engine) Finish(now time.Time, stream string) error {
 	return nil
 }
 
-// view calls f with the current state of a stream, under the lock.
+// view calls f with the current state of a stream. The lock is held during the call.
 func (e *Engine) view(now time.Time, name string, f func(*call, *stream) error) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -94,7 +97,7 @@ func (e *Engine) view(now time.Time, name string, f func(*call, *stream) error) 
 	return f(c, s)
 }
 
-// Middle returns the start of the upper half of an open shard's range.
+// Middle returns the start of the upper half of an open shard's hash range.
 func (e *Engine) Middle(now time.Time, name, shard string) (middle string, err error) {
 	err = e.view(now, name, func(c *call, s *stream) error {
 		sh, err := c.openShard(s, shard)
@@ -102,7 +105,7 @@ func (e *Engine) Middle(now time.Time, name, shard string) (middle string, err e
 			return err
 		}
 		sum := new(big.Int).Add(sh.hashes.start.big(), sh.hashes.end.big())
-		sum.Add(sum, big.NewInt(1)) // with two keys in the middle the upper one
+		sum.Add(sum, big.NewInt(1)) // of two keys in the middle, use the upper one
 		middle = sum.Rsh(sum, 1).String()
 		return nil
 	})
@@ -125,7 +128,7 @@ func (e *Engine) Children(now time.Time, name, shard string) (ids []string, err 
 	return ids, err
 }
 
-// OpenShards returns the IDs of the open shards by hash range.
+// OpenShards returns the IDs of the open shards, sorted by hash range.
 func (e *Engine) OpenShards(now time.Time, name string) (ids []string, err error) {
 	err = e.view(now, name, func(_ *call, s *stream) error {
 		for _, sh := range s.open {
@@ -145,7 +148,7 @@ func (e *Engine) Status(now time.Time, name string) (status string, err error) {
 	return status, err
 }
 
-// Records calls f for each record of a stream, by shard and in order.
+// Records calls f for each record of a stream, grouped by shard and in the order of each shard.
 func (e *Engine) Records(now time.Time, name string, f func(shard, sequence, key string, data []byte, arrival time.Time)) error {
 	type run struct {
 		shard   string

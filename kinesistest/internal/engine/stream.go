@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// status of a stream or consumer.
+// status is the status of a stream or consumer.
 type status string
 
 const (
@@ -15,29 +15,29 @@ const (
 	deleting status = "DELETING"
 )
 
-// stream is one stream during one lifetime: a re-created one is another value with another serial
-// number.
+// stream is one stream from its creation to its deletion. A re-created stream is a new value with
+// another serial number.
 type stream struct {
 	name, arn string
 	serial    uint64
 	created   time.Time // millisecond precision
 
 	status status
-	steps  []step // pending changes, in order; the last one ends the status
+	steps  []step // pending changes in order; the status changes with the last one
 
-	shards    []*shard          // by number, without expired ones
-	byNumber  map[uint32]*shard // the same
-	open      []*shard          // by hash range
+	shards    []*shard          // sorted by number, without expired shards
+	byNumber  map[uint32]*shard // the same shards
+	open      []*shard          // sorted by hash range
 	nextShard uint32
 
 	onDemand      bool
-	auto          bool   // records are spread, and partition keys are ignored
-	rotation      uint64 // of auto
+	auto          bool   // records are spread over the shards, and partition keys are ignored
+	rotation      uint64 // counts the records that auto spreads
 	retention     time.Duration
 	maxRecordKiB  int64
 	kms           bool
 	keyID         string
-	warm          int64 // MiB/s, 0 if not set
+	warm          int64 // MiB/s; 0 if not set
 	metrics       []string
 	tags          map[string]string
 	consumers     map[string]*consumer
@@ -47,14 +47,14 @@ type stream struct {
 	encryptStops  rolling
 }
 
-// step is a pending change.
+// step is a pending change of a stream.
 type step struct {
 	at time.Time
 	do func(at time.Time)
 }
 
-// settle applies all due changes of s. It returns false if the stream is gone. The caller holds
-// e.mu.
+// settle applies all changes of s that are due. It returns false if the stream has been deleted.
+// The caller holds e.mu.
 func (e *Engine) settle(s *stream, now time.Time) bool {
 	for len(s.steps) > 0 && !s.steps[0].at.After(now) {
 		next := s.steps[0]
@@ -77,8 +77,9 @@ func (e *Engine) settle(s *stream, now time.Time) bool {
 	return true
 }
 
-// change sets the status of s and applies the changes, spread evenly over the delay of states, the
-// last one at its end. Without a delay all are applied on return. The caller holds e.mu.
+// change sets the status of s and schedules the changes. It spreads them evenly over StateDelay;
+// the last change is applied at the end of the delay. Without a delay, all changes are applied
+// before it returns. The caller holds e.mu.
 func (e *Engine) change(s *stream, now time.Time, to status, changes ...func(at time.Time)) {
 	s.status = to
 	if len(changes) == 0 {
@@ -88,11 +89,11 @@ func (e *Engine) change(s *stream, now time.Time, to status, changes ...func(at 
 		at := now.Add(e.stateDelay * time.Duration(i+1) / time.Duration(len(changes)))
 		s.steps = append(s.steps, step{at, f})
 	}
-	s.wake() // to check when the first step is due
+	s.wake() // subscriptions have to check when the first step is due
 	e.settle(s, now)
 }
 
-// remove removes a stream and its dependent data. The caller holds e.mu.
+// remove removes a stream and all data that belongs to it. The caller holds e.mu.
 func (e *Engine) remove(s *stream) {
 	for _, sh := range s.shards {
 		e.bytes -= sh.bytes
@@ -111,7 +112,7 @@ func (e *Engine) remove(s *stream) {
 	}
 }
 
-// horizon returns the arrival time of the oldest records that are kept.
+// horizon returns the arrival time before which records have expired.
 func (s *stream) horizon(now time.Time) time.Time {
 	h := now.Add(-s.retention)
 	if h.Before(s.created) {
@@ -120,8 +121,8 @@ func (s *stream) horizon(now time.Time) time.Time {
 	return h
 }
 
-// shard returns a shard by number, without expired records, or nil if the shard itself has expired.
-// The caller holds e.mu.
+// shard returns the shard with this number, after it removed the shard's expired records. It
+// returns nil if the shard itself has expired. The caller holds e.mu.
 func (e *Engine) shard(s *stream, number uint32, now time.Time) *shard {
 	sh := s.byNumber[number]
 	if sh == nil || e.expire(s, sh, now) {
@@ -130,7 +131,7 @@ func (e *Engine) shard(s *stream, number uint32, now time.Time) *shard {
 	return sh
 }
 
-// expire drops the expired records of sh and reports whether the shard itself has expired. The
+// expire drops the expired records of sh, and reports whether the shard itself has expired. The
 // caller holds e.mu.
 func (e *Engine) expire(s *stream, sh *shard, now time.Time) bool {
 	e.bytes -= sh.trim(now.Add(-s.retention).UnixMilli())
@@ -150,15 +151,15 @@ func (e *Engine) expire(s *stream, sh *shard, now time.Time) bool {
 	return true
 }
 
-// expireAll is expire for all shards of s.
+// expireAll calls expire for all shards of s.
 func (e *Engine) expireAll(s *stream, now time.Time) {
 	for _, sh := range slices.Clone(s.shards) {
 		e.expire(s, sh, now)
 	}
 }
 
-// newShard adds an open shard. Its number and first sequence number are larger than all before;
-// after is the latest of its parents' creation seconds.
+// newShard adds an open shard. Its number and its first sequence number are larger than those of
+// all earlier shards. after is the latest creation second of its parents.
 func (s *stream) newShard(r hashRange, created time.Time, after uint64) *shard {
 	sh := &shard{
 		number: s.nextShard, id: shardID(s.nextShard), hashes: r,
@@ -174,7 +175,7 @@ func (s *stream) newShard(r hashRange, created time.Time, after uint64) *shard {
 	return sh
 }
 
-// route returns the open shard whose range contains a hash.
+// route returns the open shard whose hash range contains h.
 func (s *stream) route(h hashKey) *shard {
 	i, exact := slices.BinarySearchFunc(s.open, h, func(o *shard, at hashKey) int { return o.hashes.start.compare(at) })
 	if !exact {
@@ -189,8 +190,8 @@ func (s *stream) split(sh *shard, at time.Time, start hashKey) {
 	sh.children = opened
 }
 
-// merge closes two adjacent shards and opens one in their place. The first argument becomes the
-// child's parent, the second the adjacent parent.
+// merge closes two adjacent shards and opens one in their place. a becomes the parent of the child
+// shard, and b its adjacent parent.
 func (s *stream) merge(a, b *shard, at time.Time) {
 	r := hashRange{a.hashes.start, b.hashes.end}
 	if a.hashes.start.compare(b.hashes.start) > 0 {
@@ -200,9 +201,9 @@ func (s *stream) merge(a, b *shard, at time.Time) {
 	b.children = a.children
 }
 
-// reshard closes open shards and opens others in their place.
+// reshard closes the parent shards and opens shards with the given ranges in their place.
 func (s *stream) reshard(at time.Time, parents []*shard, ranges ...hashRange) []child {
-	// Not before a record with a later time, and all at once.
+	// All parents close at the same time, which is not before the arrival of any of their records.
 	at = at.Truncate(time.Millisecond)
 	for _, p := range parents {
 		if latest := time.UnixMilli(p.latest); latest.After(at) {
@@ -215,13 +216,14 @@ func (s *stream) reshard(at time.Time, parents []*shard, ranges ...hashRange) []
 		p.close(at)
 		s.open = slices.DeleteFunc(s.open, func(o *shard) bool { return o == p })
 		ids[i] = p.id
-		// A child is created a second later by the clock of sequence numbers, so that its first
-		// number is larger than the last of its parents.
+		// Sequence numbers of a child shard begin with a later second, so its first number is
+		// larger than the parents' last numbers.
 		after = max(after, p.second+1, seconds(at)+1)
 	}
 	opened := make([]child, len(ranges))
 	for i, r := range ranges {
-		// A millisecond later, so that each instant belongs to one generation.
+		// A child shard is created a millisecond later. Each point in time then belongs either to
+		// the parents or to the children.
 		sh := s.newShard(r, at.Add(time.Millisecond), after)
 		sh.parents = ids
 		opened[i] = child{id: sh.id, parents: ids, hashes: r}

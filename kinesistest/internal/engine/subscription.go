@@ -9,45 +9,46 @@ import (
 	"github.com/weir-go/weir/kinesistest/internal/codec"
 )
 
-// The size limit of an event, unless a single record is larger.
+// The size limits of an event. A single larger record is still sent.
 const (
 	maxEventRecords = 10_000
 	maxEventBytes   = 1 << 20
 )
 
-// hold is the state of a consumer and a shard: at most one subscription at a time, and budgets that
-// outlive it.
+// hold is the state of one pair of consumer and shard. It contains the current subscription, if
+// any, and the limits, which outlive a subscription.
 type hold struct {
-	sub          *Subscription // nil if there is none
-	last         time.Time     // when the last one began
+	sub          *Subscription // nil if there is no subscription
+	last         time.Time     // when the last subscription began
 	calls, bytes bucket
 }
 
-// refuses reports whether it is too early for another subscription. With strict the last one blocks
-// it even if it has ended.
+// refuses reports whether it is too early for another subscription. If strict is true, a
+// subscription blocks the next one even after it has ended.
 func (h *hold) refuses(now time.Time, strict bool) bool {
 	return (h.sub != nil || strict && !h.last.IsZero()) && now.Sub(h.last) < takeoverAfter
 }
 
-// Subscription is a consumer's subscription to a shard. The engine's lock guards it. Its creator
-// calls [Engine.Next] in a loop, and [Engine.Unsubscribe].
+// Subscription is the subscription of a consumer to a shard. The engine's lock guards it. The code
+// that created it calls [Engine.Next] in a loop, and finally [Engine.Unsubscribe].
 type Subscription struct {
 	stream    *stream
 	consumer  *consumer
 	shard     *shard
 	hold      *hold
-	index     uint64 // of the next record
+	index     uint64 // index of the next record
 	began     time.Time
-	sent      time.Time // time of the last event, or of the beginning
-	resume    time.Time // the budget has no room until then
-	taken     bool      // by another call
+	sent      time.Time // time of the last event, or of the beginning of the subscription
+	resume    time.Time // the byte limit has no room before this time
+	taken     bool      // another call has taken over
 	unlimited bool
 
-	woken chan struct{} // has one element if Next should be called
+	woken chan struct{} // contains an element if Next should be called
 	ended chan struct{} // closed by Unsubscribe
 }
 
-// Woken returns a channel that signals when Next may have a result. The signal may be spurious.
+// Woken returns a channel that signals when Next should be called again. The signal may be
+// spurious.
 func (sub *Subscription) Woken() <-chan struct{} { return sub.woken }
 
 func (sub *Subscription) wake() {
@@ -80,8 +81,8 @@ func (c *consumer) wake() {
 	}
 }
 
-// subscribe creates a subscription that begins with a record, and takes over an existing one. The
-// caller holds e.mu.
+// subscribe creates a subscription that begins with the record at index. It takes over an existing
+// subscription. The caller holds e.mu.
 func (c *call) subscribe(s *stream, con *consumer, sh *shard, h *hold, index uint64) *Subscription {
 	if old := h.sub; old != nil {
 		old.taken = true
@@ -96,7 +97,7 @@ func (c *call) subscribe(s *stream, con *consumer, sh *shard, h *hold, index uin
 	return sub
 }
 
-// Unsubscribe ends a subscription, which may be nil or have ended.
+// Unsubscribe ends a subscription. It does nothing if the subscription is nil or has ended.
 func (e *Engine) Unsubscribe(sub *Subscription) {
 	if sub == nil {
 		return
@@ -112,26 +113,28 @@ func (e *Engine) Unsubscribe(sub *Subscription) {
 	}
 }
 
-// Step is the next action of a subscription.
+// Step describes what the caller of Next has to do.
 type Step struct {
-	Event *Event // to be sent, if not nil
-	End   bool   // the stream ends, after the event if there is one
-	Err   error  // with this *Error as an exception, if not nil
-	// without any of these: the time until there may be something, unless Woken signals before
+	Event *Event // send this event, if not nil
+	End   bool   // end the stream, after the event if there is one
+	Err   error  // if not nil, end the stream with this *Error as an exception
+	// Wait is set if no other field is. It is the time until the next call of Next, unless Woken
+	// signals earlier.
 	Wait time.Duration
 }
 
-// Event is one event of a subscription. Its data never changes.
+// Event is one event of a subscription. Its data does not change.
 type Event struct {
 	records      []record
 	bytes        int64
-	behind       int64 // milliseconds behind the tip
+	behind       int64 // milliseconds behind the tip of the shard
 	continuation string
-	end          bool    // of the shard
-	children     []child // of the ended shard
+	end          bool    // the shard has ended
+	children     []child // child shards of a shard that has ended
 }
 
-// Next returns the current action of a subscription. A returned event counts as sent.
+// Next returns the next step of a subscription. The caller must send a returned event, because the
+// subscription moves past it.
 func (e *Engine) Next(now time.Time, sub *Subscription) Step {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -168,9 +171,9 @@ func earliest(a, b time.Time) time.Time {
 	return a
 }
 
-// isOver reports whether a subscription has ended, with the exception if there is one.
-// Deregistering a consumer or deleting a stream takes precedence over other reasons. The caller
-// holds e.mu.
+// isOver reports whether a subscription has ended. It returns the exception to send, if any. If the
+// consumer was deregistered or the stream deleted, that reason takes precedence. The caller holds
+// e.mu.
 func (e *Engine) isOver(now time.Time, sub *Subscription) (bool, error) {
 	s, con, sh := sub.stream, sub.consumer, sub.shard
 	switch {
@@ -190,8 +193,8 @@ func (e *Engine) isOver(now time.Time, sub *Subscription) (bool, error) {
 	return false, nil
 }
 
-// affords reports whether the budget has room for an event. If not, it sets resume to the time when
-// it will.
+// affords reports whether the byte limit has room for an event. If not, it sets resume to the time
+// at which the limit will have room.
 func (sub *Subscription) affords(now time.Time, bytes int64) bool {
 	b := &sub.hold.bytes
 	if sub.unlimited || bytes == 0 || b.has(now, fanOutBytesPerSecond, float64(bytes)) {
@@ -201,7 +204,7 @@ func (sub *Subscription) affords(now time.Time, bytes int64) bool {
 	return false
 }
 
-// send converts a page to an event.
+// send converts a page to an event and moves the subscription past it.
 func (sub *Subscription) send(now time.Time, p page, endOnEmptyPage bool) *Event {
 	ev := &Event{records: p.records, bytes: p.bytes, behind: p.behind, end: p.end}
 	n := len(p.records)
@@ -223,7 +226,7 @@ func (sub *Subscription) send(now time.Time, p page, endOnEmptyPage bool) *Event
 	return ev
 }
 
-// Write writes the payload of the event.
+// Write writes the payload of the event to out.
 func (ev *Event) Write(out *codec.Encoder) {
 	growFor(out, ev.bytes, len(ev.records))
 	out.Map()
@@ -246,7 +249,8 @@ type SubscriptionInfo struct {
 	Began           time.Time
 }
 
-// Subscriptions returns those to the shards of a stream, by consumer and shard.
+// Subscriptions returns the live subscriptions to the shards of a stream, sorted by consumer and
+// shard.
 func (e *Engine) Subscriptions(now time.Time, name string) (found []SubscriptionInfo, err error) {
 	err = e.view(now, name, func(_ *call, s *stream) error {
 		for _, con := range slices.SortedFunc(maps.Values(s.consumers), func(a, b *consumer) int { return strings.Compare(a.name, b.name) }) {

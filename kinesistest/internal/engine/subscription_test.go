@@ -9,8 +9,8 @@ import (
 	"github.com/weir-go/weir/kinesistest/internal/codec"
 )
 
-// bench is an engine with a stream s of one shard and an active consumer c, and its own clock: no
-// test waits.
+// bench is an engine with a stream s of one shard and an active consumer c. It has its own clock,
+// so no test waits.
 type bench struct {
 	t   *testing.T
 	e   *Engine
@@ -68,7 +68,7 @@ func (b *bench) put(size int) string {
 	return put.Sequence
 }
 
-// step describes the result of Next in words.
+// step calls Next and describes the result in words.
 func (b *bench) step(sub *Subscription) string {
 	step := b.e.Next(b.now, sub)
 	var said string
@@ -107,7 +107,7 @@ func TestNext(t *testing.T) {
 	limits, none := func(*Config) {}, func(cfg *Config) { cfg.NoLimits = true }
 	type line struct {
 		do   action
-		want string // of the following Next
+		want string // the result of the following Next
 	}
 	for _, tc := range []struct {
 		name  string
@@ -218,7 +218,8 @@ func TestNext(t *testing.T) {
 	}
 }
 
-// TestSubscriptionsAreWoken checks that each change of Next's result wakes the subscription.
+// TestSubscriptionsAreWoken checks that a subscription is woken whenever the result of Next
+// changes.
 func TestSubscriptionsAreWoken(t *testing.T) {
 	for name, do := range map[string]func(b *bench){
 		"by a record": func(b *bench) { b.put(1) },
@@ -266,7 +267,7 @@ func TestAnEndedSubscriptionLeavesNothing(t *testing.T) {
 	if len(sh.subs) != 3 || h.sub != subs[2] {
 		t.Errorf("%d subscriptions, hold %v", len(sh.subs), h.sub)
 	}
-	for i, sub := range []*Subscription{subs[1], subs[1], nil, subs[0]} { // twice is harmless
+	for i, sub := range []*Subscription{subs[1], subs[1], nil, subs[0]} { // a second Unsubscribe is harmless
 		if b.e.Unsubscribe(sub); h.sub != subs[2] {
 			t.Errorf("after end %d the youngest is gone", i)
 		}
@@ -283,8 +284,8 @@ func TestAnEndedSubscriptionLeavesNothing(t *testing.T) {
 	}
 }
 
-// TestContinuationNumbers checks that each event's number leads to the next record, with AT and
-// AFTER, and increases.
+// TestContinuationNumbers checks the continuation numbers of events. With AT and with AFTER, each
+// number must lead to the next record. The numbers must increase.
 func TestContinuationNumbers(t *testing.T) {
 	b := newBench(t, func(cfg *Config) { cfg.NoLimits, cfg.RefuseTrimmed, cfg.IdleEvents = true, true, time.Millisecond })
 	last := sequence{}
@@ -316,7 +317,7 @@ func TestContinuationNumbers(t *testing.T) {
 	}
 	check("nothing yet", 5*time.Second, 0, 0)
 	check("still nothing", 5*time.Second, 0, 0)
-	check("records", 0, 3, 1) // the number of the last record: reading at it repeats it
+	check("records", 0, 3, 1) // reading AT the number of the last record repeats that record
 	check("silence after records", 5*time.Second, 0, 0)
 	check("one more", 0, 1, 1)
 	check("silence in the same second as a record", time.Millisecond, 0, 0)

@@ -11,15 +11,15 @@ import (
 	"time"
 )
 
-// Lifetimes of opaque strings.
+// Lifetimes of iterators and page tokens.
 const (
 	iteratorLife = 5 * time.Minute
 	tokenLife    = 300 * time.Second
 )
 
-// sealer creates the opaque strings: shard iterators and page tokens. They are encrypted and
-// authenticated with a key of this engine, so a client can neither read nor change one, nor use it
-// with another server.
+// sealer creates and opens shard iterators and page tokens. It encrypts and authenticates them with
+// a key of this engine. A client can therefore neither read nor change a token, nor use it with
+// another server.
 type sealer struct {
 	aead  cipher.AEAD
 	nonce atomic.Uint64
@@ -38,14 +38,14 @@ func newSealer() (*sealer, error) {
 	return &sealer{aead: aead}, err
 }
 
-// ticket is the content of an opaque string.
+// ticket is the content of an iterator or token.
 type ticket struct {
 	kind   ticketKind
 	issued time.Time // millisecond precision
-	stream uint64    // the stream's serial number, which changes when it is re-created
+	stream uint64    // serial number of the stream; a re-created stream has another one
 	shard  uint32
-	index  uint64 // of the next record
-	text   string // where a listing continues, or its filter; for an iterator the stream's name
+	index  uint64 // index of the next record
+	text   string // in a token, the start or the filter of the page; in an iterator, the stream's name
 }
 
 type ticketKind byte
@@ -59,16 +59,16 @@ const (
 
 const ticketHead = 1 + 8 + 8 + 4 + 8 + 4
 
-// iteratorPrefix is the beginning of the service's iterators, in base64.
+// iteratorPrefix is the beginning of every iterator of the service, before base64 encoding.
 const iteratorPrefix = "\x00\x00\x00\x00\x00\x00\x00\x01"
 
-// iteratorSize returns the size of a service's iterator, which grows with the length of the
-// stream's name.
+// iteratorSize returns the size of an iterator of the service. The size grows with the length of
+// the stream's name.
 func iteratorSize(name string) int { return 152 + (len(name)+2)/16*16 }
 
 var padding [152]byte
 
-// A counter never repeats a nonce, and the key is never used elsewhere.
+// The nonce is a counter, so it never repeats. The key is never used elsewhere.
 func (s *sealer) seal(t ticket) string {
 	var prefix string
 	pad := 0
@@ -90,7 +90,8 @@ func (s *sealer) seal(t ticket) string {
 	return base64.StdEncoding.EncodeToString(s.aead.Seal(append([]byte(prefix), nonce[:]...), nonce[:], plain, nil))
 }
 
-// open returns false for anything that this sealer did not create, or created for another use.
+// open decrypts an iterator or token. It returns false if this sealer did not create it, or created
+// it as another kind.
 func (s *sealer) open(kind ticketKind, sealed string) (ticket, bool) {
 	raw, err := base64.StdEncoding.Strict().DecodeString(sealed)
 	if kind == iteratorTicket {
@@ -114,7 +115,8 @@ func (s *sealer) open(kind ticketKind, sealed string) (ticket, bool) {
 	}, true
 }
 
-// openPage opens the token of a listing and distinguishes invalid and expired tokens.
+// openPage opens the token of a listing. It returns different errors for invalid and for expired
+// tokens.
 func (e *Engine) openPage(now time.Time, kind ticketKind, token string) (ticket, error) {
 	t, ok := e.sealer.open(kind, token)
 	if !ok {

@@ -18,16 +18,16 @@ type (
 	optBool = codec.Opt[bool]
 )
 
-// validator collects the faults of a request's fields, so that one answer lists them all, with the
-// texts of the service.
+// validator collects the faults in the fields of a request. One answer then lists all of them, with
+// the texts of the service.
 type validator struct{ faults []string }
 
-// maxFaults is the number of faults that the service lists at most.
+// maxFaults is the maximum number of faults that the service lists.
 const maxFaults = 10
 
 func (v *validator) full() bool { return len(v.faults) >= maxFaults }
 
-// fault adds a fault: a value, as Java prints it, violates a constraint.
+// fault adds a fault: value violates the constraint of member. value must look as Java prints it.
 func (v *validator) fault(value, member, constraint string) {
 	v.note("'"+value+"'", member, constraint)
 }
@@ -56,12 +56,12 @@ func (v *validator) required(set bool, member string) bool {
 	return set
 }
 
-// length counts characters.
+// length checks the number of characters of s.
 func (v *validator) length(s, member string, least, most int) {
 	v.lengthOf(utf8.RuneCountInString(s), func() string { return s }, member, least, most)
 }
 
-// lengthOf is length for other values with a length.
+// lengthOf checks the length n of another kind of value.
 func (v *validator) lengthOf(n int, shown func() string, member string, least, most int) {
 	switch {
 	case n < least:
@@ -71,7 +71,8 @@ func (v *validator) lengthOf(n int, shown func() string, member string, least, m
 	}
 }
 
-// pattern is a regular expression for a whole string, with the service's form of it.
+// pattern is a regular expression that must match a whole string. text is the expression as the
+// service prints it.
 type pattern struct {
 	*regexp.Regexp
 	text string
@@ -112,8 +113,9 @@ func (v *validator) enum(s optText, member string, values ...string) {
 	}
 }
 
-// name checks the name of a stream, shard or consumer, if present. For an empty name the service
-// reports all faults; for a long name it reports only the length if its characters are valid.
+// name checks the name of a stream, shard or consumer, if the request contains it. For an empty
+// name the service reports all faults. For a long name with valid characters, it reports only the
+// length.
 func (v *validator) name(s optText, member string) { v.text(s, member, namePattern, 128) }
 
 func (v *validator) text(s optText, member string, p pattern, most int) {
@@ -132,7 +134,7 @@ func (v *validator) requiredName(s optText, member string) {
 func (v *validator) streamARN(s optText, member string)   { v.text(s, member, streamARN, 2048) }
 func (v *validator) consumerARN(s optText, member string) { v.text(s, member, consumerARN, 2048) }
 
-// Limits of tags in one request. A resource has at most maxTags.
+// Limits of the tags in one request. A resource has at most maxTags tags.
 const (
 	maxTagMap = 200
 	maxTagKey = 128
@@ -177,5 +179,5 @@ func (v *validator) tagKeys(keys []string) {
 	}
 }
 
-// listed formats a list like the service.
+// listed formats a list like the service does.
 func listed(list []string) string { return "[" + strings.Join(list, ", ") + "]" }

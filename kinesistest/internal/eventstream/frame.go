@@ -1,6 +1,6 @@
 // Package eventstream writes the frames of AWS event streams, content type
-// application/vnd.amazon.eventstream: a prelude with two lengths and a checksum, headers, a
-// payload, and a checksum of everything.
+// application/vnd.amazon.eventstream. A frame has a prelude with two lengths and a checksum, then
+// headers, a payload, and a checksum of all that.
 package eventstream
 
 import (
@@ -15,15 +15,15 @@ const ContentType = "application/vnd.amazon.eventstream"
 const (
 	preludeLen  = 12 // total length, length of the headers, checksum of both
 	checksumLen = 4
-	typeString  = 7 // of a header's value
+	typeString  = 7 // type code of a string in a header
 )
 
 // Header is a header of a frame. All of the service's headers are strings.
 type Header struct{ Name, Value string }
 
-// Open appends the beginning of a frame to buf. Append the payload next, and then call [Close] with
-// the previous length of buf. Headers are written in the given order; values that are too long for
-// the format are truncated.
+// Open appends the beginning of a frame to buf. The caller appends the payload next, and then calls
+// [Close] with the length that buf had before Open. Headers keep their order. Values that are too
+// long for the format are truncated.
 func Open(buf []byte, headers ...Header) []byte {
 	start := len(buf)
 	buf = append(buf, make([]byte, preludeLen)...)
@@ -39,8 +39,8 @@ func Open(buf []byte, headers ...Header) []byte {
 	return buf
 }
 
-// Close completes the frame from start to the end of buf with its lengths and checksums, and
-// returns the longer buf.
+// Close completes the frame that begins at start and ends at the end of buf. It fills in the
+// lengths and checksums and returns the extended buf.
 func Close(buf []byte, start int) []byte {
 	binary.BigEndian.PutUint32(buf[start:], uint32(len(buf)-start+checksumLen))
 	binary.BigEndian.PutUint32(buf[start+8:], crc32.ChecksumIEEE(buf[start:start+8]))

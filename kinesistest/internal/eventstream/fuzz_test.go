@@ -7,14 +7,14 @@ import (
 	"github.com/aws/smithy-go/eventstream"
 )
 
-// FuzzFrame writes frames after other bytes and reads them with the SDK.
+// FuzzFrame appends frames to other bytes and reads the frames with the SDK.
 func FuzzFrame(f *testing.F) {
 	f.Add([]byte("before"), ":message-type", "event", []byte("{}"))
 	f.Add([]byte{}, "x", "", []byte{})
 	f.Add([]byte{0}, "é", string(make([]byte, 40_000)), bytes.Repeat([]byte{0xff}, 1000))
 	f.Fuzz(func(t *testing.T, before []byte, name, value string, payload []byte) {
 		if name == "" {
-			return // the SDK refuses it, and no server sends it
+			return // the SDK refuses this frame, and no server sends it
 		}
 		buf := Open(bytes.Clone(before), Header{name, value})
 		buf = Close(append(buf, payload...), len(before))

@@ -1,6 +1,6 @@
-// Package memnet is a network in memory: a listener, and connections to it. Unlike net.Pipe it
-// buffers writes like a socket, so that both sides may write before either reads. Waiting
-// goroutines are durably blocked in the sense of testing/synctest.
+// Package memnet is a network in memory: a listener, and connections to it. Connections buffer
+// writes like a socket, so both sides may write before either reads. net.Pipe does not buffer.
+// Waiting goroutines are durably blocked as testing/synctest defines it.
 package memnet
 
 import (
@@ -13,7 +13,8 @@ import (
 	"time"
 )
 
-// bufferSize is the capacity of one direction of a connection; a writer waits beyond it.
+// bufferSize is the capacity of each direction of a connection. A writer waits while the buffer is
+// full.
 const bufferSize = 256 << 10
 
 // Listener is a net.Listener whose connections come from Dial.
@@ -24,7 +25,7 @@ type Listener struct {
 	once    sync.Once
 }
 
-// Listen returns a listener with a name.
+// Listen returns a listener. name is its address.
 func Listen(name string) *Listener {
 	return &Listener{name: name, pending: make(chan net.Conn), closed: make(chan struct{})}
 }
@@ -39,7 +40,7 @@ func (l *Listener) Accept() (net.Conn, error) {
 	}
 }
 
-// Dial makes a connection and waits until it is accepted.
+// Dial opens a connection and waits until Accept returns it.
 func (l *Listener) Dial(ctx context.Context) (net.Conn, error) {
 	refused := &net.OpError{Op: "dial", Net: "memory", Addr: l.Addr(), Err: errors.New("connection refused: the server is closed")}
 	select {
@@ -58,7 +59,7 @@ func (l *Listener) Dial(ctx context.Context) (net.Conn, error) {
 	}
 }
 
-// Close ends Accept. Existing connections stay.
+// Close ends Accept. Existing connections stay open.
 func (l *Listener) Close() error {
 	l.once.Do(func() { close(l.closed) })
 	return nil
@@ -90,7 +91,8 @@ type conn struct {
 func (c *conn) Read(p []byte) (int, error)  { return c.in.read(p) }
 func (c *conn) Write(p []byte) (int, error) { return c.out.write(p) }
 
-// Close lets the other end read the sent data and then EOF, and fails its writes.
+// Close closes the connection. The other end can still read the data that was sent, and then reads
+// EOF. Its writes fail.
 func (c *conn) Close() error {
 	c.out.closeWriter()
 	c.in.closeReader()
@@ -120,8 +122,8 @@ func (c *conn) SetWriteDeadline(t time.Time) error {
 type stream struct {
 	mu       sync.Mutex
 	changed  sync.Cond
-	buf      []byte // written and not yet read
-	from     int    // of buf
+	buf      []byte // written but not yet read
+	from     int    // start of the unread bytes in buf
 	noWriter bool
 	noReader bool
 
@@ -206,11 +208,11 @@ func (s *stream) closeReader() {
 	s.changed.Broadcast()
 }
 
-// deadline is the deadline of one end of a stream, guarded by its mutex.
+// deadline is the read or write deadline of a stream. The stream's mutex guards it.
 type deadline struct {
 	of     *stream
 	timer  *time.Timer
-	round  int // of set; identifies the current timer when an old one fires late
+	round  int // number of the last set call; identifies an old timer that fires late
 	passed bool
 }
 

@@ -119,7 +119,7 @@ func TestDeadlines(t *testing.T) {
 		set(a.SetReadDeadline(time.Now().Add(-time.Second)))
 		read(os.ErrDeadlineExceeded, 0)
 
-		// A deadline is moved during a wait, as net/http does.
+		// Move a deadline during a wait, as net/http does.
 		set(a.SetReadDeadline(time.Time{}))
 		go func() {
 			time.Sleep(time.Hour)
@@ -135,7 +135,7 @@ func TestDeadlines(t *testing.T) {
 		if _, err := a.Write([]byte("x")); !errors.As(err, &timeout) || !timeout.Timeout() {
 			t.Errorf("%v is no timeout", err)
 		}
-		// A deadline in the far future leaves no timer behind.
+		// Closing the connection must stop the timer of a deadline in the far future.
 		set(b.SetDeadline(time.Now().Add(1000 * time.Hour)))
 		set(errors.Join(a.Close(), b.Close()))
 	})
