@@ -8,14 +8,14 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// metric is a value shown as the brightness of a rectangle, in levels of a fixed scale, so that
-// pictures of different times and applications are comparable.
+// metric is a value that the picture shows as the brightness of rectangles. Its levels have a fixed
+// scale. Pictures of different times and applications are therefore comparable.
 type metric struct {
 	label, words string
-	about        string         // introduces the levels
-	levels       [levels]string // from the lowest to the highest
-	// reported is not nil if the value is only known from reports. It returns a part of a minute in
-	// percent, and told is the name of the activity.
+	about        string         // text that introduces the levels
+	levels       [levels]string // names of the levels, from the lowest to the highest
+	// reported returns the value, as a percentage of a minute. It is nil if the value comes from
+	// the current state, as now returns it. told is the name of the activity.
 	reported func(moment) int
 	told     string
 	now      func(*shardInfo) int
@@ -25,7 +25,7 @@ type metric struct {
 const (
 	levels     = 6
 	unknown    = -1      // level of an unknown value
-	shardTakes = 1 << 20 // bytes per second that a shard accepts
+	shardTakes = 1 << 20 // bytes per second that a shard can take in
 )
 
 var metrics = []metric{
@@ -62,8 +62,8 @@ var metrics = []metric{
 	},
 }
 
-// most describes the maximum of a reported value over some shards, with its minute; the last one if
-// there are several.
+// most describes the maximum of a reported value over the given shards, and the minute of the
+// maximum. If several minutes have the maximum, it names the last one.
 func (m *metric) most(p past, keys []lease.Key, from, to time.Time) string {
 	most, minute := unknown, int64(0)
 	for _, key := range keys {
@@ -91,7 +91,7 @@ func lagLevel(lag time.Duration, known bool) int {
 
 func bytesLevel(l lease.Load) int { return levelIn(l.Bytes()/shardTakes, 0.01, 0.1, 0.25, 0.5, 0.8) }
 
-// levelIn returns how many of the bounds a value reaches.
+// levelIn returns the number of bounds that a value reaches.
 func levelIn[T float64 | time.Duration](value T, bounds ...T) int {
 	for i, b := range bounds {
 		if value < b {
@@ -101,7 +101,8 @@ func levelIn[T float64 | time.Duration](value T, bounds ...T) int {
 	return len(bounds)
 }
 
-// metricOf returns the requested metric, nil for the state.
+// metricOf returns the metric with this label. It returns nil for the label of the state, which is
+// not a metric.
 func metricOf(label string) *metric {
 	if i := slices.IndexFunc(metrics, func(m metric) bool { return m.label == label }); i >= 0 {
 		return &metrics[i]
@@ -109,7 +110,7 @@ func metricOf(label string) *metric {
 	return nil
 }
 
-// heat returns the priority of a shard for its own row; m may be nil.
+// heat returns the priority with which a shard gets a row of its own. m may be nil.
 func (m *metric) heat(of *shardInfo) int {
 	if m == nil || of.Done {
 		return of.heat()
@@ -117,7 +118,7 @@ func (m *metric) heat(of *shardInfo) int {
 	return max(m.now(of), 0)
 }
 
-// class returns the fill of a rectangle; m may be nil.
+// class returns the CSS class that colours a rectangle. m may be nil.
 func (m *metric) class(of *shardInfo) string {
 	if m == nil || of.Done {
 		return of.Class()

@@ -1,8 +1,9 @@
-// Package dashboard serves a web page about applications: the state of each with its reason, and a
-// picture of the shards of a stream over time. It reads the store, and Kinesis if configured, never
-// the memory of a consumer, so it also works without any live worker.
+// Package dashboard serves a web page about applications. The page shows the state of each
+// application with the reason, and a picture of a stream's shards over time. It reads the store,
+// and Kinesis if Options.Kinesis is set. It does not read the memory of a consumer, so it works
+// even if no worker is running.
 //
 // The page is read-only unless Options.Authorize is set. It shows names, positions and errors of
-// applications, no payloads, and only the beginning of a hash of partition keys. The program that
-// serves it controls access: [Handler] asks for no password.
+// applications, and the first characters of hashes of partition keys. It never shows payloads.
+// [Handler] asks for no password: the program that serves the page must control access.
 package dashboard

@@ -12,8 +12,8 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// eventKind is the kind of an event. Events of one read are sorted by kind: earlier kinds are
-// likely causes of later ones.
+// eventKind is the kind of an event. The events found in one read are sorted by kind, because
+// earlier kinds often cause later ones.
 type eventKind uint8
 
 const (
@@ -41,39 +41,39 @@ var eventKinds = [...]eventWords{
 
 func (k eventKind) String() string { return eventKinds[k].words }
 
-// Label returns the kind in links and in the style sheet.
+// Label returns the name of the kind in links and in the style sheet.
 func (k eventKind) Label() string { return eventKinds[k].label }
 
 // event is a change between two reads of an application.
 type event struct {
-	at, after time.Time // when it was seen, and when it was not there yet
-	since     time.Time // start of the condition when it was seen, zero if unknown
+	at, after time.Time // when it was first seen, and the last read before that
+	since     time.Time // when the condition began; zero if unknown
 	kind      eventKind
-	over      bool   // the end of a condition
-	text      string // names shards only if named is set
+	over      bool   // the condition has ended
+	text      string // contains the names of shards only if named is true
 	named     bool
 	shards    []lease.Key
 	workers   []string
 }
 
 const (
-	mostEvents   = 300              // events kept per application
-	mostMentions = 5000             // shards named by these events
-	mostOfAKind  = 20               // events of one kind per read
-	unreadTold   = 10 * time.Second // a shard without a reader for a shorter time is in a handoff
-	gapTold      = 30 * time.Second // a longer gap between two reads is shown
+	mostEvents   = 300              // maximum number of events kept per application
+	mostMentions = 5000             // maximum number of shards that these events name
+	mostOfAKind  = 20               // maximum number of events of one kind per read
+	unreadTold   = 10 * time.Second // for a shorter time without a reader, a shard counts as being handed off
+	gapTold      = 30 * time.Second // a longer gap between two reads is mentioned
 )
 
-// eventLog contains the events of an application since its first read, newest first. It is
-// immutable.
+// eventLog contains the events of an application since its first read, newest first. A log does not
+// change: with returns a new one.
 type eventLog struct {
 	since   time.Time // time of the first read
 	events  []event
 	dropped bool // older events were dropped
 }
 
-// with returns the log with later events added, given oldest first. It drops the oldest events
-// above the limit.
+// with returns the log with later events added. The new events must be sorted, the oldest first. If
+// the log gets too long, with drops the oldest events.
 func (l eventLog) with(more []event) eventLog {
 	if len(more) == 0 {
 		return l
@@ -92,7 +92,8 @@ func (l eventLog) with(more []event) eventLog {
 	return l
 }
 
-// changes returns the events between two reads, oldest first. The first read has no events.
+// changes returns the events that happened between two reads, oldest first. It returns none if
+// there was no earlier read.
 func changes(old, now sighting) []event {
 	if old.at.IsZero() {
 		return nil
@@ -113,7 +114,7 @@ func changes(old, now sighting) []event {
 	return gather(c.found)
 }
 
-// comparison finds the differences between two reads.
+// comparison finds the differences between two reads of an application.
 type comparison struct {
 	old, now sighting
 	was, is  map[string]lease.Worker
@@ -138,12 +139,12 @@ func (c *comparison) add(kind eventKind, text string, key lease.Key, workers ...
 	return &c.found[len(c.found)-1]
 }
 
-// name returns the name of a session's worker.
+// name returns the worker name that belongs to a session.
 func (c *comparison) name(session string) string {
 	return cmp.Or(c.is[session].Name, c.was[session].Name, session)
 }
 
-// dead reports whether a session was seen to have died.
+// dead reports whether the heartbeats of a session show that the worker has died.
 func (c *comparison) dead(session string) bool {
 	w, there := c.is[session]
 	beats := c.now.beats
@@ -196,7 +197,7 @@ func (c *comparison) workers() {
 		if _, there := c.is[w.Session]; !there && !w.Ended {
 			name, how := c.name(w.Session), " stopped"
 			if c.now.at.Sub(c.old.at) > gapTold && !w.Leaving {
-				how = " is gone" // the reason is unknown
+				how = " is gone" // for an unknown reason
 			}
 			c.add(workerEvent, name+how, none, name)
 		}
@@ -241,7 +242,7 @@ func (c *comparison) application() {
 	}
 }
 
-// lineage adds events of shards that appeared and disappeared.
+// lineage adds an event for each shard that appeared or disappeared.
 func (c *comparison) lineage() {
 	type family struct{ stream, parents string }
 	children, there := map[family][]string{}, map[lease.Key]bool{}
@@ -280,7 +281,7 @@ func (c *comparison) lineage() {
 	}
 }
 
-// lease adds the events of an existing lease.
+// lease adds the events of a lease that existed in both reads.
 func (c *comparison) lease(was, is lease.Lease) {
 	if was.Born != 0 && is.Born != 0 && was.Born != is.Born {
 		c.add(reshardEvent, "the stream was recreated", is.Key)
@@ -323,7 +324,8 @@ func (c *comparison) owner(session string) string {
 	return c.name(session)
 }
 
-// failures adds events of failing handlers and dead-lettered records, as reported by the owner.
+// failures adds events about failing handlers and dead-lettered records. The owner of the lease
+// reports both.
 func (c *comparison) failures(was, is lease.Lease, owner string) {
 	before, now := lease.Failing{}, lease.Failing{}
 	var why string
@@ -357,7 +359,8 @@ func troubleOf(w lease.Worker, key lease.Key) *lease.Trouble {
 	return nil
 }
 
-// states adds events of problems that begin and end, by the health states of both reads.
+// states adds an event for each problem that began or ended. It compares the health states of both
+// reads.
 func (c *comparison) states() {
 	was := map[lease.Key]health.Shard{}
 	for _, v := range c.old.judged {
@@ -402,8 +405,8 @@ func kindOf(s health.State) eventKind {
 	return troubleEvent
 }
 
-// troubleIn returns the problem of a shard, OK for none. A shard without a reader is no problem
-// during a handoff.
+// troubleIn returns the problem of a shard, or OK if the shard has no problem. A shard that has
+// been without a reader for less than unreadTold counts as being handed off, which is no problem.
 func troubleIn(v health.Shard, at time.Time) health.State {
 	if !v.State.Trouble() || v.State == health.Unread && (v.Since.IsZero() || at.Sub(v.Since) < unreadTold) {
 		return health.OK
@@ -411,8 +414,8 @@ func troubleIn(v health.Shard, at time.Time) health.State {
 	return v.State
 }
 
-// gather merges events that differ only in their shards, and sorts them by kind. If a kind has too
-// many events, it merges the last ones.
+// gather merges events that differ only in their shards, and sorts the events by kind. If a kind
+// still has too many events, gather merges the last ones.
 func gather(found []event) []event {
 	slices.SortStableFunc(found, func(a, b event) int { return cmp.Compare(a.kind, b.kind) })
 	type alike struct {
@@ -453,7 +456,7 @@ func gather(found []event) []event {
 
 const andOthers = "; and others for other reasons"
 
-// outage returns the event of a store that stops answering, or answers again.
+// outage returns an event for a store that has stopped answering, or that answers again.
 func outage(err error, after, now time.Time) event {
 	if err == nil {
 		return event{at: now, after: after, kind: storeEvent, over: true, text: "the store answers again"}

@@ -25,8 +25,8 @@ func after(seq string) shard.Position {
 	return p
 }
 
-// twoWorkers returns a read with worker a, which leads and has shards 1 and 2, and worker b, which
-// has shard 3.
+// twoWorkers returns a read of an application with two workers. Worker a is the leader and holds
+// shards 1 and 2. Worker b holds shard 3.
 func twoWorkers(second int) sighting {
 	s := sighting{
 		at: noon.Add(time.Duration(second) * time.Second),
@@ -49,7 +49,7 @@ func twoWorkers(second int) sighting {
 	return s
 }
 
-// told returns an event as a line: kind, text, shards and workers.
+// told returns an event as a line of text: the kind, the text, the shards and the workers.
 func told(e event) string {
 	line := e.kind.Label() + ": " + e.text
 	if e.over {
@@ -205,7 +205,8 @@ func TestEventsAreWhatDiffersBetweenTwoLooks(t *testing.T) {
 	}
 }
 
-// Nonsense from a store creates no more events than the log can hold, and no failure.
+// A store may return invalid data. That must not create more events than the log can hold, and must
+// not cause a panic.
 func TestWhatHappensToManyShardsIsFewEvents(t *testing.T) {
 	t.Parallel()
 	old, now := twoWorkers(0), twoWorkers(2)

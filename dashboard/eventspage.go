@@ -13,7 +13,7 @@ import (
 const (
 	pageEvents   = 100
 	latelyEvents = 3
-	shardsNamed  = 6 // shards named per event
+	shardsNamed  = 6 // maximum number of shards named per event
 )
 
 type eventsPage struct {
@@ -22,7 +22,7 @@ type eventsPage struct {
 	Dropped  bool
 	Kinds    []option
 	Workers  []option
-	Streams  []option // if there are several
+	Streams  []option // empty if there is only one stream
 	Wanted   string   // the selected shard
 	Filtered bool
 	AllLink  string
@@ -38,7 +38,7 @@ type option struct {
 
 type eventRow struct {
 	At             time.Time
-	Between, Since string // times, "" if there are none
+	Between, Since string // times; "" if unknown
 	Kind, KindLink string
 	Over           bool
 	Text, Summary  string
@@ -47,7 +47,7 @@ type eventRow struct {
 	Workers        []choice
 }
 
-// eventFilter selects events; empty fields match all.
+// eventFilter selects events. An empty field matches all events.
 type eventFilter struct{ kind, stream, shard, worker string }
 
 func (f eventFilter) wants(e event) bool {
@@ -103,7 +103,7 @@ func (h *handler) serveEvents(w http.ResponseWriter, r *http.Request) {
 	h.render(w, r, http.StatusOK, "events", p)
 }
 
-// offer fills in the filter choices, including the current ones.
+// offer fills in the choices of the filters. They include the values that are currently selected.
 func (p *eventsPage) offer(f eventFilter, s sighting) {
 	for _, k := range eventKinds {
 		p.Kinds = append(p.Kinds, option{k.label, k.words, k.label == f.kind})
@@ -133,7 +133,8 @@ func options(names []string, wanted string) (all []option) {
 	return all
 }
 
-// pageOf returns the requested page of n items, or the first, and the last existing page.
+// pageOf returns the number of the page to show for n items, and the number of the last page. If
+// the wanted number is invalid, the page is the first.
 func pageOf(wanted string, n, size int) (page, last int) {
 	last = max(1, (n+size-1)/size)
 	page, err := strconv.Atoi(wanted)
@@ -176,7 +177,7 @@ func rowOf(app string, f eventFilter, e event) eventRow {
 	return row
 }
 
-// lately returns the newest events.
+// lately returns the newest events of the log.
 func lately(app string, l eventLog) (rows []eventRow) {
 	for _, e := range l.events[:min(len(l.events), latelyEvents)] {
 		rows = append(rows, rowOf(app, eventFilter{}, e))

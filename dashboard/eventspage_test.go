@@ -40,7 +40,7 @@ func eventsAreShown(t *testing.T) {
 	beatOnce(t, store, "billing", false, lease.Trouble{
 		Key: lease.Key{Stream: "orders", Shard: "shardId-000000000002"}, For: time.Minute, Why: "no <b>room</b>", Failing: lease.Failing{Attempts: 3},
 	})
-	time.Sleep(time.Minute) // no page is open
+	time.Sleep(time.Minute) // no page is open for a minute
 	body := shown(t, h, "/events?app=billing", "the application was paused", "from worker-1 to &lt;worker&gt; 2", "the handler fails: no &lt;b&gt;room&lt;/b&gt;",
 		"after 00:00:02, before <time", `href="events?app=billing&amp;kind=handover"`, `href="events?app=billing&amp;worker=%3Cworker%3E&#43;2"`, "5 events", `href="shard?app=billing&amp;shard=shardId-000000000001&amp;stream=orders"`)
 	if strings.Index(body, "the handler fails") > strings.Index(body, "started") {
@@ -68,7 +68,7 @@ func eventsAreShown(t *testing.T) {
 	shown(t, h, "/events?app=billing", "the store answers again", "over")
 }
 
-// The page stays small when everything happens at once, and shows its page number.
+// Even if everything happens at once, each page stays small. It shows its page number.
 func TestManyEventsAreShownInPages(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

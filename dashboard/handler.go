@@ -18,59 +18,65 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// Options configures the page. The zero value is a page that only uses the store.
+// Options configures the page. The zero value is a read-only page that uses only the store.
 type Options struct {
-	// Prefix is the path under which the handler is mounted, such as /admin/weir, unless
-	// http.StripPrefix or a reverse proxy removes it. All links of the page are relative, so a
-	// removed prefix need not be configured. Defaults to none.
+	// Prefix is the path under which the handler is mounted, for example /admin/weir. The default
+	// is no prefix. Leave it empty if http.StripPrefix or a reverse proxy removes the prefix. This
+	// works because all links of the page are relative.
 	Prefix string
-	// Kinesis lists the shards of a stream with their creation and closing times, and returns its
-	// retention: one listing every half minute for each stream that is shown. Without it the page
-	// uses the leases only, which lack some times and the retention. Optional.
+	// Kinesis lists the shards of a stream with their creation and closing times, and returns the
+	// retention period. The page makes one listing every 30 seconds for each stream that it shows.
+	// Without Kinesis, the page uses only the leases. They lack some of the times, and the
+	// retention period. Optional.
 	Kinesis Kinesis
-	// Lags returns how far shards are behind. It is called with the unfinished leases of an
-	// application that is shown, every 5 s or, with more than 100 leases, at an interval of 50 ms
-	// per lease. It omits leases with unknown lag. The page shows its error. Its context ends after
-	// 10 s. Calls for several applications may overlap. Without it the page shows the age of each
-	// checkpoint, but not whether records wait after it. Optional.
-	Lags func(ctx context.Context, leases []lease.Lease) (map[lease.Key]Lag, error)
-	// Hosts are additional host names that are accepted on a loopback connection, for example when
-	// a reverse proxy on the same machine passes on its own name. IP addresses and localhost are
-	// always accepted. Defaults to none.
+	// Lags returns the lag of each of the given leases. It may omit leases whose lag is unknown.
+	// The page passes it the unfinished leases of an application that is being shown. The interval
+	// between calls is 5 s, or 50 ms per lease for more than 100 leases. Calls for different
+	// applications may overlap. The context of a call ends after 10 s. The page shows a returned
+	// error.
 	//
-	// Writes are accepted only under these names, localhost and IP addresses, on any connection. A
-	// program that sets Authorize must add its own name.
+	// Without Lags, the page shows the age of each checkpoint. It then cannot show whether records
+	// are waiting after the checkpoint. Optional.
+	Lags func(ctx context.Context, leases []lease.Lease) (map[lease.Key]Lag, error)
+	// Hosts lists additional host names that the page accepts on a loopback connection. An example
+	// is the name of a reverse proxy on the same machine that forwards the original Host header. IP
+	// addresses and localhost are always accepted. The default is an empty list.
+	//
+	// Writes are accepted only under these names, localhost and IP addresses, on all connections. A
+	// program that sets Authorize must add the host name under which users open the page.
 	Hosts []string
-	// Authorize enables changes: pause, drain, move checkpoints, retry dead letters. It is called
-	// before each write; an error refuses the write, and is shown to the user. Calls may overlap.
-	// Without it the page is read-only. Optional.
+	// Authorize enables changes: pausing, draining, moving checkpoints and retrying dead letters.
+	// The page calls it before each write. A returned error refuses the write, and the user sees
+	// the error. Calls may overlap. Without Authorize, the page is read-only. Optional.
 	Authorize func(*http.Request, Action) error
-	// User returns the name of the user, for the log and for the page with the forms. It does not
-	// control access. Defaults to no name.
+	// User returns the name of the user who sent a request. The name appears in the log and on the
+	// page with the forms. It does not control access. By default there is no name.
 	User func(*http.Request) string
-	// SaveProgress stores the progress of an application before a Reset, and returns the location
-	// for the user. It gets lines of text in the format of "weir group import", which it may keep.
-	// An error cancels the reset before any change. Without it, or without Kinesis, resets are
-	// refused.
+	// SaveProgress saves the progress of an application before a Reset, and returns the location to
+	// show to the user. progress contains lines in the format of "weir group import". SaveProgress
+	// may keep the slice. An error cancels the reset before anything is changed. Resets are refused
+	// if SaveProgress or Kinesis is not set.
 	SaveProgress func(ctx context.Context, app string, progress []byte) (place string, err error)
-	// Letters contains the dead letters. The page shows the unhandled letters of an application:
-	// record, time, reason and error, without key and payload. Reading them ends after 10 s.
-	// Without it the page shows none. Optional.
+	// Letters contains the dead letters. The page shows the unhandled dead letters of an
+	// application: record, time, reason and error, but not the key or the payload. It stops reading
+	// them after 10 s. Without Letters the page shows no dead letters. Optional.
 	Letters deadletter.Box
-	// RetryLetter handles the record of a letter again, as in [deadletter.Retry], at the request of
-	// an authorized user. Letters are handled one at a time, all within the 50 s of a write; its
-	// context ends then. Without it letters are only shown. Optional.
+	// RetryLetter handles the record of a dead letter again, like [deadletter.Retry]. The page
+	// calls it when an authorized user asks for a retry. It retries one letter at a time. All
+	// letters of a request share the 50 s of a write, and the context ends after that time. Without
+	// RetryLetter, the page can only show dead letters. Optional.
 	RetryLetter func(context.Context, deadletter.Item) error
-	// Logger logs each write, done or refused, with the user. Defaults to slog.Default().
+	// Logger logs each write and each refused write, with the user. The default is slog.Default().
 	Logger *slog.Logger
 }
 
 // Lag is the lag of a shard behind its checkpoint.
 type Lag struct {
-	// Behind is the age of the oldest record after the checkpoint, or 0 without such a record.
+	// Behind is the age of the oldest record after the checkpoint. It is 0 if there is no such
+	// record.
 	Behind time.Duration
-	// Expired reports that all records up to the checkpoint have left the stream, so later records
-	// may have left it too.
+	// Expired reports that the record at the checkpoint and all earlier records have left the
+	// stream. Records after the checkpoint may have expired too.
 	Expired bool
 }
 
@@ -79,13 +85,16 @@ var errCannotList = errors.New("this store cannot list its applications: open on
 //go:embed assets
 var assets embed.FS
 
-// Handler returns the page for a store's applications. Without Options.Authorize it is read-only
-// and accepts only GET and HEAD. With it, a write must be a POST from the page itself. The request
-// contains the displayed state, and is refused if that has changed. The handler may be mounted
-// anywhere, and a consumer of the same process may use its store. It queries the store only while
-// the page is open, at most once a second per application, and starts no goroutine. It asks for no
-// password: every client sees names of streams, shards and workers, positions and error texts, so
-// put it behind the same authentication as your other tools.
+// Handler returns the page for the applications of a store. It may be mounted at any path. A
+// consumer in the same process may use the same store. The handler queries the store only while a
+// page is open, at most once a second per application. It starts no goroutine.
+//
+// Without Options.Authorize the page is read-only, and the handler accepts only GET and HEAD. With
+// Authorize, a write must be a POST that the page itself sent. The request contains the state that
+// the page showed. The handler refuses the write if the state has changed since then.
+//
+// The handler asks for no password. Every client sees the names of streams, shards and workers,
+// positions and error texts. Put the page behind the same authentication as your other tools.
 func Handler(store lease.Store, o Options) http.Handler {
 	h := &handler{observer: newObserver(store, o), opts: o}
 	o.Prefix = strings.TrimSuffix(o.Prefix, "/")
@@ -101,10 +110,11 @@ func Handler(store lease.Store, o Options) http.Handler {
 type handler struct {
 	observer *observer
 	opts     Options
-	retrying sync.Mutex // letters
+	retrying sync.Mutex // held while retrying dead letters
 }
 
-// policy only allows resources from the page's own origin.
+// policy is the Content-Security-Policy of the page. It allows only resources from the page's own
+// origin.
 const policy = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'self'"
 
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -127,13 +137,13 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	switch r.URL.Path {
-	// mounted without its last slash; the redirect is relative because a proxy may have removed a
-	// prefix
+	// The handler was mounted without a trailing slash. The redirect is relative, because a proxy
+	// may have removed a prefix.
 	case "":
 		place, _, _ := strings.Cut(r.RequestURI, "?")
 		head.Set("Location", "./"+path.Base(place)+"/")
 		w.WriteHeader(http.StatusMovedPermanently)
-	case "/write": // a sign-in page leads here if the session ended before the form was sent
+	case "/write": // a sign-in page redirects here if the session ended before the form was sent
 		head.Set("Location", "./")
 		w.WriteHeader(http.StatusSeeOther)
 	case "/":
@@ -172,7 +182,8 @@ func (h *handler) serveAsset(w http.ResponseWriter, r *http.Request) {
 	send(w, r, http.StatusOK, kind, text)
 }
 
-// render answers with a page, or with its dynamic part.
+// render answers with a whole page, or with only its dynamic part if the query has the parameter
+// part.
 func (h *handler) render(w http.ResponseWriter, r *http.Request, status int, name string, data any) {
 	var text bytes.Buffer
 	if r.URL.Query().Get("part") == "" {
@@ -191,7 +202,7 @@ func send(w http.ResponseWriter, r *http.Request, status int, kind string, text 
 	if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") && len(text) > 1400 {
 		var packed bytes.Buffer
 		z := gzip.NewWriter(&packed)
-		if _, err := z.Write(text); err == nil && z.Close() == nil { // into memory
+		if _, err := z.Write(text); err == nil && z.Close() == nil { // cannot fail: it writes to memory
 			w.Header().Set("Content-Encoding", "gzip")
 			text = packed.Bytes()
 		}

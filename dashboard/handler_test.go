@@ -24,7 +24,8 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// fill creates an application with a worker that holds equally sized shards.
+// fill creates an application with one worker, which holds the given number of equally large
+// shards.
 func fill(t *testing.T, store lease.Store, app string, shards int) {
 	t.Helper()
 	ctx := t.Context()
@@ -58,7 +59,8 @@ func beatOnce(t *testing.T, store lease.Store, app string, first bool, troubles 
 	}
 }
 
-// answer sends a request to a handler.
+// answer sends a request to a handler and returns the response. more contains header names and
+// values.
 func answer(t *testing.T, h http.Handler, method, target string, more ...string) *httptest.ResponseRecorder {
 	t.Helper()
 	r := httptest.NewRequestWithContext(t.Context(), method, target, nil)
@@ -139,7 +141,7 @@ func TestShardsAreDrawnFromWhenKinesisSaysTheyWereOpened(t *testing.T) {
 	}
 }
 
-// The first view of a page is small with any number of shards.
+// The first view of a page is small, even if the application has very many shards.
 func TestAThousandShardsAreALightPage(t *testing.T) {
 	t.Parallel()
 	store := memstore.New()
@@ -170,7 +172,7 @@ func TestAThousandShardsAreALightPage(t *testing.T) {
 	}
 	shown(t, h, "/app?app=billing&page=17", "page 17 of 17")
 
-	// A merged row opens, until each shard has its own row.
+	// A row of merged shards opens until each shard has a row of its own.
 	merged := regexp.MustCompile(`href="(app\?app=billing&amp;keys=[^"]*)" data-k="[^ ]* ([0-9]+)"`)
 	found := merged.FindStringSubmatch(shown(t, h, "/app?app=billing&span=5m", "each row shows the worst of them"))
 	if found == nil {
@@ -226,7 +228,7 @@ func TestOnlyWhatNobodyElseCanPointHereIsAnswered(t *testing.T) {
 	}
 }
 
-// Links are relative and right with any prefix that a proxy removes.
+// Links are relative, so they work with any prefix that a proxy removes.
 func TestAnyPrefixWorks(t *testing.T) {
 	t.Parallel()
 	store := memstore.New()
@@ -277,7 +279,7 @@ func TestAnyPrefixWorks(t *testing.T) {
 	}
 }
 
-// failing is a store that stops answering.
+// failing is a store that returns errors while fails is true.
 type failing struct {
 	*memstore.Store
 	fails atomic.Bool
@@ -290,7 +292,7 @@ func (f *failing) View(ctx context.Context, app, since string) (lease.View, erro
 	return f.Store.View(ctx, app, since)
 }
 
-// bare is a store that cannot list.
+// bare is a store without the methods of lease.Admin, so it cannot list applications.
 type bare struct{ lease.Store }
 
 func TestItSaysPlainlyWhatItDoesNotKnow(t *testing.T) {
@@ -307,12 +309,12 @@ func itSaysPlainly(t *testing.T) {
 	store.fails.Store(true)
 	shown(t, dashboard.Handler(store, dashboard.Options{}), "/app?app=billing", "The store does not answer: no answer from &lt;db&gt;")
 	shown(t, dashboard.Handler(store, dashboard.Options{}), "/", "no answer from &lt;db&gt;")
-	// The last known data stays, with its age.
+	// The page keeps showing the last data that it read, with the age of the data.
 	time.Sleep(time.Minute)
 	shown(t, h, "/app?app=billing", "This page is from ", "60 s ago", "Shards of orders over time")
 }
 
-// The parts that the script puts into the page are well formed.
+// The script inserts parts of HTML into the page. These parts must be well-formed.
 func TestPagesAreWellFormed(t *testing.T) {
 	t.Parallel()
 	store := memstore.New()

@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	mostBins = 180  // of a picture, from left to right
-	mostRuns = 5000 // rectangles of all levels together
+	mostBins = 180  // columns of a picture, from left to right
+	mostRuns = 5000 // rectangles in all levels together
 )
 
 // heat is the history of the boxes of a picture: a path for each level of a metric, if colours show
@@ -19,15 +19,15 @@ const (
 type heat struct {
 	Levels                  [levels]string
 	Handed, Taken, Stalled  string
-	Knows                   bool    // some history is known
+	Knows                   bool    // part of the history is known
 	from, to                float64 // seconds
 	width                   float64
 	countHanded, countTaken int
 	countStalled            int
 }
 
-// drawHeat draws the history of boxes, whose shards are given by key. by is nil if colours are
-// states.
+// drawHeat draws the history of the shards over the given boxes. keys contains the shards. by
+// selects the metric that colours show; nil selects the state.
 func drawHeat(boxes []box, keys []lease.Key, p past, by *metric, from, to time.Time) heat {
 	bins := min(mostBins, max(1, int(to.Sub(from)/time.Minute)))
 	for {
@@ -64,7 +64,8 @@ func heatOfBins(boxes []box, keys []lease.Key, p past, by *metric, from, to time
 				if x < 0 || x > width {
 					continue
 				}
-				// the middle of a minute may be before the shard was opened
+				// The middle of the minute may be before the shard was opened, so limit x to the
+				// box.
 				x = min(max(x, b.x), b.x+b.w)
 				path, count := &handed, &h.countHanded
 				switch e.what {
@@ -99,11 +100,12 @@ func heatOfBins(boxes []box, keys []lease.Key, p past, by *metric, from, to time
 	return h, runs
 }
 
-// x returns the x coordinate of a time in seconds.
+// x returns the x coordinate of a time, which is given in seconds since the epoch.
 func (h *heat) x(seconds float64) float64 { return h.width * (seconds - h.from) / (h.to - h.from) }
 
-// binOf returns the bin of a minute, negative outside of the picture. A minute longer than a bin
-// would be drawn too narrow, so bins are never shorter.
+// binOf returns the bin that contains a minute. It returns a negative number if the minute is
+// outside of the picture. Bins are never shorter than a minute, because a longer minute would be
+// drawn too narrow.
 func (h *heat) binOf(minute int64, bins int) int {
 	at := h.x(float64(60*minute+30)) / h.width
 	if at < 0 || at >= 1 {
@@ -112,10 +114,10 @@ func (h *heat) binOf(minute int64, bins int) int {
 	return int(at * float64(bins))
 }
 
-// place rounds a coordinate to a tenth.
+// place formats a coordinate, rounded to a tenth.
 func place(f float64) string { return number(math.Round(10*f) / 10) }
 
-// Told describes the marks in words, or returns "" without marks.
+// Told describes the marks of the picture in words. It returns "" if the picture has no marks.
 func (h *heat) Told() string {
 	var parts []string
 	for _, of := range []struct {
@@ -136,8 +138,8 @@ func (h *heat) Told() string {
 	return "Marked in pink: " + strings.Join(parts, ", ") + "."
 }
 
-// showPast adds the history to the picture of these shards. If colours show a metric, they show its
-// reported values; values without a report are unknown.
+// showPast adds the history of the given shards to the picture. If the colours show a reported
+// metric, minutes without a report are shown as unknown.
 func (p *appPage) showPast(v view, shards []shardInfo, known past) {
 	if p.PastMissing = known.missing; p.PastMissing == "" && len(known.shards) == 0 {
 		p.PastMissing = "There is no history of the shards yet. Workers write it once a minute, except workers of an older version or with --no-history."

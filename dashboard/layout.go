@@ -9,32 +9,33 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// piece contains the data of a shard for the picture.
+// piece is what the layout needs to know about one shard.
 type piece struct {
-	at     int // index of the shard in the picture's list
+	at     int // index of the shard in the list that was passed to the picture
 	hashes shard.HashRange
-	opened time.Time // zero if unknown or before the picture begins
-	closed time.Time // zero while it is open
-	done   time.Time // handled up to this time; zero if unknown
-	heat   int       // priority; low ones may be merged
+	opened time.Time // zero if unknown, or before the start of the picture
+	closed time.Time // zero while the shard is open
+	done   time.Time // records up to this time are handled; zero if unknown
+	heat   int       // priority; shards with a low priority may be merged
 }
 
-// box is a rectangle of the picture. It represents one shard, or neighbours that were merged.
+// box is a rectangle of the picture. It represents one shard, or several merged neighbours.
 type box struct {
 	x, y, w, h float64
-	// mark is the x coordinate of the checkpoint, for several shards that of the one furthest
-	// behind; negative without one. The area right of it is not handled.
+	// mark is the x coordinate of the checkpoint. Records to the right of it are not handled. A box
+	// of several shards uses the checkpoint that is furthest behind. The value is negative if there
+	// is no checkpoint.
 	mark float64
-	of   []int // its shards (piece.at), the one with the highest priority first
+	of   []int // its shards as piece.at; the shard with the highest priority comes first
 }
 
-// picture contains the boxes: x from 0 to width, y from 0 to height.
+// picture contains the boxes. x coordinates go from 0 to width, and y coordinates from 0 to height.
 type picture struct {
 	width, height float64
 	rows          int
 	boxes         []box
-	labels        []label // of boxes that are open at the right edge
-	merged        int     // shards that share a box with others
+	labels        []label // labels of the boxes that are open at the right edge
+	merged        int     // number of shards that share a box
 }
 
 type label struct {
@@ -48,10 +49,10 @@ const (
 	width     = 1000.0
 )
 
-// draw lays out shards over a time range: time to the right, hash keys from top to bottom. Every
-// shard covers its own hash keys from its creation to its closing, so splits and merges are visible
-// without arrows and nothing overlaps. Above most rows, neighbours with low priority are merged,
-// and more of them if there are too many boxes.
+// draw lays out the shards over a time range. Time goes to the right, and hash keys go from top to
+// bottom. Every shard covers its hash keys from its creation to its closing. Splits and merges are
+// therefore visible without arrows, and no boxes overlap. If there are more than most rows, draw
+// merges neighbours with low priority. If there are too many boxes, it merges more of them.
 func draw(pieces []piece, from, to time.Time, most int) picture {
 	pieces = slices.DeleteFunc(slices.Clone(pieces), func(p piece) bool {
 		return !p.closed.IsZero() && !p.closed.After(from) || p.hashes == (shard.HashRange{}) || p.hashes.End.Compare(p.hashes.Start) < 0
@@ -70,7 +71,7 @@ func draw(pieces []piece, from, to time.Time, most int) picture {
 
 func drawRows(pieces []piece, from, to time.Time, most int) picture {
 	cuts := cutsOf(pieces)
-	// Rows are groups of strips: group g has the strips from groups[g] up to groups[g+1].
+	// A row is a group of strips. Group g contains the strips from groups[g] up to groups[g+1].
 	groups := groupStrips(heatOf(pieces, cuts), most)
 	rows := len(groups) - 1
 	p := picture{width: width, rows: rows, height: heightOf(rows)}
@@ -84,8 +85,8 @@ func drawRows(pieces []piece, from, to time.Time, most int) picture {
 	shared := make([][]piece, rows)
 	for _, q := range pieces {
 		first, end := stripsOf(q, cuts)
-		// The shard has its own box in rows that it covers completely, and shares the box in other
-		// rows.
+		// The shard has its own box in the rows that it covers completely. In other rows it shares
+		// the box.
 		lo, _ := slices.BinarySearch(groups, first)
 		hi := sort.Search(len(groups), func(i int) bool { return groups[i] > end }) - 1
 		if lo < hi {
@@ -102,7 +103,7 @@ func drawRows(pieces []piece, from, to time.Time, most int) picture {
 			}
 		}
 		switch {
-		case lo > hi: // inside one row
+		case lo > hi: // the shard lies inside one row
 			share(hi)
 		default:
 			if groups[lo] > first {
@@ -128,7 +129,7 @@ func drawRows(pieces []piece, from, to time.Time, most int) picture {
 	return p
 }
 
-// cutsOf returns the keys at which a shard begins or another ends, in order.
+// cutsOf returns the sorted hash keys at which the range of a shard begins, or the range after it.
 func cutsOf(pieces []piece) []shard.HashKey {
 	var cuts []shard.HashKey
 	for _, p := range pieces {
@@ -141,7 +142,8 @@ func cutsOf(pieces []piece) []shard.HashKey {
 	return slices.Compact(cuts)
 }
 
-// stripsOf returns the strips between cuts that a shard covers, from first up to end.
+// stripsOf returns the strips that a shard covers, from first up to but not including end. A strip
+// is the range between two neighbouring cuts.
 func stripsOf(p piece, cuts []shard.HashKey) (first, end int) {
 	first, _ = slices.BinarySearchFunc(cuts, p.hashes.Start, shard.HashKey.Compare)
 	if p.hashes.End == shard.MaxHashKey {
@@ -151,7 +153,7 @@ func stripsOf(p piece, cuts []shard.HashKey) (first, end int) {
 	return first, end
 }
 
-// heatOf returns the highest priority of the shards of each strip.
+// heatOf returns, for each strip, the highest priority of its shards.
 func heatOf(pieces []piece, cuts []shard.HashKey) []int {
 	heat := make([]int, len(cuts))
 	for _, p := range pieces {
@@ -163,9 +165,10 @@ func heatOf(pieces []piece, cuts []shard.HashKey) []int {
 	return heat
 }
 
-// groupStrips returns where each row begins, and where the last one ends. Each strip is a row if
-// there are at most most. Otherwise up to half of the rows go to the strips with the highest
-// priority, and as many of the strips between them as necessary are merged.
+// groupStrips divides the strips into at most most rows. It returns the first strip of each row,
+// and the end of the last row. If there are few strips, each strip is a row. Otherwise the strips
+// with the highest priority get up to half of the rows. Of the strips between them, groupStrips
+// merges as many as necessary.
 func groupStrips(heat []int, most int) []int {
 	n := len(heat)
 	if n <= most {
@@ -200,7 +203,8 @@ func groupStrips(heat []int, most int) []int {
 	}
 }
 
-// eras divides shards that share a row by time: shards with others between them are not merged.
+// eras divides the shards of a row by time. Two shards are not merged if the row has other shards
+// between them.
 func eras(members []piece) (all [][]piece) {
 	slices.SortFunc(members, func(a, b piece) int { return a.opened.Compare(b.opened) })
 	var until time.Time
@@ -243,13 +247,15 @@ func boxOf(of []piece, x func(time.Time) float64) box {
 	return b
 }
 
-// heightOf returns the height of a picture, so that it fits a screen if possible.
+// heightOf returns the height of a picture with this number of rows. The picture fits a screen if
+// possible.
 func heightOf(rows int) float64 {
 	return float64(max(min(max(rows*26, 120), 480), rows*2))
 }
 
-// topsOf returns where each row begins, and the last one ends. Half of the height is divided
-// equally, so that no row is too thin, half by the number of hash keys.
+// topsOf returns the y coordinate at which each row begins, and the end of the last row. Half of
+// the height is divided equally among the rows, so that no row is too thin. The other half is
+// divided in proportion to the hash keys.
 func topsOf(cuts []shard.HashKey, groups []int, height float64) []float64 {
 	rows := len(groups) - 1
 	tops := make([]float64, rows+1)
@@ -269,7 +275,7 @@ func topsOf(cuts []shard.HashKey, groups []int, height float64) []float64 {
 	return tops
 }
 
-// share returns the position of a key in the space of hash keys, 0 to 1.
+// share returns the position of a hash key as a fraction of the whole key space, from 0 to 1.
 func share(k shard.HashKey) float64 {
 	const half = 1 << 63
 	return (float64(k.Hi) + float64(k.Lo)/(2*half)) / (2 * half)

@@ -13,7 +13,7 @@ var noon = time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC)
 
 func at(minutes int) time.Time { return noon.Add(time.Duration(minutes) * time.Minute) }
 
-// slice is the part of the hash keys from one sixteenth up to another.
+// slice returns the range of hash keys from one sixteenth of the key space up to another.
 func slice(from, to uint64) shard.HashRange {
 	r := shard.HashRange{Start: shard.HashKey{Hi: from << 60}, End: shard.MaxHashKey}
 	if to < 16 {
@@ -28,7 +28,7 @@ func TestShardsCoverTheirHashKeysForAsLongAsTheyAreOpen(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		pieces []piece
-		want   []string // x, width and the share of the height, of what
+		want   []string // each is x, width, share of the height, and the shards
 		marks  []float64
 	}{
 		{"one shard, up to date", []piece{{0, slice(0, 16), at(-20), never, at(0), 0}}, []string{"0+1000 0..100 [0]"}, []float64{1000}},
@@ -104,8 +104,8 @@ func TestColdNeighboursAreMergedAndHotOnesNot(t *testing.T) {
 	}
 }
 
-// After any splits and merges no rectangle overlaps another, all are inside, and each shard is in
-// one.
+// After any splits and merges, no rectangle overlaps another. All are inside the picture, and each
+// shard is in exactly one rectangle per row.
 func TestNothingOverlaps(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(200) {
@@ -114,7 +114,7 @@ func TestNothingOverlaps(t *testing.T) {
 		var all []piece
 		next := 1
 		for minute := -99; minute < 0; minute++ {
-			if random.IntN(4) == 0 && len(open) > 1 { // merge two
+			if random.IntN(4) == 0 && len(open) > 1 { // merge two shards
 				i := random.IntN(len(open) - 1)
 				merged := piece{at: next, hashes: shard.HashRange{Start: open[i].hashes.Start, End: open[i+1].hashes.End}, opened: at(minute), heat: random.IntN(3)}
 				for _, p := range open[i : i+2] {

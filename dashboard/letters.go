@@ -10,10 +10,10 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// Limits of the page of dead letters. Use the command "weir dead" beyond them.
+// Limits of the page of dead letters. The command "weir dead" handles more.
 const (
-	mostLetters  = 200              // shown, and retried at a time
-	lettersBound = 10 * time.Second // for reading them
+	mostLetters  = 200              // maximum number shown, and retried at once
+	lettersBound = 10 * time.Second // time limit for reading the letters
 )
 
 // lettersPage contains the unhandled dead letters of an application.
@@ -22,19 +22,19 @@ type lettersPage struct {
 	Of          deadletter.Filter
 	Rows        []letterRow
 	More        bool
-	Unread      int // unreadable letters
+	Unread      int // number of unreadable letters
 	Err         string
 	CannotRetry string
 }
 
-// letterRow is a letter, without its key and its payload.
+// letterRow is one dead letter without its key and payload.
 type letterRow struct {
 	deadletter.Letter
-	Name string // the shard's short ID
-	Link string // to the shard
+	Name string // short ID of the shard
+	Link string // link to the shard
 }
 
-// serveLetters shows letters of an application.
+// serveLetters shows the dead letters of an application.
 func (h *handler) serveLetters(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	app := q.Get("app")
@@ -68,8 +68,9 @@ func (h *handler) serveLetters(w http.ResponseWriter, r *http.Request) {
 	h.render(w, r, http.StatusOK, "letters", p)
 }
 
-// letters returns the first unhandled letters of an application that match a filter, and the number
-// of unreadable ones before the last of them. After an error there may be more.
+// letters returns the first most unhandled dead letters of an application that match a filter.
+// unread is the number of unreadable letters that it found up to the last of them. If it returns an
+// error, there may be more letters.
 func (h *handler) letters(ctx context.Context, app string, of deadletter.Filter, most int) (items []deadletter.Item, unread int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, lettersBound)
 	defer cancel()
@@ -91,7 +92,8 @@ func (h *handler) letters(ctx context.Context, app string, of deadletter.Filter,
 	return items, unread, nil
 }
 
-// lettersLink returns a link to dead letters, "" without Options.Letters.
+// lettersLink returns a link to the dead letters of a shard. It returns "" if Options.Letters is
+// not set.
 func (h *handler) lettersLink(app string, of lease.Key) string {
 	if h.opts.Letters == nil {
 		return ""

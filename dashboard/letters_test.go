@@ -17,8 +17,8 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// given writes a file with dead letters for n records of orders, shard 1, of billing, and one of
-// another application.
+// given writes a file with dead letters. n of them belong to the application billing, stream
+// orders, shard 1. One belongs to another application.
 func given(t *testing.T, n int) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "dead.ndjson")
@@ -41,7 +41,7 @@ func given(t *testing.T, n int) (path string) {
 
 const lettersOfBilling = "/letters?app=billing"
 
-// retries sends the form of the page of letters, and checks the answer.
+// retries sends the retry form of the page of dead letters, and checks the answer.
 func (d *desk) retries(status int, says string) {
 	d.t.Helper()
 	d.sends(d.form(lettersOfBilling, "retry-letters", "app", "billing"), status, says)
@@ -138,7 +138,7 @@ func TestLettersThatMayNotBeHandledAgain(t *testing.T) {
 	d.sends(with(make([]string, 201)...), http.StatusBadRequest, "at most 200 can be handled")
 	d.sends(with(""), http.StatusBadRequest, "which is too long")
 	d.sends(with(strings.Repeat("x", 5000)), http.StatusBadRequest, "which is too long")
-	d.sends(with("orders/shardId-000000000001/1000"), http.StatusConflict, "Another process") // of another application
+	d.sends(with("orders/shardId-000000000001/1000"), http.StatusConflict, "Another process") // a letter of another application
 	d.refuses = errors.New("not you")
 	d.sends(form, http.StatusForbidden, "not you")
 	if got := states(t, path); got != "b:kept s:kept" {

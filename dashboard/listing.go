@@ -11,14 +11,14 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// Kinesis contains the calls that the page makes: a *kinesis.Client. It needs the permissions
-// kinesis:ListShards and kinesis:DescribeStreamSummary.
+// Kinesis contains the calls that the page makes. A *kinesis.Client implements it. The calls need
+// the permissions kinesis:ListShards and kinesis:DescribeStreamSummary.
 type Kinesis interface {
 	ListShards(context.Context, *kinesis.ListShardsInput, ...func(*kinesis.Options)) (*kinesis.ListShardsOutput, error)
 	DescribeStreamSummary(context.Context, *kinesis.DescribeStreamSummaryInput, ...func(*kinesis.Options)) (*kinesis.DescribeStreamSummaryOutput, error)
 }
 
-// listing is Kinesis' description of a stream. It is immutable.
+// listing is the description of a stream that Kinesis returned. It does not change.
 type listing struct {
 	at        time.Time
 	err       error
@@ -29,16 +29,16 @@ type listing struct {
 type listed struct {
 	parents        []string
 	hashes         shard.HashRange
-	opened, closed time.Time // zero if unknown, or not closed
+	opened, closed time.Time // zero if unknown or not closed
 }
 
 const (
 	mostPages   = 400
 	listBound   = 10 * time.Second
-	mostStreams = 20 // streams listed per application
+	mostStreams = 20 // maximum number of streams listed per application
 )
 
-// askStreams updates the descriptions of the streams.
+// askStreams updates the listings of the application's streams.
 func (o *observer) askStreams(ctx context.Context, w *watched, s *sighting) {
 	s.streams = map[string]listing{}
 	if o.opts.Kinesis == nil {
@@ -51,7 +51,7 @@ func (o *observer) askStreams(ctx context.Context, w *watched, s *sighting) {
 				continue
 			}
 			asked := list(ctx, o.opts.Kinesis, name)
-			if asked.err != nil && l != nil { // keep the previous result
+			if asked.err != nil && l != nil { // keep the previous listing
 				asked.shards, asked.retention = l.shards, l.retention
 			}
 			l = &asked
@@ -109,7 +109,7 @@ func (l *listing) add(s types.Shard) {
 		}
 	}
 	if r := s.HashKeyRange; r != nil {
-		of.hashes, _ = shard.ParseHashRange(aws.ToString(r.StartingHashKey), aws.ToString(r.EndingHashKey)) // unknown after an error
+		of.hashes, _ = shard.ParseHashRange(aws.ToString(r.StartingHashKey), aws.ToString(r.EndingHashKey)) // stays unknown after an error
 	}
 	if r := s.SequenceNumberRange; r != nil {
 		of.opened, _, _ = timesOf(aws.ToString(r.StartingSequenceNumber))

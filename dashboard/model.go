@@ -10,25 +10,25 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// application contains the data that the page shows about an application.
+// application contains what the page shows about an application.
 type application struct {
 	Name string
 	standing
 	Sentence string
-	Shards   []shardInfo // the worst first
+	Shards   []shardInfo // the shard with the worst state first
 	Workers  []workerInfo
-	Leader   string // "" without a leader
+	Leader   string // "" if there is no leader
 	Streams  []string
-	Notes    []string // about workers that read different streams
-	Open     int      // shards that are not finished
-	Living   int      // workers that may be alive
-	Load     float64  // bytes per second that they handle
+	Notes    []string // notes about workers whose sets of streams differ
+	Open     int      // number of unfinished shards
+	Living   int      // number of workers that may be alive
+	Load     float64  // bytes per second that these workers handle
 	Worst    time.Duration
 	LagKnown bool
 	Recent   recentLag
-	Changed  time.Time // when a shard was last opened or closed, zero if unknown
+	Changed  time.Time // when a shard was last opened or closed; zero if unknown
 	Seen     time.Time
-	Trouble  error // of the store
+	Trouble  error // error of the store
 	LagErr   error
 	ListErr  error
 }
@@ -37,16 +37,16 @@ type shardInfo struct {
 	lease.Lease
 	standing
 	Sentence string
-	Worker   string // the owner, "" if there is none
+	Worker   string // the owner; "" if there is none
 	Lag      time.Duration
 	LagKnown bool
 	Opened   time.Time // zero if unknown
-	Closed   time.Time // zero while it is open
+	Closed   time.Time // zero while the shard is open
 	Unplaced bool      // finished at an unknown time
-	Handled  time.Time // the handled time; zero if unknown
+	Handled  time.Time // records up to this time are handled; zero if unknown
 	Parents  []string
 	Children []string
-	Merged   bool // its children are of a merge
+	Merged   bool // the shard was closed by a merge
 	Troubles []lease.Trouble
 }
 
@@ -58,7 +58,7 @@ type workerInfo struct {
 	Load   float64
 }
 
-// assess computes the shown data from a read.
+// assess computes what the page shows from a read of the application.
 func assess(name string, s sighting, now time.Time) application {
 	a := application{Name: name, Seen: s.at, Trouble: s.err, LagErr: s.lagErr, Streams: streamsOf(s.view.Leases), Notes: lease.DescribeStreams(s.view)}
 	workers := a.addWorkers(s)
@@ -111,7 +111,7 @@ func assess(name string, s sighting, now time.Time) application {
 	return a
 }
 
-// addWorkers returns the index of each session in a.Workers.
+// addWorkers fills a.Workers. It returns the index of each session in it.
 func (a *application) addWorkers(s sighting) map[string]int {
 	held, load := map[string]int{}, map[string]float64{}
 	for _, l := range s.view.Leases {
@@ -139,13 +139,14 @@ func (a *application) addWorkers(s sighting) map[string]int {
 	return at
 }
 
-// relate fills in data from related shards: a shard was closed when its first child was opened.
+// relate fills in times that follow from related shards. A shard was closed when its first child
+// shard was opened.
 func (a *application) relate(s sighting, now time.Time) {
 	at := map[lease.Key]int{}
 	for i, of := range a.Shards {
 		at[of.Key] = i
 	}
-	first := map[lease.Key]time.Time{} // child of each
+	first := map[lease.Key]time.Time{} // opening time of the first child, by parent
 	for i := range a.Shards {
 		child := &a.Shards[i]
 		for _, p := range child.Parents {
@@ -168,7 +169,7 @@ func (a *application) relate(s sighting, now time.Time) {
 			of.Unplaced = of.Closed.IsZero()
 		}
 	}
-	for i := range a.Shards { // a child without a known time was opened when its parent was closed
+	for i := range a.Shards { // a child shard without a known time was opened when its parent was closed
 		child := &a.Shards[i]
 		for _, p := range child.Parents {
 			if j, there := at[lease.Key{Stream: child.Stream, Shard: p}]; there && child.Opened.IsZero() {
@@ -190,8 +191,8 @@ func (a *application) relate(s sighting, now time.Time) {
 	}
 }
 
-// handledUpTo returns the time up to which a shard's records are handled: now minus its lag, or the
-// arrival of the record at its checkpoint.
+// handledUpTo returns the time up to which the records of a shard are handled. If the lag is known,
+// that is now minus the lag. Otherwise it is the arrival time of the record at the checkpoint.
 func handledUpTo(of *shardInfo, now time.Time) time.Time {
 	switch {
 	case of.Done:
@@ -211,7 +212,7 @@ func handledUpTo(of *shardInfo, now time.Time) time.Time {
 	return of.Opened
 }
 
-// conclude sets the application's own state: that of its worst shard.
+// conclude sets the state of the application, which is the state of its worst shard.
 func (a *application) conclude(s sighting) {
 	for i := range a.Shards {
 		of := &a.Shards[i]
@@ -233,10 +234,10 @@ func (a *application) conclude(s sighting) {
 	}
 }
 
-// A lag up to enough counts as zero: it comes from reading once a second.
+// A lag up to enough counts as zero, because reading once a second causes such a lag.
 const enough = 10 * time.Second
 
-// late returns the lag for sorting. A lag from reading once a second does not affect the order.
+// late returns the lag by which shards are sorted. A lag up to enough does not affect the order.
 func (of *shardInfo) late() time.Duration {
 	if of.Lag <= enough {
 		return 0
@@ -244,7 +245,7 @@ func (of *shardInfo) late() time.Duration {
 	return of.Lag
 }
 
-// lineage describes a shard's relatives in words.
+// lineage describes the parents and children of a shard in words.
 func (of shardInfo) lineage() string {
 	var parts []string
 	if len(of.Parents) > 0 {

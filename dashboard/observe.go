@@ -12,17 +12,17 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// Limits of the state between reads.
+// Limits of the state that the page keeps between reads.
 const (
-	mostApps   = 1000             // applications kept
-	forgetApp  = 10 * time.Minute // after the last request for one
-	lookBound  = 10 * time.Second // for one read of the store
-	lagBound   = 10 * time.Second // for a query of lags
-	listEvery  = 30 * time.Second // applications, and the shards of a stream
-	mostStarts = 100_000          // shards with known creation time
+	mostApps   = 1000             // maximum number of applications kept
+	forgetApp  = 10 * time.Minute // time after the last request for an application
+	lookBound  = 10 * time.Second // time limit for a read of the store
+	lagBound   = 10 * time.Second // time limit for a query of lags
+	listEvery  = 30 * time.Second // interval for listing the applications, and the shards of a stream
+	mostStarts = 100_000          // maximum number of shards whose creation time is kept
 )
 
-// observer reads the store for all open pages, at most as often as useful.
+// observer reads the store for all open pages. Pages share its reads.
 type observer struct {
 	store lease.Store
 	opts  Options
@@ -30,54 +30,54 @@ type observer struct {
 	mu   sync.Mutex
 	apps map[string]*watched
 
-	listing chan struct{} // held while listing applications
+	listing chan struct{} // held while the applications are listed
 	listed  time.Time
 	names   []string
 }
 
-// watched is an application that is shown.
+// watched is an application that a page shows.
 type watched struct {
-	turn chan struct{} // held while reading; it guards the following fields
-	used time.Time     // guarded by observer.mu
+	turn chan struct{} // held during a read; guards the following fields
+	used time.Time     // time of the last request; observer.mu guards it
 
 	seen    sighting
 	watch   observe.Watch
 	streams map[string]*listing
 }
 
-// sighting is the result of one read of an application. It is immutable.
+// sighting is the result of one read of an application. It does not change.
 type sighting struct {
 	view  lease.View
-	at    time.Time // when the store last answered; zero if never
-	err   error     // of the last read, nil if it succeeded
+	at    time.Time // when the store last answered; zero if it never did
+	err   error     // error of the last read; nil if the read succeeded
 	past  past      // history of the shards
 	beats map[string]beat
-	// the state of the application and its shards, the worst first
+	// The health of the application and of its shards, the worst shard first.
 	whole   health.Application
 	judged  []health.Named
-	lags    map[lease.Key]Lag // as of lagsAt
+	lags    map[lease.Key]Lag // lags at the time lagsAt
 	lagsAt  time.Time
-	lagErr  error                   // why lags are missing, nil if none is
-	asked   map[lease.Key]bool      // shards whose lag was queried
-	opened  map[lease.Key]time.Time // creation times of shards, as far as their positions show them
-	gone    map[lease.Key]time.Time // when they were first seen finished
+	lagErr  error                   // why lags are missing; nil if they are not
+	asked   map[lease.Key]bool      // shards whose lag has been queried
+	opened  map[lease.Key]time.Time // creation times of shards, where a position shows them
+	gone    map[lease.Key]time.Time // when each finished shard was first seen finished
 	streams map[string]listing
 	told    eventLog
 }
 
-// beat contains the observations of a session's heartbeats.
+// beat contains what the reads have shown about the heartbeats of a session.
 type beat struct {
 	count uint64
-	first time.Time // when that count was first seen
-	last  time.Time // and last
-	moved bool      // it changed, without a long gap between two reads
+	first time.Time // when this count was first seen
+	last  time.Time // when this count was last seen
+	moved bool      // the count has changed, and the gap between the two reads was short
 }
 
 func newObserver(store lease.Store, o Options) *observer {
 	return &observer{store: store, opts: o, apps: map[string]*watched{}, listing: make(chan struct{}, 1)}
 }
 
-// list returns the applications of the store, at most half a minute old.
+// list returns the names of the store's applications. The result is at most half a minute old.
 func (o *observer) list(ctx context.Context) ([]string, error) {
 	admin, can := o.store.(lease.Admin)
 	if !can {
@@ -105,8 +105,9 @@ func (o *observer) list(ctx context.Context) ([]string, error) {
 	return names, nil
 }
 
-// look returns the known data of an application, and reads again if it is older than fresh. It
-// returns an error only if ctx ends; the result contains an error of the store.
+// look returns what is known about an application. It reads the application again if the last read
+// is older than fresh. It returns an error only if ctx ends. An error of the store is part of the
+// result.
 func (o *observer) look(ctx context.Context, app string, fresh time.Duration) (sighting, error) {
 	w := o.watch(app)
 	select {
@@ -147,7 +148,7 @@ func (o *observer) look(ctx context.Context, app string, fresh time.Duration) (s
 	return next, nil
 }
 
-// tell returns the log of events up to the next read.
+// tell returns the log of events with the events up to the next read.
 func (s sighting) tell(next sighting) eventLog {
 	if s.at.IsZero() {
 		return eventLog{since: next.at}
@@ -177,13 +178,13 @@ func (o *observer) watch(app string) *watched {
 	return w
 }
 
-// askLags queries the lags of shards, less often for more shards.
+// askLags queries the lags of the shards. The more shards, the longer the interval between queries.
 func (o *observer) askLags(ctx context.Context, s *sighting) {
 	if o.opts.Lags == nil {
 		return
 	}
 	due := s.at.Sub(s.lagsAt) >= max(5*time.Second, time.Duration(len(s.view.Leases))*50*time.Millisecond)
-	var open, unknown []lease.Lease // unfinished ones, and those without an earlier query
+	var open, unknown []lease.Lease // unfinished leases, and leases whose lag was never queried
 	for _, l := range s.view.Leases {
 		if l.Finished() {
 			continue
@@ -195,7 +196,7 @@ func (o *observer) askLags(ctx context.Context, s *sighting) {
 	}
 	switch {
 	case due:
-	case len(unknown) > 0: // after a split, for example: keep the lags of the others
+	case len(unknown) > 0: // after a split, for example: query only the new leases
 		o.askMore(ctx, s, unknown)
 		return
 	default:
@@ -210,13 +211,13 @@ func (o *observer) askLags(ctx context.Context, s *sighting) {
 	}
 }
 
-// askMore queries new leases.
+// askMore queries the lags of leases that have no lag yet, and keeps the other lags.
 func (o *observer) askMore(ctx context.Context, s *sighting, leases []lease.Lease) {
 	bounded, cancel := context.WithTimeout(ctx, lagBound)
 	defer cancel()
 	more, err := o.opts.Lags(bounded, leases)
 	s.lagErr = cmp.Or(err, s.lagErr)
-	// Other goroutines may be reading the maps.
+	// Other goroutines may be reading the old maps.
 	s.lags, s.asked = maps.Clone(s.lags), maps.Clone(s.asked)
 	maps.Copy(s.lags, more)
 	for _, l := range leases {
@@ -224,7 +225,7 @@ func (o *observer) askMore(ctx context.Context, s *sighting, leases []lease.Leas
 	}
 }
 
-// look returns the input for the evaluation.
+// look returns the input for the evaluation of the application's health.
 func (s *sighting) look() observe.Look {
 	l := observe.Look{At: s.at, View: s.view, Lags: map[lease.Key]observe.Lag{}, Retention: map[string]time.Duration{}}
 	for key, lag := range s.lags {
@@ -238,24 +239,25 @@ func (s *sighting) look() observe.Look {
 	return l
 }
 
-// see returns the observations of a session after a read at now.
+// see returns the beat after a read at the time now.
 func (b beat) see(w lease.Worker, now time.Time) beat {
 	switch {
 	case b.first.IsZero():
 		return beat{count: w.Beat, first: now, last: now}
 	case b.count != w.Beat:
-		// A long gap between two reads only proves that it was alive at some time in between.
+		// After a long gap between two reads, the session may have stopped in the meantime. A
+		// changed count proves only that it was alive at some time in the gap.
 		return beat{count: w.Beat, first: now, last: now, moved: now.Sub(b.last) <= w.Times.Or(lease.DefaultTimes).Failover}
 	}
 	b.last = now
 	return b
 }
 
-// life is the state of a worker, as far as its heartbeats show.
+// life is the state of a worker, as its heartbeats show it.
 type life int
 
 const (
-	lifeUnknown life = iota // the observation is too short
+	lifeUnknown life = iota // the observation was too short
 	lifeBeats
 	lifeLeaving
 	lifeSilent
@@ -266,8 +268,8 @@ func (l life) String() string {
 	return [...]string{"no heartbeat seen yet", "beats", "leaves", "silent", "ended"}[l]
 }
 
-// lifeOf evaluates a worker. It is silent only if its count did not change for the failover time,
-// between two reads.
+// lifeOf returns the state of a worker. The worker is silent only if two reads, at least the
+// failover time apart, saw the same count.
 func lifeOf(w lease.Worker, b beat) life {
 	switch {
 	case w.Ended:
@@ -282,8 +284,9 @@ func lifeOf(w lease.Worker, b beat) life {
 	return lifeUnknown
 }
 
-// remember keeps when shards were opened, which any position in them shows, and when they were
-// first seen finished, which removes the position.
+// remember returns when the shards were opened, and when they were first seen finished. Any
+// position in a shard shows its opening time, but a finished shard has no position any more. So
+// remember keeps the times from earlier reads.
 func remember(old sighting, v lease.View, now time.Time) (opened, gone map[lease.Key]time.Time) {
 	opened, gone = map[lease.Key]time.Time{}, map[lease.Key]time.Time{}
 	before := maps.Clone(old.opened)

@@ -15,21 +15,22 @@ import (
 
 // Limits of the history.
 const (
-	pastEvery   = 30 * time.Second // interval of reading it
+	pastEvery   = 30 * time.Second // interval between reads of the history
 	pastBound   = 5 * time.Second
-	mostMoments = 2_000_000 // per application
-	// A chunk without additions for settled minutes is not read again.
+	mostMoments = 2_000_000 // maximum number of moments per application
+	// A chunk is not read again after it had no additions for this number of minutes.
 	settled = 5 // minutes
 )
 
-// past is the history of an application's shards, as their owners reported it. It is immutable.
+// past is the history of an application's shards. The owners of the shards reported it. A past does
+// not change.
 type past struct {
-	at      time.Time // time of the read
-	missing string    // why there is no history, or ""
+	at      time.Time // when the history was read
+	missing string    // why there is no history; "" if there is one
 	chunks  map[chunkKey]chunk
-	shards  map[lease.Key][]moment // in order
-	workers map[string]string      // names of sessions
-	odd     int                    // unreadable chunks
+	shards  map[lease.Key][]moment // sorted by time
+	workers map[string]string      // worker names by session
+	odd     int                    // number of unreadable chunks
 }
 
 type chunkKey struct {
@@ -37,29 +38,30 @@ type chunkKey struct {
 	session string
 }
 
-// chunk is a chunk of the store's history.
+// chunk is one chunk of the history in the store.
 type chunk struct {
 	samples []history.Sample
 	worker  string
-	last    int64 // the minute of its last sample
+	last    int64 // minute of the last sample
 }
 
-// moment is the state of a shard in a minute.
+// moment is the state of a shard in one minute.
 type moment struct {
 	minute  int64
 	session string
 	lag     time.Duration // negative if unknown
-	age     time.Duration // of the record before the checkpoint; negative if unknown
+	age     time.Duration // age of the record at the checkpoint; negative if unknown
 	load    lease.Load
 	busy    uint8 // percent
-	// throttled is the part of the minute in which reading waited because of throttling, in percent
+	// throttled is how long reading waited because Kinesis throttled it, as a percentage of the
+	// minute.
 	throttled uint8
 	marks     history.Marks
 }
 
 const keepsNone = "This store keeps no history, so the page shows nothing from before it was started."
 
-// askPast updates the history.
+// askPast reads the history again if it is too old.
 func (o *observer) askPast(ctx context.Context, app string, w *watched, s *sighting) {
 	s.past = w.seen.past
 	defer s.finish()
@@ -81,7 +83,8 @@ func (o *observer) askPast(ctx context.Context, app string, w *watched, s *sight
 	s.past = s.past.with(chunks, s.at)
 }
 
-// finish fills in when shards were finished, if the page did not see that.
+// finish fills in when shards were finished. It uses the history for shards that finished while no
+// page was open.
 func (s *sighting) finish() {
 	for _, l := range s.view.Leases {
 		if _, known := s.gone[l.Key]; known || !l.Finished() {
@@ -93,11 +96,11 @@ func (s *sighting) finish() {
 	}
 }
 
-// minuteOf returns the minute of a time, as history counts them.
+// minuteOf returns the number of the minute that contains t, in the numbering of package history.
 func minuteOf(t time.Time) int64 { return t.Unix() / 60 }
 
-// next returns the minute from which chunks must be read: the beginning of the oldest one that may
-// still grow.
+// next returns the minute from which chunks must be read. It is the first minute of the oldest
+// chunk that may still grow.
 func (p past) next(now time.Time) int64 {
 	if p.chunks == nil {
 		return minuteOf(now.Add(-lease.HistoryKept))
@@ -111,8 +114,8 @@ func (p past) next(now time.Time) int64 {
 	return since
 }
 
-// with returns the history with more chunks, some of which replace shorter versions, and without
-// expired ones.
+// with returns the history with more chunks. A longer version of a chunk replaces the shorter one.
+// Expired chunks are dropped.
 func (p past) with(chunks []lease.HistoryChunk, now time.Time) past {
 	next := past{at: now, chunks: map[chunkKey]chunk{}, shards: map[lease.Key][]moment{}, workers: map[string]string{}, odd: p.odd}
 	oldest, newest := minuteOf(now.Add(-lease.HistoryKept)), minuteOf(now)+settled
@@ -150,8 +153,9 @@ func (p past) with(chunks []lease.HistoryChunk, now time.Time) past {
 	return next
 }
 
-// inOrder compares moments of a shard. Within one minute the previous owner comes first: the one
-// that released the shard, or had it before the minute began.
+// inOrder compares two moments of a shard. If two owners report about the same minute, the previous
+// owner comes first. The previous owner is the one that released or lost the shard, or that held it
+// before the minute began.
 func inOrder(a, b moment) int {
 	rank := func(m moment) int {
 		switch over := m.marks&(history.Ended|history.Lost) != 0; {
@@ -165,7 +169,7 @@ func inOrder(a, b moment) int {
 	return cmp.Or(cmp.Compare(a.minute, b.minute), cmp.Compare(rank(a), rank(b)))
 }
 
-// finished returns when a shard was finished, according to its owner.
+// finished returns when a shard was finished, as its owner reported.
 func (p past) finished(key lease.Key) (time.Time, bool) {
 	for _, m := range slices.Backward(p.shards[key]) {
 		if m.marks&history.Finished != 0 {
@@ -175,12 +179,12 @@ func (p past) finished(key lease.Key) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// happening is a kind of mark in a picture.
+// happening is the kind of a mark in a picture.
 type happening int
 
 const (
-	handedOver happening = iota // released by its owner, and taken by another one
-	takenOver                   // taken over after the owner died or lost it
+	handedOver happening = iota // its owner released the shard, and another worker took it
+	takenOver                   // the owner died or lost the shard, and another worker took it
 	stalled
 )
 
@@ -191,7 +195,7 @@ type marked struct {
 
 // happenings returns the marks that follow from the moments of a shard.
 func happenings(moments []moment) (all []marked) {
-	before := -1 // the last moment of another session
+	before := -1 // index of the last moment of another session
 	for i, m := range moments {
 		if i > 0 && moments[i-1].session != m.session {
 			before = i - 1
@@ -213,7 +217,8 @@ func happenings(moments []moment) (all []marked) {
 	return all
 }
 
-// worstLag returns the largest lag of any shard for each minute of a range; negative if unknown.
+// worstLag returns, for each minute of a range, the largest lag of any shard. The value is negative
+// if the lag is unknown.
 func (p past) worstLag(from, to int64) []time.Duration {
 	if to <= from {
 		return nil
@@ -230,7 +235,7 @@ func (p past) worstLag(from, to int64) []time.Duration {
 	return worst
 }
 
-// between returns the moments of a shard in a range of minutes.
+// between returns the moments of a shard from one minute up to another.
 func (p past) between(key lease.Key, from, to int64) []moment {
 	all, byMinute := p.shards[key], func(m moment, minute int64) int { return cmp.Compare(m.minute, minute) }
 	first, _ := slices.BinarySearchFunc(all, from, byMinute)
@@ -238,8 +243,8 @@ func (p past) between(key lease.Key, from, to int64) []moment {
 	return all[first:max(first, end)]
 }
 
-// trend returns "rising", "falling", "steady", or "" if too little is known. It compares the last
-// third with the first.
+// trend returns "rising", "falling" or "steady", or "" if too little is known. It compares the last
+// third of the lags with the first third.
 func trend(lags []time.Duration) string {
 	mean := func(some []time.Duration) (time.Duration, bool) {
 		var sum time.Duration
@@ -269,13 +274,13 @@ func trend(lags []time.Duration) string {
 	return "falling"
 }
 
-// trendMinutes is the time range of the lag in the list of applications.
+// trendMinutes is the length of the lag curve in the list of applications.
 const trendMinutes = 30
 
-// recentLag is the recent lag of an application.
+// recentLag is the lag of an application in the last minutes.
 type recentLag struct {
-	Trend string // see trend
-	Line  string // a path, 60 wide and 14 high; "" if too little is known
+	Trend string // the result of trend
+	Line  string // an SVG path, 60 wide and 14 high; "" if too little is known
 }
 
 func (p past) recent(now time.Time) recentLag {

@@ -113,7 +113,7 @@ func TestChunksAreAskedForAgainOnlyWhileTheyGrow(t *testing.T) {
 	}
 }
 
-// parts divides the hash keys into n ranges.
+// parts divides the hash keys into n equal ranges.
 func parts(n int) (all []shard.HashRange) {
 	part := ^uint64(0) / uint64(n)
 	for i := range n {

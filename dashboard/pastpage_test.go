@@ -15,7 +15,8 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// report writes a session's reports about its shards for the last minutes.
+// report writes the history of a session's shards for the last minutes. tell returns the sample of
+// a shard some minutes ago.
 func report(t *testing.T, store lease.Historian, app, session string, shards int, minutes int64, tell func(shard int, ago int64) history.Sample) {
 	t.Helper()
 	w := history.NewWriter(1000, "")

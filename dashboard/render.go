@@ -24,8 +24,8 @@ var pages = template.Must(template.New("").Funcs(template.FuncMap{
 	"appLink": func(app string) string { return link("app", "app", app) },
 }).ParseFS(assets, "assets/*.html"))
 
-// clean escapes characters that a terminal or a page would not show literally, such as marks for
-// the text direction, so that they cannot change how a line reads.
+// clean escapes characters that a terminal or a page does not show literally. Examples are marks
+// for the text direction, which could change how a line reads.
 func clean(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {
@@ -49,8 +49,8 @@ func lagOf(known bool, lag time.Duration) string {
 	return short(lag)
 }
 
-// link returns a relative link with parameters, given as names and values; empty values are
-// omitted.
+// link returns a relative link with parameters. nameValues contains names and values in turn.
+// Parameters with an empty value are omitted.
 func link(page string, nameValues ...string) string {
 	q := url.Values{}
 	for i := 0; i+1 < len(nameValues); i += 2 {
@@ -61,12 +61,12 @@ func link(page string, nameValues ...string) string {
 	return page + "?" + q.Encode()
 }
 
-// pageHead contains the data that every page needs.
+// pageHead contains what the head of every page needs.
 type pageHead struct {
 	Title, App, AppLink, Shard string
 	Now                        time.Time
 	Poll                       int64  // milliseconds between two updates
-	Old                        string // why the data is old, or ""
+	Old                        string // why the data is old; "" if it is not
 }
 
 type choice struct {
@@ -74,17 +74,17 @@ type choice struct {
 	Now        bool
 }
 
-// drawing is a picture as SVG text.
+// drawing is a picture, with all its values formatted for SVG.
 type drawing struct {
 	Width, Height, Edge     string
 	Boxes                   []drawnBox
 	Labels                  []drawnLabel
-	Lag, Hatch, Dots, Marks string // paths
+	Lag, Hatch, Dots, Marks string // SVG paths
 	Axis                    []string
 	Merged                  int
-	About                   string // describes Scale, "" if colours are states
+	About                   string // text that introduces Scale; "" if the colours show states
 	Scale                   []swatch
-	Thin                    bool // rows are too thin for separators
+	Thin                    bool // the rows are too thin for separators
 	Heat                    *heat
 	boxes                   []box
 	from, to                time.Time
@@ -94,7 +94,7 @@ type drawnBox struct{ X, Y, W, H, Class, Title, Link, Name string }
 
 type drawnLabel struct{ Y, Name string }
 
-// drawShards draws the selected shards of a stream.
+// drawShards draws the given shards of a stream.
 func drawShards(v view, shards []shardInfo, from, to time.Time, retention time.Duration) *drawing {
 	var pieces []piece
 	by := metricOf(v.by)
@@ -112,7 +112,7 @@ func drawShards(v view, shards []shardInfo, from, to time.Time, retention time.D
 	var lag, hatch, dots, marks strings.Builder
 	for _, b := range p.boxes {
 		of := &shards[b.of[0]]
-		const least = 3 // newly opened shards must be visible
+		const least = 3 // width of a box whose shard was just opened, so that it is visible
 		if b.w < least {
 			b.x, b.w = min(b.x, p.width-least), least
 		}
@@ -131,12 +131,12 @@ func drawShards(v view, shards []shardInfo, from, to time.Time, retention time.D
 			continue
 		}
 		fmt.Fprintf(&marks, "M%s %sv%s", number(b.mark), number(b.y), number(b.h))
-		if by == nil && of.LagKnown && of.Lag > enough { // the mark would change the shade
+		if by == nil && of.LagKnown && of.Lag > enough { // with a metric, the mark would change the shade
 			rectangle(&lag, b.mark, b.y, b.x+b.w-b.mark, b.h)
 		}
 	}
 	d.Lag, d.Hatch, d.Dots, d.Marks = lag.String(), hatch.String(), dots.String(), marks.String()
-	next := 0.0 // labels must not overlap
+	next := 0.0 // keeps labels from overlapping
 	for _, l := range p.labels {
 		const line = 12
 		if y := l.y + l.h/2 + 4; y-line >= next && l.h >= 5 {
@@ -158,7 +158,8 @@ func rectangle(path *strings.Builder, x, y, w, h float64) {
 	}
 }
 
-// titleOf describes a rectangle in a line: the shard, or the worst of several.
+// titleOf describes a rectangle in one line. A rectangle of several shards is described by its
+// worst shard.
 func titleOf(shards []shardInfo, of []int) string {
 	first := &shards[of[0]]
 	text := "Shard " + shortID(first.Shard) + ", " + first.Word() + ": " + first.Sentence

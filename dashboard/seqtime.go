@@ -6,5 +6,5 @@ import (
 	"github.com/weir-go/weir/internal/seqtime"
 )
 
-// timesOf returns the times in a sequence number; see [seqtime.Of].
+// timesOf returns the times that a sequence number contains; see [seqtime.Of].
 func timesOf(sequence string) (opened, arrived time.Time, ok bool) { return seqtime.Of(sequence) }

@@ -17,7 +17,7 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// Limits of a page that keep its first view small.
+// Limits that keep the first view of a page small.
 const (
 	pageRows    = 60
 	pageApps    = 100
@@ -31,7 +31,7 @@ func headOf(title, app string, poll time.Duration) pageHead {
 	return pageHead{Title: title, App: app, AppLink: link("app", "app", app), Now: time.Now(), Poll: poll.Milliseconds()}
 }
 
-// age sets the message for a failed read.
+// age sets the message that the data is old, if the last read failed.
 func (h *pageHead) age(s sighting) {
 	switch {
 	case s.err == nil:
@@ -81,7 +81,7 @@ func boolCompare(a, b bool) int {
 	return -1
 }
 
-// lookAtAll returns an error only if ctx ends.
+// lookAtAll reads the named applications. It returns an error only if ctx ends.
 func (h *handler) lookAtAll(ctx context.Context, names []string) ([]application, error) {
 	all := make([]application, len(names))
 	errs := make([]error, len(names))
@@ -118,8 +118,8 @@ type appPage struct {
 	Pages       []choice
 	PastMissing string
 	Rows        []shardRow
-	Most        string // additional data in its rows, or ""
-	Keys, All   string // the shown hash keys, and a link to all of them; "" for all
+	Most        string // what the column of additional data shows, or ""
+	Keys, All   string // the range of hash keys that is shown, and a link to all keys; both are "" if all keys are shown
 	Workers     []workerRow
 	MoreWorkers int
 	EventsLink  string
@@ -197,7 +197,8 @@ func (h *handler) serveApp(w http.ResponseWriter, r *http.Request) {
 	h.render(w, r, http.StatusOK, "app", p)
 }
 
-// find reads an application that must exist. If it does not, find has sent the answer.
+// find reads an application and returns true. If the application does not exist, find sends the
+// answer itself and returns false.
 func (h *handler) find(w http.ResponseWriter, r *http.Request, app string) (sighting, bool) {
 	if err := lease.CheckApp(app); err != nil {
 		h.missing(w, r, "This is not the name of an application: "+err.Error())
@@ -223,7 +224,7 @@ func (h *handler) missing(w http.ResponseWriter, r *http.Request, text string) {
 	h.render(w, r, http.StatusNotFound, "missing", missingPage{headOf("Nothing to show", "", appsPoll), text})
 }
 
-// spans are the time ranges of a picture.
+// spans contains the time ranges that a picture can have.
 var spans = []struct {
 	name string
 	of   time.Duration
@@ -232,7 +233,8 @@ var spans = []struct {
 	{"24h", 24 * time.Hour}, {"2d", 48 * time.Hour}, {"7d", 7 * 24 * time.Hour},
 }
 
-// spanFor returns the shortest range that includes the last changes and the lag of the worst shard.
+// spanFor returns the shortest time range that shows the last change of the shards and the lag of
+// the worst shard.
 func spanFor(shards []shardInfo, now time.Time) time.Duration {
 	needs := time.Duration(0)
 	changed := time.Time{}
@@ -299,7 +301,7 @@ func (p *appPage) draw(v view, shards []shardInfo, s sighting) {
 	}
 }
 
-// list fills one page of the table.
+// list fills in one page of the table of shards.
 func (p *appPage) list(v view, shards []shardInfo, wanted string, known past) {
 	page, last := pageOf(wanted, len(shards), pageRows)
 	to := func(n int) string { return v.link("page", strconv.Itoa(n)) }
@@ -334,7 +336,7 @@ type shardPage struct {
 	Letters string
 	Past    shardPast
 	Lineage []relative
-	// problems of the lease, and those that its worker reports about it
+	// Troubles contains the problems of the lease, including those that its worker reported.
 	Troubles []lease.Trouble
 	Deaths   string
 

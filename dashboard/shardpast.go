@@ -11,22 +11,22 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// shardPast is the history of one shard, as a picture of its lag and in words.
+// shardPast is the history of one shard: a picture of its lag, and a table.
 type shardPast struct {
-	Line, Area string // paths, 1000 wide and 100 high
+	Line, Area string // SVG paths, 1000 wide and 100 high
 	From, To   time.Time
-	Most       time.Duration // the top of the picture
+	Most       time.Duration // lag at the top of the picture
 	Rows       []pastRow     // newest first
 	Missing    string
 }
 
-// pastRow covers some minutes.
+// pastRow summarizes some minutes of the history.
 type pastRow struct {
 	From, To  time.Time
 	LagKnown  bool
-	Lag, Age  time.Duration // the worst
+	Lag, Age  time.Duration // the largest values
 	AgeKnown  bool
-	Load      lease.Load // the most
+	Load      lease.Load // the largest load
 	Busy      int
 	Throttled int
 	Workers   []string
@@ -61,7 +61,7 @@ func (p past) shardPast(key lease.Key) shardPast {
 	return of
 }
 
-// draw draws the lag. Minutes without a report or with unknown lag are gaps.
+// draw draws the lag. The curve has a gap where a minute has no report or an unknown lag.
 func (of *shardPast) draw(moments []moment, first, last int64) {
 	of.Most = time.Minute
 	for _, m := range moments {
@@ -120,7 +120,7 @@ func rowOfPast(row int64, some []moment, happened []string, names map[string]str
 	return of
 }
 
-// String returns the happening in words.
+// String describes the happening in words.
 func (h happening) String() string {
 	return [...]string{handedOver: "handed over", takenOver: "taken over from a worker that died or lost it", stalled: "stalled"}[h]
 }

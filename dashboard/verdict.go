@@ -11,7 +11,7 @@ import (
 // standing is the state of a shard or an application, as the page shows it.
 type standing struct {
 	State health.State
-	Done  bool // a finished shard, or an application with only finished shards
+	Done  bool // the shard is finished, or all shards of the application are
 }
 
 // Word returns the state in words.
@@ -22,7 +22,7 @@ func (s standing) Word() string {
 	return s.State.String()
 }
 
-// Class returns the state's name in the style sheet.
+// Class returns the CSS class of the state.
 func (s standing) Class() string {
 	if s.Done {
 		return "finished"
@@ -30,7 +30,7 @@ func (s standing) Class() string {
 	return s.State.Label()
 }
 
-// heat returns the priority of a shard for its own row in a picture.
+// heat returns the priority with which a shard gets a row of its own in a picture.
 func (s standing) heat() int {
 	if s.Done || s.State <= health.NotKnown {
 		return 0
@@ -38,7 +38,7 @@ func (s standing) heat() int {
 	return int(s.State)
 }
 
-// reason returns the reason of a shard's state in words.
+// reason explains the state of a shard in words.
 func reason(s health.Shard, now time.Time) string {
 	text := s.Why
 	switch {
@@ -60,7 +60,7 @@ func reason(s health.Shard, now time.Time) string {
 	return text
 }
 
-// short formats a duration for people: 0 s, 42 s, 3 min, 5 h, 2 d.
+// short formats a duration with one unit: 0 s, 42 s, 3 min, 5 h, 2 d.
 func short(d time.Duration) string {
 	switch d = max(d, 0); {
 	case d < 100*time.Second:
@@ -73,7 +73,7 @@ func short(d time.Duration) string {
 	return fmt.Sprintf("%d d", d/(24*time.Hour))
 }
 
-// shortID returns a shard's ID without the common prefix.
+// shortID returns the ID of a shard without the prefix that all IDs share.
 func shortID(id string) string {
 	rest := strings.TrimLeft(strings.TrimPrefix(id, "shardId-"), "0")
 	if !strings.HasPrefix(id, "shardId-") {

@@ -19,40 +19,42 @@ import (
 // ActionKind is the kind of an [Action].
 type ActionKind string
 
-// The kinds of actions, as in the log of writes.
+// The kinds of actions, as they appear in the log of writes.
 const (
-	// Pause stops reading of Stream, "" for the whole application, until a Resume.
+	// Pause stops reading of Stream until a Resume. An empty Stream pauses the whole application.
 	Pause  ActionKind = "pause"
 	Resume ActionKind = "resume"
-	// Drain makes the worker of session Worker hand off its leases, until an EndDrain.
+	// Drain makes a worker hand off its leases and take no new ones, until an EndDrain. Worker is
+	// the worker's session.
 	Drain    ActionKind = "drain"
 	EndDrain ActionKind = "end-drain"
-	// Reset moves the checkpoints of Stream, "" for all, or of its Shard and the shard's
-	// descendants, to To: oldest, latest, a time, or a duration ago.
+	// Reset moves checkpoints to To: oldest, latest, a time, or a duration ago. With a Shard, it
+	// moves the checkpoints of that shard and its descendants. Otherwise it moves all checkpoints
+	// of Stream. An empty Stream means all streams.
 	Reset ActionKind = "reset"
-	// RetryLetters handles the records of Letters again; see [Options].RetryLetter.
+	// RetryLetters handles the records of Letters again with [Options].RetryLetter.
 	RetryLetters ActionKind = "retry-letters"
 )
 
-// Action is a requested write. Fields that its kind does not use are empty.
+// Action is a requested write. Fields that the Kind does not use are empty.
 type Action struct {
 	Kind   ActionKind
 	App    string
 	Stream string
 	Shard  string
-	Worker string // a session
+	Worker string // session of the worker
 	To     string
-	// Letters are the IDs of dead letters, at most 200.
+	// Letters contains the IDs of at most 200 dead letters.
 	Letters []string
 }
 
 const (
-	mostForm   = 4 << 20          // bytes of a form
-	writeBound = 50 * time.Second // for a write, so that the client gets its answer
-	mostUser   = 128              // runes of a user's name in the log
+	mostForm   = 4 << 20          // maximum size of a form in bytes
+	writeBound = 50 * time.Second // time limit of a write; short enough for the client to get its answer
+	mostUser   = 128              // maximum length of a user's name in the log, in runes
 )
 
-// refusal is the reason for refusing a write, with the status of the answer.
+// refusal is an error that refuses a write. status is the HTTP status of the answer.
 type refusal struct {
 	status int
 	text   string
@@ -64,19 +66,20 @@ func refuse(status int, format string, args ...any) error {
 	return refusal{status, fmt.Sprintf(format, args...)}
 }
 
-// readOnly is the text for a write on a read-only page.
+// readOnly is the answer to a write on a read-only page.
 const readOnly = "This page is read-only. It can change things only if it was started with --allow-writes, or with Options.Authorize."
 
-// writtenPage is the answer to a write.
+// writtenPage is the page that reports the result of a write.
 type writtenPage struct {
 	pageHead
 	Done    bool
 	Text    string
 	Notes   []string
-	Letters string // a link
+	Letters string // link to the dead letters
 }
 
-// serveWrite carries out a form, or answers why not. Each write is logged.
+// serveWrite carries out the action of a form, or explains why it refuses the action. It logs each
+// write.
 func (h *handler) serveWrite(w http.ResponseWriter, r *http.Request) {
 	a, err := h.readForm(w, r)
 	if err == nil {
@@ -89,7 +92,7 @@ func (h *handler) serveWrite(w http.ResponseWriter, r *http.Request) {
 		p.Letters = h.lettersLink(a.App, lease.Key{})
 	}
 	if err == nil {
-		// The client may disconnect. A started write is still completed.
+		// The client may disconnect, but a write that has started must still be completed.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), writeBound)
 		defer cancel()
 		p.Text, p.Notes, err = h.write(ctx, r, a)
@@ -107,8 +110,8 @@ func (h *handler) serveWrite(w http.ResponseWriter, r *http.Request) {
 	h.render(w, r, status, "written", p)
 }
 
-// serveForeign refuses requests from a page of another site, and logs those that could have changed
-// something.
+// serveForeign refuses a request that a page of another site sent. It logs the request if it could
+// have changed something.
 func (h *handler) serveForeign(w http.ResponseWriter, r *http.Request) {
 	const text = "The request comes from a page of another site (cross-origin). Nothing was changed."
 	if h.opts.Authorize != nil {
@@ -117,10 +120,10 @@ func (h *handler) serveForeign(w http.ResponseWriter, r *http.Request) {
 	http.Error(w, text, http.StatusForbidden)
 }
 
-// stillHead returns the head of a page without updates.
+// stillHead returns the head of a page that does not update itself.
 func stillHead(title, app string) pageHead { return headOf(title, app, 0) }
 
-// readForm checks the origin of a write, and parses it.
+// readForm checks that the form of a write comes from this page, and parses the form.
 func (h *handler) readForm(w http.ResponseWriter, r *http.Request) (Action, error) {
 	if h.opts.Authorize == nil {
 		return Action{}, refusal{http.StatusForbidden, readOnly}
@@ -138,20 +141,20 @@ func (h *handler) readForm(w http.ResponseWriter, r *http.Request) (Action, erro
 	return actionOf(r.PostForm)
 }
 
-// fromThisPage reports whether the browser proves that a request comes from our page. A request
-// without that proof is refused.
+// fromThisPage reports whether the browser's headers prove that this page sent the request.
+// Requests without a proof are refused.
 func fromThisPage(r *http.Request) bool {
 	switch r.Header.Get("Sec-Fetch-Site") {
 	case "same-origin":
 		return true
-	case "": // over plain HTTP to another machine, browsers only send Origin
+	case "": // browsers send only Origin over plain HTTP to another machine
 		origin, err := url.Parse(r.Header.Get("Origin"))
 		return err == nil && origin.Host != "" && strings.EqualFold(origin.Host, r.Host)
 	}
 	return false
 }
 
-// actionOf parses a form.
+// actionOf parses a form and returns its action.
 func actionOf(form url.Values) (Action, error) {
 	a := Action{Kind: ActionKind(form.Get("do")), App: form.Get("app")}
 	if err := lease.CheckApp(a.App); err != nil {
@@ -183,7 +186,7 @@ func actionOf(form url.Values) (Action, error) {
 	return a, nil
 }
 
-// write carries out an action. The text says what was done, even if the rest failed.
+// write carries out an action. text describes what was done, even if the rest failed.
 func (h *handler) write(ctx context.Context, r *http.Request, a Action) (text string, notes []string, err error) {
 	switch a.Kind {
 	case Reset:
@@ -204,7 +207,8 @@ func (h *handler) write(ctx context.Context, r *http.Request, a Action) (text st
 	return text, nil, err
 }
 
-// viewNow reads an application that must exist.
+// viewNow reads an application from the store. It returns an error if the application does not
+// exist.
 func (h *handler) viewNow(ctx context.Context, app string) (lease.View, error) {
 	view, err := h.observer.store.View(ctx, app, "")
 	if err != nil {
@@ -264,7 +268,7 @@ func (h *handler) drain(ctx context.Context, view lease.View, a Action, seen str
 	return text, nil
 }
 
-// log logs the requested action with its user, and the result.
+// log logs an action, its user and its result.
 func (h *handler) log(r *http.Request, a Action, text string, err error) {
 	attrs := h.attrs(r, a)
 	if text != "" {
@@ -282,7 +286,7 @@ func (h *handler) log(r *http.Request, a Action, text string, err error) {
 	}
 }
 
-// attrs returns log attributes for the user and the action.
+// attrs returns the log attributes of an action and its user.
 func (h *handler) attrs(r *http.Request, a Action) []slog.Attr {
 	attrs := []slog.Attr{slog.String("action", string(a.Kind)), slog.String("app", a.App)}
 	for _, of := range []struct{ key, value string }{{"stream", a.Stream}, {"shard", a.Shard}, {"worker", a.Worker}, {"to", a.To}} {
@@ -303,7 +307,7 @@ func (h *handler) logger() *slog.Logger {
 	return slog.Default()
 }
 
-// user returns the name of the user, in a form that is safe to log.
+// user returns the name of the user who sent r, in a form that is safe to log.
 func (h *handler) user(r *http.Request) string {
 	if h.opts.User == nil {
 		return ""

@@ -10,10 +10,10 @@ import (
 	"github.com/weir-go/weir/deadletter"
 )
 
-// mostLetterID limits the ID of a letter, in bytes.
+// mostLetterID is the maximum length of a letter's ID in bytes.
 const mostLetterID = 4096
 
-// lettersOf returns the IDs of the letters in a form.
+// lettersOf returns the IDs of the dead letters in a form.
 func lettersOf(form url.Values) ([]string, error) {
 	ids := form["letter"]
 	switch {
@@ -30,14 +30,14 @@ func lettersOf(form url.Values) ([]string, error) {
 	return ids, nil
 }
 
-// retry handles the shown letters again, one after the other, within the time limit of a write. The
-// text says what was done, even if the rest failed.
+// retry handles the selected dead letters again, one after the other, within the time limit of a
+// write. text describes what was done, even if the rest failed.
 func (h *handler) retry(ctx context.Context, a Action) (text string, notes []string, err error) {
 	if h.opts.Letters == nil || h.opts.RetryLetter == nil {
 		return "", nil, refuse(http.StatusForbidden, "This page cannot handle dead letters again: set --retry-exec, or Options.Retry.")
 	}
-	// Two concurrent retries could handle a letter twice: a box only knows the marks of other
-	// boxes.
+	// Two concurrent retries could handle a letter twice, because neither knows which letters the
+	// other has handled.
 	if !h.retrying.TryLock() {
 		return "", nil, refuse(http.StatusConflict, "Another user is retrying dead letters now. Try again when that has ended.")
 	}
@@ -56,15 +56,15 @@ func (h *handler) retry(ctx context.Context, a Action) (text string, notes []str
 		return text, nil, nil
 	case ctx.Err() != nil:
 		return text, []string{fmt.Sprintf("The time of %v is over: retry the rest.", writeBound), err.Error()}, nil
-	case o.Done+o.Failed+o.Taken < len(items): // it stopped early
+	case o.Done+o.Failed+o.Taken < len(items): // the retry stopped early
 		return text, nil, refuse(http.StatusBadGateway, "%s The destination of the dead letters gave an invalid answer: %v", text, err)
 	case o.Done == 0:
 		return "", nil, refuse(http.StatusBadGateway, "%s %v", text, err)
 	}
-	return text, []string{err.Error()}, nil // the first of the failures: their letters stay
+	return text, []string{err.Error()}, nil // the first error; the letters that failed stay
 }
 
-// retryOne handles one letter again. A panic is a failure: the letter stays.
+// retryOne handles one dead letter again. It turns a panic into an error, so the letter stays.
 func (h *handler) retryOne(ctx context.Context, i deadletter.Item) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -74,7 +74,8 @@ func (h *handler) retryOne(ctx context.Context, i deadletter.Item) (err error) {
 	return h.opts.RetryLetter(ctx, i)
 }
 
-// retried describes the result, given how many letters were still there.
+// retried describes the result of a retry in words. asked is the number of selected letters, and
+// there the number of them that still existed.
 func retried(o deadletter.Outcome, asked, there int) string {
 	parts := []string{fmt.Sprintf("%d of %d %s %s handled again", o.Done, asked, plural(asked, "letter", "letters"), plural(o.Done, "was", "were"))}
 	if o.Failed > 0 {

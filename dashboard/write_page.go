@@ -7,13 +7,13 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// Limits of the page of changes. Use the command beyond them.
+// Limits of the page of changes. The command weir has no such limits.
 const (
 	changeStreams = 50
 	changeWorkers = 200
 )
 
-// changePage contains the possible changes of an application.
+// changePage contains the changes that a user can make to an application.
 type changePage struct {
 	pageHead
 	User        string
@@ -39,7 +39,7 @@ type drainRow struct {
 	Do   ActionKind
 }
 
-// serveChange shows the forms that change an application.
+// serveChange shows the forms for changes of an application.
 func (h *handler) serveChange(w http.ResponseWriter, r *http.Request) {
 	if h.opts.Authorize == nil {
 		h.show(w, r, http.StatusForbidden, readOnly)
@@ -51,7 +51,8 @@ func (h *handler) serveChange(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	// A form must not be refused because its page showed old data.
+	// Read again. With old data, the state in the forms would be outdated, and the write would be
+	// refused.
 	if fresh, err := h.viewNow(r.Context(), app); err == nil {
 		s.view = fresh
 	} else {
@@ -95,7 +96,7 @@ func (h *handler) serveChange(w http.ResponseWriter, r *http.Request) {
 	h.render(w, r, http.StatusOK, "change", p)
 }
 
-// pausables returns the streams that are or can be paused.
+// pausables returns the streams that are paused or can be paused.
 func pausables(streams, paused []string) []string {
 	all := slices.Concat(streams, paused)
 	slices.Sort(all)
@@ -103,8 +104,8 @@ func pausables(streams, paused []string) []string {
 	return slices.DeleteFunc(all, func(s string) bool { return s == "" })
 }
 
-// changeLink returns a link to the forms, with a stream and a shard selected, if changes are
-// enabled.
+// changeLink returns a link to the forms, with the stream and shard of a lease selected. It returns
+// "" if changes are not enabled.
 func (h *handler) changeLink(app string, of lease.Key) string {
 	if h.opts.Authorize == nil {
 		return ""
@@ -112,7 +113,7 @@ func (h *handler) changeLink(app string, of lease.Key) string {
 	return link("change", "app", app, "stream", of.Stream, "shard", of.Shard)
 }
 
-// show explains why there is nothing else to see.
+// show answers with a page that contains only a message.
 func (h *handler) show(w http.ResponseWriter, r *http.Request, status int, text string) {
 	h.render(w, r, status, "missing", missingPage{stillHead("Nothing to show", ""), text})
 }

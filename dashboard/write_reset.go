@@ -22,26 +22,26 @@ import (
 )
 
 const (
-	planBound = 30 * time.Second // for planning a reset
-	planGood  = 10 * time.Minute // how long a preview can be carried out
-	mostSteps = 200              // rows of the table of steps
-	mostSaid  = 5                // sentences about changes
+	planBound = 30 * time.Second // time limit for planning a reset
+	planGood  = 10 * time.Minute // how long a preview stays valid
+	mostSteps = 200              // maximum number of rows in the table of steps
+	mostSaid  = 5                // maximum number of sentences about changes
 
-	roomForNames = 16 << 10 // of a form, for everything except the leases
+	roomForNames = 16 << 10 // bytes of a form for everything except the leases
 )
 
-// resetPlan contains the effects of a reset.
+// resetPlan contains the effects that a reset would have.
 type resetPlan struct {
 	view  lease.View
-	now   time.Time // the service's time that it uses
+	now   time.Time // the service's time that the plan uses
 	steps []change.Step
 	moves int
 	notes []string
-	runs  []string // workers that run, or may run
+	runs  []string // workers that are running, or may be
 }
 
-// plan computes the current effects of a reset. shown is the service's time of an earlier preview,
-// or zero: a reset does exactly what the preview showed.
+// plan computes the effects that a reset would have now. shown is the service's time of a preview,
+// or zero. With it, the reset does exactly what the preview showed.
 func (h *handler) plan(ctx context.Context, a Action, shown time.Time) (resetPlan, error) {
 	var p resetPlan
 	wish, ago, err := change.ParseTo(a.To)
@@ -58,7 +58,7 @@ func (h *handler) plan(ctx context.Context, a Action, shown time.Time) (resetPla
 		return p, refuse(http.StatusBadRequest, "A shard belongs to a stream: choose the stream as well.")
 	}
 	wish.Shard = a.Shard
-	// Running workers are also known from earlier reads.
+	// Earlier reads show which workers are running.
 	s, err := h.observer.look(ctx, a.App, time.Hour)
 	if err != nil {
 		return p, err
@@ -106,7 +106,7 @@ func (h *handler) plan(ctx context.Context, a Action, shown time.Time) (resetPla
 	return p, nil
 }
 
-// add adds the effects of a wish on a stream.
+// add adds the effects on one stream.
 func (p *resetPlan) add(about operate.Answer, wish change.Wish) error {
 	if about.Denied != nil {
 		p.notes = append(p.notes, fmt.Sprintf("The creation time of stream %s is unknown: %v", about.Name, about.Denied))
@@ -127,8 +127,8 @@ func (p *resetPlan) add(about operate.Answer, wish change.Wish) error {
 	return nil
 }
 
-// running returns the workers that may be alive. Only an unchanged heartbeat count for the failover
-// time proves that one is dead.
+// running returns the workers that may be alive. A worker is dead only if its heartbeat count did
+// not change during the failover time.
 func running(s sighting, now lease.View, at time.Time) []string {
 	var names []string
 	for i := range now.Workers {
@@ -152,7 +152,7 @@ type resetPage struct {
 	More    int
 	Summary string
 	Notes   []string
-	Running string // workers
+	Running string // names of running workers
 	Moves   int
 	Seen    string
 	Clock   int64 // the service's time of the plan, in Unix milliseconds
@@ -160,7 +160,7 @@ type resetPage struct {
 
 type stepRow struct{ Stream, Shard, From, To, Why string }
 
-// serveReset shows the effects of a reset, and the form that carries it out.
+// serveReset shows the effects of a reset, with a form that carries the reset out.
 func (h *handler) serveReset(w http.ResponseWriter, r *http.Request) {
 	if h.opts.Authorize == nil {
 		h.show(w, r, http.StatusForbidden, readOnly)
@@ -211,7 +211,7 @@ func resetPageOf(a Action, plan resetPlan) resetPage {
 	return p
 }
 
-// reset carries out a preview.
+// reset carries out the reset that a preview showed.
 func (h *handler) reset(ctx context.Context, r *http.Request, a Action) (text string, notes []string, err error) {
 	form := r.PostForm
 	clock, err := strconv.ParseInt(form.Get("clock"), 10, 64)
@@ -251,7 +251,7 @@ func (h *handler) reset(ctx context.Context, r *http.Request, a Action) (text st
 		fmt.Sprintf(`The previous progress is in %s; "weir group import --replace" restores it.`, place),
 		"Handlers that get their start position from a sink follow the sink, not these checkpoints.",
 	}
-	// Log the start, because the process may end before the result is logged.
+	// Log the start too, because the process may end before it can log the result.
 	h.logger().LogAttrs(ctx, slog.LevelInfo, "page: checkpoints begin to move", append(h.attrs(r, a), slog.String("saved", place))...)
 	out := operate.CarryOut(ctx, h.observer.store, a.App, plan.steps, nil)
 	text = fmt.Sprintf("%d of %d %s moved to %s.", out.Done, plan.moves, plural(plan.moves, "checkpoint", "checkpoints"), a.To)

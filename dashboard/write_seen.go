@@ -12,11 +12,11 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// A form contains the displayed state, so that a write is refused if that has changed. A pause
-// depends on the paused streams, a drain on its session, which is unique to one start of a worker,
-// and a reset on the epoch of each lease that it moves.
+// A form contains the state that its page showed. A write is refused if that state has changed. For
+// a pause, the state is the list of paused streams. For a drain, it is the session of the worker;
+// each start of a worker has a new session. For a reset, it is the epoch of each lease to move.
 
-// pausesSeen encodes the paused streams for a form.
+// pausesSeen encodes the list of paused streams for a form.
 func pausesSeen(paused []string) string {
 	var all []string
 	for _, s := range paused {
@@ -25,7 +25,8 @@ func pausesSeen(paused []string) string {
 	return strings.Join(all, "")
 }
 
-// pausesChanged describes changes since a form was shown, or returns "".
+// pausesChanged describes how the paused streams differ from the state in a form. It returns "" if
+// nothing has changed.
 func pausesChanged(seen string, paused []string) string {
 	if seen == pausesSeen(paused) {
 		return ""
@@ -40,7 +41,7 @@ func pausesChanged(seen string, paused []string) string {
 	return "This has changed since it was shown. Paused now: " + inWords(all) + "."
 }
 
-// pausable names an application or a stream in a sentence.
+// pausable returns the words for a stream, or for the whole application, in a sentence.
 func pausable(stream string) string {
 	if stream == "" {
 		return "The whole application"
@@ -56,7 +57,8 @@ func drainSeen(w *lease.Worker) string {
 	return "takes"
 }
 
-// drainChanged describes changes of a worker since a form was shown, or returns "".
+// drainChanged describes how a worker differs from the state in a form. It returns "" if nothing
+// has changed.
 func drainChanged(seen string, w *lease.Worker) string {
 	switch {
 	case seen == drainSeen(w):
@@ -69,13 +71,13 @@ func drainChanged(seen string, w *lease.Worker) string {
 
 func nameOf(w *lease.Worker) string { return cmp.Or(w.Name, w.Session) }
 
-// moved is a lease that a reset moves, as shown in a form.
+// moved is a lease that a reset moves, as a form contains it.
 type moved struct {
-	epoch uint64 // 0 without a lease
+	epoch uint64 // 0 if the shard has no lease
 	to    string
 }
 
-// stepsSeen encodes the leases that a reset moves for a form, with epochs and targets.
+// stepsSeen encodes the leases that a reset moves for a form, with their epochs and targets.
 func stepsSeen(steps []change.Step) string {
 	var b strings.Builder
 	for _, s := range steps {
@@ -95,11 +97,11 @@ func movedBy(s change.Step) moved {
 	return m
 }
 
-// parseSteps parses the result of [stepsSeen].
+// parseSteps decodes the result of [stepsSeen].
 func parseSteps(seen string) (map[lease.Key]moved, error) {
 	all := map[lease.Key]moved{}
 	for line := range strings.Lines(seen) {
-		parts := strings.Split(strings.TrimRight(line, "\r\n"), " ") // browsers end lines with both
+		parts := strings.Split(strings.TrimRight(line, "\r\n"), " ") // browsers send \r\n
 		if len(parts) != 4 {
 			return nil, fmt.Errorf("%.80q is not a lease with its epoch", line)
 		}
@@ -120,8 +122,8 @@ func parseSteps(seen string) (map[lease.Key]moved, error) {
 	return all, nil
 }
 
-// stepsChanged describes changes of the leases in a form, one sentence each; it returns none if
-// there are no changes.
+// stepsChanged describes how the leases differ from the state in a form, with one sentence per
+// difference. It returns no sentences if nothing has changed.
 func stepsChanged(seen map[lease.Key]moved, steps []change.Step, leases []lease.Lease) []string {
 	now := map[lease.Key]moved{}
 	for _, s := range steps {
@@ -170,7 +172,7 @@ func holder(l *lease.Lease) string {
 	return "owned by session " + l.Owner
 }
 
-// inWords joins a few names in a sentence.
+// inWords joins names to a list for a sentence, and shortens a long list.
 func inWords(names []string) string {
 	const most = 10
 	if len(names) > most {

@@ -25,14 +25,14 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// desk is a page that allows changes, with its log and saved progress.
+// desk is a page that allows changes. It keeps the log and the saved progress.
 type desk struct {
 	t        *testing.T
 	h        http.Handler
 	store    lease.Store
 	log      *bytes.Buffer
 	mu       sync.Mutex
-	asked    []dashboard.Action // with mu
+	asked    []dashboard.Action // guarded by mu
 	refuses  error
 	saved    [][]byte
 	unsaving error
@@ -61,7 +61,7 @@ var (
 	inputOf = regexp.MustCompile(`<input type="hidden" name="([^"]*)" value="([^"]*)">`)
 )
 
-// forms returns the forms of a page, as a browser without scripts would send them.
+// forms returns the forms of a page with the values that a browser without scripts would send.
 func (d *desk) forms(page string) (all []url.Values) {
 	d.t.Helper()
 	for _, f := range formsOf.FindAllStringSubmatch(shown(d.t, d.h, page), -1) {
@@ -74,7 +74,8 @@ func (d *desk) forms(page string) (all []url.Values) {
 	return all
 }
 
-// form returns the one form of a page with an action and a value.
+// form returns the form of a page that has the given action and field value. There must be exactly
+// one.
 func (d *desk) form(page, do, key, value string) url.Values {
 	d.t.Helper()
 	for _, f := range d.forms(page) {
@@ -86,7 +87,8 @@ func (d *desk) form(page, do, key, value string) url.Values {
 	return nil
 }
 
-// send posts a form like a browser, with headers set or, for an empty value, omitted.
+// send posts a form like a browser. headers contains names and values in turn. An empty value
+// removes the header.
 func (d *desk) send(form url.Values, headers ...string) *httptest.ResponseRecorder {
 	d.t.Helper()
 	r := httptest.NewRequestWithContext(d.t.Context(), http.MethodPost, "/write", strings.NewReader(form.Encode()))
@@ -108,7 +110,7 @@ func (d *desk) send(form url.Values, headers ...string) *httptest.ResponseRecord
 	return w
 }
 
-// sends posts a form and expects an answer.
+// sends posts a form and checks the answer.
 func (d *desk) sends(form url.Values, status int, says string, headers ...string) {
 	d.t.Helper()
 	w := d.send(form, headers...)
@@ -184,7 +186,7 @@ func TestWhoMayNotChangesNothing(t *testing.T) {
 		change  func(url.Values)
 		status  int
 		says    string
-		asked   bool // the program was called
+		asked   bool // Authorize was called
 	}{
 		"refused by the program":            {refuses: errors.New("not <you>"), status: http.StatusForbidden, says: "not <you>", asked: true},
 		"from another site":                 {headers: []string{"Sec-Fetch-Site", "cross-site"}, status: http.StatusForbidden, says: "cross-origin"},
@@ -235,7 +237,7 @@ func TestWhereAWriteMayComeFrom(t *testing.T) {
 	d := sit(t, store, dashboard.Options{Hosts: []string{"tools.example"}})
 	for _, headers := range [][]string{
 		{}, {"Host", "127.0.0.1:4568"}, {"Host", "tools.example"},
-		// as over plain HTTP to another machine
+		// These are the headers over plain HTTP to another machine.
 		{"Sec-Fetch-Site", "", "Origin", "http://localhost:4568"},
 		{"Host", "tools.example:8080", "Sec-Fetch-Site", "", "Origin", "http://tools.example:8080"},
 	} {
@@ -268,8 +270,8 @@ func TestWithoutAuthorizeNothingIsChanged(t *testing.T) {
 	}
 }
 
-// rewind returns a page of an application with an ended worker of two shards; its stream has a
-// third shard without a lease.
+// rewind returns a page for an application whose worker has ended. The worker held two shards. The
+// stream has a third shard, which has no lease.
 func rewind(t *testing.T, o dashboard.Options) (*desk, *kinesistest.Server) {
 	t.Helper()
 	server := kinesistest.NewServer(t)
@@ -307,12 +309,12 @@ func TestResetShowsSavesAndMoves(t *testing.T) {
 	if log := d.log.String(); !strings.Contains(log, `msg="page: checkpoints begin to move" action=reset app=billing to=latest user="" remote=192.0.2.1:1234 saved=safe-place`) || !strings.Contains(log, `msg="page: changed" action=reset app=billing to=latest`) {
 		t.Errorf("the log is %s", log)
 	}
-	// The same form again is refused because the epochs have changed.
+	// The form is refused a second time, because the first reset changed the epochs.
 	d.sends(form, http.StatusConflict, "Shard 0 of orders was shown at epoch 2 and is at epoch 3 now, without an owner.")
 	if len(d.saved) != 1 {
 		t.Error("a refused reset saves progress")
 	}
-	// One shard, an hour ago; the preview pins the time.
+	// Reset one shard to an hour ago. The preview fixes the time.
 	form = d.form("/reset?app=billing&to=1h&stream=orders&shard=shardId-000000000001", "reset", "shard", "shardId-000000000001")
 	d.sends(form, http.StatusOK, "1 of 1 checkpoint moved to 1h.")
 	d.sends(d.form("/reset?app=billing&to=oldest", "reset", "to", "oldest"), http.StatusOK, "3 of 3 checkpoints moved to oldest.")
@@ -378,8 +380,8 @@ func TestResetIsRefused(t *testing.T) {
 	}
 }
 
-// Running workers lose the leases only if the form confirms that; workers that were silent for
-// their failover time do not count.
+// Running workers lose their leases only if the form confirms it. A worker that was silent for its
+// failover time does not count as running.
 func TestResetAndWorkersThatRun(t *testing.T) {
 	t.Parallel()
 	server := kinesistest.NewServer(t)
@@ -410,7 +412,8 @@ func TestResetNeedsKinesisAndAPlaceForProgress(t *testing.T) {
 	shown(t, h, "/change?app=billing", "has no place to save the previous progress")
 }
 
-// If a store fails in the middle, the answer says what was done.
+// halting is a store that fails in the middle of a reset. The answer must say what was done until
+// then.
 type halting struct {
 	*memstore.Store
 	left int
@@ -441,7 +444,7 @@ func TestAStoreThatFailsIsTold(t *testing.T) {
 	}
 }
 
-// Silence depends on time, so these tests use their own clock.
+// Silence depends on time, so these tests use virtual time.
 func TestSilentWorkersDoNotRun(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

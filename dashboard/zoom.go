@@ -7,10 +7,10 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// view is the selected part of an application; a page's links contain it.
+// view is the selected part of an application. The links of a page contain it.
 type view struct {
 	app, stream, span, by string
-	keys                  shard.HashRange // the selected hash keys
+	keys                  shard.HashRange // the selected range of hash keys
 }
 
 var everything = shard.HashRange{End: shard.MaxHashKey}
@@ -24,7 +24,7 @@ func (v view) link(more ...string) string {
 	return link("app", append([]string{"app", v.app, "stream", v.stream, "span", v.span, "by", v.by, "keys", keys}, more...)...)
 }
 
-// within returns the shards that overlap the hash keys.
+// within returns the shards that overlap the selected hash keys.
 func (v view) within(shards []shardInfo) []shardInfo {
 	if v.keys == everything {
 		return shards
@@ -34,8 +34,8 @@ func (v view) within(shards []shardInfo) []shardInfo {
 	})
 }
 
-// opened returns the view of a rectangle of the picture. The result is false if that is the current
-// view.
+// opened returns the view that clicking a rectangle opens. It returns false if that view is the
+// current one.
 func (v view) opened(shards []shardInfo, of []int) (view, bool) {
 	if len(of) < 2 {
 		return v, false
@@ -57,13 +57,15 @@ func (v view) opened(shards []shardInfo, of []int) (view, bool) {
 	return v, true
 }
 
-// zoomed scales a range of hash keys up to all of them and clips the pieces.
+// zoomed clips the pieces to a range of hash keys. It then scales the range up to the whole key
+// space.
 func zoomed(pieces []piece, keys shard.HashRange) []piece {
 	if keys == everything {
 		return pieces
 	}
 	start, size := bigOf(keys.Start), new(big.Int).Add(new(big.Int).Sub(bigOf(keys.End), bigOf(keys.Start)), big.NewInt(1))
-	// place returns the new place of a key within keys, or right after them.
+	// place scales the position of a key in the range. The key may also be the first one after the
+	// range.
 	place := func(k *big.Int) *big.Int {
 		k = new(big.Int).Sub(k, start)
 		return k.Div(k.Lsh(k, 128), size)
@@ -80,7 +82,8 @@ func zoomed(pieces []piece, keys shard.HashRange) []piece {
 		if to.Compare(from) < 0 {
 			continue
 		}
-		// An end is one before the next start, so that neighbours stay adjacent.
+		// The end of a range is one less than the next start. Scale the next start, so that
+		// neighbours stay adjacent.
 		end := place(new(big.Int).Add(bigOf(to), big.NewInt(1)))
 		p.hashes = shard.HashRange{Start: keyOfBig(place(bigOf(from))), End: keyOfBig(end.Sub(end, big.NewInt(1)))}
 		all = append(all, p)
@@ -93,7 +96,7 @@ func bigOf(k shard.HashKey) *big.Int {
 	return n.Or(n.Lsh(n, 64), new(big.Int).SetUint64(k.Lo))
 }
 
-// keyOfBig returns the key for a number of at most 128 bits.
+// keyOfBig converts a number of at most 128 bits to a hash key.
 func keyOfBig(n *big.Int) shard.HashKey {
 	low := new(big.Int).And(n, new(big.Int).SetUint64(^uint64(0)))
 	return shard.HashKey{Hi: new(big.Int).Rsh(n, 64).Uint64(), Lo: low.Uint64()}

@@ -38,7 +38,7 @@ func TestSomeOfTheHashKeysFillThePicture(t *testing.T) {
 	}
 }
 
-// Neighbours stay adjacent for any keys.
+// Zooming keeps neighbours adjacent for any range of keys.
 func TestZoomingMakesNoHoles(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -57,7 +57,7 @@ func TestZoomingMakesNoHoles(t *testing.T) {
 		var ranges []shard.HashRange
 		for _, p := range zoomed(pieces, keys) {
 			if p.hashes.End.Compare(p.hashes.Start) < 0 {
-				continue // it was a few keys only
+				continue // the range had only a few keys
 			}
 			ranges = append(ranges, p.hashes)
 		}
