@@ -9,7 +9,7 @@ func TestWhichRecordsAreTooOld(t *testing.T) {
 	now, s := time.Unix(1_800_000_000, 0), time.Second
 	for _, c := range []struct {
 		name string
-		ages []time.Duration // negative: the service's clock is ahead
+		ages []time.Duration // a negative age means that the service's clock is ahead
 		max  time.Duration
 		want int
 	}{

@@ -7,21 +7,21 @@ import (
 	"fmt"
 )
 
-// FailedFrom returns the index of the record with which handling continues after a function's
-// answer with failures of single records (ReportBatchItemFailures). ids are the records' sequence
-// numbers, in order. The result is the index of the first record that the answer names. It is
-// len(ids) if all are done: after an empty answer, null, "", an object without batchItemFailures,
-// or an empty list. An error means that the whole batch failed, for example because an item names
-// no record of the batch.
+// FailedFrom reads a function's answer that reports failures of single records
+// (ReportBatchItemFailures). ids are the sequence numbers of the batch, in order. It returns the
+// index of the first record that the answer names, where handling must continue. It returns
+// len(ids) if the function handled all records. Answers that mean this are: an empty answer, null,
+// "", an object without batchItemFailures, and an empty list of failures.
 //
-// Lambda's behaviour for other answers (a number, a list, text that is not JSON) is not known. They
-// count as failures here, because a typo must not mean that all is done.
+// An error means that the whole batch failed. One cause is an item that names no record of the
+// batch. Lambda's behaviour is not known for some answers: a number, a list, or text that is not
+// JSON. FailedFrom returns an error for these, because a typo must not mark all records as handled.
 func FailedFrom(answer []byte, ids []string) (int, error) {
 	answer = bytes.TrimSpace(answer)
 	if len(answer) == 0 || isNull(answer) || string(answer) == `""` {
 		return len(ids), nil
 	}
-	// A map, because names that differ only in case are different names.
+	// Use a map. A struct would ignore case, but names that differ in case are different.
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(answer, &members); err != nil {
 		return 0, fmt.Errorf("lambda: the function's answer is not a JSON object: %.100q", answer)
@@ -36,7 +36,7 @@ func FailedFrom(answer []byte, ids []string) (int, error) {
 	}
 	at := make(map[string]int, len(ids))
 	for i, id := range ids {
-		if _, before := at[id]; !before { // records of one aggregate share a number
+		if _, before := at[id]; !before { // several records of one aggregate can have the same number
 			at[id] = i
 		}
 	}

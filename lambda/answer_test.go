@@ -6,11 +6,11 @@ import (
 	"github.com/weir-go/weir/lambda"
 )
 
-// failed represents an answer that fails the whole batch.
+// failed is the expected result of an answer that fails the whole batch.
 const failed = -1
 
 func TestAnswersMeanWhatTheyMeanToLambda(t *testing.T) {
-	ids := []string{"10", "11", "12", "12"} // the last two are in one aggregate
+	ids := []string{"10", "11", "12", "12"} // the last two records are in one aggregate
 	for _, c := range []struct {
 		name, answer string
 		want         int
@@ -35,7 +35,7 @@ func TestAnswersMeanWhatTheyMeanToLambda(t *testing.T) {
 		{"a name in other letters", `{"batchItemFailures":[{"ItemIdentifier":"11"}]}`, failed},
 		{"an item that is null", `{"batchItemFailures":[null]}`, failed},
 		{"no list", `{"batchItemFailures":{"itemIdentifier":"11"}}`, failed},
-		// Lambda's behaviour for these is not known.
+		// Lambda's behaviour for these answers is not known.
 		{"a list at the top", `[]`, failed},
 		{"a number", `5`, failed},
 		{"a text", `"ok"`, failed},

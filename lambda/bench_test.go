@@ -14,8 +14,8 @@ import (
 	"github.com/weir-go/weir/lambda"
 )
 
-// BenchmarkBatch compares a batch of 100 records of 1 KiB over the Runtime API, and a function that
-// answers at once, with the same handler and a function in the process.
+// BenchmarkBatch handles batches of 100 records of 1 KiB with a function that answers immediately.
+// It compares a function behind the Runtime API with a function in the same process.
 func BenchmarkBatch(b *testing.B) {
 	batch := &weir.Batch{Stream: "s", Shard: "shard"}
 	for i := range 100 {
@@ -40,7 +40,7 @@ func BenchmarkBatch(b *testing.B) {
 			b.Fatal(err)
 		}
 		ended := make(chan struct{})
-		go func() { // ends with the API
+		go func() { // ends when the API is closed
 			defer close(ended)
 			answering("http://" + r.Addr() + "/2018-06-01/runtime/invocation/")
 		}()
@@ -53,7 +53,7 @@ func BenchmarkBatch(b *testing.B) {
 	})
 }
 
-// answering runs a function that answers every event with nothing, until the API ends.
+// answering runs a function that answers every event with an empty answer, until the API is closed.
 func answering(base string) {
 	for {
 		res, err := http.Get(base + "next")

@@ -21,7 +21,7 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// bubble runs a test with a stream "s" of one shard, on a virtual clock.
+// bubble runs a test in a bubble with virtual time. The server has a stream "s" of one shard.
 func bubble(t *testing.T, f func(t *testing.T, srv *kinesistest.Server)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -35,7 +35,7 @@ func bubble(t *testing.T, f func(t *testing.T, srv *kinesistest.Server)) {
 	})
 }
 
-// worker runs a worker until it is stopped.
+// worker starts a worker. The returned function stops it.
 func worker(t *testing.T, srv *kinesistest.Server, store lease.Store, run func(context.Context, *weir.Consumer) error, o weir.Options) (stop func()) {
 	t.Helper()
 	o.App, o.Stream, o.Logger = "app", "s", slog.New(slog.NewTextHandler(t.Output(), nil))
@@ -49,14 +49,14 @@ func worker(t *testing.T, srv *kinesistest.Server, store lease.Store, run func(c
 	go func() { done <- run(ctx, c) }()
 	return func() {
 		cancel()
-		// A worker whose session was ended cannot save its progress.
+		// A worker cannot save its progress if its session was ended.
 		if err := <-done; err != nil && !errors.Is(err, weir.ErrNotSaved) {
 			t.Error(err)
 		}
 	}
 }
 
-// payloads returns the payloads of the records of an event.
+// payloads returns the payloads of the records in an event.
 func payloads(t *testing.T, event []byte) (all []string) {
 	t.Helper()
 	var e struct {
@@ -71,8 +71,9 @@ func payloads(t *testing.T, event []byte) (all []string) {
 	return all
 }
 
-// Records older than MaxAge become dead letters without a call, also one that gets too old while
-// the function fails at it, and later records are handled.
+// Records older than MaxAge become dead letters, and the function is not called for them. This
+// includes a record that gets too old while the function keeps failing at it. Later records are
+// handled.
 func TestRecordsThatAreTooOldAreLeftOut(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *kinesistest.Server) {
 		for i := range 300 {

@@ -9,14 +9,15 @@ import (
 	"github.com/weir-go/weir"
 )
 
-// MaxBytes limits an event and an answer, as Lambda does for synchronous calls.
+// MaxBytes is the maximum size of an event and of an answer. Lambda has the same limit for
+// synchronous calls.
 const MaxBytes = 6 << 20
 
-// Source is the origin of the records in an event.
+// Source describes the origin of the records in an event.
 type Source struct {
-	Region    string // such as eu-west-1
+	Region    string // for example eu-west-1
 	StreamARN string
-	RoleARN   string // the function's execution role
+	RoleARN   string // execution role of the function
 }
 
 const (
@@ -24,9 +25,10 @@ const (
 	eventTail = `]}`
 )
 
-// AppendEvent appends the event that Lambda creates from records, which must be from one shard. The
-// order of fields and the format of numbers are Lambda's. Records unpacked by [weir.Unpack] share a
-// sequence number; their eventID ends in the index in the aggregate, such as "…+2".
+// AppendEvent appends the event that Lambda creates from the given records to dst. All records must
+// be from one shard. Fields have Lambda's order, and numbers have Lambda's format. Records that
+// [weir.Unpack] unpacked from one aggregate share a sequence number. The eventID of such a record
+// ends in its index in the aggregate, for example "…+2".
 func AppendEvent(dst []byte, s Source, records []weir.Record) []byte {
 	dst = append(dst, eventHead...)
 	for i, r := range records {
@@ -58,7 +60,7 @@ func (s Source) appendRecord(dst []byte, r weir.Record) []byte {
 	return append(dst, '}')
 }
 
-// appendSeconds appends milliseconds as seconds with three decimals.
+// appendSeconds appends a time in milliseconds as seconds with three decimals.
 func appendSeconds(dst []byte, ms int64) []byte {
 	return strconv.AppendFloat(dst, float64(ms)/1000, 'f', 3, 64)
 }

@@ -49,8 +49,8 @@ func TestABatchThatDoesNotFitIsSeveralEvents(t *testing.T) {
 	}
 }
 
-// Records after an event at which the function failed were never delivered, and must not be given
-// up with it.
+// If the function fails at one event, it has not received the records of later events. Those
+// records must not be dead-lettered.
 func TestTheRecordAtFaultIsFoundInABatchOfSeveralEvents(t *testing.T) {
 	big := make([]byte, 3<<20)
 	h := lambda.Handler{

@@ -9,37 +9,38 @@ import (
 	"github.com/weir-go/weir"
 )
 
-// Handler is a [weir.Handler] that passes batches to a function. It is safe for concurrent use if
-// Invoke is.
+// Handler is a [weir.Handler] that passes batches to a Lambda function. It is safe for concurrent
+// use if Invoke is.
 type Handler struct {
-	// Invoke passes an event to the function and returns its answer. An error means that the
-	// function failed. Required.
+	// Invoke passes an event to the function and returns the function's answer. An error means that
+	// the function failed. Required.
 	Invoke func(ctx context.Context, b *weir.Batch, event []byte) ([]byte, error)
-	// Source returns the origin of the records of a stream, for their events.
+	// Source returns the origin that events of a stream contain. Required.
 	Source func(stream string) Source
-	// Report enables answers with failed records; see [FailedFrom]. Without it any answer means
-	// that all records are done.
+	// Report enables answers that name failed records; see [FailedFrom]. Without Report, every
+	// answer means that all records are handled.
 	Report bool
-	// MaxAge skips records untried, with [weir.TooOld], that arrived at the service longer ago by
-	// the clock of this machine. Lambda does the same. Unlike [weir.GiveUp].MaxAge, it turns
-	// records that are old after an outage, or after a reset to an earlier time, into dead letters.
-	// It needs [weir.GiveUp].To. Records with unknown arrival time have no age. Defaults to 0,
-	// which means no limit.
+	// MaxAge is the maximum age of a record. The function does not receive older records: they fail
+	// with [weir.TooOld] and are dead-lettered, as with Lambda. The age is the time since the
+	// record arrived at the service, measured with the clock of this machine. A record without a
+	// known arrival time has no age. Records can also be too old after an outage or after a reset
+	// to an earlier time. [weir.GiveUp].MaxAge does not dead-letter such records, but this MaxAge
+	// does. It requires [weir.GiveUp].To. The default is 0, which means no limit.
 	MaxAge time.Duration
-	// Retries is called for a failed call of [Handler.Windows] that is repeated after a backoff.
-	// The consumer reports all other failures. Optional.
+	// Retries is called when [Handler.Windows] repeats a failed call after a backoff. The consumer
+	// itself reports all other failures. Optional.
 	Retries func(b *weir.Batch, err error, attempt int, pause time.Duration)
 }
 
-// errUnfit is the error for a record that Lambda could not deliver to any function.
+// errUnfit is the error for a record that is too large for Lambda to deliver to any function.
 var errUnfit = errors.New("lambda: the record does not fit into an event of 6 MiB")
 
 var errReported = errors.New("lambda: the function said that this record failed")
 
-// Handle passes the records of b to the function, in one event if they fit into [MaxBytes],
-// otherwise in several, one after the other. If the function fails at one of several events, it
-// gets the records of that event one by one. Otherwise the records of later events, which it never
-// saw, would count as failed.
+// Handle passes the records of b to the function, in one event if they fit into [MaxBytes].
+// Otherwise it sends several events, one after the other. If the function fails at one of several
+// events, Handle sends the records of that event again, one by one. Without this, the records of
+// later events, which the function has not received, would count as failed.
 func (h Handler) Handle(ctx context.Context, b *weir.Batch) error {
 	source := h.Source(b.Stream)
 	for from := 0; from < len(b.Records); {
@@ -64,7 +65,7 @@ func (h Handler) Handle(ctx context.Context, b *weir.Batch) error {
 	return nil
 }
 
-// single passes records to the function one by one, up to the first failure.
+// single passes records to the function one by one and stops at the first failure.
 func (h Handler) single(ctx context.Context, b *weir.Batch, s Source, records []weir.Record) error {
 	for i := range records {
 		err := h.give(ctx, b, AppendEvent(nil, s, records[i:i+1]), records[i:i+1])
@@ -78,7 +79,7 @@ func (h Handler) single(ctx context.Context, b *weir.Batch, s Source, records []
 	return nil
 }
 
-// give passes an event of records to the function.
+// give passes one event with the given records to the function.
 func (h Handler) give(ctx context.Context, b *weir.Batch, event []byte, records []weir.Record) error {
 	answer, err := h.Invoke(ctx, b, event)
 	if err != nil || !h.Report {
@@ -102,7 +103,8 @@ func numbers(records []weir.Record) []string {
 	return ids
 }
 
-// fill returns an event of as many records as fit with a tail, and their number.
+// fill returns an event that ends in tail, with as many of the records as fit. n is the number of
+// records in the event.
 func fill(s Source, records []weir.Record, tail string) (event []byte, n int) {
 	event = append(event, eventHead...)
 	for i, r := range records {

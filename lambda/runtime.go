@@ -17,22 +17,22 @@ import (
 	"time"
 )
 
-// Runtime is Lambda's Runtime API (2018-06-01) for one process of a function, which handles one
-// invocation at a time. It listens on 127.0.0.1 only, and only answers requests with that address
-// as their host. It is safe for concurrent use.
+// Runtime serves Lambda's Runtime API (2018-06-01) to one process of a function. The process
+// handles one invocation at a time. Runtime listens only on 127.0.0.1, and refuses requests whose
+// Host header has another address. It is safe for concurrent use.
 type Runtime struct {
 	functionARN string
 	addr        string
 	server      *http.Server
 	served      chan struct{} // closed when the server has ended
-	ready       chan struct{} // closed when the process asked for its first invocation
+	ready       chan struct{} // closed when the process has requested its first invocation
 	closed      chan struct{}
 	work        chan *invocation
 
 	mu      sync.Mutex
-	now     *invocation // sent to the process, and not answered
-	asked   bool        // the process has requested an invocation
-	initErr chan error  // one, at most
+	now     *invocation // the invocation that the process has received and not yet answered
+	asked   bool        // the process has requested its first invocation
+	initErr chan error  // receives at most one error
 	end     sync.Once
 }
 
@@ -40,7 +40,7 @@ type invocation struct {
 	id       string
 	event    []byte
 	deadline time.Time
-	result   chan result // of one
+	result   chan result // receives one result
 }
 
 type result struct {
@@ -48,7 +48,7 @@ type result struct {
 	err  error
 }
 
-// FunctionError is the failure that a function reported.
+// FunctionError is a failure that the function reported.
 type FunctionError struct{ Type, Message string }
 
 func (e *FunctionError) Error() string {
@@ -58,15 +58,16 @@ func (e *FunctionError) Error() string {
 // ErrClosed is the error of [Runtime.Invoke] after [Runtime.Close].
 var ErrClosed = errors.New("lambda: the function's process has ended")
 
-// ErrNotTaken is an [ErrClosed] of a process that had not requested the event. The function never
-// received it, so it has not failed at it.
+// ErrNotTaken is the error for an event that the process did not request before it ended. It wraps
+// [ErrClosed]. The function has not received the event, so the event cannot be the cause of the
+// failure.
 var ErrNotTaken = fmt.Errorf("%w before it asked for the event", ErrClosed)
 
-// maxErrorText limits the stored text of a function's failure.
+// maxErrorText is the maximum length of a failure's text in bytes. Longer texts are cut.
 const maxErrorText = 4 << 10
 
-// NewRuntime listens for one process. functionARN is the ARN that the function sees. Close stops
-// it.
+// NewRuntime starts a Runtime API for one process. functionARN is the ARN that the function sees.
+// Close stops the API.
 func NewRuntime(functionARN string) (*Runtime, error) {
 	var lc net.ListenConfig
 	l, err := lc.Listen(context.Background(), "tcp", "127.0.0.1:0")
@@ -85,7 +86,7 @@ func NewRuntime(functionARN string) (*Runtime, error) {
 	mux.HandleFunc("POST "+api+"init/error", r.initFailure)
 	r.server = &http.Server{
 		Handler: r.guarded(mux), ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 64 << 10,
-		ErrorLog: log.New(io.Discard, "", 0), //nolint:forbidigo // discards net/http's log
+		ErrorLog: log.New(io.Discard, "", 0), // discards the log of net/http
 	}
 	go func() { // ends with Close
 		defer close(r.served)
@@ -94,18 +95,20 @@ func NewRuntime(functionARN string) (*Runtime, error) {
 	return r, nil
 }
 
-// Addr returns the host and port that the process must find in AWS_LAMBDA_RUNTIME_API.
+// Addr returns the host and port of the API. The process must receive it in the variable
+// AWS_LAMBDA_RUNTIME_API.
 func (r *Runtime) Addr() string { return r.addr }
 
 // Ready returns a channel that is closed when the process has requested its first invocation.
 func (r *Runtime) Ready() <-chan struct{} { return r.ready }
 
-// InitFailed returns a channel with the error of a process that cannot start.
+// InitFailed returns a channel that receives an error if the process reports that it cannot start.
 func (r *Runtime) InitFailed() <-chan error { return r.initErr }
 
-// Invoke passes an event to the process, waits for the answer and returns it. The function sees
-// deadline; ctx ends the wait. If Invoke ends before the function has answered, the process is
-// still working on the event: end the process, and call Close.
+// Invoke passes an event to the process, waits for the answer and returns it. deadline is the
+// deadline that the function sees; it does not end the wait. The end of ctx ends the wait. If
+// Invoke returns before the function has answered, the process is still working on the event. The
+// caller must then end the process and call Close.
 func (r *Runtime) Invoke(ctx context.Context, event []byte, deadline time.Time) ([]byte, error) {
 	in := &invocation{requestID(), event, deadline, make(chan result, 1)}
 	select {
@@ -125,7 +128,8 @@ func (r *Runtime) Invoke(ctx context.Context, event []byte, deadline time.Time) 
 	}
 }
 
-// Close ends the API and every Invoke. It returns when all its goroutines have ended.
+// Close stops the API and ends all calls of Invoke. It waits until all goroutines of the API have
+// ended.
 func (r *Runtime) Close() {
 	r.end.Do(func() {
 		close(r.closed)
@@ -134,7 +138,8 @@ func (r *Runtime) Close() {
 	<-r.served
 }
 
-// guarded refuses requests with another host, which a web page in a browser may send.
+// guarded refuses requests with a foreign Host header. A web page in a browser could send such
+// requests.
 func (r *Runtime) guarded(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		if req.Host != r.addr {
@@ -160,7 +165,7 @@ func (r *Runtime) next(w http.ResponseWriter, req *http.Request) {
 	select {
 	case in := <-r.work:
 		r.mu.Lock()
-		taken := r.now != nil // on another connection of the process
+		taken := r.now != nil // another connection of the process has taken it already
 		if !taken {
 			r.now = in
 		}
@@ -177,13 +182,14 @@ func (r *Runtime) next(w http.ResponseWriter, req *http.Request) {
 		h.Set("Lambda-Runtime-Deadline-Ms", strconv.FormatInt(in.deadline.UnixMilli(), 10))
 		h.Set("Lambda-Runtime-Invoked-Function-Arn", r.functionARN)
 		h.Set("Lambda-Runtime-Trace-Id", traceID(in.deadline))
-		_, _ = w.Write(in.event) // a process that does not read it does not answer either
+		_, _ = w.Write(in.event) // a process that cannot read the event does not answer either
 	case <-req.Context().Done():
 	case <-r.closed:
 	}
 }
 
-// current returns the invocation of a request, if the process may answer it.
+// current returns the invocation that a request answers. If there is no such invocation, it refuses
+// the request and returns nil.
 func (r *Runtime) current(w http.ResponseWriter, req *http.Request) *invocation {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -194,7 +200,7 @@ func (r *Runtime) current(w http.ResponseWriter, req *http.Request) *invocation 
 	return r.now
 }
 
-// finish answers an invocation, unless it was already answered.
+// finish answers an invocation. It refuses a second answer and returns false.
 func (r *Runtime) finish(w http.ResponseWriter, in *invocation, out result) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -220,10 +226,10 @@ func (r *Runtime) response(w http.ResponseWriter, req *http.Request) {
 			refuse(w, http.StatusRequestEntityTooLarge, "RequestEntityTooLarge", "the answer has more than 6 MiB")
 		}
 		return
-	case err != nil: // the connection broke: the process may retry
+	case err != nil: // the connection broke; the process may retry
 		return
 	}
-	// A streamed answer may fail in its middle, and reports that after the body.
+	// A streamed answer can fail halfway. The failure is reported in a trailer after the body.
 	out := result{body: body}
 	if kind := req.Trailer.Get("Lambda-Runtime-Function-Error-Type"); kind != "" {
 		out = result{err: &FunctionError{cut(kind), "the streamed answer failed"}}
@@ -251,7 +257,7 @@ func (r *Runtime) initFailure(w http.ResponseWriter, req *http.Request) {
 	accept(w)
 }
 
-// said returns the failure that a request reports.
+// said returns the failure that a request of the process reports.
 func said(w http.ResponseWriter, req *http.Request) error {
 	e := &FunctionError{Type: cut(req.Header.Get("Lambda-Runtime-Function-Error-Type"))}
 	body, _ := io.ReadAll(http.MaxBytesReader(w, req.Body, MaxBytes))
@@ -272,7 +278,7 @@ func said(w http.ResponseWriter, req *http.Request) error {
 	return e
 }
 
-// cut limits the length of a text of the function, and removes control characters.
+// cut limits the length of a text from the function, and removes control characters.
 func cut(s string) string {
 	if len(s) > maxErrorText {
 		s = s[:maxErrorText]
@@ -300,12 +306,12 @@ func refuse(w http.ResponseWriter, status int, kind, message string) {
 // requestID returns a random UUID.
 func requestID() string {
 	var b [16]byte
-	_, _ = rand.Read(b[:]) // it does not fail
+	_, _ = rand.Read(b[:]) // crypto/rand does not fail
 	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
-// traceID returns a trace ID for an invocation without tracing.
+// traceID returns a trace ID for an invocation that is not traced.
 func traceID(at time.Time) string {
 	var b [20]byte
 	_, _ = rand.Read(b[:])

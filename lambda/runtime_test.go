@@ -12,7 +12,7 @@ import (
 	"github.com/weir-go/weir/lambda"
 )
 
-// process is the runtime client of a function, over HTTP.
+// process simulates the process of a function: it makes the HTTP requests of a runtime client.
 type process struct {
 	t    *testing.T
 	base string
@@ -41,8 +41,8 @@ type answered struct {
 	err  error
 }
 
-// begin starts an API and sends it an event. It returns the process's invocation and a channel for
-// the answer.
+// begin starts an API and sends an event to it. id is the ID of the invocation that the process
+// received. answer delivers the result of Invoke.
 func begin(t *testing.T) (r *lambda.Runtime, p process, id string, answer <-chan answered) {
 	t.Helper()
 	r, err := lambda.NewRuntime("arn:f")
@@ -151,7 +151,7 @@ func TestAnEventThatNoProcessAskedForWasNotTaken(t *testing.T) {
 
 func TestAFunctionThatCannotBeginIsHeard(t *testing.T) {
 	r, p, _, _ := begin(t)
-	for range 2 { // the second waits for nothing
+	for range 2 { // the second call returns at once
 		p.do(http.MethodPost, "init/error", `{"errorMessage":"no module","errorType":"Runtime.ImportModuleError"}`)
 	}
 	if err := <-r.InitFailed(); !strings.Contains(err.Error(), "Runtime.ImportModuleError: no module") {
@@ -159,8 +159,8 @@ func TestAFunctionThatCannotBeginIsHeard(t *testing.T) {
 	}
 }
 
-// An invocation is only answered by its ID, and the API keeps working after any request of the
-// process.
+// Only a request with the right ID answers an invocation. The API keeps working after any request
+// of the process.
 func FuzzRuntime(f *testing.F) {
 	f.Add("POST", "/2018-06-01/runtime/invocation/x/response", "", `{}`)
 	f.Add("POST", "/2018-06-01/runtime/init/error", "", `{"errorMessage":1}`)

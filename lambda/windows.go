@@ -11,22 +11,24 @@ import (
 )
 
 // Windows returns handlers that pass the records of each shard to a function in tumbling windows of
-// arrival time, as Lambda does. An event names its window and has the state of the previous answer.
-// When the window ends, one more event without records is its final one. size is in whole seconds,
-// 1 s to 15 min.
+// arrival time, as Lambda does. size is the length of a window: whole seconds, from 1 s to 15 min.
+// Each event names its window and contains the state from the previous answer. When a window ends,
+// the function receives a final event for it, without records.
 //
-// State is in memory only. The checkpoint stays before a window's first record until its final
-// event is answered. After a crash or a handoff the next owner of the shard restarts the window
-// without state. So each record is in a final state at least once, and a function that stores
-// results under the window's start and the shard stores each once.
+// The state is kept only in memory. The checkpoint stays before the first record of a window until
+// the function has answered the final event. After a crash or a handoff, the next owner of the
+// shard starts the window again, without state. Each record is therefore in a final state at least
+// once. A function that stores its results under the window's start and the shard stores each
+// result once.
 //
-// A window ends when a later record arrives, or the shard was seen to be empty 5 s after the
-// window's end, or the shard ends. Records that arrive for it later get another final event. So do
-// records after its state exceeded [MaxState]. The final event of that state is also marked as
-// early.
+// A window ends when a later record arrives, when the shard is empty 5 s after the window's end, or
+// when the shard ends. Records that arrive later for the same window cause a second final event.
+// The same happens after the state of a window exceeds [MaxState]: the window ends early, and its
+// final event is marked as early. Further records of the window are then in a second final event.
 //
-// A failed call is retried with the same state, a few times. Then the window is restarted after a
-// backoff, and so on until it succeeds. No record is given up, so MaxAge must be 0.
+// A failed call is retried a few times with the same state. If it keeps failing, the window is
+// started again after a backoff. This repeats until the call succeeds. No record is dead-lettered,
+// so MaxAge must be 0.
 func (h Handler) Windows(size time.Duration) (weir.ShardHandlers, error) {
 	if size < time.Second || size > 15*time.Minute || size%time.Second != 0 {
 		return weir.ShardHandlers{}, fmt.Errorf("lambda: windows of %v: use whole seconds, from 1s to 15m", size)
@@ -42,7 +44,8 @@ func (h Handler) Windows(size time.Duration) (weir.ShardHandlers, error) {
 	}, nil
 }
 
-// windows are the windows of a shard during one lease, one after the other.
+// windows contains the state of a shard's windows during one lease. Only one window is open at a
+// time.
 type windows struct {
 	Handler
 	size   time.Duration
@@ -51,17 +54,17 @@ type windows struct {
 
 	open   bool
 	span   span          // the open window
-	state  []byte        // its state
-	upTo   weir.Position // after the last record in the state
+	state  []byte        // state of the open window
+	upTo   weir.Position // position after the last record in the state
 	latest time.Time     // arrival of the latest record; zero after a window that ended early
 }
 
-// read handles the shard until it or the lease ends.
+// read handles the shard until the shard or the lease ends.
 func (w *windows) read(ctx context.Context) error {
 	held := false
 	for b, err := range w.shard.Batches() {
 		if err != nil {
-			return nil // the next owner restarts the open window
+			return nil // the next owner starts the open window again
 		}
 		for rest := b.Records; len(rest) > 0; {
 			n, of, latest := sameWindow(len(rest), func(i int) time.Time { return rest[i].ArrivalTime() }, w.latest, w.size)
@@ -79,7 +82,7 @@ func (w *windows) read(ctx context.Context) error {
 			}
 			if done == n {
 				w.latest = latest
-			} // otherwise the window ended early, and the rest is placed again
+			} // the window ended early; place the other records again
 			rest = rest[done:]
 		}
 		if w.open && (b.End || w.span.passed(b.Tip)) {
@@ -89,7 +92,7 @@ func (w *windows) read(ctx context.Context) error {
 			w.latest = time.Time{}
 		}
 		if b.End {
-			return nil // this marks the end
+			return nil // this marks the end of the shard
 		}
 		if held != w.open {
 			if held = w.open; held {
@@ -102,8 +105,8 @@ func (w *windows) read(ctx context.Context) error {
 	return nil
 }
 
-// handle passes records of the open window to the function. It returns how many are done. That is
-// less than all if their state was too large and has ended the window.
+// handle passes records of the open window to the function. It returns how many of them are done.
+// If the state gets too large, handle ends the window, and not all records are done.
 func (w *windows) handle(ctx context.Context, b *weir.Batch, records []weir.Record) (done int, err error) {
 	for done < len(records) {
 		rest := records[done:]
@@ -129,11 +132,12 @@ func (w *windows) handle(ctx context.Context, b *weir.Batch, records []weir.Reco
 }
 
 const (
-	windowTries           = 5 // of a call, before the window is begun again
+	windowTries           = 5 // attempts of a call before the window is started again
 	firstPause, lastPause = 100 * time.Millisecond, 5 * time.Second
 )
 
-// try passes an event to the function until some of its records are done, and returns their number.
+// try passes an event to the function until the function has handled some of the records. It
+// returns their number.
 func (w *windows) try(ctx context.Context, b *weir.Batch, event []byte, records []weir.Record) (done int, err error) {
 	err = w.again(ctx, b, func() error {
 		answer, err := w.Invoke(ctx, b, event)
@@ -158,7 +162,7 @@ func (w *windows) try(ctx context.Context, b *weir.Batch, event []byte, records 
 	return done, err
 }
 
-// final ends the open window with a separate event, and moves the checkpoint past it.
+// final sends the final event of the open window, and moves the checkpoint past the window.
 func (w *windows) final(ctx context.Context, b *weir.Batch, early bool) error {
 	event, _ := fill(w.source, nil, w.about(true, early).tail())
 	err := w.again(ctx, b, func() error {
@@ -178,7 +182,7 @@ func (w *windows) final(ctx context.Context, b *weir.Batch, early bool) error {
 	return w.shard.Done(w.upTo)
 }
 
-// again calls the function until it succeeds, or has failed too often.
+// again repeats a call until it succeeds, at most windowTries times.
 func (w *windows) again(ctx context.Context, b *weir.Batch, call func() error) error {
 	for attempt := 1; ; attempt++ {
 		err := call()

@@ -9,20 +9,22 @@ import (
 	"time"
 )
 
-// MaxState limits the state of a window, in bytes of JSON. A window with a larger state ends early.
+// MaxState is the maximum size of a window's state, in bytes of JSON. If the state of a window is
+// larger, the window ends early.
 const MaxState = 1 << 20
 
-// noState is the state in the first call of a window.
+// noState is the state in the first event of a window.
 const noState = "{}"
 
-// windowAllowance delays the end of a window without a later record. The window ends when its shard
-// was seen to be empty that long after the window's end, by the clock of this machine.
+// windowAllowance is how long a window without later records stays open after its end. The window
+// ends when its shard is seen to be empty that much later. The time is measured with the clock of
+// this machine.
 const windowAllowance = 5 * time.Second
 
-// span is the time of a window.
+// span is the time range of a window.
 type span struct{ start, end time.Time }
 
-// spanOf returns the window that contains a time. Windows are multiples of size since 1970.
+// spanOf returns the window that contains a time. Windows start at multiples of size since 1970.
 func spanOf(at time.Time, size time.Duration) span {
 	past := time.Duration(at.UnixNano()) % size
 	if past < 0 {
@@ -32,10 +34,10 @@ func spanOf(at time.Time, size time.Duration) span {
 	return span{start, start.Add(size)}
 }
 
-// sameWindow returns how many of n records, from the first on, belong to the window of the first
-// record, and that window. latest is the arrival time of the latest earlier record, or zero. A
-// record that arrived before latest belongs to the same window as that one. sameWindow also returns
-// the new latest time.
+// sameWindow returns how many records at the start of a batch belong to one window, and that
+// window. n is the number of records in the batch. latest is the latest arrival time of the earlier
+// records, or zero. Records may be out of order: one that arrived before latest belongs to the
+// window of latest. last is the new value of latest.
 func sameWindow(n int, arrived func(i int) time.Time, latest time.Time, size time.Duration) (same int, of span, last time.Time) {
 	for same < n {
 		at := arrived(same)
@@ -53,13 +55,13 @@ func sameWindow(n int, arrived func(i int) time.Time, latest time.Time, size tim
 	return same, of, latest
 }
 
-// passed reports whether a window has ended, given the time at which the shard was seen to be
+// passed reports whether a window has ended. tip is the time at which the shard was seen to be
 // empty, or zero.
 func (s span) passed(tip time.Time) bool {
 	return !tip.IsZero() && !tip.Before(s.end.Add(windowAllowance))
 }
 
-// about is the description of a window in an event, after its records.
+// about contains what an event says about its window.
 type about struct {
 	span
 	state        []byte
@@ -67,7 +69,7 @@ type about struct {
 	final, early bool
 }
 
-// tail returns the end of an event. Fields and their order are Lambda's.
+// tail returns the part of an event that follows the records. Fields have Lambda's order.
 func (a about) tail() string {
 	dst := append([]byte(nil), `],"window":{"start":`...)
 	dst = appendString(dst, a.start.Format(time.RFC3339))
@@ -85,12 +87,12 @@ func (a about) tail() string {
 
 var errNoState = errors.New("lambda: the function's answer has no state, which one about a window needs")
 
-// stateOf returns a copy of the state in an answer about a window.
+// stateOf returns a copy of the state in an answer to an event of a window.
 func stateOf(answer []byte) ([]byte, error) {
 	if len(bytes.TrimSpace(answer)) == 0 {
 		return nil, errNoState
 	}
-	// A map, because names that differ only in case are different names.
+	// Use a map. A struct would ignore case, but names that differ in case are different.
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(answer, &members); err != nil {
 		return nil, fmt.Errorf("lambda: the function's answer is not a JSON object: %.100q", answer)

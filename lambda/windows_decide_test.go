@@ -14,7 +14,7 @@ func TestWhichRecordsAreOfOneWindow(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		arrived []float64
-		latest  float64 // negative: none
+		latest  float64 // a negative value means zero time
 		same    int
 		start   float64
 		last    float64
@@ -72,7 +72,7 @@ func TestTheStateInAnAnswer(t *testing.T) {
 		`{"batchItemFailures":[],"state": {"a": 1}}`: `{"a": 1}`,
 		`{"state":{}}`:                               `{}`,
 		`{"state":[1]}`:                              `[1]`,
-		// All other answers are failures.
+		// All other answers fail the call.
 		``: "", ` `: "", `null`: "", `{}`: "", `{"state":null}`: "", `{"State":{}}`: "", `"x"`: "", `[]`: "", `{"state":`: "", `done`: "",
 	} {
 		got, err := stateOf([]byte(answer))

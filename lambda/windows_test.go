@@ -20,8 +20,8 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// adder is a function that collects payloads in the state of a window, and stores them at the end
-// under the window's start and shard.
+// adder is a function that collects payloads in the state of a window. At the end of a window it
+// stores them under the window's start and shard.
 type adder struct {
 	t       *testing.T
 	mu      sync.Mutex
@@ -29,7 +29,7 @@ type adder struct {
 	early   int
 	calls   int
 	fails   func(call int) error
-	alters  func(state []string) string // of the answer; empty leaves it
+	alters  func(state []string) string // changes the answer; an empty result leaves it unchanged
 }
 
 type windowEvent struct {
@@ -74,7 +74,8 @@ func (a *adder) invoke(_ context.Context, b *weir.Batch, event []byte) ([]byte, 
 	return json.Marshal(map[string]any{"state": map[string]any{"names": state}})
 }
 
-// judge checks that each record is in one result, for the time of its arrival.
+// judge checks that each record is in exactly one result, and that the window of that result
+// contains its arrival time.
 func (a *adder) judge(arrived map[string]time.Time, size time.Duration) {
 	a.t.Helper()
 	for id, names := range a.results {
@@ -104,8 +105,8 @@ func (a *adder) run(size time.Duration) func(context.Context, *weir.Consumer) er
 	return func(ctx context.Context, c *weir.Consumer) error { return c.RunShards(ctx, shards) }
 }
 
-// mortal is a store that simulates the death of its worker: heartbeats stop, and the last progress
-// is not saved.
+// mortal is a store that simulates the death of a worker. After the death, heartbeats stop and
+// progress is not saved.
 type mortal struct {
 	lease.Store
 	dead atomic.Bool
@@ -118,8 +119,8 @@ func (s *mortal) Beat(ctx context.Context, app string, r lease.Report) (lease.Or
 	return s.Store.Beat(ctx, app, r)
 }
 
-// Workers start, die and stop, shards are split, and calls fail, also after they took effect: each
-// record is in the final state of its window once.
+// Workers start, die and stop, and shards are split. Calls fail, some of them after they took
+// effect. Each record must be in the final state of its window once.
 func TestWindowsOfFunctionsSurviveWhatHappensToWorkers(t *testing.T) {
 	for seed := range uint64(8) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -176,7 +177,7 @@ func TestWindowsOfFunctionsSurviveWhatHappensToWorkers(t *testing.T) {
 				}
 				time.Sleep(3 * time.Minute)
 				for _, p := range append(live, dead...) {
-					p.store.dead.Store(false) // lets the worker leave
+					p.store.dead.Store(false) // the worker can now stop
 					p.stop()
 				}
 				a.judge(arrived, size)
@@ -186,8 +187,8 @@ func TestWindowsOfFunctionsSurviveWhatHappensToWorkers(t *testing.T) {
 	}
 }
 
-// A state that is too large ends its window early and is delivered completely. The window continues
-// with an empty state.
+// A window whose state is too large ends early, and its state is delivered completely. The window
+// continues with an empty state.
 func TestAStateThatIsTooLargeEndsItsWindowEarly(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *kinesistest.Server) {
 		arrived := map[string]time.Time{}
@@ -214,7 +215,8 @@ func TestAStateThatIsTooLargeEndsItsWindowEarly(t *testing.T) {
 	})
 }
 
-// An answer may mark a part of the records as done; its state must cover exactly these.
+// An answer may report that only some of the records are done. Its state must cover exactly these
+// records.
 func TestAWindowGoesOnWhereAnAnswerSays(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *kinesistest.Server) {
 		var ids []string
@@ -235,9 +237,9 @@ func TestAWindowGoesOnWhereAnAnswerSays(t *testing.T) {
 			switch len(got) {
 			case 1:
 				return fmt.Appendf(nil, `{"state":{"n":1},"batchItemFailures":[{"itemIdentifier":%q}]}`, ids[1]), nil
-			case 2: // no record is done, so the state does not count
+			case 2: // no record is done, so the state is ignored
 				return fmt.Appendf(nil, `{"state":{"n":7},"batchItemFailures":[{"itemIdentifier":%q}]}`, ids[1]), nil
-			case 3: // it has no state
+			case 3: // the answer has no state
 				return []byte(`{}`), nil
 			}
 			return []byte(`{"state":{"n":3}}`), nil
@@ -255,7 +257,8 @@ func TestAWindowGoesOnWhereAnAnswerSays(t *testing.T) {
 	})
 }
 
-// The window of a function that keeps failing is restarted, which weir reports like any failure.
+// If a function keeps failing, its window is started again. weir reports this like any other
+// failure.
 func TestAWindowThatFailsIsBegunAgain(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *kinesistest.Server) {
 		arrived, began := map[string]time.Time{}, time.Now()
