@@ -8,22 +8,22 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// Condition is what a test waits for.
+// Condition is a condition that a test waits for.
 type Condition struct {
-	// What describes the condition in words, such as "100 handled records".
+	// What describes the condition in words, for example "100 handled records".
 	What string
-	// Holds reports whether the condition holds, and the current state as text, or "". It is called
-	// every 5 ms.
+	// Holds reports whether the condition holds. now describes the current state, or is "". It is
+	// called every 5 ms.
 	Holds func() (ok bool, now string)
 }
 
-// When returns a custom condition.
+// When returns a condition with a custom function.
 func When(what string, holds func() bool) Condition {
 	return Condition{what, func() (bool, string) { return holds(), "" }}
 }
 
-// Handled returns the condition that workers have handled this many records together, including
-// repeated ones.
+// Handled returns a condition on the total number of records that the workers have handled. Records
+// that are handled twice count twice.
 func Handled(records int, workers ...*Worker) Condition {
 	return Condition{fmt.Sprintf("%d handled records", records), func() (bool, string) {
 		n := uint64(0)
@@ -34,9 +34,9 @@ func Handled(records int, workers ...*Worker) Condition {
 	}}
 }
 
-// AtTip returns the condition that each open shard of a stream is read by one of the workers and
-// that they have handled all of its records. With [weir.Latest] and [weir.At] earlier records do
-// not count.
+// AtTip returns the condition that the workers have handled all records of a stream. One of them
+// must hold each open shard. With [weir.Latest] and [weir.At], records before the start do not
+// count.
 func AtTip(srv *kinesistest.Server, stream string, workers ...*Worker) Condition {
 	return Condition{"the tip of " + stream, func() (bool, string) {
 		held := map[string]shard.Position{}
@@ -51,7 +51,8 @@ func AtTip(srv *kinesistest.Server, stream string, workers ...*Worker) Condition
 	}}
 }
 
-// atTip decides from the positions of held shards whether all records are handled.
+// atTip reports whether all records are handled. held contains the positions of the shards that
+// workers hold.
 func atTip(open []string, last map[string]kinesistest.Record, held map[string]shard.Position) (bool, string) {
 	for _, id := range open {
 		at, some := held[id]
@@ -70,7 +71,7 @@ func atTip(open []string, last map[string]kinesistest.Record, held map[string]sh
 	return true, ""
 }
 
-// past reports whether a worker at a position has handled a record, or need not handle it.
+// past reports whether a worker at this position has handled the record, or skips it.
 func past(at weir.Position, r kinesistest.Record) bool {
 	switch at.Kind() {
 	case shard.Tip:

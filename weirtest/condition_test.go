@@ -25,7 +25,7 @@ func TestAtTip(t *testing.T) {
 		open []string
 		last last
 		held at
-		want string // "" if it holds
+		want string // description of the missing records; "" if the condition holds
 	}{
 		"nothing to do":                   {[]string{"a"}, nil, at{"a": shard.Oldest}, ""},
 		"a shard that nobody reads":       {[]string{"a", "b"}, nil, at{"a": shard.Oldest}, "b is not read yet"},

@@ -1,5 +1,6 @@
-// Package weirtest runs consumers in tests: until a number of records is handled, until the tip of
-// a stream, or until any condition. It can also kill workers.
+// Package weirtest runs consumers in tests. A test can wait until a number of records is handled,
+// until the workers reach the tip of a stream, or for any other condition. It can also kill
+// workers.
 //
 //	func TestBilling(t *testing.T) {
 //		srv := kinesistest.NewServer(t)
@@ -12,10 +13,10 @@
 //		...
 //	}
 //
-// It works in real time and in the virtual time of a [testing/synctest] bubble, with a server that
-// has kinesistest.Config.InMemory. In a bubble a failover takes no time. docs/testing.md has four
-// complete tests.
+// The package works in real time, and in the virtual time of a [testing/synctest] bubble. In a
+// bubble, the server needs kinesistest.Config.InMemory, and a failover takes no real time.
+// docs/testing.md has four complete tests.
 //
-// It is a separate package because kinesistest imports nothing of weir: a server that shared the
-// client's code would share its misunderstandings.
+// The package is separate from kinesistest, because kinesistest imports nothing of weir. If the
+// server shared code with the client, it would share the client's misunderstandings.
 package weirtest

@@ -23,7 +23,7 @@ func TestThePageShowsTheseTests(t *testing.T) {
 	blocks := strings.Split(string(page), "```go\n")[1:]
 	for i, block := range blocks {
 		block, _, closed := strings.Cut(block, "```")
-		_, block, _ = strings.Cut(block, "\n)\n\n") // after the imports
+		_, block, _ = strings.Cut(block, "\n)\n\n") // skip the imports
 		if !closed || !strings.Contains(code.String(), "\n"+block) {
 			t.Errorf("block %d of the page is not in this package's tests:\n%s", i+1, block)
 		}

@@ -17,24 +17,24 @@ import (
 )
 
 const (
-	// patience limits Until, and the time for a worker to end.
+	// patience is the time limit of Until, and of the wait for the end of a worker.
 	patience = time.Minute
 	// poll is the pause between two checks of a condition.
 	poll = 5 * time.Millisecond
 )
 
-// Running is a function that runs until its context ends. Its methods are for the goroutine of the
-// test.
+// Running is a function that runs in a goroutine until its context ends. Call its methods only from
+// the goroutine of the test.
 type Running struct {
 	tb     testing.TB
 	cancel context.CancelFunc
-	done   chan struct{} // closed when err is set
+	done   chan struct{} // closed after err is set
 	err    error
-	told   bool // the result is reported, or does not matter
+	told   bool // the test has reported the result, or ignores it
 }
 
-// Go calls run in a goroutine, for example the Run of an application that contains its consumer.
-// The end of the test ends its context and waits for it.
+// Go calls run in a goroutine, for example the Run method of an application that contains a
+// consumer. At the end of the test, Go cancels the context of run and waits for run to return.
 func Go(tb testing.TB, run func(context.Context) error) *Running {
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &Running{tb: tb, cancel: cancel, done: make(chan struct{})}
@@ -50,8 +50,8 @@ func Go(tb testing.TB, run func(context.Context) error) *Running {
 	return r
 }
 
-// Until waits until all conditions hold at the same time. It fails the test with the current state
-// after a minute, or if the function has ended.
+// Until waits until all conditions hold at the same time. It fails the test after a minute, or if
+// the function has ended. The failure describes the current state.
 func (r *Running) Until(conditions ...Condition) {
 	r.tb.Helper()
 	began := time.Now()
@@ -77,7 +77,7 @@ func (r *Running) Until(conditions ...Condition) {
 	}
 }
 
-// unmet returns the conditions that do not hold, in words.
+// unmet describes the conditions that do not hold.
 func unmet(conditions []Condition) (missing []string) {
 	for _, c := range conditions {
 		if ok, now := c.Holds(); !ok {
@@ -90,8 +90,8 @@ func unmet(conditions []Condition) (missing []string) {
 	return missing
 }
 
-// Stop ends the function gracefully, waits for it, and fails the test if it returned an error. The
-// end of the test does the same; a second call does nothing.
+// Stop ends the function gracefully and waits for it. It fails the test if the function returned an
+// error. A second call does nothing. The end of the test stops the function in the same way.
 func (r *Running) Stop() {
 	r.tb.Helper()
 	r.stop()
@@ -118,12 +118,12 @@ func (r *Running) stop() {
 type Worker struct {
 	*Running
 	life *life
-	// Consumer is the running consumer; Counts and Shards may be called at any time.
+	// Consumer is the running consumer. Its methods Counts and Shards may be called at any time.
 	Consumer *weir.Consumer
 }
 
-// Start runs a consumer. The test fails if options are invalid. Without a Logger the consumer logs
-// warnings to the test's output.
+// Start runs a consumer until the test ends. It fails the test if the options are invalid. If
+// options.Logger is nil, the consumer logs warnings to the output of the test.
 func Start(tb testing.TB, client *kinesis.Client, store lease.Store, options weir.Options, handler weir.Handler) *Worker {
 	tb.Helper()
 	if options.Logger == nil {
@@ -141,9 +141,9 @@ func Start(tb testing.TB, client *kinesis.Client, store lease.Store, options wei
 	return w
 }
 
-// Kill simulates kill -9: the handler is not called any more, and no write of the worker reaches
-// the store, so records whose progress was not saved with a heartbeat are handled again. A running
-// call of the handler continues until it returns. Other workers take over after
+// Kill simulates kill -9. The handler is not called again, and no write of the worker reaches the
+// store. Records that were handled after the last saved heartbeat are therefore handled again. A
+// call of the handler that is in progress continues until it returns. Other workers take over after
 // Options.FailoverAfter.
 func (w *Worker) Kill() {
 	w.tb.Helper()
@@ -154,7 +154,7 @@ func (w *Worker) Kill() {
 
 var errDead = errors.New("weirtest: the worker was killed")
 
-// life is the state of a worker: alive or dead.
+// life records whether a worker is alive or dead.
 type life struct {
 	over   chan struct{}
 	killed atomic.Bool
@@ -166,7 +166,8 @@ func (l *life) end() {
 	}
 }
 
-// check waits until ctx ends if the worker is dead, because it gets no answers.
+// check returns nil while the worker is alive. For a dead worker it waits until ctx ends, because a
+// dead worker receives no answers, and then returns an error.
 func (l *life) check(ctx context.Context) error {
 	select {
 	case <-l.over:
@@ -187,7 +188,7 @@ func (l *life) handle(ctx context.Context, h weir.Handler, b *weir.Batch) error 
 	return l.check(ctx)
 }
 
-// mortal is a store that a worker can reach only while it is alive.
+// mortal is a store that a worker can use only while it is alive.
 type mortal struct {
 	lease.Store
 	life *life

@@ -16,7 +16,7 @@ import (
 	"github.com/weir-go/weir/weirtest"
 )
 
-// judged is a test that is expected to fail, whose output is checked.
+// judged is a testing.TB for a test that should fail. It keeps the output of the test.
 type judged struct {
 	testing.TB
 	said []string
@@ -33,7 +33,7 @@ func (j *judged) Fatalf(format string, args ...any) {
 	panic(j)
 }
 
-// run runs a test until it fails.
+// run runs a test until the test fails or returns.
 func (j *judged) run(test func(tb testing.TB)) {
 	defer func() {
 		if p := recover(); p != nil && p != any(j) {
@@ -43,7 +43,7 @@ func (j *judged) run(test func(tb testing.TB)) {
 	test(j)
 }
 
-// end runs the test's cleanup, and returns all its failures.
+// end runs the cleanup functions of the test and returns all its failures.
 func (j *judged) end() string {
 	for _, f := range slices.Backward(j.ends) {
 		f()
@@ -71,7 +71,7 @@ func TestWhatFailsSaysHowFarItWas(t *testing.T) {
 		"it is stopped and fails": {func(tb testing.TB, _ *kinesistest.Server) {
 			r := weirtest.Go(tb, func(ctx context.Context) error { <-ctx.Done(); return errors.New("no paper") })
 			r.Stop()
-			r.Stop() // does not report it again
+			r.Stop() // does not report the failure again
 		}, "weirtest: no paper"},
 		"it does not stop": {func(tb testing.TB, _ *kinesistest.Server) {
 			weirtest.Go(tb, func(context.Context) error { time.Sleep(90 * time.Second); return nil })
@@ -102,8 +102,8 @@ func TestWhatFailsSaysHowFarItWas(t *testing.T) {
 
 func nothing(context.Context, *weir.Batch) error { return nil }
 
-// A killed worker handles and saves nothing more, and its shards wait for FailoverAfter, like those
-// of a dead process.
+// A killed worker handles and saves nothing more. Its shards are taken over after FailoverAfter,
+// like those of a dead process.
 func TestKill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := kinesistest.NewServer(t, kinesistest.Config{InMemory: true})
@@ -115,13 +115,13 @@ func TestKill(t *testing.T) {
 		worker = weirtest.Start(t, srv.Client(), store, options, weir.RecordFunc(func(_ context.Context, r weir.Record) error {
 			first = append(first, string(r.Data))
 			if string(r.Data) == "2" {
-				worker.Kill() // in the middle of the record
+				worker.Kill() // while a record is being handled
 			}
 			return nil
 		}))
 		srv.Put("s", "k", []byte("1"))
 		worker.Until(weirtest.AtTip(srv, "s", worker))
-		time.Sleep(3 * time.Second) // its completion is saved
+		time.Sleep(3 * time.Second) // a heartbeat saves that the record is handled
 		srv.Put("s", "k", []byte("2"))
 		srv.Put("s", "k", []byte("3"))
 		time.Sleep(3 * time.Second)
@@ -143,7 +143,7 @@ func TestKill(t *testing.T) {
 	})
 }
 
-// AtTip waits for records that arrive later, with any start of the consumer.
+// AtTip waits for records that arrive later, for every start position of the consumer.
 func TestAtTipWaitsForWhatComesLater(t *testing.T) {
 	for name, start := range map[string]func() weir.Position{
 		"oldest": func() weir.Position { return weir.Oldest },
