@@ -18,8 +18,8 @@ import (
 	"github.com/weir-go/weir/window"
 )
 
-// mortal is a store that simulates the death of its worker: heartbeats stop, and the last progress
-// is not saved.
+// mortal is a store that simulates the death of a worker. After the death, heartbeats stop and
+// progress is not saved.
 type mortal struct {
 	lease.Store
 	dead atomic.Bool
@@ -32,14 +32,14 @@ func (s *mortal) Beat(ctx context.Context, app string, r lease.Report) (lease.Or
 	return s.Store.Beat(ctx, app, r)
 }
 
-// notDropped drops records with one key.
+// notDropped is a filter that drops the records with one key.
 type notDropped struct{}
 
 func (notDropped) Match(_ []byte, key string, _ time.Time) (matches, isJSON bool) {
 	return key != "dropped", true
 }
 
-// amid returns an aggregate with a record between n dropped records on each side.
+// amid returns an aggregate: one record with n dropped records before and after it.
 func amid(t *testing.T, n int, key, name string) []byte {
 	var b aggregate.Builder
 	for i := range 2*n + 1 {
@@ -54,8 +54,8 @@ func amid(t *testing.T, n int, key, name string) []byte {
 	return b.AppendContainer(nil)
 }
 
-// Workers start, die and stop, shards are split and merged, and calls fail: each record is in one
-// result, and a repeated result is the same.
+// Workers start, die and stop, shards are split and merged, and calls fail. Each record must be in
+// exactly one result, and a repeated result must be the same.
 func TestWindowsSurviveWhatHappensToWorkers(t *testing.T) {
 	for seed := range uint64(24) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -79,7 +79,7 @@ func TestWindowsSurviveWhatHappensToWorkers(t *testing.T) {
 						return errors.New("oh")
 					},
 				}
-				if seed%2 == 1 { // by a time in the payload
+				if seed%2 == 1 { // windows by a time in the payload
 					config.Lateness = time.Duration(roll(5)) * time.Second
 					config.MaxAge = time.Duration(10+roll(120)) * time.Second
 					config.Time = func(r weir.Record) (time.Time, error) {
@@ -149,7 +149,7 @@ func TestWindowsSurviveWhatHappensToWorkers(t *testing.T) {
 				}
 				time.Sleep(3 * time.Minute)
 				for _, p := range append(live, dead...) {
-					p.store.dead.Store(false) // lets the worker leave
+					p.store.dead.Store(false) // the worker can now stop
 					p.stop()
 				}
 				early := got.judge(arrived)

@@ -23,8 +23,8 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// written returns records of one shard as weir delivers them, some of them from aggregates. Each
-// has a name and its time in milliseconds as data. Some times are late, far ahead, or missing.
+// written returns records of one shard as weir delivers them. Some come from aggregates. The data
+// of a record is its name and its time in milliseconds. Some times are late, far ahead, or missing.
 func written(t *testing.T, roll *rand.Rand, n int) (all []weir.Record) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, err := kinesistest.Start(kinesistest.Config{InMemory: true})
@@ -88,7 +88,7 @@ func written(t *testing.T, roll *rand.Rand, n int) (all []weir.Record) {
 	return all
 }
 
-// timeIn returns the time in a record of written.
+// timeIn returns the time in the data of a record.
 func timeIn(r weir.Record) (time.Time, error) {
 	_, text, _ := strings.Cut(string(r.Data), " ")
 	ms, err := strconv.ParseInt(text, 10, 64)
@@ -100,11 +100,11 @@ func names(state []string, r weir.Record) ([]string, error) {
 	return append(state, name), nil
 }
 
-// owner computes the windows of a shard until it dies.
+// owner computes the windows of a shard until its simulated death.
 type owner struct {
 	*open[[]string]
 	records []weir.Record
-	next    int // number of records
+	next    int // index of the next record
 }
 
 // begin starts an owner of the shard at a position.
@@ -116,7 +116,7 @@ func begin(c *Config[[]string], records []weir.Record, from weir.Position) *owne
 	return &owner{&open[[]string]{Config: c, term: weir.Term{Stream: "s", Shard: "0", From: from}, upTo: from, panes: panes[[]string]{}}, records, next}
 }
 
-// take handles the next record.
+// take handles the next record and returns the results that ended.
 func (o *owner) take(t *testing.T) []Results[[]string] {
 	r := o.records[o.next]
 	p, err := o.place(r)
@@ -133,8 +133,8 @@ func (o *owner) take(t *testing.T) []Results[[]string] {
 	return ended
 }
 
-// lull returns the results that end because the shard is empty before the next record arrives. The
-// clock that sees this is ahead by less than Allowance.
+// lull simulates that the shard is seen to be empty before the next record arrives. It returns the
+// windows that end because of this. The clock of the owner is ahead by less than Allowance.
 func (o *owner) lull(roll *rand.Rand) []Results[[]string] {
 	at := o.records[o.next-1].ArrivalTime()
 	pause := time.Hour
@@ -144,7 +144,8 @@ func (o *owner) lull(roll *rand.Rand) []Results[[]string] {
 	return o.tip(at.Add(time.Duration(roll.Int64N(int64(pause)+1)) + o.Allowance - time.Millisecond))
 }
 
-// randomConfig returns a configuration whose windows end in all ways.
+// randomConfig returns a random configuration. Together, these configurations end windows for every
+// reason.
 func randomConfig(t *testing.T, roll *rand.Rand) *Config[[]string] {
 	c := Config[[]string]{
 		Size: time.Duration(1000+roll.IntN(9000)) * time.Millisecond, Time: timeIn, Lateness: time.Duration(roll.IntN(8000)) * time.Millisecond,
@@ -170,7 +171,7 @@ func randomConfig(t *testing.T, roll *rand.Rand) *Config[[]string] {
 	return &c
 }
 
-// undisturbed returns the results of a single owner that sees no lull.
+// undisturbed returns the results of a single owner that never sees an empty shard.
 func undisturbed(t *testing.T, c *Config[[]string], records []weir.Record) (all []Results[[]string]) {
 	o := begin(c, records, weir.Oldest)
 	for o.next < len(records) {
@@ -179,11 +180,11 @@ func undisturbed(t *testing.T, c *Config[[]string], records []weir.Record) (all 
 	return append(all, o.end())
 }
 
-// same compares a repeated result with the first one.
+// same checks that a repeated result equals the first one.
 func same(t *testing.T, first map[string]Result[[]string], w Result[[]string]) {
 	t.Helper()
 	was, some := first[w.ID]
-	if w.Why == ShardEnded || was.Why == ShardEnded { // depends on when the end was seen
+	if w.Why == ShardEnded || was.Why == ShardEnded { // whether the reason is ShardEnded depends on when the end was seen
 		was.Why = w.Why
 	}
 	if !some || fmt.Sprint(was) != fmt.Sprint(w) {
@@ -191,8 +192,8 @@ func same(t *testing.T, first map[string]Result[[]string], w Result[[]string]) {
 	}
 }
 
-// seeds returns the number of histories: all in the long form, fewer with -short, which runs with
-// the race detector.
+// seeds returns how many histories to test. The long form tests all of them, and -short fewer. The
+// race detector runs with -short.
 func seeds(n uint64) uint64 {
 	switch {
 	case longform.On():
@@ -203,8 +204,8 @@ func seeds(n uint64) uint64 {
 	return n / 2
 }
 
-// The results do not depend on the history of owners. If a sink moves its position with them, each
-// takes effect exactly once.
+// The results do not depend on when the owner of the shard changes. If a sink moves its position
+// together with the results, each result takes effect exactly once.
 func TestAnyHistoryOfOwnersComesToTheSameResults(t *testing.T) {
 	why, restarts, again, skipped := map[Why]int{}, 0, 0, 0
 	for seed := range seeds(10) {
@@ -267,7 +268,7 @@ func TestAnyHistoryOfOwnersComesToTheSameResults(t *testing.T) {
 							}
 							effects[w.ID] = w
 						}
-						// the next heartbeat saves it
+						// The next heartbeat saves the position.
 						if saved = append(saved, r.UpTo); roll.IntN(3) > 0 {
 							saved = saved[len(saved)-1:]
 						}
@@ -312,8 +313,8 @@ func TestAnyHistoryOfOwnersComesToTheSameResults(t *testing.T) {
 	t.Logf("results by why: %v; %d restarts, %d of them at marks; %d results made again", why, restarts, skipped, again)
 }
 
-// If no window ends early, a record is late exactly when an earlier record was far enough ahead.
-// All other records of a time and key are in one result.
+// If no window ends early, a record is late exactly if an earlier record was far enough ahead. All
+// other records with the same time and key are in one result.
 func TestWindowsAreThoseOfTheWatermark(t *testing.T) {
 	for seed := range seeds(8) {
 		roll := rand.New(rand.NewPCG(seed, 8))

@@ -11,44 +11,45 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// open holds the open windows of a shard. It decides which records are in which windows, when
-// windows end, and where the next owner begins. These decisions depend only on the records from
-// that place on, so the next owner computes the same windows, no matter when the shard moves.
+// open contains the open windows of a shard. It decides which window a record belongs to, when
+// windows end, and where the next owner of the shard starts reading. The decisions depend only on
+// the records after the starting point. So the next owner computes the same windows, no matter when
+// the shard moves.
 //
-// At each record the state has a maximum of the times up to it. A place is right before a record
-// with which the maximum entered a new window. The next owner can begin there as soon as all
-// earlier windows have ended: from there on it computes the same maximum, and later records of the
-// earlier windows are late for it too, or are in results already. If no window is open, the place
-// is after the last record, and the next owner starts without state.
+// max is the maximum of the times of all records so far. A mark is a point right before a record
+// with which max entered a new window. The next owner can start at a mark as soon as all earlier
+// windows have ended. From there it computes the same maximum. Later records of the earlier windows
+// are late for it too, or they are already in results. If no window is open, the next owner starts
+// after the last record, without state.
 type open[S any] struct {
 	*Config[S]
 	term weir.Term
 
-	upTo  weir.Position // of the last results, or where reading began
-	last  weir.Record   // of the current batch; its strings belong to a page
-	rest  weir.Position // after the last record of the previous batches; zero before the first
-	marks []*mark[S]    // the first is where the next owner begins; empty if no window is open
-	panes panes[S]      // the windows
-	max   time.Time     // the running maximum of the times; zero before the first
-	// The previous owner has delivered all windows before this time.
+	upTo  weir.Position // position of the last results, or where reading started
+	last  weir.Record   // last record of the current batch; its strings are valid only with the batch
+	rest  weir.Position // position after the last record of the previous batches; zero in the first batch
+	marks []*mark[S]    // the next owner starts at marks[0]; empty if no window is open
+	panes panes[S]      // the open windows
+	max   time.Time     // maximum of the times so far; zero before the first record
+	// The previous owner has delivered all windows that start before this time.
 	floor          time.Time
-	records, bytes int // since reading began
+	records, bytes int // totals since reading started
 }
 
-// mark is a place where the next owner can begin: right before a record with which the maximum of
-// the times entered a window, or before the first record of a new state.
+// mark is a point at which the next owner can start: right before a record. With this record,
+// either the maximum of the times entered a window, or a new state began.
 type mark[S any] struct {
 	from           weir.Position
-	id             string    // the record's position, used in the names of results
-	start          time.Time // of the entered window; zero if there is none
+	id             string    // position of the record, which is part of the names of results
+	start          time.Time // start of the window; zero if the record has no valid time
 	arrived        time.Time
-	records, bytes int // before it, since reading began
-	// These fields cover the records from this mark to the next one:
+	records, bytes int // totals before this record, since reading started
+	// The following fields cover the records from this mark up to the next one.
 	strays       panes[S]
 	late, noTime int
 }
 
-// pane holds the windows of one time, by key.
+// pane contains the results of one window, by key.
 type pane[S any] struct {
 	results []Result[S]
 	index   map[string]int
@@ -56,18 +57,18 @@ type pane[S any] struct {
 
 type paneID struct {
 	start time.Time
-	why   Why // Late or NoTime; 0 for a record of a window
+	why   Why // Late or NoTime; 0 for records that belong to a window
 }
 
 type panes[S any] map[paneID]*pane[S]
 
-// placed is the place of a record.
+// placed is the window to which a record belongs.
 type placed struct {
 	at, start time.Time
 	timed     bool
 }
 
-// place computes the window of a record.
+// place computes the window to which a record belongs.
 func (c *Config[S]) place(r weir.Record) (p placed, err error) {
 	arrived := r.ArrivalTime()
 	p.at, p.timed = arrived, true
@@ -92,9 +93,10 @@ func truncate(t time.Time, size time.Duration) time.Time {
 	return t.Add(-past).Round(0).UTC()
 }
 
-// before places a record, and returns the windows that end before it is added.
+// before places a record and returns the windows that end before the record is added.
 func (o *open[S]) before(r weir.Record, p *placed) (ended []Results[S]) {
-	// Within an aggregate a fresh start would look like a mark.
+	// Windows end only between aggregates. Within an aggregate, a reset of the state would look
+	// like a mark.
 	apart := !o.within(r)
 	if apart && len(o.marks) > 0 {
 		n, size := o.held()
@@ -106,14 +108,14 @@ func (o *open[S]) before(r weir.Record, p *placed) (ended []Results[S]) {
 			ended = append(ended, o.afresh(Full))
 		}
 	}
-	if o.Time == nil && p.at.Before(o.max) { // it belongs to the window of the record ahead of it
+	if o.Time == nil && p.at.Before(o.max) { // belongs to the window of the earlier, later-timed record
 		p.at, p.start = o.max, truncate(o.max, o.Size)
 	}
 	switch {
 	case !p.timed:
 	case o.max.IsZero() || p.start.After(truncate(o.max, o.Size)):
 		if apart && len(o.marks) > 0 && (o.max.IsZero() || !p.at.Add(-o.Lateness).Before(truncate(o.max, o.Size).Add(o.Size))) {
-			ended = append(ended, o.afresh(Passed)) // no window is open after it
+			ended = append(ended, o.afresh(Passed)) // no window stays open
 		}
 		if o.at().IsZero() && begins(o.term.From, r) {
 			o.floor = p.start
@@ -132,12 +134,12 @@ func (o *open[S]) before(r weir.Record, p *placed) (ended []Results[S]) {
 	return ended
 }
 
-// begins reports whether from is the position of a mark right before r.
+// begins reports whether from is a position right before r.
 func begins(from weir.Position, r weir.Record) bool {
 	return from.SequenceNumber() == r.SequenceNumber
 }
 
-// mark records that the next owner can begin at r.
+// mark adds a mark, so that the next owner can start at r.
 func (o *open[S]) mark(r weir.Record, start time.Time) {
 	m := &mark[S]{id: r.Position().String(), start: start, arrived: r.ArrivalTime(), records: o.records, bytes: o.bytes, strays: panes[S]{}}
 	switch {
@@ -146,13 +148,13 @@ func (o *open[S]) mark(r weir.Record, start time.Time) {
 	case o.within(r):
 		m.from = o.at()
 	default:
-		// It only fails for an invalid number, which a stream's record never has.
+		// Before fails only for an invalid number, which a record of a stream never has.
 		m.from, _ = shard.Before(strings.Clone(r.SequenceNumber))
 	}
 	o.marks = append(o.marks, m)
 }
 
-// within reports whether r and the previous record are in one aggregate.
+// within reports whether r is in the same aggregate as the previous record.
 func (o *open[S]) within(r weir.Record) bool {
 	if o.last.SequenceNumber != "" {
 		return o.last.SequenceNumber == r.SequenceNumber
@@ -160,7 +162,7 @@ func (o *open[S]) within(r weir.Record) bool {
 	return o.rest.SequenceNumber() == r.SequenceNumber
 }
 
-// at returns the position after the last record, zero before the first.
+// at returns the position after the last record. It is zero before the first record.
 func (o *open[S]) at() weir.Position {
 	if o.last.SequenceNumber != "" {
 		return o.last.Position()
@@ -168,7 +170,8 @@ func (o *open[S]) at() weir.Position {
 	return o.rest
 }
 
-// leave releases the current batch. (Computing a position per record would allocate each time.)
+// leave releases the current batch: it keeps only the position after it. A position is not computed
+// for each record, because that would allocate memory.
 func (o *open[S]) leave() { o.rest, o.last = o.at(), weir.Record{} }
 
 // add adds a record to its window.
@@ -190,7 +193,8 @@ func (o *open[S]) add(ctx context.Context, r weir.Record, p placed) error {
 	return o.put(o.panes, paneID{start: p.start}, r)
 }
 
-// stray handles a record that belongs to no open window.
+// stray handles a record that belongs to no open window. It calls Stray if that is set. Otherwise
+// it adds the record to a separate result.
 func (o *open[S]) stray(ctx context.Context, m *mark[S], r weir.Record, p placed, why Why) error {
 	if o.Stray != nil {
 		return o.Stray(ctx, Stray{Record: r, Time: p.at, Why: why})
@@ -198,7 +202,7 @@ func (o *open[S]) stray(ctx context.Context, m *mark[S], r weir.Record, p placed
 	return o.put(m.strays, paneID{p.start, why}, r)
 }
 
-// put adds a record to a window.
+// put adds a record to the state of a window.
 func (o *open[S]) put(all panes[S], id paneID, r weir.Record) error {
 	of := all[id]
 	if of == nil {
@@ -225,7 +229,7 @@ func (o *open[S]) put(all panes[S], id paneID, r weir.Record) error {
 	return nil
 }
 
-// first returns where the next owner begins, nil if no window is open.
+// first returns the mark at which the next owner starts. It returns nil if no window is open.
 func (o *open[S]) first() *mark[S] {
 	if len(o.marks) == 0 {
 		return nil
@@ -233,7 +237,7 @@ func (o *open[S]) first() *mark[S] {
 	return o.marks[0]
 }
 
-// held returns how much the next owner would read again.
+// held returns the number and size of the records that the next owner would read again.
 func (o *open[S]) held() (records, bytes int) {
 	if len(o.marks) == 0 {
 		return 0, 0
@@ -241,10 +245,10 @@ func (o *open[S]) held() (records, bytes int) {
 	return o.records - o.marks[0].records, o.bytes - o.marks[0].bytes
 }
 
-// ages returns the arrival time at which the open windows end, and the reason. It is zero if they
-// end by the times of records. The age of the oldest mark counts. The next owner may begin at a
-// later mark and gets the same results: in that case the age of the older mark has ended no window
-// here.
+// ages returns the arrival time at which the open windows end, and the reason. The limit is zero if
+// only the times of records end the windows. The age of the oldest mark decides. If the next owner
+// starts at a later mark, it still computes the same results. In that case, the age of the older
+// mark has not ended a window.
 func (o *open[S]) ages() (limit time.Time, why Why) {
 	if o.Time == nil {
 		limit = truncate(o.max, o.Size).Add(o.Size)
@@ -260,8 +264,8 @@ func (o *open[S]) ages() (limit time.Time, why Why) {
 	return limit, why
 }
 
-// tip returns the windows that end because the shard was empty at a time; the zero time ends
-// nothing.
+// tip returns the windows that end because the shard was seen to be empty. seen is the time of that
+// observation. A zero time ends no window.
 func (o *open[S]) tip(seen time.Time) (ended []Results[S]) {
 	if len(o.marks) == 0 {
 		return nil
@@ -273,7 +277,7 @@ func (o *open[S]) tip(seen time.Time) (ended []Results[S]) {
 	return append(ended, o.afresh(why))
 }
 
-// end returns the remaining results at the end of the shard.
+// end returns the last results of a shard that has ended.
 func (o *open[S]) end() Results[S] {
 	if len(o.marks) == 0 {
 		return Results[S]{Term: o.term, From: o.upTo, UpTo: o.upTo, End: true}
@@ -283,7 +287,7 @@ func (o *open[S]) end() Results[S] {
 	return r
 }
 
-// step ends the windows before the second mark, which becomes the first.
+// step ends the windows before the second mark, and removes the first mark.
 func (o *open[S]) step() Results[S] {
 	m, next := o.marks[0], o.marks[1]
 	passed := panes[S]{}
@@ -300,8 +304,8 @@ func (o *open[S]) step() Results[S] {
 	return r.sorted()
 }
 
-// afresh ends all open windows and resets the state to that of a new shard. For windows that have
-// passed, that does not change any later result.
+// afresh ends all open windows and resets the state to that of a new shard. If all windows have
+// passed, the reset does not change any later result.
 func (o *open[S]) afresh(why Why) Results[S] {
 	r := o.results(o.at())
 	r.take(o.name(o.marks[0]), o.panes, why)
@@ -312,14 +316,15 @@ func (o *open[S]) afresh(why Why) Results[S] {
 	return r.sorted()
 }
 
-// results returns empty Results up to a position, where the next ones begin.
+// results returns an empty Results that extends to the position upTo. The next Results starts
+// there.
 func (o *open[S]) results(upTo weir.Position) *Results[S] {
 	r := &Results[S]{Term: o.term, From: o.upTo, UpTo: upTo}
 	o.upTo = upTo
 	return r
 }
 
-// name returns a function that names the results since a mark.
+// name returns a function that computes the IDs of results. m is the mark at which they started.
 func (o *open[S]) name(m *mark[S]) func(paneID, string) string {
 	return func(of paneID, key string) string {
 		id := o.term.Stream + "/" + o.term.Shard + "/" + of.start.Format(time.RFC3339Nano) + "/"
@@ -333,7 +338,7 @@ func (o *open[S]) name(m *mark[S]) func(paneID, string) string {
 	}
 }
 
-// take adds ended windows.
+// take moves ended windows to the results.
 func (r *Results[S]) take(name func(paneID, string) string, all panes[S], why Why) {
 	for id, of := range all {
 		for i := range of.results {
@@ -344,14 +349,14 @@ func (r *Results[S]) take(name func(paneID, string) string, all panes[S], why Wh
 	}
 }
 
-// count adds the strays since a mark.
+// count adds the late and timeless records since a mark to the results.
 func (r *Results[S]) count(name func(paneID, string) string, strays panes[S], late, noTime int) {
 	r.take(name, strays, 0)
 	r.Late += late
 	r.NoTime += noTime
 }
 
-// sorted puts the windows into a fixed order.
+// sorted sorts the windows by start and ID.
 func (r *Results[S]) sorted() Results[S] {
 	slices.SortFunc(r.Windows, func(a, b Result[S]) int {
 		return cmp.Or(a.Start.Compare(b.Start), cmp.Compare(a.ID, b.ID))

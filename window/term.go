@@ -9,10 +9,10 @@ import (
 // read computes the windows of a shard until the lease or the shard ends.
 func (c *Config[S]) read(ctx context.Context, s *weir.Shard) error {
 	o := &open[S]{Config: c, term: s.Term, upTo: s.From, panes: panes[S]{}}
-	var told *mark[S] // the reported reason for holding the checkpoint
+	var told *mark[S] // the mark that was last reported as holding the checkpoint
 	for b, err := range s.Batches() {
 		if err != nil {
-			return nil // the next owner reads the open windows again
+			return nil // the next owner reads the records of open windows again
 		}
 		for _, r := range b.Records {
 			p, err := c.place(r)
@@ -28,7 +28,7 @@ func (c *Config[S]) read(ctx context.Context, s *weir.Shard) error {
 		}
 		o.leave()
 		if b.End {
-			return c.Emit(ctx, o.end()) // weir marks the end when Pull returns
+			return c.Emit(ctx, o.end()) // weir marks the shard as ended when Pull returns
 		}
 		if err := c.emit(ctx, s, o.tip(b.Tip)); err != nil {
 			return err
@@ -45,7 +45,7 @@ func (c *Config[S]) read(ctx context.Context, s *weir.Shard) error {
 	return nil
 }
 
-// emit delivers ended windows, and moves the checkpoint.
+// emit delivers ended windows and then moves the checkpoint.
 func (c *Config[S]) emit(ctx context.Context, s *weir.Shard, ended []Results[S]) error {
 	for _, r := range ended {
 		if err := c.Emit(ctx, r); err != nil {

@@ -1,13 +1,14 @@
-// Package window groups the records of a shard into tumbling windows, by arrival time or by a time
-// in their payload, and delivers the result of each window when it ends.
+// Package window groups the records of a shard into tumbling windows. The windows are based on the
+// arrival time of records, or on a time in their payload. The package delivers the result of each
+// window when the window ends.
 //
-// The state of a window is in memory only. While a window is open, the checkpoint stays before its
-// first record. After a crash or a handoff the next owner of the shard reads the records again and
-// computes the same result. A result is a function of its records, and its [Result.ID] does not
-// change. Only positions are stored.
+// The state of a window is kept only in memory; the store contains only positions. While a window
+// is open, the checkpoint stays before its first record. After a crash or a handoff, the next owner
+// of the shard reads the records again. It computes the same result with the same [Result.ID],
+// because a result depends only on its records.
 //
-// Results are delivered at least once, so store them under their IDs. They are exactly once if you
-// write them in the transaction that moves the position; see Move in sqlsink.
+// Results are delivered at least once, so store them under their IDs. To get each result exactly
+// once, write it in the transaction that also moves the position; see Move in sqlsink.
 package window
 
 import (
@@ -20,24 +21,27 @@ import (
 	"github.com/weir-go/weir"
 )
 
-// Why is the reason why a window has ended.
+// Why is the reason for which a window ended.
 type Why int
 
 const (
-	// Passed: its time is over. No more records of it can arrive.
+	// Passed means that the time of the window is over. No more records of the window can arrive.
 	Passed Why = iota
-	// Full: the open windows reached [Config].MaxRecords or MaxBytes. Later records of its time
-	// make a separate result.
+	// Full means that the open windows reached [Config].MaxRecords or MaxBytes. Later records of
+	// the window are in a separate result.
 	Full
-	// Aged: it was open for [Config].MaxAge. Later records of its time make a separate result.
+	// Aged means that the window was open for [Config].MaxAge. Later records of the window are in a
+	// separate result.
 	Aged
-	// ShardEnded: its shard was split or merged. Later records of its time are in the children. A
-	// result that was Passed or Aged can have this reason when it is computed again.
+	// ShardEnded means that the shard was split or merged. Later records of the window are in the
+	// child shards. If a result is computed again, its reason can change from Passed or Aged to
+	// ShardEnded.
 	ShardEnded
-	// Late: these records arrived after their window had ended. Only with [Config].Time.
+	// Late means that the records of this result arrived after their window had ended. It occurs
+	// only with [Config].Time.
 	Late
-	// NoTime: these records have an implausible time, compared with their arrival. Only with
-	// [Config].Time.
+	// NoTime means that the time of the records is implausible, compared with their arrival. It
+	// occurs only with [Config].Time.
 	NoTime
 )
 
@@ -60,36 +64,39 @@ func (w Why) String() string {
 	return fmt.Sprintf("Why(%d)", int(w))
 }
 
-// Result is the result of a window, or of a part of one that ended early; see Why.
+// Result is the result of a window. If the window ended early, it is the result of a part of the
+// window; see Why.
 type Result[S any] struct {
-	ID    string // unique among all results, and the same at each repetition
-	Key   string // the partition key with [Config].ByKey, otherwise ""
+	ID    string // unique among all results; a repeated result has the same ID
+	Key   string // the partition key if [Config].ByKey is set, otherwise ""
 	State S
-	// Start and End are the bounds of the window. Start is a multiple of Size since 1970, in UTC.
+	// Start and End are the bounds of the window, in UTC. Start is a multiple of Size since 1970.
 	Start, End time.Time
 	Records    int
 	Why        Why
 }
 
-// Results are results of a shard that ended together, sorted by Start: one for each window and key.
-// The list is empty if only the position moves.
+// Results contains the results of a shard that ended at the same time, sorted by Start. There is
+// one result for each window, or with [Config].ByKey for each window and key. The list is empty if
+// only the position moves.
 type Results[S any] struct {
 	Term    weir.Term
 	Windows []Result[S]
-	// UpTo becomes the checkpoint when Emit has returned nil; From is the previous one. Without
-	// [Config].Time the records are between the two. End reports the end of the shard; UpTo may
-	// then equal From.
+	// UpTo becomes the checkpoint when Emit has returned nil. From is the previous checkpoint.
+	// Without [Config].Time, the records of the results lie between the two. End reports that the
+	// shard has ended; then UpTo may equal From.
 	From, UpTo weir.Position
 	End        bool
-	// Late and NoTime count records between From and UpTo that arrived after their window had
-	// ended, or had an implausible time. They are in separate results, or went to [Config].Stray.
+	// Late and NoTime count records between From and UpTo. Late records arrived after their window
+	// had ended. NoTime records have an implausible time. These records are in separate results, or
+	// [Config].Stray has received them.
 	Late, NoTime int
 }
 
 // Stray is a record that belongs to no open window.
 type Stray struct {
-	Record weir.Record // its Data lasts for the call
-	Time   time.Time   // returned by [Config].Time
+	Record weir.Record // its Data is valid only during the call
+	Time   time.Time   // time from [Config].Time
 	Why    Why         // Late or NoTime
 }
 
@@ -97,60 +104,69 @@ type Stray struct {
 type Config[S any] struct {
 	// Size is the length of a window, from 1 s to 24 h.
 	Size time.Duration
-	// Time returns the time of a record, for windows by a time in the payload. By default the
-	// arrival time is used. The result must depend only on the record. An error counts as an error
-	// of Add. To continue without the record's time, return the zero time.
+	// Time returns the time of a record, for windows by a time in the payload. The default is the
+	// arrival time. The result must depend only on the record. An error has the same effect as an
+	// error of Add. To ignore the time of a record, return the zero time.
 	//
-	// A window ends when a record of its shard has a time at least Lateness after its end. Records
-	// that arrive for it later are [Late]. If you change Time, Size, Lateness or Ahead while
-	// windows are open, their records may be counted twice, or not at all. If the record at which
-	// reading resumes has expired, the records after it may be counted twice.
+	// A window ends when a record of its shard has a time at least Lateness after the window's end.
+	// Records of the window that arrive after that are [Late].
+	//
+	// Do not change Time, Size, Lateness or Ahead while windows are open: their records may then be
+	// counted twice or not at all. If the record at which reading resumes has expired, the records
+	// after it may be counted twice.
 	Time func(r weir.Record) (time.Time, error)
-	// Lateness is how much older than the latest time in its shard a record may be without being
-	// late, from 0 to 168 h. Defaults to 0. Only with Time, like Ahead and Stray.
+	// Lateness is how far a record's time may lie behind the latest time in its shard before the
+	// record can be late. It ranges from 0 to 168 h, and the default is 0. Lateness, Ahead and
+	// Stray apply only with Time.
 	Lateness time.Duration
-	// Ahead is how far after its arrival a record's time may be, so that a wrong clock does not end
-	// all windows. A time that is further ahead, or before 1970, is invalid: the record is
-	// [NoTime], and does not advance the shard's time. From 1 ms to 8760 h. Defaults to 1 min.
+	// Ahead is how far a record's time may lie after its arrival. The limit keeps a wrong clock
+	// from ending all windows. A time further ahead, or before 1970, is invalid. Such a record is
+	// [NoTime], and does not advance the time of the shard. Ahead ranges from 1 ms to 8760 h, and
+	// the default is 1 min.
 	Ahead time.Duration
-	// Stray receives the records that are [Late] or [NoTime]. They are then in no result, but
-	// Results counts them. It may be called again with the same records; use [Drop] to ignore them.
-	// By default they are in separate results with that reason: late records in the one of their
-	// window, records without a time in the one of their arrival.
+	// Stray receives the records that are [Late] or [NoTime]. Results counts them, but no result
+	// contains them. Stray may be called again with the same records. Use [Drop] to ignore them.
+	//
+	// Without Stray, these records are in separate results with the reason Late or NoTime. A late
+	// record is in a result for its window. A record without a valid time is in a result for the
+	// window of its arrival time.
 	Stray func(ctx context.Context, s Stray) error
-	// ByKey makes a window for each partition key instead of one for the shard.
+	// ByKey creates a window for each partition key, instead of one window for all keys.
 	ByKey bool
-	// New returns the initial state of a window. Defaults to S's zero value.
+	// New returns the initial state of a window. The default is the zero value of S.
 	New func() S
-	// Add returns the state with a record added. It must not keep the record's Data, and must
-	// depend only on its arguments. Otherwise repeated results differ.
+	// Add adds a record to the state and returns the new state. It must not keep the record's Data.
+	// Its result must depend only on its arguments, because otherwise repeated results differ.
 	Add func(state S, r weir.Record) (S, error)
-	// Emit receives results. After an error or a panic of Add or Emit, the records of all open
-	// windows are read again after a backoff; [weir.Stop] ends Run.
+	// Emit receives results. If Add or Emit returns an error or panics, the records of all open
+	// windows are read again after a backoff. An error from [weir.Stop] ends Run instead.
 	Emit func(ctx context.Context, r Results[S]) error
-	// MaxRecords and MaxBytes limit the records of the open windows of a shard, in number and in
-	// bytes of data. At the limit the open windows end as [Full], after the current aggregate. The
-	// defaults are 1,000,000 records and 256 MiB. They also limit how much a new owner reads again.
-	// If you change them or MaxAge while windows are open, these may be split differently.
+	// MaxRecords and MaxBytes limit the records in the open windows of a shard: their number, and
+	// their data in bytes. At the limit, all open windows end as [Full], after the current
+	// aggregate. The defaults are 1,000,000 records and 256 MiB. The limits also bound how much a
+	// new owner reads again. If you change them or MaxAge while windows are open, these windows may
+	// be divided differently.
 	MaxRecords, MaxBytes int
-	// MaxAge ends the open windows as [Aged] this long after the arrival of their first record:
-	// when a record arrives that much later, or when the shard was seen to be empty for MaxAge plus
-	// Allowance. With Time, only MaxAge ends the windows of a quiet shard, and its default is twice
-	// Size plus Lateness, at least 1 min. Without Time, windows end by the clock, and the default
-	// is 0, which disables MaxAge. From 1 s to 8760 h.
+	// MaxAge ends the open windows as [Aged] this long after the arrival of their first record.
+	// They end when a record arrives that much later, or when the shard is seen to be empty MaxAge
+	// plus Allowance later. It ranges from 1 s to 8760 h.
+	//
+	// With Time, only MaxAge ends the windows of a shard that receives no more records. Its default
+	// is then twice Size plus Lateness, but at least 1 min. Without Time, the clock ends windows,
+	// and the default is 0, which disables MaxAge.
 	MaxAge time.Duration
-	// Allowance is how long after a window's end, by the clock of this machine, the shard must have
-	// been seen to be empty for the window to end without a later record. It must exceed how far
-	// this clock is ahead of the service's. A record that arrives after its window has ended is
-	// counted in a separate result, with the same Start and another ID. From 1 ms to 1 h. Defaults
-	// to 5 s.
+	// Allowance delays the end of a window that no later record ends. The shard must be seen to be
+	// empty at least this long after the window's end, by the clock of this machine. Allowance must
+	// be longer than the time by which this clock is ahead of the service's clock. Otherwise a
+	// record can arrive after its window has ended: it is then counted in a separate result, with
+	// the same Start and another ID. Allowance ranges from 1 ms to 1 h, and the default is 5 s.
 	Allowance time.Duration
-	// Position is passed to [weir.ShardHandlers], for sinks that keep positions.
+	// Position is passed to [weir.ShardHandlers]. Use it for sinks that store positions.
 	Position func(ctx context.Context, stream, shard string) (weir.Position, error)
 }
 
-// Handlers returns handlers for [weir.Consumer.RunShards]. It returns an error for an invalid
-// configuration.
+// Handlers returns handlers for [weir.Consumer.RunShards]. It returns an error if the configuration
+// is invalid.
 func Handlers[S any](c Config[S]) (weir.ShardHandlers, error) {
 	c.setDefaults()
 	if err := c.check(); err != nil {
@@ -209,5 +225,5 @@ func (c *Config[S]) check() error {
 	return errors.Join(problems...)
 }
 
-// Drop is a [Config].Stray that ignores the records.
+// Drop ignores the record. Use it as [Config].Stray.
 func Drop(context.Context, Stray) error { return nil }

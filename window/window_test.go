@@ -25,7 +25,7 @@ type results struct {
 	t  *testing.T
 	mu sync.Mutex
 	of map[string]window.Result[[]string]
-	n  int // deliveries of a result
+	n  int // number of deliveries
 }
 
 func (s *results) emit(_ context.Context, r window.Results[[]string]) error {
@@ -34,7 +34,7 @@ func (s *results) emit(_ context.Context, r window.Results[[]string]) error {
 	for _, w := range r.Windows {
 		s.n++
 		was, some := s.of[w.ID]
-		if w.Why == window.ShardEnded { // depends on when the end was seen
+		if w.Why == window.ShardEnded { // whether the reason is ShardEnded depends on when the end was seen
 			was.Why = w.Why
 		}
 		if some && fmt.Sprint(was) != fmt.Sprint(w) {
@@ -45,8 +45,8 @@ func (s *results) emit(_ context.Context, r window.Results[[]string]) error {
 	return nil
 }
 
-// judge checks that each record is in one result, for the time of its arrival. It returns the
-// number of results that ended early.
+// judge checks that each record is in exactly one result, and that the window of that result
+// contains its arrival time. It returns the number of results that ended early.
 func (s *results) judge(arrived map[string]time.Time) (early int) {
 	for id, w := range s.of {
 		if w.Records != len(w.State) {
@@ -75,7 +75,7 @@ func add(state []string, r weir.Record) ([]string, error) {
 	return append(state, string(r.Data)), nil
 }
 
-// worker runs a worker until it is stopped.
+// worker starts a worker. The returned function stops it.
 func worker(t *testing.T, srv *kinesistest.Server, store lease.Store, c window.Config[[]string], change ...func(*weir.Options)) (stop func()) {
 	t.Helper()
 	h, err := window.Handlers(c)
@@ -95,7 +95,7 @@ func worker(t *testing.T, srv *kinesistest.Server, store lease.Store, c window.C
 	go func() { done <- w.RunShards(ctx, h) }()
 	return func() {
 		cancel()
-		// A worker whose session was ended cannot save its progress.
+		// A worker cannot save its progress if its session was ended.
 		if err := <-done; err != nil && !errors.Is(err, weir.ErrNotSaved) {
 			t.Error(err)
 		}
@@ -114,8 +114,8 @@ func bubble(t *testing.T, f func(t *testing.T, srv *kinesistest.Server)) {
 	})
 }
 
-// Workers start and stop in the middle of windows, calls fail and the shard is split: each record
-// is in one result, which is the same each time and contains the records of its time.
+// Workers start and stop while windows are open, calls fail and the shard is split. Each record
+// must be in exactly one result, for the window of its time. A repeated result must be the same.
 func TestAResultIsAFunctionOfItsRecords(t *testing.T) {
 	for _, keyed := range []bool{false, true} {
 		t.Run(fmt.Sprint(keyed), func(t *testing.T) {
@@ -128,7 +128,7 @@ func TestAResultIsAFunctionOfItsRecords(t *testing.T) {
 						return errors.New("oh")
 					}
 					err := got.emit(ctx, r)
-					if calls%7 == 0 { // it still took effect
+					if calls%7 == 0 { // the call took effect and still fails
 						return errors.Join(err, errors.New("oh"))
 					}
 					return err
@@ -148,7 +148,7 @@ func TestAResultIsAFunctionOfItsRecords(t *testing.T) {
 						srv.Split("s", srv.OpenShards("s")[0])
 					}
 				}
-				time.Sleep(time.Minute) // the last window ends by the clock
+				time.Sleep(time.Minute) // the clock ends the last window
 				stop()
 				early := got.judge(arrived)
 				if got.n <= len(got.of) || early == 0 {
@@ -159,8 +159,8 @@ func TestAResultIsAFunctionOfItsRecords(t *testing.T) {
 	}
 }
 
-// Open windows hold the checkpoint and end early at their limit. Later records of their time are in
-// a separate result.
+// Open windows hold the checkpoint, and end early at their limit. Later records of the same window
+// are in a separate result.
 func TestWhatIsOpenIsBounded(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *kinesistest.Server) {
 		got, store := &results{t: t, of: map[string]window.Result[[]string]{}}, memstore.New()
@@ -187,7 +187,7 @@ func TestWhatIsOpenIsBounded(t *testing.T) {
 	})
 }
 
-// A worker reports that an open window holds a checkpoint, until the window has ended.
+// While an open window holds a checkpoint, the worker reports it.
 func TestAHeldCheckpointIsTold(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *kinesistest.Server) {
 		got, store := &results{t: t, of: map[string]window.Result[[]string]{}}, memstore.New()
