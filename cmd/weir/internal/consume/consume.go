@@ -1,5 +1,5 @@
-// Package consume is the command "weir consume": one worker of an application. Its files are named
-// by what their flags are about.
+// Package consume implements the command "weir consume", which runs one worker of an application.
+// Each file is named after the subject of its flags.
 package consume
 
 import (
@@ -33,22 +33,22 @@ type options struct {
 	exec     string
 	fanOut   fanout.Flag
 	newTable bool
-	new      stream.Mode // of streams that are made
+	new      stream.Mode // mode of streams that the command creates
 	verbose  bool
 	log      cli.LogFormat
 	health   string
 	metrics  metricsFlags
-	settings weir.Options // those that have flags of their names
+	settings weir.Options // options of package weir whose flags have the same names
 	giveUp   giveUpFlags
 	filter   records.FilterFlags
 	to       toFlags
-	// the command gets the worker's credentials
+	// pass the worker's AWS credentials to the command
 	execCredentials bool
 	execResults     shellexec.ResultsFlag
 	lambda          lambdaFlags
 }
 
-// Command returns the command.
+// Command returns the command "weir consume".
 func Command(t cli.Terminal) *cobra.Command {
 	o := options{from: "oldest", log: cli.LogText, metrics: metricsFlags{shards: true}}
 	cmd := &cobra.Command{
@@ -71,8 +71,8 @@ func Command(t cli.Terminal) *cobra.Command {
 	return cmd
 }
 
-// check refuses flags that contradict each other, completes the options, and returns the store's
-// URL and the place where a new application starts.
+// check returns an error if flags contradict each other, and completes the options. It returns the
+// URL of the store and the start position of a new application.
 func (o *options) check(cmd *cobra.Command) (url stores.URL, from weir.Position, err error) {
 	if err = cli.Require(cmd, "stream", "app", "store"); err != nil {
 		return url, from, err
@@ -101,7 +101,7 @@ func (o *options) check(cmd *cobra.Command) (url stores.URL, from weir.Position,
 	return url, from, o.applyGiveUp(cmd.Flags().Changed)
 }
 
-// printer is the handler that writes records to standard output.
+// printer is a handler that writes records to standard output.
 type printer struct {
 	outlet *outlet
 	out    cli.Format
@@ -121,9 +121,9 @@ func (p printer) Handle(ctx context.Context, b *weir.Batch) error {
 	return p.outlet.write(ctx, buf)
 }
 
-// outlet writes to standard output for many handlers, a batch at a time, so that lines of two
-// shards never mix. A reader that is slow holds the handlers up; it does not keep one that has to
-// stop.
+// outlet writes the batches of many handlers to standard output. It writes one batch at a time, so
+// that lines of two shards never mix. A slow reader delays the handlers. A handler that has to stop
+// does not wait for the reader.
 type outlet struct {
 	t    cli.Terminal
 	turn chan struct{}
@@ -138,14 +138,14 @@ func (o *outlet) write(ctx context.Context, buf []byte) error {
 		return context.Cause(ctx)
 	}
 	written := make(chan error, 1)
-	go func() { // ends with the write, or with the process if the output is never read
+	go func() { // ends with the write; if the output is never read, ends with the process
 		_, err := o.t.Out.Write(buf)
 		<-o.turn
 		written <- err
 	}()
 	select {
 	case err := <-written:
-		if err != nil { // it will not open again: the batch stays as it is, for another worker
+		if err != nil { // standard output will not work again, so leave the batch to another worker
 			return weir.Stop(fmt.Errorf("standard output cannot be written: %w", err))
 		}
 		return nil

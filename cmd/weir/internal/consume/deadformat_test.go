@@ -11,7 +11,7 @@ import (
 	"github.com/weir-go/weir/internal/proof/fakes3"
 )
 
-// Dead letters in a bucket have Lambda's form.
+// Dead letters in a bucket have the same format as those of Lambda.
 func TestLettersInLambdasForm(t *testing.T) {
 	bucket := fakes3.New()
 	web := httptest.NewServer(bucket)

@@ -20,20 +20,20 @@ import (
 	"github.com/weir-go/weir/sink/s3sink"
 )
 
-// toFlags say where records go that neither standard output nor a command gets.
+// toFlags selects a destination other than standard output or a command.
 type toFlags struct {
 	url  string
 	size int
 	age  time.Duration
 
-	file           string // the one or the other of url
+	file           string // one of these is set after url has been parsed
 	bucket, prefix string
 }
 
-// inBucket reports whether records go to S3.
+// inBucket reports whether the destination is a bucket in S3.
 func (f *toFlags) inBucket() bool { return strings.HasPrefix(f.url, "s3:") }
 
-// parse takes the URL apart.
+// parse parses the URL and sets its parts.
 func (f *toFlags) parse() error {
 	kind, rest, found := strings.Cut(f.url, ":")
 	switch {
@@ -55,13 +55,14 @@ func (f *toFlags) parse() error {
 	return nil
 }
 
-// destination is where a worker's records go.
+// destination is an open destination for the records of a worker.
 type destination struct {
 	run   func(context.Context, *weir.Consumer) error
 	close func() error
 }
 
-// destination opens the destination that the flags name. It fails here, before a stream is read.
+// destination opens the destination that the flags select. If the destination is unusable, it
+// returns an error before a stream is read.
 func (o *options) destination(ctx context.Context, t cli.Terminal, region string) (destination, error) {
 	lines := s3sink.Payloads
 	if o.out == cli.FormatJSON {
@@ -94,7 +95,8 @@ func handledBy(h weir.Handler) destination {
 	return destination{func(ctx context.Context, c *weir.Consumer) error { return c.Run(ctx, h) }, func() error { return nil }}
 }
 
-// intoBucket makes sure that the bucket can be written.
+// intoBucket opens a bucket as the destination. It returns an error if the bucket cannot be
+// written.
 func (o *options) intoBucket(ctx context.Context, t cli.Terminal, lines s3sink.Lines) (destination, error) {
 	client, err := o.aws.S3(ctx, t)
 	if err != nil {
@@ -111,7 +113,7 @@ func (o *options) intoBucket(ctx context.Context, t cli.Terminal, lines s3sink.L
 	return destination{func(ctx context.Context, c *weir.Consumer) error { return c.RunShards(ctx, sink.Handlers()) }, func() error { return nil }}, nil
 }
 
-// appending is the handler that appends lines to a file, for all shards.
+// appending is a handler that appends the records of all shards to one file.
 type appending struct {
 	path  string
 	lines s3sink.Lines
@@ -120,8 +122,8 @@ type appending struct {
 	file *os.File
 }
 
-// openAppending opens a file, or makes it for its owner alone, and ends a last line that was cut
-// short.
+// openAppending opens a file, or creates one that only its owner can read and write. If the last
+// line of the file is incomplete, it ends that line.
 func openAppending(path string, lines s3sink.Lines) (*appending, error) {
 	bad := func(err error) error {
 		return fmt.Errorf("--to: the file %s cannot be written: %w", path, cli.RootError(err))
@@ -190,6 +192,7 @@ func (a *appending) Handle(ctx context.Context, b *weir.Batch) error {
 	if err == nil {
 		return nil
 	}
-	// an unknown part of it was written; a full disk may have room again
+	// A part of the batch has been written. The disk may have room again, so end the incomplete
+	// line.
 	return errors.Join(fmt.Errorf("the file %s cannot be written: %w", a.path, cli.RootError(err)), endLastLine(a.file))
 }

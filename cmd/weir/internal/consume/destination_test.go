@@ -49,7 +49,7 @@ func TestRecordsGoIntoAFile(t *testing.T) {
 	if c.Out.String() != "" {
 		t.Errorf("standard output has %q", c.Out)
 	}
-	// records in the file are done
+	// A new worker does not repeat records that are in the file.
 	server.Put("s", "k", []byte("4"))
 	c = clitest.Start(t, "", "consume", endpoint, store, "--stream=s", "--app=a", "--to=file:"+path, "-o=json")
 	clitest.Eventually(t, "the fourth", func() bool { return len(lines()) == 7 })
@@ -59,7 +59,7 @@ func TestRecordsGoIntoAFile(t *testing.T) {
 	}
 }
 
-// A file that cannot be written any more keeps the batch: it is handled again.
+// If a file can no longer be written, the batch is kept and handled again.
 func TestAFileThatFailsKeepsTheBatch(t *testing.T) {
 	f, err := openAppending(filepath.Join(t.TempDir(), "x"), s3sink.Payloads)
 	if err != nil {

@@ -14,20 +14,20 @@ import (
 	"github.com/weir-go/weir/emfweir"
 )
 
-// emfFlags say where a worker writes lines of CloudWatch's embedded metric format.
+// emfFlags selects where a worker writes metrics in CloudWatch's embedded metric format (EMF).
 type emfFlags struct {
-	to        string // stderr, or file: and a path; "" for nowhere
+	to        string // stderr, or file: and a path; "" for no output
 	namespace string
 }
 
 const emfFile = "file:"
 
-// valid reports whether the place of the lines has a known form.
+// valid reports whether the destination has a known form.
 func (f *emfFlags) valid() bool {
 	return f.to == "stderr" || strings.HasPrefix(f.to, emfFile) && f.to != emfFile
 }
 
-// observe has metrics observe a consumer that will be made with options.
+// observe adds metrics to the options of a consumer. Call it before the consumer is created.
 func (f *emfFlags) observe(options *weir.Options, shards bool) (*emfweir.Metrics, error) {
 	m, err := emfweir.New(options, emfweir.Config{Namespace: f.namespace, ByShard: shards})
 	if err != nil {
@@ -40,7 +40,7 @@ func (f *emfFlags) observe(options *weir.Options, shards bool) (*emfweir.Metrics
 	return m, nil
 }
 
-// write writes lines until stop is called, which waits for the last ones.
+// write writes the metrics until stop is called. stop waits for the last lines.
 func (f *emfFlags) write(ctx context.Context, t cli.Terminal, m *emfweir.Metrics) (stop func() error, err error) {
 	to := &emfWriter{Writer: t.Err, t: t}
 	closing := func() error { return nil }
@@ -53,7 +53,7 @@ func (f *emfFlags) write(ctx context.Context, t cli.Terminal, m *emfweir.Metrics
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	ended := make(chan error, 1)
-	go func() { ended <- m.Run(ctx, to) }() // ends with cancel, and a writer that does not hang
+	go func() { ended <- m.Run(ctx, to) }() // ends after cancel, unless a write hangs
 	return func() error {
 		cancel()
 		hangs := time.NewTimer(5 * time.Second)
@@ -62,13 +62,13 @@ func (f *emfFlags) write(ctx context.Context, t cli.Terminal, m *emfweir.Metrics
 		case err := <-ended:
 			return errors.Join(err, closing())
 		case <-hangs.C:
-			return nil // a slow reader of standard error does not delay the worker
+			return nil // a slow reader of standard error must not delay the worker
 		}
 	}, nil
 }
 
-// emfWriter writes metrics. It drops metrics that it cannot write and logs the first failure, so
-// that a worker runs without its metrics.
+// emfWriter writes lines of metrics. If a write fails, it drops the line. It logs only the first
+// failure, so that the worker continues without metrics.
 type emfWriter struct {
 	io.Writer
 	t       cli.Terminal

@@ -13,7 +13,7 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/clitest"
 )
 
-// emfOf are the lines of a text that CloudWatch makes metrics of.
+// emfOf returns the lines of a text that are in the embedded metric format, decoded.
 func emfOf(t *testing.T, text string) (all []map[string]any) {
 	t.Helper()
 	for line := range strings.Lines(text) {
@@ -100,7 +100,7 @@ type fullDisk struct{}
 
 func (fullDisk) Write([]byte) (int, error) { return 0, errors.New("no space left on device") }
 
-// A worker that cannot write metrics logs that once and keeps running.
+// A worker that cannot write its metrics logs this once and keeps running.
 func TestLinesThatCannotBeWrittenAreToldOnce(t *testing.T) {
 	var said bytes.Buffer
 	w := &emfWriter{Writer: fullDisk{}, t: cli.Terminal{Err: &said}}

@@ -22,7 +22,7 @@ func TestEnded(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		err  error
-		want string // how the error begins; "" for no error
+		want string // beginning of the error; "" for no error
 	}{
 		{"all was kept", nil, ""},
 		{"progress was not saved", notSaved, "application a: "},

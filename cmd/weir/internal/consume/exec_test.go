@@ -17,8 +17,8 @@ func TestConsumeGivesBatchesToACommand(t *testing.T) {
 	text, lines := clitest.Numbered(100)
 	clitest.MustRun(t, text, "put", endpoint, "--stream=s", "--key=key")
 	dir := t.TempDir()
-	// The first run for each shard takes the batch and fails; later ones print what they get, and
-	// where it is from.
+	// The first command for each shard reads the batch and fails. Later commands print their input,
+	// and the stream, shard and epoch of it.
 	command := fmt.Sprintf(`if mkdir %s/$WEIR_SHARD 2>/dev/null; then cat >/dev/null; exit 3; fi; cat; echo "$WEIR_STREAM $WEIR_SHARD $WEIR_EPOCH" >&2`, dir)
 	c := clitest.Start(t, "", "consume", endpoint, "--stream=s", "--app=a", "--store=memory:", "--batch=40", "--exec", command)
 	c.Out.Await(t, "all records", func(s string) bool { return strings.Count(s, "\n") >= 100 })
@@ -33,13 +33,14 @@ func TestConsumeGivesBatchesToACommand(t *testing.T) {
 	}
 }
 
-// With --parallel many commands run at a time, each with records of one key, in its order.
+// With --parallel, many commands run at the same time. Each receives records of one key, in order.
 func TestConsumeHandlesKeysSideBySide(t *testing.T) {
 	server, endpoint := clitest.Kinesis(t)
 	server.CreateStream("s", 1)
-	text, lines := clitest.Numbered(100) // of five keys
+	text, lines := clitest.Numbered(100) // the lines have five different keys
 	clitest.MustRun(t, text, "put", endpoint, "--stream=s", "--key=key")
-	// Each command waits until all five are at work; one by one they never would be.
+	// Each command waits until all five are running. If commands ran one after another, they would
+	// wait without end.
 	dir := t.TempDir()
 	command := fmt.Sprintf(`touch %[1]s/$$; while [ $(ls %[1]s | wc -l) -lt 5 ]; do sleep 0.05; done; cat`, dir)
 	c := clitest.Start(t, "", "consume", endpoint, "--stream=s", "--app=a", "--store=memory:", "--parallel=8", "--exec", command)

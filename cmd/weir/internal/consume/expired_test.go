@@ -10,8 +10,8 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/clitest"
 )
 
-// A checkpoint that the service refuses is logged once with its remedy, and --expired sets the
-// position to continue from.
+// If the service refuses a checkpoint, the worker logs this once, with the remedy. With --expired
+// the worker continues at another position.
 func TestConsumeAtACheckpointThatIsRefused(t *testing.T) {
 	server, endpoint := clitest.Kinesis(t)
 	server.CreateStream("s", 1)

@@ -11,7 +11,7 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/fanout"
 )
 
-// The command lists and removes consumers that fan-out left behind.
+// The command fan-out lists and removes consumers that workers have left behind.
 func TestConsumeByFanOutAndClearUp(t *testing.T) {
 	t.Parallel()
 	server, endpoint := clitest.Kinesis(t)
@@ -73,8 +73,8 @@ func TestConsumeByFanOutAndClearUp(t *testing.T) {
 	}
 }
 
-// A given consumer is used and never removed. The last worker removes the application's own
-// consumer if the flag asks for it.
+// A consumer given by its ARN is used and never removed. The application's own consumer is removed
+// by the last worker, if the flag asks for it.
 func TestConsumeByAGivenConsumerAndRemoveOnesOwn(t *testing.T) {
 	t.Parallel()
 	server, endpoint := clitest.Kinesis(t)
@@ -102,7 +102,8 @@ func TestConsumeByAGivenConsumerAndRemoveOnesOwn(t *testing.T) {
 	}
 }
 
-// A name that is given as for weir tail, without the equals sign, is not taken for a command.
+// weir tail accepts the name after a space, but here it needs an equals sign. A name after a space
+// must cause a clear error.
 func TestTheNameOfAConsumerNeedsAnEqualsSign(t *testing.T) {
 	for args, want := range map[string]string{
 		"--fan-out pushed": "--fan-out=pushed", "pushed --fan-out": "--fan-out=pushed", "--fan-out=pushed other": `"other"`, "other": `"other"`,

@@ -12,22 +12,23 @@ import (
 	"github.com/weir-go/weir/deadletter"
 )
 
-// giveUpFlags hold the settings of dead letters that are not in the options.
+// giveUpFlags contains the settings of dead letters that are not in weir.Options.
 type giveUpFlags struct {
 	dead     string
-	asLambda bool              // letters are written in Lambda's form
-	place    deadletters.Place // the parsed dead, if anything is given up
+	asLambda bool              // write dead letters in Lambda's format
+	place    deadletters.Place // the parsed value of dead; empty if nothing can be dead-lettered
 	letters  deadletters.Letters
 }
 
-// applyGiveUp completes the options.
+// applyGiveUp completes the options for dead letters. It returns an error if the flags contradict
+// each other.
 func (o *options) applyGiveUp(given func(flag string) bool) error {
 	g, to := &o.giveUp, &o.settings.GiveUp
 	fails := o.settings.Filter.NotJSON == weir.FailNotJSON
 	handled := o.exec != "" || o.lambda.used() || fails
 	when := to.Attempts > 0 || to.MaxAge != 0 || o.lambda.age > 0 || o.execResults.On || fails
 	switch {
-	case g.dead == "", !given("dead") && !(handled && when): // the environment may name a place for others
+	case g.dead == "", !given("dead") && !(handled && when): // the environment may set a place for other commands
 		return nil
 	case !handled:
 		return cli.Usagef("--dead needs a handler that can fail: add --exec or --lambda, or --filter-not-json fail for records that are not JSON")
@@ -53,8 +54,8 @@ func (o *options) applyGiveUp(given func(flag string) bool) error {
 	return nil
 }
 
-// open opens the destination of dead letters, if one is set. An unusable destination fails here,
-// not when the first record needs it.
+// open opens the destination of dead letters, if the flags set one. If the destination is unusable,
+// open returns an error now, and not when the first record is dead-lettered.
 func (g *giveUpFlags) open(ctx context.Context, t cli.Terminal, f *awsconf.Flags, streams []string, form func() (deadletter.Lambda, error)) error {
 	if g.place.Kind == "" {
 		return nil
@@ -73,8 +74,8 @@ func (g *giveUpFlags) open(ctx context.Context, t cli.Terminal, f *awsconf.Flags
 	return nil
 }
 
-// lambdasForm has the source that letters in Lambda's form name. The account is known only if the
-// stream is given by its ARN.
+// lambdasForm returns the origin that dead letters in Lambda's format contain. The account is known
+// only if the stream is given by its ARN.
 func (o *options) lambdasForm(region string) (deadletter.Lambda, error) {
 	before := ""
 	for _, s := range o.streams {

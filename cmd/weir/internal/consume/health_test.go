@@ -60,7 +60,7 @@ func TestConsumeSaysWhatAStopCutsShort(t *testing.T) {
 	}
 }
 
-// A flag that is wrong is called by its name.
+// The error for a wrong flag contains the flag's name.
 func TestWrongFlagsOfAWorkerAreNamed(t *testing.T) {
 	server, endpoint := clitest.Kinesis(t)
 	server.CreateStream("s", 1)

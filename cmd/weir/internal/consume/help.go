@@ -6,7 +6,7 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/shellexec"
 )
 
-// about is the help text.
+// about is the text that --help shows.
 const about = `Runs one worker of an application. All workers with the same --app and --store
 share the shards of the stream: start as many as you like, stop and kill them at
 will. Every record is handled at least once, and the records of one key in

@@ -41,20 +41,20 @@ Records that are given up need --dead, where Lambda drops them. With
 --parallelization-factor an event has records of one key. --invoke URL posts the
 same event to an emulator of Lambda instead, unsigned, and starts no process.`
 
-// lambdaFlags say how functions of Lambda are run.
+// lambdaFlags contains the flags for running Lambda functions.
 type lambdaFlags struct {
 	command   string
-	invoke    string // a URL
+	invoke    string // URL of the function
 	processes int
 	timeout   time.Duration
 	respond   []string
 	pass      []string
-	age       int // seconds; -1 and 0 are no bound
-	window    int // seconds; 0 is without windows
-	memory    int // bytes; 0 is no bound
-	output    int // bytes a second of each process; 0 is no bound
+	age       int // seconds; -1 and 0 mean no limit
+	window    int // length in seconds; 0 means no windows
+	memory    int // limit in bytes; 0 means no limit
+	output    int // limit in bytes per second and process; 0 means no limit
 
-	// the values of flags that have Lambda's names, in Lambda's form
+	// Values of the flags that have Lambda's names, in Lambda's format.
 	wait         int
 	position, at string
 	criteria     string
@@ -80,7 +80,7 @@ func (f *lambdaFlags) checkPass() error {
 	return nil
 }
 
-// complete sets the defaults of a worker with functions.
+// complete sets the defaults of a worker that runs Lambda functions.
 func (f *lambdaFlags) complete(o *weir.Options, given func(flag string) bool) {
 	if !given("aggregates") {
 		o.Aggregates = weir.KeepPacked
@@ -93,11 +93,11 @@ func (f *lambdaFlags) complete(o *weir.Options, given func(flag string) bool) {
 	f.timeout = cmp.Or(f.timeout, time.Minute)
 }
 
-// used reports whether a function of Lambda is to handle the records.
+// used reports whether a Lambda function handles the records.
 func (f *lambdaFlags) used() bool { return f.command != "" || f.invoke != "" }
 
-// functions is a pool of processes that run the same Lambda function. A caller takes one process
-// for the duration of a call.
+// functions is a pool of processes that run the same Lambda function. Each call takes one process
+// from the pool and returns it afterwards.
 type functions struct {
 	t       cli.Terminal
 	command string
@@ -105,11 +105,11 @@ type functions struct {
 	env     []string
 	arn     string
 	free    chan *function
-	memory  *memoryBound // nil without a bound
+	memory  *memoryBound // nil if there is no memory limit
 	output  *outputs
 }
 
-// functions prepares processes, which are started when they are first needed.
+// functions returns a pool of processes. A process starts when it is first needed.
 func (o *options) functions(t cli.Terminal, region string) *functions {
 	fs := &functions{
 		t: t, command: o.lambda.command, timeout: o.lambda.timeout, free: make(chan *function, o.lambda.processes),
@@ -142,7 +142,7 @@ func (o *options) functions(t cli.Terminal, region string) *functions {
 	return fs
 }
 
-// invoke gives an event to a process that is free, and waits for one if none is.
+// invoke passes an event to a free process. If no process is free, it waits for one.
 func (fs *functions) invoke(ctx context.Context, _ *weir.Batch, event []byte) ([]byte, error) {
 	select {
 	case f := <-fs.free:
@@ -153,7 +153,7 @@ func (fs *functions) invoke(ctx context.Context, _ *weir.Batch, event []byte) ([
 	}
 }
 
-// close ends all processes. It waits for calls to return.
+// close ends all processes. It waits until their calls have returned.
 func (fs *functions) close() error {
 	for range cap(fs.free) {
 		(<-fs.free).end(false)
@@ -163,7 +163,7 @@ func (fs *functions) close() error {
 	return nil
 }
 
-// function is one process, or the place for one.
+// function is one place in the pool. It has a process, or none.
 type function struct {
 	of     *functions
 	number int
@@ -171,20 +171,21 @@ type function struct {
 
 	api    *lambda.Runtime // nil while there is no process
 	kill   context.CancelFunc
-	asked  *bool         // the process is to be asked to end before it is killed
-	exited chan struct{} // closed when it has ended, with why
+	asked  *bool         // ask the process to end before killing it
+	exited chan struct{} // closed when the process has ended; then why is set
 	why    error
 
-	failed int       // starts in a row that failed
-	before time.Time // when the next may be tried
+	failed int       // number of consecutive failed starts
+	before time.Time // earliest time of the next start
 }
 
 var errFunctionTimeout = errors.New("the function did not answer in time")
 
 const longestStartPause = 30 * time.Second
 
-// invoke gives an event to the process, or starts one for it. A process may end after an answer,
-// for example by a panic; the next process then gets the event that this one did not ask for.
+// invoke passes an event to the process, after starting a process if there is none. A process may
+// end after an answer, for example because of a panic. It then has not requested the next event, so
+// invoke passes that event to a new process.
 func (f *function) invoke(ctx context.Context, event []byte) ([]byte, error) {
 	answer, err := f.invokeOnce(ctx, event)
 	if errors.Is(err, lambda.ErrNotTaken) {
@@ -213,17 +214,17 @@ func (f *function) invokeOnce(ctx context.Context, event []byte) ([]byte, error)
 	case errors.Is(err, lambda.ErrNotTaken):
 		err = fmt.Errorf("%w: %w", err, f.ended())
 		f.end(true)
-	case errors.Is(err, lambda.ErrClosed): // the API ends with the process
+	case errors.Is(err, lambda.ErrClosed): // the process has ended, and the API with it
 		err = fmt.Errorf("the function's process ended in the middle of a call: %w", f.ended())
 		f.end(true)
-	case call.Err() != nil: // no caller waits for it
+	case call.Err() != nil: // the caller no longer waits for the answer
 		f.end(true)
 	}
 	return answer, err
 }
 
-// start begins a process and waits until it asks for its first event. Starts that fail are further
-// and further apart.
+// start starts a process and waits until it requests its first event. After each failed start, the
+// next start is delayed longer.
 func (f *function) start(ctx context.Context) error {
 	if pause := time.Until(f.before); pause > 0 {
 		select {
@@ -246,10 +247,10 @@ func (f *function) start(ctx context.Context) error {
 	shellexec.OwnGroup(cmd)
 	cmd.Cancel = func() error { return shellexec.EndGroup(cmd, !*asked) }
 	cmd.WaitDelay = shellexec.Grace
-	go func() { // ends with the process, which end sees to
+	go func() { // ends with the process; end waits for that
 		defer close(f.exited)
 		f.why = f.of.bounded(cmd, f.number)
-		_ = shellexec.EndGroup(cmd, true) // its remaining processes
+		_ = shellexec.EndGroup(cmd, true) // kill the remaining processes of the group
 		out.flush()
 		api.Close()
 	}()
@@ -274,7 +275,7 @@ func (f *function) start(ctx context.Context) error {
 	return fmt.Errorf("the function did not start: %w", err)
 }
 
-// ended waits for the end of the process, and returns why.
+// ended waits for the end of the process and returns the reason.
 func (f *function) ended() error {
 	<-f.exited
 	var exit *exec.ExitError
@@ -286,7 +287,8 @@ func (f *function) ended() error {
 	return f.why
 }
 
-// end ends the process, if there is one, and waits for that. Without force it is asked first.
+// end ends the process, if there is one, and waits for its end. Unless force is true, it first asks
+// the process to end.
 func (f *function) end(force bool) {
 	if f.api == nil {
 		return
@@ -298,8 +300,8 @@ func (f *function) end(force bool) {
 	f.api = nil
 }
 
-// source has the source that events of a stream name. The ARN is known only if the stream is given
-// by it.
+// source returns a function that returns the origin to name in events of a stream. The real ARN is
+// known only if the user gave the stream by its ARN.
 func (o *options) source(region string) func(stream string) lambda.Source {
 	arns := map[string]string{}
 	for _, s := range o.streams {
@@ -316,7 +318,8 @@ func (o *options) source(region string) func(stream string) lambda.Source {
 	}
 }
 
-// byFunction has a function handle what is read, in a way to invoke it.
+// byFunction returns a destination that passes the records to a Lambda function. invoke passes one
+// event to the function.
 func (o *options) byFunction(
 	t cli.Terminal, invoke func(context.Context, *weir.Batch, []byte) ([]byte, error), region string,
 ) (destination, error) {
@@ -338,7 +341,8 @@ func (o *options) byFunction(
 	return to, err
 }
 
-// byFunctions has functions of Lambda handle what is read.
+// byFunctions returns a destination that passes the records to a Lambda function in local
+// processes.
 func (o *options) byFunctions(t cli.Terminal, region string) (destination, error) {
 	fs := o.functions(t, region)
 	to, err := o.byFunction(t, fs.invoke, region)

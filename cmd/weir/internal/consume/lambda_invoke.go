@@ -17,15 +17,15 @@ import (
 	"github.com/weir-go/weir/lambda"
 )
 
-// invoker gives events to a function over the invoke call of Lambda's API, without a signature: for
-// emulators of Lambda.
+// invoker passes events to a function through the Invoke call of Lambda's API. It does not sign
+// requests, so it works only with emulators of Lambda.
 type invoker struct {
 	url    string
 	client *http.Client
 }
 
-// invokeURL is where a function is invoked. A URL without a path is that of an API with a function
-// that is called as the application.
+// invokeURL returns the URL at which a function is invoked. If the given URL has no path, it is the
+// endpoint of the API. The function is then the one named like the application.
 func invokeURL(given, app string) (string, error) {
 	u, err := url.Parse(given)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
@@ -37,13 +37,13 @@ func invokeURL(given, app string) (string, error) {
 	return u.String(), nil
 }
 
-// byInvoking has the function behind a URL handle what is read.
+// byInvoking returns a destination that passes the records to the function behind a URL.
 func (o *options) byInvoking(t cli.Terminal, region string) (destination, error) {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.MaxIdleConnsPerHost = 100
 	i := &invoker{o.lambda.invoke, &http.Client{
 		Transport: transport, Timeout: o.lambda.timeout,
-		// An event goes to whom it was meant for.
+		// Do not follow redirects: an event must go only to the given URL.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 	to, err := o.byFunction(t, i.call, region)
@@ -54,7 +54,7 @@ func (o *options) byInvoking(t cli.Terminal, region string) (destination, error)
 	return to, err
 }
 
-// call gives an event to the function and returns its answer.
+// call passes an event to the function and returns its answer.
 func (i *invoker) call(ctx context.Context, _ *weir.Batch, event []byte) ([]byte, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, i.url, bytes.NewReader(event))
 	if err != nil {
@@ -70,7 +70,7 @@ func (i *invoker) call(ctx context.Context, _ *weir.Batch, event []byte) ([]byte
 		}
 		return nil, err
 	}
-	defer func() { _ = answer.Body.Close() }() // only read from
+	defer func() { _ = answer.Body.Close() }() // the body was only read
 	body, err := io.ReadAll(io.LimitReader(answer.Body, lambda.MaxBytes+1))
 	switch {
 	case err != nil:
@@ -86,7 +86,7 @@ func (i *invoker) call(ctx context.Context, _ *weir.Batch, event []byte) ([]byte
 	return body, nil
 }
 
-// functionError is the error that a function reports.
+// functionError returns the error that a function reported.
 func functionError(kind string, body []byte) error {
 	var said struct{ ErrorMessage, ErrorType string }
 	if err := json.Unmarshal(body, &said); err != nil || said.ErrorMessage == "" {
@@ -95,7 +95,7 @@ func functionError(kind string, body []byte) error {
 	return fmt.Errorf("the function failed: %s: %s", line([]byte(said.ErrorType)), line([]byte(said.ErrorMessage)))
 }
 
-// line is the beginning of a text from outside, in one line.
+// line returns the beginning of a text from an external program, in one line.
 func line(text []byte) string {
 	const most = 200
 	all := strings.Join(strings.Fields(strings.ToValidUTF8(string(text[:min(len(text), 4*most)]), "?")), " ")
@@ -107,7 +107,7 @@ func line(text []byte) string {
 
 const notTogether = "--starting-position AT_TIMESTAMP and --starting-position-timestamp go together"
 
-// from is Lambda's starting position as --from has it.
+// from converts Lambda's starting position to a value of --from.
 func (f *lambdaFlags) from() (string, error) {
 	if (f.position == "AT_TIMESTAMP") != (f.at != "") {
 		return "", cli.Usagef("%s", notTogether)
@@ -129,7 +129,7 @@ func (f *lambdaFlags) from() (string, error) {
 	return "", cli.Usagef("--starting-position %.60q: there are TRIM_HORIZON, LATEST and AT_TIMESTAMP", f.position)
 }
 
-// criteriaPatterns are the patterns of Lambda's FilterCriteria.
+// criteriaPatterns returns the patterns in Lambda's FilterCriteria.
 func criteriaPatterns(criteria string) ([]string, error) {
 	var given struct {
 		Filters []struct{ Pattern string }

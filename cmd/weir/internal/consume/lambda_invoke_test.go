@@ -96,7 +96,7 @@ func TestAFunctionThatIsInvokedIsBounded(t *testing.T) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		switch calls++; calls {
 		case 1:
-			select { // it hangs
+			select { // do not answer
 			case <-r.Context().Done():
 			case <-release:
 			}
@@ -120,7 +120,7 @@ func TestAFunctionThatIsInvokedIsBounded(t *testing.T) {
 		if time.Now().After(end) {
 			t.Fatal(c.Err.String())
 		}
-		time.Sleep(10 * time.Millisecond) // the file is looked at again
+		time.Sleep(10 * time.Millisecond) // poll the file
 	}
 	if code := c.Interrupt(t); code != cli.ExitDone {
 		t.Errorf("exit code %d", code)

@@ -18,7 +18,8 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/clitest"
 )
 
-// beSum is a runtime client with a function that sums up numbers in windows, if it is to be one.
+// beSum turns the test program into a Lambda function that sums up numbers in windows, if kind
+// selects it.
 func beSum(kind string) {
 	if kind != "sums" {
 		return
@@ -56,7 +57,7 @@ func beSum(kind string) {
 	}
 }
 
-// leak takes memory for a while, and then waits.
+// leak allocates more and more memory for a while, and then waits.
 func leak() {
 	var kept [][]byte
 	for range 400 >> 3 {
@@ -71,7 +72,8 @@ func leak() {
 	fmt.Println(len(kept))
 }
 
-// sums are those that functions have said, by window; of one that came twice the last.
+// sums returns the total of the sums that functions printed. If a window was printed twice, its
+// last sum counts.
 func sums(t *testing.T, said string) (total int) {
 	t.Helper()
 	of := map[string]int{}
@@ -91,8 +93,8 @@ func sums(t *testing.T, said string) (total int) {
 	return total
 }
 
-// A worker that stops in the middle of a window leaves it to the next one, whose function gets its
-// records again: the sums are those of all records.
+// A worker stops while a window is open, and the next worker continues. Its function receives the
+// window's records again, so the sums include all records.
 func TestAFunctionSumsUpInWindowsAcrossWorkers(t *testing.T) {
 	t.Parallel()
 	server, endpoint := clitest.Kinesis(t)
@@ -121,7 +123,7 @@ func TestAFunctionSumsUpInWindowsAcrossWorkers(t *testing.T) {
 	if got := sums(t, first.Err.String()+second.Err.String()); got != want {
 		t.Errorf("%d, want %d", got, want)
 	}
-	// On a slow machine the window may have ended before the first worker did.
+	// On a slow machine, the window may have ended before the first worker stopped.
 	if !strings.Contains(first.Err.String(), "] sum ") && !strings.Contains(second.Err.String(), "number 49\n") {
 		t.Errorf("the second worker began after the window's start: %s", second.Err)
 	}

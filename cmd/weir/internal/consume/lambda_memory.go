@@ -12,15 +12,15 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/shellexec"
 )
 
-// memoryEvery is how often the memory of processes is measured.
+// memoryEvery is the interval between measurements of the processes' memory.
 const memoryEvery = time.Second
 
-// memoryBound kills process groups that use more memory than they may. One goroutine measures them
-// all; it ends with close.
+// memoryBound kills process groups that use too much memory. One goroutine measures all groups;
+// close ends it.
 type memoryBound struct {
-	most    int // bytes
+	most    int // limit in bytes
 	measure func() (map[int]int, error)
-	tell    func(err error) // that it cannot be measured, once
+	tell    func(err error) // reports, once, that memory cannot be measured
 
 	mu      sync.Mutex
 	watched map[int]func(used int) // called for a group that uses too much memory
@@ -29,7 +29,7 @@ type memoryBound struct {
 	done  chan struct{}
 }
 
-// boundMemory begins to measure.
+// boundMemory returns a memoryBound and starts to measure.
 func boundMemory(most int, measure func() (map[int]int, error), tell func(error)) *memoryBound {
 	m := &memoryBound{most: most, measure: measure, tell: tell, watched: map[int]func(int){}, ended: make(chan struct{}), done: make(chan struct{})}
 	go m.run()
@@ -77,7 +77,8 @@ func (m *memoryBound) judge(used map[int]int) {
 	}
 }
 
-// watch begins to measure a group. kill must not block. A nil bound does nothing.
+// watch adds a process group. kill is called if the group uses too much memory, and must not block.
+// On a nil memoryBound, watch does nothing.
 func (m *memoryBound) watch(group int, kill func(used int)) {
 	if m == nil {
 		return
@@ -87,7 +88,7 @@ func (m *memoryBound) watch(group int, kill func(used int)) {
 	m.watched[group] = kill
 }
 
-// leave ends that.
+// leave removes a process group.
 func (m *memoryBound) leave(group int) {
 	if m == nil {
 		return
@@ -97,17 +98,18 @@ func (m *memoryBound) leave(group int) {
 	delete(m.watched, group)
 }
 
-// memoryError is why a process was killed.
+// memoryError reports that a process was killed because of its memory.
 type memoryError struct{ used, most int }
 
 func (e *memoryError) Error() string {
 	return fmt.Sprintf("it used %s of memory, where --lambda-memory allows %s, and was killed", sizeText(e.used), sizeText(e.most))
 }
 
-// sizeText is a number of bytes for people, in MiB.
+// sizeText formats a number of bytes in MiB, rounded up.
 func sizeText(n int) string { return strconv.Itoa((n+1<<20-1)>>20) + " MiB" }
 
-// bounded runs the process of a number until it ends, and returns why it did.
+// bounded runs a process until it ends, and returns the reason of its end. number is the number of
+// the process in messages.
 func (fs *functions) bounded(cmd *exec.Cmd, number int) error {
 	var used atomic.Int64
 	err := shellexec.Run(cmd, func() {

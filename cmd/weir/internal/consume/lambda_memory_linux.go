@@ -9,11 +9,11 @@ import (
 	"strconv"
 )
 
-// measuresMemory says that what a process group uses can be found out.
+// measuresMemory reports whether the memory of a process group can be measured.
 const measuresMemory = true
 
-// groupsMemory returns the memory of each process group: the sum of its processes' resident memory.
-// Shared pages count for each process.
+// groupsMemory returns the memory of each process group. It is the sum of the resident memory of
+// the group's processes. Memory that processes share counts once for each process.
 func groupsMemory() (map[int]int, error) { return groupsMemoryIn("/proc") }
 
 func groupsMemoryIn(proc string) (map[int]int, error) {
@@ -22,7 +22,7 @@ func groupsMemoryIn(proc string) (map[int]int, error) {
 		return nil, err
 	}
 	names, err := dir.Readdirnames(-1)
-	_ = dir.Close() // only read from
+	_ = dir.Close() // the directory was only read
 	if err != nil {
 		return nil, err
 	}
@@ -32,7 +32,7 @@ func groupsMemoryIn(proc string) (map[int]int, error) {
 			continue
 		}
 		stat, err := os.ReadFile(filepath.Join(proc, name, "stat"))
-		if err != nil { // it has ended or belongs to another user
+		if err != nil { // the process has ended, or belongs to another user
 			continue
 		}
 		if group, pages, ok := parseStat(stat); ok {
@@ -46,14 +46,14 @@ func groupsMemoryIn(proc string) (map[int]int, error) {
 	return used, nil
 }
 
-// parseStat reads the process group and the pages in RAM of a line of /proc/PID/stat. The second
-// field is a name in parentheses, which may have any characters.
+// parseStat returns the process group and the number of resident pages in a line of /proc/PID/stat.
+// The second field is a name in parentheses, which may contain any characters.
 func parseStat(stat []byte) (group, pages int, ok bool) {
 	end := bytes.LastIndexByte(stat, ')')
 	if end < 0 {
 		return 0, 0, false
 	}
-	const groupAt, pagesAt = 2, 21 // of the fields behind the name
+	const groupAt, pagesAt = 2, 21 // indexes of the fields that follow the name
 	fields := bytes.Fields(stat[end+1:])
 	if len(fields) <= pagesAt {
 		return 0, 0, false

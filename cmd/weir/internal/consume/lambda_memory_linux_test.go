@@ -46,7 +46,7 @@ func FuzzParseStat(f *testing.F) {
 	})
 }
 
-// Memory of grandchildren counts.
+// The memory of grandchild processes counts.
 func TestTheMemoryOfAGroupIsThatOfAllItsProcesses(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), "/bin/sh", "-c", "sleep 100 & sleep 100; :")
 	shellexec.OwnGroup(cmd)
@@ -82,7 +82,8 @@ func TestMemoryIsMeasuredInADirectoryOfProcesses(t *testing.T) {
 	}
 }
 
-// A group is killed once, only when it uses more than it may, and not when it has ended before.
+// A group is killed only once, and only if it uses too much memory. It is not killed if it has
+// already ended.
 func TestTheBoundOfMemoryKillsWhatUsesMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		used, told := map[int]int{1: 100, 2: 101, 3: 500}, 0
@@ -112,7 +113,7 @@ func TestTheBoundOfMemoryKillsWhatUsesMore(t *testing.T) {
 	})
 }
 
-// A function that takes more and more memory is killed and started again, and its batch handled.
+// A function that keeps allocating memory is killed and started again. Its batch is still handled.
 func TestAFunctionThatLeaksIsStartedAgain(t *testing.T) {
 	t.Parallel()
 	server, endpoint := clitest.Kinesis(t)

@@ -12,34 +12,37 @@ import (
 )
 
 const (
-	// outputRate is how many bytes a second a function's process may write, if no flag says it.
+	// outputRate is the default limit for the output of a process, in bytes per second.
 	outputRate = 256 << 10
-	// outputBurst is the burst of a process that was silent, in seconds of its rate.
+	// outputBurst is how much output a process may write at once after a silence, in seconds of its
+	// rate.
 	outputBurst = 10
-	// outputWaiting is how many bytes of all processes may wait to be written.
+	// outputWaiting is the maximum number of bytes, of all processes together, that wait to be
+	// written.
 	outputWaiting = 8 << 20
-	// outputTold is the interval of reports on dropped output.
+	// outputTold is the interval between reports on dropped output.
 	outputTold = time.Minute
 )
 
-// outputs passes on the output of a function's processes, line by line. It drops output beyond a
-// process's rate, or that is not read in time, and reports how much. So a flood cannot fill a disk,
-// and no process waits for its output. One goroutine writes; it ends with close.
+// outputs passes on the output of a function's processes, line by line. It drops output above a
+// process's rate, and output that is not read in time. It reports the number of dropped bytes. So
+// no process can fill a disk, and no process waits until its output is read. One goroutine writes
+// the lines; close ends it.
 type outputs struct {
 	to   io.Writer
-	rate int // bytes a second for each process; 0 is no bound
+	rate int // limit in bytes per second and process; 0 means no limit
 	tell func(format string, args ...any)
 
-	some  chan struct{} // there are lines; of one
+	some  chan struct{} // receives one element when there are lines
 	ended chan struct{}
 	done  chan struct{}
 
 	mu      sync.Mutex
 	lines   []byte
-	dropped []int // bytes since the last report, by process
+	dropped []int // dropped bytes since the last report, by process
 }
 
-// passOutput begins to pass on the output of n processes.
+// passOutput returns an outputs for n processes and starts to pass on lines.
 func passOutput(to io.Writer, processes, rate int, tell func(format string, args ...any)) *outputs {
 	o := &outputs{
 		to: to, rate: rate, tell: tell, dropped: make([]int, processes),
@@ -67,18 +70,18 @@ func (o *outputs) run() {
 	}
 }
 
-// write writes the lines that wait.
+// write writes the waiting lines.
 func (o *outputs) write() {
 	o.mu.Lock()
 	lines := o.lines
 	o.lines = nil
 	o.mu.Unlock()
 	if len(lines) > 0 {
-		_, _ = o.to.Write(lines) // there is no place to report it
+		_, _ = o.to.Write(lines) // there is nowhere to report the error
 	}
 }
 
-// tellDropped reports the bytes that were dropped since the last report, by process.
+// tellDropped reports, for each process, the number of bytes dropped since the last report.
 func (o *outputs) tellDropped() {
 	o.mu.Lock()
 	dropped := append([]int(nil), o.dropped...)
@@ -91,8 +94,8 @@ func (o *outputs) tellDropped() {
 	}
 }
 
-// close writes the waiting lines. It gives up if they are not read; then the goroutine ends with
-// the program.
+// close writes the waiting lines. If they are not read in time, close returns, and the goroutine
+// ends with the program.
 func (o *outputs) close() {
 	close(o.ended)
 	late := time.NewTimer(shellexec.Grace)
@@ -103,14 +106,14 @@ func (o *outputs) close() {
 	}
 }
 
-// processOutput takes the lines of the processes of one number, one after the other.
+// processOutput receives the lines of one place in the pool: of one process after another.
 type processOutput struct {
 	of     *outputs
 	number int
 	room   outputRoom
 }
 
-// Write passes a line on, or drops it. It never waits.
+// Write passes a line on or drops it. It never waits.
 func (p *processOutput) Write(line []byte) (int, error) {
 	o := p.of
 	o.mu.Lock()
@@ -127,14 +130,14 @@ func (p *processOutput) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// outputRoom is the number of bytes that a process may write now. It grows with time, up to a
-// burst.
+// outputRoom limits the output of one process. It contains the number of bytes that the process may
+// write now. The number grows with time, up to a burst.
 type outputRoom struct {
 	left float64
-	at   time.Time // when left was right; zero before the first line
+	at   time.Time // when left was correct; zero before the first line
 }
 
-// take reserves n bytes, all or none.
+// take reserves n bytes if there is room for all of them, and reports whether there was.
 func (r *outputRoom) take(n, rate int, now time.Time) bool {
 	most := float64(rate) * outputBurst
 	if r.at.IsZero() {
@@ -150,7 +153,8 @@ func (r *outputRoom) take(n, rate int, now time.Time) bool {
 	return true
 }
 
-// parseOutputRate parses bytes per second. The longest line has to fit a burst.
+// parseOutputRate parses a number of bytes per second. The rate must be high enough for the longest
+// line to fit into a burst.
 func parseOutputRate(s string) (int, error) {
 	n, err := cli.ParseSize(s)
 	if err == nil && n > 0 && n < 1<<10 {
@@ -159,11 +163,11 @@ func parseOutputRate(s string) (int, error) {
 	return n, err
 }
 
-// longestOutputLine is where a line of a function's output is cut.
+// longestOutputLine is the maximum length of a line in bytes. Longer lines are cut.
 const longestOutputLine = 8 << 10
 
-// prefixed writes whole lines with something in front, so that those of many processes do not mix.
-// The end of a long line is cut off.
+// prefixed writes whole lines with a prefix, so that lines of several processes do not mix. It cuts
+// long lines.
 type prefixed struct {
 	w      io.Writer
 	prefix string
@@ -171,7 +175,7 @@ type prefixed struct {
 	long   bool
 }
 
-// Write never fails, so that a process does not end because its output is not read.
+// Write never returns an error. Otherwise a process would end because its output is not read.
 func (p *prefixed) Write(b []byte) (int, error) {
 	n := len(b)
 	for len(b) > 0 {
@@ -188,7 +192,7 @@ func (p *prefixed) Write(b []byte) (int, error) {
 	return n, nil
 }
 
-// flush writes the line that has begun.
+// flush writes a line that is not complete.
 func (p *prefixed) flush() {
 	if len(p.line) == 0 {
 		return

@@ -16,7 +16,7 @@ func TestHowMuchAProcessMayWrite(t *testing.T) {
 	began := time.Unix(1_800_000_000, 0)
 	const rate = 1000
 	type line struct {
-		after time.Duration // the one before
+		after time.Duration // time since the previous line
 		bytes int
 		want  bool
 	}
@@ -43,15 +43,15 @@ func TestHowMuchAProcessMayWrite(t *testing.T) {
 	}
 }
 
-// Output beyond the rate is dropped and reported once a minute, by process. Other processes lose
-// none.
+// Output above a process's rate is dropped, and reported once a minute for each process. Other
+// processes lose no output.
 func TestAProcessThatFloodsIsCutAndTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out, told := clitest.NewOutput(), clitest.NewOutput()
 		o := passOutput(out, 2, 1000, func(format string, args ...any) { fmt.Fprintf(told, format+"\n", args...) })
 		floods, quiet := &processOutput{of: o, number: 1}, &processOutput{of: o, number: 2}
 		line := []byte(strings.Repeat("x", 99) + "\n")
-		for range 150 { // seconds
+		for range 150 { // 150 seconds
 			for range 50 {
 				if n, err := floods.Write(line); n != len(line) || err != nil {
 					t.Fatal(n, err)
@@ -82,7 +82,7 @@ func TestAProcessThatFloodsIsCutAndTold(t *testing.T) {
 	})
 }
 
-// Neither a process nor close waits for a reader that is stuck.
+// A reader that is stuck blocks neither a process nor close.
 func TestOutputThatNobodyReadsIsDropped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, w := io.Pipe()

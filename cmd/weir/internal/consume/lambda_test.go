@@ -17,7 +17,8 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/clitest"
 )
 
-// asFunction is set for a test program that is to be a function of Lambda, and says which.
+// asFunction is the environment variable that turns the test program into a Lambda function. Its
+// value selects the function.
 const asFunction = "WEIR_TEST_AS_FUNCTION"
 
 func init() {
@@ -29,8 +30,9 @@ func init() {
 	}
 }
 
-// beFunction is a runtime client with a function that prints its records. A record can ask for a
-// failure that happens once: the first process that does it creates the file WEIR_TEST_ONCE.
+// beFunction runs a runtime client with a function that prints its records. A record can ask for a
+// failure that happens only once. The process that fails first creates the file named by
+// WEIR_TEST_ONCE.
 func beFunction(kind string) {
 	base := "http://" + os.Getenv("AWS_LAMBDA_RUNTIME_API") + "/2018-06-01/runtime/"
 	post := func(path, body string) {
@@ -90,7 +92,8 @@ func beFunction(kind string) {
 	}
 }
 
-// functionCommand is a command line of a function. exec has no shell between it and its group.
+// functionCommand returns a command line that runs a function. It uses exec so that no shell
+// remains between the function and its process group.
 func functionCommand(t *testing.T, kind string) string {
 	t.Helper()
 	return fmt.Sprintf("%s=%s WEIR_TEST_ONCE=%s exec %s", asFunction, kind, filepath.Join(t.TempDir(), "once"), os.Args[0])

@@ -12,21 +12,21 @@ import (
 	"github.com/weir-go/weir/promweir"
 )
 
-// metricsFlags set the metrics for Prometheus and CloudWatch.
+// metricsFlags contains the flags for metrics for Prometheus and CloudWatch.
 type metricsFlags struct {
 	addr   string
 	shards bool
 	emf    emfFlags
 }
 
-// metrics has a worker's outputs of metrics; those that are off are nil.
+// metrics contains the metrics of a worker. A field is nil if its output is off.
 type metrics struct {
 	of  *promweir.Metrics
 	emf *emfweir.Metrics
 	to  emfFlags
 }
 
-// observe has metrics observe a consumer that will be made with options.
+// observe adds metrics to the options of a consumer. Call it before the consumer is created.
 func (f *metricsFlags) observe(options *weir.Options) (metrics, error) {
 	m := metrics{to: f.emf}
 	if f.addr != "" {
@@ -39,7 +39,7 @@ func (f *metricsFlags) observe(options *weir.Options) (metrics, error) {
 	return m, err
 }
 
-// watch makes them report the shards of a consumer.
+// watch adds the shards of a consumer to the metrics.
 func (m metrics) watch(c *weir.Consumer) {
 	if m.of != nil {
 		m.of.Watch(c)
@@ -49,7 +49,7 @@ func (m metrics) watch(c *weir.Consumer) {
 	}
 }
 
-// write writes lines for CloudWatch until stop is called.
+// write writes metrics for CloudWatch until stop is called.
 func (m metrics) write(ctx context.Context, t cli.Terminal) (stop func() error, err error) {
 	if m.emf == nil {
 		return func() error { return nil }, nil

@@ -48,7 +48,7 @@ func TestConsumeTellsPrometheusWhatItHandles(t *testing.T) {
 	}
 }
 
-// Two flags with one address are one server.
+// If two flags have the same address, one server serves both.
 func TestMetricsAndHealthShareAnAddress(t *testing.T) {
 	server, endpoint := clitest.Kinesis(t)
 	server.CreateStream("s", 1)

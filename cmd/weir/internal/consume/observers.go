@@ -14,14 +14,14 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/serve"
 )
 
-// observers serve a worker's state over HTTP.
+// observers serves a worker's health and metrics over HTTP.
 type observers struct {
-	health, metrics string // addresses; "" for what is not wanted
+	health, metrics string // addresses to listen on; "" turns a server off
 	told            metrics
 }
 
-// serve answers health checks for the consumer that is there at the time, and scrapes, until stop
-// is called. If both addresses are equal, one server handles both.
+// serve answers health checks and scrapes of metrics until stop is called. Health checks use the
+// consumer that c contains at that time. If both addresses are equal, one server serves both.
 func (o observers) serve(ctx context.Context, t cli.Terminal, c *atomic.Pointer[weir.Consumer]) (stop func() error, err error) {
 	checks := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { c.Load().Health().ServeHTTP(w, r) })
 	var stops []func() error
@@ -60,7 +60,7 @@ func (o observers) serve(ctx context.Context, t cli.Terminal, c *atomic.Pointer[
 	return stop, nil
 }
 
-// serveHTTP serves h until stop is called.
+// serveHTTP serves h on addr until stop is called.
 func serveHTTP(ctx context.Context, t cli.Terminal, flag, what, addr, paths string, h http.Handler) (stop func() error, err error) {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
 	if err != nil {

@@ -18,8 +18,8 @@ import (
 	"github.com/weir-go/weir/deadletter"
 )
 
-// answersEach is a command that handles each line by itself: a record with "n":57 fails, one with
-// "n":99 is rejected, all others are printed.
+// answersEach is a command that handles each line separately. A record with "n":57 fails, and one
+// with "n":99 is rejected. All other records are printed.
 const answersEach = `
 while IFS= read -r line; do
 	id=${line#*\"id\":\"}; id=${id%%\"*}
@@ -31,8 +31,8 @@ while IFS= read -r line; do
 done
 echo '{"end":true}' >&3`
 
-// With two bad records in large batches, each has a separate letter with the command's message, and
-// all others are handled.
+// Large batches contain two bad records. Each of these gets a dead letter of its own, with the
+// command's message. All other records are handled.
 func TestACommandAnswersForEachRecord(t *testing.T) {
 	server, endpoint := clitest.Kinesis(t)
 	server.CreateStream("s", 1)
@@ -65,7 +65,7 @@ func TestACommandAnswersForEachRecord(t *testing.T) {
 		t.Fatalf("%+v", letters)
 	}
 
-	// handled again it still answers for itself
+	// The command also reports on each record when dead letters are retried.
 	if _, said := clitest.MustExit(t, cli.ExitFailed, "dead", "retry", dead, "--all", "--yes", "--exec-results", "--exec", answersEach); !strings.Contains(said, "letter "+letters[0].ID+": no room") ||
 		!strings.Contains(said, "letter "+letters[1].ID+": cannot be read") {
 		t.Errorf("%s", said)
@@ -76,13 +76,13 @@ func TestACommandAnswersForEachRecord(t *testing.T) {
 	}
 }
 
-// The ID that a command gets is the letter's ID.
+// The command receives the same ID that the dead letter has.
 func TestWhatAnAnsweringCommandGets(t *testing.T) {
 	server, endpoint := clitest.Kinesis(t)
 	server.CreateStream("s", 1)
 	clitest.MustRun(t, "one\ntwo\n", "put", endpoint, "--stream=s")
 	c := clitest.Start(t, "", "consume", endpoint, "--stream=s", "--app=a", "--store=memory:", "--exec", "cat; "+answersEach, "--exec-results")
-	const second = `"data":"two"` // a generated key may contain the word alone
+	const second = `"data":"two"` // a generated key could contain the bare word
 	c.Out.Await(t, "the records", func(s string) bool { return strings.Contains(s, second) })
 	c.Interrupt(t)
 	i := slices.IndexFunc(c.Out.Lines(), func(l string) bool { return strings.Contains(l, second) })
@@ -109,7 +109,8 @@ func TestWrongExecResults(t *testing.T) {
 	}
 }
 
-// The programs of the guide's page about failures do what it says, in every language that is there.
+// The programs on the guide's page about failures must do what the page says. The test runs those
+// in all installed languages.
 func TestTheGuidesProgramsThatAnswer(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../../../docs/guide/failures.md")
@@ -118,7 +119,7 @@ func TestTheGuidesProgramsThatAnswer(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		program string
-		reasons string // of the letters, of what is no JSON and of what has no number
+		reasons string // reasons of the dead letters for the record that is not JSON and for the record without a number
 	}{
 		"each.sh": {"sh", "attempts attempts"}, "each.py": {"python3", "rejected attempts"}, "each.js": {"node", "rejected attempts"},
 	} {

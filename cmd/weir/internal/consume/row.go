@@ -14,29 +14,29 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/serve"
 )
 
-// row is a flag of consume.
+// row describes one flag of consume.
 type row struct {
 	name, short string
-	// to is a pointer to the option, a pflag.Value that sets it, or a func that adds the flag. It
-	// is nil if the row before adds the flag.
+	// to sets the option: a pointer to it, a pflag.Value, or a function that adds the flag. It is
+	// nil if the previous row adds the flag.
 	to       any
-	text     string // for the help, unless a func adds the flag
+	text     string // help text; unused if a function adds the flag
 	complete words
-	is       string // the flag of weir for which this one is Lambda's name
+	is       string // this flag is Lambda's name for the named flag of weir
 	rules    []rule
-	then     func() error // completes the options if the rules are met
+	then     func() error // completes the options after all rules are met
 }
 
-// words are the values that a shell offers for a flag.
+// words contains the values that a shell offers for a flag.
 type words = []cobra.Completion
 
-// rule is a condition of a flag on other flags, or on its value.
+// rule is a condition for using a flag. It concerns other flags, or the value of the flag.
 type rule struct {
 	met  bool
-	text string // the error if it is not met; FLAG at its start is replaced by the flag
+	text string // the error if the rule is not met; the word FLAG at the start is replaced
 }
 
-// register adds the flag.
+// register adds the flag to a command.
 func (r row) register(cmd *cobra.Command) {
 	f := cmd.Flags()
 	switch to := r.to.(type) {
@@ -63,8 +63,8 @@ func (r row) register(cmd *cobra.Command) {
 	}
 }
 
-// check returns an error if the flag is set and a rule is not met. Otherwise it completes the
-// options.
+// check does nothing if the flag is not set. It returns an error if a rule is not met. Otherwise it
+// completes the options.
 func (r row) check(cmd *cobra.Command) error {
 	if !cmd.Flags().Changed(r.name) {
 		return nil
@@ -84,24 +84,24 @@ func (r row) check(cmd *cobra.Command) error {
 	return r.then()
 }
 
-// number is a flag that sets a number from low to high.
+// number returns the value of a flag that sets an integer from low to high.
 func number(to *int, low, high int) pflag.Value {
 	return &cli.Number[int]{
 		To: to, Parse: strconv.Atoi, Low: low, High: high, Want: fmt.Sprintf("%d to %d", low, high),
 	}
 }
 
-// parsed is a flag that sets a number from low to high, which parse reads.
+// parsed does the same for a flag whose value is read by parse. want describes the allowed values.
 func parsed(to *int, parse func(string) (int, error), low, high int, want string) pflag.Value {
 	return &cli.Number[int]{To: to, Parse: parse, Low: low, High: high, Want: want}
 }
 
-// with returns a func that adds a flag of several commands, which sets *to.
+// with returns a function that adds a flag which several commands share. The flag sets *to.
 func with[T any](add func(*cobra.Command, *T), to *T) func(*cobra.Command) {
 	return func(cmd *cobra.Command) { add(cmd, to) }
 }
 
-// listensOn completes the address that a flag has set.
+// listensOn returns a function that completes the address in a flag.
 func listensOn(flag string, addr *string) func() error {
 	return func() (err error) {
 		*addr, err = serve.Addr(flag, *addr)
@@ -109,7 +109,7 @@ func listensOn(flag string, addr *string) func() error {
 	}
 }
 
-// parseRecordAge reads a number of seconds that Lambda takes for an age.
+// parseRecordAge parses a maximum age in seconds. It accepts only values that Lambda accepts.
 func parseRecordAge(s string) (int, error) {
 	n, err := strconv.Atoi(s)
 	if err == nil && n >= 0 && n < 60 {
@@ -118,7 +118,8 @@ func parseRecordAge(s string) (int, error) {
 	return n, err
 }
 
-// callsOfRetries reads a number of retries, and returns the number of calls: 0 is no limit.
+// callsOfRetries parses a number of retries and returns the number of calls. The result 0 means no
+// limit.
 func callsOfRetries(s string) (int, error) {
 	n, err := strconv.Atoi(s)
 	return n + 1, err

@@ -18,9 +18,9 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// begin checks that the streams and the store answer, and returns the store. A worker retries every
-// error without end, so errors that are there from the start are reported here. With --wait an
-// outage is no error.
+// begin opens the store, and checks that the streams and the store answer. A worker retries errors
+// without end, so begin reports errors that exist from the start. With --wait, an outage is not an
+// error.
 func (o *options) begin(ctx context.Context, t cli.Terminal, client *kinesis.Client, url stores.URL) (stores.Store, error) {
 	if o.new.Given {
 		err := peers.Persist(ctx, o.aws.Wait, o.aws.Service, func() error { return o.new.MakeAll(ctx, t, o.aws.Patient(client), o.streams) })
@@ -70,7 +70,7 @@ func (o *options) run(ctx context.Context, t cli.Terminal, url stores.URL, from 
 	if err != nil {
 		return err
 	}
-	trial, err := weir.New(client, memstore.New(), options) // before a store is made for nothing
+	trial, err := weir.New(client, memstore.New(), options) // validate the options before creating a store
 	if err != nil {
 		return cli.Usage(explain.InFlags(err))
 	}
@@ -86,7 +86,7 @@ func (o *options) run(ctx context.Context, t cli.Terminal, url stores.URL, from 
 	defer func() { err = errors.Join(err, to.close()) }()
 
 	var healthy atomic.Pointer[weir.Consumer]
-	healthy.Store(trial) // alive and not ready, however long the store takes
+	healthy.Store(trial) // while the store is opened: alive, but not ready
 	told.watch(trial)
 	stop, err := observers{o.health, o.metrics.addr, told}.serve(ctx, t, &healthy)
 	if err != nil {
@@ -112,11 +112,11 @@ func (o *options) run(ctx context.Context, t cli.Terminal, url stores.URL, from 
 	}
 	healthy.Store(consumer)
 	told.watch(consumer)
-	cli.SpeakThrough(t, log, o.app, o.worker) // earlier messages are for the person who started it
+	cli.SpeakThrough(t, log, o.app, o.worker) // earlier messages are for the person who started the worker
 	return ended(t, store, to.run(ctx, consumer))
 }
 
-// ended returns the error of a command whose worker has returned err.
+// ended returns the error of the command after its worker has returned err.
 func ended(t cli.Terminal, store stores.Store, err error) error {
 	broken := explain.NotKept(err)
 	if errors.Is(err, syscall.EPIPE) {

@@ -12,12 +12,12 @@ import (
 	"github.com/weir-go/weir/internal/fanout"
 )
 
-// options are those of a worker whose log goes to h.
+// options returns the options of the worker. Its log goes to h.
 func (o *options) options(h slog.Handler, from weir.Position) weir.Options {
 	options := o.settings
 	options.App, options.Streams, options.Worker, options.Start = o.app, o.streams, o.worker, from
 	options.Reading, options.FanOutName, options.FanOutARNs = o.fanOut.Reading(), o.fanOut.Name, o.fanOut.ARNs
-	// The other handlers copy the parts of records that they keep.
+	// Other handlers copy the parts of records that they keep, so buffers can be reused.
 	options.ReuseBuffers = o.to.bucket == "" && options.Parallel.Keys < 2
 	log := slog.New(leases{h, o.verbose})
 	options.Logger = log
@@ -31,7 +31,8 @@ func (o *options) options(h slog.Handler, from weir.Position) weir.Options {
 	return options
 }
 
-// leases is a log without which leases are taken and given back, unless it is verbose.
+// leases is a log handler. Unless verbose is true, it drops the messages about leases that the
+// worker takes and ends.
 type leases struct {
 	slog.Handler
 	verbose bool
@@ -53,8 +54,8 @@ func (h leases) WithGroup(name string) slog.Handler {
 	return leases{h.Handler.WithGroup(name), h.verbose}
 }
 
-// throttles reports that reads are throttled. A few throttles are normal, for instance when a shard
-// moves, and are not reported.
+// throttles detects that reads are throttled again and again. A few throttled reads are normal, for
+// example when a shard moves to another worker.
 type throttles struct {
 	mu    sync.Mutex
 	since time.Time
@@ -66,13 +67,13 @@ const (
 	manyThrottled = 10
 )
 
-// count is add for a read that failed. That a subscription waits for the one before it is no
-// throttling: that ends soon.
+// count adds a failed read. A subscription that waits for the end of the previous one does not
+// count, because that wait is short.
 func (c *throttles) count(e weir.ReadFailed, now time.Time) bool {
 	return e.Throttled && !errors.Is(e.Err, fanout.ErrSubscribed) && c.add(now)
 }
 
-// add counts a read that was throttled. It reports whether there are many, once a minute.
+// add counts a throttled read. At most once a minute, it reports that there were many.
 func (c *throttles) add(now time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -18,7 +18,7 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/explain"
 )
 
-// register returns a command with the flags that set o.
+// register returns a command whose flags set the fields of o.
 func register(o *options) *cobra.Command {
 	cmd := &cobra.Command{}
 	for _, r := range o.table(cmd) {
@@ -27,8 +27,8 @@ func register(o *options) *cobra.Command {
 	return cmd
 }
 
-// Each option of the library is a flag of consume with the option's name, except those below, and
-// the flag's value reaches the option.
+// Each option of the library has a flag with the option's name, except for those listed below. The
+// value of the flag must reach the option.
 func TestEveryOptionIsAFlag(t *testing.T) {
 	elsewhere := map[string]string{"Streams": "stream", "Start": "from", "Reading": "fan-out", "FanOutName": "fan-out", "FanOutARNs": "fan-out", "GiveUp": "dead", "Filter": "filter"}
 	none := map[string]string{
@@ -60,7 +60,7 @@ func TestEveryOptionIsAFlag(t *testing.T) {
 		if field.Type == reflect.TypeFor[time.Duration]() {
 			value = "77s"
 		} else if value == "" {
-			continue // one that the other tests are about
+			continue // other tests cover it
 		}
 		var set options
 		alone := register(&set)
@@ -104,7 +104,7 @@ func TestSettingsThatCannotBe(t *testing.T) {
 	}
 }
 
-// 0 is a value where it means something, not a blank.
+// The value 0 must reach the option where 0 has a meaning of its own.
 func TestZeroMayBeGiven(t *testing.T) {
 	cmd := register(&options{})
 	for _, flag := range []string{"handler-timeout", "max-leases", "patience", "dead-per-minute"} {
@@ -117,8 +117,8 @@ func TestZeroMayBeGiven(t *testing.T) {
 	}
 }
 
-// All lines of the log have one format with time, level and application. As text it begins when the
-// worker runs; earlier messages are for the person who started it.
+// All lines of the log have the same format with time, level and application. In the text format,
+// these lines start when the worker runs. Earlier messages are for the person who started it.
 func TestTheLogOfConsume(t *testing.T) {
 	server, endpoint := clitest.Kinesis(t)
 	server.CreateStream("s", 1)

@@ -9,8 +9,8 @@ import (
 	"github.com/weir-go/weir/kinesistest"
 )
 
-// A service that stops answering is reported, and the command keeps running. This includes the
-// library's own connections.
+// If the service stops answering, the command reports this and keeps running. The library's own
+// connections are included.
 func TestLaterSilenceIsTold(t *testing.T) {
 	t.Parallel()
 	for args, action := range map[string]string{

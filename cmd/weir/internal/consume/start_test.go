@@ -35,8 +35,8 @@ func TestConsumeMakesItsStreamsWhenAsked(t *testing.T) {
 	again.Interrupt(t)
 }
 
-// With two workers, a split and a merge, every line appears, and those of each key are in order
-// over both workers.
+// With two workers, a split and a merge, every line is printed. The lines of each key are in order
+// across both workers.
 func TestConsumeThroughSplitsAndMerges(t *testing.T) {
 	t.Parallel()
 	server, endpoint := clitest.Kinesis(t)

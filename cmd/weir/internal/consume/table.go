@@ -17,8 +17,8 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/stores"
 )
 
-// table returns the flags of consume. It is built to register the flags, and again when they are
-// set, which gives the rules their values.
+// table returns the flags of consume. It is called to register the flags. It is called again after
+// they are parsed, because rules contain the values of flags.
 func (o *options) table(cmd *cobra.Command) []row {
 	s, g, l, m := &o.settings, &o.settings.GiveUp, &o.lambda, &o.metrics
 	const noWindow = "FLAG cannot be combined with --tumbling-window-in-seconds: a window " +
@@ -44,7 +44,7 @@ func (o *options) table(cmd *cobra.Command) []row {
 	tooLong := fmt.Sprintf("FLAG %v is too long: use up to 24h", l.timeout)
 	const lambdasDead = "FLAG needs a destination for dead letters: add --dead file:PATH"
 	return []row{
-		// what is read and where the progress is
+		// Input and progress.
 		{name: "stream", to: &o.streams, text: "stream, by `NAME` or ARN; may be repeated"},
 		{
 			name: "app", to: &o.app,
@@ -89,7 +89,7 @@ func (o *options) table(cmd *cobra.Command) []row {
 			},
 		},
 
-		// how records are handled
+		// Handling of records.
 		{
 			name: "exec", to: &o.exec,
 			text: "shell `COMMAND` that handles each batch",
@@ -140,7 +140,7 @@ func (o *options) table(cmd *cobra.Command) []row {
 		{name: "object-age", to: &o.to.age, rules: []rule{objects}, text: "end an object of " +
 			"--to s3:// so long after its first record, 1s to 24h (default 1m)"},
 
-		// functions of AWS Lambda
+		// Functions of AWS Lambda.
 		{name: "lambda", to: &l.command, text: "shell `COMMAND` that runs a function of AWS " +
 			"Lambda, which handles each batch"},
 		{
@@ -274,7 +274,7 @@ func (o *options) table(cmd *cobra.Command) []row {
 			},
 		},
 
-		// dead letters
+		// Dead letters.
 		{
 			name: "dead",
 			to: func(cmd *cobra.Command) {
@@ -317,7 +317,7 @@ func (o *options) table(cmd *cobra.Command) []row {
 			rules: []rule{dead},
 		},
 
-		// settings of package weir, whose defaults the texts name
+		// Settings of package weir. The texts contain their defaults.
 		{name: "batch", to: number(&s.Batch, 1, 10_000), text: "the maximum number of records " +
 			"in a batch, 1 to 10000 (default 10000)"},
 		{
@@ -419,7 +419,7 @@ func (o *options) table(cmd *cobra.Command) []row {
 			"remove the consumer of --fan-out, so that it costs nothing while no worker runs; " +
 			"a consumer given by its ARN stays"},
 
-		// what the worker reports, and its servers
+		// Logs, health checks and metrics of the worker.
 		{name: "verbose", short: "v", to: &o.verbose, text: "also log each shard that is taken " +
 			"or given back"},
 		{

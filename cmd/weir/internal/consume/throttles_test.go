@@ -41,7 +41,7 @@ func TestReadShareIsAFlag(t *testing.T) {
 func TestManyThrottledReadsAreTold(t *testing.T) {
 	var c throttles
 	now, told := time.Now(), 0
-	for range 300 { // one a second
+	for range 300 { // one throttled read a second
 		if c.add(now) {
 			told++
 		}
@@ -50,7 +50,7 @@ func TestManyThrottledReadsAreTold(t *testing.T) {
 	if told != 5 {
 		t.Errorf("told %d times in five minutes", told)
 	}
-	for range 300 { // one in ten seconds
+	for range 300 { // one throttled read every ten seconds
 		now = now.Add(10 * time.Second)
 		if c.add(now) {
 			t.Fatal("told of a few")
