@@ -57,7 +57,7 @@ func (o *deleteOptions) run(ctx context.Context, t cli.Terminal, url stores.URL)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = store.Close() }() // the writes are complete
+	defer func() { _ = store.Close() }() // the writes are complete, so an error does not matter
 	admin, err := store.Admin()
 	if err != nil {
 		return err
@@ -70,8 +70,8 @@ func (o *deleteOptions) run(ctx context.Context, t cli.Terminal, url stores.URL)
 			return err
 		}
 	}
-	// The look, and even more the answer, took their time. Nothing that Remove does depends on what
-	// was seen.
+	// Time has passed since the application was read, above all while the user answered. Remove
+	// does not check what was seen, so look again.
 	now, err := store.ReadApp(ctx, o.App)
 	if err != nil {
 		return err

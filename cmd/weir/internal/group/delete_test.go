@@ -14,7 +14,7 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// late is an answer that is typed when something has happened.
+// late is an answer to a question. Before it is read, something else happens.
 type late struct {
 	once  sync.Once
 	first func()
@@ -26,8 +26,8 @@ func (l *late) Read(p []byte) (int, error) {
 	return l.Reader.Read(p)
 }
 
-// The answer to the question may come after an hour: then an application whose worker has started
-// meanwhile is not deleted.
+// The user may answer after an hour. If a worker has started in the meantime, the application is
+// not deleted.
 func TestDeleteLooksAgainAfterTheAnswer(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.db")
 	clitest.MustRun(t, `{"weir":"progress","version":1,"app":"a","leases":1}`+"\n"+`{"stream":"s","shard":"0","range":["0","9"],"epoch":1,"position":"17"}`,

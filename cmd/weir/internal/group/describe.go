@@ -74,7 +74,7 @@ func (o *describeOptions) run(ctx context.Context, t cli.Terminal, url stores.UR
 	if err != nil {
 		return err
 	}
-	defer func() { _ = store.Close() }() // only read from
+	defer func() { _ = store.Close() }() // the store was only read
 	if _, err := target.LeasesOf(o.App, view.Leases, o.stream); err != nil {
 		return err
 	}
@@ -96,8 +96,8 @@ func (o *describeOptions) run(ctx context.Context, t cli.Terminal, url stores.UR
 	return err
 }
 
-// lags asks for the lag of every lease that is not finished. When Kinesis cannot be asked the rest
-// is shown all the same.
+// lags queries the lag of every unfinished lease. If Kinesis cannot be queried, the command still
+// shows everything else.
 func (o *describeOptions) lags(ctx context.Context, t cli.Terminal, view lease.View) map[lease.Key]shardlag.Lag {
 	client, err := o.AWS.Kinesis(ctx, t)
 	if err != nil {

@@ -21,13 +21,13 @@ import (
 // description is the output of group describe.
 type description struct {
 	App     string       `json:"app"`
-	Leader  *leaderInfo  `json:"leader"`           // null without a living leader
-	Paused  []string     `json:"paused,omitempty"` // streams; "" stands for all of them
-	Notes   []string     `json:"notes,omitempty"`  // about the streams that workers read
+	Leader  *leaderInfo  `json:"leader"`           // null if no living worker leads
+	Paused  []string     `json:"paused,omitempty"` // streams; "" means all streams
+	Notes   []string     `json:"notes,omitempty"`  // notes about the streams that workers read
 	Workers []workerInfo `json:"workers"`
 	Leases  []leaseInfo  `json:"leases"`
 
-	led string // a sentence on the dead leader
+	led string // a sentence about a leader that is dead
 }
 
 type leaderInfo struct {
@@ -41,16 +41,16 @@ type workerInfo struct {
 	Session string  `json:"session"`
 	State   string  `json:"state"` // beating, silent, unknown, leaving, ended
 	Leader  bool    `json:"leader"`
-	Drain   bool    `json:"drain,omitempty"` // an operator drains it
+	Drain   bool    `json:"drain,omitempty"` // an operator is draining the worker
 	Leases  int     `json:"leases"`
-	Load    int64   `json:"load_bytes_per_s"` // of the leases it holds, estimated
+	Load    int64   `json:"load_bytes_per_s"` // estimated load of the leases that it holds
 	Weight  float64 `json:"weight"`
 	Max     int     `json:"max_leases,omitempty"`
-	// absent if it did not report them, or if there are very many
+	// Absent if the worker did not report its streams, or if there are very many.
 	Streams          []string `json:"streams,omitempty"`
-	target.TimesInfo          // the defaults if it did not report them
+	target.TimesInfo          // defaults if the worker did not report its times
 
-	Troubles []troubleInfo `json:"troubles,omitempty"` // the troubles that it reports
+	Troubles []troubleInfo `json:"troubles,omitempty"` // troubles that the worker reported
 }
 
 type troubleInfo struct {
@@ -67,33 +67,34 @@ type leaseInfo struct {
 	Stream  string   `json:"stream"`
 	Shard   string   `json:"shard"`
 	Parents []string `json:"parents,omitempty"`
-	// held, moving, pausing, paused, free, revoked, waiting, finished
+	// State is held, moving, pausing, paused, free, revoked, waiting or finished.
 	State      string `json:"state"`
 	Worker     string `json:"worker,omitempty"`
 	Session    string `json:"session,omitempty"`
 	Heir       string `json:"heir,omitempty"`
 	Epoch      uint64 `json:"epoch"`
 	Checkpoint string `json:"checkpoint"`
-	Lag        *int64 `json:"lag_ms,omitempty"` // not there when it is not known
-	Held       string `json:"held,omitempty"`   // by what the checkpoint is held on purpose
-	// about; not there when no owner has said it
+	Lag        *int64 `json:"lag_ms,omitempty"` // absent if the lag is not known
+	Held       string `json:"held,omitempty"`   // the reason why a worker holds the checkpoint on purpose
+	// Load is approximate. It is absent if no owner has reported it.
 	Load    *int64 `json:"load_bytes_per_s,omitempty"`
-	Created string `json:"stream_created,omitempty"` // of the stream as the lease knows it
-	// not there when no owner has died at the checkpoint
+	Created string `json:"stream_created,omitempty"` // creation time of the stream, according to the lease
+	// Deaths is absent if no owner has died at the checkpoint.
 	Deaths *deathsInfo `json:"deaths,omitempty"`
 
 	load lease.Load
 }
 
-// deathsInfo is about owners of a lease that died, one after the other, at its checkpoint.
+// deathsInfo counts the consecutive owners of a lease that died at its current checkpoint.
 type deathsInfo struct {
 	Died   int    `json:"died"`
-	Alone  int    `json:"alone"`            // while they handled one record by itself
-	Record string `json:"record,omitempty"` // the position after that record
-	known  bool   // that it was that record
+	Alone  int    `json:"alone"`            // owners that died while they handled a single record
+	Record string `json:"record,omitempty"` // position after that record
+	known  bool   // Record is the record that they were handling
 }
 
-// hold notes that a worker holds the checkpoint of a shard on purpose, or those of several.
+// hold sets the reason why a worker holds the checkpoint of a shard on purpose. If the trouble
+// names no shard, it concerns all leases of the worker.
 func (d *description) hold(session string, by lease.Trouble) {
 	for i := range d.Leases {
 		l := &d.Leases[i]
@@ -103,7 +104,8 @@ func (d *description) hold(session string, by lease.Trouble) {
 	}
 }
 
-// deathsOf is nil when no owner has died at the checkpoint.
+// deathsOf returns information about owners that died at the checkpoint. It returns nil if none
+// died.
 func deathsOf(l lease.Lease) *deathsInfo {
 	d := l.DeathsHere()
 	if d.Count == 0 {
@@ -123,8 +125,8 @@ func (d deathsInfo) String() string {
 	return text
 }
 
-// describe combines the observations. beating are the sessions whose beat was seen within the given
-// time, nil without a look.
+// describe combines the observations to a description. beating contains the sessions whose
+// heartbeat changed within the time looked. It is nil if the command did not wait for heartbeats.
 func describe(app, stream string, v lease.View, beating map[string]bool, looked time.Duration, lags map[lease.Key]shardlag.Lag) description {
 	d := description{App: app, Paused: v.Paused, Notes: lease.DescribeStreams(v), Workers: []workerInfo{}, Leases: []leaseInfo{}}
 	names := map[string]string{}
@@ -199,7 +201,7 @@ func describe(app, stream string, v lease.View, beating map[string]bool, looked 
 	return d
 }
 
-// leaseState is the word for the state of a lease.
+// leaseState returns the word for the state of a lease.
 func leaseState(l lease.Lease, paused, waiting bool) string {
 	switch {
 	case l.Finished():
@@ -220,7 +222,7 @@ func leaseState(l lease.Lease, paused, waiting bool) string {
 	return "free"
 }
 
-// workerState is the word for the state of a worker.
+// workerState returns the word for the state of a worker.
 func workerState(w lease.Worker, beating map[string]bool, looked time.Duration) string {
 	switch {
 	case w.Ended:
@@ -237,8 +239,8 @@ func workerState(w lease.Worker, beating map[string]bool, looked time.Duration) 
 	return "silent"
 }
 
-// unlead takes the lead from a worker that is not there to lead any more: the store keeps its name
-// until another one takes over.
+// unlead removes the leader from the description if that worker is silent, has ended or is gone.
+// The store keeps the name of a dead leader until another worker takes over.
 func (d *description) unlead() {
 	if d.Leader == nil {
 		return
@@ -261,7 +263,7 @@ func (d *description) unlead() {
 	}
 }
 
-// text is the description as tables.
+// text formats the description as tables.
 func (d description) text() string {
 	var b bytes.Buffer
 	leader := "nobody leads"
@@ -288,7 +290,7 @@ func (d description) text() string {
 	if len(d.Workers) == 0 {
 		fmt.Fprintln(w, "none\t\t\t\t\t\t")
 	}
-	_ = w.Flush() // into memory
+	_ = w.Flush() // cannot fail: it writes to memory
 	b.WriteString("\n")
 	for _, info := range d.Workers {
 		for _, tr := range info.Troubles {
@@ -304,7 +306,7 @@ func (d description) text() string {
 	}
 	died := false
 	for _, l := range d.Leases {
-		if l.Deaths != nil && (l.Deaths.Died > 1 || l.Deaths.Alone > 0) { // a worker may die of anything
+		if l.Deaths != nil && (l.Deaths.Died > 1 || l.Deaths.Alone > 0) { // a single death can have any cause
 			_ = cli.Textf(&b, "%s of %s: %s\n", records.ShortID(l.Shard), l.Stream, l.Deaths)
 			died = true
 		}
@@ -325,7 +327,7 @@ func (d description) text() string {
 		}
 		_ = cli.Textf(w, "%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\n", l.Stream, records.ShortID(l.Shard), l.State, owner, l.Epoch, lagText(l), load, l.Checkpoint)
 	}
-	_ = w.Flush() // into memory
+	_ = w.Flush() // cannot fail: it writes to memory
 	return b.String()
 }
 
@@ -341,10 +343,10 @@ func lagText(l leaseInfo) string {
 	return age(*l.Lag)
 }
 
-// age is a number of milliseconds as text.
+// age formats a duration, which is given in milliseconds.
 func age(ms int64) string { return figures.Duration(time.Duration(ms) * time.Millisecond) }
 
-// rate is a number of bytes per second as text, "-" for none.
+// rate formats a number of bytes per second. It returns "-" for zero.
 func rate(bytes int64) string {
 	if bytes < 1 {
 		return "-"
@@ -364,7 +366,8 @@ func isPaused(paused []string, stream string) bool {
 	return slices.Contains(paused, "") || slices.Contains(paused, stream)
 }
 
-// pausedText is a sentence about what is paused, with a space before it, or nothing.
+// pausedText returns a sentence about paused streams, with a leading space. It returns "" if
+// nothing is paused.
 func pausedText(paused []string) string {
 	switch {
 	case len(paused) == 0:

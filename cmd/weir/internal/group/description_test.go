@@ -105,7 +105,7 @@ func TestDescribeTellsWhatHoldsACheckpoint(t *testing.T) {
 	}
 }
 
-// A dead worker does not lead, even if the store still names it.
+// A dead worker is not shown as the leader, even if the store still names it.
 func TestADeadLeaderDoesNotLead(t *testing.T) {
 	for name, c := range map[string]struct {
 		session string

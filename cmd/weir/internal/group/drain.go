@@ -72,13 +72,13 @@ lease, and fails if that takes longer.`,
 	return cmd
 }
 
-// drainReport is the output of drain.
+// drainReport is the output of group drain.
 type drainReport struct {
 	App      string   `json:"app"`
 	Worker   string   `json:"worker"`
 	Drain    bool     `json:"drain"`
 	Sessions []string `json:"sessions"`
-	Held     int      `json:"held"` // leases that they hold
+	Held     int      `json:"held"` // number of leases that the workers hold
 }
 
 func (o *drainOptions) run(ctx context.Context, t cli.Terminal, url stores.URL, worker string) error {
@@ -86,7 +86,7 @@ func (o *drainOptions) run(ctx context.Context, t cli.Terminal, url stores.URL, 
 	if err != nil {
 		return err
 	}
-	defer func() { _ = store.Close() }() // the writes are complete
+	defer func() { _ = store.Close() }() // the writes are complete, so an error does not matter
 	sessions, err := sessionsOf(o.App, view, worker)
 	if err != nil {
 		return err
@@ -132,8 +132,9 @@ func (o *drainOptions) run(ctx context.Context, t cli.Terminal, url stores.URL, 
 	return err
 }
 
-// sessionsOf are the sessions that a person means by a worker: one by its session, else all by
-// their name.
+// sessionsOf returns the sessions that the argument worker selects. If it is a session, that
+// session is the result. Otherwise it is a name, and the result contains all sessions with this
+// name.
 func sessionsOf(app string, v lease.View, worker string) ([]string, error) {
 	var byName, known []string
 	for _, w := range v.Workers {
@@ -171,7 +172,7 @@ func (o *drainOptions) completeWorkers(ctx context.Context) []cobra.Completion {
 	if err != nil {
 		return nil
 	}
-	defer func() { _ = store.Close() }() // only read from
+	defer func() { _ = store.Close() }() // the store was only read
 	var names []cobra.Completion
 	for _, w := range view.Workers {
 		if !w.Ended {

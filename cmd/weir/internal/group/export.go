@@ -43,7 +43,7 @@ way an application moves between stores.`,
 			if err != nil {
 				return err
 			}
-			defer func() { _ = store.Close() }() // only read from
+			defer func() { _ = store.Close() }() // the store was only read
 			f := dump.Of(g.App, view)
 			if args[0] == "-" {
 				return dump.Write(t.Out, f)
@@ -126,10 +126,10 @@ store create".`,
 	return cmd
 }
 
-// importReport is the output of import.
+// importReport is the output of group import.
 type importReport struct {
 	App    string     `json:"app"`
-	From   string     `json:"from"` // the application that the file is of
+	From   string     `json:"from"` // the application from which the file was exported
 	Paused []string   `json:"paused,omitempty"`
 	Steps  []stepInfo `json:"steps"`
 }
@@ -143,7 +143,7 @@ func (o *importOptions) run(ctx context.Context, t cli.Terminal, url stores.URL,
 	if err != nil {
 		return err
 	}
-	defer func() { _ = store.Close() }() // the writes are complete
+	defer func() { _ = store.Close() }() // the writes are complete, so an error does not matter
 	view, err := store.ReadApp(ctx, o.App)
 	if err != nil {
 		return err
@@ -167,7 +167,7 @@ func (o *importOptions) run(ctx context.Context, t cli.Terminal, url stores.URL,
 			return err
 		}
 	}
-	// The pause comes first, so that no lease is given out in between.
+	// Pause first. Otherwise a worker could take a lease before the pause.
 	err = pauseAll(ctx, store, o.App, file.Paused)
 	var out outcome
 	if err == nil {
@@ -213,7 +213,7 @@ func readDump(t cli.Terminal, path string) (dump.File, error) {
 		if err != nil {
 			return dump.File{}, fmt.Errorf("the file %s cannot be read: %w", path, cli.RootError(err))
 		}
-		defer func() { _ = file.Close() }() // only read from
+		defer func() { _ = file.Close() }() // the file was only read
 		if info, err := file.Stat(); err == nil && info.IsDir() {
 			return dump.File{}, fmt.Errorf("%s is a directory: name a file", path)
 		}

@@ -8,15 +8,15 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// failingInfo describes a failing handler or records that were given up.
+// failingInfo describes a handler that keeps failing, or records that were dead-lettered.
 type failingInfo struct {
-	At       string `json:"at,omitempty"`       // the record, by the position after it
-	KeyHash  string `json:"key_hash,omitempty"` // 8 hex digits of the SHA-256 of its partition key
-	Records  int    `json:"records,omitempty"`  // the number of suspects of which it is the first
+	At       string `json:"at,omitempty"`       // position after the failing record
+	KeyHash  string `json:"key_hash,omitempty"` // first 8 hex digits of the SHA-256 of its partition key
+	Records  int    `json:"records,omitempty"`  // number of records that may be the cause; At is the first of them
 	Attempts int    `json:"attempts,omitempty"`
-	Held     string `json:"held,omitempty"` // why it is not given up: patience or rate
+	Held     string `json:"held,omitempty"` // why the record is not dead-lettered: patience or rate
 	Letters  bool   `json:"letters_fail,omitempty"`
-	GivenUp  int    `json:"given_up,omitempty"` // records of the shard, lately
+	GivenUp  int    `json:"given_up,omitempty"` // records of the shard that were recently dead-lettered
 }
 
 func failingOf(f lease.Failing) *failingInfo {
@@ -27,7 +27,8 @@ func failingOf(f lease.Failing) *failingInfo {
 	return &info
 }
 
-// String is a parenthesis with a space before it, or nothing.
+// String returns a text in parentheses with a leading space. It returns "" if there is nothing to
+// describe.
 func (f *failingInfo) String() string {
 	if f == nil {
 		return ""

@@ -10,7 +10,7 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/clitest"
 )
 
-// A newcomer's first steps: put, tail, consume, describe.
+// The first steps of a new user: put, tail, consume, describe.
 func TestPutTailConsumeDescribe(t *testing.T) {
 	t.Parallel()
 	server, endpoint := clitest.Kinesis(t)

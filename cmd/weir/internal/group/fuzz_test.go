@@ -9,8 +9,8 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/explain"
 )
 
-// FuzzTo gives a text to what reads --to: it is understood, or a wrong usage that says so in
-// one line.
+// FuzzTo parses any text as a value of --to. The text must be accepted, or refused with a usage
+// error of one line.
 func FuzzTo(f *testing.F) {
 	for _, s := range []string{"oldest", "latest", "15m", "-1ns", "2026-01-31T12:00:00Z", "17+3", "49590338271490256608559692538361571095921575989136588898", ""} {
 		f.Add(s)

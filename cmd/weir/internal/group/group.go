@@ -1,5 +1,5 @@
-// Package group is the command "weir group": it shows how the workers and the leases of an
-// application stand, and changes that.
+// Package group implements the command "weir group". The command shows the state of an
+// application's workers and leases, and changes it.
 package group
 
 import (

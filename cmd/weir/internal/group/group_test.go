@@ -17,7 +17,7 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// An operator's commands while a worker runs.
+// An operator uses the commands while a worker is running.
 func TestGroupWithARunningWorker(t *testing.T) {
 	t.Parallel()
 	server, endpoint := clitest.Kinesis(t)
@@ -136,8 +136,8 @@ func TestGroupWithARunningWorker(t *testing.T) {
 	})
 }
 
-// After a reset to the oldest record everything comes again, those of each key in order, through
-// splits and merges.
+// After a reset to the oldest record, all records are read again. The records of each key are in
+// order, across splits and merges.
 func TestResetReadsAgainInOrder(t *testing.T) {
 	t.Parallel()
 	server, endpoint := clitest.Kinesis(t)
@@ -200,7 +200,7 @@ func TestResetReadsAgainInOrder(t *testing.T) {
 	})
 }
 
-// A dump that cannot be written stops a reset before anything is changed.
+// If the progress cannot be dumped, a reset stops before it changes anything.
 func TestNoResetWithoutADump(t *testing.T) {
 	server, endpoint := clitest.Kinesis(t)
 	server.CreateStream("s", 2)
@@ -230,7 +230,7 @@ func TestNoResetWithoutADump(t *testing.T) {
 	}
 }
 
-// An application moves from store to store, is deleted in the old one, and continues at its
+// An application is moved to another store and deleted in the old one. It continues at its
 // checkpoints.
 func TestExportImportDelete(t *testing.T) {
 	server, endpoint := clitest.Kinesis(t)
@@ -282,7 +282,7 @@ func TestExportImportDelete(t *testing.T) {
 	}
 }
 
-// A reset prepares an application that has never run.
+// A reset can prepare an application that has never run.
 func TestResetBeforeTheFirstWorker(t *testing.T) {
 	server, endpoint := clitest.Kinesis(t)
 	server.CreateStream("s", 1)
@@ -333,7 +333,8 @@ func TestLagForMonitors(t *testing.T) {
 	}
 }
 
-// A worker that was killed still owns its shards in the store; group lag looks for its beats.
+// The store still names a killed worker as the owner of its shards. group lag therefore checks
+// whether its heartbeats continue.
 func TestLagTellsThatWorkersAreDead(t *testing.T) {
 	t.Parallel()
 	key := func(stream, id string) lease.Key { return lease.Key{Stream: stream, Shard: id} }

@@ -84,10 +84,10 @@ command.`,
 // lagReport is the output of group lag.
 type lagReport struct {
 	App      string       `json:"app"`
-	State    health.State `json:"state"`    // that of the worst shard
-	Sentence string       `json:"sentence"` // and why
-	Worst    *int64       `json:"worst_ms"` // null when no lag is known
-	Behind   int          `json:"behind"`   // shards with records that are not handled
+	State    health.State `json:"state"`    // state of the worst shard
+	Sentence string       `json:"sentence"` // reason for the state
+	Worst    *int64       `json:"worst_ms"` // null if no lag is known
+	Behind   int          `json:"behind"`   // number of shards with records that are not handled
 	Unknown  int          `json:"unknown"`
 	Shards   []shardLag   `json:"shards"`
 }
@@ -98,7 +98,7 @@ type shardLag struct {
 	Worker string       `json:"worker,omitempty"`
 	State  health.State `json:"state"`
 	Why    string       `json:"why,omitempty"`
-	Lag    *int64       `json:"lag_ms"` // null when it is not known
+	Lag    *int64       `json:"lag_ms"` // null if the lag is not known
 	Error  string       `json:"error,omitempty"`
 }
 
@@ -107,7 +107,7 @@ func (o *lagOptions) run(ctx context.Context, t cli.Terminal, url stores.URL, li
 	if err != nil {
 		return err
 	}
-	defer func() { _ = store.Close() }() // only read from
+	defer func() { _ = store.Close() }() // the store was only read
 	if _, err := target.LeasesOf(o.App, view.Leases, o.stream); err != nil {
 		return err
 	}
@@ -121,7 +121,7 @@ func (o *lagOptions) run(ctx context.Context, t cli.Terminal, url stores.URL, li
 	)
 	length := o.watch.UntilDead(view)
 	if target.NotEnded(view) > 0 && (!o.watch.Given || o.watch.Asked > 0) {
-		watching.Go(func() { beats = target.WatchBeats(ctx, store, o.App, view, length) }) // ends by itself, or with ctx
+		watching.Go(func() { beats = target.WatchBeats(ctx, store, o.App, view, length) }) // ends after the given time, or with ctx
 	}
 	lags := shardlag.Ask(ctx, t, client, view.Leases, o.stream)
 	kept := shardlag.Retentions(ctx, client, target.StreamsOf(view.Leases), nil)
@@ -131,7 +131,7 @@ func (o *lagOptions) run(ctx context.Context, t cli.Terminal, url stores.URL, li
 	}
 	unknown, trouble := shardlag.FirstError(lags)
 	if unknown > 0 && unknown == len(lags) {
-		return trouble // not one answer: that is no report
+		return trouble // without any answer there is nothing to report
 	}
 	seen := shardlag.LookAt(time.Now(), view, lags)
 	seen.Retention, seen.Silent = kept, shardlag.SilentIn(view, beats, length)
@@ -154,7 +154,7 @@ func (o *lagOptions) run(ctx context.Context, t cli.Terminal, url stores.URL, li
 	return nil
 }
 
-// lagsOf judges the shards that were asked.
+// lagsOf returns a report on the shards whose lag was queried.
 func lagsOf(app string, look observe.Look, lags map[lease.Key]shardlag.Lag) lagReport {
 	r, v := lagReport{App: app, Shards: []shardLag{}}, look.View
 	var seen observe.Watch
@@ -220,7 +220,7 @@ func (r lagReport) text() string {
 		}
 		_ = cli.Textf(w, "%s\t%s\t%s\t%s\t%s\n", s.Stream, records.ShortID(s.Shard), cmp.Or(s.Worker, "-"), text, state)
 	}
-	_ = w.Flush() // into memory
+	_ = w.Flush() // cannot fail: it writes to memory
 	_ = cli.Textf(&b, "\n%s, %s behind", cli.Count(len(r.Shards), "shard"), figures.Count(r.Behind))
 	if r.Worst != nil {
 		_ = cli.Textf(&b, "; the worst by %s", age(*r.Worst))

@@ -45,7 +45,7 @@ is read.`,
 			if err != nil {
 				return err
 			}
-			defer func() { _ = store.Close() }() // only read from
+			defer func() { _ = store.Close() }() // the store was only read
 			all, err := listApps(cmd.Context(), t, store)
 			if err != nil {
 				return err
@@ -62,7 +62,7 @@ is read.`,
 	return cmd
 }
 
-// appInfo is an application as list shows it.
+// appInfo describes an application in the output of group list.
 type appInfo struct {
 	App      string   `json:"app"`
 	Streams  []string `json:"streams"`
@@ -70,7 +70,7 @@ type appInfo struct {
 	Finished int      `json:"finished"`
 	Held     int      `json:"held"`
 	Workers  int      `json:"workers"`
-	// the last one that took the lead, whether it lives or not
+	// Leader is the last worker that became the leader. It may be dead.
 	Leader string   `json:"leader,omitempty"`
 	Paused []string `json:"paused,omitempty"`
 }
@@ -84,7 +84,7 @@ func listApps(ctx context.Context, t cli.Terminal, store stores.Store) ([]appInf
 	if err != nil {
 		return nil, store.Explain(err)
 	}
-	if len(apps) == 0 { // as in a table of others, or where this user sees nothing: a look says so
+	if len(apps) == 0 { // the table may belong to others, or this user may not see its content: reading reports that
 		if _, err := store.ReadApp(ctx, "weir"); err != nil {
 			return nil, err
 		}
@@ -151,6 +151,6 @@ func appsText(all []appInfo) string {
 		}
 		_ = cli.Textf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", a.App, figures.Count(a.Leases), figures.Count(a.Held), figures.Count(a.Finished), figures.Count(a.Workers), cmp.Or(a.Leader, "-"), streams)
 	}
-	_ = w.Flush() // into memory
+	_ = w.Flush() // cannot fail: it writes to memory
 	return b.String()
 }

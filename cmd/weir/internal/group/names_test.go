@@ -15,7 +15,7 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// Names in a store cannot break lines or control the terminal.
+// Names in a store must not break lines or control the terminal.
 func TestNamesDoNothingToTheTerminal(t *testing.T) {
 	v := lease.View{
 		Paused: []string{clitest.Evil}, Leader: lease.Leader{Session: "S1", Term: 1},
@@ -28,7 +28,7 @@ func TestNamesDoNothingToTheTerminal(t *testing.T) {
 	var said bytes.Buffer
 	to := cli.Terminal{In: strings.NewReader(""), Out: &said, Err: &said}
 	to.Note("%s", clitest.Evil)
-	_ = cli.Confirm(t.Context(), to, "Delete "+clitest.Evil+"?", clitest.Evil) // without an answer
+	_ = cli.Confirm(t.Context(), to, "Delete "+clitest.Evil+"?", clitest.Evil) // there is no answer
 	outcome := outcome{operate.Outcome{State: map[lease.Key]operate.State{v.Leases[0].Key: operate.Left}, Left: 1}}
 	steps := []change.Step{{Key: v.Leases[0].Key, Why: clitest.Evil}}
 	if err := (resetReport{App: clitest.Evil, Steps: stepInfos(steps, outcome.State)}).conclude(to, outcome, 1, false); err != nil {
@@ -41,6 +41,6 @@ func TestNamesDoNothingToTheTerminal(t *testing.T) {
 	clitest.CheckShown(t, "no lag", lagReport{App: clitest.Evil}.text(), 1)
 	clitest.CheckShown(t, "plan", planOf(clitest.Evil, v, lease.Facts{}).text(), 4)
 	clitest.CheckShown(t, "steps", stepsText(steps), 2)
-	notes := strings.ReplaceAll(said.String(), "\t", "") // an error may have a separate block
+	notes := strings.ReplaceAll(said.String(), "\t", "") // an error may be on a separate line
 	clitest.CheckShown(t, "notes", notes, strings.Count(notes, "\n"))
 }

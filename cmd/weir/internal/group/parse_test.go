@@ -48,7 +48,8 @@ func TestSessionsOf(t *testing.T) {
 	}
 }
 
-// A plan has workers' names instead of sessions, and the name of the leader that carries it out.
+// A plan contains the names of workers instead of their sessions. It also names the leader that
+// will carry it out.
 func TestPlanReport(t *testing.T) {
 	v := exampleView(t)
 	v.Leases = v.Leases[1:6]

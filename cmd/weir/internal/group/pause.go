@@ -26,7 +26,7 @@ type pauseOptions struct {
 	wait   time.Duration
 }
 
-// pauseCommand is pause, or resume.
+// pauseCommand returns the command pause if on is true, and otherwise the command resume.
 func pauseCommand(t cli.Terminal, on bool) *cobra.Command {
 	var o pauseOptions
 	cmd := &cobra.Command{
@@ -76,9 +76,9 @@ if that takes longer.`
 // pauseReport is the output of pause and resume.
 type pauseReport struct {
 	App     string   `json:"app"`
-	Paused  []string `json:"paused"` // streams after the change; "" stands for all of them
+	Paused  []string `json:"paused"` // paused streams after the change; "" means all streams
 	Changed bool     `json:"changed"`
-	Held    int      `json:"held"` // held leases of the paused or resumed streams
+	Held    int      `json:"held"` // leases of the paused or resumed streams that workers hold
 }
 
 func (o *pauseOptions) run(ctx context.Context, t cli.Terminal, url stores.URL, on bool) error {
@@ -86,10 +86,10 @@ func (o *pauseOptions) run(ctx context.Context, t cli.Terminal, url stores.URL, 
 	if err != nil {
 		return err
 	}
-	defer func() { _ = store.Close() }() // the writes are complete
+	defer func() { _ = store.Close() }() // the writes are complete, so an error does not matter
 	if on || !slices.Contains(view.Paused, o.stream) {
 		if _, err := target.LeasesOf(o.App, view.Leases, o.stream); err != nil {
-			return err // a slip of the pen should not be kept as a pause
+			return err // do not store a pause for a mistyped name
 		}
 	}
 	changed, err := operate.SetPause(ctx, store, o.App, view, o.stream, on)
@@ -144,7 +144,7 @@ func (r pauseReport) text(what string, on bool) string {
 	return fmt.Sprintf("%s is not paused any more; %s held", what, held)
 }
 
-// still says what is paused after a resume.
+// still returns a sentence about the streams that remain paused after a resume.
 func (r pauseReport) still() string {
 	if slices.Contains(r.Paused, "") {
 		return `the whole application is paused: "weir group resume" without --stream ends that`
@@ -152,8 +152,8 @@ func (r pauseReport) still() string {
 	return "still paused: " + cli.List(r.Paused)
 }
 
-// overIn returns which sessions hold nothing even if leases name them: those that have ended or
-// have no row, and the empty one.
+// overIn returns a function that reports whether a session is over. Such a session holds nothing,
+// even if leases name it. Sessions that have ended, that have no row, or that are empty are over.
 func overIn(v lease.View) func(session string) bool {
 	runs := map[string]bool{}
 	for _, w := range v.Workers {
@@ -162,8 +162,8 @@ func overIn(v lease.View) func(session string) bool {
 	return func(session string) bool { return !runs[session] }
 }
 
-// waitingIn returns the leases that a view shows as not free yet. A session that is over has
-// nothing to acknowledge.
+// waitingIn returns the leases that wait for others, and the leases that each of them waits for. A
+// session that is over cannot acknowledge a revoked lease, so such leases do not wait for it.
 func waitingIn(v lease.View) map[lease.Key][]lease.Key {
 	over, leases := overIn(v), slices.Clone(v.Leases)
 	for i := range leases {
@@ -174,7 +174,8 @@ func waitingIn(v lease.View) map[lease.Key][]lease.Key {
 	return lease.Waiting(leases, nil)
 }
 
-// heldOf returns the held leases of a stream, "" for all streams.
+// heldOf returns the number of leases of a stream that workers hold. An empty name means all
+// streams.
 func heldOf(v lease.View, stream string) (n int) {
 	over := overIn(v)
 	for _, l := range v.Leases {
@@ -185,7 +186,8 @@ func heldOf(v lease.View, stream string) (n int) {
 	return n
 }
 
-// unread returns the leases of a stream, "" for all streams, that are readable and not held.
+// unread returns the number of leases of a stream that could be read, but that no worker holds. An
+// empty name means all streams.
 func unread(v lease.View, stream string) (n int) {
 	waiting, over := waitingIn(v), overIn(v)
 	for _, l := range v.Leases {
@@ -196,7 +198,8 @@ func unread(v lease.View, stream string) (n int) {
 	return n
 }
 
-// await looks until no lease has the state that what names, and fails after length.
+// await reads the application repeatedly until left returns 0. left returns the number of leases
+// that are still in the state what. await returns an error if this takes longer than length.
 func await(ctx context.Context, t cli.Terminal, store stores.Store, app string, length time.Duration, what string, left func(lease.View) int) (lease.View, error) {
 	first, err := store.ReadApp(ctx, app)
 	if err != nil {

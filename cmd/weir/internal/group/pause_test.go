@@ -11,8 +11,7 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// Leases name a worker that died during a pause until they are given out again. They do not count
-// as held.
+// During a pause, leases keep the name of a worker that has died. They do not count as held.
 func TestAWorkerThatHasEndedHoldsNothing(t *testing.T) {
 	mem := memstore.New()
 	for _, s := range []string{"A", "B"} {

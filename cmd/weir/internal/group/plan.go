@@ -61,13 +61,13 @@ shards (creating and removing leases) are not part of the plan.`,
 type planReport struct {
 	App     string           `json:"app"`
 	Actions []plannedAction  `json:"actions"`
-	Waiting int              `json:"waiting"` // leases whose parents are not done
-	Times   target.TimesInfo `json:"times"`   // that workers are judged by
+	Waiting int              `json:"waiting"` // leases whose parent shards are not finished
+	Times   target.TimesInfo `json:"times"`   // the times that decide whether a worker is dead
 	Note    string           `json:"note,omitempty"`
 }
 
 type plannedAction struct {
-	Action  string `json:"action"` // as in logs
+	Action  string `json:"action"` // the kind of the action, as in logs
 	Kind    string `json:"kind"`
 	Explain string `json:"why"`
 }
@@ -77,7 +77,7 @@ func (o *planOptions) run(ctx context.Context, t cli.Terminal, url stores.URL) e
 	if err != nil {
 		return err
 	}
-	defer func() { _ = store.Close() }() // only read from
+	defer func() { _ = store.Close() }() // the store was only read
 	view, facts, err := o.observe(ctx, store, view)
 	if err != nil {
 		return err
@@ -90,12 +90,12 @@ func (o *planOptions) run(ctx context.Context, t cli.Terminal, url stores.URL) e
 	return err
 }
 
-// observe looks as a leader does until every session was seen to beat or is known to be dead, and
-// returns the last view.
+// observe reads the application like a leader, until each session's heartbeat has changed or the
+// session is known to be dead. It returns the last view.
 func (o *planOptions) observe(ctx context.Context, store stores.Store, first lease.View) (lease.View, lease.Facts, error) {
 	seen := lease.NewWatch(lease.TimesOf(first), lease.Leader{})
 	last, facts := first, seen.See(first, time.Now(), time.Now())
-	facts.OutOfDate = nil // of one look nothing follows
+	facts.OutOfDate = nil // nothing follows from a single read
 	length := o.watch.UntilDead(first)
 	if length == 0 {
 		return last, facts, nil
@@ -113,14 +113,14 @@ func (o *planOptions) observe(ctx context.Context, store stores.Store, first lea
 		last, facts = now, seen.See(now, time.Now(), time.Now())
 		return len(target.BeatBetween(first, now))+len(facts.Dead) < alive
 	})
-	facts.OutOfDate = nil // notes between leader and workers move no lease
+	facts.OutOfDate = nil // these notes between leader and workers do not move leases
 	return last, facts, store.Explain(err)
 }
 
 func planOf(app string, v lease.View, f lease.Facts) planReport {
 	r := planReport{App: app, Actions: []plannedAction{}, Times: target.TimesInfoOf(lease.TimesOf(v))}
 	actions, sentences := lease.Plan(v, f, lease.Limits{}), lease.Explain(v, f, lease.Limits{})
-	// each session is shown by its name, and by both if the name is not its own alone
+	// Show each session by the name of its worker. If several sessions have that name, show both.
 	var names []string
 	count := map[string]int{}
 	for _, w := range v.Workers {
@@ -144,7 +144,8 @@ func planOf(app string, v lease.View, f lease.Facts) planReport {
 	return r
 }
 
-// planNote says why nothing happens, or which worker would carry the plan out.
+// planNote returns the reason why nothing happens, or the name of the worker that would carry out
+// the plan.
 func planNote(v lease.View, f lease.Facts, actions int) string {
 	workers, unfinished := 0, 0
 	for _, w := range v.Workers {

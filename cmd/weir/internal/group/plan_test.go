@@ -12,7 +12,7 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// The plan is that of the leader, so by the leader's times.
+// The plan is the one that the leader makes, so it uses the leader's times.
 func TestPlanGoesByTheLeadersTimes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		mem := memstore.New()

@@ -27,7 +27,7 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// guard has the flags and checks of commands that change progress.
+// guard contains the flags and checks of all commands that change progress.
 type guard struct {
 	yes   bool
 	dump  string
@@ -137,8 +137,8 @@ changed since, and can be run again.`,
 	return cmd
 }
 
-// ofOneStream is the ID of the shard that --shard names. The stream that it may name with it counts
-// as --stream.
+// ofOneStream returns the ID of the shard in --shard. If the value also names a stream, that stream
+// is used as --stream.
 func (o *resetOptions) ofOneStream() (id string, err error) {
 	switch len(o.streams) {
 	case 0:
@@ -153,7 +153,7 @@ func (o *resetOptions) ofOneStream() (id string, err error) {
 	return "", cli.Usagef("--shard is a shard of one --stream, not of %d", len(o.streams))
 }
 
-// parseTo reads a --to.
+// parseTo parses the value of --to.
 func parseTo(s string) (w change.Wish, ago *time.Duration, err error) {
 	if w, ago, err = change.ParseTo(s); err != nil {
 		return w, nil, cli.Usagef("--to %v", err)
@@ -161,10 +161,10 @@ func parseTo(s string) (w change.Wish, ago *time.Duration, err error) {
 	return w, ago, nil
 }
 
-// resetReport is the output of reset.
+// resetReport is the output of group reset.
 type resetReport struct {
 	App   string     `json:"app"`
-	Dump  string     `json:"dump,omitempty"` // the file with the progress as it was
+	Dump  string     `json:"dump,omitempty"` // file with the progress before the reset
 	Steps []stepInfo `json:"steps"`
 }
 
@@ -173,7 +173,7 @@ func (o *resetOptions) run(ctx context.Context, t cli.Terminal, url stores.URL, 
 	if err != nil {
 		return err
 	}
-	defer func() { _ = store.Close() }() // the writes are complete
+	defer func() { _ = store.Close() }() // the writes are complete, so an error does not matter
 	view, err := store.ReadApp(ctx, o.App)
 	if err != nil {
 		return err
@@ -263,7 +263,7 @@ func orWhileRunning(err error) error {
 	return err
 }
 
-// resetStream asks the service about a stream and says what a wish means for it.
+// resetStream asks the service about a stream, and returns the steps that the wish requires for it.
 func resetStream(ctx context.Context, t cli.Terminal, client *kinesis.Client, name string, leases []lease.Lease, wish change.Wish, ago *time.Duration) ([]change.Step, error) {
 	about, err := awsconf.AskStream(ctx, client, name)
 	if err != nil {

@@ -18,10 +18,10 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// outcome is the result of steps.
+// outcome is the result of carrying out steps.
 type outcome struct{ operate.Outcome }
 
-// carryOut carries steps out, and shows how far it is.
+// carryOut carries out the steps and shows the progress.
 func carryOut(ctx context.Context, t cli.Terminal, store stores.Store, app string, steps []change.Step) outcome {
 	shown := cli.NewBar(t, "changing leases", len(steps))
 	defer shown.Done()
@@ -30,11 +30,12 @@ func carryOut(ctx context.Context, t cli.Terminal, store stores.Store, app strin
 	return outcome{out}
 }
 
-// failure is the error of an outcome with unfinished steps. what names the whole change.
+// failure returns the error for steps that were not completed, or nil. what is a word for the whole
+// change.
 func (o *outcome) failure(what string) error {
 	switch {
 	case o.Left == 0:
-		return nil // also when the store did not answer: it was seen to have happened
+		return nil // also after an error of the store: all steps were seen to be done
 	case o.Err != nil:
 		return explain.PlainError{Text: fmt.Sprintf("%s of %s %s, then: %s; run the command again for the rest",
 			figures.Count(o.Done), cli.Count(o.Done+o.Left, "lease"), what, explain.Error(o.Err)), Cause: o.Err}
@@ -43,11 +44,11 @@ func (o *outcome) failure(what string) error {
 	}
 }
 
-// stepInfo is a step as reset and import show it.
+// stepInfo describes a step in the output of reset and import.
 type stepInfo struct {
 	Stream string `json:"stream"`
 	Shard  string `json:"shard"`
-	From   string `json:"from,omitempty"` // not there when there is no lease yet
+	From   string `json:"from,omitempty"` // absent if there was no lease
 	To     string `json:"to"`
 	Why    string `json:"why,omitempty"`
 	State  string `json:"state"` // planned, unchanged, done, changed meanwhile, not done
@@ -76,13 +77,13 @@ func stepsText(steps []change.Step) string {
 		}
 		_ = cli.Textf(w, "%s\t%s\t%s\t%s\t%s\n", s.Stream, records.ShortID(s.Shard), cmp.Or(s.From.String(), "no lease"), to, s.Why)
 	}
-	_ = w.Flush() // into memory
+	_ = w.Flush() // cannot fail: it writes to memory
 	return trailing.ReplaceAllString(b.String(), "")
 }
 
 var trailing = regexp.MustCompile(`(?m) +$`)
 
-// toDo is how many steps change something.
+// toDo returns the number of steps that change something.
 func toDo(steps []change.Step) (n int) {
 	for _, s := range steps {
 		if len(s.Actions) > 0 {

@@ -17,8 +17,8 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// flaky is a store whose Apply fails from call number fails on, before or after it applied the
-// actions.
+// flaky is a store whose Apply fails, beginning with call number fails. It fails before or after it
+// has applied the actions.
 type flaky struct {
 	lease.Store
 	calls, fails int
@@ -47,7 +47,8 @@ func creations(n int) (steps []change.Step) {
 	return steps
 }
 
-// Whenever the store fails, the outcome says which steps were done, and a second run does the rest.
+// The store fails at each possible point. The outcome must report which steps were done, and a
+// second run must do the rest.
 func TestCarryOut(t *testing.T) {
 	for name, c := range map[string]struct {
 		store      flaky
@@ -83,7 +84,7 @@ func TestCarryOut(t *testing.T) {
 	}
 }
 
-// A lease that changed since it was seen is not touched, and the outcome names it.
+// A lease that has changed since it was read is not changed. The outcome names it.
 func TestCarryOutWhatChangedMeanwhile(t *testing.T) {
 	store := stores.Store{Store: memstore.New()}
 	if out := carryOut(t.Context(), cli.Silent, store, "a", creations(3)); out.Done != 3 {
@@ -93,7 +94,7 @@ func TestCarryOutWhatChangedMeanwhile(t *testing.T) {
 		k := lease.Key{Stream: "s", Shard: id}
 		return change.Step{Key: k, To: shard.Latest, Actions: []lease.Action{{Kind: lease.Move, Key: k, Epoch: epoch, Position: shard.Latest}}}
 	}
-	anew := move("1", 7) // a step of several actions; the first fails
+	anew := move("1", 7) // a step of several actions, of which the first fails
 	anew.Actions = append(anew.Actions, lease.Action{Kind: lease.Delete, Key: anew.Key, Epoch: 1})
 	out := carryOut(t.Context(), cli.Silent, store, "a", []change.Step{move("0", 1), anew, move("2", 7), {Key: lease.Key{Stream: "s", Shard: "9"}}})
 	if err := out.failure("moved"); out.Done != 1 || out.Left != 2 || err == nil || !strings.Contains(err.Error(), "1 of 3 leases moved; the others changed") {
