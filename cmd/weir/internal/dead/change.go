@@ -22,15 +22,15 @@ import (
 	"github.com/weir-go/weir/deadletter"
 )
 
-// letterChange has the parts that drop and retry share.
+// letterChange contains the parts that the commands drop and retry share.
 type letterChange struct {
 	Flags
 	out  cli.Format
 	all  bool
 	yes  bool
 	dry  bool
-	verb string // such as "drop"
-	done string // such as "dropped"
+	verb string // for example "drop"
+	done string // for example "dropped"
 }
 
 func (c *letterChange) register(cmd *cobra.Command) {
@@ -43,13 +43,13 @@ func (c *letterChange) register(cmd *cobra.Command) {
 
 // changed is the JSON output of drop and retry.
 type changed struct {
-	Letters int `json:"letters"` // that were chosen
+	Letters int `json:"letters"` // number of selected letters
 	Done    int `json:"done"`
 	Failed  int `json:"failed"`
-	Taken   int `json:"taken"` // by another process meanwhile
+	Taken   int `json:"taken"` // letters that another process handled meanwhile
 }
 
-// check completes the filter, and wants to know which letters are meant.
+// check completes the filter. It returns an error unless the flags select letters.
 func (c *letterChange) check(cmd *cobra.Command, t cli.Terminal, ids []string) error {
 	narrowed, err := c.choose(cmd, ids, deadletter.Kept)
 	if err != nil {
@@ -64,7 +64,7 @@ func (c *letterChange) check(cmd *cobra.Command, t cli.Terminal, ids []string) e
 	return cli.CanConfirm(cmd, t, c.yes || c.dry)
 }
 
-// change shows which letters the command is about, asks, and does it.
+// change shows how many letters are selected, asks for confirmation, and calls do.
 func (c *letterChange) change(ctx context.Context, cmd *cobra.Command, t cli.Terminal, ids []string, warning string, do func(deadletter.Box, []deadletter.Item) (deadletter.Outcome, error)) (err error) {
 	if err := c.check(cmd, t, ids); err != nil {
 		return err
@@ -147,7 +147,7 @@ chooses one.`,
 					all = append(all, i.ID)
 				}
 				o := deadletter.Outcome{}
-				for some := range slices.Chunk(all, 500) { // an error leaves at most this many in doubt
+				for some := range slices.Chunk(all, 500) { // after an error, the result is unknown for at most this many
 					err := box.Mark(ctx, deadletter.Dropped, some...)
 					taken := changedLetters(err)
 					if err != nil && taken == 0 {
@@ -164,7 +164,8 @@ chooses one.`,
 	return cmd
 }
 
-// changedLetters returns how many letters another process has changed, if there is no other error.
+// changedLetters returns the number of letters that another process has changed. It returns 0 if
+// err contains any other error.
 func changedLetters(err error) (n int) {
 	if several, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, err := range several.Unwrap() {
@@ -181,7 +182,7 @@ func changedLetters(err error) (n int) {
 	return 0
 }
 
-// retry is the options of weir dead retry.
+// retry contains the options of weir dead retry.
 type retry struct {
 	letterChange
 	exec        string
@@ -240,7 +241,7 @@ applications, and exits with 1.`,
 	return cmd
 }
 
-// run hands the letters that are chosen to the command or to the stream.
+// run passes the selected letters to the command or puts them into the stream.
 func (r *retry) run(cmd *cobra.Command, t cli.Terminal, ids []string) error {
 	ctx, warning := cmd.Context(), ""
 	switch {
@@ -273,14 +274,14 @@ func (r *retry) run(cmd *cobra.Command, t cli.Terminal, ids []string) error {
 			}
 			return nil
 		})
-		if errors.Is(errors.Unwrap(err), errTold) { // and nothing else
+		if errors.Is(errors.Unwrap(err), errTold) { // there is no other error
 			err = fmt.Errorf("%s failed", cli.Count(o.Failed, "letter"))
 		}
 		return o, err
 	})
 }
 
-// handler handles a letter again.
+// handler returns the function that handles a letter again.
 func (r *retry) handler(ctx context.Context, t cli.Terminal) (letterHandler, error) {
 	if r.toStream != "" {
 		return intoStream(ctx, t, &r.AWS, r.toStream)
@@ -297,10 +298,10 @@ func (r *retry) handler(ctx context.Context, t cli.Terminal) (letterHandler, err
 // letterHandler handles a letter again.
 type letterHandler func(context.Context, deadletter.Item) error
 
-// errTold stands for the error of a letter that a person has seen already.
+// errTold replaces the error of a letter after the error has been printed.
 var errTold = errors.New("it failed")
 
-// told handles a letter and prints its error.
+// told handles a letter. If that fails, it prints the error.
 func (h letterHandler) told(ctx context.Context, t cli.Terminal, i deadletter.Item) error {
 	err := h(ctx, i)
 	if err != nil && ctx.Err() == nil {
@@ -309,7 +310,7 @@ func (h letterHandler) told(ctx context.Context, t cli.Terminal, i deadletter.It
 	return err
 }
 
-// intoStream puts letters into a stream.
+// intoStream returns a handler that puts letters into a stream.
 func intoStream(ctx context.Context, t cli.Terminal, flags *awsconf.Flags, name string) (letterHandler, error) {
 	client, err := flags.Kinesis(ctx, t)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package dead is the command "weir dead": it shows letters of records that were given up, and
-// handles them again.
+// Package dead implements the command "weir dead". The command shows dead letters and handles them
+// again.
 package dead
 
 import (
@@ -53,7 +53,7 @@ several applications.`,
 	return cmd
 }
 
-// Flags are where letters are and which of them a command is about.
+// Flags contains the flags for the location of dead letters, and for the selection of some of them.
 type Flags struct {
 	Dead         string
 	AWS          awsconf.Flags
@@ -82,8 +82,8 @@ func (l *Flags) register(cmd *cobra.Command, states string) {
 	cli.MustComplete(cmd, "state", "kept\tnot handled again yet", "begun\thandling it was interrupted", "done\tit was handled again", "dropped\ta person dropped it")
 }
 
-// registerLetterApp registers --app. It alone is not enough for retry and drop: they still need
-// another filter, or --all.
+// registerLetterApp adds the flag --app. For retry and drop, --app alone does not select letters:
+// they need another filter or --all too.
 func registerLetterApp(cmd *cobra.Command, to *string) {
 	cmd.Flags().StringVar(to, "app", "", "only dead letters of the application `NAME`; retry and drop need it if there are several")
 }
@@ -94,7 +94,7 @@ func (l *Flags) registerPlace(cmd *cobra.Command) {
 	l.AWS.Role.Register(cmd)
 }
 
-// Open opens the letters.
+// Open opens the location of the dead letters.
 func (l *Flags) Open(ctx context.Context, t cli.Terminal, write bool) (deadletters.Letters, error) {
 	place, err := deadletters.Parse(l.Dead)
 	if err != nil {
@@ -107,7 +107,7 @@ func (l *Flags) Open(ctx context.Context, t cli.Terminal, write bool) (deadlette
 		if len(l.states) > 0 {
 			return deadletters.Letters{}, cli.Usagef("--state is not for %s: a stream keeps no marks, so all its letters are kept", place)
 		}
-		write = false // nothing is put there
+		write = false // nothing is written there
 	}
 	letters, err := place.Open(ctx, t, &l.AWS, false)
 	if err != nil {
@@ -123,8 +123,8 @@ func (l *Flags) Open(ctx context.Context, t cli.Terminal, write bool) (deadlette
 	return letters, nil
 }
 
-// choose completes the filter by what the flags and the IDs say. narrowed reports whether they
-// leave out more than other states.
+// choose completes the filter from the flags and the IDs. narrowed reports whether they select by
+// more than the state.
 func (l *Flags) choose(cmd *cobra.Command, ids []string, states ...deadletter.State) (narrowed bool, err error) {
 	if err := cli.Require(cmd, "dead"); err != nil {
 		return false, err
@@ -166,9 +166,9 @@ func (l *Flags) choose(cmd *cobra.Command, ids []string, states ...deadletter.St
 	return narrowed, nil
 }
 
-// chosen returns the letters that the flags choose. It reports and counts the letters that it
-// cannot read. If one is set, it refuses letters of several applications unless --app chooses an
-// application.
+// chosen returns the letters that the flags select. It reports the letters that it cannot read, and
+// returns their number. If one is true, all letters must belong to the same application, or --app
+// must select an application.
 func (l *Flags) chosen(ctx context.Context, t cli.Terminal, letters deadletters.Letters, one bool) (items []deadletter.Item, unread int, err error) {
 	seen, known, apps := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for i, err := range letters.Box.Items(ctx) {
@@ -181,7 +181,7 @@ func (l *Flags) chosen(ctx context.Context, t cli.Terminal, letters deadletters.
 			continue
 		}
 		if letters.Unmarked && seen[i.ID] {
-			continue // put twice
+			continue // the letter was stored twice
 		}
 		apps[i.App] = true
 		seen[i.ID] = true
@@ -210,12 +210,12 @@ func (l *Flags) chosen(ctx context.Context, t cli.Terminal, letters deadletters.
 	return items, unread, nil
 }
 
-// severalApps returns the error of a command that changes letters of one application only.
+// severalApps returns the error for a command that needs letters of a single application.
 func severalApps(place deadletters.Place, apps map[string]bool) error {
 	return cli.Usagef("%s has letters of %s: choose one with --app (%s)", place, cli.Count(len(apps), "application"), appNames(apps))
 }
 
-// appNames lists applications in sorted order.
+// appNames returns a sorted list of application names.
 func appNames(apps map[string]bool) string {
 	var names []string
 	for _, app := range slices.Sorted(maps.Keys(apps)) {
@@ -224,7 +224,7 @@ func appNames(apps map[string]bool) string {
 	return strings.Join(names, ", ")
 }
 
-// ofApp names the application that --app chooses, in the form " of application NAME".
+// ofApp returns " of application NAME" if --app selects an application, and otherwise "".
 func (l *Flags) ofApp() string {
 	if l.filter.App == "" {
 		return ""
@@ -232,7 +232,7 @@ func (l *Flags) ofApp() string {
 	return " of application " + l.filter.App
 }
 
-// said is an error of a place without the name of its package.
+// said returns the text of an error, without names of packages.
 func said(err error) string {
 	text := explain.Error(err)
 	for _, name := range []string{"weir: ", "sqlletters: ", "s3letters: ", "kinesisletters: ", "sqsletters: "} {
@@ -293,7 +293,8 @@ error, and the exit code is then 1.`,
 	return cmd
 }
 
-// lettersText is a table of letters. Keys and payloads are not in it: they may be about people.
+// lettersText formats letters as a table. The table omits keys and payloads, because they may
+// contain personal data.
 func lettersText(items []deadletter.Item) string {
 	if len(items) == 0 {
 		return "No letters.\n"
@@ -304,11 +305,11 @@ func lettersText(items []deadletter.Item) string {
 	for _, i := range items {
 		_ = cli.Textf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%s\t%s\n", i.GivenUp.UTC().Format(time.RFC3339), i.App, i.State, i.Reason, i.Attempts, len(i.Data), shortened(i.Error), i.ID)
 	}
-	_ = w.Flush() // into memory
+	_ = w.Flush() // cannot fail: it writes to memory
 	return b.String()
 }
 
-// shortened is an error that a line has room for.
+// shortened cuts an error to a length that fits into a line.
 func shortened(s string) string {
 	if r := []rune(s); len(r) > 60 {
 		return string(r[:59]) + "…"
@@ -345,7 +346,7 @@ record, --app chooses one.`,
 			if err != nil {
 				return err
 			}
-			if len(items) > 1 { // of the one record that was named
+			if len(items) > 1 { // IDs were given, but not just one
 				apps := map[string]bool{}
 				for _, i := range items {
 					apps[i.App] = true
@@ -369,7 +370,7 @@ record, --app chooses one.`,
 	return cmd
 }
 
-// parseWhen reads a time that a flag gives, or how long ago it was.
+// parseWhen parses the value of a flag: a time, or a duration that is subtracted from now.
 func parseWhen(flag, s string, now time.Time) (time.Time, error) {
 	if s == "" {
 		return time.Time{}, nil

@@ -17,8 +17,8 @@ import (
 	"github.com/weir-go/weir/deadletter"
 )
 
-// A bad record among others: those are handled, it is in a letter with its payload, and is handled
-// when the command can.
+// A batch contains a bad record. The other records are handled. The bad record becomes a dead
+// letter with its payload. It is handled later, when the command can handle it.
 func TestABadRecordIsGivenUpAndHandledLater(t *testing.T) {
 	server, endpoint := clitest.Kinesis(t)
 	server.CreateStream("s", 2)
@@ -26,7 +26,7 @@ func TestABadRecordIsGivenUpAndHandledLater(t *testing.T) {
 	clitest.MustRun(t, text, "put", endpoint, "--stream=s", "--key=key")
 	dir := t.TempDir()
 	dead := "--dead=file:" + filepath.Join(dir, "dead.ndjson")
-	// each batch goes to a new file, unless it has the bad record
+	// Each batch is written to a new file, unless it contains the bad record.
 	load := fmt.Sprintf(`cat >%s/in.$$; if grep -q '"n":57}' %[1]s/in.$$; then rm %[1]s/in.$$; echo "cannot read it" >&2; exit 3; fi; cat %[1]s/in.$$`, dir)
 	c := clitest.Start(t, "", "consume", endpoint, "--stream=s", "--app=a", "--store=memory:", "--retry-min=1ms", "--retry-max=10ms", "--exec", load,
 		dead, "--attempts=3", "--bisect", "--patience=0")
@@ -61,7 +61,7 @@ func TestABadRecordIsGivenUpAndHandledLater(t *testing.T) {
 		t.Errorf("%s", got)
 	}
 
-	// It fails again, and stays; then it is handled, and nothing is left.
+	// The first retry fails and keeps the letter. The second retry succeeds, and no letter is left.
 	if _, said := clitest.MustExit(t, cli.ExitFailed, "dead", "retry", dead, "--all", "--yes", "--exec", load); !strings.Contains(said, "letter "+letter.ID+": the command failed: exit status 3") {
 		t.Errorf("%s", said)
 	}
@@ -80,7 +80,7 @@ func TestABadRecordIsGivenUpAndHandledLater(t *testing.T) {
 	}
 }
 
-// letters puts some into a file and returns the flag for it, and their IDs.
+// letters writes n letters to a file. It returns the flag for the file and the IDs of the letters.
 func letters(t *testing.T, n int) (flag string, ids []string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "dead.ndjson")
@@ -144,7 +144,8 @@ func TestDroppingAsksAndKeepsThePayload(t *testing.T) {
 	}
 }
 
-// Of several that retry the same letters at once, one takes each.
+// If several processes retry the same letters at the same time, each letter is handled by one of
+// them.
 func TestLettersThatSeveralRetryAreHandledOnce(t *testing.T) {
 	dead, _ := letters(t, 3)
 	into := filepath.Join(t.TempDir(), "handled")
@@ -165,7 +166,8 @@ func TestLettersThatSeveralRetryAreHandledOnce(t *testing.T) {
 	}
 }
 
-// An interrupted letter is marked as begun and waits for a person.
+// If a retry is interrupted, the letter keeps the state begun. A person has to decide what to do
+// with it.
 func TestALetterThatWasInterruptedStaysBegun(t *testing.T) {
 	dead, ids := letters(t, 3)
 	c := clitest.Start(t, "", "dead", "retry", dead, "--all", "--yes", "--exec", `echo ready; case $WEIR_LETTER in *1) sleep 600;; esac`)
@@ -278,7 +280,7 @@ func TestThePlaceOfLettersMayComeFromTheEnvironment(t *testing.T) {
 	if got := clitest.MustRun(t, "", "dead", "list"); strings.Count(got, "\n") != 3 {
 		t.Errorf("%s", got)
 	}
-	// it is no reason to refuse a worker that gives nothing up
+	// A worker that dead-letters nothing is not refused because of it.
 	server, endpoint := clitest.Kinesis(t)
 	server.CreateStream("s", 1)
 	server.Put("s", "k", []byte("1"))
@@ -315,7 +317,7 @@ func TestLettersOfSeveralApplications(t *testing.T) {
 	if got := clitest.MustRun(t, "", "dead", "show", dead, "--app=two", "--data", record); got != "of two" {
 		t.Errorf("%q", got)
 	}
-	// The letter of one application does not belong to another.
+	// A letter of one application cannot be changed under the name of another.
 	for _, args := range [][]string{{"show"}, {"list"}, {"drop", "--yes"}, {"retry", "--yes", "--exec=cat"}} {
 		_, said := clitest.MustExit(t, cli.ExitFailed, append(append([]string{"dead"}, args...), dead, "--app=two", "one/"+record)...)
 		if !strings.Contains(said, `letter "one/`+record+`" is not of application two`) {

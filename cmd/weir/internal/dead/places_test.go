@@ -14,7 +14,8 @@ import (
 	"github.com/weir-go/weir/internal/proof/fakes3"
 )
 
-// A bad record goes to the place, the commands show it there, and retry hands it on.
+// letterThrough dead-letters a bad record at the given location. The commands must show the letter,
+// and retry must pass it on.
 func letterThrough(t *testing.T, place string, more ...string) {
 	t.Helper()
 	server, endpoint := clitest.Kinesis(t)
@@ -116,7 +117,7 @@ func TestLettersInAStream(t *testing.T) {
 		return append(append([]string{"dead", verb}, dead...), more...)
 	}
 
-	// one that was put again is the same letter
+	// A letter that is stored twice counts as one letter.
 	again := server.Records("dead")[0]
 	server.Put("dead", again.PartitionKey, again.Data)
 	if got := clitest.MustRun(t, "", as("list")...); strings.Count(got, "\n") != 3 || strings.Count(got, "kept") != 2 {
@@ -129,7 +130,7 @@ func TestLettersInAStream(t *testing.T) {
 	if got := clitest.MustRun(t, "", as("show", "--data", letter.ID)...); got != "bad 1" {
 		t.Errorf("%q", got)
 	}
-	for range 2 { // nothing says that they were handled
+	for range 2 { // the stream does not record that letters were handled
 		code, out, said := clitest.Answered(t, "retry\n", as("retry", "--all", "--exec=cat")...)
 		if code != cli.ExitDone || out != "bad 1\nbad 2\n2 of 2 letters handled.\n" || !strings.Contains(said, "A stream keeps no marks") {
 			t.Errorf("%d %q %s", code, out, said)

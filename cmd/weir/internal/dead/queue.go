@@ -18,7 +18,7 @@ import (
 	"github.com/weir-go/weir/deadletter/sqsletters"
 )
 
-// openQueue opens the letters in a queue, and asks it about itself.
+// openQueue opens the letters in a queue and queries the attributes of the queue.
 func (l *Flags) openQueue(ctx context.Context, t cli.Terminal) (letters deadletters.Letters, about sqsletters.About, err error) {
 	place, err := deadletters.Parse(l.Dead)
 	if err == nil && place.Kind != deadletters.Queue {
@@ -82,7 +82,7 @@ receives the dead letters while they are shown.`,
 	return cmd
 }
 
-// receivedText is a table of letters, without what may be about people.
+// receivedText formats letters as a table. The table omits data that may be personal.
 func receivedText(all []sqsletters.Received) string {
 	if len(all) == 0 {
 		return "No dead letters, except those that other processes have received just now.\n"
@@ -93,11 +93,12 @@ func receivedText(all []sqsletters.Received) string {
 	for _, r := range all {
 		_ = cli.Textf(w, "%s\t%d\t%s\t%d\t%d\t%s\t%s\n", r.GivenUp.UTC().Format(time.RFC3339), r.Receives, r.Reason, r.Attempts, len(r.Data), shortened(r.Error), r.ID)
 	}
-	_ = w.Flush() // into memory
+	_ = w.Flush() // cannot fail: it writes to memory
 	return b.String()
 }
 
-// fromQueue handles letters of a queue again. A queue cannot list its letters beforehand.
+// fromQueue handles letters of a queue again. It cannot show them first, because a queue cannot
+// list its letters.
 func (c *letterChange) fromQueue(ctx context.Context, cmd *cobra.Command, t cli.Terminal, ids []string, warning string, handler func() (letterHandler, error)) error {
 	if err := c.check(cmd, t, ids); err != nil {
 		return err
@@ -136,7 +137,7 @@ func (c *letterChange) fromQueue(ctx context.Context, cmd *cobra.Command, t cli.
 				of.App = i.App
 			}
 			apps[i.App] = true
-			if i.App != of.App { // also where both have no name
+			if i.App != of.App { // also if both names are empty
 				return false
 			}
 		}

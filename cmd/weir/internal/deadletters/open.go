@@ -25,24 +25,24 @@ import (
 	"github.com/weir-go/weir/sink/s3sink/s3letters"
 )
 
-// Letters are the letters at a place.
+// Letters contains an open location of dead letters.
 type Letters struct {
 	deadletter.Destination
 	Place    Place
-	Box      deadletter.Box    // whose letters can be listed and marked
-	Table    *sqlletters.Box   // the box, if it is a table
-	one      string            // the word for a letter in this place, such as "a line of a file"
-	Queue    *sqsletters.Queue // the letters, if they are in a queue, which has no box
-	Unmarked bool              // the place keeps no marks, so box only takes them
-	sqs      *sqs.Client       // of a queue
-	s3       *s3.Client        // of a bucket
-	peer     *peers.Peer       // nil where there is no service
+	Box      deadletter.Box    // lists and marks letters; nil if the location cannot
+	Table    *sqlletters.Box   // Box, if the location is a table
+	one      string            // words for a letter in this location, for example "a line of a file"
+	Queue    *sqsletters.Queue // set if the location is a queue, which has no Box
+	Unmarked bool              // the location cannot keep marks, so Box ignores them
+	sqs      *sqs.Client       // for a queue
+	s3       *s3.Client        // for a bucket
+	peer     *peers.Peer       // nil if the location is not a service
 
-	Readable, Writable func(context.Context) error // nil if a place has nothing to find out
+	Readable, Writable func(context.Context) error // check that letters can be read or written; nil if there is nothing to check
 	close              func() error
 }
 
-// Close lets go of the place.
+// Close closes the location.
 func (o *Letters) Close() error {
 	if o.close == nil {
 		return nil
@@ -50,8 +50,8 @@ func (o *Letters) Close() error {
 	return o.close()
 }
 
-// Open opens a place. It makes no call to a service: check does. make says that a file may be made;
-// sources are the streams that the letters are about, if they are to be put.
+// Open opens a location without calling a service; use Check for that. make allows Open to create a
+// file. sources are the streams of the letters to be written, if any.
 func (p Place) Open(ctx context.Context, t cli.Terminal, f *awsconf.Flags, make bool, sources ...string) (Letters, error) {
 	o := Letters{Place: p, one: "letter"}
 	switch p.Kind {
@@ -74,7 +74,7 @@ func (p Place) Open(ctx context.Context, t cli.Terminal, f *awsconf.Flags, make 
 		o.peer = f.Peer(ctx, "the letters' place "+p.String())
 		o.inTable(server.Box, server.Close)
 	case Stream:
-		own := *f // the client of the stream that is read is another
+		own := *f // the stream that the worker reads needs a client of its own
 		own.Reads, own.HTTP2 = false, false
 		client, err := own.Kinesis(ctx, t)
 		if err != nil {
@@ -122,7 +122,8 @@ func (o *Letters) inTable(box *sqlletters.Box, close func() error) {
 	o.Table, o.Box, o.close, o.Readable, o.Writable = box, box, close, box.Readable, box.Writable
 }
 
-// Check finds out whether letters can be read or written there, in words for people.
+// Check calls look, which checks whether letters can be read or written. It explains an error in
+// words for users.
 func (o *Letters) Check(ctx context.Context, wait bool, look func(context.Context) error) error {
 	if look == nil {
 		return nil
@@ -134,7 +135,7 @@ func (o *Letters) Check(ctx context.Context, wait bool, look func(context.Contex
 	return o.trouble(peers.Persist(ctx, wait, o.peer, ask))
 }
 
-// trouble puts an error of the place in the words of this command.
+// trouble explains an error of the location in the terms of the command line.
 func (o *Letters) trouble(err error) error {
 	var dns *net.DNSError
 	switch {
@@ -154,7 +155,7 @@ func (o *Letters) trouble(err error) error {
 	return fmt.Errorf("--dead %s: %w", o.Place, err)
 }
 
-// existingFile is the error of a file of letters that is not there.
+// existingFile returns an error if the file of dead letters does not exist.
 func (p Place) existingFile() error {
 	if _, err := os.Stat(p.name); errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("there is no file %s: is --dead right, and was anything given up yet?", p.name)
@@ -162,7 +163,7 @@ func (p Place) existingFile() error {
 	return nil
 }
 
-// writableFile is the error of a file of letters that cannot be written.
+// writableFile returns an error if the file of dead letters cannot be written.
 func (p Place) writableFile(make bool) error {
 	if !make {
 		if err := p.existingFile(); err != nil {
@@ -179,13 +180,13 @@ func (p Place) writableFile(make bool) error {
 	return nil
 }
 
-// unmarked are letters in a stream, as a box that keeps no marks.
+// unmarked is a box for letters in a stream, which cannot keep marks.
 type unmarked struct{ *kinesisletters.Stream }
 
-// Mark forgets what became of letters.
+// Mark does nothing.
 func (unmarked) Mark(context.Context, deadletter.State, ...string) error { return nil }
 
-// InLambdasForm makes the destination write letters in Lambda's form.
+// InLambdasForm makes the destination write letters in Lambda's format.
 func (o *Letters) InLambdasForm(form func() (deadletter.Lambda, error)) error {
 	of, err := form()
 	if err != nil {
@@ -205,7 +206,7 @@ func (o *Letters) InLambdasForm(form func() (deadletter.Lambda, error)) error {
 	return err
 }
 
-// Unreadable is the error of a command that could not read all.
+// Unreadable returns an error if n letters could not be read. It returns nil if n is 0.
 func (o *Letters) Unreadable(n int) error {
 	if n == 0 {
 		return nil

@@ -1,4 +1,4 @@
-// Package deadletters opens the destination that --dead names, where dead letters are kept.
+// Package deadletters opens the location of dead letters that the flag --dead sets.
 package deadletters
 
 import (
@@ -16,10 +16,10 @@ import (
 	"github.com/weir-go/weir/deadletter/sqsletters"
 )
 
-// Place is a parsed --dead.
+// Place is the parsed value of --dead.
 type Place struct {
 	Kind           Kind
-	name           string // the path of a file, the name or ARN of a stream, the URL of a queue, or the whole one of a database
+	name           string // path of a file, name or ARN of a stream, URL of a queue, or the whole URL of a database
 	bucket, prefix string
 	server         serverstore.Place
 }
@@ -37,7 +37,7 @@ const (
 
 const places = `file:PATH (a line of JSON each), s3://BUCKET/PREFIX, sqlite:PATH, postgres://USER@HOST/DB, mysql://USER@HOST/DB, kinesis:STREAM or sqs:URL`
 
-// String is the place as it was given, without a password.
+// String returns the value as it was given, without a password.
 func (p Place) String() string {
 	switch p.Kind {
 	case S3:
@@ -48,7 +48,7 @@ func (p Place) String() string {
 	return string(p.Kind) + ":" + p.name
 }
 
-// Parse reads a --dead.
+// Parse parses the value of --dead.
 func Parse(s string) (Place, error) {
 	from := "--dead"
 	if s == os.Getenv(cli.DeadVariable) {
@@ -100,7 +100,7 @@ func Parse(s string) (Place, error) {
 
 func Register(cmd *cobra.Command, to *string, text string) {
 	cmd.Flags().StringVar(to, "dead", os.Getenv(cli.DeadVariable), text+", by `PLACE`: "+places+"; default: the value of "+cli.DeadVariable)
-	cmd.Flags().Lookup("dead").DefValue = "" // help does not show a password
+	cmd.Flags().Lookup("dead").DefValue = "" // help must not show a password
 	err := cmd.RegisterFlagCompletionFunc("dead", cobra.FixedCompletions(
 		[]cobra.Completion{"file:\ta line of JSON each", "s3://\tan object each", "sqlite:\ta table in a file", "postgres://\ta table", "mysql://\ta table", "kinesis:\ta record of another stream each", "sqs:\ta message each"},
 		cobra.ShellCompDirectiveNoSpace))

@@ -85,13 +85,13 @@ means that the command could not look.`,
 	return cmd
 }
 
-// report is the output of doctor.
+// report is the output of weir doctor.
 type report struct {
 	App      string       `json:"app"`
-	State    health.State `json:"state"`    // that of the worst shard
-	Sentence string       `json:"sentence"` // and why
+	State    health.State `json:"state"`    // state of the worst shard
+	Sentence string       `json:"sentence"` // reason for the state
 	Leases   int          `json:"leases"`
-	Workers  int          `json:"workers"` // that beat
+	Workers  int          `json:"workers"` // number of workers with heartbeats
 	Leader   string       `json:"leader,omitempty"`
 	Findings []Finding    `json:"findings"`
 }
@@ -101,7 +101,7 @@ func (o *options) run(ctx context.Context, t cli.Terminal, url stores.URL) error
 	if err != nil {
 		return err
 	}
-	defer func() { _ = store.Close() }() // only read from
+	defer func() { _ = store.Close() }() // the store was only read
 	client, err := o.AWS.Kinesis(ctx, t)
 	if err != nil {
 		return err
@@ -132,7 +132,7 @@ func (o *options) run(ctx context.Context, t cli.Terminal, url stores.URL) error
 	return err
 }
 
-// judged is the state of the application from two looks; the second is the current one.
+// judged computes the state of the application from the two reads. The second is the current one.
 func judged(f Facts, now time.Time) health.Application {
 	var seen observe.Watch
 	for i, view := range []lease.View{f.First, f.Second} {
@@ -156,7 +156,7 @@ func judged(f Facts, now time.Time) health.Application {
 	return sum
 }
 
-// verdict is the worst that was found, as an exit code: it was all said.
+// verdict returns the exit code for the worst finding. All findings have been printed already.
 func (r report) verdict() error {
 	for _, v := range []struct {
 		severity Severity
@@ -169,7 +169,8 @@ func (r report) verdict() error {
 	return nil
 }
 
-// leading names the leader if its beat was seen or is too slow to be seen.
+// leading returns the name of the leader. It returns "" if the leader's heartbeat should have been
+// seen but was not.
 func leading(f Facts) string {
 	for _, w := range f.Second.Workers {
 		if w.Session == f.Second.Leader.Session && !w.Ended && (f.Beats[w.Session] || f.Apart < 2*w.Times.Or(lease.DefaultTimes).Beat) {
@@ -206,8 +207,7 @@ func (r report) text() string {
 	return b.String()
 }
 
-// examine collects the facts: a look at the store and at the streams, the time between, and a
-// second look.
+// examine collects the facts. It reads the store and the streams, waits, and reads them again.
 func (o *options) examine(ctx context.Context, t cli.Terminal, store stores.Store, client *kinesis.Client, first lease.View) (Facts, error) {
 	f := Facts{App: o.App, First: first, Second: first, Apart: o.watch.UntilDead(first), Beats: map[string]bool{}}
 	t.Note("watching application %s for %s", o.App, figures.Duration(f.Apart))
@@ -267,13 +267,14 @@ func codeOf(err error) string {
 	return ""
 }
 
-// denials are the calls that were refused, each once.
+// denials collects the calls that the service refused for lack of a permission. Each call is listed
+// once.
 type denials struct {
 	mu  sync.Mutex
 	all []Denied
 }
 
-// note takes in an error of a call. It is safe for concurrent use.
+// note adds the call if err says that it was refused. It is safe for concurrent use.
 func (d *denials) note(err error, about string) {
 	var op *smithy.OperationError
 	if !explain.IsAccessDenied(err) || strings.HasPrefix(codeOf(err), "KMS") || !errors.As(err, &op) {
@@ -292,7 +293,7 @@ func (d *denials) sorted() []Denied {
 	return d.all
 }
 
-// askStreams asks about the streams that have leases and those that were named.
+// askStreams queries the streams that have leases, and the streams in named.
 func (o *options) askStreams(ctx context.Context, client *kinesis.Client, named []string, denied *denials) []Stream {
 	wanted := map[string]bool{}
 	all := slices.Clone(named)
@@ -300,7 +301,7 @@ func (o *options) askStreams(ctx context.Context, client *kinesis.Client, named 
 		name := s[strings.LastIndex(s, "/")+1:]
 		wanted[name] = true
 		if i := slices.Index(all, name); i >= 0 {
-			all[i] = s // by its ARN if that was given
+			all[i] = s // use the ARN if it was given
 		} else {
 			all = append(all, s)
 		}
@@ -332,7 +333,7 @@ func askStream(ctx context.Context, client *kinesis.Client, stream string, denie
 	if about.ARN == "" {
 		return s
 	}
-	// its cost does not concern workers
+	// Workers do not make this call, so its rate limit does not affect them.
 	if _, consumers, err := fanout.List(ctx, client, about.ARN); err == nil {
 		s.Consumers = []string{}
 		for _, c := range consumers {

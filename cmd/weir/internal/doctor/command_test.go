@@ -16,7 +16,7 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// The exit code tells scripts and monitors how urgent the findings are.
+// The exit code shows scripts and monitors how severe the findings are.
 func TestTheDoctorsExitCodeIsThatOfTheWorst(t *testing.T) {
 	for _, c := range []struct {
 		found []Severity
@@ -40,7 +40,7 @@ func TestTheDoctorsExitCodeIsThatOfTheWorst(t *testing.T) {
 	}
 }
 
-// A service that does not answer is one error, whichever call fails.
+// If a service does not answer, there is one error, no matter which call fails.
 func TestAnOutageIsOneError(t *testing.T) {
 	t.Parallel()
 	server, endpoint := clitest.Kinesis(t)
@@ -63,7 +63,7 @@ func TestAnOutageIsOneError(t *testing.T) {
 			t.Errorf("it says %q", text)
 		}
 	}
-	// No worker reads, because an operator paused it.
+	// No worker reads, because an operator has paused the application.
 	clitest.MustRun(t, "", "group", "pause", store, "--app=a")
 	out, _ := clitest.MustExit(t, cli.ExitIntended, "doctor", endpoint, store, "--app=a", "--watch=50ms")
 	if want := "Application a: nothing is wrong, and something is paused or drained on purpose."; !strings.HasPrefix(out, want) {
@@ -74,7 +74,7 @@ func TestAnOutageIsOneError(t *testing.T) {
 	}
 }
 
-// The doctor against a service that refuses, with workers gone.
+// The workers are gone, and the service refuses calls of the doctor.
 func TestDoctorFindsWhatTheServiceRefuses(t *testing.T) {
 	server, endpoint := clitest.Kinesis(t)
 	server.CreateStream("s", 2)
@@ -117,14 +117,14 @@ func TestDoctorFindsWhatTheServiceRefuses(t *testing.T) {
 	server.DeleteStream("s")
 	server.CreateStream("s", 2)
 	out, _ = clitest.MustExit(t, cli.ExitWrong, "doctor", endpoint, store, "--app=a", "--watch=50ms", "--stream=r", "-o=json")
-	// The leases do not know yet when their stream was made, but their sequence numbers are of
-	// another one.
+	// The leases do not contain the creation time of their stream yet. Their sequence numbers
+	// belong to a different stream.
 	if got := clitest.FindingCodes(t, out); !slices.Contains(got, "expired-checkpoint") || !slices.Contains(got, "no-stream") {
 		t.Errorf("after the stream was recreated: %v", got)
 	}
 }
 
-// A leader that does not live is not named.
+// A dead leader is not named.
 func TestTheDoctorNamesALeaderThatLives(t *testing.T) {
 	for name, c := range map[string]struct {
 		session string
@@ -145,7 +145,7 @@ func TestTheDoctorNamesALeaderThatLives(t *testing.T) {
 	}
 }
 
-// Messages of the service cannot break lines or control the terminal.
+// Messages of the service must not break lines or control the terminal.
 func TestFindingsDoNothingToTheTerminal(t *testing.T) {
 	report := report{App: clitest.Evil, Leader: clitest.Evil, Findings: []Finding{{Severity: Error, Text: clitest.Evil, Do: clitest.Evil}}}
 	clitest.CheckShown(t, "doctor", report.text(), 4)

@@ -11,7 +11,7 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// Diagnose says what is wrong, the worst first.
+// Diagnose returns the findings that follow from the facts, the worst first.
 func Diagnose(f Facts) []Finding {
 	p := newPatient(f)
 	p.outOfReach()
@@ -38,22 +38,22 @@ func Diagnose(f Facts) []Finding {
 
 func rank(s Severity) int { return slices.Index([]Severity{Error, Warning, Intended, Info}, s) }
 
-// patient is the application with its facts in order.
+// patient contains the facts about the application, indexed for the checks.
 type patient struct {
 	Facts
 	first    map[lease.Key]lease.Lease
 	second   map[lease.Key]lease.Lease
 	waiting  map[lease.Key][]lease.Key
 	names    map[string]string
-	taking   int // workers that beat and take leases
-	room     int // leases that these may hold beyond what they do; -1 is no bound
-	running  int // workers that beat, or whose beat is not due yet
+	taking   int // workers with heartbeats that take leases
+	room     int // leases that these workers may still take; -1 means no limit
+	running  int // workers with heartbeats, or whose next heartbeat is not due yet
 	stuck    map[lease.Key]bool
 	lives    map[string]bool // sessions that have a row and have not ended
 	findings []Finding
-	likes    map[int]like // of findings that are summed up with others, by their place
+	likes    map[int]like // findings that can be combined with similar ones, by index
 
-	unreachable bool // the service answers nothing
+	unreachable bool // the service answers no call
 }
 
 func newPatient(f Facts) *patient {
@@ -89,7 +89,7 @@ func newPatient(f Facts) *patient {
 	named := slices.Clone(f.Second.Leases)
 	for i := range named {
 		if p.over(named[i].Revoked) {
-			named[i].Revoked = "" // it will not acknowledge, so no worker waits
+			named[i].Revoked = "" // the session will not acknowledge, so no worker waits for it
 		}
 	}
 	p.waiting = lease.Waiting(named, gone)
@@ -121,11 +121,12 @@ func (p *patient) found(s Severity, code, about, do, text string, args ...any) {
 
 func (p *patient) beats(w lease.Worker) bool { return !w.Ended && p.Beats[w.Session] }
 
-// over reports whether a session has ended or has no row, so that it holds nothing and acknowledges
-// nothing. It is true for an empty session.
+// over reports whether a session has ended or has no row. Such a session holds nothing and
+// acknowledges nothing. An empty session counts as over.
 func (p *patient) over(session string) bool { return !p.lives[session] }
 
-// unseen reports whether there was too little time to see the worker beat.
+// unseen reports whether the time between the two reads was too short to see a heartbeat of the
+// worker.
 func (p *patient) unseen(w lease.Worker) bool {
 	return !w.Ended && !p.Beats[w.Session] && p.Apart < 2*timesOf(w).Beat
 }
@@ -136,7 +137,7 @@ func (p *patient) isPaused(stream string) bool {
 	return slices.Contains(p.Second.Paused, "") || slices.Contains(p.Second.Paused, stream)
 }
 
-// toRead returns the leases that a worker should hold, sorted.
+// toRead returns the leases that workers should hold, sorted.
 func (p *patient) toRead() []lease.Lease {
 	var all []lease.Lease
 	for _, l := range p.Second.Leases {
@@ -165,7 +166,7 @@ func (p *patient) workers() {
 			"no worker is alive, so the %s that could be read are not read", count(len(p.toRead()), "shard"))
 	}
 	named := map[string]int{}
-	for _, l := range p.toRead() { // the others are free on purpose
+	for _, l := range p.toRead() { // the other leases are free on purpose
 		named[l.Owner]++
 	}
 	was := map[string]lease.Worker{}
@@ -211,13 +212,13 @@ func (p *patient) leader() {
 	}
 }
 
-// given looks for leases that no worker holds although one should.
+// given finds leases that a worker should hold, but that no worker holds.
 func (p *patient) given() {
 	var free []lease.Lease
 	unread := lease.Unread(p.live())
 	for _, l := range p.toRead() {
 		if slices.Contains(unread, l.Stream) {
-			continue // streams says why
+			continue // streams reports this
 		}
 		before, known := p.first[l.Key]
 		if l.Owner == "" && p.over(l.Revoked) && known && before.Owner == "" && before.Epoch == l.Epoch {
@@ -241,7 +242,7 @@ func (p *patient) given() {
 	}
 }
 
-// held looks at shards that are held and do not get on.
+// held finds shards that are held but make no progress.
 func (p *patient) held() {
 	failed := map[failure][]lease.Key{}
 	var stood []stand
@@ -263,13 +264,13 @@ func (p *patient) held() {
 	p.stood(stood)
 }
 
-// failure returns why shards of a stream cannot be read; the cause is usually the same for all.
+// failure is the reason why shards of a stream cannot be read. Usually all shards share one reason.
 type failure struct {
 	stream, why string
 	kms         bool
 }
 
-// readable looks at what the service says to reading at a checkpoint.
+// readable adds findings about the answer of the service to a read at a checkpoint.
 func (p *patient) readable(l lease.Lease, seen Shard, failed map[failure][]lease.Key) {
 	look := seen.Second
 	switch {
@@ -290,11 +291,11 @@ func (p *patient) readable(l lease.Lease, seen Shard, failed map[failure][]lease
 
 func (p *patient) unreadable(failed map[failure][]lease.Key) {
 	if p.unreachable {
-		return // that is said of all
+		return // outOfReach reports this
 	}
 	severity := Warning
 	if p.allFailed(failed) {
-		severity = Error // no worker reads
+		severity = Error // no worker can read
 	}
 	for why, keys := range failed {
 		which := keys[0].String()
@@ -306,7 +307,7 @@ func (p *patient) unreadable(failed map[failure][]lease.Key) {
 			p.found(Error, "kms", why.stream, "allow the readers to use the key (kms:Decrypt), and check that it is enabled",
 				"%s cannot be decrypted: %s", which, why.why)
 		case slices.ContainsFunc(p.Streams, func(s Stream) bool { return s.Name == why.stream && s.Err != "" }):
-			// A stream that cannot be described has its own finding.
+			// The finding about the stream covers this.
 		default:
 			p.alike(severity, "unreadable", "stream", why.stream, "if this does not change, check the service's status and the network", "shards could not be read: "+why.why,
 				"%s could not be read: %s", which, why.why)
@@ -314,7 +315,7 @@ func (p *patient) unreadable(failed map[failure][]lease.Key) {
 	}
 }
 
-// allFailed reports whether every shard that was to be read failed, all for one reason.
+// allFailed reports whether all shards to be read failed for the same reason.
 func (p *patient) allFailed(failed map[failure][]lease.Key) bool {
 	reasons, n := map[string]bool{}, 0
 	for why, keys := range failed {
@@ -327,7 +328,7 @@ func (p *patient) allFailed(failed map[failure][]lease.Key) bool {
 func (p *patient) troubles() {
 	severity := Warning
 	if p.cutOff() {
-		severity = Error // no worker reads
+		severity = Error // no worker can read
 	}
 	for _, w := range p.Second.Workers {
 		if !p.beats(w) {
@@ -335,10 +336,10 @@ func (p *patient) troubles() {
 		}
 		for _, t := range w.Troubles {
 			if t.State == lease.OnPurpose {
-				continue // that is said of a checkpoint that stands still
+				continue // the findings about checkpoints that do not move mention it
 			}
 			if (p.unreachable || w.CutOff() && t.Key != (lease.Key{})) && slices.Contains(ofReading, t.State) {
-				continue // it follows from what is said with more weight
+				continue // a more severe finding covers this
 			}
 			if t.Key == (lease.Key{}) {
 				p.alike(severity, "worker-trouble", "worker", p.names[w.Session], "check its network, its credentials and its log; other workers get its shards until it can read again",
@@ -350,7 +351,7 @@ func (p *patient) troubles() {
 				continue
 			}
 			if p.stuck[t.Key] {
-				continue // that was said with more weight
+				continue // a more severe finding covers this
 			}
 			p.alike(Warning, "worker-trouble", "shard", t.Key.String(), "look at the log of "+p.names[w.Session], t.State+", as workers report: "+reason(t.Key, t.Why),
 				"worker %s reports of %s: %s for %s: %s", p.names[w.Session], t.Key, t.State, rough(t.For), oneLine(t.Why))
@@ -358,7 +359,7 @@ func (p *patient) troubles() {
 	}
 }
 
-// deaths are of workers that died one after the other at the checkpoint of a shard.
+// deaths adds findings about workers that died one after the other at the checkpoint of a shard.
 func (p *patient) deaths() {
 	for _, l := range p.Second.Leases {
 		switch d := l.DeathsHere(); {
@@ -386,7 +387,7 @@ func (p *patient) paused() {
 	}
 }
 
-// blocked looks at shards whose parents are not done.
+// blocked finds shards whose parent shards are not finished.
 func (p *patient) blocked() {
 	parents := map[lease.Key]int{}
 	for _, blockers := range p.waiting {
@@ -422,7 +423,7 @@ func plural(n int, one, many string) string {
 	return many
 }
 
-// rough is a duration as people say it.
+// rough formats a duration with low precision.
 func rough(d time.Duration) string {
 	if d < 2*time.Second {
 		return figures.Duration(d.Round(time.Millisecond))

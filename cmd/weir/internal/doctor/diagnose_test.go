@@ -25,8 +25,8 @@ func at(t testing.TB, s string) shard.Position {
 	return p
 }
 
-// healthy is an application of two workers that share three shards: 0 was split into 1 and 2, and 3
-// stands alone.
+// healthy returns the facts of an application with two workers that share three shards. Shard 0 was
+// split into 1 and 2. Shard 3 is not related to them.
 func healthy(t testing.TB) *Facts {
 	half := shard.HashKey{Hi: 1 << 63}
 	lower, upper := shard.HashRange{End: shard.HashKey{Hi: 1<<63 - 1, Lo: 1<<64 - 1}}, shard.HashRange{Start: half, End: shard.MaxHashKey}
@@ -55,7 +55,7 @@ func healthy(t testing.TB) *Facts {
 	return f
 }
 
-// lease is a lease in both views, for a case to change.
+// lease changes a lease in both views.
 func (f *Facts) lease(id string, change func(*lease.Lease)) {
 	for _, v := range []*lease.View{&f.First, &f.Second} {
 		for i := range v.Leases {
@@ -89,8 +89,8 @@ func free(l *lease.Lease) { l.Owner = "" }
 func TestDiagnose(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*Facts)
-		want   string   // severity, code and what it is about, a line each
-		says   []string // in the text or the advice of the first
+		want   string   // lines with severity, code and subject
+		says   []string // parts of the text or remedy of the first finding
 	}{
 		"nothing if the handler takes longer": {func(*Facts) {}, "", nil},
 		"a slow batch is not stuck":           {func(f *Facts) { f.look("1", Look{Waits: true, Age: 59 * time.Second}) }, "", nil},
@@ -472,7 +472,7 @@ func TestStanding(t *testing.T) {
 	}
 }
 
-// The order of what was seen changes nothing about what is said.
+// The findings do not depend on the order of the facts.
 func TestDiagnoseIsDeterministic(t *testing.T) {
 	f := healthy(t)
 	f.Second.Paused = []string{"q", "r"}

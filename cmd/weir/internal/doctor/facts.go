@@ -1,5 +1,6 @@
-// Package doctor finds faults of an application from two looks at its store and streams. It is pure
-// and compares no clocks: a worker lives if its beats were seen, and ages come from the service.
+// Package doctor finds problems of an application from two reads of its store and streams. The
+// diagnosis makes no calls and compares no clocks. A worker is alive if its heartbeats were seen.
+// Ages of records come from the service.
 package doctor
 
 import (
@@ -9,72 +10,73 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// Facts are observations of an application: its store at two moments, and its streams from the
-// first to the second.
+// Facts contains what was observed about an application: two reads of its store, and data about its
+// streams.
 type Facts struct {
 	App           string
-	First, Second lease.View // leases filled in
-	// between the two; best long enough for every worker that does not beat to count as dead
+	First, Second lease.View // views with all leases
+	// Apart is the time between the two reads. It should be long enough that every worker without a
+	// heartbeat counts as dead.
 	Apart   time.Duration
 	Beats   map[string]bool
 	Streams []Stream
-	// the result of a read at each checkpoint of an unfinished lease
+	// Shards contains the results of reads at the checkpoints of the unfinished leases.
 	Shards map[lease.Key]Shard
-	Denied []Denied // calls that are not allowed
+	Denied []Denied // calls that the service refused for lack of a permission
 }
 
 // Stream is the service's description of a stream.
 type Stream struct {
 	Name      string
-	Err       string        // why nothing is known about it, or ""
-	Missing   bool          // with Err: it does not exist
-	Shards    []shard.Shard // of a complete listing
+	Err       string        // why nothing is known about the stream; "" if something is
+	Missing   bool          // the stream does not exist; Err is set too
+	Shards    []shard.Shard // the complete list of shards
 	Born      int64         // see [lease.Lease.Born]
-	Retention time.Duration // 0 when it is not known
+	Retention time.Duration // 0 if not known
 	Now       time.Time     // the service's time
-	Status    string        // "" when it is not known
-	Consumers []string      // registered for fan-out; nil when it is not known
-	Wanted    bool          // a worker names it; it may have no leases
+	Status    string        // "" if not known
+	Consumers []string      // consumers registered for fan-out; nil if not known
+	Wanted    bool          // a worker names the stream; the stream may have no leases
 }
 
-// Shard has the results of two reads at a checkpoint.
+// Shard contains the results of two reads at a checkpoint.
 type Shard struct {
 	First, Second Look
 }
 
-// Look is the result of one read at a checkpoint.
+// Look is the result of a read at a checkpoint.
 type Look struct {
-	Err     string // why nothing is known, "" when something is
-	Code    string // the service's for Err
-	Waits   bool   // a record is there that is not handled
+	Err     string // why nothing is known; "" if something is
+	Code    string // the service's error code, if Err is set
+	Waits   bool   // a record after the checkpoint is not handled yet
 	Age     time.Duration
-	Expired bool // everything up to the checkpoint has left the shard
+	Expired bool // the record at the checkpoint and all earlier records have left the shard
 }
 
-// Denied is a call that the service refused for want of a permission.
+// Denied is a call that the service refused for lack of a permission.
 type Denied struct {
-	Action string // as in a policy, such as kinesis:GetRecords
-	On     string // its subject
+	Action string // in the form of a policy, for example kinesis:GetRecords
+	On     string // resource of the call
 }
 
-// Severity says how bad a finding is.
+// Severity is the severity of a finding.
 type Severity string
 
-// The severities. Info is nothing wrong, and neither is Intended.
+// The severities of findings. Info and Intended are not problems.
 const (
 	Error   Severity = "error"   // records are not handled, or may be lost
-	Warning Severity = "warning" // it is not as it should be, and may become an error
-	Info    Severity = "info"    // good to know
+	Warning Severity = "warning" // the state is not as it should be, and may become an error
+	Info    Severity = "info"    // useful to know
 
-	Intended Severity = "intended" // an operator asked for it, and may have forgotten it
+	Intended Severity = "intended" // an operator caused it, and may have forgotten it
 )
 
-// Finding is one thing that was found.
+// Finding is one result of the diagnosis.
 type Finding struct {
 	Severity Severity `json:"severity"`
-	Code     string   `json:"code"`             // for programs; stays the same
-	About    string   `json:"about,omitempty"`  // a worker, a stream, or stream/shard
-	Others   []string `json:"others,omitempty"` // further subjects of the same finding; Text has their number
+	Code     string   `json:"code"`             // for programs; it never changes
+	About    string   `json:"about,omitempty"`  // subject: a worker, a stream, or stream/shard
+	Others   []string `json:"others,omitempty"` // further subjects; Text contains their number
 	Text     string   `json:"text"`
-	Do       string   `json:"do"` // the remedy
+	Do       string   `json:"do"` // remedy
 }

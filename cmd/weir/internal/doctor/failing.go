@@ -6,8 +6,8 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// failing is about a handler that fails, and about what becomes of the record. It reports whether
-// the trouble is one of these.
+// failing adds a finding if t is about a failing handler, or about the dead-lettering of its
+// record. It reports whether it did.
 func (p *patient) failing(w lease.Worker, t lease.Trouble) bool {
 	f, name, severity := t.Failing, p.names[w.Session], Warning
 	if p.stuck[t.Key] {

@@ -10,7 +10,7 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// stream compares one stream with its leases.
+// stream compares a stream with its leases.
 func (p *patient) stream(s Stream) {
 	var leases []lease.Lease
 	for _, l := range p.Second.Leases {
@@ -24,9 +24,9 @@ func (p *patient) stream(s Stream) {
 			"stream %s does not exist", s.Name)
 		return
 	case s.Err != "" && slices.ContainsFunc(p.Denied, func(d Denied) bool { return d.On == "stream "+s.Name }):
-		return // said already
+		return // reported already
 	case p.unreachable:
-		return // that is said of all
+		return // outOfReach reports this
 	case s.Err != "":
 		p.alike(Warning, "stream-unknown", "stream", s.Name, "check why it cannot be described", "could not be described: "+s.Err, "stream %s could not be described: %s", s.Name, s.Err)
 		return
@@ -59,7 +59,7 @@ func (p *patient) stream(s Stream) {
 	}
 }
 
-// ranges looks for keys that no open shard serves, or several.
+// ranges finds hash keys that no open shard covers, or that several cover.
 func (p *patient) ranges(s Stream) {
 	var open []shard.Shard
 	var ranges []shard.HashRange
@@ -73,7 +73,7 @@ func (p *patient) ranges(s Stream) {
 			"no open shard of stream %s serves the hash keys %s%s", s.Name, holes[0], more(len(holes)))
 	}
 	slices.SortFunc(open, func(a, b shard.Shard) int { return a.Range.Start.Compare(b.Range.Start) })
-	for i := 1; i < len(open); i++ { // up to the first overlap each ends after those before it
+	for i := 1; i < len(open); i++ { // up to the first overlap, each range ends after all earlier ones
 		if before := open[i-1]; open[i].Range.Start.Compare(before.Range.End) <= 0 {
 			p.found(Warning, "hash-overlap", s.Name, "run this again; if this does not change, ask AWS: an inconsistent listing looks like this",
 				"the open shards %s and %s of stream %s serve the same hash keys", before.ID, open[i].ID, s.Name)
@@ -82,7 +82,7 @@ func (p *patient) ranges(s Stream) {
 	}
 }
 
-// born looks for leases of another stream of the same name.
+// born finds leases that belong to a deleted stream with the same name.
 func (p *patient) born(s Stream, leases []lease.Lease) {
 	var old []lease.Lease
 	for _, l := range leases {
@@ -96,8 +96,8 @@ func (p *patient) born(s Stream, leases []lease.Lease) {
 	}
 }
 
-// left looks for leases whose shards are not in the stream any more although they were not read to
-// their end.
+// left finds leases whose shards are no longer in the stream although they were not read to their
+// ends.
 func (p *patient) left(s Stream, leases []lease.Lease) {
 	here := map[string]bool{}
 	for _, sh := range s.Shards {
@@ -112,7 +112,7 @@ func (p *patient) left(s Stream, leases []lease.Lease) {
 	}
 }
 
-// unlisted looks for shards without a lease that are there for longer than a look.
+// unlisted finds shards that have no lease, although they existed at the first read already.
 func (p *patient) unlisted(s Stream) {
 	if p.running == 0 {
 		return

@@ -7,8 +7,8 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// The doctor does not ask the leader to give out leases of a stream that no live worker reads. If
-// the stream is paused, it finds no fault with them.
+// If no live worker reads a stream, the doctor does not expect the leader to assign its leases. If
+// the stream is paused, the doctor reports nothing about them.
 func TestAStreamThatNoLiveWorkerReads(t *testing.T) {
 	f := healthy(t)
 	for _, session := range []string{"A", "B"} {

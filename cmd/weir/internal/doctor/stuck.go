@@ -9,23 +9,24 @@ import (
 )
 
 const (
-	// waitsLong is how old an unhandled record has to be before a checkpoint that stands still is
-	// worth a word.
+	// waitsLong is the minimum age of an unhandled record for a finding about a checkpoint that
+	// does not move.
 	waitsLong = time.Minute
-	// stallAfter is weir.Options.StallAfter's default: a worker complains by itself of what takes
-	// longer. Its own is not in the store.
+	// stallAfter is the default of weir.Options.StallAfter. A worker itself reports batches that
+	// take longer. The worker's actual setting is not in the store.
 	stallAfter = 2 * time.Minute
 )
 
-// stand is a shard whose checkpoint did not move while it was looked at, although records wait.
+// stand is a shard whose checkpoint did not move between the reads, although records are waiting.
 type stand struct {
 	lease.Key
 	owner string
-	age   time.Duration // of the oldest record that waits
+	age   time.Duration // age of the oldest waiting record
 }
 
-// standing rates a checkpoint that has not moved for some time. A batch may take any time, so this
-// alone proves nothing. It returns "" if it is not worth a finding.
+// standing returns the severity of a checkpoint that does not move. It returns "" if that is not
+// worth a finding. A batch may take any time, so a checkpoint that does not move proves nothing by
+// itself.
 func standing(apart, age time.Duration, complains bool) Severity {
 	switch {
 	case age < waitsLong:
@@ -36,8 +37,8 @@ func standing(apart, age time.Duration, complains bool) Severity {
 	return Warning
 }
 
-// stood is about shards whose checkpoints stood still. Those that may have nothing but slow batches
-// are named once for each worker.
+// stood adds findings about shards whose checkpoints did not move. Some of them may only have slow
+// batches. These are combined to one finding per worker.
 func (p *patient) stood(all []stand) {
 	slow := map[string][]stand{}
 	for _, s := range all {
@@ -53,7 +54,7 @@ func (p *patient) stood(all []stand) {
 		case Error:
 			p.stuck[s.Key] = true
 			if complains && t.Failing.Attempts > 0 {
-				continue // that is said of the handler, with more
+				continue // the finding about the handler says more
 			}
 			says, each := "", "their checkpoints have not moved although records wait"
 			if complains {
@@ -86,7 +87,7 @@ func (p *patient) stood(all []stand) {
 	}
 }
 
-// complaint is the trouble that a worker reports for one of its shards, if any.
+// complaint returns the problem that a worker reports for one of its shards, if any.
 func (p *patient) complaint(session string, k lease.Key) (lease.Trouble, bool) {
 	for _, t := range p.workerOf(session).Troubles {
 		if t.Key == k && t.State != lease.GaveUp && t.State != lease.OnPurpose {
@@ -96,7 +97,7 @@ func (p *patient) complaint(session string, k lease.Key) (lease.Trouble, bool) {
 	return lease.Trouble{}, false
 }
 
-// onPurpose is the reason that a worker reports for checkpoints that it holds on purpose.
+// onPurpose returns the worker's report that it holds checkpoints on purpose, if any.
 func (p *patient) onPurpose(session string, k lease.Key) (lease.Trouble, bool) {
 	for _, t := range p.workerOf(session).Troubles {
 		if t.State == lease.OnPurpose && (t.Key == k || t.Key == lease.Key{}) {

@@ -8,21 +8,22 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// like is the key by which findings of one kind are combined.
+// like is the key by which similar findings are combined.
 type like struct {
 	severity Severity
 	code     string
-	noun     string // the kind of their subjects, "" for single findings
-	each     string // the fault of each, without its name
+	noun     string // noun for the subjects, for example "shard"; "" for findings that are never combined
+	each     string // the problem, without the name of a subject
 }
 
-// alike adds a finding that is combined with others of its kind.
+// alike adds a finding that can be combined with similar ones.
 func (p *patient) alike(s Severity, code, noun, about, do, each, text string, args ...any) {
 	p.found(s, code, about, do, text, args...)
 	p.likes[len(p.findings)-1] = like{s, code, noun, each}
 }
 
-// sum makes one of findings that say the same of several: a problem of everybody is one problem.
+// sum combines similar findings about several subjects to one finding. A problem that all subjects
+// share is one problem.
 func (p *patient) sum() {
 	groups := map[like][]Finding{}
 	var all []Finding
@@ -45,7 +46,7 @@ func (p *patient) sum() {
 				f.Others = append(f.Others, other.About)
 			}
 			if slices.Contains([]string{"worker-trouble", "handler-fails", "give-up-held"}, l.code) && len(group) == len(p.toRead()) {
-				f.Severity = Error // nothing gets on
+				f.Severity = Error // the application makes no progress
 			}
 		}
 		all = append(all, f)
@@ -53,7 +54,8 @@ func (p *patient) sum() {
 	p.findings = all
 }
 
-// reason is why something is so, without the name of a shard, which differs from one to the next.
+// reason returns the text of a reason without the name of the shard. Findings about several shards
+// can then be compared.
 func reason(k lease.Key, why string) string {
 	why = oneLine(why)
 	if k.Shard != "" && len(k.Shard) > 2 {
@@ -62,8 +64,8 @@ func reason(k lease.Key, why string) string {
 	return why
 }
 
-// outOfReach finds out whether the service answers nothing at all. Then all that is wrong with
-// streams and shards has that one reason.
+// outOfReach finds out whether the service answers no call at all. If so, it adds one finding,
+// which replaces the findings about single streams and shards.
 func (p *patient) outOfReach() {
 	why, about := "", 0
 	for _, s := range p.Streams {
@@ -94,10 +96,10 @@ func (p *patient) outOfReach() {
 		"none of %s and %s can be described: %s%s", count(about, "stream"), count(shards, "shard"), why, say)
 }
 
-// ofReading are states in which a worker waits for the service, see weir.ShardState.
+// ofReading contains the states in which a worker waits for the service; see weir.ShardState.
 var ofReading = []string{lease.CutOff, "starting", "positioning", "reading", "backing off", "subscribing"}
 
-// complaining is how many workers say that they cannot read.
+// complaining returns the number of workers that report that they cannot read.
 func (p *patient) complaining() (n int) {
 	for _, w := range p.Second.Workers {
 		if p.beats(w) && slices.ContainsFunc(w.Troubles, func(t lease.Trouble) bool { return slices.Contains(ofReading, t.State) }) {
@@ -107,7 +109,8 @@ func (p *patient) complaining() (n int) {
 	return n
 }
 
-// cutOff reports whether every worker that beats says that it can read nothing, and there is one.
+// cutOff reports whether all workers with heartbeats report that they cannot read anything. There
+// must be at least one such worker.
 func (p *patient) cutOff() bool {
 	n := 0
 	for i, w := range p.Second.Workers {

@@ -10,7 +10,8 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// wide is a healthy application of many shards, which two workers hold in turn.
+// wide returns the facts of a healthy application with many shards. Two workers hold the shards
+// alternately.
 func wide(t testing.TB, shards int) *Facts {
 	f := healthy(t)
 	f.Streams = []Stream{{Name: "s", Err: "to be replaced"}}
@@ -32,7 +33,7 @@ func (f *Facts) lookAll(l Look) {
 	}
 }
 
-// complain has each worker say something of all its shards.
+// complain makes each worker report a problem for all its shards.
 func (f *Facts) complain(state string, why func(lease.Key) string) {
 	for _, w := range []string{"A", "B"} {
 		f.worker(w, func(w *lease.Worker) {
@@ -45,12 +46,12 @@ func (f *Facts) complain(state string, why func(lease.Key) string) {
 	}
 }
 
-// A fault that all subjects share is one finding, and an error if no worker makes progress.
+// A problem that all subjects share is one finding. It is an error if no worker makes progress.
 func TestOneTroubleOfAllIsOneFinding(t *testing.T) {
 	for name, c := range map[string]struct {
 		shards int
 		change func(*Facts)
-		want   []string // severity, code and text, a finding each
+		want   []string // lines with severity, code and text, one for each finding
 	}{
 		"the service answers nothing": {12, func(f *Facts) {
 			f.Streams = []Stream{{Name: "r", Err: "no answer"}, {Name: "s", Err: "no answer"}}
@@ -121,7 +122,7 @@ func TestOneTroubleOfAllIsOneFinding(t *testing.T) {
 			if !slices.Equal(got, c.want) {
 				t.Fatalf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(c.want, "\n"))
 			}
-			for _, found := range findings { // programs learn them all
+			for _, found := range findings { // the output for programs names all subjects
 				if n := 0; strings.Contains(found.Text, ", first ") {
 					if _, err := fmt.Sscan(found.Text, &n); err != nil || n != 1+len(found.Others) {
 						t.Errorf("%q has %d others", found.Text, len(found.Others))

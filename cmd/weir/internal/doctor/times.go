@@ -9,7 +9,7 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// silent describes a worker whose beat was not seen and that is not dead by its own times.
+// silent adds a finding about a worker without a heartbeat that is not dead yet by its own times.
 func (p *patient) silent(w lease.Worker, name string) {
 	times := timesOf(w)
 	longer := "watch longer: --watch " + (max(times.Failover, 2*times.Beat) + time.Second).String()
@@ -21,9 +21,9 @@ func (p *patient) silent(w lease.Worker, name string) {
 		"worker %s (session %s) has sent no heartbeat for %v although its interval is %v; it counts as dead after %v", name, w.Session, figures.Duration(p.Apart), figures.Duration(times.Beat), figures.Duration(times.Failover))
 }
 
-// times looks for workers that judge each other by different times. Any worker may lead, so the
-// shortest failover time of all is compared with how long the others trust their leases and how
-// often they beat.
+// times finds workers whose times do not fit together. Any worker may become the leader, so the
+// shortest failover time counts for all. It is compared with the time that other workers trust
+// their leases, and with their heartbeat intervals.
 func (p *patient) times() {
 	var live []lease.Worker
 	for _, w := range p.Second.Workers {
@@ -59,7 +59,7 @@ func (p *patient) times() {
 	}
 }
 
-// workerOf returns the row of a session, or an ended one without a row.
+// workerOf returns the row of a session. If there is none, it returns a row that has ended.
 func (p *patient) workerOf(session string) lease.Worker {
 	for _, w := range p.Second.Workers {
 		if w.Session == session {
@@ -73,8 +73,8 @@ func timesText(t lease.Times) string {
 	return figures.Duration(t.Beat) + " / " + figures.Duration(t.Failover) + " / " + figures.Duration(t.Handoff)
 }
 
-// live returns the second view with the workers that beat, or that there was too little time to
-// see.
+// live returns the second view without dead workers. Workers whose heartbeat could not be seen yet
+// are kept.
 func (p *patient) live() lease.View {
 	live := lease.View{Leases: p.Second.Leases, Leader: p.Second.Leader, Paused: p.Second.Paused}
 	for _, w := range p.Second.Workers {
@@ -85,7 +85,7 @@ func (p *patient) live() lease.View {
 	return live
 }
 
-// streams looks for workers that read different streams, and for streams that no worker reads.
+// streams finds workers that read different streams, and streams that no worker reads.
 func (p *patient) streams() {
 	live := p.live()
 	unread := lease.Unread(live)
