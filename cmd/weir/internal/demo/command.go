@@ -19,7 +19,7 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// WorkerName is the hidden command that a worker process of the demo runs.
+// WorkerName is the hidden command that runs a worker process of the demo.
 const WorkerName = "demo-worker"
 
 func Command(t cli.Terminal) *cobra.Command {
@@ -66,7 +66,7 @@ The exit code is 0 only if nothing was lost and no order was broken.`,
 	return cmd
 }
 
-// flags are the options of the command.
+// flags contains the options of the command.
 type flags struct {
 	o      Options
 	out    cli.Format
@@ -74,7 +74,8 @@ type flags struct {
 	victim string // the worker to kill
 }
 
-// run shows the demo and its verdict. It returns an error if the verdict is bad.
+// run runs the demo and prints its verdict. It returns an error if records were lost or out of
+// order.
 func (f flags) run(ctx context.Context, t cli.Terminal) error {
 	if err := checkDemo(f.o, f.victim); err != nil {
 		return err
@@ -122,8 +123,8 @@ func (f flags) run(ctx context.Context, t cli.Terminal) error {
 	return nil
 }
 
-// fitsPicture reports whether there is a terminal that is large and able enough for the live
-// picture.
+// fitsPicture reports whether the terminal can show the live picture: it must be large enough and
+// support screen control.
 func fitsPicture(t cli.Terminal) bool {
 	out, isFile := t.Out.(*os.File)
 	if !isFile || !cli.IsTerminal(t.Out) || !cli.IsTerminal(t.In) || os.Getenv("TERM") == "dumb" {

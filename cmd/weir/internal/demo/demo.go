@@ -1,5 +1,6 @@
-// Package demo is weir's demonstration: an embedded Kinesis, real data, worker processes that come,
-// die and go while it flows, and a verdict computed from what their handlers wrote.
+// Package demo implements weir's demonstration. It puts real data into an embedded Kinesis while
+// worker processes start, die and stop. It then computes a verdict from what the handlers of the
+// workers wrote.
 package demo
 
 import (
@@ -25,33 +26,33 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// Options say what is shown. All fields but FanOut, Keep and the last three are required.
+// Options configures the demo. All fields except FanOut, Keep and the last three are required.
 type Options struct {
-	Flights  int           // how many are put, at most 20,000
-	Shards   int           // of the stream at the start, at least 3
-	Workers  int           // at the start, at least 3; one more joins
-	Duration time.Duration // how long the flights take if nothing holds the script up
-	Leader   bool          // kill the worker that leads, else another one
-	FanOut   bool          // the workers read by fan-out instead of polling
-	Keep     bool          // leave the directory with the journals behind
+	Flights  int           // number of records to put, at most 20,000
+	Shards   int           // shards of the stream at the start, at least 3
+	Workers  int           // workers at the start, at least 3; one more joins later
+	Duration time.Duration // time for putting all flights, if nothing delays the script
+	Leader   bool          // kill the leader; otherwise another worker
+	FanOut   bool          // the workers read by fan-out, not by polling
+	Keep     bool          // keep the directory with the journals
 
-	// Command starts a worker process when it is followed by a Worker as JSON.
+	// Command starts a worker process. The demo appends a Worker in JSON to it.
 	Command []string
 
-	Beat, Failover time.Duration // of the workers; 0 is weir's default
-	// Page, if any, makes the page that is served while the demo runs.
+	Beat, Failover time.Duration // times of the workers; 0 means weir's default
+	// Page returns a page to serve while the demo runs. It may be nil.
 	Page func(lease.Store, *kinesis.Client) http.Handler
-	// Show receives each event; it must not block.
+	// Show receives the events. It must not block.
 	Show Audience
 }
 
-// Audience watches a demo.
+// Audience shows a demo to the user.
 type Audience interface {
 	Event(at time.Duration, text string)
 	Picture(p picture)
 }
 
-// Result is the outcome of a demo.
+// Result is the result of a demo.
 type Result struct {
 	judge.Verdict
 	Splits, Merges int
@@ -59,11 +60,12 @@ type Result struct {
 	JoinBalanced   time.Duration
 	Airports       int
 	Took           time.Duration
-	Dir            string // with Options.Keep
+	Dir            string // set with Options.Keep
 }
 
-// Run runs the demo to its end. It returns an error if there is no verdict; a verdict can still be
-// a bad one. When Run returns, no process, goroutine or file of the demo is left.
+// Run runs the demo to its end. It returns an error if it cannot reach a verdict. A verdict may
+// also be negative, which is not an error. After Run, no process, goroutine or file of the demo is
+// left.
 func Run(ctx context.Context, o Options) (result Result, err error) {
 	all, err := flights(o.Flights)
 	if err != nil {
@@ -115,19 +117,19 @@ type stage struct {
 	client    *kinesis.Client
 	flights   []flight
 	began     time.Time
-	page      string // its address, "" without one
+	page      string // address of the page; "" if there is none
 	watch     *watch
 	processes []*process
 	steps     []step
 	result    Result
 
-	scriptDone atomic.Bool // the producer may hurry
+	scriptDone atomic.Bool // the producer may put the rest faster
 
 	mu  sync.Mutex
-	put map[string]int // flights that were put, by shard
+	put map[string]int // number of flights in each shard
 }
 
-// servePage serves the page of the demo on a free port of this machine, until it is closed.
+// servePage serves the page of the demo on a free port of this machine until end is called.
 func servePage(ctx context.Context, page func(lease.Store, *kinesis.Client) http.Handler, store lease.Store, client *kinesis.Client) (url string, end func() error, err error) {
 	if page == nil {
 		return "", func() error { return nil }, nil
@@ -148,7 +150,8 @@ func servePage(ctx context.Context, page func(lease.Store, *kinesis.Client) http
 	}, nil
 }
 
-// play runs producer and script, ends the workers, and judges if both came through.
+// play runs the producer and the script, and stops the workers. If both succeeded, it computes the
+// verdict.
 func (d *stage) play(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	producer := &producer{done: make(chan struct{})}
@@ -160,7 +163,7 @@ func (d *stage) play(ctx context.Context) error {
 	}()
 	err := d.script(ctx, producer)
 	if cause := context.Cause(ctx); err != nil && cause != nil {
-		err = cause // why the script was cut off, rather than that it was
+		err = cause // report the cause, not that the script was cancelled
 	}
 	cancel(nil)
 	<-producer.done
@@ -174,17 +177,17 @@ func (d *stage) play(ctx context.Context) error {
 	return d.judge()
 }
 
-// producer is the goroutine that puts the flights.
+// producer is the state of the goroutine that puts the flights.
 type producer struct {
-	done chan struct{} // closed at its end, after err was set
+	done chan struct{} // closed at the end of the goroutine, after err was set
 	err  error
 }
 
-// dismiss ends all worker processes.
+// dismiss stops all worker processes, within the given time.
 func (d *stage) dismiss(bound time.Duration) error {
 	ctx := context.Background()
 	var errs []error
-	for _, p := range d.processes { // all at once, then wait
+	for _, p := range d.processes { // stop all before waiting
 		if p.alive() && !p.wasAsked() {
 			errs = append(errs, p.stop())
 		}
@@ -195,7 +198,7 @@ func (d *stage) dismiss(bound time.Duration) error {
 	return errors.Join(errs...)
 }
 
-// produce puts the flights, evenly over the time, until all are in the stream.
+// produce puts the flights at an even rate until all are in the stream.
 func (d *stage) produce(ctx context.Context) error {
 	taken := func(shard string) {
 		d.mu.Lock()
@@ -242,7 +245,8 @@ func (d *stage) pace(ctx context.Context, to *put.Sender) error {
 	return nil
 }
 
-// judge reads the journals of all workers, which have ended by now, to their ends.
+// judge reads the journals of all workers to their ends, and computes the verdict. The workers have
+// ended.
 func (d *stage) judge() error {
 	if err := d.watch.look(context.Background(), d.names()); err != nil {
 		return err
@@ -266,7 +270,7 @@ func (d *stage) names() []string {
 	return names
 }
 
-// hire starts the next worker.
+// hire starts another worker.
 func (d *stage) hire() (*process, error) {
 	w := Worker{Name: fmt.Sprintf("w%d", len(d.processes)+1), Endpoint: d.server.URL(), Dir: d.dir,
 		Beat: d.options.Beat, Failover: d.options.Failover, FanOut: d.options.FanOut, Keep: d.options.Keep}
@@ -291,9 +295,9 @@ func (d *stage) process(name string) *process {
 	return nil
 }
 
-// rate returns how many flights a second to put: the remaining flights divided by the remaining
-// time. While the script still has events to show, the time is extended, so that on a slow machine
-// traffic gets thinner but does not end before the last event.
+// rate returns the number of flights to put per second: the remaining flights divided by the
+// remaining time. Until the script is done, at least 8 seconds count as remaining. On a slow
+// machine the traffic then gets thinner, but it does not end before the last event.
 func rate(left int, untilEnd time.Duration, scriptDone bool) float64 {
 	horizon := max(untilEnd, 8*time.Second)
 	if scriptDone {
@@ -302,8 +306,8 @@ func rate(left int, untilEnd time.Duration, scriptDone bool) float64 {
 	return float64(left) / horizon.Seconds()
 }
 
-// hurry is when the flights should end once the script is done: as planned, but neither at once nor
-// late.
+// hurry returns the time at which the last flight should be put once the script is done. It is the
+// planned time, but 1 to 3 seconds from now.
 func hurry(planned, now time.Duration) time.Duration {
 	return max(min(planned, now+3*time.Second), now+time.Second)
 }

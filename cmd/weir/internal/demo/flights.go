@@ -9,7 +9,7 @@ import (
 	"fmt"
 )
 
-// See README.md for where the flights come from.
+// README.md describes the origin of the flights.
 //
 //go:embed flights.ndjson.gz
 var packed []byte
@@ -20,8 +20,8 @@ type flight struct {
 	data   []byte
 }
 
-// flights unpacks the first n flights. Each is the line of the file with its number in front,
-// {"flight":17,"date":…}, which identifies the record in the journals.
+// flights returns the first n flights. The data of each is the line of the file with a number in
+// front: {"flight":17,"date":…}. The number identifies the record in the journals.
 func flights(n int) ([]flight, error) {
 	unpacked, err := gzip.NewReader(bytes.NewReader(packed))
 	if err != nil {
@@ -48,7 +48,7 @@ func flights(n int) ([]flight, error) {
 	return all, nil
 }
 
-// flightIndex reads the place of a flight back from a record.
+// flightIndex returns the number of a flight from the data of its record.
 func flightIndex(data []byte) (int, error) {
 	var fields struct {
 		Flight *int `json:"flight"`

@@ -10,8 +10,8 @@ import (
 	tea "charm.land/bubbletea/v2"
 )
 
-// RunLive is Run with a live picture in a terminal. It calls interrupt on Ctrl-C, which reaches a
-// full-screen program as a key.
+// RunLive runs the demo with a live picture in a terminal. It calls interrupt when the user presses
+// Ctrl-C, because a full-screen program receives the key instead of a signal.
 func RunLive(ctx context.Context, o Options, in io.Reader, out io.Writer, interrupt func()) (Result, error) {
 	program := tea.NewProgram(model{interrupt: interrupt, width: LeastWidth, height: LeastHeight},
 		tea.WithInput(in), tea.WithOutput(out), tea.WithoutSignalHandler(), tea.WithFPS(20))
@@ -27,7 +27,7 @@ func RunLive(ctx context.Context, o Options, in io.Reader, out io.Writer, interr
 		result, err = Run(ctx, o)
 	}()
 	_, drawing := program.Run()
-	cancel() // in case it was the picture that ended first
+	cancel() // the picture may end before the demo
 	<-done
 	if drawing != nil {
 		err = errors.Join(err, fmt.Errorf("the picture cannot be drawn (try --plain): %w", drawing))
@@ -35,13 +35,13 @@ func RunLive(ctx context.Context, o Options, in io.Reader, out io.Writer, interr
 	return result, err
 }
 
-// live is the audience in front of a terminal.
+// live shows the demo as a picture in a terminal.
 type live struct{ program *tea.Program }
 
 func (l live) Picture(p picture)           { l.program.Send(p) }
 func (l live) Event(time.Duration, string) {} // the picture shows the steps
 
-// model is the picture last seen, and the size of the terminal.
+// model contains the last picture and the size of the terminal.
 type model struct {
 	picture       picture
 	width, height int

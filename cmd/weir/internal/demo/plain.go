@@ -9,20 +9,20 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/figures"
 )
 
-// Plain prints a line for each event and the state every few seconds.
+// Plain prints a line for each event, and a line about the state every few seconds.
 type Plain struct {
 	Out    io.Writer
-	status time.Duration // when the next line about the state is due
+	status time.Duration // when to print the next line about the state
 }
 
 const statusEvery = 5 * time.Second
 
-// Event writes a line.
+// Event prints an event.
 func (a *Plain) Event(at time.Duration, text string) {
 	fmt.Fprintf(a.Out, "%6.1f s  %s\n", at.Seconds(), text)
 }
 
-// Picture writes a line now and then.
+// Picture prints the state if the last line about it is old enough.
 func (a *Plain) Picture(p picture) {
 	if p.at < a.status || len(p.shards) == 0 {
 		return

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// scratchPrefix begins the name of every directory that a demo makes, and so of every one that it
-// may remove.
+// scratchPrefix is the prefix of every directory that a demo creates. The demo removes only
+// directories with this prefix.
 const scratchPrefix = "weir-demo-"
 
 func removeScratch(dir string) error {
@@ -24,50 +24,50 @@ func removeScratch(dir string) error {
 	return os.RemoveAll(dir)
 }
 
-// abandonScratch removes the directory of a demo whose main process is gone, while its workers,
-// this one too, may still make files there by its name. Each of them tries, and the first one
+// abandonScratch removes the directory of a demo whose main process is gone. Its workers, including
+// this one, may still be creating files in it. Each worker tries to remove it, and the first one
 // succeeds.
 func abandonScratch(dir string) {
 	gone := dir + "-gone"
-	if os.Rename(dir, gone) == nil { // from here on no process finds it
+	if os.Rename(dir, gone) == nil { // after this, no process finds the directory
 		_ = removeScratch(gone)
 	}
 }
 
-// process is one worker process and what the demo did to it.
+// process is a worker process, with what the demo has done to it.
 type process struct {
 	name     string
 	cmd      *exec.Cmd
-	lifeline io.WriteCloser // its standard input: closed by the system when this process dies
+	lifeline io.WriteCloser // standard input of the worker; the system closes it if this process dies
 	started  time.Time
-	ended    chan struct{} // closed when it has ended, after err was set
+	ended    chan struct{} // closed when the process has ended, after err was set
 	err      error
-	state    atomic.Uint32 // life
+	state    atomic.Uint32 // contains a life
 }
 
 func (p *process) life() life     { return life(p.state.Load()) }
 func (p *process) become(l life)  { p.state.Store(uint32(l)) }
 func (p *process) wasAsked() bool { return p.life() >= stopping }
 
-// startProcess starts a worker process with this program's hidden worker command.
+// startProcess starts a worker process: this program, with its hidden worker command.
 func startProcess(command []string, dir, name string) (*process, error) {
 	log, err := os.OpenFile(logPath(dir, name), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = log.Close() }() // the process has its own
+	defer func() { _ = log.Close() }() // the process has its own copy
 	p := &process{name: name, ended: make(chan struct{}), started: time.Now()}
-	// it ends by stop or kill
+	// The process ends only through stop or kill, not with a context.
 	p.cmd = exec.CommandContext(context.Background(), command[0], command[1:]...)
 	p.cmd.Stdout, p.cmd.Stderr = log, log
-	ownGroup(p.cmd) // Ctrl-C is for the demo, which then stops its workers
+	ownGroup(p.cmd) // Ctrl-C is only for the demo, which then stops its workers
 	if p.lifeline, err = p.cmd.StdinPipe(); err != nil {
 		return nil, err
 	}
 	if err := p.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("worker %s cannot be started: %w", name, err)
 	}
-	go func() { // waited for through ended
+	go func() { // ended signals its end
 		p.err = p.cmd.Wait()
 		close(p.ended)
 	}()
@@ -83,7 +83,7 @@ func (p *process) alive() bool {
 	}
 }
 
-// kill ends the process as a crash does.
+// kill ends the process like a crash.
 func (p *process) kill() error {
 	p.become(killed)
 	if err := p.cmd.Process.Kill(); err != nil {
@@ -93,7 +93,7 @@ func (p *process) kill() error {
 	return nil
 }
 
-// stop asks the process to stop in order; ended is closed when it has stopped.
+// stop asks the process to stop gracefully. The channel ended is closed when it has stopped.
 func (p *process) stop() error {
 	p.become(stopping)
 	if err := askToStop(p); err != nil && p.alive() {
@@ -102,7 +102,7 @@ func (p *process) stop() error {
 	return nil
 }
 
-// finish stops the process within a bound, with force if it must.
+// finish stops the process. If it does not stop within bound, finish kills it.
 func (p *process) finish(ctx context.Context, bound time.Duration) error {
 	if !p.alive() {
 		return nil
@@ -127,7 +127,8 @@ func (p *process) finish(ctx context.Context, bound time.Duration) error {
 	}
 }
 
-// failure returns why a process ended without a request, or nil.
+// failure returns the reason why a process ended although the demo did not ask it to. It returns
+// nil if there was no such failure.
 func (p *process) failure(dir string) error {
 	last := ""
 	if f, err := os.Open(logPath(dir, p.name)); err == nil {

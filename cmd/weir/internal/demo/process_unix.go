@@ -12,7 +12,7 @@ func ownGroup(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: t
 
 func askToStop(p *process) error { return p.cmd.Process.Signal(syscall.SIGTERM) }
 
-// awaitStop returns when the parent is gone; requests to stop come as a signal.
+// awaitStop returns when the parent has died. A request to stop comes as a signal instead.
 func awaitStop(lifeline io.Reader) (asked bool) {
 	_, _ = io.Copy(io.Discard, lifeline)
 	return false

@@ -8,7 +8,7 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/figures"
 )
 
-// WriteJSON writes the verdict as one object.
+// WriteJSON writes the result as one JSON object.
 func (r Result) WriteJSON(out io.Writer) error {
 	return json.NewEncoder(out).Encode(struct {
 		Put             int   `json:"put"`
@@ -28,7 +28,7 @@ func (r Result) WriteJSON(out io.Writer) error {
 	})
 }
 
-// WriteText writes the verdict for people.
+// WriteText writes the result as text for users.
 func (r Result) WriteText(out io.Writer) error {
 	verdict := "Nothing was lost and no order was broken."
 	if !r.Clean() {

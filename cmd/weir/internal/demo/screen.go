@@ -14,7 +14,7 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// The smallest terminal that the picture is drawn for.
+// LeastWidth and LeastHeight are the size of the smallest terminal for the picture.
 const (
 	LeastWidth  = 80
 	LeastHeight = 24
@@ -30,7 +30,8 @@ var (
 		lipgloss.BrightBlue, lipgloss.BrightWhite}
 )
 
-// screen draws a picture for a terminal of the given size. It is a pure function of its arguments.
+// screen draws a picture for a terminal of the given size. Its result depends only on its
+// arguments.
 func screen(p picture, width, height int) string {
 	width, height = max(width, LeastWidth), max(height, LeastHeight)
 	top := []string{
@@ -51,7 +52,7 @@ func title(p picture, width int) string {
 	return left + strings.Repeat(" ", max(1, width-lipgloss.Width(left)-len(clock))) + clock
 }
 
-// pageLine says where the page is.
+// pageLine returns a line with the address of the page.
 func pageLine(p picture) string {
 	if p.page == "" {
 		return ""
@@ -59,7 +60,8 @@ func pageLine(p picture) string {
 	return dim.Render(" in a browser: " + p.page)
 }
 
-// hashSpace draws the hash space as one bar, each part in the colour of its worker.
+// hashSpace draws the space of hash keys as a bar. Each part has the colour of the worker that owns
+// it.
 func hashSpace(p picture, cells int) string {
 	var b strings.Builder
 	for i := range cells {
@@ -82,7 +84,7 @@ func hashSpace(p picture, cells int) string {
 	return b.String()
 }
 
-// span is a hash range as parts of the space, 0 to 1.
+// span returns the ends of a hash range as fractions of the key space, from 0 to 1.
 func span(r shard.HashRange) (from, to float64) {
 	part := func(k shard.HashKey) float64 { return (float64(k.Hi) + float64(k.Lo)/(1<<64)) / (1 << 64) }
 	return part(r.Start), part(r.End)
@@ -156,7 +158,8 @@ func shardLine(p picture, s shardState, cells int) string {
 	return head + p.paint(s.owner, bar.String()) + "  " + p.paint(s.owner, owner) + fmt.Sprintf("%7d%8d%9s", s.epoch, s.lag(), rate)
 }
 
-// paint gives a text the colour of a worker, or that of trouble when the worker is dead.
+// paint colours a text with the colour of a worker. If the worker is dead, it uses the colour of
+// errors.
 func (p picture) paint(worker, text string) string {
 	for i, w := range p.workers {
 		if w.name == worker {
@@ -213,7 +216,7 @@ func stepLines(p picture, width int) []string {
 	return lines
 }
 
-// fit cuts a text that is too long for its place.
+// fit cuts a text to the given width.
 func fit(s string, width int) string {
 	if r := []rune(s); len(r) > width && width > 1 {
 		return string(r[:width-1]) + "…"
@@ -221,7 +224,7 @@ func fit(s string, width int) string {
 	return s
 }
 
-// beside joins two blocks of lines horizontally.
+// beside joins two blocks of lines side by side.
 func beside(left, right []string, leftWidth int) []string {
 	lines := make([]string, max(len(left), len(right)))
 	for i := range lines {

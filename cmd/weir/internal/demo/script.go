@@ -14,7 +14,7 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/judge"
 )
 
-// patience bounds every wait of the script. A longer wait is an error.
+// patience is the time limit for every wait of the script. Exceeding it is an error.
 const patience = 45 * time.Second
 
 // The steps of the script, in order.
@@ -29,8 +29,8 @@ const (
 	stepDrain
 )
 
-// script makes things happen amid the traffic, one after the other, each when the one before it has
-// been seen to work.
+// script runs the steps one after the other while flights are put. Each step starts after the
+// effect of the previous step was seen.
 func (d *stage) script(ctx context.Context, producer *producer) error {
 	who := "another worker"
 	if d.options.Leader {
@@ -114,7 +114,8 @@ func (d *stage) merge(ctx context.Context) error {
 	return d.reshaped(ctx, stepMerge, 1, &d.result.Merges, lower.id, upper.id)
 }
 
-// reshaped waits until the parents are read to their ends and every child has been read from.
+// reshaped waits until the parent shards are read to their ends and records of all child shards
+// have been handled.
 func (d *stage) reshaped(ctx context.Context, at, children int, count *int, parents ...string) error {
 	var names []string
 	took, err := d.await(ctx, "the children are read", func(p picture) bool {
@@ -206,7 +207,8 @@ func (d *stage) stop(ctx context.Context) error {
 	return nil
 }
 
-// flows reports when every shard of a gap is read again. It skips shards without unread records.
+// flows returns a condition that holds when all shards of a gap are being read again. Shards
+// without unread records are ignored.
 func (d *stage) flows(measure func() judge.Gap) func(picture) bool {
 	return func(p picture) bool {
 		waits := map[string]bool{}
@@ -252,14 +254,14 @@ func (d *stage) drain(ctx context.Context, producer *producer) error {
 	return err
 }
 
-// lateError names the condition that did not become true in time.
+// lateError reports a condition that did not hold in time.
 type lateError struct{ what string }
 
 func (e *lateError) Error() string {
 	return fmt.Sprintf("the demo waited %s for this and gave up: %s", figures.Duration(patience), e.what)
 }
 
-// await looks until the condition holds, and says how long that took.
+// await takes pictures until a condition holds, and returns how long that took.
 func (d *stage) await(ctx context.Context, what string, cond func(picture) bool) (time.Duration, error) {
 	began := time.Now()
 	ticker := time.NewTicker(100 * time.Millisecond)
@@ -283,14 +285,15 @@ func (d *stage) await(ctx context.Context, what string, cond func(picture) bool)
 	}
 }
 
-// wait lets the audience see what came of a step.
+// wait pauses so that the user can see the effect of a step.
 func (d *stage) wait(ctx context.Context, t time.Duration) error {
 	end := time.Now().Add(t)
 	_, err := d.await(ctx, "time passes", func(picture) bool { return time.Now().After(end) })
 	return err
 }
 
-// look takes a picture, shows it, and fails if a worker ended without a request.
+// look takes a picture and shows it. It returns an error if a worker ended although the demo did
+// not ask it to.
 func (d *stage) look(ctx context.Context) (picture, error) {
 	for _, p := range d.processes {
 		switch {

@@ -10,43 +10,43 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// picture is the state of the store, the handlers' journals and the processes at one moment.
+// picture is the state of the store, the journals and the processes at one moment.
 type picture struct {
-	at      time.Duration // since the start
-	shards  []shardState  // parents before children
-	workers []workerState // in the order they started
+	at      time.Duration // time since the start
+	shards  []shardState  // parents come before children
+	workers []workerState // in the order of their start
 	steps   []step
 
 	flights, put, handled, distinct int
 	endpoint, page                  string
 }
 
-// shardState is one shard and its lease.
+// shardState is the state of a shard and its lease.
 type shardState struct {
 	id       string
 	parents  []string
 	hash     shard.HashRange
-	owner    string // the worker's name, "" while the lease is free
-	moving   bool   // a wish to hand it over is written
+	owner    string // name of the worker; "" while the lease is free
+	moving   bool   // a handoff was requested
 	epoch    uint64
 	finished bool // read to its end
-	closed   bool // some other shard names it as a parent
+	closed   bool // another shard names this one as its parent
 
 	put, distinct int     // records
-	rate          float64 // records handled in a second, smoothed
+	rate          float64 // records handled per second, smoothed
 }
 
-// lag is how many records of the shard wait to be handled.
+// lag returns the number of records in the shard that are not handled yet.
 func (s shardState) lag() int { return max(0, s.put-s.distinct) }
 
-// short is the shard's ID without what all IDs have in common.
+// short returns the ID of the shard without the prefix of all IDs.
 func (s shardState) short() string { return shortID(s.id) }
 
 func shortID(id string) string {
 	return cmp.Or(strings.TrimLeft(strings.TrimPrefix(id, "shardId-"), "0"), "0")
 }
 
-// life is where a worker's process is between its start and its end.
+// life is the state of a worker process.
 type life uint8
 
 const (
@@ -77,7 +77,7 @@ type step struct {
 	begun bool
 	done  bool
 	took  time.Duration
-	found string // the outcome
+	found string // result of the step
 }
 
 func (p picture) worker(name string) workerState {
@@ -89,7 +89,7 @@ func (p picture) worker(name string) workerState {
 	return workerState{}
 }
 
-// lead is the name of the worker that leads, "" when none does.
+// lead returns the name of the leader, or "" if there is none.
 func (p picture) lead() string {
 	for _, w := range p.workers {
 		if w.leads {
@@ -99,7 +99,7 @@ func (p picture) lead() string {
 	return ""
 }
 
-// heldBy are the shards whose leases a worker holds, those read to their end left out.
+// heldBy returns the unfinished shards whose leases a worker holds.
 func (p picture) heldBy(worker string) []string {
 	var held []string
 	for _, s := range p.shards {
@@ -110,12 +110,13 @@ func (p picture) heldBy(worker string) []string {
 	return held
 }
 
-// open are the shards that take records.
+// open returns the shards that accept records.
 func (p picture) open() []shardState {
 	return slices.DeleteFunc(slices.Clone(p.shards), func(s shardState) bool { return s.closed || s.finished })
 }
 
-// balanced reports whether n workers share the leases with work evenly and no lease is moving.
+// balanced reports whether n workers hold equal numbers of unfinished leases, and no lease is
+// moving.
 func (p picture) balanced(workers int) bool {
 	finished := map[string]bool{}
 	known := map[string]bool{}
@@ -148,13 +149,13 @@ func (p picture) balanced(workers int) bool {
 	return living == workers && len(held) > 0 && most-least <= 1
 }
 
-// quiet reports whether no shard is between its end and its children's beginning, so that only
-// workers move.
+// quiet reports whether no closed shard is still being read. Then only workers cause leases to
+// move.
 func (p picture) quiet() bool {
 	return !slices.ContainsFunc(p.shards, func(s shardState) bool { return s.closed && !s.finished })
 }
 
-// busiest is the open shard with the most records.
+// busiest returns the open shard with the most records.
 func (p picture) busiest() (shardState, error) {
 	open := p.open()
 	if len(open) == 0 {
@@ -163,8 +164,8 @@ func (p picture) busiest() (shardState, error) {
 	return slices.MaxFunc(open, func(a, b shardState) int { return cmp.Compare(a.put, b.put) }), nil
 }
 
-// quietestPair are two open shards side by side, the pair with the fewest records; children of a
-// split only when there is no other, since merging them again would show less.
+// quietestPair returns the two adjacent open shards that have the fewest records together. It
+// avoids the two children of one split, because merging them again would show less.
 func (p picture) quietestPair() (lower, upper shardState, err error) {
 	open := p.open()
 	slices.SortFunc(open, func(a, b shardState) int { return a.hash.Start.Compare(b.hash.Start) })
@@ -195,8 +196,9 @@ func (p picture) quietestPair() (lower, upper shardState, err error) {
 	return open[best], open[best+1], nil
 }
 
-// victim is the worker to kill: the leader, or else the one with the most leases that is not the
-// leader. It must hold a shard, or its death would show nothing.
+// victim returns the worker to kill. That is the leader if leader is true. Otherwise it is the
+// worker with the most leases among the others. The worker must hold a shard, because otherwise its
+// death would show nothing.
 func (p picture) victim(leader bool) (string, error) {
 	var best string
 	for _, w := range p.workers {
@@ -213,7 +215,7 @@ func (p picture) victim(leader bool) (string, error) {
 	return best, nil
 }
 
-// childrenOf are the shards that name all of the given ones as parents.
+// childrenOf returns the shards that have all of the given shards as parents.
 func (p picture) childrenOf(parents ...string) []shardState {
 	return slices.DeleteFunc(slices.Clone(p.shards), func(s shardState) bool {
 		return slices.ContainsFunc(parents, func(id string) bool { return !slices.Contains(s.parents, id) })

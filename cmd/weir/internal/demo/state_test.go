@@ -9,8 +9,8 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// shards builds the shards of a picture: "id owner parent,parent flags", with an owner or parents
-// of "-" for none.
+// shards creates the shards of a picture from lines of the form "id owner parent,parent flags". A
+// "-" means no owner or no parents.
 func shards(t *testing.T, lines ...string) []shardState {
 	t.Helper()
 	var all []shardState

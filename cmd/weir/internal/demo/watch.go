@@ -16,8 +16,8 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// watch gathers what can be seen from outside the workers: the rows of the store, and the journals
-// of the handlers as they grow. It belongs to the goroutine of Run.
+// watch collects what can be seen without asking the workers: the rows of the store, and the
+// growing journals of the handlers. It belongs to the goroutine of Run.
 type watch struct {
 	dir   string
 	store lease.Store
@@ -32,7 +32,7 @@ type watch struct {
 	last     time.Time
 }
 
-// tail is how far a journal has been read.
+// tail is a journal and how far it has been read.
 type tail struct {
 	file *os.File
 	rest []byte
@@ -40,7 +40,7 @@ type tail struct {
 
 type counted struct {
 	distinct, handled int
-	before            int // handled when rate was computed last
+	before            int // value of handled when rate was last computed
 	rate              float64
 }
 
@@ -51,11 +51,11 @@ func newWatch(dir string, store lease.Store, flights int) *watch {
 
 func (w *watch) close() {
 	for _, t := range w.tails {
-		_ = t.file.Close() // only read from
+		_ = t.file.Close() // the file was only read
 	}
 }
 
-// look brings everything up to date. names are the workers that were ever started.
+// look reads the store and the journals. names contains all workers that were ever started.
 func (w *watch) look(ctx context.Context, names []string) error {
 	view, err := w.store.View(ctx, app, w.view.Revision)
 	if err != nil {
@@ -81,8 +81,8 @@ func (w *watch) look(ctx context.Context, names []string) error {
 	return nil
 }
 
-// smooth averages a rate over about the last two seconds, since records arrive in pages of about
-// one.
+// smooth averages a rate over about two seconds, because records arrive in pages of about one
+// second.
 func smooth(rate, sample float64, passed time.Duration) float64 {
 	keep := math.Exp(-passed.Seconds() / 2)
 	return keep*rate + (1-keep)*sample
@@ -93,7 +93,7 @@ func (w *watch) readJournal(name string) error {
 	if t == nil {
 		f, err := os.Open(journalPath(w.dir, name))
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil // its worker has not come that far
+			return nil // the worker has not created its journal yet
 		}
 		if err != nil {
 			return err
@@ -119,7 +119,7 @@ func (w *watch) readJournal(name string) error {
 			w.shards[h.Shard] = c
 		}
 		c.handled++
-		// the judge has the word on the others
+		// Judge reports the other records.
 		if h.Index >= 0 && h.Index < len(w.seen) && !w.seen[h.Index] {
 			w.seen[h.Index] = true
 			w.distinct++
@@ -129,7 +129,8 @@ func (w *watch) readJournal(name string) error {
 	return nil
 }
 
-// picture puts the leases of the last look together with what was put and with the processes.
+// picture combines the last read of the store and the journals with the number of records put and
+// the processes.
 func (w *watch) picture(put map[string]int, processes []*process) picture {
 	p := picture{flights: len(w.seen), distinct: w.distinct}
 	names := map[string]string{} // session → worker

@@ -25,24 +25,24 @@ const (
 	app    = "demo"
 )
 
-// Worker has the arguments of a worker process of the demo.
+// Worker contains the arguments of a worker process of the demo.
 type Worker struct {
 	Name     string
-	Endpoint string        // of the embedded Kinesis in the parent
-	Dir      string        // holds the SQLite file and the journals
-	Beat     time.Duration // see weir.Options; 0 is the default
+	Endpoint string        // URL of the embedded Kinesis in the parent process
+	Dir      string        // contains the SQLite file and the journals
+	Beat     time.Duration // see weir.Options; 0 means the default
 	Failover time.Duration
 	FanOut   bool // read by fan-out
-	Keep     bool // leave Dir alone should the parent die
+	Keep     bool // do not remove Dir if the parent dies
 }
 
 func storePath(dir string) string         { return filepath.Join(dir, "leases.db") }
 func journalPath(dir, name string) string { return filepath.Join(dir, name+".journal") }
 func logPath(dir, name string) string     { return filepath.Join(dir, name+".log") }
 
-// Run is a worker process: a plain consumer whose handler writes down what it handled. It ends when
-// ctx does, and at once when lifeline, a pipe from the parent, is closed: the parent is gone then,
-// and with it the stream.
+// Run runs a worker process: an ordinary consumer whose handler writes each record to a journal. It
+// ends when ctx ends. It also ends as soon as lifeline, a pipe from the parent process, is closed.
+// The parent is then dead, and the stream with it.
 func (w Worker) Run(ctx context.Context, lifeline io.Reader, log io.Writer) (err error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -50,11 +50,11 @@ func (w Worker) Run(ctx context.Context, lifeline io.Reader, log io.Writer) (err
 	defer func() {
 		select {
 		case <-orphaned:
-			select {} // until the process ends, below
+			select {} // wait until the process ends, which the code below causes
 		default:
 		}
 	}()
-	go func() { // ends with the process: nothing interrupts a read from standard input
+	go func() { // ends with the process, because a read from standard input cannot be interrupted
 		if awaitStop(lifeline) {
 			stop()
 			return
@@ -98,11 +98,11 @@ func (w Worker) Run(ctx context.Context, lifeline io.Reader, log io.Writer) (err
 	return consumer.Run(ctx, &journal{file: file, turn: make(chan struct{}, 1)})
 }
 
-// journal is the handler: it writes a line for each record and returns nil only when they are in
-// the file.
+// journal is the handler. It writes a line for each record. It returns nil only after the lines are
+// in the file.
 type journal struct {
 	file io.Writer
-	turn chan struct{} // a batch at a time: times rise through the file
+	turn chan struct{} // one batch at a time, so that times increase within the file
 	last int64
 	buf  []byte
 }
@@ -128,7 +128,7 @@ func (j *journal) Handle(ctx context.Context, b *weir.Batch) error {
 	if len(j.buf) == 0 {
 		return nil
 	}
-	// one write, so that a kill tears at most its end
+	// Write all lines at once. A kill can then cut only the end.
 	if _, err := j.file.Write(j.buf); err != nil {
 		return weir.Stop(fmt.Errorf("the journal cannot be written: %w", err))
 	}

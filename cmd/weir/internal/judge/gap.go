@@ -7,23 +7,26 @@ import (
 	"time"
 )
 
-// Gap is how long the shards of a worker that went away were silent.
+// Gap is the time during which the shards of a killed or stopped worker were not handled.
 type Gap struct {
 	Longest time.Duration
-	Shard   string // the one that was silent longest
-	// Silent are shards without a handled record since then. Longest does not cover them.
+	Shard   string // the shard with the longest time
+	// Silent contains the shards in which no record was handled since then. Longest does not
+	// include them.
 	Silent []string
 }
 
-// GapAfter measures from the moment at which a worker was killed: for each shard that it held then,
-// until the first record that another worker handled in it. Longest is the longest of these times.
+// GapAfter measures the gap after a worker was killed. For each shard that the worker held, it
+// measures the time from the kill to the first record that another worker handled. Longest is the
+// maximum of these times.
 func GapAfter(journals map[string][]Handling, worker string, killed time.Time, held []string) Gap {
 	return gap(journals, worker, held, func(string) int64 { return killed.UnixNano() })
 }
 
-// GapBetween measures, for each shard that a worker held when it was asked to stop, from the last
-// record that it handled there to the first that another worker handled after it. A shard in which
-// it never handled anything counts from when it was asked.
+// GapBetween measures the gap after a worker was asked to stop. For each shard that the worker
+// held, it measures the time from the last record that the worker handled to the first record that
+// another worker handled after that. If the worker handled no record of a shard, the time starts at
+// the request to stop.
 func GapBetween(journals map[string][]Handling, worker string, asked time.Time, held []string) Gap {
 	last := map[string]int64{}
 	for _, h := range journals[worker] {
@@ -64,10 +67,10 @@ func gap(journals map[string][]Handling, worker string, held []string, since fun
 	return g
 }
 
-// Over reports whether all the shards flow again.
+// Over reports whether records of all shards are handled again.
 func (g Gap) Over() bool { return len(g.Silent) == 0 }
 
-// String is for people.
+// String formats the gap for users.
 func (g Gap) String() string {
 	if !g.Over() {
 		return fmt.Sprintf("still silent: %s", strings.Join(g.Silent, ", "))

@@ -15,7 +15,7 @@ func TestGaps(t *testing.T) {
 			{Shard: "elsewhere", At: at(990)},
 		},
 		"heir": {
-			{Shard: "s0", At: at(50)}, // it had the shard before
+			{Shard: "s0", At: at(50)}, // it held the shard before
 			{Shard: "s0", At: at(6000)}, {Shard: "s0", At: at(6001)},
 			{Shard: "s1", At: at(7000)},
 			{Shard: "s2", At: at(1200)},

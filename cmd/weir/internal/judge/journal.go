@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// AppendLine adds the journal's line for h to buf: six fields with tabs between them.
+// AppendLine appends the line of a journal for h to buf. A line has six fields, separated by tabs.
 func AppendLine(buf []byte, h Handling) []byte {
 	buf = append(buf, h.Shard...)
 	buf = append(buf, '\t')
@@ -23,9 +23,9 @@ func AppendLine(buf []byte, h Handling) []byte {
 	return append(buf, '\n')
 }
 
-// ParseLines reads whole lines of a journal and returns what is left over: a line that is still
-// being written, or that a killed worker never finished. Its handler did not return, so it does not
-// count.
+// ParseLines parses the complete lines of a journal. rest is an incomplete line: it is still being
+// written, or its worker was killed. An incomplete line does not count, because the handler has not
+// returned.
 func ParseLines(text []byte) (handled []Handling, rest []byte, err error) {
 	for len(text) > 0 {
 		line, after, whole := bytes.Cut(text, []byte("\n"))

@@ -1,6 +1,6 @@
-// Package judge decides from the journals of handlers whether a stream was read as weir promises:
-// every record, and the records of each key in order. It is pure: the records that were put and the
-// journals go in, the verdict comes out.
+// Package judge checks whether a stream was read as weir promises: every record was handled, and
+// the records of each key in order. Its input is the records that were put, and the journals of the
+// handlers. Its output is a verdict.
 package judge
 
 import (
@@ -10,26 +10,26 @@ import (
 	"slices"
 )
 
-// Handling is one record in the hands of one worker's handler.
+// Handling is the handling of one record by one worker.
 type Handling struct {
 	Shard    string
 	Epoch    uint64
-	Sequence string // decimal
+	Sequence string // decimal number
 	Key      string
-	Index    int   // which of the records that were put
-	At       int64 // Unix nanoseconds on the one clock of the machine
+	Index    int   // index of the record among those that were put
+	At       int64 // Unix nanoseconds; all workers use the clock of the same machine
 }
 
-// Verdict compares the journals of all workers with the records that were put.
+// Verdict is the result of comparing the journals of all workers with the records that were put.
 type Verdict struct {
-	Put             int // records that the stream took
-	Handled         int // handlings, repetitions included
-	Distinct        int // records that were handled at least once
-	Lost            int // records that never were
-	Duplicates      int // repeated handlings of a record
-	OrderViolations int // handlings that break one of the rules of Judge
+	Put             int // records put into the stream
+	Handled         int // handlings, including repeated ones
+	Distinct        int // records handled at least once
+	Lost            int // records never handled
+	Duplicates      int // repeated handlings of records
+	OrderViolations int // handlings that break a rule of Judge
 
-	// Complaints are the first few losses and violations, a sentence each.
+	// Complaints describes the first few losses and violations, with a sentence for each.
 	Complaints []string
 }
 
@@ -41,19 +41,22 @@ func (v *Verdict) complain(format string, args ...any) {
 	}
 }
 
-// Judge compares the keys of the records that were put, by index in the order of each key, with the
-// workers' journals, each in the order it was written. A handling breaks the order when
+// Judge compares the records that were put with the journals of the workers. put contains the key
+// of each record, in the order in which the records of a key were put. Each journal must be in the
+// order in which it was written. A handling violates the order in these cases:
 //
-//   - it is the first of its record, although a later record of the same key was handled before it;
-//   - it leaves out a record in a repetition: a new owner may go back to any record
-//     that was handled before, but from there the records of a key must follow in the same order,
-//     up to where it had been;
-//   - a newer epoch of its shard was there already: two owners at a time.
+//   - It is the first handling of its record, but a later record of the same key was handled
+//     before.
+//   - It skips a record in a repetition. A new owner may go back to any record that was handled
+//     before. From there, the records of a key must follow in the same order, up to the last
+//     handled record.
+//   - A newer epoch of its shard has already appeared. The shard then had two owners at the same
+//     time.
 //
-// The first two rules look at a key wherever it was handled, so they reach across splits, merges
-// and changes of owner. A repetition in order is counted as duplicates and breaks nothing. A
-// handling of something that was never put is an error, since no verdict can be based on such
-// journals.
+// The first two rules apply to a key wherever its records are handled, so they cover splits, merges
+// and changes of the owner. A repetition in the right order counts as duplicates and violates
+// nothing. Judge returns an error if a record was handled that was never put, because such journals
+// do not permit a verdict.
 func Judge(put []string, journals map[string][]Handling) (Verdict, error) {
 	v := Verdict{Put: len(put)}
 	keys := map[string]*keyOrder{}
@@ -98,16 +101,16 @@ func Judge(put []string, journals map[string][]Handling) (Verdict, error) {
 
 // keyOrder follows the handlings of one key.
 type keyOrder struct {
-	handled []int // the records that were handled, by index, rising
-	at      int   // which of handled was handled last
+	handled []int // indexes of the handled records, increasing
+	at      int   // position in handled of the last handling
 }
 
-// handle takes the next handling and says what is wrong with it, "" for nothing.
+// handle adds the next handling. It returns a description of the violation, or "" if there is none.
 func (k *keyOrder) handle(index int) string {
 	newest := len(k.handled) - 1
 	place, known := slices.BinarySearch(k.handled, index)
 	switch {
-	case known && place <= k.at+1: // going back to it, or on with a repetition
+	case known && place <= k.at+1: // goes back to the record, or continues a repetition
 		k.at = place
 		return ""
 	case known:
@@ -131,7 +134,7 @@ func (k *keyOrder) handle(index int) string {
 	}
 }
 
-// Clean reports whether nothing was lost and no order broken.
+// Clean reports whether no record was lost and no order was violated.
 func (v Verdict) Clean() bool { return v.Lost == 0 && v.OrderViolations == 0 }
 
 type handling struct {
@@ -139,8 +142,9 @@ type handling struct {
 	worker string
 }
 
-// merge puts the journals into one order: by time, but never against the order inside a journal.
-// Equal times of different workers go by epoch, which is the order that the store gave them.
+// merge merges the journals by time, and keeps the order within each journal. For equal times of
+// different workers, the epoch decides, because it shows the order in which the store granted the
+// leases.
 func merge(journals map[string][]Handling) []handling {
 	var all []handling
 	for _, worker := range slices.Sorted(maps.Keys(journals)) {

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// script builds journals from short lines, one for each handling in the order of time: "worker
-// shard epoch seq index". Keys are one for all records, unless a case says otherwise.
+// script creates journals from short lines, one for each handling, in the order of time: "worker
+// shard epoch seq index". All records have the same key unless a case sets others.
 func script(t *testing.T, key func(int) string, lines ...string) map[string][]Handling {
 	t.Helper()
 	journals := map[string][]Handling{}
@@ -159,7 +159,8 @@ func TestJudgeRefusesForeignRecords(t *testing.T) {
 	}
 }
 
-// The order inside a journal outweighs its clock, which may be set back while it is written.
+// The order within a journal counts more than its times, because the clock may be set back while a
+// journal is written.
 func TestJudgeTrustsTheOrderOfTheFile(t *testing.T) {
 	journal := []Handling{
 		{Shard: "s", Epoch: 1, Sequence: "1", Key: "ATL", Index: 0, At: 900},
