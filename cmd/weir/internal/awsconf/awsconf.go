@@ -1,4 +1,4 @@
-// Package awsconf makes the clients of AWS services that commands use, from the settings of the AWS
+// Package awsconf creates the clients of AWS services for commands. It uses the settings of the AWS
 // SDK and the flags that override them.
 package awsconf
 
@@ -35,27 +35,29 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/wholebody"
 )
 
-// Flags are the settings of the AWS SDK that the command line may override. Everything else
-// comes from where the SDK always takes it: AWS_REGION, AWS_PROFILE, AWS_ENDPOINT_URL and the like,
-// and the shared configuration files.
+// Flags contains the flags that override settings of the AWS SDK. All other settings come from the
+// usual sources of the SDK: AWS_REGION, AWS_PROFILE, AWS_ENDPOINT_URL and similar variables, and
+// the shared configuration files.
 type Flags struct {
 	endpoint       string
 	dynamoEndpoint string
 	region         string
-	Role           role // of Kinesis alone
-	// for subscriptions, which the service wants over it; polling is cheaper without
+	Role           role // used only for calls to Kinesis
+	// HTTP2 enables HTTP/2, which the service requires for subscriptions. Polling takes less CPU
+	// time without it.
 	HTTP2 bool
-	// the library reads with the client of Kinesis, which may not be wrapped then; see greet
+	// Reads means that the library reads with the Kinesis client. The client's HTTP client must
+	// then not be wrapped; see Greet.
 	Reads bool
-	Wait  bool // retry until all have answered
+	Wait  bool // retry until all services have answered
 
 	patience peers.Patience
-	Service  *peers.Peer // Kinesis, once there is a client
-	Tables   *peers.Peer // DynamoDB, the same
-	Objects  *peers.Peer // S3, the same
-	Queues   *peers.Peer // SQS, the same
+	Service  *peers.Peer // Kinesis; nil before a client is created
+	Tables   *peers.Peer // DynamoDB; nil before a client is created
+	Objects  *peers.Peer // S3; nil before a client is created
+	Queues   *peers.Peer // SQS; nil before a client is created
 
-	noted map[string]bool // printed notes, so that two clients of one command print each once
+	noted map[string]bool // notes that were printed, so that several clients of a command print each note once
 }
 
 func (f *Flags) Register(cmd *cobra.Command, withDynamo bool) {
@@ -68,9 +70,10 @@ func (f *Flags) Register(cmd *cobra.Command, withDynamo bool) {
 	}
 }
 
-// Kinesis makes a client, after checking that it has an endpoint, a region and credentials to work
-// with. Callers that read must not replace its HTTP client, because weir's own calls need this one.
-// Other callers keep their connection when an answer comes before the request is sent completely.
+// Kinesis returns a Kinesis client, after checking that it has an endpoint, a region and
+// credentials. A caller that reads must not replace the HTTP client of the result, because weir's
+// own calls need it. For other callers, the client keeps its connection even if an answer comes
+// before the request has been sent completely.
 func (f *Flags) Kinesis(ctx context.Context, t cli.Terminal) (*kinesis.Client, error) {
 	if err := checkEndpoint("--endpoint", f.endpoint); err != nil {
 		return nil, err
@@ -103,15 +106,15 @@ func (f *Flags) Kinesis(ctx context.Context, t cli.Terminal) (*kinesis.Client, e
 	return kinesis.NewFromConfig(cfg, override), nil
 }
 
-// Patient is a client whose calls are noted.
+// Patient returns a copy of a client that reports its calls to f.Service.
 func (f *Flags) Patient(client *kinesis.Client) *kinesis.Client {
 	return kinesis.New(client.Options(), func(o *kinesis.Options) {
 		o.HTTPClient = peers.Client{HTTPClient: o.HTTPClient, Peer: f.Service, Service: "Kinesis"}
 	})
 }
 
-// Greet describes the streams, to find out whether the service answers. A reader retries every
-// error without end, so errors that are there from the start have to be reported before it begins.
+// Greet describes the streams to find out whether the service answers. A reader retries every error
+// without end, so Greet reports errors that exist from the start.
 func (f *Flags) Greet(ctx context.Context, client *kinesis.Client, streams ...string) error {
 	asking := f.Patient(client)
 	for _, s := range streams {
@@ -127,14 +130,14 @@ func (f *Flags) Greet(ctx context.Context, client *kinesis.Client, streams ...st
 	return nil
 }
 
-// Peer is a service or a store that the command asks.
+// Peer returns the state of a service or store that the command calls.
 func (f *Flags) Peer(ctx context.Context, name string) *peers.Peer {
 	p := peers.New(ctx, name, time.Duration(f.patience))
 	p.Wait = f.Wait
 	return p
 }
 
-// DynamoDB is the same for DynamoDB.
+// DynamoDB returns a DynamoDB client, after the same checks as Kinesis.
 func (f *Flags) DynamoDB(ctx context.Context, t cli.Terminal) (*dynamodb.Client, error) {
 	if err := checkEndpoint("--dynamodb-endpoint", f.dynamoEndpoint); err != nil {
 		return nil, err
@@ -153,8 +156,8 @@ func (f *Flags) DynamoDB(ctx context.Context, t cli.Terminal) (*dynamodb.Client,
 	return dynamodb.NewFromConfig(cfg, override), nil
 }
 
-// S3 is the same for S3. Another server than AWS, which an endpoint names, has its buckets in
-// paths.
+// S3 returns an S3 client. If the flags or the environment set an endpoint, the server is not AWS,
+// and the client puts bucket names into paths.
 func (f *Flags) S3(ctx context.Context, t cli.Terminal) (*s3.Client, error) {
 	f.Objects = f.Peer(ctx, "S3")
 	override := func(o *s3.Options) {
@@ -168,10 +171,11 @@ func (f *Flags) S3(ctx context.Context, t cli.Terminal) (*s3.Client, error) {
 	return s3.NewFromConfig(cfg, override), nil
 }
 
-// regionOfQueue finds the region in the host of a queue's URL.
+// regionOfQueue matches the host in the URL of a queue and extracts the region.
 var regionOfQueue = regexp.MustCompile(`^(?:sqs(?:-fips)?\.([a-z0-9-]+)|([a-z0-9-]+)\.queue)\.(?:amazonaws\.com|api\.aws)`)
 
-// SQS is the same for a queue of SQS, whose URL says where it is, and in which region.
+// SQS returns a client for a queue of SQS. The URL of the queue determines the endpoint and the
+// region.
 func (f *Flags) SQS(ctx context.Context, t cli.Terminal, queue string) (*sqs.Client, error) {
 	f.Queues = f.Peer(ctx, "SQS")
 	u, err := url.Parse(queue)
@@ -194,12 +198,13 @@ func (f *Flags) SQS(ctx context.Context, t cli.Terminal, queue string) (*sqs.Cli
 	return sqs.NewFromConfig(cfg, override), nil
 }
 
-// settings loads the SDK's configuration. endpointOf says where a client made from it would call.
+// settings loads the SDK's configuration. endpointOf returns the endpoint that a client with this
+// configuration would use, or nil.
 func (f *Flags) settings(ctx context.Context, t cli.Terminal, endpointOf func(aws.Config) *string) (aws.Config, error) {
 	load := func(more ...func(*config.LoadOptions) error) (aws.Config, error) {
 		options := append([]func(*config.LoadOptions) error{
 			config.WithHTTPClient(httpClient(f.HTTP2)),
-			// weir reports a failed call itself
+			// weir itself reports failed calls
 			config.WithLogger(logging.Nop{}),
 		}, more...)
 		if f.region != "" {
@@ -240,8 +245,8 @@ func (f *Flags) settings(ctx context.Context, t cli.Terminal, endpointOf func(aw
 		return cfg, nil
 	}
 
-	// A server on this machine checks neither; and asking the instance's metadata for credentials
-	// would take seconds.
+	// A server on this machine checks neither the region nor the credentials. Disable the query for
+	// instance credentials, which would take seconds.
 	if cfg, err = load(config.WithEC2IMDSClientEnableState(imds.ClientDisabled)); err != nil {
 		return cfg, err
 	}
@@ -272,8 +277,9 @@ func retrieve(ctx context.Context, cfg aws.Config) (aws.Credentials, error) {
 	return cfg.Credentials.Retrieve(ctx)
 }
 
-// httpClient uses HTTP/1.1 by default, which halves the CPU time of polling, and gives up on a
-// silent address sooner than the SDK does. It is the SDK's type, because AWS_CA_BUNDLE needs that.
+// httpClient returns an HTTP client that gives up connecting to a silent address sooner than the
+// SDK does. By default it uses only HTTP/1.1, which halves the CPU time of polling. It must have
+// the SDK's type, because AWS_CA_BUNDLE works only with that type.
 func httpClient(http2 bool) *awshttp.BuildableClient {
 	return awshttp.NewBuildableClient().
 		WithDialerOptions(func(d *net.Dialer) { d.Timeout = 5 * time.Second }).
@@ -285,7 +291,7 @@ func httpClient(http2 bool) *awshttp.BuildableClient {
 			tr.ForceAttemptHTTP2 = false
 			tr.Protocols = new(http.Protocols)
 			tr.Protocols.SetHTTP1(true)
-			// a clone, which offers what its original would have spoken
+			// The transport is a clone. Without this line it would still offer HTTP/2.
 			if tr.TLSClientConfig != nil {
 				tr.TLSClientConfig.NextProtos = []string{"http/1.1"}
 			}
@@ -306,7 +312,7 @@ func checkEndpoint(where, endpoint string) error {
 	return nil
 }
 
-// IsLoopback reports whether an endpoint is surely on this machine.
+// IsLoopback reports whether an endpoint certainly is on this machine.
 func IsLoopback(endpoint string) bool {
 	u, err := url.Parse(endpoint)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/weir-go/weir/internal/wire"
 )
 
-// Commands read as the library does at its best: by weir's own calls, over its own HTTP client,
-// which it makes from the SDK's alone.
+// Commands read with weir's own calls over its own HTTP client, which is the fastest way. weir uses
+// its own HTTP client only if the client has the SDK's HTTP client.
 func TestCommandsReadByWeirsOwnCalls(t *testing.T) {
 	for _, http2 := range []bool{false, true} {
 		f := Flags{endpoint: "http://127.0.0.1:1", region: "eu-west-1", HTTP2: http2, Reads: true}

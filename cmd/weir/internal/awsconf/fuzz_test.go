@@ -9,8 +9,8 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/explain"
 )
 
-// FuzzEndpoint gives a text to what reads --endpoint: it is understood, or a wrong usage that says
-// so in one line.
+// FuzzEndpoint parses any text as a value of --endpoint. The text must be accepted, or refused with
+// a usage error of one line.
 func FuzzEndpoint(f *testing.F) {
 	for _, s := range []string{"", "http://127.0.0.1:4567", "http://u:p@h/?q", "[::1]:0", "8080", "https://localhost"} {
 		f.Add(s)

@@ -13,10 +13,11 @@ import (
 	"github.com/weir-go/weir/internal/streams"
 )
 
-// CheckStreams looks at --stream before a service does, whose words about it are not for people.
+// CheckStreams checks the values of --stream before they are sent. The service's own error texts
+// are hard to understand.
 func CheckStreams(streams ...string) error {
 	for _, s := range streams {
-		// a stream's name has the form of a consumer's
+		// Stream names and consumer names follow the same rule.
 		if !strings.HasPrefix(s, "arn:") && !NameForm.MatchString(s) {
 			return cli.Usagef("--stream %.140q is not the name of a stream: use 1 to 128 of a-z, A-Z, 0-9, _ . -, or an ARN", s)
 		}
@@ -24,7 +25,7 @@ func CheckStreams(streams ...string) error {
 	return nil
 }
 
-// CheckNewStreams looks at the names of streams that are to be made.
+// CheckNewStreams checks the names of streams that the command will create.
 func CheckNewStreams(streams ...string) error {
 	for _, s := range streams {
 		if strings.HasPrefix(s, "arn:") {
@@ -34,10 +35,11 @@ func CheckNewStreams(streams ...string) error {
 	return CheckStreams(streams...)
 }
 
-// StreamName is the name in a --stream value, which may be an ARN.
+// StreamName returns the name in a value of --stream, which is a name or an ARN.
 func StreamName(stream string) string { return stream[strings.LastIndexByte(stream, '/')+1:] }
 
-// NameOrARN puts a --stream value into the field of a request that it belongs to.
+// NameOrARN returns a value of --stream as a name or as an ARN, for the fields of a request. The
+// other result is nil.
 func NameOrARN(stream string) (name, arn *string) {
 	if strings.HasPrefix(stream, "arn:") {
 		return nil, aws.String(stream)
@@ -50,7 +52,7 @@ var NameForm = regexp.MustCompile(`^[a-zA-Z0-9_.-]{1,128}$`)
 // BucketForm matches the name of a bucket.
 var BucketForm = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$`)
 
-// AskStream asks about a stream, by name or ARN.
+// AskStream queries the description of a stream, which is given by name or ARN.
 func AskStream(ctx context.Context, client *kinesis.Client, stream string) (operate.Answer, error) {
 	_, arn := NameOrARN(stream)
 	return operate.AskStream(ctx, client, streams.Stream{Name: StreamName(stream), ARN: aws.ToString(arn)})

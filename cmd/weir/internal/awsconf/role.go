@@ -18,8 +18,8 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/wholebody"
 )
 
-// role replaces the credentials of the AWS settings for calls to Kinesis, usually in another
-// account. The store and S3 use the settings' credentials.
+// role is a role to assume for calls to Kinesis, usually in another account. The store and S3 do
+// not use it.
 type role struct{ arn, externalID, session string }
 
 func (r *role) Register(cmd *cobra.Command) {
@@ -34,7 +34,7 @@ var (
 	sessionForm  = regexp.MustCompile(`^[\w+=,.@-]{2,64}$`)
 )
 
-// check says what is wrong with the flags.
+// check returns an error if the flags for the role are wrong.
 func (r *role) check() error {
 	switch {
 	case r.arn == "" && r.externalID != "":
@@ -53,8 +53,8 @@ func (r *role) check() error {
 	return nil
 }
 
-// assume returns the settings with the role's credentials, which are renewed before they expire.
-// That the role may be assumed shows at once.
+// assume returns a configuration with the credentials of the role. They are renewed before they
+// expire. It returns an error if the role cannot be assumed.
 func (r *role) assume(ctx context.Context, f *Flags, cfg aws.Config) (aws.Config, error) {
 	peer := f.Peer(ctx, "STS, for the role")
 	client := sts.NewFromConfig(cfg, func(o *sts.Options) {
@@ -74,7 +74,7 @@ func (r *role) assume(ctx context.Context, f *Flags, cfg aws.Config) (aws.Config
 	if err != nil {
 		var call *smithy.OperationError
 		if errors.As(err, &call) {
-			err = call // without what the cache says
+			err = call // leave out the text that the cache adds
 		}
 		return cfg, fmt.Errorf("the role %s cannot be assumed: %w", r.arn, err)
 	}

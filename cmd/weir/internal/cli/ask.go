@@ -13,8 +13,8 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/explain"
 )
 
-// CanConfirm refuses a command that has to ask a question when standard input is not a terminal. If
-// sure is true, no confirmation is needed.
+// CanConfirm returns an error if the command has to ask a question, but standard input is not a
+// terminal. If sure is true, no question is needed.
 func CanConfirm(cmd *cobra.Command, t Terminal, sure bool) error {
 	if !sure && !t.canAsk() {
 		return Usagef("%s cannot ask for confirmation without a terminal: add --yes if you are sure", cmd.CommandPath())
@@ -22,12 +22,13 @@ func CanConfirm(cmd *cobra.Command, t Terminal, sure bool) error {
 	return nil
 }
 
-// Confirm asks for a word, and fails unless it is typed. Ctrl-C ends it.
+// Confirm asks the user to type a word. It returns an error if the user types anything else. Ctrl-C
+// ends the wait.
 func Confirm(ctx context.Context, t Terminal, question, word string) error {
 	_ = Textf(t.Err, "%s Type %s to do so: ", question, word)
 	typed := make(chan string, 1)
-	go func() { // ends with the line, or with the process
-		line, _ := bufio.NewReader(t.In).ReadString('\n') // no line is no
+	go func() { // ends after the line is read, or with the process
+		line, _ := bufio.NewReader(t.In).ReadString('\n') // an error counts as an empty line
 		typed <- strings.TrimSpace(line)
 	}()
 	select {
@@ -42,10 +43,10 @@ func Confirm(ctx context.Context, t Terminal, question, word string) error {
 	}
 }
 
-// Bar shows how far long work has come, to people only; a nil one shows nothing.
+// Bar shows the progress of a task on a terminal. A Bar without a ProgressBar shows nothing.
 type Bar struct{ *progressbar.ProgressBar }
 
-// NewBar is for n pieces of work. Little work needs none.
+// NewBar returns a bar for a task of n steps. For a small n the bar shows nothing.
 func NewBar(t Terminal, what string, n int) Bar {
 	if n < 50 || !IsTerminal(t.Err) {
 		return Bar{}
@@ -55,10 +56,10 @@ func NewBar(t Terminal, what string, n int) Bar {
 		progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish(), progressbar.OptionSetWidth(30))}
 }
 
-// Advance is safe for concurrent use.
+// Advance adds n completed steps. It is safe for concurrent use.
 func (b Bar) Advance(n int) {
 	if b.ProgressBar != nil {
-		_ = b.Add(n) // it can only fail to draw
+		_ = b.Add(n) // it fails only if it cannot draw
 	}
 }
 

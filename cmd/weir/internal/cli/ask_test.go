@@ -17,7 +17,7 @@ func TestConfirm(t *testing.T) {
 			t.Errorf("%q is %v, after %q", typed, err, said)
 		}
 	}
-	// Ctrl-C does not wait for an answer.
+	// Ctrl-C ends the wait for an answer.
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(explain.ErrInterrupted)
 	never, end := io.Pipe()

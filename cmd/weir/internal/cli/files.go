@@ -7,15 +7,15 @@ import (
 	"os"
 )
 
-// ExistsError means that a file exists at the path.
+// ExistsError reports that a file already exists at the path.
 type ExistsError struct{ path string }
 
 func (e ExistsError) Error() string {
 	return fmt.Sprintf("the file %s exists already: name another one", e.path)
 }
 
-// WriteNew writes a file that does not exist yet, for good. It fails with an ExistsError if there
-// is one.
+// WriteNew creates a file, writes it and syncs it to disk. If the file already exists, it returns
+// an ExistsError.
 func WriteNew(path string, write func(*os.File) error) (err error) {
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
@@ -35,7 +35,7 @@ func WriteNew(path string, write func(*os.File) error) (err error) {
 	return file.Sync()
 }
 
-// RootError returns the system's error without the path, which weir's message names.
+// RootError returns the system's error without the path. weir's own message contains the path.
 func RootError(err error) error {
 	var path *fs.PathError
 	if errors.As(err, &path) {

@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Format is the -o flag.
+// Format is the value of the flag -o.
 type Format string
 
 const (
@@ -33,16 +33,16 @@ func (f *Format) Register(cmd *cobra.Command, what string) {
 	MustComplete(cmd, "output", "text\tfor people", "json\tfor programs")
 }
 
-// MustComplete offers fixed values for a flag to the shell.
+// MustComplete sets the values that a shell offers for a flag.
 func MustComplete(cmd *cobra.Command, flag string, values ...cobra.Completion) {
 	err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 	if err != nil {
-		// the flag does not exist: a mistake in this file's neighbour, found by every test
+		// The flag does not exist. This is a bug that every test finds.
 		panic(err)
 	}
 }
 
-// Require complains about flags that a command cannot do without, by name.
+// Require returns an error that names the missing flags, if a command lacks flags that it needs.
 func Require(cmd *cobra.Command, flags ...string) error {
 	var missing []string
 	for _, name := range flags {
@@ -62,10 +62,10 @@ func Require(cmd *cobra.Command, flags ...string) error {
 	return nil
 }
 
-// StoreVariable names the store where --store does not: other users of the machine see a command
-// line, but not this.
+// StoreVariable is the environment variable that sets the store if --store is not used. Other users
+// of the machine can see a command line, but not this variable.
 const StoreVariable = "WEIR_STORE"
 
-// DeadVariable names the place of letters where --dead does not: other users of the machine see a
-// command line, but not this.
+// DeadVariable is the environment variable that sets the destination of dead letters if --dead is
+// not used. Other users of the machine can see a command line, but not this variable.
 const DeadVariable = "WEIR_DEAD"

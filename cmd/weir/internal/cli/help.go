@@ -9,10 +9,10 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// HelpColumns is the width of help when the width of the screen is unknown.
+// HelpColumns is the width of help texts if the width of the screen is unknown.
 const HelpColumns = 80
 
-// WrapHelp breaks the lines of help between words, for a command and its subcommands.
+// WrapHelp wraps the lines in the help of a command and its subcommands.
 func WrapHelp(root *cobra.Command, columns int) {
 	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", ".FlagUsagesWrapped "+strconv.Itoa(columns)))
 	EachCommand(root, func(cmd *cobra.Command) { cmd.Long = wrap(cmd.Long, columns) })
@@ -25,10 +25,10 @@ func EachCommand(cmd *cobra.Command, do func(*cobra.Command)) {
 	}
 }
 
-// wrap breaks paragraphs into lines. Indented lines do not change.
+// wrap wraps the paragraphs of a text. It does not change indented lines.
 func wrap(text string, columns int) string {
 	var b strings.Builder
-	at := 0 // the column after what is written
+	at := 0 // column after the text written so far
 	for line := range strings.Lines(text) {
 		line = strings.TrimRight(line, " \n")
 		if line == "" || strings.ContainsAny(line[:1], " \t") {
@@ -57,8 +57,8 @@ func wrap(text string, columns int) string {
 	return strings.TrimRight(b.String(), "\n")
 }
 
-// unquoteFlags removes the quotes that mark a value's name in the flags' texts, because shell
-// completion shows the texts unchanged.
+// unquoteFlags removes the backquotes that mark a value's name in the texts of flags. Shell
+// completion would show them.
 func unquoteFlags(root *cobra.Command) {
 	EachCommand(root, func(cmd *cobra.Command) {
 		cmd.Flags().VisitAll(func(f *pflag.Flag) { _, f.Usage = pflag.UnquoteUsage(f) })
@@ -92,7 +92,8 @@ func helpCommand() *cobra.Command {
 	}
 }
 
-// find goes down to a command as far as its words are known, and returns the first that is not.
+// find follows words down to a command as far as they name commands. It returns that command and
+// the first unknown word.
 func find(root *cobra.Command, words []string) (cmd *cobra.Command, unknown string) {
 	cmd = root
 next:
@@ -108,8 +109,8 @@ next:
 	return cmd, ""
 }
 
-// noSuchCommand is the error about a word that names none of a command's commands, with those that
-// were probably meant.
+// noSuchCommand returns the error for a word that names no subcommand. The error suggests similar
+// names.
 func noSuchCommand(cmd *cobra.Command, word string) error {
 	if !cmd.HasAvailableSubCommands() {
 		return Usagef("%s has no commands, so there is no %.140q", cmd.CommandPath(), word)

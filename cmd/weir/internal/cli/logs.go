@@ -11,8 +11,7 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/redact"
 )
 
-// noteWriter writes a log whose lines come one at a time, without the passwords that an error may
-// quote.
+// noteWriter writes a log, one line per call. It removes passwords, which an error may quote.
 type noteWriter struct{ to io.Writer }
 
 func (w noteWriter) Write(line []byte) (int, error) {
@@ -22,12 +21,12 @@ func (w noteWriter) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// SpeakThrough has a terminal speak through a log from now on.
+// SpeakThrough makes a terminal write its further messages to a log.
 func SpeakThrough(t Terminal, log slog.Handler, app, worker string) {
 	t.speech.log.Store(slog.New(log).With("app", app, "worker", worker))
 }
 
-// LogFormat is --log.
+// LogFormat is the value of the flag --log.
 type LogFormat string
 
 const (
@@ -46,8 +45,8 @@ func (f *LogFormat) Set(s string) error {
 	return nil
 }
 
-// Handler logs to w at level info and above. It explains errors in a sentence and names options by
-// their flags.
+// Handler returns a log handler that writes to w, at level info and above. It replaces each error
+// by one sentence that explains it. It replaces options of package weir by the flags that set them.
 func (f LogFormat) Handler(w io.Writer) slog.Handler {
 	options := &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 		switch v := a.Value.Any().(type) {
@@ -64,8 +63,7 @@ func (f LogFormat) Handler(w io.Writer) slog.Handler {
 	return inFlags{slog.NewTextHandler(noteWriter{w}, options)}
 }
 
-// inFlags is a log whose messages have the options of package weir in the words of the command
-// line.
+// inFlags is a log handler that replaces names of options by the flags that set them.
 type inFlags struct{ slog.Handler }
 
 func (h inFlags) Handle(ctx context.Context, r slog.Record) error {

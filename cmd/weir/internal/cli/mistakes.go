@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// mistakenFlag is an error about a flag in this command's words. Those of the standard library name
-// its functions.
+// mistakenFlag returns the error for a wrong flag, in words for users. The errors of the standard
+// library contain names of functions.
 func mistakenFlag(cmd *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
 	if errors.As(err, &unknown) {
@@ -36,13 +36,13 @@ func mistakenFlag(cmd *cobra.Command, err error) error {
 		want = "want a time with its unit, such as 30s or 5m"
 	case number != nil:
 		want = "want a number"
-	default: // the flag's own words, which begin with the value
+	default: // the text of the flag, which begins with the value
 		return fmt.Errorf("%s %w", flag, bad.Unwrap())
 	}
 	return fmt.Errorf("%s %.140q: %s", flag, bad.GetValue(), want)
 }
 
-// NoArgs refuses arguments of a command that takes none.
+// NoArgs returns an error if a command that takes no arguments has one.
 func NoArgs(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 || cmd.HasSubCommands() {
 		return cobra.NoArgs(cmd, args)
@@ -50,7 +50,8 @@ func NoArgs(cmd *cobra.Command, args []string) error {
 	return Usagef("%s takes no argument %.140q", cmd.CommandPath(), args[0])
 }
 
-// OneFileAtMost refuses a second argument of a command that reads a file or standard input.
+// OneFileAtMost returns an error if a command that reads one file or standard input has several
+// arguments.
 func OneFileAtMost(cmd *cobra.Command, args []string) error {
 	if len(args) > 1 {
 		return Usagef("%s takes one FILE at a time, not %s", cmd.CommandPath(), strings.Join(args, " and "))
@@ -58,14 +59,14 @@ func OneFileAtMost(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// misspelt is the error about a command line whose command is not there, which cobra, where flags
-// follow it, calls a flag that is not known.
+// misspelt returns the error for a command line that names an unknown command. If flags follow the
+// command, cobra reports an unknown flag instead, which is misleading.
 func misspelt(found *cobra.Command, args []string, err error) error {
 	_, rest, lost := found.Root().Find(args)
 	if lost != nil || !found.HasSubCommands() || len(rest) == 0 || strings.HasPrefix(rest[0], "-") {
 		return err
 	}
-	found.SuggestionsMinimumDistance = 2 // letters
+	found.SuggestionsMinimumDistance = 2 // number of differing letters
 	said := fmt.Sprintf("unknown command %.140q for %q", rest[0], found.CommandPath())
 	if like := found.SuggestionsFor(rest[0]); len(like) > 0 {
 		said += ": is it " + strings.Join(like, " or ") + "?"
@@ -73,11 +74,10 @@ func misspelt(found *cobra.Command, args []string, err error) error {
 	return Usagef("%s", said)
 }
 
-// unknownFlag is the error about a flag that the command does not have, with those that may have
-// been meant.
+// unknownFlag returns the error for an unknown flag. The error suggests similar flags.
 func unknownFlag(cmd *cobra.Command, err *pflag.NotExistError) error {
 	name := err.GetSpecifiedName()
-	if short := err.GetSpecifiedShortnames(); len(short) > 1 { // "-stream" with one dash
+	if short := err.GetSpecifiedShortnames(); len(short) > 1 { // -stream with one dash
 		name = short
 	}
 	name, _, _ = strings.Cut(name, "=")
@@ -87,10 +87,10 @@ func unknownFlag(cmd *cobra.Command, err *pflag.NotExistError) error {
 	return err
 }
 
-// flagsLike are the flags of a command that are spelt much like name, the most alike first.
+// flagsLike returns the flags of a command whose names are similar to name, the most similar first.
 func flagsLike(cmd *cobra.Command, name string) (like []string) {
 	if len(name) > 40 {
-		return nil // no flag is so long
+		return nil // no flag is that long
 	}
 	least := 1
 	if len(name) > 4 {
@@ -109,8 +109,8 @@ func flagsLike(cmd *cobra.Command, name string) (like []string) {
 	return like
 }
 
-// edits is how many letters have to be put in, left out, replaced or swapped with the next to make
-// b of a.
+// edits returns the number of edits that turn a into b. An edit inserts, deletes or replaces a
+// letter, or swaps two neighbouring letters.
 func edits(a, b string) int {
 	before, last := []int(nil), make([]int, len(b)+1)
 	for j := range last {
@@ -134,14 +134,14 @@ func edits(a, b string) int {
 	return last[len(b)]
 }
 
-// RefuseBlank refuses flags and arguments with a blank value, such as an unset variable of the
-// shell. Otherwise a default would apply that the user did not choose, and a blank --exec would run
-// nothing and acknowledge everything. No flag has a meaning when it is blank; such a flag would be
-// an exception here, by name.
+// RefuseBlank returns an error if a flag or an argument has a blank value, for example from an
+// unset variable of the shell. Otherwise a default would apply that the user did not choose. A
+// blank --exec would even run nothing and acknowledge all records. No flag has a meaning for a
+// blank value; an exception would be listed here by name.
 func RefuseBlank(cmd *cobra.Command, args []string) error {
 	var blank []string
 	cmd.Flags().Visit(func(f *pflag.Flag) {
-		// those that may stand alone refuse it when it is set
+		// Flags that need no value check this when they are set.
 		if f.NoOptDefVal == "" && isBlank(f.Value) {
 			blank = append(blank, "--"+f.Name)
 		}
@@ -151,7 +151,7 @@ func RefuseBlank(cmd *cobra.Command, args []string) error {
 			strings.Join(blank, " and "), Plural(len(blank), "is", "are"))
 	}
 	if name := cmd.Name(); name == cobra.ShellCompRequestCmd || name == cobra.ShellCompNoDescRequestCmd {
-		return nil // a word that the person has yet to type
+		return nil // the user has not typed the word yet
 	}
 	for i, arg := range args {
 		if strings.TrimSpace(arg) == "" {
@@ -161,7 +161,8 @@ func RefuseBlank(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// isBlank reports whether a value, or one of several, has nothing but spaces.
+// isBlank reports whether the value of a flag is blank. If the flag has several values, one blank
+// value suffices.
 func isBlank(v pflag.Value) bool {
 	values := []string{v.String()}
 	if several, ok := v.(pflag.SliceValue); ok {

@@ -1,5 +1,5 @@
-// Package cli holds what all commands of weir share: the terminal, how a command line is run, flags
-// and their values, help, and how results, notes and logs are written.
+// Package cli contains what all commands of weir share. It runs command lines, defines flags and
+// their values, and formats help. It also writes results, notes and logs to the terminal.
 package cli
 
 import (
@@ -14,30 +14,30 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/peers"
 )
 
-// UsageError is a wrong way to call a command: exit code 2 instead of 1.
+// UsageError is an error in the command line. Its exit code is 2 instead of 1.
 type UsageError struct{ error }
 
 func (e UsageError) Unwrap() error { return e.error }
 
-// Wrong is the result of a command that looked for something wrong and found it: exit code 3. ""
-// when it was all said.
+// Wrong is the result of a command that looks for problems and found one. Its exit code is 3. An
+// empty text means that the command has already printed everything.
 type Wrong string
 
 func (w Wrong) Error() string { return string(w) }
 
-// ExitCode is an exit code after which nothing is left to say.
+// ExitCode ends a command with this exit code and without a further message.
 type ExitCode int
 
 func (ExitCode) Error() string { return "" }
 
-// Usage is an error about the command line.
+// Usage returns err as a UsageError.
 func Usage(err error) error { return UsageError{err} }
 
-// Usagef is Usage for a text.
+// Usagef returns a UsageError with a formatted text.
 func Usagef(format string, args ...any) error { return UsageError{fmt.Errorf(format, args...)} }
 
-// Run carries out one command line and returns its exit code. newRoot makes the command with all
-// that belong to it. All that is said about an error is one sentence on t.err.
+// Run runs a command line and returns its exit code. newRoot creates the root command with its
+// subcommands. For an error, Run prints one sentence on t.Err.
 func Run(ctx context.Context, args []string, t Terminal, newRoot func(Terminal) *cobra.Command) int {
 	if t.speech == nil {
 		t.speech = &speech{}
@@ -87,8 +87,8 @@ func Run(ctx context.Context, args []string, t Terminal, newRoot func(Terminal) 
 	return ExitFailed
 }
 
-// Finish completes the command weir, whose commands have been added: completion, help, the exit
-// codes and the words for mistakes.
+// Finish completes the root command after its subcommands have been added. It adds completion,
+// help, exit codes and the texts for mistakes.
 func Finish(root *cobra.Command, t Terminal) {
 	root.SetUsageTemplate(root.UsageTemplate() + `{{if .Runnable}}
 Exit codes:
@@ -101,10 +101,10 @@ Exit codes:
 {{end}}`)
 	root.SetFlagErrorFunc(mistakenFlag)
 	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
-	root.SetOut(t.Out) // the scripts go where this is when their commands are made
+	root.SetOut(t.Out) // the completion scripts use this output, and take it when their commands are created
 	root.InitDefaultCompletionCmd()
 	if completion, _, err := root.Find([]string{"completion"}); err == nil {
-		// a shell that it does not know is an error, not a reason to print the help
+		// Without this, an unknown shell would print the help and succeed.
 		completion.Args = NoArgs
 		completion.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	}

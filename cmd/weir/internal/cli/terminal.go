@@ -13,38 +13,39 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/redact"
 )
 
-// The exit codes of every command.
+// The exit codes of all commands.
 const (
 	ExitDone   = 0
 	ExitFailed = 1
 	ExitUsage  = 2
-	ExitWrong  = 3 // the command found a fault
+	ExitWrong  = 3 // the command found a problem
 
-	ExitWarned   = 4 // doctor: it may become so
-	ExitIntended = 5 // doctor: only faults that an operator caused on purpose
+	ExitWarned   = 4 // doctor: only warnings
+	ExitIntended = 5 // doctor: only states that an operator caused on purpose
 )
 
-// Terminal has the input and the outputs of a command; tests use buffers.
+// Terminal contains the input and the outputs of a command. Tests use buffers.
 type Terminal struct {
 	In       io.Reader
 	Out, Err io.Writer
-	// Asks says that a person answers questions on in although it is no terminal; tests set it.
+	// Asks means that a user answers questions on In, although In is not a terminal. Tests set it.
 	Asks bool
-	// Interrupt does what Ctrl-C does, for screens that get the key instead of the signal.
+	// Interrupt does the same as Ctrl-C. Full-screen programs call it, because they receive the key
+	// instead of the signal.
 	Interrupt func()
-	// speech is shared by all copies of a terminal; run makes it if it is nil.
+	// All copies of a Terminal share speech. Run creates it if it is nil.
 	speech *speech
 }
 
-// NewTerminal is a terminal of these three streams, for one command.
+// NewTerminal returns a terminal with the given streams, for one command.
 func NewTerminal(in io.Reader, out, err io.Writer) Terminal {
 	return Terminal{In: in, Out: out, Err: err, speech: &speech{}}
 }
 
-// Note prints a message that is neither a result nor an error.
+// Note prints a message that is neither a result nor an error, with the level info.
 func (t Terminal) Note(format string, args ...any) { t.Say(slog.LevelInfo, format, args...) }
 
-// Say is note with a level, which a log has.
+// Say prints such a message with a level. The level appears only in a log.
 func (t Terminal) Say(level slog.Level, format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	if t.speech != nil {
@@ -56,8 +57,7 @@ func (t Terminal) Say(level slog.Level, format string, args ...any) {
 	fmt.Fprint(t.Err, escape(redact.Text("weir: "+text+"\n"), "\n\t"))
 }
 
-// columns is the width of the screen that help goes to, between what can be laid out and what is
-// read with ease.
+// columns returns the width for help: the width of the screen, limited to a readable range.
 func (t Terminal) columns() int {
 	if f, ok := t.Out.(*os.File); ok {
 		if width, _, err := term.GetSize(int(f.Fd())); err == nil {
@@ -75,9 +75,9 @@ func IsTerminal(stream any) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// speech is how a command speaks on standard error: in plain lines, or in a log once it works for
-// long.
+// speech is how a command writes messages to standard error: as plain lines, or through a log in
+// commands that run for a long time.
 type speech struct{ log atomic.Pointer[slog.Logger] }
 
-// Silent is a terminal without input whose outputs are dropped.
+// Silent is a terminal without input. It discards all output.
 var Silent = Terminal{Out: io.Discard, Err: io.Discard}

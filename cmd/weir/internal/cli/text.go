@@ -11,11 +11,12 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/figures"
 )
 
-// Visible makes a name from a store, a service or a command line safe to print: it escapes
-// unprintable characters, such as line breaks and terminal controls, as Go does in a string.
+// Visible makes text safe to print. Use it for names from a store, a service or a command line. It
+// escapes unprintable characters, such as line breaks and terminal controls, like a string literal
+// in Go.
 func Visible(s string) string { return escape(s, "") }
 
-// escape is visible with exceptions.
+// escape escapes unprintable characters, except those in but.
 func escape(s, but string) string {
 	readable := func(r rune) bool { return strconv.IsPrint(r) || strings.ContainsRune(but, r) }
 	if utf8.ValidString(s) && strings.IndexFunc(s, func(r rune) bool { return !readable(r) }) < 0 {
@@ -35,8 +36,8 @@ func escape(s, but string) string {
 	return b.String()
 }
 
-// Textf writes text for people. Every argument that is text is made visible, so that only format
-// itself breaks lines and fills cells.
+// Textf writes formatted text for users. It applies Visible to every argument that is text. Only
+// format itself can then contain line breaks and tabs.
 func Textf(w io.Writer, format string, args ...any) error {
 	shown := make([]any, len(args))
 	for i, a := range args {
@@ -47,7 +48,7 @@ func Textf(w io.Writer, format string, args ...any) error {
 			shown[i] = Visible(a.String())
 		default:
 			shown[i] = a
-			if of := reflect.ValueOf(a); of.Kind() == reflect.String { // such as the reason in a letter
+			if of := reflect.ValueOf(a); of.Kind() == reflect.String { // for example the Reason of a dead letter
 				shown[i] = Visible(of.String())
 			}
 		}
@@ -63,12 +64,12 @@ func Plural(n int, one, many string) string {
 	return many
 }
 
-// Count is a number of things: "1 lease", "2 leases".
+// Count formats a number with a noun: "1 lease", "2 leases".
 func Count[N int | int32 | int64](n N, one string) string {
 	return figures.Count(n) + " " + Plural(int(n), one, one+"s")
 }
 
-// List puts names into a sentence.
+// List joins names to a list for a sentence.
 func List(names []string) string {
 	const most = 10
 	if len(names) == 0 {

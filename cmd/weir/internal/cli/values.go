@@ -12,10 +12,10 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Span is a flag that sets a duration.
+// Span is the value of a flag that sets a duration.
 type Span struct {
 	To    *time.Duration
-	Zero  bool // 0 means something
+	Zero  bool // the flag accepts 0
 	given bool
 }
 
@@ -33,14 +33,14 @@ func (s *Span) Set(text string) error {
 	if err != nil {
 		return err
 	}
-	if d == 0 && !s.Zero { // which package weir takes for its default; it refuses the rest
+	if d == 0 && !s.Zero { // package weir would use its default for 0; it refuses other invalid values itself
 		return fmt.Errorf("%.40s: want more than 0", text)
 	}
 	*s.To, s.given = d, true
 	return nil
 }
 
-// Number is a flag that sets a number from low to high.
+// Number is the value of a flag that sets a number from Low to High.
 type Number[T int | float64] struct {
 	To        *T
 	Parse     func(string) (T, error)
@@ -63,7 +63,7 @@ func (n *Number[T]) Set(text string) error {
 	if err != nil {
 		return fmt.Errorf("%.140q: want %s", text, n.Want)
 	}
-	if !(v >= n.Low && v <= n.High) { // also if it is not a number
+	if !(v >= n.Low && v <= n.High) { // also refuses NaN
 		return fmt.Errorf("%.140s: want %s", text, n.Want)
 	}
 	*n.To, n.given = v, true
@@ -72,7 +72,7 @@ func (n *Number[T]) Set(text string) error {
 
 func ParseFloat(s string) (float64, error) { return strconv.ParseFloat(s, 64) }
 
-// ParseSize reads a number of bytes, such as 512MiB.
+// ParseSize parses a number of bytes, for example 512MiB.
 func ParseSize(s string) (int, error) {
 	unit := 1
 	for suffix, of := range map[string]int{"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30} {
@@ -88,35 +88,35 @@ func ParseSize(s string) (int, error) {
 	return n * unit, err
 }
 
-// Choice is a word of a flag, and what it means.
+// Choice is one of the words that a flag accepts, with its meaning.
 type Choice[T comparable] struct {
 	word  string
 	value T
 	text  string
 }
 
-// Word is the choice of a word, which means value; text explains it where a shell completes it.
+// Word returns a Choice. A shell shows text when it offers the word.
 func Word[T comparable](word string, value T, text string) Choice[T] {
 	return Choice[T]{word, value, text}
 }
 
-// Choose adds a flag that takes one of several words. The first is the default.
+// Choose adds a flag that accepts one of several words. The first word is the default.
 func Choose[T comparable](cmd *cobra.Command, name string, to *T, text string, of ...Choice[T]) {
 	f := OneOf(to, of...)
 	cmd.Flags().Var(f, name, text)
 	MustComplete(cmd, name, f.Completions()...)
 }
 
-// Chosen is a flag that takes one of several words.
+// Chosen is the value of a flag that accepts one of several words.
 type Chosen[T comparable] struct {
 	to *T
 	of []Choice[T]
 }
 
-// OneOf returns a flag that sets *to by one of several words. The first is the default.
+// OneOf returns a flag value that sets *to according to a word. The first word is the default.
 func OneOf[T comparable](to *T, of ...Choice[T]) *Chosen[T] { return &Chosen[T]{to, of} }
 
-// Completions returns the words and what each means.
+// Completions returns the words and their explanations.
 func (c *Chosen[T]) Completions() []cobra.Completion {
 	var complete []cobra.Completion
 	for _, o := range c.of {
@@ -133,7 +133,7 @@ func (c *Chosen[T]) words(between string) string {
 	return strings.Join(words, between)
 }
 
-// Type is the words where they are short, for help.
+// Type returns the words for the help. If they are too long, it returns a placeholder.
 func (c *Chosen[T]) Type() string {
 	if words := c.words("|"); len(words) <= len("fail|oldest|latest") {
 		return words
@@ -141,7 +141,7 @@ func (c *Chosen[T]) Type() string {
 	return "MODE"
 }
 
-// list is the words in a sentence.
+// list joins the words for a sentence.
 func (c *Chosen[T]) list() string {
 	words := strings.Split(c.words(" "), " ")
 	last := len(words) - 1
@@ -167,7 +167,7 @@ func (c *Chosen[T]) Set(s string) error {
 	return fmt.Errorf("%.140q: use %s", s, c.list())
 }
 
-// TagsFlag is --tag KEY=VALUE, repeated.
+// TagsFlag is the value of the flag --tag KEY=VALUE, which can be repeated.
 type TagsFlag struct{ To *map[string]string }
 
 func (f *TagsFlag) Type() string { return "KEY=VALUE" }

@@ -10,11 +10,11 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Version and commit are set by release builds, by -ldflags "-X PACKAGE.Version=v1.2.3 -X
-// PACKAGE.commit=0123abc" with the path of this package.
+// Version and commit describe the build. Release builds set them with -ldflags "-X
+// PACKAGE.Version=v1.2.3 -X PACKAGE.commit=0123abc", where PACKAGE is the path of this package.
 var Version, commit string
 
-// Build says what a program was built of.
+// Build describes how a program was built.
 type Build struct {
 	Version  string `json:"version"`
 	Commit   string `json:"commit,omitempty"`

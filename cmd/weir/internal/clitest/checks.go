@@ -10,7 +10,7 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// Eventually waits until something holds.
+// Eventually waits until a condition holds.
 func Eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	late := time.After(time.Minute)
@@ -25,7 +25,7 @@ func Eventually(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-// Stop interrupts a worker.
+// Stop interrupts a worker and requires that it ends without an error.
 func Stop(t *testing.T, c *Command) {
 	t.Helper()
 	if code := c.Interrupt(t); code != cli.ExitDone {
@@ -33,7 +33,8 @@ func Stop(t *testing.T, c *Command) {
 	}
 }
 
-// CheckOrder complains unless the records are exactly the lines, those of each key in their order.
+// CheckOrder fails the test unless the records are exactly the given lines. The lines of each key
+// must be in order.
 func CheckOrder(t *testing.T, got, want []string) {
 	t.Helper()
 	number := func(line string) (key string, n int) {
@@ -59,7 +60,7 @@ func CheckOrder(t *testing.T, got, want []string) {
 	}
 }
 
-// Position reads a position of a checkpoint.
+// Position parses a position of a checkpoint.
 func Position(t *testing.T, s string) shard.Position {
 	t.Helper()
 	p, err := shard.Parse(s)

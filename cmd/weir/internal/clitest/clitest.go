@@ -24,8 +24,8 @@ import (
 	"github.com/weir-go/weir/kinesistest"
 )
 
-// leastParallel is the least number of tests that run in parallel. They mostly wait for processes
-// and for servers that never answer, so they use little processor time.
+// leastParallel is the minimum number of tests that run in parallel. The tests mostly wait for
+// processes and for servers that never answer, so they use little CPU time.
 const leastParallel = 8
 
 // overlap raises the number of parallel tests to leastParallel, unless -test.parallel is given.
@@ -41,17 +41,17 @@ func overlap() {
 	}
 }
 
-// makeRoot makes the command that command lines are run by; Main sets it.
+// makeRoot creates the root command of command lines. Main sets it.
 var makeRoot func(cli.Terminal) *cobra.Command
 
-// Main runs the tests of a package, for its TestMain. It hides the user's settings from the tests.
-// root creates the root command that Start and similar functions run.
+// Main runs the tests of a package; call it from TestMain. It hides the user's settings from the
+// tests. root creates the root command that Start and similar functions run.
 func Main(m *testing.M, root func(cli.Terminal) *cobra.Command) {
 	makeRoot = root
 	env := map[string]string{"AWS_CONFIG_FILE": os.DevNull, "AWS_SHARED_CREDENTIALS_FILE": os.DevNull, "AWS_EC2_METADATA_DISABLED": "true"}
 	for _, v := range os.Environ() {
 		if name, _, _ := strings.Cut(v, "="); strings.HasPrefix(name, "AWS_") && env[name] == "" {
-			env[name] = "" // the SDK takes empty for unset
+			env[name] = "" // the SDK treats empty variables as unset
 		}
 	}
 	for name, value := range env {
@@ -63,7 +63,8 @@ func Main(m *testing.M, root func(cli.Terminal) *cobra.Command) {
 	os.Exit(leaktest.Run(m))
 }
 
-// Weir returns a function for Main that makes a weir with nothing but some commands.
+// Weir returns a function for Main. The function creates a root command that has only the given
+// subcommands.
 func Weir(commands ...func(cli.Terminal) *cobra.Command) func(cli.Terminal) *cobra.Command {
 	return func(t cli.Terminal) *cobra.Command {
 		root := &cobra.Command{
@@ -78,16 +79,16 @@ func Weir(commands ...func(cli.Terminal) *cobra.Command) func(cli.Terminal) *cob
 	}
 }
 
-// Run runs a command line with a terminal, and returns its exit code.
+// Run runs a command line with the given terminal and returns its exit code.
 func Run(ctx context.Context, args []string, t cli.Terminal) int {
 	return cli.Run(ctx, args, t, makeRoot)
 }
 
-// Output is a standard output that tests watch while a command writes to it.
+// Output is a standard output that tests can watch while a command writes to it.
 type Output struct {
 	mu      sync.Mutex
 	text    bytes.Buffer
-	changed chan struct{} // closed and replaced at every write
+	changed chan struct{} // closed and replaced at each write
 }
 
 func (o *Output) Write(p []byte) (int, error) {
@@ -112,7 +113,7 @@ func (o *Output) Lines() []string {
 	return strings.Split(text, "\n")
 }
 
-// Await waits until what was written satisfies a condition.
+// Await waits until the written text satisfies a condition.
 func (o *Output) Await(t *testing.T, what string, enough func(string) bool) {
 	t.Helper()
 	late := time.After(time.Minute)
@@ -133,7 +134,7 @@ func (o *Output) Await(t *testing.T, what string, enough func(string) bool) {
 
 func NewOutput() *Output { return &Output{changed: make(chan struct{})} }
 
-// Command is a weir command that runs inside the test.
+// Command is a weir command that is running inside the test.
 type Command struct {
 	Out, Err *Output
 	cancel   context.CancelCauseFunc
@@ -153,20 +154,22 @@ func (c *Command) Wait(t *testing.T) int {
 	}
 }
 
-// Interrupt does what Ctrl-C does and waits for the end.
+// Interrupt interrupts the command like Ctrl-C. It waits for the end of the command and returns the
+// exit code.
 func (c *Command) Interrupt(t *testing.T) int {
 	t.Helper()
 	c.cancel(explain.ErrInterrupted)
 	return c.Wait(t)
 }
 
-// Start runs a command line, with a text on its standard input, until it ends or the test does.
+// Start starts a command line with the given text on standard input. The command runs until it ends
+// by itself or the test ends.
 func Start(t *testing.T, stdin string, args ...string) *Command {
 	t.Helper()
 	return StartTo(t, NewOutput(), strings.NewReader(stdin), args...)
 }
 
-// StartTo is start with an output that the caller can share and an input that can stay open.
+// StartTo does the same with an output that commands can share, and an input that can stay open.
 func StartTo(t *testing.T, out *Output, in io.Reader, args ...string) *Command {
 	t.Helper()
 	ctx, cancel := context.WithCancelCause(context.Background())
@@ -179,7 +182,7 @@ func StartTo(t *testing.T, out *Output, in io.Reader, args ...string) *Command {
 	return c
 }
 
-// MustRun runs a command line, requires success and returns its standard output.
+// MustRun runs a command line and requires success. It returns the standard output.
 func MustRun(t *testing.T, stdin string, args ...string) string {
 	t.Helper()
 	c := Start(t, stdin, args...)
@@ -189,14 +192,14 @@ func MustRun(t *testing.T, stdin string, args ...string) string {
 	return c.Out.String()
 }
 
-// Kinesis starts a server and returns it with the flag that leads to it.
+// Kinesis starts a server. It returns the server and the flag that sets its endpoint.
 func Kinesis(t *testing.T) (*kinesistest.Server, string) {
 	t.Helper()
 	s := kinesistest.NewServer(t)
 	return s, "--endpoint=" + s.URL()
 }
 
-// Numbered are lines of JSON with a key from a to e and a number.
+// Numbered returns n lines of JSON. Each has a key from a to e and a number.
 func Numbered(n int) (text string, lines []string) {
 	for i := range n {
 		lines = append(lines, fmt.Sprintf(`{"key":"%c","n":%d}`, 'a'+i%5, i))
@@ -204,7 +207,7 @@ func Numbered(n int) (text string, lines []string) {
 	return strings.Join(lines, "\n") + "\n", lines
 }
 
-// Decode reads what a command printed with -o json.
+// Decode decodes the output of a command with -o json.
 func Decode[T any](t *testing.T, text string) (v T) {
 	t.Helper()
 	if err := json.Unmarshal([]byte(text), &v); err != nil {
@@ -213,7 +216,7 @@ func Decode[T any](t *testing.T, text string) (v T) {
 	return v
 }
 
-// MustExit runs a command line that has to end with a code, and returns what it said.
+// MustExit runs a command line and requires an exit code. It returns both outputs.
 func MustExit(t *testing.T, code int, args ...string) (out, said string) {
 	t.Helper()
 	c := Start(t, "", args...)
@@ -223,7 +226,7 @@ func MustExit(t *testing.T, code int, args ...string) (out, said string) {
 	return c.Out.String(), c.Err.String()
 }
 
-// Answered runs a command line at which a person types text.
+// Answered runs a command line whose question is answered with text.
 func Answered(t *testing.T, text string, args ...string) (code int, out, said string) {
 	t.Helper()
 	o, e := NewOutput(), NewOutput()

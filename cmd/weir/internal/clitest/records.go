@@ -8,7 +8,7 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/cli"
 )
 
-// KinesisWithOrders is a server with a stream of some records, one of them no JSON.
+// KinesisWithOrders starts a server that has a stream with some records. One record is not JSON.
 func KinesisWithOrders(t *testing.T) (endpoint string) {
 	t.Helper()
 	server, endpoint := Kinesis(t)
@@ -19,17 +19,17 @@ func KinesisWithOrders(t *testing.T) (endpoint string) {
 	return endpoint
 }
 
-// JustOrders is a pattern that some of these records match.
+// JustOrders is a pattern that matches some of the records of KinesisWithOrders.
 const JustOrders = `{"data":{"kind":["order"]}}`
 
-// printed is a record as -o json prints it.
+// printed is a record as the output of -o json contains it.
 type printed struct {
 	Shard, Sequence, Key, Arrival string
 	Data                          *string
 	Base64                        []byte `json:"data_base64"`
 }
 
-// ParsePrinted reads such records.
+// ParsePrinted decodes records that were printed with -o json.
 func ParsePrinted(t *testing.T, lines []string) []printed {
 	t.Helper()
 	var all []printed
@@ -43,7 +43,8 @@ func ParsePrinted(t *testing.T, lines []string) []printed {
 	return all
 }
 
-// Consume runs one worker until it has printed n records, stops it, and returns the lines.
+// Consume runs a worker until it has printed n records, and stops the worker. It returns the
+// printed lines.
 func Consume(t *testing.T, n int, endpoint, store string) []string {
 	t.Helper()
 	worker := Start(t, "", "consume", endpoint, store, "--stream=s", "--app=a", "--worker=first")
@@ -54,7 +55,7 @@ func Consume(t *testing.T, n int, endpoint, store string) []string {
 	return worker.Out.Lines()
 }
 
-// FindingCodes returns the codes of the findings in what "weir doctor -o json" printed.
+// FindingCodes returns the codes of the findings in the output of "weir doctor -o json".
 func FindingCodes(t *testing.T, out string) (codes []string) {
 	t.Helper()
 	for _, f := range Decode[struct{ Findings []struct{ Code string } }](t, out).Findings {

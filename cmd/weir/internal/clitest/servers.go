@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// UnusedAddr returns an address that refuses connections until the test ends: an outgoing
-// connection occupies its port.
+// UnusedAddr returns an address that refuses connections until the test ends. An outgoing
+// connection keeps its port occupied.
 func UnusedAddr(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -26,7 +26,7 @@ func UnusedAddr(t *testing.T) string {
 	return "http://" + c.LocalAddr().String()
 }
 
-// Answering is a service that answers everything in one way.
+// Answering starts a server that gives the same answer to every request, and returns its URL.
 func Answering(t *testing.T, status int, code, message string) string {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -38,7 +38,8 @@ func Answering(t *testing.T, status int, code, message string) string {
 	return s.URL
 }
 
-// SilentServer accepts connections, reads what comes and never answers.
+// SilentServer starts a server that accepts connections and reads requests, but never answers. It
+// returns the URL of the server.
 func SilentServer(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -67,7 +68,7 @@ func SilentServer(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// Get returns the answer to a GET.
+// Get sends a GET request and returns the status and body of the answer.
 func Get(t *testing.T, url string) (int, string) {
 	t.Helper()
 	resp, err := http.Get(url)

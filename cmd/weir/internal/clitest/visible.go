@@ -6,11 +6,11 @@ import (
 	"unicode"
 )
 
-// Evil is a name that breaks lines and steers terminals where it is not made visible.
+// Evil is a name that breaks lines and controls terminals unless it is escaped.
 const Evil = "x\n\t\x1b]0;owned\a\u009b2J\r\u202e"
 
-// CheckShown fails unless a text shows Evil in the given number of lines and has no terminal
-// controls.
+// CheckShown fails the test unless text contains Evil in an escaped form and has exactly the given
+// number of lines. The text must not contain terminal controls.
 func CheckShown(t *testing.T, what, text string, lines int) {
 	t.Helper()
 	whole := strings.ReplaceAll(text, "\n", "")

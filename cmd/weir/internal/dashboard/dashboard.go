@@ -1,5 +1,5 @@
-// Package dashboard is the command "weir dashboard", which serves the page of package dashboard of
-// the root module.
+// Package dashboard implements the command "weir dashboard". The command serves the page of the
+// package dashboard in the root module.
 package dashboard
 
 import (
@@ -101,7 +101,7 @@ func (o *options) run(ctx context.Context, t cli.Terminal, url stores.URL) error
 	if err != nil {
 		return err
 	}
-	defer func() { _ = store.Close() }() // only read from
+	defer func() { _ = store.Close() }() // the store was only read
 	if _, err := store.ReadApp(ctx, "weir"); err != nil {
 		return err
 	}
@@ -120,7 +120,7 @@ func (o *options) run(ctx context.Context, t cli.Terminal, url stores.URL) error
 	if err != nil {
 		return err
 	}
-	defer func() { _ = closeLetters() }() // each mark is written by itself
+	defer func() { _ = closeLetters() }() // each mark has been written already
 	o.writes.allow(t, &options)
 	return o.writes.serve(ctx, t, o.addr, dashboard.Handler(stores.Shown{Store: store}, options))
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/weir-go/weir/deadletter"
 )
 
-// pageLetters says which letters the page shows, and what handles them again.
+// pageLetters contains the flags for dead letters: where they are, and which command retries them.
 type pageLetters struct {
 	dead        string
 	exec        string
@@ -33,7 +33,7 @@ func (p *pageLetters) register(cmd *cobra.Command) {
 
 func (p *pageLetters) check(cmd *cobra.Command, writes bool) error {
 	if place, err := deadletters.Parse(p.dead); err == nil && place.Kind == deadletters.Queue && !cmd.Flags().Changed("dead") {
-		p.dead = "" // a worker's, by the environment: a queue cannot be listed
+		p.dead = "" // a queue cannot be listed; the environment sets it for workers
 	}
 	switch {
 	case p.exec != "" && !writes:
@@ -46,7 +46,8 @@ func (p *pageLetters) check(cmd *cobra.Command, writes bool) error {
 	return nil
 }
 
-// open has a page show the letters, and handle them again if asked to, until close.
+// open makes the page show the dead letters until close is called. If the flags ask for it, the
+// page can also retry them.
 func (p *pageLetters) open(ctx context.Context, t cli.Terminal, flags *awsconf.Flags, o *dashboard.Options) (close func() error, err error) {
 	if p.dead == "" {
 		return func() error { return nil }, nil

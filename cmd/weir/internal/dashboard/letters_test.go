@@ -15,7 +15,8 @@ import (
 
 var letterInput = regexp.MustCompile(`name="letter" value="([^"]*)"`)
 
-// A record is given up by a worker, shown by the page, and handed to the page's command.
+// A worker dead-letters a record. The page shows the dead letter, and passes it to the command for
+// retries.
 func TestDashboardHandsLettersToACommand(t *testing.T) {
 	server, endpoint := clitest.Kinesis(t)
 	server.CreateStream("s", 1)
@@ -53,7 +54,8 @@ func TestDashboardHandsLettersToACommand(t *testing.T) {
 	}
 }
 
-// The queue of workers on this machine, which the page cannot list, is not in its way.
+// If the environment sets a queue for the workers of this machine, the page ignores it, because it
+// cannot list a queue.
 func TestDashboardLeavesAQueueOfTheEnvironmentAlone(t *testing.T) {
 	store := "--store=sqlite:" + filepath.Join(t.TempDir(), "leases.db")
 	clitest.MustRun(t, "", "store", "create", store)

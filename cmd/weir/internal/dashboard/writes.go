@@ -21,7 +21,7 @@ import (
 	"github.com/weir-go/weir/dashboard"
 )
 
-// pageWrites says whether the page changes things, and for whom.
+// pageWrites contains the flags that allow changes, and those about the users who may make them.
 type pageWrites struct {
 	on         bool
 	behindAuth bool
@@ -65,7 +65,7 @@ func checkDir(flag, dir string) error {
 	return nil
 }
 
-// allow has a page do what the flags say.
+// allow sets the options of the page for changes, according to the flags.
 func (p *pageWrites) allow(t cli.Terminal, o *dashboard.Options) {
 	if !p.on {
 		return
@@ -73,14 +73,14 @@ func (p *pageWrites) allow(t cli.Terminal, o *dashboard.Options) {
 	o.Logger = slog.New(cli.LogText.Handler(t.Err))
 	o.Authorize = func(r *http.Request, _ dashboard.Action) error {
 		if !p.behindAuth {
-			return nil // everyone on this machine
+			return nil // every user of this machine may make changes
 		}
 		_, err := p.named(r)
 		return err
 	}
 	if p.behindAuth {
 		o.User = func(r *http.Request) string {
-			name, _ := p.named(r) // "" without a name
+			name, _ := p.named(r) // "" if there is no name
 			return name
 		}
 	}
@@ -89,7 +89,7 @@ func (p *pageWrites) allow(t cli.Terminal, o *dashboard.Options) {
 	}
 }
 
-// named returns the user that the proxy names.
+// named returns the name of the user that the proxy sent.
 func (p *pageWrites) named(r *http.Request) (string, error) {
 	names := r.Header.Values(p.userHeader)
 	switch {
@@ -119,9 +119,10 @@ func (p *pageWrites) serve(ctx context.Context, t cli.Terminal, addr string, pag
 	})
 }
 
-// saveProgress writes the progress of an application to a new file in a directory and syncs it.
+// saveProgress writes the progress of an application to a new file in a directory, and syncs the
+// file to disk.
 func saveProgress(dir, app string, progress []byte, now time.Time) (string, error) {
-	const tries = 100 // in one second
+	const tries = 100 // files per second
 	for n := range tries {
 		path := filepath.Join(dir, target.DumpName(app, now, n))
 		err := cli.WriteNew(path, func(f *os.File) error {

@@ -18,7 +18,7 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// postForm sends a form as a browser does from the page itself.
+// postForm sends a form like a browser that shows the page itself.
 func postForm(t *testing.T, base string, form url.Values, headers ...string) (int, string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, base+"write", strings.NewReader(form.Encode()))
@@ -69,7 +69,7 @@ func TestDashboardChangesThings(t *testing.T) {
 	if out := clitest.MustRun(t, "", "group", "resume", "--app=billing", store, "--wait=30s"); !strings.Contains(out, "is not paused any more") {
 		t.Errorf("the command says %s", out)
 	}
-	// the streams and positions did not change
+	// The streams and positions are unchanged.
 	body := get("reset?app=billing&to=oldest")
 	if !strings.Contains(body, "2 checkpoints would move to oldest") || !strings.Contains(body, "Workers run: w1") {
 		t.Fatalf("the plan is %s", body)

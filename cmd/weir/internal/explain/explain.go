@@ -1,5 +1,6 @@
-// Package explain turns errors into one sentence that says what is wrong and what to do. It also
-// finds out which server answers where another one was expected, and names options by their flags.
+// Package explain turns errors into one sentence about the problem and its remedy. It finds out
+// what kind of server answers at the address of another one. It also replaces the names of options
+// by the flags that set them.
 package explain
 
 import (
@@ -22,13 +23,13 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// Error turns an error into one sentence that says what is wrong and what to do. Errors of our
-// own already are one; those of the AWS SDK are chains of nested operations that bury the reason.
-// It never has a password in it.
+// Error returns one sentence that explains an error and its remedy. weir's own errors have this
+// form already. Errors of the AWS SDK are chains of nested operations that hide the reason. The
+// result never contains a password.
 func Error(err error) string { return redact.Text(explained(err)) }
 
-// ourPackages takes the names of weir's packages out of what they say.
-var ourPackages = strings.NewReplacer(": weir: ", ": ", ": s3sink: ", ": ", ": s3letters: ", ": ", ": sqlletters: ", ": ", ": kinesisletters: ", ": ", ": sqsletters: ", ": ", ": producer: ", ": ", "provision: ", "")
+// ourPackages removes the names of weir's packages from error texts.
+var ourPackages = strings.NewReplacer(": weir: ", ": ", ": s3sink: ", ": ", ": s3letters: ", ": ", ": sqlletters: ", ": ", ": kinesisletters: ", ": ", ": sqsletters: ", ": ", "provision: ", "")
 
 func explained(err error) string {
 	var told PlainError
@@ -56,7 +57,7 @@ func explained(err error) string {
 	}
 	var api smithy.APIError
 	switch {
-	case errors.Is(err, lease.ErrSetup): // from any cause
+	case errors.Is(err, lease.ErrSetup): // for any cause
 		return SetupText(err)
 	case errors.As(err, &api):
 		return explainAPI(c, api)
@@ -68,7 +69,8 @@ func explained(err error) string {
 	case text == context.DeadlineExceeded.Error():
 		return "no answer came in time"
 	case c.unknown():
-		// a database's driver, or a file that others have locked, which has no endpoint or region
+		// The store is the driver of a database, or a file that another process has locked. It has
+		// no endpoint or region.
 	case errors.Is(err, context.DeadlineExceeded), IsTimeout(err):
 		return fmt.Sprintf("%s%s%s did not answer in time: "+
 			"check the endpoint, the region and the network", c.about, c.service, c.endpoint)
@@ -79,16 +81,16 @@ func explained(err error) string {
 	return text
 }
 
-// call is what an error says of the call that failed.
+// call contains what an error says about the call that failed.
 type call struct {
-	op       *smithy.OperationError // nil if the AWS SDK did not make the call
-	place    *url.Error             // nil if the error names no URL
+	op       *smithy.OperationError // nil if the call was not made with the AWS SDK
+	place    *url.Error             // nil if the error contains no URL
 	service  string
-	endpoint string // " at " and the URL of the server, or ""
-	about    string // the failed action, in front of the SDK's message
+	endpoint string // " at " and the URL of the server; "" if unknown
+	about    string // the failed action, which precedes the SDK's message
 }
 
-// callOf returns the call of an error with this text.
+// callOf returns the call that an error is about. text is the text of the error.
 func callOf(err error, text string) call {
 	c := call{service: "the service"}
 	if errors.As(err, &c.place) {
@@ -107,10 +109,11 @@ func callOf(err error, text string) call {
 	return c
 }
 
-// unknown reports whether nothing is known of the call. It then belongs to a store.
+// unknown reports whether the error says nothing about the call. The call then went to a store.
 func (c call) unknown() bool { return c.op == nil && c.place == nil }
 
-// unreachable explains why there was no connection to the server. It returns "" if there was one.
+// unreachable explains why the server could not be reached. It returns "" if there was a
+// connection.
 func unreachable(c call, err error) string {
 	var (
 		certificate *tls.CertificateVerificationError
@@ -142,7 +145,7 @@ func unreachable(c call, err error) string {
 	return ""
 }
 
-// explainAPI explains an answer of the service that reports an error.
+// explainAPI explains an error that the service returned.
 func explainAPI(c call, api smithy.APIError) string {
 	operation := "the call"
 	if c.op != nil {
@@ -181,7 +184,7 @@ func explainAPI(c call, api smithy.APIError) string {
 	}
 }
 
-// PlainError is an error whose text is final.
+// PlainError is an error whose text needs no further explanation.
 type PlainError struct {
 	Text  string
 	Cause error
@@ -190,21 +193,21 @@ type PlainError struct {
 func (e PlainError) Error() string { return e.Text }
 func (e PlainError) Unwrap() error { return e.Cause }
 
-// SetupText is the message of a store about its setup, with the remedy, as a separate block if that
-// is long.
+// SetupText returns a store's message about its setup, with the remedy. A long remedy is in a
+// separate block.
 func SetupText(err error) string {
 	text := err.Error()
 	if i := strings.LastIndex(text, "\n("); i > 0 {
-		text = text[:i] // the answer that it was concluded from
+		text = text[:i] // leave out the underlying answer
 	}
-	text, _, _ = strings.Cut(text, " (operation error ") // the same, of the AWS SDK
+	text, _, _ = strings.Cut(text, " (operation error ") // leave out the underlying answer of the AWS SDK
 	if _, after, found := strings.Cut(text, lease.ErrSetup.Error()+": "); found {
 		text = after
 	}
 	return strings.TrimSpace(Parameters.Replace(text))
 }
 
-// Parameters puts what a store calls its options in the words of a store's URL.
+// Parameters replaces the names of a store's options by the parameters of its URL.
 var Parameters = strings.NewReplacer("Options.Prefix", "weir_prefix in the store's URL", "Options.Schema", "weir_schema in the store's URL")
 
 func IsTimeout(err error) bool {
@@ -212,7 +215,7 @@ func IsTimeout(err error) bool {
 	return errors.As(err, &t) && t.Timeout()
 }
 
-// RootCause is the innermost text of an error chain.
+// RootCause returns the text of the innermost error in a chain.
 func RootCause(err error) string {
 	for {
 		inner := errors.Unwrap(err)
@@ -223,7 +226,7 @@ func RootCause(err error) string {
 	}
 }
 
-// AddressOf is where a call over the network went, as far as its error says so.
+// AddressOf returns the address of a network call, if the error contains it.
 func AddressOf(err error) string {
 	var op *net.OpError
 	if errors.As(err, &op) && op.Addr != nil {
@@ -232,22 +235,23 @@ func AddressOf(err error) string {
 	return ""
 }
 
-// IsAccessDenied reports whether an error is the service's word that the caller may not do this.
+// IsAccessDenied reports whether the service refused a call because the caller lacks a permission.
 func IsAccessDenied(err error) bool {
 	var api smithy.APIError
 	return errors.As(err, &api) && strings.Contains(api.ErrorCode(), "AccessDenied")
 }
 
-// OneLine is cobra's text for an error without its paragraphs ("Did you mean this?").
+// OneLine joins the paragraphs of cobra's error texts ("Did you mean this?") to one line.
 func OneLine(s string) string {
 	s = strings.TrimPrefix(strings.TrimSpace(s), "weir: ")
 	return strings.Join(strings.Fields(s), " ")
 }
 
-// ErrInterrupted is the cause of a command's context after the first Ctrl-C.
+// ErrInterrupted is the cause with which the first Ctrl-C cancels a command's context.
 var ErrInterrupted = errors.New("interrupted")
 
-// Orderly is the error of a command that users end by an interrupt: nil if the interrupt ended it.
+// Orderly returns the error of a command that users end with an interrupt. It returns nil if the
+// interrupt ended the command.
 func Orderly(ctx context.Context, err error) error {
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) && NotKept(err) == nil {
 		return nil
@@ -255,8 +259,8 @@ func Orderly(ctx context.Context, err error) error {
 	return err
 }
 
-// NotKept returns an error with the plain text of err if the worker could not save its progress or
-// give its shards back, and otherwise nil.
+// NotKept returns an error in words for users if the worker could not save its progress or release
+// its shards. Otherwise it returns nil.
 func NotKept(err error) error {
 	if errors.Is(err, weir.ErrNotSaved) || errors.Is(err, weir.ErrNotReleased) {
 		return PlainError{strings.TrimPrefix(ourPackages.Replace(OneLine(err.Error())), "weir: "), err}

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// otherNames are the flags of options that do not have the option's name. An option without a flag
-// has "".
+// otherNames maps options to their flags, if the flag has a different name. An option without a
+// flag maps to "".
 var otherNames = map[string]string{
 	"Streams": "stream", "StreamsFunc": "", "Start": "from", "Shards": "shard",
 	"Reading": "fan-out", "FanOutName": "fan-out", "FanOutARN": "fan-out", "FanOutARNs": "fan-out",
@@ -19,7 +19,8 @@ var otherNames = map[string]string{
 
 var inWords = regexp.MustCompile(`([a-z])([A-Z])`)
 
-// OptionFlag returns the name of the flag that sets an option of package weir, or "".
+// OptionFlag returns the name of the flag that sets an option of package weir. It returns "" if
+// there is none.
 func OptionFlag(option string) string {
 	if flag, other := otherNames[option]; other {
 		return flag
@@ -30,11 +31,12 @@ func OptionFlag(option string) string {
 var optionForm = regexp.MustCompile(
 	`(weir: )?\b(Reader)?Options\.(?:GiveUp\.|Parallel\.|Filter\.)?([A-Za-z]+)`)
 
-// clientsRegion is package weir's advice to the caller who makes the client.
+// clientsRegion matches package weir's advice about the region of the client, which is meant for Go
+// programs.
 var clientsRegion = regexp.MustCompile(
 	`the SDK uses the client's region, so make the client with region (\S+)`)
 
-// TextInFlags is a text with flags where it names options.
+// TextInFlags replaces the names of options in a text by flags.
 func TextInFlags(text string) string {
 	return optionForm.ReplaceAllStringFunc(text, func(found string) string {
 		if flag := OptionFlag(found[strings.LastIndex(found, ".")+1:]); flag != "" {
@@ -44,7 +46,8 @@ func TextInFlags(text string) string {
 	})
 }
 
-// InFlags is an error about options in the words of a command line.
+// InFlags replaces the names of options in an error by flags, and adapts the advice to the command
+// line.
 func InFlags(err error) error {
 	text := TextInFlags(err.Error())
 	text = clientsRegion.ReplaceAllString(text, "give --region $1")

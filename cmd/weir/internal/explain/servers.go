@@ -16,7 +16,7 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
-// The kinds of servers.
+// The kinds of servers that can be recognized.
 const (
 	speaksNothing  = ""
 	speaksSSH      = "an SSH server"
@@ -29,24 +29,25 @@ const (
 	closesAtOnce   = "a server that closes the connection"
 )
 
-// language returns a server's kind from its first answer; asked is the request.
+// language returns the kind of a server from its first answer. asked is the request that it
+// answers.
 func language(said, asked string) string {
 	switch {
 	case strings.HasPrefix(said, "SSH-"):
 		return speaksSSH
 	case strings.HasPrefix(said, "HTTP/") && strings.Contains(said, "HTTPS"):
-		// as Go's and nginx' refuse plain requests
+		// The servers of Go and nginx refuse plain requests with this text.
 		return speaksTLS
 	case strings.HasPrefix(said, "HTTP/"):
 		return speaksHTTP
 	case strings.HasPrefix(said, "220"):
 		return speaksMail
-	case strings.HasPrefix(said, "\x15\x03"): // an alert
+	case strings.HasPrefix(said, "\x15\x03"): // a TLS alert
 		return speaksTLS
 	case strings.HasPrefix(said, "-ERR "), strings.HasPrefix(said, "-NOAUTH "), strings.HasPrefix(said, "-DENIED "):
 		return speaksRedis
 	case len(said) > 4 && said[3] == 0 && (said[4] == 10 || said[4] == 0xff):
-		// its first packet, of protocol 10 or an error
+		// This is MySQL's first packet: of protocol 10, or an error.
 		return speaksMySQL
 	case asked == askPostgres && (said == "N" || said == "S"):
 		return speaksPostgres
@@ -54,15 +55,15 @@ func language(said, asked string) string {
 	return speaksNothing
 }
 
-// The requests to a server that waits for the client.
+// Requests to a server that waits for the client to speak first.
 const (
-	// which Redis, and servers with TLS, refuse in words of theirs
+	// Redis, and servers with TLS, refuse this request with texts of their own.
 	askHTTP     = "GET / HTTP/1.0\r\n\r\n"
-	askPostgres = "\x00\x00\x00\x08\x04\xd2\x16\x2f" // whether it speaks TLS
+	askPostgres = "\x00\x00\x00\x08\x04\xd2\x16\x2f" // asks whether the server supports TLS
 )
 
-// whoAnswers returns the kind of the server at an address, or speaksNothing if it is unknown. It
-// takes a second at most.
+// whoAnswers returns the kind of the server at an address. If the kind is unknown, it returns
+// speaksNothing. It takes at most a second.
 func whoAnswers(addr string) string {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
@@ -70,7 +71,7 @@ func whoAnswers(addr string) string {
 	answers := make(chan string, len(questions))
 	var asking sync.WaitGroup
 	defer asking.Wait()
-	defer cancel() // those that still wait
+	defer cancel() // ends the attempts that are still waiting
 	for _, question := range questions {
 		asking.Go(func() { answers <- greeting(ctx, addr, question) })
 	}
@@ -112,8 +113,8 @@ func greeting(ctx context.Context, addr, question string) string {
 	return speaksNothing
 }
 
-// foreignAnswer says what is where a service of AWS should be, by an answer over HTTP that such a
-// service does not give; "" for others.
+// foreignAnswer describes the server if an HTTP answer cannot come from the expected AWS service.
+// It returns "" for other errors.
 func foreignAnswer(err error, service string) string {
 	var (
 		answer *smithyhttp.ResponseError
@@ -155,7 +156,7 @@ func wantsTLS(u *url.URL) string {
 	return fmt.Sprintf("the server at %s requires TLS: write the endpoint with https://", serverURL(u))
 }
 
-// hostPort is where a URL leads to.
+// hostPort returns the host and port of a URL.
 func hostPort(u *url.URL) string {
 	if u.Port() != "" {
 		return u.Host
@@ -163,16 +164,16 @@ func hostPort(u *url.URL) string {
 	ports := map[string]string{"http": "80", "https": "443", "postgres": "5432", "postgresql": "5432", "mysql": "3306", "mariadb": "3306"}
 	port, known := ports[u.Scheme]
 	if !known {
-		port = "6379" // Redis has the other schemes
+		port = "6379" // the other schemes are those of Redis
 	}
 	return net.JoinHostPort(u.Hostname(), port)
 }
 
-// foreignServer describes the server that gave an invalid answer in place of an AWS service, or
-// returns "" if it is unknown.
+// foreignServer describes the server that gave an invalid answer in place of an AWS service. It
+// returns "" if the server is unknown.
 func foreignServer(at *url.Error, service string) string {
 	if at == nil {
-		return "" // no call over the network
+		return "" // not a network call
 	}
 	u, err := url.Parse(at.URL)
 	if err != nil {
@@ -185,7 +186,7 @@ func foreignServer(at *url.Error, service string) string {
 		return fmt.Sprintf("the server at %s closed the connection: is it %s?", serverURL(u), service)
 	case speaksHTTP:
 		if u.Scheme == "http" {
-			return "" // the caller reports its message
+			return "" // the caller reports the server's message
 		}
 		return fmt.Sprintf("the server at %s does not use TLS: write the endpoint with http://", serverURL(u))
 	case speaksTLS:
@@ -198,7 +199,7 @@ func foreignServer(at *url.Error, service string) string {
 	}
 }
 
-// proxyOf is the proxy by which a call goes, "" for none.
+// proxyOf returns the proxy for a call, or "" if there is none.
 func proxyOf(at *url.Error) string {
 	u, err := url.Parse(at.URL)
 	if err != nil {
@@ -208,23 +209,23 @@ func proxyOf(at *url.Error) string {
 	if err != nil || proxy == nil {
 		return ""
 	}
-	return serverURL(proxy) // without its password
+	return serverURL(proxy) // does not contain the password
 }
 
-// isDial reports whether no connection came about.
+// isDial reports whether the connection could not be opened.
 func isDial(err error) bool {
 	var op *net.OpError
 	return errors.As(err, &op) && (op.Op == "dial" || op.Op == "proxyconnect")
 }
 
-// WhatAnswers describes the wrong server at a store's address. It returns "" for the right server
-// or an unknown one.
+// WhatAnswers describes the server at a store's address if its kind is wrong. It returns "" if the
+// kind is right or unknown.
 func WhatAnswers(store string) string {
 	u, err := url.Parse(store)
 	if err != nil || strings.Contains(u.Host, ",") {
 		return ""
 	}
-	kind, _, _ := strings.Cut(u.Scheme, "-") // a cluster of Redis is Redis
+	kind, _, _ := strings.Cut(u.Scheme, "-") // "redis-cluster" counts as "redis"
 	want := speaksRedis
 	switch kind {
 	case "postgres", "postgresql":

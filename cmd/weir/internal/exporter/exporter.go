@@ -1,5 +1,5 @@
-// Package exporter is the command "weir exporter": it watches applications from outside, and serves
-// their metrics.
+// Package exporter implements the command "weir exporter". The command watches applications without
+// running a worker, and serves their metrics.
 package exporter
 
 import (
@@ -103,7 +103,7 @@ func (o *options) run(ctx context.Context, t cli.Terminal, url stores.URL) error
 	if err != nil {
 		return err
 	}
-	defer func() { _ = store.Close() }() // only read from
+	defer func() { _ = store.Close() }() // the store was only read
 	if _, err := store.ReadApp(ctx, "weir"); err != nil {
 		return err
 	}
@@ -137,7 +137,7 @@ func (o *options) run(ctx context.Context, t cli.Terminal, url stores.URL) error
 	return err
 }
 
-// handler serves what the watcher found last.
+// handler serves the latest results of the watcher.
 func (w *watcher) handler() http.Handler {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(exported{w})
@@ -145,7 +145,7 @@ func (w *watcher) handler() http.Handler {
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4}))
 	mux.HandleFunc("GET /lag.json", w.serveLag)
 	mux.HandleFunc("GET /{$}", func(rw http.ResponseWriter, _ *http.Request) {
-		_, _ = fmt.Fprintln(rw, "weir exporter: /metrics for Prometheus, /lag.json for autoscalers") // the client may have left
+		_, _ = fmt.Fprintln(rw, "weir exporter: /metrics for Prometheus, /lag.json for autoscalers") // the client may have disconnected
 	})
 	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		if !hostcheck.Allows(r) {

@@ -12,7 +12,7 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// exported are the metrics of what a watcher found.
+// exported is a Prometheus collector for the results of a watcher.
 type exported struct{ of *watcher }
 
 func desc(name, help string, labels ...string) *prometheus.Desc {
@@ -35,14 +35,14 @@ var (
 	descriptions = []*prometheus.Desc{descUp, descState, descLag, descSavedLag, descLeft, descAge, descLeases, descUnheld, descWorkers, descLed, descReads, descLooked}
 )
 
-// Describe is for the registry.
+// Describe implements prometheus.Collector.
 func (exported) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range descriptions {
 		to <- d
 	}
 }
 
-// Collect judges the applications and sends their metrics.
+// Collect computes the state of the applications and sends their metrics.
 func (e exported) Collect(to chan<- prometheus.Metric) {
 	now := time.Now()
 	for _, a := range e.of.judge(now) {
@@ -59,7 +59,7 @@ func (e exported) Collect(to chan<- prometheus.Metric) {
 		}
 		gauge(descLooked, float64(a.looked.UnixMilli())/1000)
 		to <- prometheus.MustNewConstMetric(descReads, prometheus.CounterValue, float64(a.reads), a.name)
-		if up == 1 { // otherwise the living workers are unknown
+		if up == 1 { // otherwise the live workers are unknown
 			gauge(descWorkers, float64(a.living))
 			gauge(descLed, a.led())
 		}
@@ -84,8 +84,8 @@ func (e exported) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// held counts the shards of each stream that are held, and those that are neither that nor
-// finished.
+// held returns two counts for each stream: shards that are held, and unfinished shards that are not
+// held.
 func (a *standing) held() map[string][2]int {
 	all := map[string][2]int{}
 	for _, l := range a.view.Leases {
@@ -110,16 +110,16 @@ func (a *standing) led() float64 {
 	return 0
 }
 
-// lagAnswer is /lag.json of an application.
+// lagAnswer is the part of /lag.json about one application.
 type lagAnswer struct {
 	App      string       `json:"app"`
 	State    health.State `json:"state"`
 	Sentence string       `json:"sentence"`
-	// the largest that is known, null when none is
+	// Lag is the largest known lag. It is null if no lag is known.
 	Lag     *float64 `json:"lag_seconds"`
-	Shards  int      `json:"shards"` // that are not finished
+	Shards  int      `json:"shards"` // unfinished shards
 	Held    int      `json:"held"`
-	Workers int      `json:"workers"` // that live
+	Workers int      `json:"workers"` // live workers
 	Seen    string   `json:"seen"`    // when the store last answered
 	Error   string   `json:"error,omitempty"`
 }
@@ -144,7 +144,7 @@ func (a *standing) answer() lagAnswer {
 	return l
 }
 
-// serveLag answers with all applications, or with the one that is named by ?app=.
+// serveLag answers with all applications. With ?app=NAME it answers with one.
 func (w *watcher) serveLag(rw http.ResponseWriter, r *http.Request) {
 	all := []lagAnswer{}
 	name := r.URL.Query().Get("app")
@@ -164,5 +164,5 @@ func (w *watcher) serveLag(rw http.ResponseWriter, r *http.Request) {
 		body = all[0]
 	}
 	rw.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(rw).Encode(body) // the client may have left
+	_ = json.NewEncoder(rw).Encode(body) // the client may have disconnected
 }

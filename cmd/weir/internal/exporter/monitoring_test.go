@@ -15,11 +15,12 @@ import (
 	"github.com/weir-go/weir/promweir"
 )
 
-// The shipped dashboards and alerts use metrics and labels that workers or the exporter have.
+// The dashboards and alerts that weir ships use only metrics and labels that workers or the
+// exporter have.
 func TestDashboardsAndAlertsAskForWhatIsExported(t *testing.T) {
 	t.Parallel()
 	names, labels := exportedNames(t)
-	// those that Prometheus adds, and those of its alerts and histograms
+	// Prometheus adds these labels, also for alerts and histograms.
 	labels = append(labels, "job", "instance", "le", "alertname", "alertstate", "severity")
 	texts := map[string][]string{}
 	rules, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "deploy", "prometheus", "weir.rules.yaml"))
@@ -71,7 +72,7 @@ func TestDashboardsAndAlertsAskForWhatIsExported(t *testing.T) {
 	}
 }
 
-// On the dashboards no panel covers another one, and each has a description.
+// On the dashboards, panels do not overlap, and each panel has a description.
 func TestDashboardsAreWhole(t *testing.T) {
 	t.Parallel()
 	uids := map[string]bool{}
@@ -112,11 +113,11 @@ func TestDashboardsAreWhole(t *testing.T) {
 	}
 }
 
-// shippedDashboard has the parts of a dashboard that these tests check.
+// shippedDashboard contains the parts of a dashboard that these tests check.
 type shippedDashboard struct {
 	UID, Title string
 	Templating struct{ List []struct{ Definition string } }
-	// of alerts
+	// Annotations contains the queries for alerts.
 	Annotations struct{ List []struct{ Expr string } }
 	Panels      []struct {
 		ID                       int
@@ -149,7 +150,7 @@ func shippedDashboards(t *testing.T) (all []shippedDashboard) {
 	return all
 }
 
-// exportedNames are the metrics of workers and of the exporter, and their labels.
+// exportedNames returns the metrics of workers and of the exporter, and their labels.
 func exportedNames(t *testing.T) (names, labels []string) {
 	t.Helper()
 	described := make(chan *prometheus.Desc, 1000)

@@ -20,48 +20,49 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// watcher looks at applications until it is stopped. One goroutine looks; mu guards its results.
+// watcher reads applications until it is stopped. Only one goroutine reads. mu guards its results.
 type watcher struct {
 	store   stores.Shown
-	kinesis *kinesis.Client // nil when it is not to be asked
+	kinesis *kinesis.Client // nil if Kinesis is not to be queried
 	opts    *options
 	told    cli.Terminal
 
 	mu         sync.Mutex
 	apps       map[string]*watchedApp
-	listed     error     // why applications could not be listed, nil when they could
-	discovered time.Time // when they were listed last; of the goroutine that looks, as is
-	denied     bool      // it was logged that lags are unknown
+	listed     error     // why applications could not be listed; nil if they could
+	discovered time.Time // when applications were last listed; belongs to the reading goroutine, like denied
+	denied     bool      // the log already says that lags are unknown
 }
 
-// watchedApp is the known state of an application. watcher.mu guards all fields except name.
+// watchedApp is what is known about an application. watcher.mu guards all fields except name.
 type watchedApp struct {
 	name      string
-	err       error // of the last look at the store
+	err       error // error of the last read of the store
 	view      lease.View
 	looked    time.Time // when the store last answered
 	watch     observe.Watch
-	read      time.Time // when shards were last read
+	read      time.Time // when the shards were last read
 	lags      map[lease.Key]observe.Lag
-	unread    int   // shards whose lag could not be found out in the last reading
-	lagErr    error // why
-	reads     int   // up to now
+	unread    int   // shards whose lag could not be determined in the last read
+	lagErr    error // the reason for unread
+	reads     int   // reads so far
 	retention map[string]time.Duration
 	moved     map[lease.Key]moved
 }
 
-// moved is a checkpoint and when it was first seen.
+// moved is a checkpoint, and when it was first seen at this position.
 type moved struct {
 	to shard.Position
 	at time.Time
 }
 
-// readsPerSecond bounds how much all shards together are read.
+// readsPerSecond limits the reads of all shards together.
 const readsPerSecond = 20
 
-// readEvery is how long to wait between two readings of n shards: no more often than the store is
-// looked at, readsPerSecond in all, and a share of the five reads a second that a shard allows. A
-// reading takes two reads of a shard at most.
+// readEvery returns the interval between reads of n shards. It is at least the interval between
+// reads of the store. All shards together use at most readsPerSecond. Each shard uses at most the
+// given share of the five reads per second that it allows. A read of the lag takes up to two reads
+// of the shard.
 func readEvery(n int, every time.Duration, share float64) time.Duration {
 	return max(every, time.Duration(n)*time.Second/readsPerSecond, time.Duration(2/(5*share)*float64(time.Second)))
 }
@@ -79,7 +80,7 @@ func (w *watcher) run(ctx context.Context) {
 	}
 }
 
-// look looks at each application once.
+// look reads each application once.
 func (w *watcher) look(ctx context.Context) {
 	w.discover(ctx)
 	w.mu.Lock()
@@ -88,16 +89,18 @@ func (w *watcher) look(ctx context.Context) {
 		apps = append(apps, a)
 	}
 	w.mu.Unlock()
-	slices.SortFunc(apps, func(a, b *watchedApp) int { return a.looked.Compare(b.looked) }) // the longest wait first
+	slices.SortFunc(apps, func(a, b *watchedApp) int { return a.looked.Compare(b.looked) }) // the application that has waited longest comes first
 	for _, a := range apps {
 		w.visit(ctx, a)
 	}
 }
 
-// listEvery is how often applications are listed at most: on DynamoDB that reads the whole table.
+// listEvery is the minimum interval between lists of the applications. A list reads the whole table
+// on DynamoDB.
 const listEvery = 30 * time.Second
 
-// discover lists the applications now and then, unless some were named.
+// discover lists the applications if the last list is old enough. It does nothing if the flags name
+// applications.
 func (w *watcher) discover(ctx context.Context) {
 	if len(w.opts.apps) > 0 || time.Since(w.discovered) < listEvery-w.opts.every/10 {
 		return
@@ -109,7 +112,7 @@ func (w *watcher) discover(ctx context.Context) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.listed = err; err != nil {
-		return // those that are known stay
+		return // keep the known applications
 	}
 	w.discovered = began
 	for _, name := range names {
@@ -124,7 +127,7 @@ func (w *watcher) discover(ctx context.Context) {
 	}
 }
 
-// visit looks at the store, and reads shards if that is due.
+// visit reads the application from the store, and reads its shards if that is due.
 func (w *watcher) visit(ctx context.Context, a *watchedApp) {
 	call, cancel := context.WithTimeout(ctx, 10*time.Second)
 	view, err := w.store.View(call, a.name, "")
@@ -145,7 +148,7 @@ func (w *watcher) visit(ctx context.Context, a *watchedApp) {
 		}
 	}
 	now := time.Now()
-	lags, read, retention := a.lags, a.read, a.retention // only this goroutine writes them
+	lags, read, retention := a.lags, a.read, a.retention // only this goroutine writes these fields
 	unread, lagErr, reads := a.unread, a.lagErr, 0
 	if w.kinesis != nil && now.Sub(read) >= readEvery(len(open), w.opts.every, w.opts.share)-w.opts.every/10 {
 		retention = shardlag.Retentions(ctx, w.kinesis, target.StreamsOf(view.Leases), a.retention)
@@ -180,8 +183,9 @@ func (w *watcher) visit(ctx context.Context, a *watchedApp) {
 	a.watch.Add(observe.Look{At: now, View: view, Lags: since(lags, view, was, now.Sub(read)), Retention: retention})
 }
 
-// since is how far shards are behind some time after they were read: those whose checkpoints have
-// not moved are older by then; of the others nothing is known until they are read again.
+// since returns the lags some time after the shards were read. If the checkpoint of a shard has not
+// moved, its lag has grown by that time. Otherwise the lag keeps its old value until the shard is
+// read again.
 func since(lags map[lease.Key]observe.Lag, v lease.View, was map[lease.Key]moved, later time.Duration) map[lease.Key]observe.Lag {
 	if later <= 0 {
 		return lags
@@ -200,7 +204,7 @@ func since(lags map[lease.Key]observe.Lag, v lease.View, was map[lease.Key]moved
 	return now
 }
 
-// standing is an application as it stands now.
+// standing is the state of an application at one moment.
 type standing struct {
 	name   string
 	err    error
@@ -210,11 +214,11 @@ type standing struct {
 	living int
 	moved  map[lease.Key]moved
 	reads  int
-	known  bool // the store has answered
+	known  bool // the store has answered at least once
 	looked time.Time
 }
 
-// judge says how all applications stand, sorted by name.
+// judge returns the state of all applications, sorted by name.
 func (w *watcher) judge(now time.Time) []standing {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -1,4 +1,4 @@
-// Package fanout is the command "weir fanout", and the flag --fan-out.
+// Package fanout implements the command "weir fanout" and the flag --fan-out.
 package fanout
 
 import (
@@ -19,14 +19,14 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/cli"
 )
 
-// Flag is --fan-out[=NAME|ARN].
+// Flag is the value of the flag --fan-out[=NAME|ARN].
 type Flag struct {
 	On   bool
-	Name string   // "" for the application's
-	ARNs []string // of consumers that were registered elsewhere
+	Name string   // name of the consumer; "" for the application's own
+	ARNs []string // ARNs of consumers that were registered elsewhere
 }
 
-// defaultName is the flag's value when none is given; no consumer can have this name.
+// defaultName is the value of the flag if the user gives none. No consumer can have this name.
 const defaultName = "<NAME>"
 
 func (f *Flag) String() string { return strings.Join(append(f.ARNs, f.Name), " ") }
@@ -37,7 +37,7 @@ func (f *Flag) Set(s string) error {
 	case s == defaultName:
 		f.On, f.Name = true, ""
 	case strings.HasPrefix(s, "arn:"):
-		f.On, f.ARNs = true, append(f.ARNs, s) // package weir looks at it
+		f.On, f.ARNs = true, append(f.ARNs, s) // package weir checks the ARN
 	case awsconf.NameForm.MatchString(s):
 		f.On, f.Name = true, s
 	default:
@@ -51,7 +51,8 @@ func (f *Flag) Register(cmd *cobra.Command) {
 	cmd.Flags().Lookup("fan-out").NoOptDefVal = defaultName
 }
 
-// Args returns the error of a command line's arguments, such as a name without the equals sign.
+// Args returns an error if the command line has arguments. If the argument may be the name of a
+// consumer, the error explains that the flag needs an equals sign.
 func (f *Flag) Args(cmd *cobra.Command, args []string) error {
 	if len(args) == 1 && f.On && f.Name == "" {
 		return cli.Usagef("%s takes no argument %q: if the consumer is to be named so, write --fan-out=%s", cmd.CommandPath(), args[0], args[0])
@@ -85,10 +86,10 @@ is removed.`,
 	return cmd
 }
 
-// Consumer is a consumer of a stream, as list shows it.
+// Consumer is a consumer of a stream in the output of list.
 type Consumer struct {
 	Name    string    `json:"name"`
-	Status  string    `json:"status"` // CREATING, ACTIVE, DELETING
+	Status  string    `json:"status"` // CREATING, ACTIVE or DELETING
 	Created time.Time `json:"created"`
 	ARN     string    `json:"arn"`
 }
@@ -145,7 +146,7 @@ func consumersText(stream string, all []Consumer) string {
 	for _, c := range all {
 		_ = cli.Textf(w, "%s\t%s\t%s\t%s\n", c.Name, c.Status, c.Created.UTC().Format(time.RFC3339), c.ARN)
 	}
-	_ = w.Flush() // into memory
+	_ = w.Flush() // cannot fail: it writes to memory
 	return b.String()
 }
 
@@ -221,11 +222,11 @@ func removeConsumer(ctx context.Context, t cli.Terminal, client *kinesis.Client,
 	return err
 }
 
-// mostPages bounds a listing, against a server whose paging never ends; AWS allows 50 consumers,
-// and has them on one page.
+// mostPages is the maximum number of pages of a listing. It guards against a server whose listing
+// never ends. AWS allows 50 consumers, which fit on one page.
 const mostPages = 100
 
-// List returns the stream's ARN and its consumers.
+// List returns the ARN of a stream and its consumers.
 func List(ctx context.Context, client *kinesis.Client, stream string) (arn string, all []Consumer, err error) {
 	if name, given := awsconf.NameOrARN(stream); given != nil {
 		arn = *given

@@ -11,7 +11,8 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/clitest"
 )
 
-// A server whose listing never ends is found out, whether it repeats a token or makes new ones.
+// A listing that never ends causes an error, whether the server repeats a token or creates new
+// ones.
 func TestAListingOfConsumersThatNeverEnds(t *testing.T) {
 	for name, same := range map[string]bool{"one token": true, "new tokens": false} {
 		t.Run(name, func(t *testing.T) {

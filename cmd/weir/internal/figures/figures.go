@@ -1,8 +1,9 @@
-// Package figures writes numbers for people, the same way in every command: 20,000 records, 64 KiB,
-// 1.5 s, 2 h 5 min.
+// Package figures formats numbers for users in the same way in all commands: 20,000 records, 64
+// KiB, 1.5 s, 2 h 5 min.
 //
-// Numbers that are names stay as they are: epochs, terms, versions, lines, ports, sequence numbers.
-// So do durations that a person typed or is to type for a flag (1h30m), and everything in JSON.
+// Numbers that serve as names are not formatted: epochs, terms, versions, lines, ports, sequence
+// numbers. Durations that a user types for a flag (1h30m) and numbers in JSON are not formatted
+// either.
 package figures
 
 import (
@@ -13,7 +14,7 @@ import (
 	"time"
 )
 
-// Count is a number of things, with commas between the thousands.
+// Count formats a number with commas between the thousands.
 func Count[N int | int32 | int64](n N) string {
 	s := strconv.FormatInt(int64(n), 10)
 	sign := ""
@@ -26,7 +27,7 @@ func Count[N int | int32 | int64](n N) string {
 	return sign + s
 }
 
-// Bytes is a number of bytes in the unit that suits it, with one decimal where that says something.
+// Bytes formats a number of bytes in a suitable unit, with one decimal unless the decimal is 0.
 func Bytes(n int64) string {
 	size, unit := float64(n), 0
 	units := []string{"B", "KiB", "MiB", "GiB", "TiB"}
@@ -37,7 +38,8 @@ func Bytes(n int64) string {
 	return short(size) + " " + units[unit]
 }
 
-// Duration is a time span with two units at most: 340 ms, 1.5 s, 5 min 30 s, 2 h 5 min, 3 d 4 h.
+// Duration formats a duration with at most two units: 340 ms, 1.5 s, 5 min 30 s, 2 h 5 min, 3 d 4
+// h.
 func Duration(d time.Duration) string {
 	const day = 24 * time.Hour
 	switch {
@@ -65,5 +67,5 @@ func both(d, large time.Duration, one string, small time.Duration, other string)
 	return s
 }
 
-// short is a number with one decimal, unless that is 0.
+// short formats a number with one decimal, unless the decimal is 0.
 func short(f float64) string { return strings.TrimSuffix(strconv.FormatFloat(f, 'f', 1, 64), ".0") }

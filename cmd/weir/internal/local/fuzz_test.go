@@ -9,8 +9,8 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/explain"
 )
 
-// FuzzStreams gives a text to what reads --stream: it is understood, or a wrong usage that says so
-// in one line.
+// FuzzStreams parses any text as a value of --stream. The text must be accepted, or refused with a
+// usage error of one line.
 func FuzzStreams(f *testing.F) {
 	for _, s := range []string{"flights:4", "flights", "a:b", "0%!", ":1", "a:0", "a:1:2", ""} {
 		f.Add(s)

@@ -1,4 +1,4 @@
-// Package local is the command "weir local": a Kinesis for development.
+// Package local implements the command "weir local", which runs a Kinesis server for development.
 package local
 
 import (
@@ -29,7 +29,7 @@ type options struct {
 	stateDelay time.Duration
 }
 
-// Command is weir local.
+// Command returns the command "weir local".
 func Command(t cli.Terminal) *cobra.Command {
 	var o options
 	cmd := &cobra.Command{
@@ -82,7 +82,7 @@ calls with an account other than --account are refused.`,
 	return cmd
 }
 
-// check returns the streams that are to be made, or what is wrong with the flags.
+// check returns the streams to create, or an error if the flags are wrong.
 func (o *options) check() ([]wantedStream, error) {
 	wanted, err := parseStreams(o.streams)
 	if err != nil {
@@ -129,7 +129,8 @@ func (o *options) run(ctx context.Context, t cli.Terminal, wanted []wantedStream
 			return fmt.Errorf("stream %s: %w", s.name, err)
 		}
 	}
-	// the streams of --stream have to exist before the address is printed
+	// The streams of --stream must exist before the address is printed. So the delay is set only
+	// now.
 	server.SetStateDelay(o.stateDelay)
 	if _, err := fmt.Fprint(t.Out, welcome(server.URL(), server.Region(), o.caFile, o.cfg.TLS, wanted)); err != nil {
 		return err
@@ -174,7 +175,8 @@ func netAddr(addr string) (*net.TCPAddr, bool) {
 	return a, err == nil
 }
 
-// welcome says how to reach the server, in lines that can be pasted into a shell.
+// welcome returns a text that explains how to reach the server. Its lines can be pasted into a
+// shell.
 func welcome(url, region, caFile string, tls bool, streams []wantedStream) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Kinesis for development on %s\n\nTo use it from another shell, with weir, an AWS SDK, boto3 or the AWS CLI:\n\n", url)

@@ -16,8 +16,8 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/explain"
 )
 
-// Ask makes a call to a store. Until the first answer one that is not answered is made again, since
-// a database's client gives up a connection sooner than a person would.
+// Ask makes a call to a store. Until the first answer, it repeats a call that is not answered.
+// Database clients give up a connection sooner than a user would.
 func (p *Peer) Ask(ctx context.Context, do func(context.Context) error) error {
 	for {
 		c := p.begin(ctx)
@@ -38,7 +38,7 @@ func (p *Peer) Ask(ctx context.Context, do func(context.Context) error) error {
 	}
 }
 
-// Persist calls ask until the peer answers, if the command retries without end.
+// Persist calls ask. If wait is true, it repeats the call until the peer answers.
 func Persist(ctx context.Context, wait bool, p *Peer, ask func() error) error {
 	for pause := time.Second; ; pause = min(2*pause, 10*time.Second) {
 		err := ask()
@@ -60,12 +60,12 @@ func Persist(ctx context.Context, wait bool, p *Peer, ask func() error) error {
 	}
 }
 
-// isSilence reports whether an error is about an answer that did not come.
+// isSilence reports whether an error means that no answer came in time.
 func isSilence(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || explain.IsTimeout(err)
 }
 
-// Unanswered reports whether an error says that there was no answer at all, only a network.
+// Unanswered reports whether an error means that the network returned no answer at all.
 func Unanswered(err error) bool {
 	var dns *net.DNSError
 	for _, is := range []error{syscall.ECONNREFUSED, syscall.ECONNRESET, syscall.EPIPE, syscall.EHOSTUNREACH, syscall.ENETUNREACH,
@@ -77,16 +77,16 @@ func Unanswered(err error) bool {
 	return isSilence(err) || errors.As(err, &dns)
 }
 
-// passes reports whether an error is an outage that ends by itself: no answer, or an answer such as
-// "unavailable".
+// passes reports whether an error is an outage that can end by itself: no answer, or an answer such
+// as "unavailable".
 func passes(err error) bool {
 	var answer interface{ HTTPStatusCode() int }
-	var sql interface{ SQLState() string } // Postgres: it starts, or stops
+	var sql interface{ SQLState() string } // Postgres is starting or stopping
 	return Unanswered(err) || errors.As(err, &answer) && answer.HTTPStatusCode() >= 500 ||
 		errors.As(err, &sql) && (sql.SQLState() == "57P03" || sql.SQLState() == "57P01")
 }
 
-// Client is an HTTP client whose calls are noted.
+// Client is an HTTP client that reports its calls to a Peer.
 type Client struct {
 	aws.HTTPClient
 	Peer    *Peer
@@ -99,7 +99,7 @@ func (c Client) Do(r *http.Request) (*http.Response, error) {
 	answer, err := c.HTTPClient.Do(r.WithContext(asked.ctx))
 	if err != nil {
 		if !Unanswered(err) {
-			asked.hears() // no HTTP, or a wrong certificate
+			asked.hears() // the answer is not HTTP, or the certificate is wrong
 		}
 		late := asked.overdue()
 		asked.end()
@@ -113,7 +113,8 @@ func (c Client) Do(r *http.Request) (*http.Response, error) {
 	return answer, nil
 }
 
-// heardBody is the body of an answer, with whose end that has come.
+// heardBody is the body of an answer. The answer counts as complete when the body has been read to
+// its end.
 type heardBody struct {
 	io.ReadCloser
 	asked *call
@@ -138,9 +139,10 @@ func (b *heardBody) Close() error {
 	return err
 }
 
-// NoteConnections notes what happens on the connections of a client with which the library reads:
-// it makes its calls by itself, over connections that are made like these. It is for HTTP/1.1,
-// where each request has an answer; over HTTP/2 much is written that needs none.
+// NoteConnections reports the traffic on the connections of a client to a Peer. It is for clients
+// with which the library reads: the library makes calls itself, on connections that it opens in the
+// same way. It works only for HTTP/1.1, where each request has an answer. Over HTTP/2, a connection
+// also sends data that needs no answer.
 func NoteConnections(client *awshttp.BuildableClient, p *Peer) *awshttp.BuildableClient {
 	return client.WithTransportOptions(func(tr *http.Transport) {
 		dial := tr.DialContext
@@ -154,18 +156,19 @@ func NoteConnections(client *awshttp.BuildableClient, p *Peer) *awshttp.Buildabl
 	})
 }
 
-// heardConn is a connection on which what is written is a question, and what is read an answer.
+// heardConn is a connection that reports its traffic to a Peer. Written data counts as a request,
+// and data that is read as the answer.
 type heardConn struct {
 	net.Conn
 	p *Peer
 
 	mu    sync.Mutex
-	asked *call // nil while all is answered
+	asked *call // nil if all requests are answered
 }
 
 func (c *heardConn) Write(b []byte) (int, error) {
 	c.mu.Lock()
-	if c.asked == nil && c.p.hasAnswered() { // before the first answer only calls count, because a proxy may answer
+	if c.asked == nil && c.p.hasAnswered() { // before the first answer, only whole calls count, because a proxy may answer
 		c.asked = c.p.begin(context.Background())
 	}
 	c.mu.Unlock()
@@ -199,7 +202,7 @@ func (c *heardConn) over(heard bool) {
 	asked.end()
 }
 
-// SyscallConn lets the library see whether an idle connection was closed.
+// SyscallConn lets the library detect that an idle connection was closed.
 func (c *heardConn) SyscallConn() (syscall.RawConn, error) {
 	if raw, ok := c.Conn.(syscall.Conn); ok {
 		return raw.SyscallConn()

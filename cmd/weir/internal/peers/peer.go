@@ -1,6 +1,6 @@
-// Package peers watches the services and the stores that a command asks. It says what the command
-// waits for while one of them does not answer, and ends calls when the first answer takes longer
-// than --connect-timeout.
+// Package peers watches the services and stores that a command calls. While one of them does not
+// answer, it reports what the command is waiting for. If the first answer takes longer than
+// --connect-timeout, it ends the calls.
 package peers
 
 import (
@@ -15,17 +15,18 @@ import (
 
 const (
 	DefaultPatience = Patience(30 * time.Second)
-	// firstWord is the silence after which the command reports it. Each further report comes after
-	// twice the time, at most a minute apart.
+	// firstWord is the duration of a silence at which the command first reports it. The interval to
+	// the next report doubles each time, up to mostQuiet.
 	firstWord  = 5 * time.Second
 	mostQuiet  = time.Minute
-	peerRested = 15 * time.Second // without a call: retries come sooner
+	peerRested = 15 * time.Second // time without a call after which the peer is idle; retries come sooner
 )
 
-// Patience is --connect-timeout: how long the first answer of a service or a store may take.
+// Patience is the value of the flag --connect-timeout. It limits the time until the first answer of
+// a service or store.
 type Patience time.Duration
 
-// Set implements the value of a flag, with String and Type.
+// Set implements pflag.Value, together with String and Type.
 func (p *Patience) Set(s string) error {
 	d, err := time.ParseDuration(s)
 	if err != nil || d <= 0 {
@@ -38,7 +39,7 @@ func (p *Patience) Set(s string) error {
 func (p *Patience) String() string { return time.Duration(*p).String() }
 func (p *Patience) Type() string   { return "duration" }
 
-// waits are the services and the stores that a command asks. While one does not answer they say so.
+// waits contains the services and stores that a command calls. It reports those that do not answer.
 type waits struct {
 	say   Say
 	over  chan struct{}
@@ -50,10 +51,11 @@ type waits struct {
 
 type waitsKey struct{}
 
-// Say prints a sentence that fmt.Sprintf formats.
+// Say prints a message, with the arguments of fmt.Sprintf.
 type Say func(level slog.Level, format string, args ...any)
 
-// WithWaits begins to say what the command of this context waits for, until end is called.
+// WithWaits returns a context for a command. Until end is called, it reports what the command is
+// waiting for.
 func WithWaits(ctx context.Context, say Say) (_ context.Context, end func()) {
 	w := &waits{say: say, over: make(chan struct{})}
 	return context.WithValue(ctx, waitsKey{}, w), func() {
@@ -62,14 +64,14 @@ func WithWaits(ctx context.Context, say Say) (_ context.Context, end func()) {
 	}
 }
 
-// New is a service or a store that the command of this context asks. Calls fail when it has not
-// answered once within limit; 0 is no limit.
+// New returns the state of a service or store that a command calls. ctx is a context from
+// WithWaits. Calls fail if the first answer has not come within limit. A limit of 0 means no limit.
 func New(ctx context.Context, name string, limit time.Duration) *Peer {
 	p := &Peer{limit: limit, name: name}
 	p.late, p.expire = context.WithCancelCause(context.Background())
 	w, ok := ctx.Value(waitsKey{}).(*waits)
 	if !ok {
-		return p // without anyone to report to
+		return p // there is nothing to report to
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -79,7 +81,7 @@ func New(ctx context.Context, name string, limit time.Duration) *Peer {
 	return p
 }
 
-// watch says each second what there is to say.
+// watch prints due messages once a second.
 func (w *waits) watch() {
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
@@ -100,32 +102,33 @@ func (w *waits) watch() {
 	}
 }
 
-// Peer is the state of a service or a store as its calls show it. It is safe for concurrent use.
+// Peer is the state of a service or store, as its calls show it. It is safe for concurrent use.
 type Peer struct {
 	limit time.Duration
-	Wait  bool // --wait: calls are made again after that
+	Wait  bool // --wait: calls are repeated after the limit
 
 	mu       sync.Mutex
 	name     string
-	answered bool // at least once
-	open     int  // calls that have not ended
-	failed   bool // one has ended without an answer since the last answer
-	// since when nothing has come although something was asked, zero when all is answered
+	answered bool // an answer has come at least once
+	open     int  // number of calls in progress
+	failed   bool // a call has ended without an answer since the last answer
+	// since is when the current silence began: a request was made and nothing has come. It is zero
+	// if all requests are answered.
 	since  time.Time
-	ended  time.Time       // the end of the last call
-	said   time.Duration   // the silence at the last word about it
-	back   time.Duration   // a reported silence whose end is not reported yet
-	why    string          // the error of a call that is retried
-	due    time.Time       // of the first answer
-	timer  *time.Timer     // until late, nil before the first call
+	ended  time.Time       // when the last call ended
+	said   time.Duration   // duration of the silence at the last report
+	back   time.Duration   // duration of a reported silence whose end is not reported yet
+	why    string          // error of a call that is being repeated
+	due    time.Time       // when the first answer is due
+	timer  *time.Timer     // ends late; nil before the first call
 	late   context.Context // ends when the first answer is overdue
 	expire context.CancelCauseFunc
 }
 
-// call is a call that has not ended.
+// call is a call in progress.
 type call struct {
 	p      *Peer
-	late   context.Context // the peer's at its begin
+	late   context.Context // the late context of the peer when the call began
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	stop   func() bool
@@ -133,7 +136,8 @@ type call struct {
 	heard  bool
 }
 
-// begin notes the start of a call. The caller uses the call's context and ends the call.
+// begin records the start of a call. The caller must use the context of the result and end the
+// call.
 func (p *Peer) begin(ctx context.Context) *call {
 	now := time.Now()
 	p.mu.Lock()
@@ -148,7 +152,7 @@ func (p *Peer) begin(ctx context.Context) *call {
 		p.timer = time.AfterFunc(p.limit, func() { expire(p.noAnswer()) })
 	}
 	c := &call{p: p, late: p.late}
-	if p.answered { // perhaps in the moment in which the first answer was overdue
+	if p.answered { // the first answer may have come just as it became overdue
 		c.late = context.Background()
 	}
 	c.ctx, c.cancel = context.WithCancelCause(ctx)
@@ -156,8 +160,8 @@ func (p *Peer) begin(ctx context.Context) *call {
 	return c
 }
 
-// UntilDue gives a call's context the deadline of the first answer, if that is still to come: the
-// client of Redis does not look at a context's end.
+// UntilDue returns a context with the deadline of the first answer, if the first answer has not
+// come yet. The Redis client needs a deadline, because it does not notice that a context has ended.
 func (p *Peer) UntilDue(ctx context.Context) (context.Context, context.CancelFunc) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -167,7 +171,7 @@ func (p *Peer) UntilDue(ctx context.Context) (context.Context, context.CancelFun
 	return context.WithDeadline(ctx, p.due)
 }
 
-// hears notes that a whole answer has come.
+// hears records that a whole answer has come.
 func (c *call) hears() {
 	c.hearsSome()
 	p := c.p
@@ -179,7 +183,7 @@ func (c *call) hears() {
 	}
 }
 
-// hearsSome notes that some of an answer has come.
+// hearsSome records that part of an answer has come.
 func (c *call) hearsSome() {
 	p := c.p
 	p.mu.Lock()
@@ -191,7 +195,7 @@ func (c *call) hearsSome() {
 	p.since = time.Now()
 }
 
-// end notes that the call is over. Only the first one counts.
+// end records the end of the call. Only the first call of end counts.
 func (c *call) end() {
 	c.once.Do(func() {
 		c.stop()
@@ -208,13 +212,13 @@ func (c *call) end() {
 	})
 }
 
-// overdue is the error of a call that was given up because there was no first answer, nil for
-// others.
+// overdue returns the error of a call that was ended because the first answer was overdue. It
+// returns nil for other calls.
 func (c *call) overdue() error {
-	return context.Cause(c.late) // nil while the call runs
+	return context.Cause(c.late) // nil while the call is in progress
 }
 
-// again allows new calls after others were given up. why is their error.
+// again allows new calls after others were ended. why is the error of those.
 func (p *Peer) again(why string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -231,7 +235,7 @@ func (p *Peer) again(why string) {
 	}
 }
 
-// hasAnswered reports whether an answer has ever come.
+// hasAnswered reports whether any answer has come.
 func (p *Peer) hasAnswered() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -244,7 +248,7 @@ func (p *Peer) rename(name string) {
 	p.name = name
 }
 
-// word returns the message to print now, "" for none.
+// word returns the message to print now, or "" if there is none.
 func (p *Peer) word(now time.Time) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -272,7 +276,8 @@ func (p *Peer) word(now time.Time) string {
 	return word
 }
 
-// nextWord is the silence after which the next report is due.
+// nextWord returns the duration of a silence at which the next report is due. said is the duration
+// at the last report.
 func nextWord(said time.Duration) time.Duration {
 	if said == 0 {
 		return firstWord
@@ -280,15 +285,15 @@ func nextWord(said time.Duration) time.Duration {
 	return min(2*said, said+mostQuiet).Truncate(time.Second)
 }
 
-// noAnswer is the error of a call to a service or a store from which nothing has ever come.
+// noAnswer is the error of a call to a service or store that has never answered.
 type noAnswer struct{ explain.PlainError }
 
 func (e noAnswer) Unwrap() error { return e.PlainError }
 
-// CanceledError keeps the SDK from trying again.
+// CanceledError keeps the SDK from retrying the call.
 func (noAnswer) CanceledError() bool { return true }
 
-// Timeout says what kind of an error of the network it is.
+// Timeout marks the error as a timeout.
 func (noAnswer) Timeout() bool { return true }
 
 func (p *Peer) noAnswer() error {

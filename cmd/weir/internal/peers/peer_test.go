@@ -23,7 +23,7 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// told runs the calls of a command in virtual time and returns the messages.
+// told runs the calls of a command in virtual time and returns the messages that it prints.
 func told(in context.Context, t *testing.T, do func(context.Context)) []string {
 	t.Helper()
 	var out bytes.Buffer
@@ -52,7 +52,7 @@ func TestSilenceIsToldAtGrowingIntervals(t *testing.T) {
 	})
 }
 
-// Answers that come, an idle command and a call that fails at once are no silence.
+// Answers that come, an idle command, and a call that fails immediately do not count as silence.
 func TestWhatIsNotSilenceIsNotTold(t *testing.T) {
 	for name, do := range map[string]func(ctx context.Context, p *Peer){
 		"answers that are slow": func(ctx context.Context, p *Peer) {
@@ -109,7 +109,8 @@ func TestWhatIsNotSilenceIsNotTold(t *testing.T) {
 	}
 }
 
-// Calls that time out one after another are one silence, and its end is reported.
+// Several calls that time out one after another are one silence. The end of the silence is
+// reported.
 func TestSilenceOutlastsCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		got := told(t.Context(), t, func(ctx context.Context) {
@@ -146,12 +147,12 @@ func TestTheFirstAnswerIsWaitedForNoLongerThanAsked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, began := New(t.Context(), "the store", 30*time.Second), time.Now()
 		late(t, p.Ask(t.Context(), silent), began, 30*time.Second)
-		late(t, p.Ask(t.Context(), silent), began, 30*time.Second) // at once
+		late(t, p.Ask(t.Context(), silent), began, 30*time.Second) // immediately
 	})
 	synctest.Test(t, func(t *testing.T) {
 		p, began := New(t.Context(), "the store", 30*time.Second), time.Now()
 		err := p.Ask(t.Context(), func(context.Context) error { time.Sleep(4 * time.Second); return syscall.ETIMEDOUT })
-		late(t, err, began, 32*time.Second) // a client that gives up sooner and looks at no context
+		late(t, err, began, 32*time.Second) // the client gives up sooner and ignores the context
 	})
 	synctest.Test(t, func(t *testing.T) {
 		p, began := New(t.Context(), "the store", 30*time.Second), time.Now()
@@ -174,7 +175,7 @@ func TestTheFirstAnswerIsWaitedForNoLongerThanAsked(t *testing.T) {
 	})
 }
 
-// With --wait nothing but an answer ends it.
+// With --wait, only an answer ends the wait.
 func TestPersistOutlastsAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, began := New(t.Context(), "the store", 30*time.Second), time.Now()
@@ -222,7 +223,7 @@ func TestPersistOutlastsAnOutage(t *testing.T) {
 	})
 }
 
-// The SDK does not try again what was given up, and the error says what did not answer.
+// The SDK does not retry a call that was ended. The error names the service that did not answer.
 func TestACallOfTheSDKIsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := New(t.Context(), "Kinesis", 30*time.Second)
@@ -234,7 +235,7 @@ func TestACallOfTheSDKIsGivenUp(t *testing.T) {
 				case 0:
 					<-r.Context().Done()
 					return nil, r.Context().Err()
-				case 1: // half an answer
+				case 1: // half of an answer
 					return &http.Response{StatusCode: 200, Header: http.Header{}, Body: io.NopCloser(endless{r.Context()})}, nil
 				}
 				return &http.Response{StatusCode: 200, Header: http.Header{}, Body: io.NopCloser(strings.NewReader("{}"))}, nil
@@ -255,7 +256,7 @@ func TestACallOfTheSDKIsGivenUp(t *testing.T) {
 	})
 }
 
-// endless is a body that begins and does not end.
+// endless is a body that starts but does not end.
 type endless struct{ ctx context.Context }
 
 func (e endless) Read(p []byte) (int, error) {
@@ -273,7 +274,7 @@ type httpFunc func(*http.Request) (*http.Response, error)
 
 func (f httpFunc) Do(r *http.Request) (*http.Response, error) { return f(r) }
 
-// The library's own connections are watched, too.
+// The library's own connections are watched too.
 func TestASilentConnectionIsToldOf(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		got := told(t.Context(), t, func(ctx context.Context) {
@@ -284,7 +285,7 @@ func TestASilentConnectionIsToldOf(t *testing.T) {
 				go func() { _, _ = theirs.Read(make([]byte, 9)) }()
 				_, _ = c.Write([]byte("ask"))
 			}
-			write() // before the first answer calls are counted, which say more
+			write() // before the first answer, calls are counted, which are more precise
 			time.Sleep(time.Minute)
 			first := p.begin(ctx)
 			first.hears()

@@ -14,7 +14,7 @@ import (
 	"github.com/weir-go/weir/filter"
 )
 
-// FilterFlags say which records are handled or printed.
+// FilterFlags contains the flags that select records to handle or print.
 type FilterFlags struct {
 	Patterns []string
 	NotJSON  weir.NotJSON
@@ -27,7 +27,7 @@ to be JSON, "partitionKey" the key, and "approximateArrivalTimestamp" the
 arrival in seconds. Records that match no pattern are skipped. --filter-not-json
 sets the outcome for records that are not JSON if a pattern needs "data".`
 
-// Register adds the flags. fail describes the outcome for a record that is not JSON.
+// Register adds the flags. fail is the text about what happens to a record that is not JSON.
 func (f *FilterFlags) Register(cmd *cobra.Command, fail string) {
 	f.flag = cmd
 	cmd.Flags().StringArrayVar(&f.Patterns, "filter", nil, "only records that match `PATTERN`, or the one in @FILE; may be repeated: one has to match")
@@ -37,7 +37,7 @@ func (f *FilterFlags) Register(cmd *cobra.Command, fail string) {
 		cli.Word("fail", weir.FailNotJSON, fail))
 }
 
-// Compiled is the filter, or nil.
+// Compiled returns the filter, or nil if there is none.
 func (f *FilterFlags) Compiled() (*filter.Filter, error) {
 	if len(f.Patterns) == 0 {
 		if f.flag.Flags().Changed("filter-not-json") {
@@ -63,7 +63,7 @@ func (f *FilterFlags) Compiled() (*filter.Filter, error) {
 	return compiled, nil
 }
 
-// wrongFilter is the error about a pattern as it was given.
+// wrongFilter returns the error for a wrong pattern. given is the value of the flag.
 func wrongFilter(given string, err error) error {
 	name := "--filter"
 	if file, is := strings.CutPrefix(given, "@"); is {
@@ -72,10 +72,10 @@ func wrongFilter(given string, err error) error {
 	return cli.Usagef("%s: %s", name, strings.ReplaceAll(strings.TrimPrefix(err.Error(), "filter: "), "\n", "; "))
 }
 
-// mostPattern is more than a pattern may have.
+// mostPattern is the maximum size of a pattern in bytes.
 const mostPattern = 1 << 20
 
-// readPattern is the pattern of a flag, or of the file that it names.
+// readPattern returns the pattern in the value of a flag, or in the file that the value names.
 func readPattern(given string) (string, error) {
 	path, is := strings.CutPrefix(given, "@")
 	if !is {
@@ -95,7 +95,7 @@ func readPattern(given string) (string, error) {
 	return string(text), nil
 }
 
-// Apply sets the filter of a consumer.
+// Apply sets the filter in the options of a consumer.
 func (f *FilterFlags) Apply(to *weir.Filter) error {
 	compiled, err := f.Compiled()
 	if compiled != nil {
@@ -104,7 +104,7 @@ func (f *FilterFlags) Apply(to *weir.Filter) error {
 	return err
 }
 
-// Passes reports whether a record is to be printed.
+// Passes reports whether the filter selects a record. A nil filter selects all.
 func (f *FilterFlags) Passes(by *filter.Filter, r weir.Record) (bool, error) {
 	if by == nil {
 		return true, nil

@@ -11,7 +11,7 @@ import (
 
 const FromHelp = "oldest, latest, a time (2026-01-31T12:00:00Z), or how long ago (15m)"
 
-// ParseFrom reads a --from.
+// ParseFrom parses the value of --from.
 func ParseFrom(s string, now time.Time) (weir.Position, error) {
 	switch s {
 	case "oldest":

@@ -1,5 +1,5 @@
-// Package records chooses and prints records: the flags that say where reading begins, which
-// records pass and how they are read, and records as lines of text or JSON.
+// Package records selects and prints records. It contains the flags for the start position, for
+// filters and for reading, and formats records as lines of text or JSON.
 package records
 
 import (
@@ -11,20 +11,21 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/cli"
 )
 
-// Object is a record as -o json prints it, one object a line.
+// Object is a record in the output of -o json. Each object is on its own line.
 type Object struct {
-	ID       string `json:"id,omitempty"` // with which --exec-results answers
+	ID       string `json:"id,omitempty"` // the command repeats it in its answers for --exec-results
 	Shard    string `json:"shard"`
 	Sequence string `json:"sequence"`
-	// after this record, when an aggregate holds more of the same sequence number
+	// Position is the position after this record. It is set if an aggregate has several records
+	// with the same sequence number.
 	Position string  `json:"position,omitempty"`
 	Key      string  `json:"key"`
 	Arrival  string  `json:"arrival"`
-	Data     *string `json:"data,omitempty"`        // when it is UTF-8
-	Base64   []byte  `json:"data_base64,omitempty"` // otherwise
+	Data     *string `json:"data,omitempty"`        // set if the data is UTF-8
+	Base64   []byte  `json:"data_base64,omitempty"` // set otherwise
 }
 
-// Append adds a record to buf as one line: its data, or an object about it.
+// Append appends a record to buf as one line: its data, or a JSON object.
 func Append(buf []byte, out cli.Format, shard string, r weir.Record) ([]byte, error) {
 	if out != cli.FormatJSON {
 		return append(append(buf, r.Data...), '\n'), nil
@@ -32,7 +33,7 @@ func Append(buf []byte, out cli.Format, shard string, r weir.Record) ([]byte, er
 	return AppendObject(buf, ObjectOf(shard, r.Position().String(), r.ArrivalTime(), r))
 }
 
-// ObjectOf is a record, with what only weir can say of one.
+// ObjectOf converts a record to an Object. position and arrival are data that only weir knows.
 func ObjectOf(shard, position string, arrival time.Time, r weir.Record) Object {
 	object := Object{Shard: shard, Sequence: r.SequenceNumber, Key: r.PartitionKey, Arrival: arrival.UTC().Format("2006-01-02T15:04:05.000Z07:00")}
 	if position != r.SequenceNumber {

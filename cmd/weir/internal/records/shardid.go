@@ -9,19 +9,19 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/cli"
 )
 
-// A shard's ID is written in several ways. Tables show only the digits, JSON and the service the
-// whole ID, plans put the stream before it, and people leave the zeros out. [ShortID] makes the
-// first form, [ParseShard] takes all of them.
+// The ID of a shard has several forms. Tables show only the digits. JSON and the service use the
+// whole ID. Plans put the stream in front, and users leave out the zeros. [ShortID] returns the
+// first form, and [ParseShard] accepts all of them.
 
 const shardPrefix = "shardId-"
 
-// ShardHelp says in a flag's help what ParseShard takes.
+// ShardHelp is a help text about the values that ParseShard accepts.
 const ShardHelp = "as any command shows it: shardId-000000000003, 000000000003 or 3"
 
-// The service's own rule for the IDs of shards.
+// shardForm is the service's own rule for shard IDs.
 var shardForm = regexp.MustCompile(`^[a-zA-Z0-9_.-]{1,128}$`)
 
-// ShortID returns a shard's ID as tables show it: the number, if it ends in one.
+// ShortID returns the ID of a shard as tables show it: only the number, if the ID ends in one.
 func ShortID(shard string) string {
 	if number := strings.TrimPrefix(shard, shardPrefix); isNumber(number) {
 		return number
@@ -31,9 +31,9 @@ func ShortID(shard string) string {
 
 func isNumber(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
 
-// ParseShard returns the ID of the shard in a value of --shard, and the stream if the value names
-// one ("flights/3"). A value without a number is used unchanged, because other servers may have IDs
-// of other forms.
+// ParseShard returns the ID of the shard in a value of --shard. It also returns the stream, if the
+// value contains one ("flights/3"). If the value does not end in a number, it is used unchanged,
+// because other servers may use other forms of IDs.
 func ParseShard(s string) (id, stream string, err error) {
 	if i := strings.LastIndexByte(s, '/'); i >= 0 {
 		if stream, s = s[:i], s[i+1:]; stream == "" {
@@ -50,7 +50,7 @@ func ParseShard(s string) (id, stream string, err error) {
 	return shardPrefix + fmt.Sprintf("%012s", strings.TrimLeft(number, "0")), stream, nil
 }
 
-// ParseShardOf is [ParseShard] for a command that is about one stream, which it has by name or ARN.
+// ParseShardOf does the same for a command that is about a single stream, given by name or ARN.
 func ParseShardOf(stream, s string) (string, error) {
 	id, of, err := ParseShard(s)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package redact keeps passwords out of what people and logs get to see.
+// Package redact removes passwords from texts for users and logs.
 package redact
 
 import (
@@ -8,26 +8,26 @@ import (
 	"strings"
 )
 
-// hidden stands for what is not shown.
+// hidden replaces a removed secret.
 const hidden = "xxxxx"
 
-// shown are the parameters of a store's URL that are no secrets. Drivers have more than anybody
-// could list, so all others are hidden.
+// shown lists the parameters of a store's URL that are not secret. All others are hidden, because
+// drivers have too many parameters to list the secret ones.
 var shown = []string{"weir_prefix", "weir_schema", "weir_replicas", "sslmode", "tls", "addr", "db", "protocol", "master_name"}
 
-// URL removes the password from a URL, and parameters that may hold one. A text that is not a URL
-// is cut off where a password could begin: a data source name of a driver, or a URL with a
-// character that has to be escaped.
+// URL removes the password from a URL, and parameters that may contain one. Some texts are not
+// valid URLs, for example a driver's data source name, or a URL with an unescaped character. Such a
+// text is cut off where a password could begin.
 func URL(s string) string {
 	u, err := url.Parse(s)
 	if err != nil || u.Host == "" || u.Opaque != "" || strings.Contains(u.Path+u.Fragment, "@") {
 		return cut(s)
 	}
-	u.Fragment, u.RawFragment = "", "" // a # that belongs to a password
+	u.Fragment, u.RawFragment = "", "" // a # may be part of a password
 	query := u.Query()
 	for name := range query {
 		if !slices.Contains(shown, name) {
-			// the name too: after a password with an &, the name is the rest of the password
+			// Remove the name too. If a password contains &, the name is the rest of the password.
 			query.Del(name)
 		}
 	}
@@ -55,13 +55,13 @@ func cut(s string) string {
 
 var (
 	userInfo = regexp.MustCompile(`(://[^\s/?#:@"'` + "`" + `]*):[^\s"'` + "`" + `]*@`)
-	// A server that does not know the command which brings the password quotes it.
+	// A server that does not know the command for passwords quotes its arguments.
 	arguments = regexp.MustCompile(`(?i)(with args beginning with:).*`)
 	setting   = regexp.MustCompile(`(?i)((?:passw(?:or)?d|passphrase|pwd|secret|token)[a-z_-]*=)('[^']*'|[^\s&"';,)]+)`)
 )
 
-// Text is a text without the passwords of URLs and the settings in it, such as an error of a
-// library that quotes a proxy's URL.
+// Text removes passwords from the URLs and settings in a text. An example is the error of a library
+// that quotes the URL of a proxy.
 func Text(s string) string {
 	if strings.Contains(s, "@") {
 		s = userInfo.ReplaceAllString(s, "${1}:"+hidden+"@")

@@ -55,15 +55,15 @@ func TestText(t *testing.T) {
 	}
 }
 
-// FuzzURL makes URLs with a password in each form that stores take, and looks for it in what is
-// shown.
+// FuzzURL creates URLs with a password, in every form that stores accept. It checks that URL
+// removes the password.
 func FuzzURL(f *testing.F) {
 	f.Add("u", "p@ss/w:rd", "h:1", "d", uint8(0))
 	f.Add("", "%40#?", "[::1]", "", uint8(1))
 	f.Add("a b", "x'y", "h", "a/b", uint8(2))
 	f.Add("weir", "x", "tcp(127.0.0.1:3306)", "shop", uint8(3))
 	f.Fuzz(func(t *testing.T, user, password, host, name string, form uint8) {
-		// Marked, so that it cannot also be part of what may be shown.
+		// A mark that cannot also be part of the visible text.
 		const mark = "Secr3t"
 		if strings.Contains(user+host+name, mark) || strings.ContainsAny(user, ":=%") {
 			return

@@ -1,4 +1,4 @@
-// Package serve serves pages, metrics and health checks over HTTP at the address that a flag gives.
+// Package serve serves pages, metrics and health checks over HTTP, at the address in a flag.
 package serve
 
 import (
@@ -15,12 +15,12 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/cli"
 )
 
-// Addr is where a flag says to listen: on this machine alone, unless the address names a
-// host.
+// Addr returns the address to listen on. The server listens only on this machine, unless the flag's
+// value contains a host.
 func Addr(flag, addr string) (string, error) {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
-		host, port = "", addr // a port alone
+		host, port = "", addr // only a port was given
 	}
 	if host == "" {
 		host = "127.0.0.1"
@@ -29,7 +29,7 @@ func Addr(flag, addr string) (string, error) {
 	return addr, CheckAddr(flag, addr)
 }
 
-// Note says where a server listens and what it shows to whom.
+// Note returns a text about where a server listens, and which machines can reach it.
 func Note(what string, addr net.Addr, paths string) string {
 	note := fmt.Sprintf("%s: http://%s%s", what, addr, paths)
 	if tcp, ok := addr.(*net.TCPAddr); ok && !tcp.IP.IsLoopback() {
@@ -38,7 +38,7 @@ func Note(what string, addr net.Addr, paths string) string {
 	return note
 }
 
-// CheckAddr checks what a flag says to listen on.
+// CheckAddr returns an error if the value of a flag is not an address to listen on.
 func CheckAddr(flag, addr string) error {
 	if _, port, err := net.SplitHostPort(addr); err == nil {
 		if n, err := strconv.ParseUint(port, 10, 16); err == nil && n <= 65535 {
@@ -62,8 +62,8 @@ func ListenError(flag, addr string, err error) error {
 
 var HostForm = regexp.MustCompile(`^[a-zA-Z0-9]([a-zA-Z0-9_.-]{0,252}[a-zA-Z0-9])?$`)
 
-// Until serves on an address until ctx ends, and prints the address. open is the warning for an
-// address that other machines reach.
+// Until serves a page on an address until ctx ends. It prints the address. open is the warning to
+// print if other machines can reach the address.
 func Until(ctx context.Context, t cli.Terminal, addr string, page http.Handler, open string, where func(addr string) string) error {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
 	if err != nil {
@@ -87,7 +87,7 @@ func Until(ctx context.Context, t cli.Terminal, addr string, page http.Handler, 
 	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 	defer cancel()
 	err = server.Shutdown(ending)
-	if errors.Is(err, context.DeadlineExceeded) { // a client that does not read its answer does not delay the end
+	if errors.Is(err, context.DeadlineExceeded) { // a client that does not read its answer must not delay the end
 		err = server.Close()
 	}
 	if served := <-done; !errors.Is(served, http.ErrServerClosed) {
@@ -96,5 +96,5 @@ func Until(ctx context.Context, t cli.Terminal, addr string, page http.Handler, 
 	return err
 }
 
-// WithoutPassword is the warning for an address that needs no password.
+// WithoutPassword is the warning for an address that other machines can reach without a password.
 const WithoutPassword = "anyone with access can read names of streams, shards and workers, positions and errors, without a password"

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// FuzzParse opens what can be opened, which asks no server, and looks for the password in what is
-// said of the rest.
+// FuzzParse parses URLs and opens the valid ones, which makes no call to a server. It checks that
+// the errors for the others do not contain the password.
 func FuzzParse(f *testing.F) {
 	for _, s := range []string{"postgres://127.0.0.1/shop?sslmode=disable&weir_prefix=x_&weir_schema=jobs", "postgresql://a,b:1/shop", "mysql://127.0.0.1/shop?tls=false&timeout=1s",
 		"mariadb://127.0.0.1:3307/shop", "redis://127.0.0.1:6379/1?weir_replicas=2&weir_prefix=w:", "rediss://127.0.0.1", "redis-cluster://h?addr=h2:1", "redis-sentinel://h?master_name=m&route_randomly=1", "redis://h?protocol=9",
@@ -21,7 +21,7 @@ func FuzzParse(f *testing.F) {
 		}
 		scheme, rest, found := strings.Cut(s, "://")
 		if !found || strings.Contains(rest, "@") || strings.Contains(s, "service") || strings.Contains(s, "ssl") || strings.Contains(s, "file") {
-			return // those read files
+			return // these read files
 		}
 		s = scheme + "://" + url.UserPassword("weir", mark+password).String() + "@" + rest
 		p, err := Parse(s)

@@ -9,13 +9,13 @@ import (
 	"github.com/weir-go/weir/store/sqlstore"
 )
 
-// Letters are letters in a table of a server. Close them after the last use.
+// Letters contains dead letters in a table of a server. Close it after the last use.
 type Letters struct {
 	*sqlletters.Box
 	io.Closer
 }
 
-// CheckLetters says why letters cannot be kept at a place, which is parsed already.
+// CheckLetters returns an error if dead letters cannot be kept at the parsed place.
 func (p Place) CheckLetters() error {
 	switch {
 	case p.dialect == 0:
@@ -28,8 +28,8 @@ func (p Place) CheckLetters() error {
 	return nil
 }
 
-// Letters returns the letters in the table weir_letters, or what weir_prefix says instead of weir_.
-// It asks the server nothing yet.
+// Letters returns the dead letters in the table weir_letters. If weir_prefix is set, it replaces
+// weir_ in the name. Letters does not call the server.
 func (p Place) Letters() (*Letters, error) {
 	if err := p.CheckLetters(); err != nil {
 		return nil, err

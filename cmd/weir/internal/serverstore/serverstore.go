@@ -1,4 +1,4 @@
-// Package serverstore opens a Postgres, MySQL or Redis server as a store of leases, by a URL.
+// Package serverstore opens a lease store on a Postgres, MySQL or Redis server, given by a URL.
 package serverstore
 
 import (
@@ -25,7 +25,7 @@ import (
 	"github.com/weir-go/weir/store/sqlstore"
 )
 
-// Schemes are the URLs' beginnings.
+// Schemes contains the schemes of the accepted URLs.
 var Schemes = []string{"postgres", "postgresql", "mysql", "mariadb", "redis", "rediss", "redis-cluster", "rediss-cluster", "redis-sentinel", "rediss-sentinel"}
 
 // Place is a parsed URL.
@@ -37,12 +37,13 @@ type Place struct {
 	replicas int
 }
 
-// Parse reads a URL such as postgres://user@host/database. Besides the parameters of the server's
-// client it may have weir_prefix, weir_schema (Postgres and MySQL) and weir_replicas (Redis).
+// Parse parses a URL such as postgres://user@host/database. The URL may have the parameters of the
+// server's client. It may also have weir_prefix, weir_schema (Postgres and MySQL) and weir_replicas
+// (Redis).
 func Parse(s string) (Place, error) {
 	u, err := url.Parse(s)
 	if err != nil {
-		// The error shows the whole URL, and so the password.
+		// The error of package url contains the whole URL with its password, so do not use it.
 		return Place{}, errors.New("it is not a URL: write characters such as @ and / in a password as %40 and %2F")
 	}
 	p := Place{url: u}
@@ -95,7 +96,7 @@ type store interface {
 	lease.Historian
 }
 
-// Store is a store on a server. Close it after the last use.
+// Store is a lease store on a server. Close it after the last use.
 type Store struct {
 	store
 	io.Closer
@@ -105,7 +106,7 @@ type Store struct {
 	warnings func(context.Context) ([]string, error)
 }
 
-// Create makes what the store needs, and may be repeated. Redis needs nothing.
+// Create creates the tables that the store needs. It may be repeated. For Redis it does nothing.
 func (s *Store) Create(ctx context.Context) error {
 	if s.migrate == nil {
 		return nil
@@ -113,7 +114,7 @@ func (s *Store) Create(ctx context.Context) error {
 	return s.migrate(ctx)
 }
 
-// Schema returns the statements that Create runs, "" if it has nothing to do.
+// Schema returns the statements that Create runs, or "" if there are none.
 func (s *Store) Schema() string {
 	if s.schema == nil {
 		return ""
@@ -121,10 +122,10 @@ func (s *Store) Schema() string {
 	return s.schema()
 }
 
-// SchemaSince returns those that Create runs where there are tables of a version.
+// SchemaSince returns the statements that Create runs if the tables have the given version.
 func (s *Store) SchemaSince(version int) (string, error) { return s.since(version) }
 
-// Warnings says what about the server's settings could lose progress.
+// Warnings returns warnings about settings of the server that could lose progress.
 func (s *Store) Warnings(ctx context.Context) ([]string, error) {
 	if s.warnings == nil {
 		return nil, nil
@@ -132,7 +133,7 @@ func (s *Store) Warnings(ctx context.Context) ([]string, error) {
 	return s.warnings(ctx)
 }
 
-// Open returns the store. It asks the server nothing yet.
+// Open returns the store. It does not call the server.
 func (p Place) Open() (*Store, error) {
 	if p.dialect == 0 {
 		return p.openRedis()
@@ -150,7 +151,7 @@ func (p Place) Open() (*Store, error) {
 
 func (p Place) openSQL() (*sql.DB, error) {
 	if p.dialect == sqlstore.Postgres {
-		// now: a connection's error would come late, and quote the URL
+		// Parse now. The error of a connection would come later and contain the URL.
 		c, err := pgx.ParseConfig(p.url.String())
 		if err != nil {
 			return nil, p.plain(err)
@@ -169,11 +170,11 @@ func (p Place) openSQL() (*sql.DB, error) {
 	}
 	c.User = p.url.User.Username()
 	c.Passwd, _ = p.url.User.Password()
-	c.InterpolateParams = true // one round trip for each statement
+	c.InterpolateParams = true // one round trip per statement
 	c.Logger = &mysql.NopLogger{}
 	if c.Params["wait_timeout"] == "" {
-		// A process that vanishes in the middle of a transaction, with its machine or its network,
-		// holds its locks for no longer.
+		// Limit how long a vanished process can hold locks. A process, its machine or its network
+		// may fail in the middle of a transaction.
 		if c.Params == nil {
 			c.Params = map[string]string{}
 		}
@@ -189,7 +190,8 @@ func (p Place) openSQL() (*sql.DB, error) {
 }
 
 func (p Place) openRedis() (*Store, error) {
-	// its own lines on standard error are about what is tried again, and not in our words
+	// Disable the client's own messages on standard error: they are about calls that are repeated
+	// anyway.
 	logging.Disable()
 	u := *p.url
 	var client redis.UniversalClient
@@ -209,7 +211,7 @@ func (p Place) openRedis() (*Store, error) {
 			return nil, p.plain(err)
 		}
 		o.ContextTimeoutEnabled = true
-		// only the primary has the current leases
+		// Only the primary has the current leases.
 		o.RouteByLatency, o.RouteRandomly, o.ReplicaOnly = false, false, false
 		client = redis.NewFailoverClient(o)
 	} else {
@@ -227,14 +229,15 @@ func (p Place) openRedis() (*Store, error) {
 	return &Store{store: s, Closer: client, warnings: s.Warnings}, nil
 }
 
-// serverName lets each server of a cluster prove the name that the URL has.
+// serverName makes each server of a cluster prove the name in the URL.
 func serverName(c *tls.Config, name string) {
 	if c != nil && c.ServerName == "" {
 		c.ServerName = name
 	}
 }
 
-// plain removes the password from a client's error, which may quote the URL or a part of it.
+// plain removes the password from an error of a client. The error may quote the URL or a part of
+// it.
 func (p Place) plain(err error) error {
 	text := redact.Text(strings.ReplaceAll(err.Error(), p.url.String(), redact.URL(p.url.String())))
 	var secrets []string

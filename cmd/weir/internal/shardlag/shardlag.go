@@ -1,4 +1,4 @@
-// Package shardlag asks Kinesis how far the shards of an application are behind their checkpoints.
+// Package shardlag queries Kinesis for the lag of an application's shards behind their checkpoints.
 package shardlag
 
 import (
@@ -23,22 +23,23 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// Lag is how far a shard is behind its checkpoint, or why that is not known.
+// Lag is the lag of a shard behind its checkpoint, or the reason why it is not known.
 type Lag struct {
 	Age time.Duration
 	Err error
-	// Waits says that a record is there that is not handled.
+	// Waits means that a record is not handled yet.
 	Waits bool
-	// Expired means that all records up to the checkpoint have left the shard, so later ones may
-	// have left, too.
+	// Expired means that the record at the checkpoint and all earlier records have left the shard.
+	// Later records may have expired too.
 	Expired bool
 }
 
-// atOnce is how many shards are asked at once. Each is asked once: all readers of a shard share
-// five reads a second.
+// atOnce is the number of shards that are queried at the same time. Each shard is queried only
+// once, because all readers of a shard share five reads a second.
 const atOnce = 16
 
-// Ask asks Kinesis about every lease that is not finished, a few at a time.
+// Ask queries the lag of every unfinished lease of a stream, some at a time. An empty stream means
+// all streams.
 func Ask(ctx context.Context, t cli.Terminal, client *kinesis.Client, leases []lease.Lease, stream string) map[lease.Key]Lag {
 	var (
 		mu    sync.Mutex
@@ -73,8 +74,8 @@ func askLag(ctx context.Context, client *kinesis.Client, l lease.Lease) Lag {
 	}
 	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
 	defer cancel()
-	// At the record of the checkpoint, not after it: whether it is still there shows whether any
-	// that follow can have expired.
+	// Read at the record of the checkpoint, not after it. If that record still exists, no record
+	// after it can have expired.
 	in := IteratorAt(l.Position)
 	handled := ""
 	if l.Position.Kind() == shard.Sequence && l.Position.Done() == shard.Whole {
@@ -99,7 +100,7 @@ func askLag(ctx context.Context, client *kinesis.Client, l lease.Lease) Lag {
 			found.Expired = oldestIsAfter(ctx, client, l, handled)
 		}
 	}
-	if len(records) > 0 { // behind by this record too, which the answer counts as read
+	if len(records) > 0 { // this record is not handled, but the answer counts it as read
 		now, dated := awsmiddleware.GetServerTime(page.ResultMetadata)
 		if !dated {
 			now = time.Now()
@@ -110,9 +111,9 @@ func askLag(ctx context.Context, client *kinesis.Client, l lease.Lease) Lag {
 	return found
 }
 
-// oldestIsAfter reports whether the oldest record that the shard still keeps came after seq. A
-// position by fan-out need not be the number of any record, so that seq is not there proves nothing
-// by itself.
+// oldestIsAfter reports whether the oldest record in the shard came after seq. A fan-out position
+// need not be the number of any record. So it proves nothing that the shard has no record with the
+// number seq.
 func oldestIsAfter(ctx context.Context, client *kinesis.Client, l lease.Lease, seq string) bool {
 	in := IteratorAt(shard.Oldest)
 	in.StreamName, in.ShardId = aws.String(l.Stream), aws.String(l.Shard)
@@ -124,7 +125,7 @@ func oldestIsAfter(ctx context.Context, client *kinesis.Client, l lease.Lease, s
 	return err == nil && len(page.Records) > 0 && shard.CompareSequence(aws.ToString(page.Records[0].SequenceNumber), seq) > 0
 }
 
-// LookAt converts an observation into the form that is judged.
+// LookAt converts views and lags to the input for computing the health of an application.
 func LookAt(at time.Time, v lease.View, lags map[lease.Key]Lag) observe.Look {
 	l := observe.Look{At: at, View: v, Lags: map[lease.Key]observe.Lag{}}
 	for k, found := range lags {
@@ -135,8 +136,8 @@ func LookAt(at time.Time, v lease.View, lags map[lease.Key]Lag) observe.Look {
 	return l
 }
 
-// Retentions asks for the retention of streams for which it is not known yet; it hardly ever
-// changes. It stays unknown for streams that cannot be described.
+// Retentions queries the retention of the streams for which known has no value. The retention
+// rarely changes. It stays unknown for streams that cannot be described.
 func Retentions(ctx context.Context, client *kinesis.Client, streams []string, known map[string]time.Duration) map[string]time.Duration {
 	kept := map[string]time.Duration{}
 	for _, stream := range streams {
@@ -154,7 +155,8 @@ func Retentions(ctx context.Context, client *kinesis.Client, streams []string, k
 	return kept
 }
 
-// FirstError is an error among lags, always the same one, and how many there are.
+// FirstError returns the number of errors in lags and one of the errors. The choice is
+// deterministic.
 func FirstError(lags map[lease.Key]Lag) (n int, err error) {
 	var keys []lease.Key
 	for k, l := range lags {
@@ -168,7 +170,7 @@ func FirstError(lags map[lease.Key]Lag) (n int, err error) {
 	return len(keys), lags[slices.MinFunc(keys, lease.Key.Compare)].Err
 }
 
-// Worst is the largest lag that is known, and whose it is.
+// Worst returns the largest known lag and its lease.
 func Worst(lags map[lease.Key]Lag) (k lease.Key, most time.Duration) {
 	most = -1
 	for key, l := range lags {
@@ -179,7 +181,7 @@ func Worst(lags map[lease.Key]Lag) (k lease.Key, most time.Duration) {
 	return k, max(most, 0)
 }
 
-// IteratorAt says where reading resumes at a position.
+// IteratorAt returns a request for an iterator at which reading resumes for a position.
 func IteratorAt(p shard.Position) *kinesis.GetShardIteratorInput {
 	in := &kinesis.GetShardIteratorInput{}
 	switch p.Kind() {
@@ -190,7 +192,7 @@ func IteratorAt(p shard.Position) *kinesis.GetShardIteratorInput {
 	case shard.Sequence:
 		in.StartingSequenceNumber = aws.String(p.SequenceNumber())
 		in.ShardIteratorType = types.ShardIteratorTypeAfterSequenceNumber
-		if p.Done() != shard.Whole { // a part of that record is not handled yet
+		if p.Done() != shard.Whole { // part of that record is not handled yet
 			in.ShardIteratorType = types.ShardIteratorTypeAtSequenceNumber
 		}
 	default:
@@ -199,7 +201,7 @@ func IteratorAt(p shard.Position) *kinesis.GetShardIteratorInput {
 	return in
 }
 
-// Asker asks shards how far they are behind, by one read of each.
+// Asker returns a function that queries the lag of shards, with one read of each shard.
 func Asker(client *kinesis.Client) func(context.Context, []lease.Lease) (map[lease.Key]dashboard.Lag, error) {
 	return func(ctx context.Context, leases []lease.Lease) (map[lease.Key]dashboard.Lag, error) {
 		lags := Ask(ctx, cli.Silent, client, leases, "")
@@ -216,7 +218,7 @@ func Asker(client *kinesis.Client) func(context.Context, []lease.Lease) (map[lea
 	}
 }
 
-// SilentIn returns the sessions without a beat for their failover time.
+// SilentIn returns the sessions that had no heartbeat during their failover time.
 func SilentIn(v lease.View, beats map[string]bool, length time.Duration) map[string]bool {
 	silent := map[string]bool{}
 	for _, w := range v.Workers {

@@ -35,8 +35,7 @@ func TestIteratorAt(t *testing.T) {
 	}
 }
 
-// The lag of a shard is the age of the first record that is not handled, also when that is the only
-// one.
+// The lag of a shard is the age of the first unhandled record, even if that is the only one.
 func TestAskLags(t *testing.T) {
 	t.Parallel()
 	server, _ := clitest.Kinesis(t)
@@ -55,8 +54,8 @@ func TestAskLags(t *testing.T) {
 			t.Errorf("at %s: %+v, although a record waits", p, l)
 		}
 	}
-	// A checkpoint by fan-out may lie between records: it has expired only if everything up to it
-	// is gone.
+	// A fan-out checkpoint may lie between records. It has expired only if all records before it
+	// are gone.
 	between, ok := new(big.Int).SetString(first, 10)
 	if !ok {
 		t.Fatal(first)

@@ -1,5 +1,5 @@
-// Package shellexec runs the shell command of --exec for batches of records and for dead letters,
-// which answers with its exit code or for each record.
+// Package shellexec runs the shell command of --exec for batches of records and for dead letters.
+// The command reports success with its exit code, or with a result for each record.
 package shellexec
 
 import (
@@ -25,16 +25,16 @@ import (
 	"github.com/weir-go/weir/deadletter"
 )
 
-// Handler is the handler that gives each batch to a shell command.
+// Handler is a handler that passes each batch to a shell command.
 type Handler struct {
 	Terminal cli.Terminal
 	Command  string
 	Format   cli.Format
-	// the command also gets the worker's credentials
+	// Credentials passes the worker's credentials to the command.
 	Credentials bool
 }
 
-// Grace is how long a command may take to end when it is asked to, before it is killed.
+// Grace is how long a command may take to end after it was asked to, before it is killed.
 const Grace = 5 * time.Second
 
 func (e Handler) Handle(ctx context.Context, b *weir.Batch) error {
@@ -46,33 +46,33 @@ func (e Handler) Handle(ctx context.Context, b *weir.Batch) error {
 		}
 	}
 	if len(b.Records) == 0 {
-		return nil // the end of a shard has nothing for a command
+		return nil // the end of a shard has no records for the command
 	}
 	return e.run(ctx, input, "WEIR_STREAM="+b.Stream, "WEIR_SHARD="+b.Shard, "WEIR_EPOCH="+strconv.FormatUint(b.Epoch, 10))
 }
 
-// run gives the command its input, with some more in its environment.
+// run runs the command with the given input. env contains additional environment variables.
 func (e Handler) run(ctx context.Context, input []byte, env ...string) error {
 	return e.runWith(ctx, bytes.NewReader(input), nil, env...)
 }
 
-// runWith is run with files that the command finds as its descriptors from 3 on.
+// runWith does the same, and also passes files to the command, as descriptors from 3 on.
 func (e Handler) runWith(ctx context.Context, input io.Reader, files []*os.File, env ...string) error {
 	cmd := Shell(ctx, e.Command)
 	cmd.Env, cmd.ExtraFiles = append(Environment(e.Credentials), env...), files
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = input, e.Terminal.Out, e.Terminal.Err
-	// Asked first, with everything it started, then killed. Ctrl-C at the terminal does not reach
-	// it: the worker decides.
+	// At the end, the command and all its child processes are asked to end, and killed later.
+	// Ctrl-C at the terminal does not reach them, because only the worker stops them.
 	OwnGroup(cmd)
 	cmd.Cancel = func() error { return EndGroup(cmd, false) }
 	cmd.WaitDelay = Grace
 	err := Run(cmd, nil)
-	// it exited with 0, although a process that it started still runs
+	// The command exited with 0, although a process that it started is still running.
 	if err == nil || errors.Is(err, exec.ErrWaitDelay) {
 		return nil
 	}
 	if ctx.Err() != nil {
-		_ = EndGroup(cmd, true) // its remaining processes
+		_ = EndGroup(cmd, true) // kill the remaining processes of the group
 		return context.Cause(ctx)
 	}
 	var exit *exec.ExitError
@@ -82,13 +82,13 @@ func (e Handler) runWith(ctx context.Context, input io.Reader, files []*os.File,
 	return weir.Stop(fmt.Errorf("the command cannot be run: %w", err))
 }
 
-// commands are the running commands, for an end that does not wait for them.
+// commands contains the running commands, for an exit that does not wait for them.
 var commands struct {
 	mu      sync.Mutex
 	running map[*exec.Cmd]bool
 }
 
-// Run runs a command. begun, if there is one, is called when it has started.
+// Run runs a command. If begun is not nil, it is called after the command has started.
 func Run(cmd *exec.Cmd, begun func()) error {
 	note := func(running bool) {
 		commands.mu.Lock()
@@ -100,7 +100,7 @@ func Run(cmd *exec.Cmd, begun func()) error {
 			delete(commands.running, cmd)
 		}
 	}
-	runtime.LockOSThread() // which the command lives no longer than
+	runtime.LockOSThread() // the command ends with this thread, so the thread must last
 	defer runtime.UnlockOSThread()
 	if err := cmd.Start(); err != nil {
 		return err
@@ -113,7 +113,8 @@ func Run(cmd *exec.Cmd, begun func()) error {
 	return cmd.Wait()
 }
 
-// KillAll ends every command that still runs, before the program ends at once.
+// KillAll kills all running commands. It is called before the program exits without waiting for
+// them.
 func KillAll() {
 	commands.mu.Lock()
 	defer commands.mu.Unlock()
@@ -122,8 +123,8 @@ func KillAll() {
 	}
 }
 
-// ofWorker are the variables with the worker's credentials for AWS and its store. A command of
-// --exec usually does not need them, and it handles data from strangers.
+// ofWorker lists the environment variables with the worker's credentials for AWS and its store.
+// Commands of --exec usually do not need them, and commands handle data from strangers.
 var ofWorker = []string{
 	"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_SECURITY_TOKEN", "AWS_WEB_IDENTITY_TOKEN_FILE",
 	"AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_CONTAINER_CREDENTIALS_FULL_URI", "AWS_CONTAINER_AUTHORIZATION_TOKEN",
@@ -134,7 +135,8 @@ func RegisterCredentials(cmd *cobra.Command, to *bool) {
 	cmd.Flags().BoolVar(to, "exec-credentials", false, "pass the worker's AWS credentials, "+cli.StoreVariable+" and "+cli.DeadVariable+" to the command (by default it does not get them)")
 }
 
-// Environment is the environment of a command, without the variables that describe its records.
+// Environment returns the environment for a command, without the variables about its records. If
+// credentials is false, it omits the worker's credentials.
 func Environment(credentials bool) []string {
 	all := os.Environ()
 	if credentials {
@@ -146,7 +148,7 @@ func Environment(credentials bool) []string {
 	})
 }
 
-// Letter gives a letter to the command, as a batch of one record.
+// Letter passes a dead letter to the command, as a batch of one record.
 func (e Handler) Letter(ctx context.Context, i *deadletter.Item) error {
 	r := weir.Record{Data: i.Data, PartitionKey: i.PartitionKey, SequenceNumber: i.SequenceNumber}
 	input := append(slices.Clone(i.Data), '\n')

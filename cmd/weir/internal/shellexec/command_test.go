@@ -16,7 +16,7 @@ import (
 func TestACommandEndsWithTheLease(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	out, handled := clitest.NewOutput(), make(chan error, 1)
-	// It starts a process, which has to end, too.
+	// The command starts a child process, which must end too.
 	command := `(trap 'echo ended; exit' TERM; echo ready; while :; do sleep 1; done) & wait`
 	go func() {
 		handled <- Handler{cli.Terminal{Out: out, Err: clitest.NewOutput()}, command, cli.FormatText, false}.
@@ -48,7 +48,7 @@ func TestACommandThatDoesNotListenIsKilled(t *testing.T) {
 func TestACommandNeedNotReadItsInput(t *testing.T) {
 	out := clitest.NewOutput()
 	e := Handler{cli.Terminal{Out: out, Err: clitest.NewOutput()}, "echo done", cli.FormatText, false}
-	big := weir.Record{Data: []byte(strings.Repeat("x", 1<<20))} // more than a pipe holds
+	big := weir.Record{Data: []byte(strings.Repeat("x", 1<<20))} // larger than the buffer of a pipe
 	if err := e.Handle(t.Context(), &weir.Batch{Shard: "shard", Records: []weir.Record{big}}); err != nil || out.String() != "done\n" {
 		t.Errorf("%v, %q", err, out)
 	}
@@ -58,7 +58,8 @@ func TestACommandNeedNotReadItsInput(t *testing.T) {
 	}
 }
 
-// A command does not get what the worker shows to AWS and to its store, unless it is asked for.
+// A command does not receive the worker's credentials for AWS and its store, unless the user asks
+// for it.
 func TestACommandDoesNotGetCredentials(t *testing.T) {
 	for _, name := range ofWorker {
 		t.Setenv(name, "secret-"+name)

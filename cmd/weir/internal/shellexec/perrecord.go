@@ -35,15 +35,15 @@ done. No record of the batch counts as done if the end line is missing, a line
 has another form, an id is not in the batch, or a record has two different
 results.`
 
-// ResultsFlag has the command of --exec answer for each record.
+// ResultsFlag is the flag --exec-results: the command of --exec reports a result for each record.
 type ResultsFlag struct{ On bool }
 
 func (f *ResultsFlag) Register(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.On, "exec-results", false, "let the command report a result for each record, on its descriptor 3")
 }
 
-// Apply checks the flag and makes the command's input objects. format is the name of the flag for
-// the input's format.
+// Apply checks the flag, and sets the format of the command's input to JSON objects. formatFlag is
+// the name of the flag that sets this format.
 func (f *ResultsFlag) Apply(cmd *cobra.Command, command, formatFlag string, to *cli.Format) error {
 	switch {
 	case !f.On:
@@ -61,10 +61,12 @@ func (f *ResultsFlag) Apply(cmd *cobra.Command, command, formatFlag string, to *
 	return nil
 }
 
-// resultsDescriptor is where a command finds its results: the first of its ExtraFiles.
+// resultsDescriptor is the descriptor to which a command writes its results. It is the first of the
+// ExtraFiles.
 const resultsDescriptor = 3
 
-// PerRecord is the handler that gives each batch to a command that answers for each record.
+// PerRecord is a handler that passes each batch to a command. The command reports a result for each
+// record.
 type PerRecord struct{ Handler }
 
 func (e PerRecord) Handle(ctx context.Context, b *weir.Batch) error {
@@ -97,7 +99,7 @@ func (e PerRecord) Handle(ctx context.Context, b *weir.Batch) error {
 	return o.err
 }
 
-// Letter gives a letter to the command, as a batch of one record.
+// Letter passes a dead letter to the command, as a batch of one record.
 func (e PerRecord) Letter(ctx context.Context, i *deadletter.Item) error {
 	object := records.ObjectOf(i.Shard, i.Position, i.Arrived, weir.Record{Data: i.Data, PartitionKey: i.PartitionKey, SequenceNumber: i.SequenceNumber})
 	object.ID = i.ID
@@ -108,15 +110,15 @@ func (e PerRecord) Letter(ctx context.Context, i *deadletter.Item) error {
 	return e.ask(ctx, input, []string{i.ID}, letterEnvironment(i)...).err
 }
 
-// ask runs the command and returns what it said. Nothing waits for longer than grace, after the
-// command has exited, for what holds its descriptor open and does not say the end.
+// ask runs the command and returns the outcome of the batch. A child process may keep the
+// descriptor open after the command has exited. In that case ask waits for at most Grace.
 func (e PerRecord) ask(ctx context.Context, input []byte, ids []string, env ...string) batchOutcome {
 	r, w, err := os.Pipe()
 	if err != nil {
 		return batchOutcome{err: fmt.Errorf("there is no pipe for the command's results: %w", err)}
 	}
 	said, answered, drained := newResults(ids), make(chan struct{}), make(chan struct{})
-	go func() { // ends when r is closed, at the latest
+	go func() { // ends when r is closed, or earlier
 		defer close(drained)
 		said.read(r)
 		close(answered)
@@ -136,7 +138,7 @@ func (e PerRecord) ask(ctx context.Context, input []byte, ids []string, env ...s
 	if err == nil || errors.As(err, &exit) {
 		return said.outcome(err)
 	}
-	// It was ended, or did not begin. Its results up to then count, except failures, because the
-	// end may have caused them.
+	// The command was ended or did not start. Its results so far count, except for failures,
+	// because the end may have caused them.
 	return batchOutcome{done: said.outcome(nil).done, err: err}
 }

@@ -15,13 +15,13 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/clitest"
 )
 
-// For any use of the descriptor: a record counts as done only if the command says so, and weir does
-// not wait for processes that it has left behind.
+// A command may use the descriptor in any way. A record counts as done only if the command reports
+// it. weir does not wait for processes that the command leaves behind.
 func TestWhatCommandsDoWithTheirResults(t *testing.T) {
 	const all = `echo '{"id":"a","result":"done"}' >&3; echo '{"id":"b","result":"done"}' >&3; echo '{"end":true}' >&3; `
 	for name, c := range map[string]struct {
 		command string
-		want    string // the error of the batch
+		want    string // error of the batch
 	}{
 		"says all":                        {all, "2 done"},
 		"never writes":                    {"cat", "the command wrote no results"},
@@ -58,7 +58,8 @@ func TestWhatCommandsDoWithTheirResults(t *testing.T) {
 	}
 }
 
-// A command that is ended, because its shard goes to another worker, may say how far it came.
+// If a command is ended because its shard moves to another worker, it may still report which
+// records are done.
 func TestACommandThatIsEndedSaysHowFarItCame(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	out, asked := clitest.NewOutput(), make(chan batchOutcome, 1)

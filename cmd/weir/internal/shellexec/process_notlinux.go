@@ -4,5 +4,5 @@ package shellexec
 
 import "syscall"
 
-// endWithThread does nothing: a command outlives a worker that is killed.
+// endWithThread does nothing. On this system, a command outlives a worker that is killed.
 func endWithThread(*syscall.SysProcAttr) {}

@@ -8,7 +8,7 @@ import (
 	"os/exec"
 )
 
-// passesDescriptors says that a command can get more than its three standard ones.
+// passesDescriptors reports whether a command can receive more than its three standard descriptors.
 const passesDescriptors = false
 
 func Shell(ctx context.Context, command string) *exec.Cmd {
@@ -17,7 +17,8 @@ func Shell(ctx context.Context, command string) *exec.Cmd {
 
 func OwnGroup(*exec.Cmd) {}
 
-// EndGroup ends a command. There is no way to ask it, nor to reach what it started.
+// EndGroup kills a command. On this system it can neither ask the command to end, nor end the
+// processes that the command started.
 func EndGroup(cmd *exec.Cmd, _ bool) error {
 	if cmd.Process == nil {
 		return os.ErrProcessDone

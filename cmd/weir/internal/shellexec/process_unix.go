@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// passesDescriptors says that a command can get more than its three standard ones.
+// passesDescriptors reports whether a command can receive more than its three standard descriptors.
 const passesDescriptors = true
 
 func Shell(ctx context.Context, command string) *exec.Cmd {
@@ -21,7 +21,8 @@ func OwnGroup(cmd *exec.Cmd) {
 	endWithThread(cmd.SysProcAttr)
 }
 
-// EndGroup asks or forces a command and everything that it started to end.
+// EndGroup ends a command and all processes that it started. If force is false, it asks them to
+// end. Otherwise it kills them.
 func EndGroup(cmd *exec.Cmd, force bool) error {
 	signal := syscall.SIGTERM
 	if force {
@@ -31,7 +32,7 @@ func EndGroup(cmd *exec.Cmd, force bool) error {
 		return os.ErrProcessDone
 	}
 	if err := syscall.Kill(-cmd.Process.Pid, signal); err != nil {
-		return os.ErrProcessDone // Wait expects it if the process is gone
+		return os.ErrProcessDone // Wait expects this error if the process is gone
 	}
 	return nil
 }

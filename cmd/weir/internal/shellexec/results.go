@@ -12,7 +12,7 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/cli"
 )
 
-// answer is one result of a command of --exec-results.
+// answer is the result of one record, as the command reported it.
 type answer uint8
 
 const (
@@ -26,19 +26,19 @@ var answerNames = map[string]answer{"done": saidDone, "failed": saidFailed, "rej
 
 const (
 	mostResultLine = 64 << 10
-	mostResultText = 4 << 10 // of an error, as letters keep it
+	mostResultText = 4 << 10 // maximum length of an error in a dead letter
 )
 
-// results are a command's results for the records of its batch. They count only as a whole: if
-// every line up to the end line is valid.
+// results contains the results that a command reported for the records of its batch. They count
+// only if all lines up to the end line are valid.
 type results struct {
-	ids    map[string]int // of the batch's records
+	ids    map[string]int // index of each record by its ID
 	of     []answer
-	failed int    // the lowest record that is not said to be done; len(of) if none is
-	text   string // its error
+	failed int    // lowest index of a record that is not reported as done; len(of) if there is none
+	text   string // error text of that record
 	lines  int
 	ended  bool
-	broken error // why none of it counts
+	broken error // why the results do not count
 }
 
 func newResults(ids []string) *results {
@@ -49,8 +49,8 @@ func newResults(ids []string) *results {
 	return a
 }
 
-// read takes lines until the one that says the end, one that means nothing, or the end of r. It
-// keeps one line in memory.
+// read reads lines until the end line, an invalid line, or the end of r. It keeps only one line in
+// memory.
 func (a *results) read(r io.Reader) {
 	lines := bufio.NewReaderSize(r, mostResultLine)
 	for !a.ended && a.broken == nil {
@@ -72,7 +72,7 @@ func (a *results) read(r io.Reader) {
 	}
 }
 
-// line takes one line.
+// line processes one line.
 func (a *results) line(line []byte) error {
 	l, err := parseResult(line)
 	if err != nil || l.end {
@@ -96,14 +96,14 @@ func (a *results) line(line []byte) error {
 
 // batchOutcome is the outcome of a batch.
 type batchOutcome struct {
-	done     int  // the number of records, from the first
-	named    bool // it failed at the one after them; otherwise at anything that is left
+	done     int  // number of handled records, from the first one on
+	named    bool // the first unhandled record failed; if false, the failed record is unknown
 	rejected bool // the failed record can never succeed
 	err      error
 }
 
 // outcome combines the results with the error of a command that did not exit with 0. A record
-// without a result is not done.
+// without a result is not handled.
 func (a *results) outcome(exit error) batchOutcome {
 	switch {
 	case a.broken != nil:
@@ -122,7 +122,7 @@ func (a *results) outcome(exit error) batchOutcome {
 	if done == len(a.of) {
 		return batchOutcome{done: done, err: exit}
 	}
-	// a command that failed may be wrong about what can never succeed
+	// A command that failed may be wrong about which records can never succeed.
 	o := batchOutcome{done: done, named: true, rejected: a.of[done] == saidRejected && exit == nil}
 	text := a.text
 	switch said := a.of[done]; {
@@ -145,7 +145,7 @@ func withExit(text string, exit error) error {
 	return fmt.Errorf("%s; %w", text, exit)
 }
 
-// resultLine is one line of results.
+// resultLine is a parsed line of results.
 type resultLine struct {
 	id     string
 	answer answer
@@ -153,8 +153,8 @@ type resultLine struct {
 	end    bool
 }
 
-// parseResult reads a line. It takes exactly what is documented: success must be said explicitly,
-// and a name that is misspelt must not pass for it.
+// parseResult parses a line. It accepts exactly the documented form. Success must be reported
+// explicitly, and a misspelt name must not count as success.
 func parseResult(line []byte) (l resultLine, err error) {
 	if !json.Valid(line) {
 		return l, fmt.Errorf("%.140q is not JSON", bytes.TrimRight(line, "\r\n"))

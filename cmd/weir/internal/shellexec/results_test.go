@@ -12,7 +12,8 @@ import (
 
 var errExit = errors.New("the command failed: exit status 1")
 
-// The outcomes of a batch with the records a, b and c, by the command's results.
+// These are the outcomes of a batch with the records a, b and c for different results of the
+// command.
 func TestWhatResultsMean(t *testing.T) {
 	const end = `{"end":true}` + "\n"
 	say := func(id, result string) string { return fmt.Sprintf(`{"id":%q,"result":%q}`+"\n", id, result) }
@@ -97,7 +98,7 @@ func shown(o batchOutcome) string {
 	return fmt.Sprintf("%d done, named %v, rejected %v: %v", o.done, o.named, o.rejected, o.err)
 }
 
-// Errors are bounded for any output of a command.
+// The length of an error is limited for any output of a command.
 func TestAResultsErrorIsBounded(t *testing.T) {
 	said := newResults([]string{"a"})
 	said.read(strings.NewReader(`{"id":"a","result":"failed","error":"` + strings.Repeat("é", 30_000) + "\"}\n" + `{"end":true}`))
@@ -106,7 +107,7 @@ func TestAResultsErrorIsBounded(t *testing.T) {
 	}
 }
 
-// For any output: a record counts as done only if a valid line before the end line says so.
+// For any output, a record counts as done only if a valid line before the end line reports it.
 func FuzzResults(f *testing.F) {
 	for _, s := range []string{
 		`{"id":"a","result":"done"}` + "\n" + `{"id":"b","result":"failed","error":"x"}` + "\n" + `{"end":true}` + "\n",
@@ -133,7 +134,7 @@ func FuzzResults(f *testing.F) {
 		if o.done+btoi(o.named) > 0 && !bytes.Contains(text, []byte("end")) && !bytes.Contains(text, []byte(`\u`)) {
 			t.Fatalf("%+v without an end", o)
 		}
-		if bytes.Count(text, []byte("\n")) < o.done { // each takes a separate line
+		if bytes.Count(text, []byte("\n")) < o.done { // each result is on a separate line
 			t.Fatalf("%d done in %q", o.done, text)
 		}
 		if o.done > bytes.Count(text, []byte("done")) && !bytes.Contains(text, []byte(`\u`)) {

@@ -1,4 +1,4 @@
-// Package sqlitefile opens a SQLite file as a store of leases.
+// Package sqlitefile opens a SQLite file as a lease store.
 package sqlitefile
 
 import (
@@ -12,19 +12,20 @@ import (
 	"path/filepath"
 	"strings"
 
-	_ "modernc.org/sqlite" // the driver "sqlite": no cgo, so that weir stays one static program
+	_ "modernc.org/sqlite" // the driver "sqlite", which needs no cgo, so that weir stays one static program
 
 	"github.com/weir-go/weir/store/sqlstore"
 )
 
-// File is a store in a SQLite file. Close it after the last use.
+// File is a lease store in a SQLite file. Close it after the last use.
 type File struct {
 	*sqlstore.Store
 	db *sql.DB
 }
 
-// Open opens the file. With create it makes the file and its tables if they are missing; naming a
-// file is enough, a second step would protect nothing. Without create a missing file is an error.
+// Open opens the file. If create is true, it creates the file and its tables if they are missing.
+// The flag that names the file is enough for that, because a separate step would protect nothing.
+// If create is false, a missing file is an error.
 func Open(ctx context.Context, path string, create bool) (*File, error) {
 	if path == "" {
 		return nil, errors.New("a SQLite store needs a path, such as sqlite:weir.db")
@@ -56,7 +57,7 @@ func Open(ctx context.Context, path string, create bool) (*File, error) {
 // Close closes the file.
 func (f *File) Close() error { return f.db.Close() }
 
-// check says what is wrong with a path in better words than SQLite has.
+// check returns an error if the path is wrong. Its texts are clearer than those of SQLite.
 func check(path string, create bool) error {
 	info, err := os.Stat(path)
 	switch {
@@ -78,7 +79,7 @@ func check(path string, create bool) error {
 	}
 }
 
-// dataSource is the path as a URI, in which no character of it means anything.
+// dataSource returns the path as a URI. It escapes all characters that have a special meaning.
 func dataSource(path string, create bool) (string, error) {
 	whole, err := filepath.Abs(path)
 	if err != nil {

@@ -16,7 +16,7 @@ func TestOpen(t *testing.T) {
 			if _, err := Open(t.Context(), path, false); err == nil || !strings.Contains(err.Error(), "there is no SQLite file") {
 				t.Fatalf("a missing file: %v", err)
 			}
-			for range 2 { // made, then found
+			for range 2 { // first the file is created, then it exists
 				f, err := Open(t.Context(), path, true)
 				if err != nil {
 					t.Fatal(err)

@@ -10,7 +10,7 @@ import (
 	"github.com/weir-go/weir/deadletter/sqlletters"
 )
 
-// Letters are letters in a SQLite file. Close them after the last use.
+// Letters contains dead letters in a SQLite file. Close it after the last use.
 type Letters struct {
 	*sqlletters.Box
 	db *sql.DB
@@ -19,8 +19,9 @@ type Letters struct {
 // Close closes the file.
 func (l *Letters) Close() error { return l.db.Close() }
 
-// OpenLetters opens the letters in a file. With create the file and its table are made if need be,
-// for their owner alone: letters have records in them.
+// OpenLetters opens the dead letters in a file. If create is true, it creates the file and its
+// table if they are missing. Only the owner can read the file, because dead letters contain
+// records.
 func OpenLetters(ctx context.Context, path string, create bool) (*Letters, error) {
 	if path == "" {
 		return nil, errors.New("letters in SQLite need a path, such as sqlite:letters.db")
@@ -44,7 +45,7 @@ func OpenLetters(ctx context.Context, path string, create bool) (*Letters, error
 	if err != nil {
 		return nil, err
 	}
-	// workers and people who retry may write at the same time
+	// Workers and users who retry letters may write at the same time.
 	db, err := sql.Open("sqlite", name+"&_pragma=busy_timeout(10000)")
 	if err != nil {
 		return nil, fmt.Errorf("the SQLite file %s cannot be opened: %w", path, err)

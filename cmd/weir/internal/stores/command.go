@@ -99,8 +99,8 @@ password before the @ are then those of the sentinels, and ?username= and
 	return cmd
 }
 
-// printSchema prints the statements that bring tables of a version up to date, or for 0 those that
-// make the tables.
+// printSchema prints the statements that update the tables from a version. If since is 0, it prints
+// the statements that create the tables.
 func printSchema(t cli.Terminal, u URL, since int) error {
 	switch {
 	case u.Kind == Dynamo && since == 0:

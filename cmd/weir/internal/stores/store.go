@@ -1,5 +1,5 @@
-// Package stores opens what --store names, and makes its tables. Calls to a store of a service are
-// watched, and its errors are put in the words of the command line.
+// Package stores opens the store that the flag --store names, and creates its tables. It watches
+// calls to stores that are services. It explains their errors in the terms of the command line.
 package stores
 
 import (
@@ -22,17 +22,17 @@ import (
 	"github.com/weir-go/weir/store/dynamostore"
 )
 
-// Store is a store with a way to close it.
+// Store is a lease store that can be closed.
 type Store struct {
 	lease.Store
 	io.Closer
 	url   URL
-	place string      // where the service is, for DynamoDB
-	Peer  *peers.Peer // nil where there is no service
+	place string      // address of the service, for DynamoDB
+	Peer  *peers.Peer // nil if the store is not a service
 }
 
-// ReadApp reads an application once. It is how a command finds out whether the store can be used,
-// before it begins.
+// ReadApp reads an application once. Commands call it first to find out whether the store can be
+// used.
 func (s Store) ReadApp(ctx context.Context, app string) (lease.View, error) {
 	var v lease.View
 	err := s.Ask(ctx, func(ctx context.Context) (err error) {
@@ -44,7 +44,7 @@ func (s Store) ReadApp(ctx context.Context, app string) (lease.View, error) {
 	return v, s.Explain(err)
 }
 
-// Explain puts an error of the store in the words of this command.
+// Explain explains an error of the store in the terms of the command line.
 func (s Store) Explain(err error) error {
 	if s.url.Kind == Server && errors.Is(err, syscall.ECONNREFUSED) {
 		return explain.PlainError{Text: fmt.Sprintf("nothing answers%s, where the store %s should be: is the server running, and is --store right?", explain.AddressOf(err), redact.URL(s.url.name)), Cause: err}
@@ -81,9 +81,9 @@ func (s Store) Explain(err error) error {
 	return err
 }
 
-// ofFile returns a store's message about its setup with the name of the SQLite file.
+// ofFile adapts a store's message about its setup to a SQLite file, and adds the file's name.
 func ofFile(name, text string) string {
-	if strings.Contains(text, "tables of these names") { // a file has no prefix to choose
+	if strings.Contains(text, "tables of these names") { // a file has no prefix that the user could change
 		return fmt.Sprintf("the SQLite file %s has tables of weir's names that weir did not make: name another file", name)
 	}
 	if about, found := strings.CutPrefix(text, "the file "); found {
@@ -96,8 +96,8 @@ type noClose struct{}
 
 func (noClose) Close() error { return nil }
 
-// openServer opens what --store names. Nothing is asked yet: an error is about the URL, which is
-// not shown, since what is wrong with it may be where its password is.
+// openServer opens the server that --store names, without calling it. Errors are about the URL.
+// They do not contain the URL, because the mistake may be in its password.
 func openServer(place serverstore.Place) (*serverstore.Store, error) {
 	server, err := place.Open()
 	if err != nil {
@@ -106,14 +106,15 @@ func openServer(place serverstore.Place) (*serverstore.Store, error) {
 	return server, nil
 }
 
-// Create makes the tables of a store on a server.
+// Create creates the tables of a store on a server.
 func (s Store) Create(ctx context.Context) error {
 	switch server := s.Store.(type) {
 	case *serverstore.Store:
 		if server.Schema() == "" {
-			return nil // it asks nothing, so nothing answers
+			return nil // Redis needs no tables, so there is no call
 		}
-		// the creation may take longer than an answer
+		// Creating tables may take longer than an answer, so check first whether the server
+		// answers.
 		if _, err := s.View(ctx, "weir", ""); err != nil && peers.Unanswered(err) {
 			return err
 		}
@@ -128,8 +129,8 @@ func (s Store) Create(ctx context.Context) error {
 	return nil
 }
 
-// ready makes sure that a server which was prepared is one that can be used, and says what about it
-// could lose progress.
+// ready checks that a prepared server can be used. It prints warnings about settings that could
+// lose progress.
 func (s Store) ready(ctx context.Context, t cli.Terminal) error {
 	if table, ok := s.Store.(*dynamostore.Store); ok {
 		return s.TellDifferences(ctx, t, table)
@@ -148,14 +149,14 @@ func (s Store) ready(ctx context.Context, t cli.Terminal) error {
 	return err
 }
 
-// Ask makes a call to the store, which is noted where the store is a service.
+// Ask makes a call to the store. If the store is a service, the call is watched.
 func (s Store) Ask(ctx context.Context, do func(context.Context) error) error {
 	switch {
 	case s.Peer == nil:
 		return do(ctx)
 	case s.url.Kind != Server:
-		// The HTTP client reports DynamoDB's answers, because the creation of a table takes longer
-		// than one answer.
+		// The HTTP client reports DynamoDB's answers, because creating a table takes longer than
+		// one answer.
 		return s.Peer.Ask(ctx, do)
 	}
 	return s.Peer.Ask(ctx, func(ctx context.Context) error {
@@ -165,7 +166,7 @@ func (s Store) Ask(ctx context.Context, do func(context.Context) error) error {
 	})
 }
 
-// View is that of the store.
+// View calls View of the store, and watches the call.
 func (s Store) View(ctx context.Context, app, since string) (v lease.View, err error) {
 	err = s.Ask(ctx, func(ctx context.Context) error {
 		v, err = s.Store.View(ctx, app, since)
@@ -174,7 +175,7 @@ func (s Store) View(ctx context.Context, app, since string) (v lease.View, err e
 	return v, err
 }
 
-// Apply is that of the store.
+// Apply calls Apply of the store, and watches the call.
 func (s Store) Apply(ctx context.Context, app string, actions []lease.Action) (did []bool, err error) {
 	err = s.Ask(ctx, func(ctx context.Context) error {
 		did, err = s.Store.Apply(ctx, app, actions)
@@ -183,7 +184,7 @@ func (s Store) Apply(ctx context.Context, app string, actions []lease.Action) (d
 	return did, err
 }
 
-// Admin is the administrative interface of the store, or nil.
+// Admin returns the administrative interface of the store, or an error if the store has none.
 func (s Store) Admin() (lease.Admin, error) {
 	if admin, ok := s.Store.(lease.Admin); ok {
 		return notedAdmin{s, admin}, nil
@@ -191,7 +192,7 @@ func (s Store) Admin() (lease.Admin, error) {
 	return nil, fmt.Errorf("a %s store cannot list or remove applications", s.url.Kind)
 }
 
-// TellDifferences says what a table has not of the settings in its URL.
+// TellDifferences prints the settings in the URL that the existing table does not have.
 func (s Store) TellDifferences(ctx context.Context, t cli.Terminal, table *dynamostore.Store) error {
 	if s.url.table == nil {
 		return nil
@@ -207,7 +208,7 @@ func (s Store) TellDifferences(ctx context.Context, t cli.Terminal, table *dynam
 	return err
 }
 
-// notedAdmin is the administrative interface of a store whose calls are noted.
+// notedAdmin is the administrative interface of a store whose calls are watched.
 type notedAdmin struct {
 	of Store
 	lease.Admin
@@ -225,16 +226,16 @@ func (a notedAdmin) Remove(ctx context.Context, app string) error {
 	return a.of.Ask(ctx, func(ctx context.Context) error { return a.Admin.Remove(ctx, app) })
 }
 
-// Shown is a store that lists its applications, with errors for people.
+// Shown is a store for pages: it lists its applications and returns errors for users.
 type Shown struct{ Store }
 
-// View is that of the store.
+// View calls View of the store.
 func (s Shown) View(ctx context.Context, app, since string) (lease.View, error) {
 	v, err := s.Store.View(ctx, app, since)
 	return v, s.said(err)
 }
 
-// Apps makes it a lease.Admin.
+// Apps makes Shown a lease.Admin.
 func (s Shown) Apps(ctx context.Context) ([]string, error) {
 	admin, err := s.Admin()
 	if err != nil {
@@ -244,23 +245,23 @@ func (s Shown) Apps(ctx context.Context) ([]string, error) {
 	return apps, s.said(err)
 }
 
-// Apply is that of the store.
+// Apply calls Apply of the store.
 func (s Shown) Apply(ctx context.Context, app string, actions []lease.Action) ([]bool, error) {
 	did, err := s.Store.Apply(ctx, app, actions)
 	return did, s.said(err)
 }
 
-// Remove is not for a page.
+// Remove fails, because a page never removes an application.
 func (s Shown) Remove(context.Context, string) error {
 	return errors.New("a page removes nothing")
 }
 
-// PutHistory is not for a page that only looks.
+// PutHistory fails, because a page only reads the history.
 func (s Shown) PutHistory(context.Context, string, lease.HistoryChunk) error {
 	return errors.New("this page only looks")
 }
 
-// History makes it a lease.Historian.
+// History makes Shown a lease.Historian.
 func (s Shown) History(ctx context.Context, app string, since int64) (chunks []lease.HistoryChunk, err error) {
 	historian, can := s.Store.Store.(lease.Historian)
 	if !can {

@@ -13,7 +13,7 @@ import (
 	"github.com/weir-go/weir/store/dynamostore"
 )
 
-// aboutTable is the help about the settings of a DynamoDB table.
+// aboutTable is the help text about the settings of a DynamoDB table.
 const aboutTable = `A DynamoDB URL may have settings, which apply only when the table is created:
 ?kms_key=KEY (an ARN, an ID or an alias; by default DynamoDB's own key),
 &point_in_time_recovery=true, &deletion_protection=true,
@@ -22,7 +22,7 @@ const aboutTable = `A DynamoDB URL may have settings, which apply only when the 
 the hour. A table that exists is not changed: settings that it does not have are
 reported on standard error.`
 
-// tableSettings are the parameters of a DynamoDB URL.
+// tableSettings contains the parameters of a DynamoDB URL.
 var tableSettings = map[string]func(s *dynamostore.Settings, value string) error{
 	"kms_key":                func(s *dynamostore.Settings, v string) error { s.KMSKey = v; return nil },
 	"point_in_time_recovery": func(s *dynamostore.Settings, v string) error { return parseSwitch(&s.PointInTimeRecovery, v) },
@@ -47,7 +47,7 @@ func parseUnits(to *int64, v string) (err error) {
 	return nil
 }
 
-// parseTable parses s, a URL of DynamoDB; rest is the part after the colon.
+// parseTable parses s, which is a URL of DynamoDB. rest is the part after the colon.
 func parseTable(from, s, rest string) (URL, error) {
 	name, query, settled := strings.Cut(rest, "?")
 	u := URL{Kind: Dynamo, name: name}
@@ -62,7 +62,7 @@ func parseTable(from, s, rest string) (URL, error) {
 		return u, cli.Usagef("%s %q: the settings after the question mark cannot be read: %v", from, redact.URL(s), err)
 	}
 	u.table = &dynamostore.Settings{}
-	for _, key := range slices.Sorted(maps.Keys(given)) { // so that the same of several mistakes is always reported
+	for _, key := range slices.Sorted(maps.Keys(given)) { // of several mistakes, always report the same one
 		set, values := tableSettings[key], given[key]
 		if set == nil {
 			return u, cli.Usagef("%s %q: a DynamoDB table has no setting %q; it has %s", from, redact.URL(s), key, strings.Join(settingNames(), ", "))
@@ -82,7 +82,7 @@ func parseTable(from, s, rest string) (URL, error) {
 	return u, nil
 }
 
-// settingWords are the names of a table's settings in its URL.
+// settingWords replaces the names of a table's settings by the parameters of its URL.
 var settingWords = strings.NewReplacer("dynamostore: ", "", "Settings.ReadCapacity", "read_capacity", "WriteCapacity", "write_capacity",
 	"Settings.KMSKey", "kms_key", "Settings.Tags", "tag", "both be 0 for", "neither for", "both 0 for", "neither for", "\n", "; ")
 

@@ -19,13 +19,13 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// URL is a parsed --store.
+// URL is the parsed value of --store.
 type URL struct {
 	Kind, name string
-	table      *dynamostore.Settings // of a DynamoDB table that is made; nil without any
+	table      *dynamostore.Settings // settings of a DynamoDB table to create; nil if the URL has none
 }
 
-// String is the URL as it was given.
+// String returns the URL as it was given.
 func (u URL) String() string {
 	if u.Kind == Server {
 		return u.name
@@ -33,9 +33,9 @@ func (u URL) String() string {
 	return u.Kind + ":" + u.name
 }
 
-// Open opens a store. make allows its creation. Workers always create missing SQLite files. Tables
-// of a service are created only on request, because they may cost money and need permissions that
-// workers should not have.
+// Open opens a store. newFile allows it to create a SQLite file, and newTable a table of a service.
+// Workers always create missing SQLite files. They create tables only on request, because tables
+// may cost money and need permissions that workers should not have.
 func (u URL) Open(ctx context.Context, t cli.Terminal, f *awsconf.Flags, newFile, newTable bool) (Store, error) {
 	switch u.Kind {
 	case Memory:
@@ -82,7 +82,7 @@ func (u URL) Open(ctx context.Context, t cli.Terminal, f *awsconf.Flags, newFile
 	}
 }
 
-// settings are those of the table if it is made.
+// settings returns the settings of a table to create.
 func (u URL) settings() dynamostore.Settings {
 	if u.table == nil {
 		return dynamostore.Settings{}
@@ -94,13 +94,13 @@ const (
 	Memory = "memory"
 	SQLite = "sqlite"
 	Dynamo = "dynamodb"
-	Server = "server" // its name is the whole URL
+	Server = "server" // the name is the whole URL
 )
 
 const kinds = `memory: (forgotten at the end), sqlite:PATH (a file for the processes of one machine), dynamodb:TABLE, ` +
 	`postgres://USER@HOST/DATABASE, mysql://USER@HOST/DATABASE or redis://HOST`
 
-// A table may also be named by its ARN.
+// A table can also be given by its ARN.
 var tableForm = regexp.MustCompile(`^([a-zA-Z0-9_.-]{3,255}|arn:[a-z0-9-]+:dynamodb:[a-z0-9-]+:\d{12}:table/[a-zA-Z0-9_.-]{3,255})$`)
 
 func Parse(s string) (URL, error) {
@@ -135,7 +135,7 @@ func Parse(s string) (URL, error) {
 func Register(cmd *cobra.Command, url *string) {
 	cmd.Flags().StringVar(url, "store", os.Getenv(cli.StoreVariable),
 		"`URL` of the store for leases and progress: sqlite:PATH, dynamodb:TABLE, postgres://…, mysql://…, redis://… or memory:; default: the value of "+cli.StoreVariable)
-	cmd.Flags().Lookup("store").DefValue = "" // help does not show a password
+	cmd.Flags().Lookup("store").DefValue = "" // help must not show a password
 	err := cmd.RegisterFlagCompletionFunc("store", cobra.FixedCompletions(
 		[]cobra.Completion{"sqlite:\ta file for one machine", "dynamodb:\ta table",
 			"postgres://\ta database", "mysql://\ta database", "redis://\ta server", "redis-cluster://\ta cluster", "redis-sentinel://\tservers with sentinels", "memory:\tlost at the end"},

@@ -1,4 +1,4 @@
-// Package stream is the command "weir stream", and the flag --create-stream.
+// Package stream implements the command "weir stream" and the flag --create-stream.
 package stream
 
 import (
@@ -99,7 +99,8 @@ extra.`,
 	return cmd
 }
 
-// makeStream makes a stream unless it is there, and says how that differs from what was asked for.
+// makeStream creates a stream unless it exists. It prints how an existing stream differs from the
+// wanted one.
 func makeStream(ctx context.Context, t cli.Terminal, client *kinesis.Client, want provision.Stream) (provision.Result, error) {
 	made, err := provision.CreateStream(ctx, client, want)
 	if err != nil {
@@ -114,12 +115,13 @@ func makeStream(ctx context.Context, t cli.Terminal, client *kinesis.Client, wan
 	return made, nil
 }
 
-// provisionFlags are the flags that set what package provision checks.
+// provisionFlags replaces the fields in errors of package provision by the flags that set them.
 var provisionFlags = strings.NewReplacer(
 	"provision: ", "", "Stream.Name", "--stream", "Stream.Shards", "--shards", "Stream.KMSKey", "--kms-key", "Stream.Retention", "--retention",
 	"Stream.MaxRecordSize", "--max-record-size", "Stream.Tags", "--tag", "\n", "; ")
 
-// provisionForm returns the error if it is about the requested form of the stream, otherwise nil.
+// provisionForm returns err as a usage error if it is about the requested settings of the stream.
+// Otherwise it returns nil.
 func provisionForm(err error) error {
 	if !strings.HasPrefix(err.Error(), "provision: Stream.") {
 		return nil
@@ -127,7 +129,7 @@ func provisionForm(err error) error {
 	return cli.Usage(errors.New(provisionFlags.Replace(err.Error())))
 }
 
-// Mode is a number of shards, or on-demand.
+// Mode is the value of a flag: a number of shards, or on-demand.
 type Mode struct {
 	shards int
 	Given  bool
@@ -160,7 +162,7 @@ func (m *Mode) Set(s string) error {
 	return nil
 }
 
-// MakeAll makes the streams of a worker that do not exist.
+// MakeAll creates those streams of a worker that do not exist.
 func (m *Mode) MakeAll(ctx context.Context, t cli.Terminal, client *kinesis.Client, streams []string) error {
 	for _, s := range streams {
 		made, err := makeStream(ctx, t, client, provision.Stream{Name: s, Shards: m.shards})

@@ -8,8 +8,8 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/clitest"
 )
 
-// weir tail by fan-out needs a consumer or the flag that registers one, and keeps it only if a flag
-// says so.
+// With fan-out, weir tail needs an existing consumer or the flag that registers one. It keeps a
+// registered consumer only if a flag says so.
 func TestTailByFanOut(t *testing.T) {
 	t.Parallel()
 	server, endpoint := clitest.Kinesis(t)

@@ -1,4 +1,4 @@
-// Package tail is the command "weir tail".
+// Package tail implements the command "weir tail".
 package tail
 
 import (
@@ -73,7 +73,7 @@ lists and removes consumers.
 			if o.from == "" {
 				o.from = "latest"
 				if o.untilTip {
-					o.from = "oldest" // there is nothing between the tip and itself
+					o.from = "oldest" // from the tip to the tip there is nothing to read
 				}
 			}
 			if err := o.checkFanOut(); err != nil {
@@ -120,7 +120,7 @@ lists and removes consumers.
 
 var sequenceForm = regexp.MustCompile(`^[0-9]{20,}$`)
 
-// start is --from, which here may be a sequence number.
+// start parses the value of --from, which in this command may also be a sequence number.
 func (o *tailOptions) start(now time.Time) (weir.Position, error) {
 	if !sequenceForm.MatchString(o.from) {
 		return records.ParseFrom(o.from, now)
@@ -149,7 +149,7 @@ func (o *tailOptions) checkFanOut() error {
 	return nil
 }
 
-// reader is the source of the records.
+// reader returns the reader of the records.
 func (o *tailOptions) reader(client *kinesis.Client, t cli.Terminal, from weir.Position) (*weir.Reader, error) {
 	opts := weir.ReaderOptions{
 		Stream: o.stream, Start: from, Shards: o.shards, UntilTip: o.untilTip, ReadShare: o.share, Wire: o.wire, Logger: slog.New(cli.LogText.Handler(t.Err)),
@@ -186,7 +186,7 @@ func (o *tailOptions) run(ctx context.Context, t cli.Terminal, from weir.Positio
 	var buf []byte
 	for b, err := range reader.Batches(ctx) {
 		if ctx.Err() != nil {
-			return nil // an orderly end
+			return nil // the user ended it
 		}
 		if errors.Is(err, weir.ErrNoConsumer) && !strings.HasPrefix(o.fanOut, "arn:") {
 			return fmt.Errorf("stream %s has no consumer %s: --register registers it", o.stream, o.fanOut)
@@ -202,7 +202,7 @@ func (o *tailOptions) run(ctx context.Context, t cli.Terminal, from weir.Positio
 			}
 			passes := false
 			if passes, failed = o.filter.Passes(by, r); failed != nil {
-				break // when what is before it was printed
+				break // after printing the earlier records
 			}
 			if !passes {
 				continue
@@ -214,7 +214,7 @@ func (o *tailOptions) run(ctx context.Context, t cli.Terminal, from weir.Positio
 		}
 		if _, err := t.Out.Write(buf); err != nil {
 			if errors.Is(err, syscall.EPIPE) {
-				return nil // the reader of the output has seen enough
+				return nil // the reader of the output has closed it
 			}
 			return fmt.Errorf("standard output cannot be written: %w", err)
 		}

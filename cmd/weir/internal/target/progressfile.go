@@ -13,7 +13,8 @@ import (
 
 var fileForm = regexp.MustCompile(`[^a-zA-Z0-9._-]+`)
 
-// DumpProgress writes a view's progress to a new file before a change. path "" chooses one.
+// DumpProgress writes the progress in a view to a new file, before a command changes it. If path is
+// "", it chooses a name.
 func DumpProgress(app string, v lease.View, path string, now time.Time) (string, error) {
 	if path == "" {
 		path = DumpName(app, now, 0)
@@ -21,7 +22,8 @@ func DumpProgress(app string, v lease.View, path string, now time.Time) (string,
 	return path, WriteDump(path, dump.Of(app, v))
 }
 
-// DumpName is the name of the file for an application's progress at a time, the nth one.
+// DumpName returns the name of a file for the progress of an application at a time. n distinguishes
+// several files of the same second.
 func DumpName(app string, now time.Time, n int) string {
 	name := fmt.Sprintf("weir-%s-%s", fileForm.ReplaceAllString(app, "_"), now.UTC().Format("20060102T150405Z"))
 	if n > 0 {
@@ -30,7 +32,7 @@ func DumpName(app string, now time.Time, n int) string {
 	return name + ".ndjson"
 }
 
-// WriteDump writes a dump to a file that does not exist yet, for good.
+// WriteDump writes a dump to a new file and syncs it to disk. It fails if the file exists.
 func WriteDump(path string, f dump.File) error {
 	return cli.WriteNew(path, func(file *os.File) error { return dump.Write(file, f) })
 }

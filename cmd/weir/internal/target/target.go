@@ -1,5 +1,6 @@
-// Package target is about the application that a command looks at or changes: the flags that name
-// it and its store, whether its workers run, and its progress as a file.
+// Package target handles the application that a command reads or changes. It contains the flags for
+// the application and its store. It checks whether workers are running, and writes progress to
+// files.
 package target
 
 import (
@@ -17,7 +18,7 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// Flags is the application that a command is about, and where its leases are.
+// Flags contains the flags that select an application and the store of its leases.
 type Flags struct {
 	AWS   awsconf.Flags
 	App   string
@@ -41,7 +42,7 @@ func (g *Flags) RegisterStore(cmd *cobra.Command) {
 	g.AWS.Role.Register(cmd)
 }
 
-// complete offers the applications of the store that the command line names already.
+// complete returns the applications in the store that the command line names, for shell completion.
 func (g *Flags) complete(ctx context.Context) []cobra.Completion {
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()
@@ -53,16 +54,16 @@ func (g *Flags) complete(ctx context.Context) []cobra.Completion {
 	if err != nil {
 		return nil
 	}
-	defer func() { _ = store.Close() }() // only read from
+	defer func() { _ = store.Close() }() // the store was only read
 	admin, err := store.Admin()
 	if err != nil {
 		return nil
 	}
-	apps, _ := admin.Apps(ctx) // no applications are no completion
+	apps, _ := admin.Apps(ctx) // an error means no completion
 	return apps
 }
 
-// URL checks the command line.
+// URL checks the flags and returns the URL of the store.
 func (g *Flags) URL(cmd *cobra.Command, flags ...string) (stores.URL, error) {
 	if err := cli.Require(cmd, append(flags, "store")...); err != nil {
 		return stores.URL{}, err
@@ -74,7 +75,7 @@ func (g *Flags) URL(cmd *cobra.Command, flags ...string) (stores.URL, error) {
 	if url.Kind == stores.Memory {
 		return url, cli.Usagef("memory: exists only inside the worker that uses it: no other process can read it")
 	}
-	if f := cmd.Flags().Lookup("app"); f != nil && f.Value.Type() == "string" { // else they are several
+	if f := cmd.Flags().Lookup("app"); f != nil && f.Value.Type() == "string" { // otherwise the flag accepts several applications
 		if err := lease.CheckApp(g.App); err != nil {
 			return url, cli.Usagef("--app: %s", strings.TrimPrefix(err.Error(), "lease: "))
 		}
@@ -82,7 +83,7 @@ func (g *Flags) URL(cmd *cobra.Command, flags ...string) (stores.URL, error) {
 	return url, nil
 }
 
-// Open opens the store and looks at the application, which has to be there.
+// Open opens the store and reads the application, which must exist.
 func (g *Flags) Open(ctx context.Context, t cli.Terminal, url stores.URL) (stores.Store, lease.View, error) {
 	store, err := url.Open(ctx, t, &g.AWS, false, false)
 	if err != nil {
@@ -93,7 +94,7 @@ func (g *Flags) Open(ctx context.Context, t cli.Terminal, url stores.URL) (store
 		err = g.absent()
 	}
 	if err != nil {
-		_ = store.Close() // only read from
+		_ = store.Close() // the store was only read
 		return store, view, err
 	}
 	return store, view, nil
@@ -103,7 +104,7 @@ func (g *Flags) absent() error {
 	return fmt.Errorf("there is no application %s in that store: check --app and --store; \"weir group list\" shows what is there", cli.Visible(g.App))
 }
 
-// CheckNew refuses a name that no worker's application could have. Commands for existing
+// CheckNew returns an error if a new application cannot have the name. Commands for existing
 // applications accept any name.
 func (g *Flags) CheckNew() error {
 	if awsconf.NameForm.MatchString(g.App) {
@@ -112,7 +113,7 @@ func (g *Flags) CheckNew() error {
 	return cli.Usagef("--app %.140q is not the name of an application: use 1 to 128 of a-z, A-Z, 0-9, _ . -", g.App)
 }
 
-// StreamsOf are the streams that have leases, sorted.
+// StreamsOf returns the sorted names of the streams that have leases.
 func StreamsOf(leases []lease.Lease) []string {
 	var names []string
 	for _, l := range leases {
@@ -122,7 +123,8 @@ func StreamsOf(leases []lease.Lease) []string {
 	return slices.Compact(names)
 }
 
-// LeasesOf are the leases of a stream, of all streams for "". One that has none is an error.
+// LeasesOf returns the leases of a stream. An empty name means all streams. A stream without leases
+// is an error.
 func LeasesOf(app string, leases []lease.Lease, stream string) ([]lease.Lease, error) {
 	if stream == "" {
 		return leases, nil

@@ -14,14 +14,14 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// WatchBeats looks until the beat count of every session has moved, or until the time is over. A
-// nil result proves nothing.
+// WatchBeats reads the application until the heartbeat count of every session has changed, or the
+// time is over. It returns the sessions whose count has changed. A nil result proves nothing.
 func WatchBeats(ctx context.Context, store lease.Store, app string, first lease.View, length time.Duration) map[string]bool {
 	if length == 0 {
 		return nil
 	}
 	seen := map[string]bool{}
-	// the observations up to then are the answer
+	// After an error, use the observations so far.
 	_ = Watch(ctx, store, app, first, length, func(now lease.View) bool {
 		for _, w := range BeatBetween(first, now) {
 			seen[w.Session] = true
@@ -31,7 +31,7 @@ func WatchBeats(ctx context.Context, store lease.Store, app string, first lease.
 	return seen
 }
 
-// NotEnded counts the sessions that have not ended.
+// NotEnded returns the number of sessions that have not ended.
 func NotEnded(v lease.View) (n int) {
 	for _, w := range v.Workers {
 		if !w.Ended {
@@ -41,15 +41,15 @@ func NotEnded(v lease.View) (n int) {
 	return n
 }
 
-// RefuseWhileRunning fails if a worker beats or starts during the given time. Without sessions it
-// returns at once.
+// RefuseWhileRunning returns an error if a worker has a heartbeat, or starts, during the given
+// time. If the application has no sessions, it returns nil immediately.
 func RefuseWhileRunning(ctx context.Context, t cli.Terminal, store stores.Store, app string, first lease.View, length time.Duration) error {
 	if NotEnded(first) == 0 {
 		return nil
 	}
 	t.Note("the store has workers; watching for up to %s whether they run", figures.Duration(length))
 	var running []lease.Worker
-	var enough time.Time // the others have had time to beat since the first beat was seen
+	var enough time.Time // time by which other workers should have had a heartbeat, after the first one was seen
 	err := Watch(ctx, store, app, first, length, func(now lease.View) bool {
 		running = BeatBetween(first, now)
 		if len(running) > 0 && enough.IsZero() {
@@ -66,15 +66,16 @@ func RefuseWhileRunning(ctx context.Context, t cli.Terminal, store stores.Store,
 	return RunningError{running}
 }
 
-// RunningError says that a command wants an application without workers.
+// RunningError is the error of a command that must not run while workers are running.
 type RunningError struct{ Running []lease.Worker }
 
 func (e RunningError) Error() string {
 	return fmt.Sprintf("workers run: %s; stop them first", namesOf(e.Running))
 }
 
-// Watch calls look with a view at intervals until look returns true or the time is over. It fails
-// if there was no view at the end of that time, because then nothing is proved.
+// Watch reads the application at intervals, and passes each view to look. It stops when look
+// returns false or the time is over. It returns an error if there was no view at the end of that
+// time, because then nothing is proved.
 func Watch(ctx context.Context, store lease.Store, app string, first lease.View, length time.Duration, look func(lease.View) (more bool)) error {
 	late := time.NewTimer(length)
 	defer late.Stop()
@@ -106,8 +107,8 @@ func Watch(ctx context.Context, store lease.Store, app string, first lease.View,
 	}
 }
 
-// BeatBetween returns the sessions that have beaten between two views, or that are new in the
-// second, sorted by name.
+// BeatBetween returns the sessions whose heartbeat count changed between two views, and those that
+// are new in the second view. They are sorted by name.
 func BeatBetween(first, now lease.View) []lease.Worker {
 	before := map[string]uint64{}
 	for _, w := range first.Workers {
@@ -125,7 +126,7 @@ func BeatBetween(first, now lease.View) []lease.Worker {
 	return moved
 }
 
-// namesOf names a few workers.
+// namesOf returns a list of workers' names, and shortens a long list.
 func namesOf(workers []lease.Worker) string {
 	const most = 5
 	var names []string

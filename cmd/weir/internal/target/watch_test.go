@@ -46,7 +46,7 @@ func (b *blind) View(ctx context.Context, app, since string) (lease.View, error)
 	return b.Store.View(ctx, app, since)
 }
 
-// All that run are named, not only the one whose beat came first.
+// The error names all running workers, not only the one with the first heartbeat.
 func TestAllThatRunAreNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		mem := memstore.New()
@@ -84,14 +84,15 @@ func TestAllThatRunAreNamed(t *testing.T) {
 	})
 }
 
-// No session counts as gone before it was watched for long enough.
+// A session counts as dead only after it was watched for long enough.
 func TestRefuseWhileRunning(t *testing.T) {
 	for name, c := range map[string]struct {
-		// between two beats of the one worker; 0 for none at all, negative for one that is dead
+		// Interval between heartbeats of the only worker. 0 means that there is no worker, and a
+		// negative value means that it is dead.
 		beat  time.Duration
-		looks int           // that succeed
-		want  string        // "" if it may continue
-		takes time.Duration // at most
+		looks int           // number of reads that succeed
+		want  string        // "" if the command may continue
+		takes time.Duration // maximum duration
 	}{
 		"no worker ever":             {0, 99, "", 0},
 		"a worker that beats":        {time.Second, 99, "workers run: ann; stop them first", 1300 * time.Millisecond},
@@ -117,7 +118,7 @@ func TestRefuseWhileRunning(t *testing.T) {
 							case <-ctx.Done():
 								return
 							case <-tick.C:
-								// fails when the test is over
+								// This fails when the test is over.
 								_, _ = mem.Beat(ctx, "a", lease.Report{Session: "A", Name: "ann"})
 							}
 						}

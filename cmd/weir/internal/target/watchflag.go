@@ -9,17 +9,17 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// lookingMost bounds --watch.
+// lookingMost is the maximum value of --watch.
 const lookingMost = 5 * time.Minute
 
-// WatchFlag is how long a command looks at the store: as long as the workers' own times call for,
-// unless --watch says something else.
+// WatchFlag is the value of the flag --watch: how long a command watches the store. By default the
+// times of the workers determine the duration.
 type WatchFlag struct {
 	Asked time.Duration
 	Given bool
 }
 
-// Set implements the value of a flag, with String and Type.
+// Set implements pflag.Value, together with String and Type.
 func (l *WatchFlag) Set(s string) error {
 	d, err := time.ParseDuration(s)
 	if err == nil {
@@ -39,7 +39,7 @@ func (l *WatchFlag) Type() string { return "duration" }
 
 func (l *WatchFlag) Register(cmd *cobra.Command, what string) { cmd.Flags().Var(l, "watch", what) }
 
-// Check refuses a --watch beyond reason. Without none, no time is one too.
+// Check returns an error if the value of --watch is out of range. If none is true, 0 is allowed.
 func (l *WatchFlag) Check(none bool) error {
 	switch {
 	case !l.Given, l.Asked == 0 && none, l.Asked > 0 && l.Asked <= lookingMost:
@@ -50,19 +50,19 @@ func (l *WatchFlag) Check(none bool) error {
 	return cli.Usagef("--watch %v: want more than 0, up to %v", l.Asked, lookingMost)
 }
 
-// UntilDead is long enough to see whether each worker that has not ended lives: the longest
-// failover time, but at most a minute, or two beats.
+// UntilDead returns a duration after which each worker that has not ended is known to be alive or
+// dead. It is the longest failover time, limited to a minute, but at least two heartbeat intervals.
 func (l *WatchFlag) UntilDead(v lease.View) time.Duration {
 	return l.orLongest(v, lease.DefaultTimes.Failover, func(t lease.Times) time.Duration { return max(min(t.Failover, time.Minute), 2*t.Beat) }) + l.slack()
 }
 
-// ForBeats is long enough to see each worker that lives beat, if none beats less often than each 5
-// s.
+// ForBeats returns a duration in which each live worker has a heartbeat, if all heartbeat intervals
+// are 5 s or less.
 func (l *WatchFlag) ForBeats(v lease.View) time.Duration {
 	return l.orLongest(v, 2*lease.DefaultTimes.Beat, func(t lease.Times) time.Duration { return min(2*t.Beat, 10*time.Second) })
 }
 
-// slack is for the looks themselves.
+// slack returns the additional time for the reads themselves.
 func (l *WatchFlag) slack() time.Duration {
 	if l.Given {
 		return 0
@@ -70,8 +70,8 @@ func (l *WatchFlag) slack() time.Duration {
 	return time.Second
 }
 
-// orLongest returns the requested time, or the longest that any worker needs, or least without
-// workers.
+// orLongest returns the value of the flag, if it was given. Otherwise it returns the longest time
+// that any worker needs. Without workers it returns least.
 func (l *WatchFlag) orLongest(v lease.View, least time.Duration, needs func(lease.Times) time.Duration) time.Duration {
 	if l.Given {
 		return l.Asked
@@ -84,7 +84,7 @@ func (l *WatchFlag) orLongest(v lease.View, least time.Duration, needs func(leas
 	return least
 }
 
-// TimesInfo are the times of a worker for programs.
+// TimesInfo contains the times of a worker in the output for programs.
 type TimesInfo struct {
 	Beat     int64 `json:"beat_interval_ms"`
 	Failover int64 `json:"failover_after_ms"`

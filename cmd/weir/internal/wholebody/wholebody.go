@@ -1,9 +1,9 @@
-// Package wholebody makes an HTTP client send each request body as one buffer.
+// Package wholebody makes an HTTP client send each request body as a single buffer.
 //
-// The AWS SDK closes a request's body as soon as the head of the answer is there. A server on the
-// same machine answers before net/http is done with a streamed body; the close then passes for a
-// failed write, and the connection is dropped in the middle of the answer. For a write that means a
-// needless retry, and records that are in the stream twice.
+// The AWS SDK closes a request body as soon as it has the header of the answer. A server on the
+// same machine can answer before net/http has sent a streamed body. net/http then treats the close
+// as a failed write, and drops the connection in the middle of the answer. A write is then retried
+// needlessly, and its records are in the stream twice.
 package wholebody
 
 import (
@@ -16,12 +16,13 @@ import (
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 )
 
-// limit bounds what is read into memory: the largest request that Kinesis takes, with room for its
-// encoding.
+// limit is the maximum size of a body in memory. It is the largest request that Kinesis accepts,
+// with room for the encoding.
 const limit = 32 << 20
 
-// Client returns a client that calls through inner. If inner is the SDK's client, it uses separate
-// connections with the same settings; CloseIdleConnections closes them.
+// Client returns a client that makes its calls through inner. If inner is the SDK's client, the
+// result uses separate connections with the same settings. CloseIdleConnections closes these
+// connections.
 func Client(inner aws.HTTPClient) aws.HTTPClient {
 	if b, ok := inner.(*awshttp.BuildableClient); ok {
 		inner = &http.Client{Transport: b.GetTransport(), Timeout: b.GetTimeout(), CheckRedirect: stay}
@@ -31,10 +32,10 @@ func Client(inner aws.HTTPClient) aws.HTTPClient {
 
 type client struct{ inner aws.HTTPClient }
 
-// stay follows no redirect: the signature covers the host.
+// stay makes the client follow no redirects, because a signature covers the host.
 func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
-// CloseIdleConnections closes unused connections if inner supports that.
+// CloseIdleConnections closes unused connections, if inner supports that.
 func (c client) CloseIdleConnections() {
 	if closer, ok := c.inner.(interface{ CloseIdleConnections() }); ok {
 		closer.CloseIdleConnections()
@@ -55,7 +56,7 @@ func (c client) Do(r *http.Request) (*http.Response, error) {
 	if len(body) > limit {
 		return nil, fmt.Errorf("a request of more than %d bytes", limit)
 	}
-	whole := r.WithContext(r.Context()) // a copy: the caller's request stays as it is
+	whole := r.WithContext(r.Context()) // a copy, because the caller's request must not change
 	whole.ContentLength = int64(len(body))
 	whole.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
 	whole.Body, _ = whole.GetBody()

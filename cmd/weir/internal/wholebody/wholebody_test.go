@@ -108,5 +108,5 @@ func TestIdleConnectionsAreClosed(t *testing.T) {
 		}
 	}
 	closer.CloseIdleConnections()
-	Client(inner(nil)).(interface{ CloseIdleConnections() }).CloseIdleConnections() // which cannot
+	Client(inner(nil)).(interface{ CloseIdleConnections() }).CloseIdleConnections() // inner does not support it
 }
