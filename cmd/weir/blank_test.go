@@ -12,7 +12,7 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/clitest"
 )
 
-// Every flag of every command refuses to be given and blank, also among values that are not.
+// Every flag of every command refuses a blank value, also among values that are not blank.
 func TestNoFlagTakesABlankValue(t *testing.T) {
 	t.Parallel()
 	seen := 0
@@ -35,7 +35,7 @@ func TestNoFlagTakesABlankValue(t *testing.T) {
 	}
 }
 
-// An argument is a file or a name, as a flag's value is.
+// An argument is a file or a name, so it must not be blank either.
 func TestNoCommandTakesABlankArgument(t *testing.T) {
 	t.Parallel()
 	everyCommand(newRoot(cli.Terminal{}), func(cmd *cobra.Command) {
@@ -46,7 +46,8 @@ func TestNoCommandTakesABlankArgument(t *testing.T) {
 	})
 }
 
-// A command that is not there is not run, and that is not success.
+// A blank command must not run as a command that does nothing and succeeds: all records would count
+// as handled.
 func TestABlankCommandAcknowledgesNothing(t *testing.T) {
 	t.Parallel()
 	server, endpoint := clitest.Kinesis(t)
@@ -65,11 +66,12 @@ func TestABlankCommandAcknowledgesNothing(t *testing.T) {
 	}
 }
 
-// refusesBlank runs a command with one blank value and requires a usage error that names it.
+// refusesBlank runs a command with one blank value. It requires a usage error that contains the
+// given name.
 func refusesBlank(t *testing.T, cmd *cobra.Command, args []string, names string) {
 	t.Helper()
 	if isFlag := strings.HasPrefix(args[0], "--"); isFlag && cmd.Args != nil && cmd.Args(cmd, nil) != nil {
-		args = append(args, "x") // else what is said is that an argument lacks
+		args = append(args, "x") // otherwise the error is about a missing argument
 	}
 	got := clitest.Start(t, "", slices.Concat(strings.Fields(cmd.CommandPath())[1:], args)...)
 	if code := got.Wait(t); code != cli.ExitUsage || !strings.Contains(got.Err.String(), names) {
@@ -77,7 +79,7 @@ func refusesBlank(t *testing.T, cmd *cobra.Command, args []string, names string)
 	}
 }
 
-// everyCommand visits the commands that do something, the hidden ones too.
+// everyCommand calls visit for each command that can run, including hidden commands.
 func everyCommand(cmd *cobra.Command, visit func(*cobra.Command)) {
 	for _, sub := range cmd.Commands() {
 		everyCommand(sub, visit)

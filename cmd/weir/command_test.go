@@ -12,8 +12,8 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/clitest"
 )
 
-// Every command that a person can find teaches: a sentence of what and why, an example to paste,
-// its flags explained.
+// The help of every visible command has a sentence about its purpose and an example to copy. It
+// also explains all flags.
 func TestEveryCommandTeaches(t *testing.T) {
 	var visit func(cmd *cobra.Command)
 	visit = func(cmd *cobra.Command) {

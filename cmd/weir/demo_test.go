@@ -30,7 +30,8 @@ func smallDemo(t *testing.T) (demo.Options, *clitest.Output) {
 	}, out
 }
 
-// ownTemp gives the demo a directory for temporary files, where leftovers finds what it leaves.
+// ownTemp gives the demo its own directory for temporary files. leftovers looks there for files
+// that the demo left behind.
 func ownTemp(t *testing.T) {
 	t.Helper()
 	t.Setenv("TMPDIR", t.TempDir())
@@ -45,7 +46,8 @@ func leftovers(t *testing.T) []string {
 	return left
 }
 
-// The demo with few flights and quick workers: real processes, a split, a merge, a kill and a stop.
+// Run the demo with few flights and short times: real processes, a split, a merge, a kill and a
+// stop.
 func TestDemo(t *testing.T) {
 	ownTemp(t)
 	o, said := smallDemo(t)
@@ -114,7 +116,7 @@ func TestDemoWhoseWorkersDieSaysWhy(t *testing.T) {
 	}
 }
 
-// A worker whose parent is gone, however that came about, ends at once and clears up.
+// If the parent of a worker disappears for any reason, the worker ends immediately and cleans up.
 func TestDemoWorkerDiesWithItsParent(t *testing.T) {
 	ownTemp(t)
 	o, _ := smallDemo(t)
@@ -147,7 +149,7 @@ func TestDemoWorkerDiesWithItsParent(t *testing.T) {
 	}
 }
 
-// The demo by fan-out has the same verdict.
+// The demo gives the same verdict with fan-out.
 func TestDemoByFanOut(t *testing.T) {
 	t.Parallel()
 	o, said := smallDemo(t)

@@ -12,8 +12,8 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/demo"
 )
 
-// Every mistake gets one sentence that names the thing and says what to do, and the right exit
-// code.
+// Every mistake causes one sentence and the right exit code. The sentence names the problem and the
+// remedy.
 func TestErrors(t *testing.T) {
 	server, endpoint := clitest.Kinesis(t)
 	server.CreateStream("s", 1)
@@ -45,7 +45,7 @@ func TestErrors(t *testing.T) {
 	for name, c := range map[string]struct {
 		args string
 		code int
-		want string // in the error
+		want string // part of the error
 	}{
 		"an unknown command":             {"bogus", 2, `unknown command "bogus"`},
 		"an unknown flag":                {"tail --bogus", 2, "unknown flag: --bogus"},

@@ -14,7 +14,7 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/clitest"
 )
 
-// All help fits a screen of 80 columns, except command lines to copy.
+// All help fits into 80 columns, except for command lines to copy.
 func TestHelpFitsTheScreen(t *testing.T) {
 	wide, narrow := newRoot(cli.Terminal{}), newRoot(cli.Terminal{})
 	cli.WrapHelp(wide, 10_000)
@@ -33,7 +33,7 @@ func TestHelpFitsTheScreen(t *testing.T) {
 	})
 }
 
-// A flag's value is called in the list of flags what the line of usage calls it.
+// The usage line and the list of flags use the same name for the value of a flag.
 func TestUsageAndFlagsAgree(t *testing.T) {
 	cli.EachCommand(newRoot(cli.Terminal{}), func(cmd *cobra.Command) {
 		for _, m := range regexp.MustCompile(`--([a-z-]+) ([A-Z]+)`).FindAllStringSubmatch(cmd.Use, -1) {

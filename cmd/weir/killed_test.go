@@ -22,7 +22,7 @@ func TestACommandEndsWithAWorkerThatIsKilled(t *testing.T) {
 	server.Put("s", "k", []byte("x"))
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "consume", endpoint, "--stream=s", "--app=a", "--store=memory:", "--exec", "echo begun; exec sleep 1000")
 	cmd.Env = append(os.Environ(), asCommand+"=1")
-	// The pipe ends when the worker and its command have both closed it.
+	// The pipe ends when both the worker and its command have closed it.
 	out, in, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -35,7 +35,7 @@ func TestACommandEndsWithAWorkerThatIsKilled(t *testing.T) {
 	if err := in.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := out.SetReadDeadline(time.Now().Add(time.Minute)); err != nil { // it sleeps for longer
+	if err := out.SetReadDeadline(time.Now().Add(time.Minute)); err != nil { // the command sleeps longer than that
 		t.Fatal(err)
 	}
 	lines := bufio.NewReader(out)

@@ -1,4 +1,4 @@
-// Command weir works with Kinesis streams and with the applications that read them; see weir
+// Command weir works with Kinesis streams and with the applications that read them. See weir
 // --help.
 package main
 
@@ -21,12 +21,12 @@ import (
 )
 
 func main() {
-	// Caught rather than ignored: a write to a closed standard output then fails with EPIPE, which
-	// lets a worker stop in an orderly way, and the commands that we start still begin with the
-	// default.
+	// Catch the signal, but do not ignore it. A write to a closed standard output then fails with
+	// EPIPE, so a worker can stop gracefully. Commands that weir starts still have the default
+	// behaviour.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 
-	// net/http logs invalid answers of a server to the standard logger. It also returns an error,
+	// net/http writes invalid answers of a server to the standard logger. It also returns an error,
 	// which the command reports.
 	log.SetOutput(io.Discard)
 
@@ -37,10 +37,10 @@ func main() {
 	t.Interrupt = func() {
 		select {
 		case requests <- os.Interrupt:
-		default: // enough are waiting already
+		default: // enough signals are waiting already
 		}
 	}
-	quiet := len(os.Args) > 1 && os.Args[1] == demo.WorkerName // the demo speaks for its workers
+	quiet := len(os.Args) > 1 && os.Args[1] == demo.WorkerName // the demo reports for its workers
 	restore := rememberTerminal()
 	go heedSignals(requests, func() {
 		if !quiet {
@@ -58,8 +58,8 @@ func main() {
 	os.Exit(cli.Run(ctx, os.Args[1:], t, newRoot))
 }
 
-// rememberTerminal returns a function that undoes what a full-screen picture did to the terminal,
-// for an end at which the picture cannot do that itself.
+// rememberTerminal returns a function that restores the terminal after a full-screen picture. It is
+// needed if the program ends without restoring the terminal itself.
 func rememberTerminal() func() {
 	in := int(os.Stdin.Fd())
 	if !cli.IsTerminal(os.Stdin) || !cli.IsTerminal(os.Stdout) {
@@ -72,10 +72,10 @@ func rememberTerminal() func() {
 	return func() {
 		now, err := term.GetState(in)
 		if err != nil || *now == *before {
-			return // no picture
+			return // no picture was shown
 		}
 		_ = term.Restore(in, before)
-		// Back from the alternate screen, the cursor shown, pasting and keys as usual.
+		// Leave the alternate screen, show the cursor, and reset pasting and keys.
 		fmt.Fprint(os.Stdout, "\x1b[?1049l\x1b[?25h\x1b[?2004l\x1b[<u\x1b[>4;0m\x1b[0m")
 	}
 }

@@ -16,8 +16,8 @@ import (
 
 var manTo = flag.String("man", "", "a directory to leave the manual pages in")
 
-// Every command that a person can find has a manual page that names each of its flags. A release
-// takes the pages from here, so that what makes them is no part of the command.
+// Every visible command has a manual page that contains all its flags. Releases create the pages
+// with this test, so the code for it is not part of the command.
 func TestManualPages(t *testing.T) {
 	dir := *manTo
 	if dir == "" {
@@ -25,7 +25,7 @@ func TestManualPages(t *testing.T) {
 	}
 	root := newRoot(cli.Terminal{})
 	root.DisableAutoGenTag = true
-	var plain func(cmd *cobra.Command) // no marks that only the help understands
+	var plain func(cmd *cobra.Command) // remove marks that only the help understands
 	plain = func(cmd *cobra.Command) {
 		cmd.Flags().VisitAll(func(f *pflag.Flag) { f.Usage = strings.ReplaceAll(f.Usage, "``", "") })
 		for _, sub := range cmd.Commands() {

@@ -16,8 +16,8 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// FuzzFlags gives a text to everything that reads a flag: it is understood, or a wrong usage that
-// says so in one line.
+// FuzzFlags parses any text as the value of each flag. The text must be accepted, or refused with a
+// usage error of one line.
 func FuzzFlags(f *testing.F) {
 	for _, s := range []string{"oldest", "latest", "15m", "-1ns", "2026-01-31T12:00:00Z", "17+3", "49590338271490256608559692538361571095921575989136588898",
 		"memory:", "sqlite:a.db", "dynamodb:weir", "dynamodb:weir?kms_key=alias/weir&tag=a=b&read_capacity=5&write_capacity=7", "postgres://weir:p%40ss@127.0.0.1/shop?sslmode=disable", "mysql://h/d", "redis://:p@h:6379/1",

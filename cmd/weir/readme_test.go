@@ -17,8 +17,8 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/local"
 )
 
-// The blocks of README.md in order, by their first words: the function that runs each, or the
-// reason why none does.
+// readmeBlocks contains the code blocks of README.md in order, identified by their first words.
+// Each has a function that runs it, or a reason why it is not run.
 var readmeBlocks = []struct {
 	begins string
 	run    func(r *readme, script string)
@@ -32,7 +32,8 @@ var readmeBlocks = []struct {
 	{begins: "export AWS_ENDPOINT", run: (*readme).work},
 }
 
-// The commands of the README work as shown, in a clone and with Go alone.
+// The commands in the README work as shown, in a clone of the repository and with only Go
+// installed.
 func TestReadme(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../README.md")
@@ -71,7 +72,7 @@ func TestReadme(t *testing.T) {
 	}
 }
 
-// pathWithoutWeir is the PATH of a newcomer.
+// pathWithoutWeir returns the PATH of a user who has not installed weir.
 func pathWithoutWeir() string {
 	dirs := filepath.SplitList(os.Getenv("PATH"))
 	dirs = slices.DeleteFunc(dirs, func(dir string) bool {
@@ -81,7 +82,7 @@ func pathWithoutWeir() string {
 	return strings.Join(dirs, string(filepath.ListSeparator))
 }
 
-// indented are the blocks of a text in Markdown that are code because they are indented.
+// indented returns the code blocks of a Markdown text that are marked by indentation.
 func indented(text string) (blocks []string) {
 	var block []string
 	fenced := false
@@ -101,16 +102,16 @@ func indented(text string) (blocks []string) {
 	return blocks
 }
 
-// readme follows the README.
+// readme follows the instructions of the README.
 type readme struct {
 	t       *testing.T
-	dir     string // where they work
-	path    string // their PATH
-	port    string // of their Kinesis
+	dir     string // working directory
+	path    string // PATH of the commands
+	port    string // port of the Kinesis server
 	lasting []*exec.Cmd
 }
 
-// shell prepares a script for a directory.
+// shell returns a command that runs a script in a directory.
 func (r *readme) shell(dir, script string) *exec.Cmd {
 	cmd := exec.CommandContext(r.t.Context(), "sh", "-ec", strings.ReplaceAll(script, ":4567", ":"+r.port))
 	cmd.Dir, cmd.WaitDelay = dir, 10*time.Second
@@ -118,11 +119,11 @@ func (r *readme) shell(dir, script string) *exec.Cmd {
 	return cmd
 }
 
-// lasts starts a command that runs until Ctrl-C. The shell is replaced by the command, which then
-// gets the signal itself.
+// lasts starts a command that runs until Ctrl-C. The shell is replaced by the command, so the
+// command receives the signal.
 func (r *readme) lasts(script string) *clitest.Output {
 	out := clitest.NewOutput()
-	if at := strings.LastIndex(script, "\n") + 1; at > 0 { // settings come first
+	if at := strings.LastIndex(script, "\n") + 1; at > 0 { // settings precede the command
 		script = script[:at] + "exec " + script[at:]
 	} else {
 		script = "exec " + script
@@ -132,14 +133,14 @@ func (r *readme) lasts(script string) *clitest.Output {
 	if err := cmd.Start(); err != nil {
 		r.t.Fatalf("%s: %v", script, err)
 	}
-	// it has ended, unless the test failed
+	// The command has already ended, unless the test failed.
 	r.t.Cleanup(func() { _, _ = cmd.Process.Kill(), cmd.Wait() })
 	r.lasting = append(r.lasting, cmd)
 	return out
 }
 
-// install runs the block in the clone, and then has the PATH that it made. Modules stay where they
-// are, so that it needs no network.
+// install runs the block in the clone, and then uses the PATH that the block created. The module
+// cache is shared, so no network is needed.
 func (r *readme) install(script string) {
 	modules, err := exec.CommandContext(r.t.Context(), "go", "env", "GOMODCACHE").Output()
 	if err != nil {
@@ -156,7 +157,7 @@ func (r *readme) install(script string) {
 	r.path = strings.TrimSpace(string(path))
 }
 
-// serve runs an embedded Kinesis, on a port that is free instead of the README's.
+// serve runs an embedded Kinesis on a free port, instead of the port in the README.
 func (r *readme) serve(script string) {
 	if addr := local.Command(cli.Terminal{}).Flags().Lookup("addr").DefValue; addr != "127.0.0.1:"+r.port {
 		r.t.Errorf("the README calls port %s, and weir local listens on %s", r.port, addr)
@@ -180,7 +181,7 @@ func (r *readme) work(script string) {
 	r.lasts(script).Await(r.t, "the flights", func(s string) bool { return strings.Count(s, `"origin"`) == 1 })
 }
 
-// shows runs what ends by itself.
+// shows runs a script that ends by itself, and returns its output.
 func (r *readme) shows(script string) string {
 	out, err := r.shell(r.dir, script).CombinedOutput()
 	if err != nil {

@@ -19,7 +19,8 @@ import (
 
 const someRole = "arn:aws:iam::123456789012:role/reads-orders"
 
-// assuming is an STS that gives credentials out, and remembers what it was asked.
+// assuming starts an STS server that returns credentials. asked returns the parameters of the last
+// request.
 func assuming(t *testing.T, status int) (asked func() url.Values) {
 	t.Helper()
 	var mu sync.Mutex
@@ -46,7 +47,7 @@ func assuming(t *testing.T, status int) (asked func() url.Values) {
 	}
 }
 
-// keysOf is a proxy before a server, and the access keys by which it is called.
+// keysOf starts a proxy for a server. keys returns the access keys of the calls that it forwarded.
 func keysOf(t *testing.T, server string) (proxy string, keys func() map[string]bool) {
 	t.Helper()
 	to, err := url.Parse(server)
@@ -72,7 +73,8 @@ func keysOf(t *testing.T, server string) (proxy string, keys func() map[string]b
 	}
 }
 
-// Kinesis is called as the role, by every call, and what the trust policy looks at is sent.
+// All calls to Kinesis use the credentials of the role. The request to assume the role contains the
+// values that a trust policy checks.
 func TestKinesisIsCalledAsTheRole(t *testing.T) {
 	server, _ := clitest.Kinesis(t)
 	server.CreateStream("s", 1)

@@ -18,13 +18,13 @@ import (
 	"github.com/weir-go/weir/kinesistest"
 )
 
-// planted is a secret with characters that have to be escaped in a URL. The tests look for a part
-// without them.
+// planted is a secret with characters that must be escaped in a URL. The tests search for the part
+// that needs no escaping.
 const planted = "Pl4nted/@ S3cr3t"
 
 var marks = []string{"Pl4nted", "S3cr3t"}
 
-// process runs a command line in a separate process and returns all of its output.
+// process runs a command line in a separate process and returns all its output.
 func process(t *testing.T, env []string, stdin string, args ...string) (output string, code int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -51,8 +51,8 @@ func noSecret(t *testing.T, what, text string) {
 	}
 }
 
-// answeringBytes is a server that sends the same bytes to each client after the client's first
-// bytes.
+// answeringBytes starts a server that sends the same bytes to each client. If first is false, it
+// waits for the client's first bytes.
 func answeringBytes(t *testing.T, first bool, said string) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -74,7 +74,7 @@ func answeringBytes(t *testing.T, first bool, said string) string {
 			}
 			_, _ = c.Write([]byte(said))
 			_ = c.(*net.TCPConn).CloseWrite()
-			// so that what was said is not lost to a reset
+			// Read the rest, because a reset could discard what was sent.
 			_ = c.SetDeadline(time.Now().Add(100 * time.Millisecond))
 			_, _ = c.Read(heard)
 			_ = c.Close()
@@ -88,7 +88,7 @@ func TestNoFailureOfAStoreShowsAPassword(t *testing.T) {
 	t.Parallel()
 	gone := strings.TrimPrefix(clitest.UnusedAddr(t), "http://")
 	nonsense := answeringBytes(t, true, "HTTP/1.1 400 Bad Request\r\n\r\n")
-	// The answers of servers that do not know the command with the password.
+	// These servers do not know the command for passwords, and quote it in their answers.
 	echo := answeringBytes(t, false, "-ERR unknown command 'HELLO', with args beginning with: '3' 'auth' 'weir' '"+planted+"' \r\n"+
 		"-ERR unknown command 'AUTH', with args beginning with: 'weir' '"+planted+"' \r\n")
 	user, query := url.UserPassword("weir", planted).String(), url.QueryEscape(planted)
@@ -193,7 +193,7 @@ func TestNoFailureOfAWSShowsASecret(t *testing.T) {
 	}
 }
 
-// TestNothingThatIsKeptHasASecret looks into what is written where all goes well.
+// TestNothingThatIsKeptHasASecret searches all output and files of commands that succeed.
 func TestNothingThatIsKeptHasASecret(t *testing.T) {
 	t.Parallel()
 	server := kinesistest.NewServer(t)
@@ -204,8 +204,8 @@ func TestNothingThatIsKeptHasASecret(t *testing.T) {
 	env := []string{"AWS_REGION=us-east-1", "AWS_ACCESS_KEY_ID=AKIA", "AWS_SECRET_ACCESS_KEY=" + flat, "AWS_SESSION_TOKEN=" + flat,
 		"AWS_ENDPOINT_URL_KINESIS=" + server.URL()}
 	store := "--store=sqlite:" + filepath.Join(dir, "leases.db")
-	// Once: the batch is handled again while the worker stops, and a second request would not let
-	// it stop in order.
+	// Interrupt only once. The batch is handled again while the worker stops, and a second
+	// interrupt would end the worker at once.
 	once := "mkdir '" + filepath.Join(t.TempDir(), "once") + "' 2>/dev/null && kill -INT $PPID; exit 1"
 	said, code := process(t, env, "", "consume", "-v", "--stream=s", "--app=a", store, "--exec", once)
 	if code != cli.ExitDone {

@@ -11,7 +11,7 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/records"
 )
 
-// Every form of a shard that a command prints is accepted by the others.
+// Commands accept every form of a shard ID that other commands print.
 func TestCommandsTakeTheShardsThatCommandsPrint(t *testing.T) {
 	t.Parallel()
 	server, endpoint := clitest.Kinesis(t)

@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// sameRequest is how long after the first signal others count as the same request to stop. A
-// process often gets one request several times: timeout(1) signals its child and then the child's
-// process group, a terminal signals a group whose leader forwards the signal, and so do npm and
-// process managers.
+// sameRequest is the time after the first signal during which further signals count as the same
+// request to stop. A process often receives one request several times. timeout(1) signals its child
+// and then the child's process group. A terminal signals a group whose leader forwards the signal.
+// npm and process managers do the same.
 const sameRequest = time.Second
 
-// heedSignals calls stop at the first signal, ignores those of the next second, and calls atOnce
-// with the first one after that. It then returns.
+// heedSignals calls stop at the first signal, and ignores signals during the next second. At the
+// first signal after that, it calls atOnce and returns.
 func heedSignals(signals <-chan os.Signal, stop func(), atOnce func(os.Signal)) {
 	<-signals
 	first := time.Now()
@@ -26,8 +26,8 @@ func heedSignals(signals <-chan os.Signal, stop func(), atOnce func(os.Signal)) 
 	}
 }
 
-// briefly runs f, and waits for it for 100 ms at most. A signal has its effect even if standard
-// error is a full pipe without a reader.
+// briefly runs f, but waits for it for at most 100 ms. A signal must have its effect even if
+// standard error is a full pipe that nobody reads.
 func briefly(f func()) {
 	done := make(chan struct{})
 	go func() {
@@ -40,7 +40,7 @@ func briefly(f func()) {
 	}
 }
 
-// exitCode returns the code that shells report for a process that a signal ended.
+// exitCode returns the exit code that shells report for a process ended by this signal.
 func exitCode(s os.Signal) int {
 	if s == syscall.SIGTERM {
 		return 143

@@ -20,9 +20,9 @@ import (
 	"github.com/weir-go/weir/internal/proof/longform"
 )
 
-// A worker stops in order however the signal comes: from timeout(1), which sends it to its child
-// and to the child's group, from a shell, from a parent that forwards a signal that its group
-// already got, and as PID 1 of a container.
+// A worker stops gracefully, however the signal reaches it. Cases are: timeout(1), which signals
+// its child and the child's group; a shell; a parent that forwards a signal that its group has
+// already received; and PID 1 of a container.
 func TestConsumeStopsInOrderHoweverItIsWrapped(t *testing.T) {
 	longform.Only(t)
 	const forwards = `trap 'kill -TERM $child; sleep 0.02; kill -TERM $child' TERM INT
@@ -32,10 +32,10 @@ while kill -0 $child 2>/dev/null; do wait $child; done
 wait $child`
 	for _, c := range []struct {
 		name string
-		wrap []string // before the command
+		wrap []string // words before the command
 		code int
-		send func(p *os.Process) error // nil if the wrapper sends the signal
-		of   string                    // a program that must be installed, "" for none
+		send func(p *os.Process) error // nil if the wrapper itself sends the signal
+		of   string                    // program that must be installed; "" if none
 	}{
 		{name: "plain timeout", wrap: []string{"timeout", "3"}, code: 124, of: "timeout"},
 		{name: "timeout that keeps the status", wrap: []string{"timeout", "--preserve-status", "3"}, of: "timeout"},
@@ -64,7 +64,7 @@ wait $child`
 			server, endpoint := clitest.Kinesis(t)
 			server.CreateStream("s", 2)
 			store := "--store=sqlite:" + filepath.Join(t.TempDir(), "leases.db")
-			args := append(c.wrap[1:len(c.wrap):len(c.wrap)], os.Args[0], "consume", endpoint, "--stream=s", "--app=a", store, "--exec", "sleep 1; echo handled") // there is always a batch to be finished
+			args := append(c.wrap[1:len(c.wrap):len(c.wrap)], os.Args[0], "consume", endpoint, "--stream=s", "--app=a", store, "--exec", "sleep 1; echo handled") // a batch is always in progress
 			cmd := exec.CommandContext(t.Context(), c.wrap[0], args...)
 			cmd.Env = append(os.Environ(), asCommand+"=1")
 			cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -123,7 +123,7 @@ wait $child`
 	}
 }
 
-// childOf returns the only child of a process.
+// childOf returns the only child process of a process.
 func childOf(pid int) int {
 	said, err := exec.Command("pgrep", "-P", strconv.Itoa(pid)).Output()
 	if err != nil {

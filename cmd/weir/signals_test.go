@@ -20,8 +20,8 @@ func TestHeedSignals(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		sent []at
-		stop time.Duration // when the stop began, negative if it did not
-		code int           // exit code of an immediate end, 0 for none
+		stop time.Duration // when stop was called; negative if it was not
+		code int           // exit code of an immediate end; 0 if there was none
 		when time.Duration
 	}{
 		{"no signal", nil, -1, 0, 0},
@@ -64,7 +64,7 @@ func TestHeedSignals(t *testing.T) {
 	}
 }
 
-// Only main.go receives signals, for every command.
+// Only main.go receives signals, for all commands.
 func TestOnlyOneFileListensToSignals(t *testing.T) {
 	t.Parallel()
 	if found := filesWith(t, "signal.Notify", "signal.NotifyContext"); !slices.Equal(found, []string{"main.go"}) {
@@ -93,8 +93,8 @@ func filesWith(t *testing.T, texts ...string) (found []string) {
 	return found
 }
 
-// A full pipe without a reader blocks each write, and must not keep a signal from its
-// effect.
+// Standard error may be a full pipe that nobody reads, so that each write blocks. A signal must
+// still have its effect.
 func TestASignalDoesNotWaitForStandardError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		read := make(chan struct{})

@@ -9,7 +9,7 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/clitest"
 )
 
-// The environment names the store where the command line does not, and is never shown.
+// The environment sets the store if the command line does not. Its value is never shown.
 func TestTheStoreOfTheEnvironment(t *testing.T) {
 	file := "sqlite:" + filepath.Join(t.TempDir(), "a.db")
 	t.Setenv(cli.StoreVariable, file)

@@ -17,8 +17,7 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/clitest"
 )
 
-// Each command ends within --connect-timeout before a server that never answers, and says which one
-// it was.
+// If a server never answers, each command ends after --connect-timeout. The error names the server.
 func TestEveryCommandGivesUpOnASilentServer(t *testing.T) {
 	t.Parallel()
 	at := clitest.SilentServer(t)
@@ -75,7 +74,8 @@ func givesUp(t *testing.T, name, args string) {
 	})
 }
 
-// A worker that is to wait is alive and not ready, and begins when the service is there.
+// While a worker waits for the service, it is alive but not ready. It starts when the service
+// answers.
 func TestConsumeWaits(t *testing.T) {
 	t.Parallel()
 	server, _ := clitest.Kinesis(t)
@@ -91,7 +91,7 @@ func TestConsumeWaits(t *testing.T) {
 		health, _, _ = strings.Cut(after, "/livez")
 		return found
 	})
-	gate.await(t, 3) // calls were given up, and made again
+	gate.await(t, 3) // calls were ended and repeated
 	for path, want := range map[string]int{"/livez": 200, "/readyz": 503} {
 		answer, err := http.Get(health + path)
 		if err != nil {
@@ -109,11 +109,12 @@ func TestConsumeWaits(t *testing.T) {
 	}
 }
 
-// gate is a server that is silent until held is closed, and then the one behind it.
+// gate is a proxy that does not answer until held is closed. Then it forwards requests to the
+// server behind it.
 type gate struct {
 	to   string
 	held chan struct{}
-	more chan struct{} // gets one for each call that is not answered
+	more chan struct{} // receives one element for each call that is not answered
 }
 
 func (g *gate) listen(t *testing.T) string {
@@ -125,7 +126,7 @@ func (g *gate) listen(t *testing.T) string {
 	g.more = make(chan struct{}, 100)
 	proxy := httputil.NewSingleHostReverseProxy(target)
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		// before that the server does not see that the client leaves
+		// Without reading the body, the server does not notice that the client disconnects.
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
 			return

@@ -2,7 +2,7 @@ package main
 
 import "github.com/weir-go/weir/internal/proof/wronginput"
 
-// wrongBlanks are command lines with an unset or blank variable of the shell.
+// wrongBlanks returns command lines that contain an unset or blank shell variable.
 func wrongBlanks(p *wrongPlace) []wronginput.Input {
 	blank := func(name, args string, words ...string) wronginput.Input {
 		return more(misused(name, args, "blank"), words...)

@@ -8,7 +8,7 @@ import (
 
 const html = "<!DOCTYPE html>\n<html><head><title>Welcome to nginx!</title></head><body>It works.</body></html>\n"
 
-// wrongDumps are files of progress that are damaged.
+// wrongDumps returns inputs with damaged files of progress.
 func wrongDumps(p *wrongPlace) []wronginput.Input {
 	head, lease, _ := strings.Cut(strings.TrimSuffix(wrongDump, "\n"), "\n")
 	of := func(name, text string, says ...string) wronginput.Input {
@@ -43,7 +43,7 @@ func wrongDumps(p *wrongPlace) []wronginput.Input {
 	)
 }
 
-// wrongRecords are files of records that cannot be put as they are.
+// wrongRecords returns inputs with files of records that cannot be put.
 func wrongRecords(p *wrongPlace) []wronginput.Input {
 	of := func(name, flags, text string, says ...string) wronginput.Input {
 		return fed(fails(name, "put --quiet --stream s "+flags+" "+p.endpoint+" -", says...), text)

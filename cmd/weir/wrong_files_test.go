@@ -9,7 +9,7 @@ import (
 	"github.com/weir-go/weir/internal/proof/wronginput"
 )
 
-// wrongFiles are SQLite files that are not what they should be.
+// wrongFiles returns inputs with SQLite files that weir did not create.
 func wrongFiles(p *wrongPlace) []wronginput.Input {
 	use := func(path string) string { return "group describe --no-lag --watch 0 --app a --store sqlite:" + path }
 	work := func(path string) string {
@@ -28,7 +28,7 @@ func wrongFiles(p *wrongPlace) []wronginput.Input {
 	)
 }
 
-// sqlite makes a SQLite file that weir did not make.
+// sqlite creates a SQLite file with the given statements.
 func (p *wrongPlace) sqlite(path string, statements ...string) {
 	p.t.Helper()
 	db, err := sql.Open("sqlite", path)
@@ -43,7 +43,7 @@ func (p *wrongPlace) sqlite(path string, statements ...string) {
 	}
 }
 
-// damagedFiles are SQLite files that are damaged.
+// damagedFiles returns inputs with damaged SQLite files.
 func damagedFiles(p *wrongPlace) []wronginput.Input {
 	t := p.t
 	use := func(path string) string { return "group describe --no-lag --watch 0 --app a --store sqlite:" + path }
@@ -59,7 +59,7 @@ func damagedFiles(p *wrongPlace) []wronginput.Input {
 	cut := p.file("cut.db", string(content[:len(content)/2]))
 	short := p.file("short.db", string(content[:50]))
 	damaged := bytes.Clone(content)
-	// all pages but the first, which has the names of the tables
+	// Damage all pages except the first, which contains the names of the tables.
 	for i := 4096; i < len(damaged); i++ {
 		damaged[i] ^= 0x5a
 	}

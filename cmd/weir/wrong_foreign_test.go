@@ -15,8 +15,8 @@ import (
 	"github.com/weir-go/weir/internal/proof/wronginput"
 )
 
-// talking returns the address of a server that greets each client, reads if it has to wait, and
-// closes.
+// talking starts a server that sends a greeting to each client and closes the connection. If wait
+// is true, it first waits for data. talking returns the address.
 func talking(t *testing.T, greeting string, wait bool) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -56,7 +56,7 @@ func talking(t *testing.T, greeting string, wait bool) string {
 	return l.Addr().String()
 }
 
-// pages is the URL of an HTTP server that answers everything with one page.
+// pages starts an HTTP server that gives the same answer to every request, and returns its URL.
 func pages(t *testing.T, status int, contentType, body string) string {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -73,11 +73,11 @@ const (
 	redisErr = "-ERR unknown command 'POST', with args beginning with: '/' 'HTTP/1.1'\r\n"
 )
 
-// foreignServers have something else where Kinesis should be.
+// foreignServers returns inputs whose endpoint is not a Kinesis server.
 func foreignServers(p *wrongPlace) []wronginput.Input {
 	t := p.t
 	tls := httptest.NewUnstartedServer(http.NotFoundHandler())
-	tls.Config.ErrorLog = log.New(io.Discard, "", 0) // handshakes that fail are the point
+	tls.Config.ErrorLog = log.New(io.Discard, "", 0) // failed handshakes are expected
 	tls.StartTLS()
 	t.Cleanup(tls.Close)
 	tail := func(endpoint string) string { return "tail --stream s --endpoint " + endpoint }
@@ -112,7 +112,7 @@ func redirecting(t *testing.T) string {
 	return s.URL
 }
 
-// foreignStores have something else where a store should be.
+// foreignStores returns inputs whose store is a server of another kind.
 func foreignStores(p *wrongPlace) []wronginput.Input {
 	t := p.t
 	page := strings.TrimPrefix(pages(t, 200, "text/html", html), "http://")
@@ -130,7 +130,7 @@ func foreignStores(p *wrongPlace) []wronginput.Input {
 		"postgres: an HTTP server": "postgres://u@" + page + "/d",
 		"mysql: an SSH server":     "mysql://u@" + talking(t, banner, true) + "/d",
 		"mysql: an HTTP server":    "mysql://u@" + page + "/d",
-	} { // each waits for the other
+	} { // client and server wait for each other
 		in := fails(name, list(url)+" --connect-timeout 7s", "server answers at", " instead of ", ": check --store")
 		in.Until = 7 * time.Second
 		inputs = append(inputs, in)

@@ -8,7 +8,7 @@ import (
 	"github.com/weir-go/weir/internal/proof/wronginput"
 )
 
-// wrongOutputs are full disks, pipes without a reader, and ports in use.
+// wrongOutputs returns inputs with full disks, pipes that nobody reads, and ports in use.
 func wrongOutputs(p *wrongPlace) []wronginput.Input {
 	t := p.t
 	inputs := []wronginput.Input{
@@ -52,7 +52,7 @@ func wrongOutputs(p *wrongPlace) []wronginput.Input {
 	return under("output", inputs...)
 }
 
-// device is a file of the system for writing.
+// device opens a device file for writing.
 func device(t *testing.T, name string) *os.File {
 	t.Helper()
 	f, err := os.OpenFile(name, os.O_WRONLY, 0)
@@ -63,7 +63,7 @@ func device(t *testing.T, name string) *os.File {
 	return f
 }
 
-// abandonedPipe is a pipe whose reader has gone.
+// abandonedPipe returns a pipe whose reader is closed.
 func abandonedPipe(t *testing.T) *os.File {
 	t.Helper()
 	r, w, err := os.Pipe()

@@ -12,17 +12,17 @@ import (
 	"github.com/weir-go/weir/internal/proof/wronginput"
 )
 
-// nobodyID is a user without rights on any system, for tests that run as root, as in many CI
-// systems.
+// nobodyID is a user without rights on any system. Tests that run as root, as in many CI systems,
+// use it.
 const nobodyID = 65534
 
-// Files and directories that this user may not read or write are named as such.
+// The error names the file or directory that the user may not read or write.
 func TestWrongInputsWithoutRights(t *testing.T) {
 	t.Parallel()
 	p := newWrongPlace(t)
 	command := p.command()
 	if os.Geteuid() == 0 {
-		// The directory of a test is closed to others.
+		// Other users cannot enter the directory of a test, so use another one.
 		dir, err := os.MkdirTemp("", "weir-rights-") //nolint:usetesting // see above
 		if err != nil {
 			t.Fatal(err)

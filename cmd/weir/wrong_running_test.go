@@ -12,25 +12,26 @@ import (
 	"github.com/weir-go/weir/kinesistest"
 )
 
-// runningInput is something that goes wrong under a command that had begun well.
+// runningInput is a problem that occurs while a command is running.
 type runningInput struct {
-	// ENDPOINT stands for the flags that lead to a stream of one record, STORE for those of a
-	// SQLite file
+	// ENDPOINT is replaced by the flags for a stream of one record, and STORE by those for a SQLite
+	// file.
 	name, args string
-	// happens is called when the command has written the record, and causes the failure.
+	// happens causes the problem. It is called after the command has written the record.
 	happens func(s *kinesistest.Server, file string) error
 	code    int
 	says    []string
-	// interrupt ends the command when it has printed the first of these texts; otherwise the
-	// command has to end by itself.
+	// interrupt interrupts the command after it has printed the first of the texts. Otherwise the
+	// command must end by itself.
 	interrupt bool
-	not       []string // advice that would lead astray
+	not       []string // advice that would be wrong
 	lines     int
 }
 
-// wrongWhileRunning are streams, files and servers that go away under a command.
+// wrongWhileRunning returns problems with streams, files and servers that disappear while a command
+// runs.
 func wrongWhileRunning(p *wrongPlace) []wronginput.Input {
-	if runtime.GOOS == "windows" { // no signal asks for an end there
+	if runtime.GOOS == "windows" { // Windows has no signal that asks for an end
 		return nil
 	}
 	deleted := func(s *kinesistest.Server, _ string) error { s.DeleteStream("s"); return nil }

@@ -7,7 +7,7 @@ import (
 	"github.com/weir-go/weir/internal/proof/wronginput"
 )
 
-// wrongServers are endpoints at which nothing is.
+// wrongServers returns inputs whose endpoint does not exist.
 func wrongServers(p *wrongPlace) []wronginput.Input {
 	t := p.t
 	gone := clitest.UnusedAddr(t)
@@ -31,7 +31,7 @@ func withLines(in wronginput.Input, lines int) wronginput.Input {
 	return in
 }
 
-// wrongStores are stores that are not there, or that refuse.
+// wrongStores returns inputs whose store does not exist or refuses calls.
 func wrongStores(p *wrongPlace) []wronginput.Input {
 	t := p.t
 	port := strings.TrimPrefix(clitest.UnusedAddr(t), "http://")
@@ -41,7 +41,7 @@ func wrongStores(p *wrongPlace) []wronginput.Input {
 		fails("a DynamoDB without the table", "group describe --app a --store dynamodb:weir --dynamodb-endpoint "+
 			clitest.Answering(t, 400, "ResourceNotFoundException", "Requested resource not found"), "there is no DynamoDB table weir", "weir store create"),
 		withLines(fails("a DynamoDB that gives no right", "group describe --app a --store dynamodb:weir --dynamodb-endpoint "+
-			// with a policy to paste
+			// The error contains a policy to copy.
 			clitest.Answering(t, 400, "AccessDeniedException", "User: arn:aws:iam::1:user/x is not authorized"), "is not allowed", "dynamodb:UpdateItem"), 20),
 		fails("a database on a host that is not there", list("postgres://u@nowhere..invalid/d"), "nowhere..invalid", "--store"),
 	}

@@ -5,11 +5,11 @@ import (
 	"github.com/weir-go/weir/internal/proof/wronginput"
 )
 
-// away is an endpoint that is not on this machine, so it needs settings. No name server is asked
-// about a name that cannot be one.
+// away is an endpoint on another machine, so a command needs credentials and a region. The name is
+// invalid, so it is not looked up in DNS.
 const away = "--endpoint http://kinesis..invalid:4567"
 
-// wrongSettings are credentials, regions, profiles, clocks and proxies.
+// wrongSettings returns inputs with wrong credentials, regions, profiles, clocks and proxies.
 func wrongSettings(p *wrongPlace) []wronginput.Input {
 	t := p.t
 	tail := "tail --stream s "

@@ -7,8 +7,8 @@ import (
 	"github.com/weir-go/weir/internal/proof/wronginput"
 )
 
-// wrongSilence are servers that accept and never answer: a word comes within ten seconds, and the
-// end when --connect-timeout says so.
+// wrongSilence returns inputs with servers that accept connections and never answer. Commands must
+// print a message within ten seconds, and end after --connect-timeout.
 func wrongSilence(p *wrongPlace) []wronginput.Input {
 	silent := talking(p.t, "", true)
 	const patience = 7 * time.Second

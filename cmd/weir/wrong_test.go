@@ -13,19 +13,19 @@ import (
 	"github.com/weir-go/weir/kinesistest"
 )
 
-// wrongPlace is where wrong inputs are tried: nothing in it is wrong by itself.
+// wrongPlace contains valid settings and files, in which wrong inputs are tried.
 type wrongPlace struct {
 	t        *testing.T
 	dir      string
 	kinesis  *kinesistest.Server
-	endpoint string // the flag that leads to a Kinesis with the stream s of one shard
-	// the flag for a SQLite file with the application a, which has a lease of that shard
+	endpoint string // flag for a Kinesis server that has a stream s with one shard
+	// Flag for a SQLite file with an application a, which has a lease of that shard.
 	store   string
-	records string // a file of three lines of JSON with a field k
+	records string // file with three lines of JSON that have a field k
 }
 
-// Every wrong input gets the right exit code and one sentence, which comes soon, names the thing
-// and says what to do.
+// Every wrong input causes the right exit code and one sentence. The sentence comes soon, and names
+// the problem and its remedy.
 func TestWrongInputs(t *testing.T) {
 	t.Parallel()
 	place := newWrongPlace(t)
@@ -50,15 +50,15 @@ func newWrongPlace(t *testing.T) *wrongPlace {
 	return p
 }
 
-// command is this test program as the command, with settings that are all in order.
+// command returns this test program as the command weir, with valid settings.
 func (p *wrongPlace) command() wronginput.Command {
 	return wronginput.Command{Path: os.Args[0], Env: append(wronginput.Settings(p.dir), asCommand+"=1"), Dir: p.dir}
 }
 
-// path returns the path for a file of the given name.
+// path returns the path for a file with the given name.
 func (p *wrongPlace) path(name string) string { return filepath.Join(p.dir, name) }
 
-// file makes a file.
+// file creates a file.
 func (p *wrongPlace) file(name, text string) string {
 	p.t.Helper()
 	if err := os.WriteFile(p.path(name), []byte(text), 0o600); err != nil {
@@ -67,19 +67,19 @@ func (p *wrongPlace) file(name, text string) string {
 	return p.path(name)
 }
 
-// leases makes a SQLite file in which the application a has a lease of the stream s.
+// leases creates a SQLite file in which the application a has a lease of the stream s.
 func (p *wrongPlace) leases(name string) string {
 	p.t.Helper()
 	clitest.MustRun(p.t, wrongDump, "group", "import", "--app=a", "--store=sqlite:"+p.path(name), "--yes", "-")
 	return p.path(name)
 }
 
-// wrongDump is a file of progress that is not wrong.
+// wrongDump is a valid file of progress, from which the tests derive wrong ones.
 const wrongDump = `{"weir":"progress","version":1,"app":"a","leases":1}
 {"stream":"s","shard":"shardId-000000000000","range":["0","340282366920938463463374607431768211455"],"epoch":1,"position":"oldest"}
 `
 
-// under puts inputs under a heading.
+// under sets the heading of inputs.
 func under(subject string, inputs ...wronginput.Input) []wronginput.Input {
 	for i := range inputs {
 		inputs[i].Subject = subject
@@ -87,29 +87,29 @@ func under(subject string, inputs ...wronginput.Input) []wronginput.Input {
 	return inputs
 }
 
-// misused is an input for which the command line itself is wrong.
+// misused returns an input whose command line is wrong.
 func misused(name, args string, says ...string) wronginput.Input {
 	return wronginput.Input{Name: name, Args: args, Code: cli.ExitUsage, Says: append(slices.Clip(says), "See: weir")}
 }
 
-// fails is an input that lets a command fail.
+// fails returns an input that makes a command fail.
 func fails(name, args string, says ...string) wronginput.Input {
 	return wronginput.Input{Name: name, Args: args, Code: cli.ExitFailed, Says: says}
 }
 
-// with is an input with settings of the environment.
+// with adds environment variables to an input.
 func with(in wronginput.Input, env ...string) wronginput.Input {
 	in.Env = append(in.Env, env...)
 	return in
 }
 
-// fed is an input with a text on standard input.
+// fed adds a text on standard input to an input.
 func fed(in wronginput.Input, text string) wronginput.Input {
 	in.Stdin = strings.NewReader(text)
 	return in
 }
 
-// more is an input with arguments that hold blanks or nothing.
+// more adds arguments that contain blanks or are empty to an input.
 func more(in wronginput.Input, args ...string) wronginput.Input {
 	in.More = args
 	return in
