@@ -13,8 +13,8 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/tail"
 )
 
-// otherRole runs the test program as another program if the environment asks for it. Test files that
-// need this set it; otherwise it is nil.
+// otherRole runs the test program as another program if the environment asks for it. Test files
+// that need this set it; otherwise it is nil.
 var otherRole func()
 
 func TestMain(m *testing.M) {

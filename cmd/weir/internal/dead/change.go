@@ -97,7 +97,7 @@ func (c *letterChange) change(ctx context.Context, cmd *cobra.Command, t cli.Ter
 	return errors.Join(c.tell(t, len(items), o), err, letters.Unreadable(unread))
 }
 
-// tell reports the result for n letters.
+// tell prints the result for n letters.
 func (c *letterChange) tell(t cli.Terminal, n int, o deadletter.Outcome) error {
 	text := fmt.Sprintf("%s of %s %s.\n", strconv.Itoa(o.Done), cli.Count(n, "letter"), c.done)
 	if o.Failed > 0 {

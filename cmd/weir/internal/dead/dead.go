@@ -53,7 +53,7 @@ several applications.`,
 	return cmd
 }
 
-// Flags contains the flags for the location of dead letters, and for the selection of some of them.
+// Flags contains the flags that select a location of dead letters, and letters in it.
 type Flags struct {
 	Dead         string
 	AWS          awsconf.Flags

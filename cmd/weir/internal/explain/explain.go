@@ -1,6 +1,6 @@
 // Package explain turns errors into one sentence about the problem and its remedy. It finds out
-// what kind of server answers at the address of another one. It also replaces the names of options
-// by the flags that set them.
+// whether a server of another kind answers at an address. It also replaces the names of options by
+// the flags that set them.
 package explain
 
 import (

@@ -57,7 +57,7 @@ func language(said, asked string) string {
 
 // Requests to a server that waits for the client to speak first.
 const (
-	// Redis, and servers with TLS, refuse this request with texts of their own.
+	// Redis, and servers with TLS, refuse this request with their own texts.
 	askHTTP     = "GET / HTTP/1.0\r\n\r\n"
 	askPostgres = "\x00\x00\x00\x08\x04\xd2\x16\x2f" // asks whether the server supports TLS
 )
@@ -199,7 +199,7 @@ func foreignServer(at *url.Error, service string) string {
 	}
 }
 
-// proxyOf returns the proxy for a call, or "" if there is none.
+// proxyOf returns the proxy that a call uses, or "" for a direct call.
 func proxyOf(at *url.Error) string {
 	u, err := url.Parse(at.URL)
 	if err != nil {
