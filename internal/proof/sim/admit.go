@@ -6,9 +6,9 @@ import (
 	"github.com/weir-go/weir/internal/proof/sim/model"
 )
 
-// Admission of calls, and decisions about their answers.
+// This file admits calls and decides about their answers.
 
-// admit processes a call that arrived at the gate.
+// admit processes a call that has arrived at the gate.
 func (w *world) admit(c *call) {
 	l := c.life
 	if c.op == "returned" {
@@ -57,7 +57,8 @@ func (w *world) admit(c *call) {
 	}
 }
 
-// answer answers a call, unless the caller no longer waits or its worker is paused.
+// answer answers a call. It does nothing if the caller no longer waits. If the worker is paused, it
+// postpones the answer.
 func (w *world) answer(c *call, r reply) {
 	l := c.life
 	if l.dead.Load() {
@@ -68,7 +69,7 @@ func (w *world) answer(c *call, r reply) {
 		return
 	}
 	if h, ok := c.body.(*handling); ok {
-		changed := r // few calls need this, so the answers to all others allocate nothing
+		changed := r // a copy made only here, so that other answers need no allocation
 		w.handled(c, h, &changed)
 		r = changed
 	}
@@ -104,7 +105,8 @@ func (w *world) answer(c *call, r reply) {
 	w.stirred = true
 }
 
-// postpone answers a call when the pause is over. A pause may be shortened.
+// postpone answers a call when the pause of its worker is over. The pause may be shortened in the
+// meantime.
 func (w *world) postpone(c *call, r reply) {
 	w.listens(c)
 	d := w.dice(c, "after the pause")

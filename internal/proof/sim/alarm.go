@@ -2,9 +2,9 @@ package sim
 
 import "time"
 
-// alarms wake the driver. They are set for times of the calendar, each earlier than the previous
-// one. An alarm stays set if an earlier event comes first: setting it again would cost a pass over
-// all timers of the simulation.
+// alarms wakes the driver at times of the calendar. Each new alarm is earlier than the previous
+// one. An alarm stays set if an earlier event happens first. Setting it again would cost a pass
+// over all timers of the simulation.
 type alarms struct {
 	all []alarm
 	set int
@@ -15,9 +15,10 @@ type alarm struct {
 	at    int64
 }
 
-// next returns a channel that fires at a time after now, no later than any alarm that is set.
+// next returns a channel that fires at the time at, or earlier if an alarm is set that fires
+// between now and at.
 func (a *alarms) next(at, now int64) <-chan time.Time {
-	for a.set > 0 && a.all[a.set-1].at <= now { // another event came at its time
+	for a.set > 0 && a.all[a.set-1].at <= now { // another event happened at its time
 		a.set--
 	}
 	if a.set == 0 || a.all[a.set-1].at != at {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// An alarm still fires at its time if an earlier event came first, and need not be set again.
+// An alarm fires at its time even if an earlier event happens first. It need not be set again.
 func TestAlarmsFireAtTheirTimes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var a alarms
@@ -40,7 +40,7 @@ func TestAlarmsFireAtTheirTimes(t *testing.T) {
 		wait(100)
 		a.next(130, now())
 		a.next(120, now())
-		time.Sleep(30 * time.Nanosecond) // both fire unread
+		time.Sleep(30 * time.Nanosecond) // both fire, and no one reads them
 		wait(150)
 		if a.set != 0 || len(a.all) != 3 {
 			t.Errorf("%d alarms are set of %d, want 0 of 3", a.set, len(a.all))

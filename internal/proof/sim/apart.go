@@ -8,8 +8,8 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// reads reports whether a life reads a stream, if that is named. The first worker reads all
-// streams. So does a life of the previous version, because it would handle shards of any stream.
+// reads reports whether a life reads the named stream. The first worker reads all streams. A life
+// of the previous version also does, because it would handle shards of any stream.
 func (l *life) reads(name string) bool {
 	if !l.w.profile.Apart || name == firstStream || l.older || l.of == l.w.workers[0] {
 		return true
@@ -18,8 +18,9 @@ func (l *life) reads(name string) bool {
 	return d.chance(.5)
 }
 
-// loose reports whether the time of the first read has no limit: a leader of the previous version
-// assigns shards to workers that do not read the stream, and they return them.
+// loose reports whether there is no time limit until a stream is read. A leader of the previous
+// version assigns shards to workers that do not read the stream, and these workers return the
+// shards.
 func (w *world) loose(st *stream) bool {
 	return w.profile.Apart && w.profile.Older > 0 && st != w.streams[0]
 }
@@ -29,9 +30,9 @@ func (w *world) apart(st *stream) bool {
 	return slices.ContainsFunc(w.workers, func(of *worker) bool { return of.life != nil && !of.life.reads(st.name) })
 }
 
-// overdueApart looks for overdue duties about a stream that some workers do not read. The workers
-// that read it get its shards in time under any leader, except one of the previous version, which
-// does not know the readers.
+// overdueApart checks for overdue duties about a stream that some workers do not read. Under most
+// leaders, the workers that read the stream must get its shards in time. A leader of the previous
+// version is exempt, because it does not know which workers read which streams.
 func (w *world) overdueApart(st *stream, leader *life, led int64) {
 	if leader == nil || leader.older {
 		maps.DeleteFunc(w.duties.leases, func(of lease.Key, _ *duty) bool { return of.Stream == st.name })
@@ -44,12 +45,13 @@ func (w *world) overdueApart(st *stream, leader *life, led int64) {
 }
 
 // getsOf reports whether a leader assigns shards of a stream to a life. A life of the previous
-// version does not report its streams: it gets the leader's.
+// version does not report its streams, so the leader assigns it shards of the streams that the
+// leader itself reads.
 func (w *world) getsOf(l, leader *life, st *stream) bool {
 	return l.reads(st.name) && (!l.older || leader.reads(st.name))
 }
 
-// lists returns since when a worker could list a stream that the leader does not read.
+// lists returns the time since which some worker could list a stream that the leader does not read.
 func (w *world) lists(st *stream) int64 {
 	since := w.readyOf(false, func(l *life) bool { return !l.older && l.reads(st.name) })
 	for _, wk := range w.workers {
@@ -60,12 +62,13 @@ func (w *world) lists(st *stream) int64 {
 	return since
 }
 
-// listedWithin returns how long the leader may take to list shards that no parent's end announced.
+// listedWithin returns the time that the leader may take to list new shards, if no end of a parent
+// shard announced them.
 func (s *settings) listedWithin() time.Duration {
 	return s.list + min(32*s.beat, s.list) + 4*s.beat
 }
 
-// listedApart returns the same for a stream that the leader does not read. Its worker lists it
-// immediately when it begins, and then checks every third of a listing interval whether a listing
-// is due.
+// listedApart returns the same time for a stream that the leader does not read. A worker that reads
+// the stream lists it at its start. Later it checks, every third of the listing interval, whether a
+// listing is due.
 func (s *settings) listedApart() time.Duration { return s.list*4/3 + 4*s.beat }

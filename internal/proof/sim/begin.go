@@ -7,13 +7,14 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// clock returns the service's clock, which is minutes off.
+// clock returns the time of the service's clock, which differs from the true time by up to some
+// minutes.
 func (w *world) clock() time.Time { return w.wall().Add(w.skew) }
 
-// pins records the first lease of an application that starts at the tip. Records that were put
-// after the lease's creator learned which shards are open must be handled, even if other leases are
-// created later. Earlier records must not be handled, unless leases of an earlier leader arrive
-// late. The service's clock has a resolution of seconds.
+// pins records the first lease of an application that starts at the tip. A creator of a lease first
+// learns which shards are open. Records that are put after that moment must be handled, even if
+// other leases are created later. Earlier records must not be handled, unless leases of an earlier
+// leader arrive late. The service's clock has a resolution of a second.
 func (w *world) pins(by map[string]int64, made *lease.Lease) {
 	st := w.streamNamed(made.Stream).now
 	if st == nil || w.starts.Kind() != shard.Tip {
@@ -41,8 +42,8 @@ func (w *world) pins(by map[string]int64, made *lease.Lease) {
 	}
 }
 
-// begin decides where the application begins, and returns how long after the stream its workers
-// start.
+// begin chooses the start position of the application. It returns how long after the creation of
+// the stream the workers start.
 func (w *world) begin() (late time.Duration) {
 	w.starts = w.profile.Start
 	if w.profile.Since {

@@ -1,11 +1,11 @@
 package sim
 
-// calendar contains future events, in nanoseconds since the beginning.
+// calendar contains the future events. Times are in nanoseconds since the start of the simulation.
 type calendar struct {
 	entries entries
-	// unseen entries are invisible to weir and wake no goroutine. They happen as soon as the driver
-	// is awake at their time or later, before later entries. So the driver need not wake up for
-	// them.
+	// unseen contains events that weir cannot notice and that wake no goroutine. Such an event
+	// happens when the driver is next awake, at its time or later, but before later events. The
+	// driver need not wake up for it.
 	unseen entries
 	count  uint64
 }
@@ -18,8 +18,8 @@ type entry struct {
 
 func (e *entry) before(o *entry) bool { return e.at < o.at || e.at == o.at && e.order < o.order }
 
-// next returns when the driver must wake up. There is always such an entry: of the script, or the
-// end of a stage.
+// next returns the time at which the driver must wake up. There is always an event: one of the
+// script, or the end of a stage.
 func (c *calendar) next() int64 { return c.entries[0].at }
 
 func (c *calendar) add(at int64, do func()) {
@@ -29,13 +29,14 @@ func (c *calendar) add(at int64, do func()) {
 
 func (c *calendar) pop() func() { return c.entries.pop() }
 
-// addUnseen adds an entry that is invisible to weir and adds no further entries.
+// addUnseen adds an event that weir cannot notice. The event must not add further events.
 func (c *calendar) addUnseen(at int64, do func()) {
 	c.count++
 	c.unseen.push(entry{at, c.count, do})
 }
 
-// late reports whether an unseen entry is overdue and first, with its time.
+// late reports whether an unseen event is overdue and precedes all other events. It also returns
+// the time of that event.
 func (c *calendar) late(now int64) (at int64, is bool) {
 	if len(c.unseen) == 0 {
 		return 0, false
@@ -44,7 +45,7 @@ func (c *calendar) late(now int64) (at int64, is bool) {
 	return e.at, e.at <= now && e.before(&c.entries[0])
 }
 
-// entries are a heap. One is added and taken at each step, so the code avoids boxing.
+// entries is a heap. Each step adds and takes an entry, so the code avoids boxing.
 type entries []entry
 
 func (all *entries) push(one entry) {

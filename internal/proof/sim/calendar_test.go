@@ -42,8 +42,8 @@ func TestCalendarIsInOrder(t *testing.T) {
 	}
 }
 
-// Unseen entries happen in the order of all entries, whenever the driver is awake, and do not wake
-// it.
+// Unseen events happen in the order of all events. They happen whenever the driver is awake, and do
+// not wake it.
 func TestUnseenEntriesComeInBetween(t *testing.T) {
 	var c calendar
 	var order []int
@@ -74,7 +74,7 @@ func TestUnseenEntriesComeInBetween(t *testing.T) {
 			}
 			c.unseen.pop()()
 		}
-		if len(order) == 5 { // the last one; a calendar is never empty
+		if len(order) == 5 { // the last event; a calendar is never empty
 			c.add(50, nil)
 		}
 		c.pop()()

@@ -13,23 +13,24 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// books contain the previous state for the checks after each step.
+// books contains the previous state, with which each step is compared.
 type books struct {
 	home   map[judge.ID]string       // the shard of each record
-	kept   map[string][]container    // the containers put into each shard, in order
-	passed map[string]int            // how many of these are before the checkpoint
-	at     map[epochOf]string        // the shard of a lease, by epoch
-	last   map[lease.Key]lease.Lease // at the last check
-	view   leases                    // the same, sorted
-	of     map[string]*life          // the life of each session
-	// sessions whose workers had ended when a heartbeat arrived, or by the time of the final check
+	kept   map[string][]container    // the containers in each shard, in order
+	passed map[string]int            // number of these before the checkpoint
+	at     map[epochOf]string        // shard of a lease, by epoch
+	last   map[lease.Key]lease.Lease // leases at the last check
+	view   leases                    // the same leases, sorted
+	of     map[string]*life          // life by session
+	// ghosts contains sessions whose worker had ended when a heartbeat arrived, or by the time of
+	// the final check.
 	ghosts  map[string]bool
 	expired map[judge.ID]bool // expired records
-	early   map[judge.ID]bool // put before the application's start
-	pinned  map[int64]bool    // lives of streams in which it has started
+	early   map[judge.ID]bool // records that were put before the application's start
+	pinned  map[int64]bool    // lives of the streams in which the application has started
 }
 
-// container is one record of the stream, which may contain many.
+// container is one record of the stream. It may be an aggregate of many records.
 type container struct {
 	number string
 	ids    []judge.ID
@@ -48,21 +49,23 @@ func newBooks() books {
 	}
 }
 
-// nameOf returns a name that distinguishes shards of streams with the same name.
+// nameOf returns a name for a shard. The name distinguishes shards of successive streams with the
+// same name.
 func nameOf(st *model.Stream, id string) string { return model.NameOf(st.Life, id) }
 
 func (b *books) shardAt(id string, epoch uint64) string { return b.at[epochOf{id, epoch}] }
 
-// trusted are the leases that a worker may trust according to the promise: those in the last
-// answer, from the sending of the heartbeat for nine tenths of the failover time of its own clock,
-// minus the leases that it returned.
+// trusted contains the leases that a worker may trust, according to weir's promise. These are the
+// leases in the last answer to a heartbeat, minus those that the worker has returned. The worker
+// may trust them for nine tenths of the failover time of its own clock, from the moment when it
+// sent the heartbeat.
 type trusted struct {
 	until int64
 	held  map[lease.Key]uint64
-	spare map[lease.Key]uint64 // for the next answer
+	spare map[lease.Key]uint64 // map to reuse for the next answer
 }
 
-// is reports whether the given leases are already the trusted ones.
+// is reports whether the trusted leases are exactly the given ones.
 func (t *trusted) is(held []lease.Lease) bool {
 	if len(held) != len(t.held) {
 		return false
@@ -75,8 +78,8 @@ func (t *trusted) is(held []lease.Lease) bool {
 	return true
 }
 
-// gives records the leases that a heartbeat returns: from its sending on the worker does not trust
-// them.
+// gives records the leases that a heartbeat returns. The worker no longer trusts them from the
+// moment when it sends the heartbeat.
 func (w *world) gives(l *life, r lease.Report) {
 	for _, p := range r.Progress {
 		if p.Release || p.Position.IsEnd() {
@@ -85,7 +88,7 @@ func (w *world) gives(l *life, r lease.Report) {
 	}
 }
 
-// trusts records the answer to a heartbeat, and checks that no other worker trusts the same leases.
+// trusts records the answer to a heartbeat. It checks that no other worker trusts the same leases.
 func (w *world) trusts(l *life, sent int64, r *lease.Report, o lease.Orders) {
 	l.heard = true
 	if l.session != r.Session {
@@ -125,13 +128,13 @@ func (w *world) trusts(l *life, sent int64, r *lease.Report, o lease.Orders) {
 	l.trusted = t
 }
 
-// trusts reports whether the life may trust the lease of a batch.
+// trusts reports whether the life may trust the lease of a batch at the time now.
 func (l *life) trusts(b *weir.Batch, now int64) bool {
 	epoch, held := l.trusted.held[lease.Key{Stream: b.Stream, Shard: b.Shard}]
 	return held && epoch == b.Epoch && l.trusted.until > now
 }
 
-// look compares the store with its previous state.
+// look compares the store with its previous state, if a call may have changed it.
 func (w *world) look(changed bool) {
 	if !changed {
 		return
@@ -151,10 +154,10 @@ func (w *world) look(changed bool) {
 	for i := range v.Leases {
 		now := &v.Leases[i]
 		for len(were) > 0 && were[0].Key.Compare(now.Key) < 0 {
-			were = were[1:] // it was removed
+			were = were[1:] // the lease was removed
 		}
 		if len(were) > 0 && were[0].Key == now.Key && same(&were[0], now) {
-			continue // most are unchanged
+			continue // most leases are unchanged
 		}
 		before, known := w.books.last[now.Key]
 		if !known {
@@ -173,7 +176,8 @@ func (w *world) look(changed bool) {
 	}
 }
 
-// unchangedBy checks that a call of another application has changed no lease of this one.
+// unchangedBy checks that a call of another application has not changed any lease of this
+// application.
 func (w *world) unchangedBy(other *world) {
 	v, err := w.store.View(context.Background(), w.app, "")
 	if err != nil {
@@ -191,10 +195,10 @@ func (w *world) unchangedBy(other *world) {
 	}
 }
 
-// leases are the leases of a view, sorted by key.
+// leases contains the leases of a view, sorted by key.
 type leases []lease.Lease
 
-// of returns the lease of a key, nil if it is missing.
+// of returns the lease with this key, or nil if there is none.
 func (all leases) of(key lease.Key) *lease.Lease {
 	i, found := slices.BinarySearchFunc(all, key, func(l lease.Lease, key lease.Key) int { return l.Key.Compare(key) })
 	if !found {
@@ -207,7 +211,7 @@ func same(a, b *lease.Lease) bool {
 	return a.Epoch == b.Epoch && a.Position == b.Position && a.Owner == b.Owner && a.Revoked == b.Revoked && a.Heir == b.Heir && a.Born == b.Born
 }
 
-// streamOf returns the stream of a lease, nil if it was deleted.
+// streamOf returns the stream of a lease, or nil if the stream was deleted.
 func (w *world) streamOf(l *lease.Lease) *model.Stream {
 	if st := w.streamNamed(l.Stream); st != nil && st.now != nil && (l.Born == 0 || st.now.Born.UnixMilli() == l.Born) {
 		return st.now
@@ -215,8 +219,8 @@ func (w *world) streamOf(l *lease.Lease) *model.Stream {
 	return nil
 }
 
-// nameOfLease returns the name of a lease's shard, also for a deleted stream; "" if it never
-// existed.
+// nameOfLease returns the name of a lease's shard, even if its stream was deleted. It returns "" if
+// the shard never existed.
 func (w *world) nameOfLease(l *lease.Lease) string {
 	if st := w.streamOf(l); st != nil {
 		return nameOf(st, l.Shard)
@@ -231,8 +235,8 @@ func (w *world) nameOfLease(l *lease.Lease) string {
 	return ""
 }
 
-// overran tells the judge that a handler exceeded the handoff timeout: its current records are
-// handled again. Whether the handoff was in time is a separate duty.
+// overran tells the judge that a handler has exceeded the handoff timeout. The records that it is
+// handling will be handled again. A separate duty checks whether the handoff was in time.
 func (w *world) overran(l *life, about string) {
 	if l == nil {
 		return
@@ -245,8 +249,8 @@ func (w *world) overran(l *life, about string) {
 	}
 }
 
-// notTheirs returns the leases in a report that its session did not have at the given epochs: they
-// must not change because of it.
+// notTheirs returns the leases in a report that the session did not own at the reported epochs. The
+// report must not change these leases.
 func (w *world) notTheirs(r lease.Report) (others []lease.Lease) {
 	for _, p := range r.Progress {
 		if l, ok := w.books.last[p.Key]; ok && (l.Owner != r.Session || l.Epoch != p.Epoch) {
@@ -256,7 +260,7 @@ func (w *world) notTheirs(r lease.Report) (others []lease.Lease) {
 	return others
 }
 
-// untouched checks that a report has not changed the leases of other sessions.
+// untouched checks that a report has not changed leases of other sessions.
 func (w *world) untouched(others []lease.Lease) {
 	for _, l := range others {
 		if now := w.books.last[l.Key]; now.Epoch != l.Epoch || now.Owner != l.Owner || now.Position != l.Position {
@@ -265,7 +269,7 @@ func (w *world) untouched(others []lease.Lease) {
 	}
 }
 
-// compare checks the changes of a lease from one step to the next.
+// compare checks how a lease has changed in one step.
 func (w *world) compare(before, now *lease.Lease, here leases) {
 	switch {
 	case now.Epoch < before.Epoch:
@@ -273,7 +277,7 @@ func (w *world) compare(before, now *lease.Lease, here leases) {
 	case now.Owner != before.Owner && now.Epoch == before.Epoch:
 		w.breaks("%s changes its owner from %q to %q at the same epoch %d", now.Key, before.Owner, now.Owner, now.Epoch)
 	}
-	if now.Heir != before.Heir { // includes a wish that was withdrawn and made again
+	if now.Heir != before.Heir { // also true if a request was withdrawn and made again
 		delete(w.duties.leases, now.Key)
 	}
 	anew := now.Born != before.Born
@@ -304,17 +308,17 @@ func (w *world) compare(before, now *lease.Lease, here leases) {
 			}
 		}
 	}
-	if w.amid() { // it may be early
+	if w.amid() { // an operator is moving checkpoints, so the child may be early
 		return
 	}
 	for _, sh := range st.Shards {
 		if sh.ID != now.Shard {
 			continue
 		}
-		for _, p := range sh.Parents { // as the service knows them, not the lease
+		for _, p := range sh.Parents { // the parents that the service knows, not those in the lease
 			parent := here.of(lease.Key{Stream: now.Stream, Shard: p.ID})
 			if parent != nil && w.sink != nil && w.sink.reopened[parent.Key] {
-				continue // the owner asks the sink, and returns the lease
+				continue // the owner asks the sink and then returns the lease
 			}
 			if parent == nil && p.GoneAt.IsZero() || parent != nil && !parent.Finished() {
 				w.breaks("%s is given out before its parent %s is finished", now.Key, p.ID)
@@ -323,7 +327,7 @@ func (w *world) compare(before, now *lease.Lease, here leases) {
 	}
 }
 
-// passes checks that a checkpoint passes no unhandled record.
+// passes checks that a checkpoint does not pass a record that was not handled.
 func (w *world) passes(name string, p shard.Position) {
 	kept, n := w.books.kept[name], w.books.passed[name]
 	for ; n < len(kept); n++ {
@@ -347,7 +351,7 @@ func (w *world) passes(name string, p shard.Position) {
 	w.books.passed[name] = n
 }
 
-// removed checks that a lease may be removed.
+// removed checks that a lease was allowed to be removed.
 func (w *world) removed(l lease.Lease) {
 	st := w.streamOf(&l)
 	if st == nil {
@@ -360,7 +364,7 @@ func (w *world) removed(l lease.Lease) {
 	}
 }
 
-// well returns what is still wrong after the faults, "" if nothing.
+// well describes what is still wrong after the end of the faults. It returns "" if nothing is.
 func (w *world) well() string {
 	if n := w.judge.Missing(); n > 0 {
 		return fmt.Sprintf("%d records are not handled, such as %s", n, w.judge.Lost())
@@ -385,8 +389,8 @@ func (w *world) well() string {
 		}
 		shares[wk.life] = 0
 	}
-	// A leader of the previous version repeatedly assigns shards to workers that do not read them
-	// and return them. But dead workers have none.
+	// A leader of the previous version repeatedly assigns shards to workers that do not read them,
+	// and these workers return the shards. Dead workers must have no leases.
 	back := w.profile.Apart && w.profile.Older > 0
 	have := map[lease.Key]bool{}
 	for i := range v.Leases {
@@ -432,7 +436,7 @@ func (w *world) well() string {
 	for _, n := range shares {
 		least, most = min(least, n), max(most, n)
 	}
-	// a cut-off worker gets fewer
+	// A worker that is cut off gets fewer leases.
 	if most-least > 1 && !w.profile.Apart && w.counts[ReaderStuck] == 0 && !w.opensLess() {
 		return fmt.Sprintf("one worker has %d leases and another %d", most, least)
 	}
@@ -441,30 +445,30 @@ func (w *world) well() string {
 		if lives := l != nil && l.of.life == l; !lives && !s.Ended {
 			return "nobody has found out that " + s.Name + " is dead"
 		}
-		// The row of an ended session stays for ten failover times, longer than the simulation
-		// waits here.
+		// The row of an ended session stays for ten failover times. The simulation does not wait
+		// that long here.
 	}
 	return ""
 }
 
-// isOver reports whether a session belongs to a crashed or stopped worker.
+// isOver reports whether a session belongs to a worker that has crashed or stopped.
 func (w *world) isOver(session string) bool {
 	l := w.books.of[session]
 	return l != nil && l.of.life != l
 }
 
-// said reports whether a running worker reports that it reads a stream. If none does and the leader
-// does not read the stream, no worker gets its leases, and dead workers keep theirs.
+// said reports whether a running worker reports that it reads a stream. If no worker does, and the
+// leader does not read the stream either, its leases are not assigned. Dead workers then keep them.
 func (w *world) said(name string) bool {
 	if leader, leads := w.runs(w.leader); !leads || leader.older {
-		return true // such a leader assigns them to any worker
+		return true // a leader of the previous version assigns the leases to any worker
 	}
 	return slices.ContainsFunc(w.workers, func(of *worker) bool {
 		return of.life != nil && !of.life.older && of.life.reads(name)
 	})
 }
 
-// isEnded reports whether the store has marked a session as ended, or has no row of it.
+// isEnded reports whether the store has marked a session as ended or has no row for it.
 func (w *world) isEnded(v lease.View, session string) bool {
 	return !slices.ContainsFunc(v.Workers, func(s lease.Worker) bool { return s.Session == session && !s.Ended })
 }

@@ -4,5 +4,5 @@ package sim
 
 import "time"
 
-// cpuTime is not available here.
+// cpuTime returns 0, because the CPU time is not available on this system.
 func cpuTime() time.Duration { return 0 }

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// cpuTime returns the CPU time of this process, including the kernel's.
+// cpuTime returns the CPU time that this process has used, including time in the kernel.
 func cpuTime() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

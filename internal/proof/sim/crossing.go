@@ -8,35 +8,35 @@ import (
 	"github.com/weir-go/weir/internal/proof/sim/judge"
 )
 
-// crossing is the set of features of an application in a profile that crosses features, with the
-// settings drawn for them.
+// crossing contains the enabled features of an application and their random settings. Only a
+// profile that crosses features has it.
 type crossing struct {
 	on         featureSet
 	batchWait  time.Duration
 	batchBytes int
 	idle       time.Duration
-	ways       []int // in which handlers fail at a record; see letters.go
+	ways       []int // ways in which handlers fail at a record; see letters.go
 }
 
-// Crossed lists the features of an application, and how long its workers lived.
+// Crossed contains the enabled features of an application, and how long its workers lived.
 type Crossed struct {
 	On    featureSet
 	Lived time.Duration
 }
 
-// has reports whether a feature is on.
+// has reports whether a feature is enabled.
 func (c *crossing) has(f feature) bool { return c != nil && c.on.has(f) }
 
-// crossingFaults can occur with any features.
+// crossingFaults contains the faults that can occur with any features.
 var crossingFaults = map[Fault]float64{
 	HandlerSlow: .01, HandlerFails: .05, HandlerPanics: .02, HandlerIgnores: .005, CrashInHandler: .004, HandlerStops: .002,
 	CrashBefore: .0005, CrashAfter: .0005, StoreFails: .01, AnswerLost: .01, StoreSlow: .005, TornApply: .05,
 	Throttled: .02, ServerError: .01, ShortPage: .05, Split: 40, Merge: 25, Crash: 15,
 }
 
-// makeCrossing draws the features of an application. The seed alone selects the set of the covering
-// list: as many consecutive seeds as the list is long use each set once. Further compatible
-// features are added at random.
+// makeCrossing chooses the features of an application. The seed selects a set of the covering list.
+// Consecutive seeds use consecutive sets, so that as many seeds as the list has sets use each set
+// once. Then makeCrossing adds some compatible features at random.
 func (w *world) makeCrossing(seed uint64) {
 	if !w.profile.Crosses {
 		return
@@ -53,7 +53,7 @@ func (w *world) makeCrossing(seed uint64) {
 			s = next.whole()
 		}
 	}
-	if !w.isFirst() { // features of the streams are the same for all applications
+	if !w.isFirst() { // all applications share the features of the streams
 		ofStreams := setOf(featExpiring, featAggregated)
 		s = s.without(ofStreams) | w.apps[0].crosses.on&ofStreams
 	}
@@ -76,7 +76,7 @@ func (w *world) makeCrossing(seed uint64) {
 	p.Parallel, p.Letters, p.Filters, p.Killers, p.Windows = c.has(featParallel), s.hasAny(givesUp), c.has(featFiltered), c.has(featSuspects), c.has(featWindowed)
 	p.Sinks = c.has(featPosition) && !c.has(featWindowed)
 	p.Pushed, p.Reuses = share(c.has(featFannedOut)), share(c.has(featReused))
-	// a rejected record is given up if there is a letter destination
+	// A rejected record is dead-lettered only if there is a destination.
 	if !p.Letters && c.has(featRejected) && !s.hasAny(setOf(featPullForm, featLoopForm)) {
 		p.Letters = d.chance(.5)
 	}
@@ -96,12 +96,12 @@ func (w *world) makeCrossing(seed uint64) {
 		p.Older = 0
 	}
 	if w.isFirst() {
-		// otherwise records would be too old for minutes
+		// With a larger difference, records would be too old for minutes.
 		w.skew = d.span(-2*time.Second, 2*time.Second)
 	}
 }
 
-// faultsOf are the faults that require a feature.
+// faultsOf contains the faults that can occur only with a feature.
 var faultsOf = map[feature]map[Fault]float64{
 	featFannedOut: {EventTwice: .02, EventCut: .01, EventEnds: .02, EventError: .01, EventSlow: .01, InUse: .03},
 	featExpiring:  {Trim: 60},
@@ -114,7 +114,7 @@ var faultsOf = map[feature]map[Fault]float64{
 	featPosition: {SinkFails: .05, SinkHangs: .01, SinkPanics: .02},
 }
 
-// allCrossingFaults are all faults that can occur in a profile that crosses features.
+// allCrossingFaults contains all faults that can occur in a profile that crosses features.
 var allCrossingFaults = func() map[Fault]float64 {
 	rates := all(crossingFaults, letterFaults)
 	for _, of := range faultsOf {
@@ -123,7 +123,7 @@ var allCrossingFaults = func() map[Fault]float64 {
 	return rates
 }()
 
-// share returns 1, the share of all simulations, for an enabled feature, and otherwise 0.
+// share returns the share of the simulations that use a feature: 1 if it is enabled, otherwise 0.
 func share(on bool) float64 {
 	if on {
 		return 1
@@ -131,7 +131,7 @@ func share(on bool) float64 {
 	return 0
 }
 
-// packed returns the share of the records that are aggregates.
+// packed returns the fraction of records that are put as aggregates.
 func (w *world) packed() float64 {
 	for _, x := range w.apps {
 		if x.crosses.has(featAggregated) || x.crosses.has(featKeepPacked) {
@@ -141,7 +141,7 @@ func (w *world) packed() float64 {
 	return .15
 }
 
-// options sets the options of features that no other part of the simulation sets.
+// options sets the options of those features that no other part of the simulation sets.
 func (c *crossing) options(o *weir.Options, by func(time.Duration) time.Duration) {
 	if c == nil {
 		return
@@ -157,7 +157,7 @@ func (c *crossing) options(o *weir.Options, by func(time.Duration) time.Duration
 	}
 }
 
-// waits returns how much longer a record may wait in a batch because of BatchWait.
+// waits returns the additional time that a record may wait because of BatchWait.
 func (c *crossing) waits() time.Duration {
 	if !c.has(featBatchWait) {
 		return 0
@@ -165,14 +165,14 @@ func (c *crossing) waits() time.Duration {
 	return c.batchWait + time.Second
 }
 
-// isLoop reports whether the worker's handler is a loop over single records of all shards.
+// isLoop reports whether the worker's handler is a loop over the single records of all shards.
 func (w *world) isLoop() bool { return w.crosses.has(featLoopForm) }
 
-// loosely reports whether a window may have other records when its result is computed again,
-// because records expire or checkpoints move into windows.
+// loosely reports whether a repeated result may contain other records than the first one. This
+// happens if records expire or checkpoints move into windows.
 func (w *world) loosely() bool { return w.crosses.has(featExpiring) || w.crosses.has(featResetting) }
 
-// checkSize describes a wrong size of a batch, "" if the size is right.
+// checkSize describes what is wrong with the size of a batch. It returns "" if the size is right.
 func (w *world) checkSize(b *weir.Batch, most int) string {
 	if w.crosses == nil {
 		return ""
@@ -190,19 +190,20 @@ func (w *world) checkSize(b *weir.Batch, most int) string {
 	return ""
 }
 
-// failsSomewhere draws how a handler fails by chance: never beyond a record that it cannot handle.
+// failsSomewhere chooses a random failure of a handler. The handler never fails after a record that
+// it cannot handle.
 func (w *world) failsSomewhere(d *dice, ids []judge.ID) *badly {
 	c := w.crosses
 	bad := &badly{index: d.below(w.handles(ids)), how: c.ways[d.below(len(c.ways))], wraps: d.below(wraps)}
 	bad.n = 1 + d.below(len(ids)-bad.index)
-	if d.chance(.1) && !c.has(featRecordForm) { // more than there are
+	if d.chance(.1) && !c.has(featRecordForm) { // fail after the last record
 		bad.n += len(ids)
 	}
 	return bad
 }
 
-// handles returns how many of the records the handler can handle or fail at, up to the first one at
-// which it always fails.
+// handles returns the number of records that the handler can handle or fail at. The last of them is
+// the first record at which it always fails.
 func (w *world) handles(ids []judge.ID) int {
 	if bad := w.badAt(ids); bad != nil {
 		return bad.index + 1

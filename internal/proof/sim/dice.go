@@ -2,19 +2,19 @@ package sim
 
 import "time"
 
-// dice is a stream of numbers that its name and the seed decide.
+// dice is a sequence of pseudo-random numbers. A seed and a name determine it.
 type dice struct{ state uint64 }
 
 const golden = 0x9e3779b97f4a7c15
 
-// roll returns the dice of a name.
+// roll returns the dice for a seed and a name.
 func roll(seed uint64, name string, more ...uint64) dice {
 	return rolled(seed, named(unnamed, name), more...)
 }
 
 const unnamed = uint64(14695981039346656037)
 
-// named adds a name to a hash, so that callers need not join its parts first.
+// named adds a name to a hash. Callers can add several parts without joining them first.
 func named(h uint64, name string) uint64 {
 	for i := range len(name) {
 		h = (h ^ uint64(name[i])) * (1<<40 + 0x1b3)
@@ -22,7 +22,7 @@ func named(h uint64, name string) uint64 {
 	return h
 }
 
-// numbered is named, of the eight bytes of a number.
+// numbered adds the eight bytes of a number to a hash.
 func numbered(h, n uint64) uint64 {
 	for range 8 {
 		h = (h ^ n&255) * (1<<40 + 0x1b3)
@@ -51,18 +51,18 @@ func (d *dice) next() uint64 {
 	return mix(d.state)
 }
 
-// chance is true with probability p.
+// chance returns true with probability p.
 func (d *dice) chance(p float64) bool { return float64(d.next()>>11)/(1<<53) < p }
 
-// below is a number from 0 to n-1.
+// below returns a number from 0 to n-1.
 func (d *dice) below(n int) int { return int(d.next() % uint64(n)) }
 
-// span is a duration between two.
+// span returns a duration from low to high.
 func (d *dice) span(low, high time.Duration) time.Duration {
 	return low + time.Duration(d.next()%uint64(high-low+1))
 }
 
-// often returns a duration in a range, usually a short one.
+// often returns a duration from low to high. Short durations are more likely.
 func (d *dice) often(low, high time.Duration) time.Duration {
 	a := d.span(low, high)
 	return min(a, min(d.span(low, high), d.span(low, high)))

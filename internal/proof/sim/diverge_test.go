@@ -4,8 +4,8 @@ import (
 	"testing"
 )
 
-// TestWhereItDiverges looks for seeds that do not replay, as many as sim.seeds says, and shows
-// where they begin not to.
+// TestWhereItDiverges searches for seeds that do not replay, and shows where two runs first differ.
+// -sim.seeds sets the number of seeds.
 func TestWhereItDiverges(t *testing.T) {
 	if *flagSeed == 0 {
 		t.Skip("only with -sim.seed and -sim.seeds")

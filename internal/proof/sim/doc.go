@@ -1,29 +1,35 @@
-// Package sim runs whole applications of weir in virtual time, step by step from a seed: real
-// consumers with their planning, heartbeats, leadership, shard loops and checkpoints, on the
-// reference store and a model of Kinesis, with all faults of a profile.
+// Package sim runs whole applications of weir in virtual time, step by step. A seed determines each
+// run. The consumers are real, with their planning, heartbeats, leadership, shard loops and
+// checkpoints. They run on the reference store and on a model of Kinesis. A profile selects the
+// faults.
 //
 // # How a seed replays
 //
-// A simulation runs in a testing/synctest bubble, on one processor. Wherever weir waits for
-// something outside of itself (a call to the store or to Kinesis, a call of the handler, the end of
-// Run) it parks at the gate. When all goroutines have parked, the driver takes the arrived calls in
-// the order of worker, kind, shard and number. It decides the fate of each by a hash of the seed
-// and that name, and puts the consequences on a calendar at instants that no two entries share.
-// Then it lets the first entry happen, waits until all is quiet again, checks the invariants, and
-// continues. In between, virtual time advances to weir's next timer. So in one step only the
-// goroutines run that one event concerns, and their next calls arrive at the gate, sorted. Random
-// choices of weir (package jitter) are a hash of the seed and the virtual time. One order is not
-// decided: which of several goroutines of one worker runs first if one event wakes them. Their
-// order must not matter; TestSeedsReplay checks that with thousands of steps of each profile, in
-// one process and in two.
+// A simulation runs in a testing/synctest bubble, on one processor. Whenever weir waits for
+// something external, the waiting goroutine parks at the gate. External are calls to the store, to
+// Kinesis and of the handler, and the end of Run. When all goroutines have parked, the driver takes
+// the arrived calls, sorted by worker, kind, shard and number. It decides the fate of each call by
+// a hash of the seed and those names. It puts the consequences on a calendar, at times that differ
+// for all events. The driver then lets the first event happen, waits until all goroutines have
+// parked again, checks the invariants, and continues. In between, virtual time advances to weir's
+// next timer.
+//
+// So in each step only the goroutines affected by one event run. Their next calls arrive at the
+// gate and are sorted. Random choices inside weir (package jitter) are a hash of the seed and the
+// virtual time.
+//
+// One order is not determined: if an event wakes several goroutines of a worker, any of them may
+// run first. That order must not matter. TestSeedsReplay checks this with thousands of steps of
+// each profile, in one process and in two.
 //
 // # What is a model
 //
-//   - A clock with rate r: all configured durations of the worker are divided by r. For their
-//     effects that is exactly the same. Constants of the code (a call's 20 s, for example) keep
+//   - A clock with rate r: all configured durations of the worker are divided by r, which has
+//     exactly the same effect. Constants in the code, for example the 20 s limit of a call, keep
 //     true time.
-//   - A pause delays all answers to a worker's calls, and its handlers' returns, until it is over;
-//     its timers continue. The chaos command tests processes that are really frozen.
-//   - A crash: from that instant no call or log line of the worker has an effect. Its goroutines
+//   - A pause: all answers to a worker's calls and the returns of its handlers are delayed until
+//     the pause is over. The worker's timers continue. The chaos command tests processes that are
+//     really frozen.
+//   - A crash: from that moment, calls and log lines of the worker have no effect. Its goroutines
 //     are ended in the background.
 package sim

@@ -12,12 +12,13 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// Workers always have duties: the leader must assign free leases, an owner must answer a handoff
-// request, read, or leave when it stops. A duty is overdue if it has lasted longer than its limit
-// while nothing hindered its worker. Hindrances are recorded where a worker's fate is decided: a
-// failed call to the store, a failed read, a running handler.
+// Workers have duties at all times. The leader must assign free leases. An owner must answer a
+// request for a handoff, read its shards, and leave when it stops. A duty is overdue if it has
+// lasted longer than its limit and nothing hindered the worker. Hindrances are recorded where the
+// fate of a worker is decided. Examples are a failed call to the store, a failed read, and a
+// running handler.
 
-// duty is a duty about a shard or a worker.
+// duty is a duty that concerns a shard or a worker.
 type duty struct {
 	what  string
 	epoch uint64
@@ -25,51 +26,53 @@ type duty struct {
 	by    *life
 	since int64
 
-	reading reading // the answers to its owner since then
-	read    int64   // when they last were progress
+	reading reading // what the answers to the owner have read since then
+	read    int64   // when these answers last were progress
 	line    line
 }
 
-// duties are the current duties, with their start times.
+// duties contains the current duties and when they began.
 type duties struct {
 	leases      map[lease.Key]*duty
 	leader      string
 	leaderSince int64
-	leaderless  int64 // since when, 0 while there is a leader
-	followed    int64 // until when the previous leader led
+	leaderless  int64 // since when there is no leader; 0 while there is one
+	followed    int64 // when the previous leader stopped leading
 	missing     map[*model.Shard]int64
-	former      map[*model.Shard]bool // another shard had its name, in a deleted stream
+	former      map[*model.Shard]bool // shards whose name belonged to another shard, in a deleted stream
 	settle      int64                 // time of the last fault
-	// when something from before was last in flight, or was completed
+	// late is the time when something that began before the last fault was last in flight or
+	// completed.
 	late   int64
-	places uint64             // a hash of the checkpoints, if records are dropped
-	done   int                // records minus missing ones, and shards
-	worst  map[string]float64 // the largest used part of each limit
-	line   line               // the longest of all workers
+	places uint64             // hash of the checkpoints, if records are dropped
+	done   int                // records that are not missing, plus shards
+	worst  map[string]float64 // largest used part of each limit
+	line   line               // longest line of all workers
 }
 
 func newDuties() duties {
 	return duties{leases: map[lease.Key]*duty{}, missing: map[*model.Shard]int64{}, former: map[*model.Shard]bool{}, worst: map[string]float64{}}
 }
 
-// hindered contains recent hindrances of a life, as times until which they explain that nothing
-// happens.
+// hindered contains the recent hindrances of a life. Each is the time until which it explains that
+// nothing happens.
 type hindered struct {
 	store int64
-	beat  int64 // when a heartbeat last took effect, perhaps long after a crash
-	begun int64 // when its first heartbeat took effect
-	// like store, for its heartbeats alone: the next success restarts a leader's own watchdog
+	beat  int64 // when a heartbeat last took effect, possibly long after a crash
+	begun int64 // when the first heartbeat took effect
+	// unbeaten is like store, but only for heartbeats. The next successful heartbeat restarts the
+	// leader's own watchdog.
 	unbeaten int64
 	resigned int64
-	stopping int64 // since when it stops
-	sink     int64 // it queries the sink, or waits before the next query
+	stopping int64 // since when the life has been stopping
+	sink     int64 // until when it queries the sink, or waits before the next query
 	reads    map[string]int64
-	handles  map[string]int64 // when a handler was last running
+	handles  map[string]int64 // when a handler of a shard was last running
 }
 
 func newHindered() hindered { return hindered{reads: map[string]int64{}, handles: map[string]int64{}} }
 
-// keepsFromStore records that a call to the store fails, and takes this long.
+// keepsFromStore records that a call to the store fails, and that this takes the duration d.
 func (w *world) keepsFromStore(c *call, d time.Duration) {
 	if c.op == "leave" { // the worker retries it for this long
 		d = max(d, w.settings.failover)
@@ -81,32 +84,34 @@ func (w *world) keepsFromStore(c *call, d time.Duration) {
 	}
 }
 
-// keepsFromReading records that a call about a shard or a stream fails.
+// keepsFromReading records that a call about a shard or stream fails, and that this takes the
+// duration d.
 func (w *world) keepsFromReading(l *life, about string, d time.Duration) {
 	l.hindered.reads[about] = max(l.hindered.reads[about], w.now()+int64(d))
-	if w.sink != nil { // ancestors are read for it, too
+	if w.sink != nil { // the leases of ancestors are read for the sink too
 		l.hindered.sink = max(l.hindered.sink, w.now()+int64(d))
 	}
 }
 
-// callWithin limits how long a call to Kinesis may hang.
+// callWithin is the time limit of a call to Kinesis.
 const callWithin = 20 * time.Second
 
-// fromStore returns until when a life is excused from duties that need the store.
+// fromStore returns the time until which a life is excused from duties that need the store.
 func (l *life) fromStore() int64 { return max(l.hindered.store, l.paused, l.cutOff) }
 
-// runs reports whether a session belongs to a running worker.
+// runs returns the life of a session. It also reports whether that life is running.
 func (w *world) runs(session string) (*life, bool) {
 	l := w.books.of[session]
 	return l, l != nil && l.of.life == l && !l.dead.Load() && l.session == session
 }
 
-// ready returns since when a worker could take assigned leases, or the lead; none if no worker can.
+// ready returns the time since which some worker could take leases. With lead, it is the time since
+// which some worker could become the leader. It is in the far future if no worker can.
 func (w *world) ready(lead bool) int64 {
 	return w.readyOf(lead, func(*life) bool { return true })
 }
 
-// readyOf is ready for the lives for which may returns true.
+// readyOf does the same for only those lives for which may returns true.
 func (w *world) readyOf(lead bool, may func(*life) bool) int64 {
 	since := int64(math.MaxInt64)
 	for _, wk := range w.workers {
@@ -132,11 +137,11 @@ func (w *world) tick() {
 	w.after(w.settings.beat/2, w.tick)
 }
 
-// bound returns a duration by the slowest clock, with a margin for calls.
+// bound converts a limit to nanoseconds of the slowest clock, with a margin for calls.
 func bound(d time.Duration) int64 { return int64(d)*21/20 + int64(500*time.Millisecond) }
 
-// within reports a violation if a duty has lasted too long, and otherwise records how near that
-// was.
+// within reports a violation if a duty has lasted longer than its limit d. Otherwise it records
+// which part of the limit was used.
 func (w *world) within(since int64, d time.Duration, kind string, say func() string) {
 	now := w.now()
 	if since >= now {
@@ -177,7 +182,7 @@ func (w *world) overdue() {
 		if d.leaderless == 0 {
 			d.leaderless = now
 		}
-		if leader != nil { // also if it resigns later
+		if leader != nil { // also if the leader resigns later
 			d.leaderless = max(d.leaderless, leader.hindered.beat, leader.hindered.unbeaten)
 		}
 		w.within(max(d.leaderless, w.ready(true)), s.failover+3*s.beat, "leader", func() string { return "nobody leads" })
@@ -198,8 +203,8 @@ func (w *world) overdue() {
 	}
 }
 
-// bars records that the leader's calls to the store fail from now on, or from the end of its
-// current call.
+// bars records the time from which the leader's calls to the store fail. That is now, or the end of
+// its current call.
 func (w *world) bars(l *life) {
 	l.barred = w.now()
 	if slices.ContainsFunc(l.parked, func(c *call) bool { return c.op == "view" || c.op == "apply" }) {
@@ -219,25 +224,26 @@ func (w *world) stepsDown() {
 	}
 }
 
-// watched returns since when the present leader must know how long each session has been silent. It
-// has watched as a follower, so the end of the previous leader counts, not its own beginning.
-// Hindrances at that time also hindered its watch.
+// watched returns the time from which the current leader must know how long each session has been
+// silent. The leader already watched as a follower. So the end of the previous leadership counts,
+// not the beginning of its own. Anything that hindered the leader at that time also hindered its
+// watching.
 func (w *world) watched() int64 {
 	leader, leads := w.runs(w.leader)
 	if !leads || leader.leads == math.MaxInt64 {
 		return math.MaxInt64
 	}
 	since := w.duties.followed
-	if leader.older { // it begins to watch when it leads
+	if leader.older { // it starts to watch only when it leads
 		since = w.duties.leaderSince
 	}
-	if until := leader.hindered.resigned; until > since { // it may not lead again until then
+	if until := leader.hindered.resigned; until > since { // it may not lead again before that time
 		since = max(since, min(until, w.duties.leaderSince))
 	}
 	return max(since, leader.hindered.begun, leader.fromStore(), leader.leads, w.outage)
 }
 
-// overdueOf checks the duties about a stream.
+// overdueOf checks the duties about one stream.
 func (w *world) overdueOf(st *stream, led, takers int64) {
 	d := &w.duties
 	for sh := range st.shards() {
@@ -247,7 +253,7 @@ func (w *world) overdueOf(st *stream, led, takers int64) {
 		case !known:
 			delete(d.leases, key)
 			w.unborn(st, sh, led)
-		case w.streamOf(&l) == nil: // a lease of a deleted stream blocks
+		case w.streamOf(&l) == nil: // a lease of a deleted stream is in the way
 			delete(d.leases, key)
 			delete(d.missing, sh)
 			d.former[sh] = true
@@ -260,13 +266,13 @@ func (w *world) overdueOf(st *stream, led, takers int64) {
 	}
 }
 
-// noteHandlers records which shards have a running handler, and whether user code from before the
-// end of the faults is still running.
+// noteHandlers records which shards have a running handler. It also records whether user code that
+// began before the end of the faults is still running.
 func (w *world) noteHandlers(l *life) {
 	for _, c := range l.parked {
 		if c.op == "position" || c.op == "open" {
 			l.hindered.sink = max(l.hindered.sink, w.now()+int64(retryMax))
-		} else if c.op == "hook" { // Run waits for it when all else has ended
+		} else if c.op == "hook" { // Run waits for it after everything else has ended
 			l.hindered.handles["hook"] = w.now()
 			continue
 		} else if !c.isUsers() && c.op != "streams" {
@@ -284,8 +290,8 @@ func (w *world) noteHandlers(l *life) {
 	}
 }
 
-// leavesInTime checks that a stopped worker has ended after its handlers have returned and it has
-// left.
+// leavesInTime checks that a stopped worker ends soon after its handlers have returned and it has
+// left the store.
 func (w *world) leavesInTime(l *life) {
 	s := w.settings
 	if l.hindered.stopping == 0 {
@@ -300,24 +306,25 @@ func (w *world) leavesInTime(l *life) {
 	w.within(since, 4*s.beat, "stop, idle", func() string { return l.String() + " stops, and no handler is at work," })
 }
 
-// unborn checks that a shard without a lease gets one when its parents end, or with the next
-// listing.
+// unborn checks that a shard without a lease gets one in time: when its parents end, or with the
+// next listing.
 func (w *world) unborn(st *stream, sh *model.Shard, led int64) {
 	d, s := &w.duties, w.settings
-	if w.amid() { // the session that ended its parents is about to create it
+	if w.amid() { // the session that ended its parents is about to create the lease
 		delete(d.missing, sh)
 		return
 	}
-	// by the worker that finished a parent: at its end, or when that had left the stream
+	// The worker that finished a parent creates the lease, either at the parent's end or when the
+	// parent has left the stream.
 	named := false
 	for _, p := range sh.Parents {
 		l, known := w.books.last[lease.Key{Stream: st.name, Shard: p.ID}]
 		switch {
 		case !known && p.GoneAt.IsZero(), known && !l.Finished():
-			delete(d.missing, sh) // the shard waits for that
+			delete(d.missing, sh) // the shard waits for the parent
 			return
 		case known && w.streamOf(&l) != nil && l.Epoch > 1:
-			// No worker finished a tombstone from before the start.
+			// The parent is a tombstone from before the start, which no worker finished.
 			named = true
 		}
 	}
@@ -339,7 +346,7 @@ func (w *world) unborn(st *stream, sh *model.Shard, led int64) {
 	w.within(max(d.missing[sh], led, w.lists(st)), s.listedApart(), "listing, apart", say)
 }
 
-// owed checks the duties of an unfinished lease of an existing shard.
+// owed checks the duties about an unfinished lease of an existing shard.
 func (w *world) owed(l *lease.Lease, sh *model.Shard, led, takers int64) {
 	s, now := w.settings, w.now()
 	owner, runs := w.runs(l.Owner)
@@ -348,7 +355,7 @@ func (w *world) owed(l *lease.Lease, sh *model.Shard, led, takers int64) {
 	case l.Owner == "" && l.Revoked != "":
 		what = "revoked"
 	case l.Owner == "":
-	case !runs, owner.goodbye: // a worker that has left without success returns nothing any more
+	case !runs, owner.goodbye: // a worker that left with an error returns nothing any more
 		what, owner = "dead", nil
 	case l.Heir != "":
 		what = "wished"
@@ -360,19 +367,19 @@ func (w *world) owed(l *lease.Lease, sh *model.Shard, led, takers int64) {
 		d = &duty{what: what, epoch: l.Epoch, heir: l.Heir, by: owner, since: now}
 		w.duties.leases[l.Key] = d
 	}
-	// A copy, so that l stays on the stack.
+	// Copy l for the closure, so that l itself stays on the stack.
 	say := func() string { return fmt.Sprintf("%s (%s)", *l, what) }
 	ordered := max(d.since, led, takers)
 	switch what {
 	case "free":
-		// No lease is assigned before a leader has listed the stream.
+		// No lease is assigned before the leader has listed the stream.
 		if leader := w.books.of[w.leader]; leader != nil && (w.starts.Kind() == shard.Tip || w.starts.Kind() == shard.Time) {
 			ordered = max(ordered, leader.unread, leader.hindered.reads[l.Stream])
 		}
 		switch leader := w.books.of[w.leader]; {
 		case !w.readable(l, sh):
 			d.since = now
-		// no lease is assigned before a reader has listed the stream
+		// No lease is assigned before a worker that reads the stream has listed it.
 		case leader != nil && !leader.reads(l.Stream):
 			w.within(max(ordered, w.lists(w.streamNamed(l.Stream))), s.listedApart()+3*s.beat, "free, apart", say)
 		default:
@@ -385,7 +392,7 @@ func (w *world) owed(l *lease.Lease, sh *model.Shard, led, takers int64) {
 			d.since = now
 		}
 	case "dead":
-		// its parent was set back after it was assigned
+		// The parent was set back after the lease was assigned.
 		if !w.readable(l, sh) && (w.sink != nil || w.profile.Rates[Resets] > 0) {
 			d.since = now
 			return
@@ -398,7 +405,7 @@ func (w *world) owed(l *lease.Lease, sh *model.Shard, led, takers int64) {
 	case "wished":
 		w.within(max(ordered, owner.fromStore()), s.handoff+3*s.beat, "wish", say)
 		worked := owner.hindered.handles[about(l.Stream, l.Shard)]
-		if w.isLoop() { // a record is not given up before its turn
+		if w.isLoop() { // a record is not dead-lettered before its turn
 			for _, at := range owner.hindered.handles {
 				worked = max(worked, at)
 			}
@@ -411,7 +418,8 @@ func (w *world) owed(l *lease.Lease, sh *model.Shard, led, takers int64) {
 		}
 		at := max(d.since, d.read, since.Sub(w.began).Nanoseconds(), owner.fromStore(), w.outage, owner.unread, owner.hindered.reads[about(l.Stream, l.Shard)], owner.hindered.reads[l.Stream], owner.hindered.sink, owner.hindered.handles[about(l.Stream, l.Shard)])
 		may := 2*s.beat + s.idle + retryMax + 2*time.Second + w.crosses.waits()
-		// it may wait for records that others of the process try, or that kill every worker
+		// The record may wait for records that other goroutines of the process handle alone, or for
+		// records that kill every worker.
 		if w.killers != nil || w.isLoop() {
 			for _, worked := range owner.hindered.handles {
 				at = max(at, worked)
@@ -425,7 +433,7 @@ func (w *world) owed(l *lease.Lease, sh *model.Shard, led, takers int64) {
 			at = max(at, owner.hindered.othersKeep(about(l.Stream, l.Shard)))
 			may += d.line.inLine(at, w.shardsOf(owner))
 		}
-		// A consumer may have to be found, a subscription may be taken, or refused for a while.
+		// A consumer may have to be found. A subscription may be taken, or be refused for a while.
 		if w.reading == weir.FanOut {
 			may += 20 * time.Second
 		}
@@ -433,15 +441,16 @@ func (w *world) owed(l *lease.Lease, sh *model.Shard, led, takers int64) {
 	}
 }
 
-// unsettled checks for progress until all is well, after the faults have ended, earlier handlers
-// have returned, and all crashed workers have restarted.
+// unsettled checks that the application makes progress until everything is well. It starts when the
+// faults have ended, handlers from before that have returned, and all crashed workers have
+// restarted.
 func (w *world) unsettled(wrong string) {
 	d, s := &w.duties, w.settings
 	done := -w.judge.Missing()
 	places := uint64(0)
 	for key, l := range w.books.last {
-		// Dropped records, and expired ones that were read before, are not missing any more, but
-		// the checkpoint passes them.
+		// Dropped records, and records that were read before they expired, do not count as missing
+		// any more. But the checkpoint still has to pass them.
 		if w.filters != nil || w.counts[Trim] > 0 {
 			places += stirred(stirred(0, key.String()), l.Position.String())
 		}
@@ -467,7 +476,7 @@ func (w *world) unsettled(wrong string) {
 		}
 	}
 	may := callWithin + retryMax + s.failover + 4*s.beat + s.idle + w.patience() + w.held() + w.crosses.waits()
-	// a record that has killed its worker is handled again after a pause
+	// A record that has killed its worker is handled again only after a pause.
 	if w.killers != nil && w.letters == nil {
 		may += killerPause
 	}
@@ -487,7 +496,7 @@ func (w *world) unsettled(wrong string) {
 // killerPause is longer than the pause after a record has killed two workers that handled it alone.
 const killerPause = 5 * time.Minute
 
-// readable reports whether a shard's parents are done according to the leases.
+// readable reports whether the parents of a shard are finished, according to their leases.
 func (w *world) readable(l *lease.Lease, sh *model.Shard) bool {
 	for _, p := range sh.Parents {
 		parent, known := w.books.last[lease.Key{Stream: l.Stream, Shard: p.ID}]

@@ -2,11 +2,11 @@ package sim
 
 import "time"
 
-// Limits for waiting for memory, in profiles with large records.
+// This file contains limits for the wait for memory, in profiles with large records.
 
-// othersKeep returns until when the handlers of other shards may have held all memory for large
-// records: when two or more of them were last running. A single one that holds a page for long
-// delays no other shard.
+// othersKeep returns the time until which handlers of other shards may have held all the memory for
+// large records. That is the time when at least two of them were last running. A single handler
+// that holds a page for long does not delay other shards.
 func (h *hindered) othersKeep(shard string) int64 {
 	last, before := int64(0), int64(0)
 	for of, at := range h.handles {
@@ -21,17 +21,18 @@ func (h *hindered) othersKeep(shard string) int64 {
 	return before
 }
 
-// line is the line of a worker's shards that wait for memory.
+// line is the queue of a worker's shards that wait for memory.
 type line struct {
 	since  int64 // when the wait began
-	shards int   // the largest number since then
+	shards int   // largest number of shards since then
 }
 
-// inLine returns how long a shard of a worker waits for memory at most, while fewer than two
-// handlers hold any. The shard has waited since then. It waits 10 s before it joins the queue, for
-// two discarded reads, and for each shard before it in the queue. Each read may need 5 s because of
-// the service's limit, and a page is held for at most 5 s before the next shard is served. Shards
-// that the worker has lost or finished since the wait began also were before it in the queue.
+// inLine returns the maximum time that a shard waits for memory while fewer than two handlers hold
+// any. since is when the wait began. The shard waits 10 s before it joins the queue, and for two
+// reads whose results are discarded. It then waits for each shard ahead of it in the queue. Each
+// read may take 5 s because of the service's limit. A page is held for at most 5 s before the next
+// shard is served. Shards that the worker has lost or finished since the wait began may also have
+// been ahead in the queue.
 func (n *line) inLine(since int64, shards int) time.Duration {
 	if since != n.since {
 		*n = line{since: since}
@@ -40,8 +41,8 @@ func (n *line) inLine(since int64, shards int) time.Duration {
 	return time.Duration(1+max(n.shards, 1)) * 10 * time.Second
 }
 
-// shardsOf returns how many shards a worker reads, including those that were revoked from it and
-// that it may not know of.
+// shardsOf returns the number of shards that a worker reads. It includes shards that were revoked,
+// because the worker may not know about that yet.
 func (w *world) shardsOf(l *life) (shards int) {
 	if l == nil || l.session == "" {
 		return 0

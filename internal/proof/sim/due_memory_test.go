@@ -8,7 +8,7 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// TestShardsOfAWorker counts the shards that wait for the memory of a worker.
+// TestShardsOfAWorker counts the shards that wait for a worker's memory.
 func TestShardsOfAWorker(t *testing.T) {
 	l := &life{session: "me"}
 	w := &world{books: newBooks()}
@@ -32,7 +32,7 @@ func TestShardsOfAWorker(t *testing.T) {
 	}
 }
 
-// TestTheLineIsAsLongAsItWas checks that shards count that have left the line during the wait.
+// TestTheLineIsAsLongAsItWas checks that shards count even if they left the queue during the wait.
 func TestTheLineIsAsLongAsItWas(t *testing.T) {
 	var n line
 	for _, step := range []struct {
@@ -41,7 +41,7 @@ func TestTheLineIsAsLongAsItWas(t *testing.T) {
 		waits  time.Duration
 	}{
 		{1, 3, 40 * time.Second},
-		{1, 1, 40 * time.Second}, // two were handed on
+		{1, 1, 40 * time.Second}, // two shards were handed off
 		{1, 4, 50 * time.Second},
 		{2, 1, 20 * time.Second}, // another wait
 		{2, 0, 20 * time.Second},

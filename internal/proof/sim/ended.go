@@ -5,15 +5,15 @@ import "time"
 // stretch is an interval of virtual time.
 type stretch struct{ from, to int64 }
 
-// outageEnds ends the last outage, if it has not ended before.
+// outageEnds ends the last outage, unless it has ended already.
 func (w *world) outageEnds(at int64) {
 	if n := len(w.outages); n > 0 {
 		w.outages[n-1].to = min(w.outages[n-1].to, at)
 	}
 }
 
-// outagesSince returns the total duration of outages since then, as far as every worker must have
-// noticed them.
+// outagesSince returns the total duration of the outages since a time. Only outages that every
+// worker must have noticed count.
 func (w *world) outagesSince(then int64) (sum int64) {
 	for _, o := range w.outages {
 		if o.to-o.from >= int64(2*w.settings.beat) {
@@ -23,9 +23,9 @@ func (w *world) outagesSince(then int64) (sum int64) {
 	return sum
 }
 
-// mayEnd checks that the session of a running worker is ended only if its count did not change for
-// the failover time, by the fastest clock, while the store was available: a worker that cannot send
-// heartbeats during an outage is not dead.
+// mayEnd checks that the session of a running worker may be ended. Its heartbeat count must not
+// have changed for the failover time, by the fastest clock. Only time in which the store was
+// available counts, because a worker that cannot send heartbeats during an outage is not dead.
 func (w *world) mayEnd(session string) {
 	l, runs := w.runs(session)
 	if !runs {

@@ -15,7 +15,7 @@ var (
 	errSink  = errors.New("sim: the sink failed")
 )
 
-// pick returns the fault of a call, or "". A call has at most one fault.
+// pick chooses the fault of a call, or returns "". A call has at most one fault from these kinds.
 func (w *world) pick(c *call, d *dice, kinds ...Fault) Fault {
 	if w.calm.Load() {
 		return ""
@@ -25,7 +25,7 @@ func (w *world) pick(c *call, d *dice, kinds ...Fault) Fault {
 	if b, ok := c.body.(*beatCall); ok {
 		releases = slices.ContainsFunc(b.report.Progress, func(p lease.Progress) bool { return p.Release })
 	}
-	if c.op == "apply" || c.op == "lead" || releases { // few calls, and each of them matters
+	if c.op == "apply" || c.op == "lead" || releases { // these calls are rare, and each of them matters
 		often = 8
 	}
 	all := w.oddsOf(c.op, kinds)
@@ -39,14 +39,14 @@ func (w *world) pick(c *call, d *dice, kinds ...Fault) Fault {
 	return ""
 }
 
-// odds are the probability of a fault for a call.
+// odds contains the probability of a fault for a kind of call.
 type odds struct {
 	fault  Fault
 	chance float64
-	due    float64 // the expected count
+	due    float64 // expected number of faults
 }
 
-// oddsOf returns the odds of the kinds that the profile contains. It caches them by operation and
+// oddsOf returns the odds of those kinds that the profile contains. It caches them by operation and
 // number of kinds.
 func (w *world) oddsOf(op string, kinds []Fault) []odds {
 	key := oddsKey{op, len(kinds)}
@@ -68,7 +68,7 @@ type oddsKey struct {
 }
 
 // admitStore decides the fate of a call to the store: whether and when it takes effect, and when
-// and how it is answered.
+// and with what it is answered.
 func (w *world) admitStore(c *call) {
 	l, d := c.life, w.dice(c, "")
 	there := d.often(time.Millisecond, 25*time.Millisecond)
@@ -80,16 +80,16 @@ func (w *world) admitStore(c *call) {
 		w.beats++
 		w.gives(l, b.report)
 	}
-	if _, ok := c.body.(leaveCall); ok { // a leaving worker has returned everything
+	if _, ok := c.body.(leaveCall); ok { // a worker that leaves has returned everything
 		l.trusted, l.goodbye = trusted{}, true
 	}
 	now := w.now()
-	if l.paused > now { // it was frozen right before it sent the call
+	if l.paused > now { // the worker was paused just before it sent the call
 		there += time.Duration(l.paused - now)
-		w.keepsFromStore(c, there) // also if all pauses end before
+		w.keepsFromStore(c, there) // even if all pauses end earlier
 		w.listens(c)
 	}
-	leads := c.op == "view" || c.op == "apply" || c.op == "lead" && !l.older // it resigns by it
+	leads := c.op == "view" || c.op == "apply" || c.op == "lead" && !l.older // the calls by which a leader resigns
 	if l.cutOff > now || w.outage > now || leads && l.leads > now {
 		w.judge.Fault(l.who, w.wall())
 		w.keepsFromStore(c, w.settings.failover/2)
@@ -97,7 +97,7 @@ func (w *world) admitStore(c *call) {
 		if d.chance(.5) {
 			w.after(there, func() { w.answer(c, reply{err: errStore}) })
 		}
-		return // or it hangs until its caller abandons it
+		return // or the call hangs until its caller abandons it
 	}
 	kinds := ofStore
 	if c.op == "view" {
@@ -147,8 +147,8 @@ func (w *world) admitStore(c *call) {
 	w.strikesStore(c, d, f, there, back)
 }
 
-// listens ends a heartbeat when it has waited for as long as its worker would. Most are answered
-// long before, so only those with a fault are watched.
+// listens ends a heartbeat that has waited as long as its worker would wait. Most heartbeats are
+// answered long before that, so only heartbeats with a fault are watched.
 func (w *world) listens(c *call) {
 	b, ok := c.body.(*beatCall)
 	if !ok || b.watched {
@@ -165,14 +165,14 @@ func (w *world) listens(c *call) {
 	})
 }
 
-// The faults of calls to the store, and those that only strike some calls.
+// The faults of all calls to the store, and those of some calls.
 var (
 	ofStore = []Fault{StoreFails, StorePanics, AnswerLost, StoreSilent, StoreSlow, StoreTwice, CrashBefore, CrashAfter}
 	ofView  = append(slices.Clone(ofStore), TornView)
 	ofApply = append(slices.Clone(ofStore), TornApply, ApplyBreaks)
 )
 
-// answerStore schedules the answer of a call to the store.
+// answerStore schedules the answer to a call to the store.
 func (w *world) answerStore(c *call, r reply, back time.Duration) {
 	if back == 0 {
 		w.answer(c, r)
@@ -181,7 +181,7 @@ func (w *world) answerStore(c *call, r reply, back time.Duration) {
 	w.after(back, func() { w.answerBack(c, r) })
 }
 
-// answerBack delivers an answer, unless the connection was cut meanwhile.
+// answerBack delivers an answer. If the connection was cut in the meantime, it delivers an error.
 func (w *world) answerBack(c *call, r reply) {
 	if c.life.cutOff > w.now() {
 		r = reply{err: errStore}
@@ -189,14 +189,14 @@ func (w *world) answerBack(c *call, r reply) {
 	w.answer(c, r)
 }
 
-// lastWord cuts a worker off from the store as soon as its heartbeat has taken effect there. The
-// answer still arrives, late: a worker that counted its trust from the arrival would trust its
-// leases for longer than the store waits.
+// lastWord cuts a worker off from the store as soon as its heartbeat has taken effect. The answer
+// to the heartbeat still arrives, but late. If a worker measured its trust from the arrival of the
+// answer, it would trust its leases for longer than the store waits.
 func (w *world) lastWord(c *call, there, back time.Duration) {
 	l := c.life
 	span := l.lastWord
 	l.lastWord = 0
-	// A leader whose trust had run out leads again only with this answer.
+	// A leader whose trust has ended can lead again only after this answer.
 	w.keepsFromStore(c, there+back)
 	w.after(there, func() {
 		r := w.effect(c)
@@ -208,7 +208,8 @@ func (w *world) lastWord(c *call, there, back time.Duration) {
 	})
 }
 
-// strikesStore applies a fault to a call to the store, given the times for its two directions.
+// strikesStore applies a fault to a call to the store. there and back are the times for the two
+// directions.
 func (w *world) strikesStore(c *call, d dice, f Fault, there, back time.Duration) {
 	l := c.life
 	effect := func() reply { return w.effect(c) }
@@ -244,8 +245,8 @@ func (w *world) strikesStore(c *call, d dice, f Fault, there, back time.Duration
 	}
 }
 
-// effect applies a call to the store. The report of a crashed worker still arrives if it was in
-// flight.
+// effect applies a call to the store. A report that was in flight arrives even if its worker has
+// crashed.
 func (w *world) effect(c *call) (r reply) {
 	ctx := context.Background()
 	switch b := c.body.(type) {
@@ -307,7 +308,7 @@ func (w *world) effect(c *call) (r reply) {
 		}
 		if won {
 			w.leader = b.session
-			// A delayed call made a dead worker the leader: the others must detect that.
+			// A delayed call made a dead worker the leader. The other workers must detect that.
 			if c.life.dead.Load() {
 				w.duties.leaderless = w.now()
 			}
@@ -320,7 +321,7 @@ func (w *world) effect(c *call) (r reply) {
 	return r
 }
 
-// resigns records that a life has resigned as leader with its heartbeat, or repeats that.
+// resigns records that a life has resigned as leader with this heartbeat or an earlier one.
 func (w *world) resigns(l *life, said *lease.Report, o *lease.Orders) {
 	if said.Resigns == 0 {
 		return
@@ -331,7 +332,7 @@ func (w *world) resigns(l *life, said *lease.Report, o *lease.Orders) {
 	}
 }
 
-// tornView reads the leases, and the workers later, as a store without snapshots may.
+// tornView reads the leases first and the workers later, like a store without snapshots.
 func (w *world) tornView(c *call, there, later time.Duration, answer func(reply)) {
 	w.after(there, func() {
 		first := w.effect(c)
@@ -369,7 +370,7 @@ func (w *world) tornApply(c *call, there time.Duration, d dice, f Fault, answer 
 	})
 }
 
-// also is pick for one more fault, independent of the others.
+// also decides about one more fault, independent of the others.
 func (w *world) also(c *call, d *dice, f Fault) bool {
 	p := w.profile.Rates[f]
 	if p == 0 || w.calm.Load() {
@@ -379,8 +380,8 @@ func (w *world) also(c *call, d *dice, f Fault) bool {
 	return d.chance(p) && w.strikes(f, c.id(f))
 }
 
-// crashes crashes a worker that waits for something other than the store: before that takes effect,
-// or right after.
+// crashes decides whether a worker crashes while it waits for something other than the store. It
+// can crash before the call takes effect, or right after.
 func (w *world) crashes(c *call) (before, after bool) {
 	d := w.dice(c, "crash")
 	if !w.also(c, &d, CrashWaits) {

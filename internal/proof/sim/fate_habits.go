@@ -8,20 +8,22 @@ import (
 	"github.com/weir-go/weir/internal/proof/sim/judge"
 )
 
-// leftover is the rest of a handler's failed call: it must be handled again before other records.
+// leftover contains the records that a failed call of a handler left undone. They must be handled
+// again before other records.
 type leftover struct {
 	epoch     uint64
-	ids       []judge.ID // of the call
-	low, high int        // bounds for how many of these were done
-	attempt   int        // the failed attempt at the first remaining record
+	ids       []judge.ID // all records of the call
+	low, high int        // bounds on the number of done records
+	attempt   int        // number of the failed attempt at the first remaining record
 	end, idle bool
 }
 
-// habitOf decides what a handler does before it succeeds or fails, nil for nothing.
+// habitOf decides what a handler does before it succeeds or fails. It returns nil if the handler
+// does nothing.
 func (w *world) habitOf(c *call, b *weir.Batch, ids []judge.ID) *habit {
 	n := len(ids)
 	if bad := w.badAt(ids); bad != nil {
-		n = bad.index // later records are not done before it
+		n = bad.index // records after the bad one are not done before it
 	}
 	if n == 0 {
 		return nil
@@ -38,7 +40,7 @@ func (w *world) habitOf(c *call, b *weir.Batch, ids []judge.ID) *habit {
 	}
 	how, change := d.below(len(noters)), 1+d.below(len(changers)-1)
 	if w.crosses.has(featRecordForm) {
-		how %= 3 // those that do not wait, and cannot fail when the record is done
+		how %= 3 // noters that do not wait, and cannot fail when the record is done
 	}
 	if strikes(HandlerChanges) {
 		v.change = change
@@ -46,7 +48,7 @@ func (w *world) habitOf(c *call, b *weir.Batch, ids []judge.ID) *habit {
 	if strikes(HandlerNotes) {
 		v.done, v.how = upTo, how
 	}
-	// with reused buffers a record is only valid during the call
+	// With reused buffers, a record is valid only during the call.
 	if strikes(HandlerLeaves) && !w.reuses && w.letters == nil && w.sink == nil {
 		v.leaves = upTo
 	}
@@ -62,10 +64,10 @@ func (w *world) habitOf(c *call, b *weir.Batch, ids []judge.ID) *habit {
 	return &v
 }
 
-// ofHabits are the faults of a handler after its habits.
+// ofHabits contains the faults of a handler that come after its habit.
 var ofHabits = []Fault{HandlerSlow, HandlerFails, HandlerPanics, CrashInHandler, HandlerStops, HandlerCancels, HandlerExits}
 
-// goesOn decides how a handler continues after its habits.
+// goesOn decides how a handler continues after its habit.
 func (w *world) goesOn(c *call, h *handling) {
 	l, d := c.life, w.dice(c, "goes on")
 	if h.upTo > 0 && h.saved == nil {
@@ -75,7 +77,7 @@ func (w *world) goesOn(c *call, h *handling) {
 	if f == "" && !w.calm.Load() && d.chance(.4) {
 		f = []Fault{HandlerFails, HandlerPanics, HandlerCancels}[d.below(3)]
 	}
-	if h.saved != nil && f == "" { // a handler that passes the error on fails
+	if h.saved != nil && f == "" { // a handler that returns the checkpoint's error fails
 		f = HandlerFails
 	}
 	if f == "" && w.badAt(h.judge.IDs) != nil {
@@ -85,7 +87,7 @@ func (w *world) goesOn(c *call, h *handling) {
 		f = HandlerPanics
 	}
 	if w.crosses.has(featRecordForm) && h.done() > 0 && (f == HandlerFails || f == HandlerPanics || f == HandlerCancels) {
-		f = "" // otherwise the failure would count for the next record, which it did not get
+		f = "" // otherwise the failure would count for the next record, which the handler did not receive
 	}
 	bad := (*badly)(nil)
 	if f == HandlerFails && w.crosses != nil {
@@ -113,8 +115,8 @@ func (w *world) goesOn(c *call, h *handling) {
 	})
 }
 
-// leaves records the records that a failed call leaves undone. named is the number of records
-// before the one that its error names.
+// leaves records which records a failed call leaves undone. named is the number of records before
+// the one that the error names.
 func (w *world) leaves(c *call, h *handling, named int) {
 	left := &leftover{epoch: h.judge.Epoch, ids: h.judge.IDs, attempt: h.attempt, end: h.judge.End, idle: h.batch.Idle}
 	if left.high = h.upTo; h.saved == nil {
@@ -130,7 +132,7 @@ func (w *world) leaves(c *call, h *handling, named int) {
 	}
 }
 
-// noted returns how many of the remaining records goroutines have marked as done later.
+// noted returns the number of remaining records that goroutines marked as done later.
 func (left *leftover) noted(done map[judge.ID]uint64) int {
 	for i, id := range slices.Backward(left.ids) {
 		if done[id] == left.epoch {
@@ -140,8 +142,8 @@ func (left *leftover) noted(done map[judge.ID]uint64) int {
 	return 0
 }
 
-// follows checks that a handler gets what the previous call has left, from the first undone record
-// on, and the number of its failures.
+// follows checks that a handler receives the records that the previous call left undone, starting
+// with the first of them. It also checks the number of their attempts.
 func (w *world) follows(c *call, h *handling) {
 	l, b, ids := c.life, h.batch, h.judge.IDs
 	left := l.left[c.about]
@@ -172,14 +174,14 @@ func (w *world) follows(c *call, h *handling) {
 	}
 }
 
-// admitLate continues a goroutine that a handler has left behind, at a separate time.
+// admitLate continues a goroutine that a handler left behind, at a time of its own.
 func (w *world) admitLate(c *call, _ *late) {
 	d := w.dice(c, "")
 	w.after(d.often(time.Millisecond, 8*time.Second), func() { w.answer(c, reply{}) })
 }
 
 // notesLate reports whether such a goroutine may still mark records as done. After the end of the
-// term other owners may have done them too.
+// term, other owners may have done them too.
 func (w *world) notesLate(c *call, g *late) bool {
 	if g.ctx.Err() != nil {
 		return false

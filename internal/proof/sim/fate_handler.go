@@ -8,7 +8,7 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// deaf decides whether a handler will ignore its context. The handler calls it.
+// deaf decides whether a handler will ignore its context. The handler itself calls it.
 func (w *world) deaf(l *life, b *weir.Batch) bool {
 	p := w.profile.Rates[HandlerIgnores]
 	if p == 0 || w.calm.Load() {
@@ -18,18 +18,18 @@ func (w *world) deaf(l *life, b *weir.Batch) bool {
 	return d.chance(p)
 }
 
-// countsDeaf adds a call of a handler to the expected number of HandlerIgnores. The driver counts,
-// because handlers decide concurrently.
+// countsDeaf counts a call of a handler for the expected number of HandlerIgnores. The driver does
+// the counting, because handlers decide concurrently.
 func (w *world) countsDeaf() {
 	if !w.calm.Load() {
 		w.due[HandlerIgnores] += w.profile.Rates[HandlerIgnores]
 	}
 }
 
-// ofHandler are the faults of a handler; the last one needs several records.
+// ofHandler contains the faults of a handler. The last fault needs several records.
 var ofHandler = []Fault{HandlerSlow, HandlerFails, HandlerPanics, CrashInHandler, HandlerStops, Checkpoints}
 
-// admitHandling checks a handler's batch, and decides how long the call takes and how it ends.
+// admitHandling checks the batch of a handler. It decides how long the call takes and how it ends.
 func (w *world) admitHandling(c *call, h *handling) {
 	l, d := c.life, w.dice(c, "")
 	l.hindered.handles[c.about] = w.now()
@@ -139,7 +139,7 @@ func (w *world) admitHandling(c *call, h *handling) {
 	}
 	if f == "" || f == HandlerSlow || f == HandlerIgnores {
 		v.bad = w.badAt(h.judge.IDs)
-		if v.habit != nil && w.crosses != nil { // the end of the habit is a failure at it
+		if v.habit != nil && w.crosses != nil { // the habit ends with a failure
 			v.bad = nil
 		}
 	}
@@ -177,14 +177,14 @@ func (w *world) handled(c *call, h *handling, r *reply) {
 	case v.checkpoint > 0:
 		w.judge.Noted(h.judge, v.checkpoint, w.wall())
 		w.takes(h, v.checkpoint)
-		return // it continues
+		return // the handler continues
 	case v.habit != nil:
 		if v.habit.done > 0 {
 			w.judge.Noted(h.judge, v.habit.done, w.wall())
 			w.takes(h, v.habit.done)
 		}
-		return // it continues
-	case v.bad != nil && c.life.pulls: // weir ignores the record in its error
+		return // the handler continues
+	case v.bad != nil && c.life.pulls: // with Pull, weir ignores the record in the error
 	case v.bad != nil:
 		named := 0
 		if v.bad.named() {
@@ -202,12 +202,13 @@ func (w *world) handled(c *call, h *handling, r *reply) {
 		w.judge.Done(h.judge, n, w.wall())
 		w.takes(h, n)
 		w.noteFinished(c.life, h.judge.IDs)
-		// A function that pulls reports done records later. A loop does not learn that its term is
-		// over, and has restarted since. Nor does its body, which tries a record again.
+		// A handler that pulls reports done records later. A loop does not learn that its term has
+		// ended and another has begun. The body of the loop does not either, and handles a record
+		// again.
 		if !c.life.pulls && (!w.isLoop() || h.batch.Attempt == 1 && h.judge.Alive() && c.life.fromStore() < c.sent) {
 			w.judge.Acked(h.judge, n)
 		}
-	case c.life.pulls: // it queries the sink again
+	case c.life.pulls: // the handler queries the sink again
 	default:
 		w.fails(h, nil)
 		if w.judge.Span == 0 {
@@ -218,7 +219,7 @@ func (w *world) handled(c *call, h *handling, r *reply) {
 	w.hasInHand(c.life, h.hand(c.about), nil)
 }
 
-// hand returns the key that distinguishes a call from concurrent ones of its shard.
+// hand returns the key that distinguishes a call from concurrent calls for the same shard.
 func (h *handling) hand(about string) hand {
 	of := hand{about: about}
 	if len(h.judge.IDs) > 0 {
@@ -227,9 +228,8 @@ func (h *handling) hand(about string) hand {
 	return of
 }
 
-// isFollowed reports whether each call of a handler is checked against the records that the
-// previous call has left. That is not possible if records are given up, or delivered in parts or
-// one by one.
+// isFollowed reports whether each call of a handler is compared with the records that the previous
+// call left. That is impossible if records are dead-lettered, or delivered in parts or one by one.
 func (w *world) isFollowed() bool {
 	return w.letters == nil && w.judge.Span == 0 && !w.crosses.has(featRecordForm) && !w.isLoop() && !w.crosses.has(featSuspects)
 }

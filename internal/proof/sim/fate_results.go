@@ -8,10 +8,10 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// ofEmit are the faults of a call with results.
+// ofEmit contains the faults of a call with results.
 var ofEmit = []Fault{HandlerSlow, HandlerFails, HandlerPanics, CrashInHandler, HandlerStops, ResultsLost}
 
-// admitEmission checks results, and decides how long storing them takes and how the call ends.
+// admitEmission checks results. It decides how long storing them takes and how the call ends.
 func (w *world) admitEmission(c *call, e *emission) {
 	l, d, r := c.life, w.dice(c, ""), &e.results
 	l.hindered.handles[c.about] = w.now()
@@ -83,8 +83,8 @@ func (w *world) admitEmission(c *call, e *emission) {
 
 var errFenced = errors.New("sim: another owner was here")
 
-// keepResults stores results, with the position if there is a sink. A call that was abandoned has
-// rolled that back.
+// keepResults stores results. If there is a sink, it stores the position too. A call that was
+// abandoned has been rolled back.
 func (w *world) keepResults(c *call, e *emission) error {
 	r := &e.results
 	if c.life.dead.Load() || c.gone.Load() {
@@ -95,11 +95,11 @@ func (w *world) keepResults(c *call, e *emission) error {
 		case s.epochs[c.about] > r.Term.Epoch:
 			return errFenced
 		case at.IsEnd(), at.Compare(r.UpTo) >= 0 && at.Compare(r.From) > 0 && !r.End:
-			return nil // it is already stored
+			return nil // the result is already stored
 		case !at.IsZero() && at.Compare(r.From) < 0 && !w.loosely():
 			w.breaks("%s moves the sink from %s on, which has %s up to %s only", e.judge.Worker, r.From, c.about, at)
 			return errSink
-		case at.Compare(r.From) > 0: // an earlier owner finished a part after this one had asked
+		case at.Compare(r.From) > 0: // an earlier owner stored a part after this owner had queried the position
 			return errFenced
 		}
 		s.at[c.about], s.epochs[c.about] = r.UpTo, r.Term.Epoch
@@ -128,7 +128,7 @@ func (w *world) emitted(c *call, e *emission, r reply) {
 	case v.kind == HandlerStops:
 		c.life.stopping = true
 	case v.kind != "":
-	case c.ctx.Err() != nil: // the term is over
+	case c.ctx.Err() != nil: // the term has ended
 		w.judge.Unheard(e.judge)
 	default:
 		w.judge.Acked(e.judge, len(e.judge.IDs))

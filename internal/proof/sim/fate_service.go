@@ -21,7 +21,7 @@ func (w *world) admitRead(c *call, asked *model.Call) {
 	l, d := c.life, w.dice(c, "")
 	second := repeatable(asked.Op) && l.tries.arrives(c, w.now())
 	there := d.often(2*time.Millisecond, 60*time.Millisecond)
-	if l.paused > w.now() { // also if all pauses end before
+	if l.paused > w.now() { // even if all pauses end earlier
 		there += time.Duration(l.paused - w.now())
 		w.keepsFromReading(l, c.about, min(there, callWithin)+retryMax)
 	}
@@ -109,7 +109,7 @@ func (w *world) admitRead(c *call, asked *model.Call) {
 		}
 	}
 	serve := func() (a httpAnswer) {
-		asked := c.body.(*model.Call) // a copy, so that the outer one stays on the stack
+		asked := c.body.(*model.Call) // a copy, so that the outer variable stays on the stack
 		if asked.Tip() && !broken {
 			l.pins[asked.Stream] = w.now()
 		}
@@ -131,7 +131,8 @@ func (w *world) admitRead(c *call, asked *model.Call) {
 	w.serves(c, there, back, serve)
 }
 
-// serves schedules a call to Kinesis and its answer; immediately if that is soon.
+// serves schedules the execution and the answer of a call to Kinesis. If the answer comes soon,
+// both happen at once.
 func (w *world) serves(c *call, there, back time.Duration, serve func() httpAnswer) {
 	if back < 10*time.Millisecond {
 		w.after(there, func() { w.answer(c, reply{value: serve()}) })

@@ -1,22 +1,23 @@
 package sim
 
-// Fault is a kind of fault, or another event.
+// Fault is a kind of fault, or of another event.
 type Fault string
 
 // Faults of calls to the store.
 const (
-	StoreFails  Fault = "store fails"        // with an error and without effect
-	StorePanics Fault = "store panics"       // without effect
-	AnswerLost  Fault = "store answer lost"  // with an error, but with effect
-	StoreSilent Fault = "store silent"       // no answer; the effect is late, or never
-	StoreSlow   Fault = "store slow"         // up to 8 s
-	StoreTwice  Fault = "store call twice"   // the second one up to 12 s late
+	StoreFails  Fault = "store fails"        // fails with an error, without effect
+	StorePanics Fault = "store panics"       // panics, without effect
+	AnswerLost  Fault = "store answer lost"  // fails with an error, but takes effect
+	StoreSilent Fault = "store silent"       // is not answered, and takes effect late or never
+	StoreSlow   Fault = "store slow"         // takes up to 8 s
+	StoreTwice  Fault = "store call twice"   // takes effect a second time, up to 12 s later
 	TornView    Fault = "view torn"          // workers are read later than leases
-	TornApply   Fault = "apply in parts"     // other calls come in between
-	ApplyBreaks Fault = "apply breaks off"   // after some actions, with an error
-	CrashBefore Fault = "crash before call"  // of the worker, before the call takes effect
-	CrashAfter  Fault = "crash after effect" // after the effect and before the answer
-	// for Kinesis, an event, Options.StreamsFunc or a checkpoint in the middle of a batch
+	TornApply   Fault = "apply in parts"     // other calls happen in between
+	ApplyBreaks Fault = "apply breaks off"   // fails after some of the actions
+	CrashBefore Fault = "crash before call"  // the worker crashes before the call takes effect
+	CrashAfter  Fault = "crash after effect" // the worker crashes after the effect and before the answer
+	// CrashWaits is a crash while the worker waits for Kinesis, an event, Options.StreamsFunc, or a
+	// checkpoint in the middle of a batch.
 	CrashWaits Fault = "crash while waiting"
 )
 
@@ -34,74 +35,77 @@ const (
 	AtForAfter   Fault = "at instead of after"
 	BrokenAnswer Fault = "garbled answer"
 	Garbled      Fault = "other answer garbled"
-	// each page has the state of the stream at its own time
+	// InPages means that each page of a listing shows the stream at its own time.
 	InPages Fault = "listing in pages"
 )
 
 // Faults of a handler.
 const (
-	HandlerSlow    Fault = "handler slow" // up to 70 s, longer than the handoff timeout
+	HandlerSlow    Fault = "handler slow" // takes up to 70 s, longer than the handoff timeout
 	HandlerFails   Fault = "handler fails"
 	HandlerPanics  Fault = "handler panics"
 	HandlerIgnores Fault = "handler ignores ctx" // for up to 70 s
-	Checkpoints    Fault = "handler checkpoints" // in the middle of a batch, and may then fail
+	Checkpoints    Fault = "handler checkpoints" // in the middle of a batch; the handler may fail afterwards
 	HandlerStops   Fault = "handler stops run"
 	CrashInHandler Fault = "crash in handler"
 )
 
-// Habits of realistic handlers; see [habit].
+// Habits of realistic handlers. See [habit].
 const (
-	HandlerChanges Fault = "handler changes records" // deletes, sorts, overwrites, …
-	HandlerKeeps   Fault = "handler keeps records"   // and checks that they do not change
-	// by Done, Checkpoint, RecordFunc, a copy of the batch, goroutines; and may then fail
+	HandlerChanges Fault = "handler changes records" // deletes, sorts or overwrites records, for example
+	HandlerKeeps   Fault = "handler keeps records"   // keeps records and checks that they do not change
+	// HandlerNotes marks progress by Done, Checkpoint, RecordFunc, a copy of the batch, or
+	// goroutines. The handler may fail afterwards.
 	HandlerNotes Fault = "handler notes progress"
-	// marks progress with those of another shard or batch
+	// HandlerConfuses marks progress with records of another shard or batch.
 	HandlerConfuses Fault = "handler confuses records"
-	HandlerLeaves   Fault = "handler leaves goroutine" // which marks progress later
+	HandlerLeaves   Fault = "handler leaves goroutine" // the goroutine marks progress later
 	HandlerCancels  Fault = "handler returns canceled" // although its context has not ended
 	HandlerExits    Fault = "handler ends goroutine"
 )
 
-// Faults of functions of Options.Events and the logger.
+// Faults of the functions of Options.Events and of the logger.
 const (
 	HookBlocks Fault = "hook blocks" // for up to three minutes
 	HookPanics Fault = "hook panics"
 )
 
-// Faults of a call that asks a sink for its position, or for a handler.
+// Faults of a call that queries the position of a sink, or opens a handler.
 const (
 	SinkFails  Fault = "sink fails"
 	SinkHangs  Fault = "sink hangs"
 	SinkPanics Fault = "sink panics"
-	SinkLies   Fault = "sink lies" // without loss of records
+	SinkLies   Fault = "sink lies" // a wrong position that loses no records
 )
 
 // Faults of a call that stores dead letters.
 const (
 	LettersFail  Fault = "letters fail"
-	LettersLost  Fault = "letters' answer lost" // with an error, although they are durable
+	LettersLost  Fault = "letters' answer lost" // fails with an error, although the letters are durable
 	LettersPanic Fault = "letters panic"
-	LettersSlow  Fault = "letters slow" // up to 70 s
+	LettersSlow  Fault = "letters slow" // takes up to 70 s
 )
 
-// Faults of a call with the results of windows, in addition to those of handlers.
+// Faults of a call with the results of windows. They occur in addition to the faults of handlers.
 const (
-	ResultsLost Fault = "results' answer lost" // with an error, although they are stored
+	ResultsLost Fault = "results' answer lost" // fails with an error, although the results are stored
 )
 
-// Scheduled events of workers and streams.
+// Scheduled events that affect workers and streams.
 const (
 	Crash        Fault = "crash"
-	AllButOne    Fault = "all but one crash" // at one moment, including the leader
+	AllButOne    Fault = "all but one crash" // all workers but one crash at the same moment, including the leader
 	ShortPause   Fault = "short pause"       // shorter than the failover time
-	LongPause    Fault = "long pause"        // longer
+	LongPause    Fault = "long pause"        // longer than the failover time
 	Isolated     Fault = "isolated"          // a worker cannot reach the store for a while
 	LeaderCutOff Fault = "leader cut off"
-	Outage       Fault = "store outage" // for all workers
+	Outage       Fault = "store outage" // no worker can reach the store
 	NoService    Fault = "cut off from kinesis"
-	// only its heartbeats succeed, from the last fault on
+	// LeaderStuck means that only the heartbeats of a leader succeed, from the last fault to the
+	// end.
 	LeaderStuck Fault = "leader stuck for good"
-	// it coordinates but cannot read, from the last fault on
+	// ReaderStuck means that a worker can reach the store but cannot read, from the last fault to
+	// the end.
 	ReaderStuck Fault = "reader cut off for good"
 	Leaves      Fault = "worker leaves"
 	Split       Fault = "split"
@@ -109,17 +113,17 @@ const (
 	Doubles     Fault = "doubling"
 	Trim        Fault = "records expire"
 	Recreate    Fault = "stream made anew"
-	Renames     Fault = "stream named or not" // by Options.StreamsFunc
-	SetBack     Fault = "sink set back"       // to a backup, while no worker runs
-	Resets      Fault = "operator's reset"    // of checkpoints, while workers run or not
+	Renames     Fault = "stream named or not" // Options.StreamsFunc names a stream, or stops naming it
+	SetBack     Fault = "sink set back"       // the sink is restored from a backup while no worker runs
+	Resets      Fault = "operator's reset"    // an operator resets checkpoints, with or without running workers
 )
 
-// Faults of a subscription's next event.
+// Faults of the next event of a subscription.
 const (
 	EventTwice  Fault = "event twice"
-	EventCut    Fault = "event cut" // the connection breaks in the middle of it
+	EventCut    Fault = "event cut" // the connection breaks in the middle of an event
 	EventSilent Fault = "events stop"
-	EventEnds   Fault = "events end" // as they do after five minutes
+	EventEnds   Fault = "events end" // the stream ends, as it does after five minutes
 	EventError  Fault = "event is an error"
 	EventSlow   Fault = "event slow"
 	InUse       Fault = "subscription in use"

@@ -39,10 +39,11 @@ const (
 	featPausing
 	featDraining
 	featResetting
-	features // the number of features
+	features // number of features
 )
 
-// featureNames are the names of the features, and two letters for the columns of a matrix.
+// featureNames contains the name of each feature, and a two-letter abbreviation for the columns of
+// a matrix.
 var featureNames = [features]struct{ name, short string }{
 	{"Parallel", "Pa"}, {"GiveUp.Attempts", "At"}, {"GiveUp.MaxAge", "Ag"}, {"GiveUp.Bisect", "Bi"}, {"FailedAt", "FA"}, {"Reject", "Re"},
 	{"TooOld", "TO"}, {"Filter", "Fi"}, {"BatchWait", "BW"}, {"BatchBytes", "BB"}, {"Idle", "Id"}, {"Open", "Op"}, {"Pull", "Pu"}, {"RecordFunc", "RF"},
@@ -68,7 +69,7 @@ func (s featureSet) with(f feature) featureSet       { return s | 1<<f }
 func (s featureSet) size() int                       { return bits.OnesCount32(uint32(s)) }
 func (s featureSet) without(o featureSet) featureSet { return s &^ o }
 
-// all returns the features of a set in their order.
+// all returns the features of the set, in order.
 func (s featureSet) all() (fs []feature) {
 	for f := range features {
 		if s.has(f) {
@@ -80,19 +81,19 @@ func (s featureSet) all() (fs []feature) {
 
 var (
 	givesUp = setOf(featAttempts, featMaxAge, featBisect)
-	// features that only RunShards has
+	// ofShards contains the features that only RunShards has.
 	ofShards = setOf(featOpenForm, featPullForm, featWindowed, featHolds, featPosition, featIdleCalls)
 	forms    = setOf(featOpenForm, featPullForm, featRecordForm, featLoopForm, featWindowed)
 )
 
-// pairRule gives the reason why pairs of features cannot be combined.
+// pairRule is a reason why certain pairs of features cannot be combined.
 type pairRule struct {
 	a, b featureSet
 	why  string
 }
 
-// refusedPairs are the pairs that weir refuses; TestIllegalPairsAreRefused of the root package has
-// a row for each rule.
+// refusedPairs contains the pairs that weir refuses. TestIllegalPairsAreRefused of the root package
+// has a case for each rule.
 var refusedPairs = []pairRule{
 	{setOf(featParallel), ofShards | setOf(featLoopForm), "RunShards and Records refuse Parallel"},
 	{setOf(featParallel), setOf(featReused, featBatchWait), "New refuses it"},
@@ -100,7 +101,7 @@ var refusedPairs = []pairRule{
 	{setOf(featOpenForm), setOf(featPullForm, featWindowed, featHolds), "RunShards refuses Open together with Pull"},
 }
 
-// unsaidPairs are the pairs that the API cannot express.
+// unsaidPairs contains the pairs that a program cannot express with the API.
 var unsaidPairs = []pairRule{
 	{setOf(featRecordForm), ofShards | setOf(featLoopForm), "a worker has one kind of handler"},
 	{setOf(featLoopForm), ofShards, "a worker has one kind of handler"},
@@ -108,7 +109,8 @@ var unsaidPairs = []pairRule{
 	{setOf(featLoopForm, featWindowed), setOf(featProgressed), "there is no batch to note progress in"},
 }
 
-// apart returns why two features cannot be combined, or "", and whether weir refuses them.
+// apart returns the reason why two features cannot be combined, or "" if they can. refused reports
+// whether weir refuses the pair.
 func apart(a, b feature) (why string, refused bool) {
 	find := func(rules []pairRule) string {
 		for _, r := range rules {
@@ -124,7 +126,8 @@ func apart(a, b feature) (why string, refused bool) {
 	return find(unsaidPairs), false
 }
 
-// implied adds the features that others of the set include: windows include pull, idle and hold.
+// implied adds the features that other features of the set include. Windows include pull, idle and
+// hold.
 func (s featureSet) implied() featureSet {
 	if s.has(featWindowed) {
 		s |= setOf(featPullForm, featIdleCalls, featHolds)
@@ -135,7 +138,7 @@ func (s featureSet) implied() featureSet {
 	return s
 }
 
-// legal reports whether all features of a set can be combined.
+// legal reports whether all features of the set can be combined.
 func (s featureSet) legal() bool {
 	all := s.implied().all()
 	for i, a := range all {
@@ -148,8 +151,8 @@ func (s featureSet) legal() bool {
 	return true
 }
 
-// whole completes a legal set: it adds the implied features, and a form of handlers that supports
-// the set.
+// whole completes a legal set. It adds implied features, and a form of handlers that supports the
+// set.
 func (s featureSet) whole() featureSet {
 	s = s.implied()
 	if !s.hasAny(forms) && s.hasAny(setOf(featIdleCalls, featPosition)) {
@@ -158,7 +161,7 @@ func (s featureSet) whole() featureSet {
 	return s
 }
 
-// String lists the features of a set.
+// String returns the names of the features in the set.
 func (s featureSet) String() string {
 	var names []string
 	for _, f := range s.all() {
@@ -167,10 +170,10 @@ func (s featureSet) String() string {
 	return strings.Join(names, ", ")
 }
 
-// pair is two features, the lesser one first.
+// pair is a pair of features, the smaller one first.
 type pair [2]feature
 
-// pairs returns the pairs of a set.
+// pairs returns all pairs of features in the set.
 func (s featureSet) pairs() (ps []pair) {
 	all := s.all()
 	for i, a := range all {
@@ -194,13 +197,13 @@ func legalPairs() (ps []pair) {
 }
 
 const (
-	mostFeatures = 7  // of a set of the covering list, before it is completed
-	candidates   = 60 // compared for each set
+	mostFeatures = 7  // maximum size of a set of the covering list, before it is completed
+	candidates   = 60 // random sets that are compared to choose the next set
 )
 
 // covering returns the covering list: sets of features that together contain every legal pair. The
-// list is the same in every process. Each further set is the best of some random legal sets: it has
-// the most pairs that no earlier set has.
+// list is the same in every process. Each next set is the best of some random legal sets, which is
+// the one with the most new pairs.
 var covering = sync.OnceValue(func() (list []featureSet) {
 	left := map[pair]bool{}
 	for _, p := range legalPairs() {
@@ -244,7 +247,7 @@ var covering = sync.OnceValue(func() (list []featureSet) {
 	return list
 })
 
-// order returns a random permutation of the numbers below n.
+// order returns a random permutation of the numbers from 0 to n-1.
 func (d *dice) order(n int) []int {
 	order := make([]int, n)
 	for i := range order {

@@ -7,17 +7,18 @@ import (
 	"github.com/weir-go/weir/internal/proof/sim/judge"
 )
 
-// filters decide which records are dropped.
+// filters decides which records the filter drops.
 type filters struct {
 	w    *world
-	part float64 // of all
-	// consecutive records of a key with one fate, so that whole pages are dropped too
+	part float64 // fraction of the records
+	// stretch is the number of consecutive records of a key that share their fate. Whole pages are
+	// then dropped too.
 	stretch int
 	notJSON weir.NotJSON
 	dropped int
 }
 
-// makeFilters draws a filter.
+// makeFilters chooses a random filter.
 func (w *world) makeFilters() {
 	if !w.profile.Filters {
 		return
@@ -29,13 +30,13 @@ func (w *world) makeFilters() {
 	}
 }
 
-// unreadable decides whether a filter fails to read a record.
+// unreadable reports whether the filter fails to read a record.
 func (f *filters) unreadable(id judge.ID) bool {
 	d := roll(f.w.seed, "unreadable "+id.String())
 	return d.chance(.02)
 }
 
-// drops decides whether a record is dropped.
+// drops reports whether the filter drops a record.
 func (f *filters) drops(id judge.ID) bool {
 	if f == nil {
 		return false
@@ -47,7 +48,7 @@ func (f *filters) drops(id judge.ID) bool {
 	return d.chance(f.part)
 }
 
-// filter returns the filter of every worker.
+// filter returns the filter of all workers.
 func (w *world) filter() weir.Filter {
 	if w.filters == nil {
 		return weir.Filter{}
@@ -64,7 +65,8 @@ func (f *filters) Match(data []byte, _ string, _ time.Time) (matches, isJSON boo
 	return !f.drops(id), true
 }
 
-// putFiltered tells the judge about a record that is put.
+// putFiltered tells the judge about a record that is put. The record may be one that the filter
+// drops.
 func (w *world) putFiltered(id judge.ID, shard string) {
 	if !w.filters.drops(id) {
 		w.judge.Put(id, shard, w.wall())
@@ -74,7 +76,7 @@ func (w *world) putFiltered(id judge.ID, shard string) {
 	w.judge.PutDropped(id, shard)
 }
 
-// droppedRecords returns the number of put records that are dropped.
+// droppedRecords returns the number of records that were put and are dropped.
 func (w *world) droppedRecords() int {
 	if w.filters == nil {
 		return 0
@@ -82,10 +84,11 @@ func (w *world) droppedRecords() int {
 	return w.filters.dropped
 }
 
-// unpassed names a shard whose checkpoint is not after its last record although all wanted records
-// were handled; "" if there is no such shard, without filters, and if sinks decide where to begin.
+// unpassed returns the name of a shard whose checkpoint is not after its last record, although all
+// wanted records were handled. It returns "" if there is none. It also returns "" without filters,
+// or if sinks decide where reading starts.
 func (w *world) unpassed() string {
-	// handlers that pull do not always report done records
+	// Handlers that pull do not always report done records.
 	if w.filters == nil || w.sink != nil || w.crosses.has(featPullForm) || w.crosses.has(featExpiring) {
 		return ""
 	}

@@ -8,13 +8,13 @@ import (
 	"github.com/weir-go/weir"
 )
 
-// The forms of handlers that get single records.
+// This file contains the forms of handlers that receive single records.
 
-// eachRecord is a handler that calls a function for each record, and another one at the end of the
-// shard.
+// eachRecord is a handler that calls one function for each record, and another one at the end of
+// the shard.
 func (l *life) eachRecord(ctx context.Context, b *weir.Batch) error {
 	end := b.End
-	none := *b // each call gets a copy, because it may change it
+	none := *b // each call may change its batch, so it gets a copy
 	none.Records = nil
 	err := weir.RecordFunc(func(ctx context.Context, r weir.Record) error {
 		one := none
@@ -27,9 +27,9 @@ func (l *life) eachRecord(ctx context.Context, b *weir.Batch) error {
 	return l.handle(ctx, &none)
 }
 
-// loop is a worker that ranges over its records. Its body retries after a failure. If it was
-// delayed for as long as trust may last, it leaves the loop: another worker may own the record by
-// then, and the body cannot know that.
+// loop runs a worker that ranges over its records. The body of the loop retries after a failure. If
+// the body was delayed for as long as a lease may be trusted, it leaves the loop. Another worker
+// may own the record by then, and the body cannot know that.
 func (l *life) loop(c *weir.Consumer) error {
 	for r, err := range c.Records(l.ctx) {
 		if err != nil {
@@ -51,7 +51,7 @@ func (l *life) loop(c *weir.Consumer) error {
 	return nil
 }
 
-// handleOne handles a record of a loop. The body of the loop makes the attempts.
+// handleOne handles one record of a loop. The body of the loop counts the attempts.
 func (l *life) handleOne(r weir.Record, attempt int) (err error) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -9,35 +9,35 @@ import (
 	"sync/atomic"
 )
 
-// gate is where weir's goroutines park whenever they wait for something outside of weir.
+// gate is where weir's goroutines park when they wait for something outside of weir.
 type gate struct {
 	mu      sync.Mutex
 	arrived []*call
 	taken   []*call
-	free    []chan struct{} // of calls that have been answered
-	beats   []*beatCall     // for reuse
+	free    []chan struct{} // channels of calls that have been answered, for reuse
+	beats   []*beatCall     // heartbeats to reuse
 	poke    chan struct{}
 }
 
-// call is one such wait.
+// call is one wait at the gate.
 type call struct {
 	life  *life
 	op    string
-	about string // the shard or stream
-	n     int    // of that life, op and about, from 1; set at admission
+	about string // shard or stream that the call is about
+	n     int    // number of the call among those with the same life, op and about; starts at 1, and is set at admission
 	ctx   context.Context
-	deaf  bool // ignores the end of ctx; for a heartbeat the driver watches it, see [world.listens]
-	body  any  // for the code that decides its fate
+	deaf  bool // the call ignores the end of ctx; for a heartbeat, the driver watches ctx; see [world.listens]
+	body  any  // data for the code that decides the fate of the call
 	sent  int64
-	pins  map[string]int64 // of a call that creates leases: the life's, at that time
-	slot  int              // among the parked
-	reply reply            // once
-	done  chan struct{}    // says so
-	over  bool             // it has been answered; only the driver uses it
-	gone  atomic.Bool      // no goroutine waits any more
+	pins  map[string]int64 // for a call that creates leases: the pins of the life at that time
+	slot  int              // index among the parked calls
+	reply reply            // set once
+	done  chan struct{}    // signals that reply is set
+	over  bool             // the call has been answered; only the driver uses this field
+	gone  atomic.Bool      // no goroutine waits for the answer any more
 }
 
-// isUsers reports whether it is user code about a shard's records.
+// isUsers reports whether the call runs user code for records of a shard.
 func (c *call) isUsers() bool {
 	return c.op == "handle" || c.op == "letters" || c.op == "emit" || c.op == "stray"
 }
@@ -49,7 +49,7 @@ type reply struct {
 
 var errDead = errors.New("sim: the worker has crashed")
 
-// wait parks until the driver answers or ctx ends.
+// wait parks the goroutine until the driver answers the call or ctx ends.
 func (g *gate) wait(c *call) reply {
 	if c.life.dead.Load() {
 		return reply{err: errDead}
@@ -76,7 +76,7 @@ func (g *gate) wait(c *call) reply {
 	return c.reply
 }
 
-// newBeat returns an object for the most frequent kind of call.
+// newBeat returns an object for a heartbeat, the most frequent kind of call.
 func (g *gate) newBeat() *beatCall {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -96,7 +96,7 @@ func (g *gate) freeBeat(b *beatCall) {
 	g.beats = append(g.beats, b)
 }
 
-// arrives passes a call to the driver.
+// arrives passes a call to the driver. waits reports whether a goroutine waits for the answer.
 func (g *gate) arrives(c *call, waits bool) {
 	g.mu.Lock()
 	if last := len(g.free) - 1; !waits {
@@ -121,7 +121,7 @@ func (c *call) answer(r reply) {
 	}
 }
 
-// tell tells the driver about an event without a waiting goroutine.
+// tell tells the driver about an event for which no goroutine waits.
 func (g *gate) tell(c *call) { g.arrives(c, false) }
 
 // empty reports whether nothing has arrived since the last take.
@@ -131,15 +131,15 @@ func (g *gate) empty() bool {
 	return len(g.arrived) == 0
 }
 
-// first distinguishes simultaneous calls of one worker: those that change leases, and those of
-// handlers of several keys of a shard.
+// first returns a text that orders simultaneous calls of one worker. It is needed for calls that
+// change leases, and for handlers of several keys of a shard.
 func (c *call) first() string {
 	switch body := c.body.(type) {
 	case applyCall:
 		if len(body.actions) > 0 {
 			return body.actions[0].String()
 		}
-	case *handling: // of several keys
+	case *handling: // handlers of several keys
 		if len(body.batch.Records) > 0 {
 			return body.batch.Records[0].ID()
 		}
@@ -149,16 +149,16 @@ func (c *call) first() string {
 	return ""
 }
 
-// take returns the arrived calls, in an order independent of which goroutine was first.
+// take returns the arrived calls. Their order does not depend on which goroutine was first.
 func (g *gate) take() []*call {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	select { // removes a pending poke
+	select { // remove a pending wake-up
 	case <-g.poke:
 	default:
 	}
 	all := g.arrived
-	g.arrived, g.taken = g.taken[:0], all // the result of take is valid until the next take
+	g.arrived, g.taken = g.taken[:0], all // the result is valid until the next take
 	if len(all) > 1 {
 		slices.SortStableFunc(all, func(a, b *call) int {
 			if a.life.index != b.life.index {

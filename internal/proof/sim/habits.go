@@ -13,22 +13,22 @@ import (
 	"github.com/weir-go/weir/internal/proof/sim/judge"
 )
 
-// habit is an action of a realistic handler before it succeeds or fails.
+// habit is what a realistic handler does before it succeeds or fails.
 type habit struct {
-	done     int  // records to mark as done, 0 for none
-	how      int  // of noters
-	change   int  // of changers, the modification of Batch.Records; 0 for nothing
-	early    bool // happens before progress is marked, not after
-	confuses bool // with records from outside of the batch
+	done     int  // number of records to mark as done; may be 0
+	how      int  // index in noters
+	change   int  // index in changers; 0 changes nothing
+	early    bool // the change happens before progress is marked
+	confuses bool // marks progress with records of another batch
 	keeps    bool
-	leaves   int  // records that a goroutine marks as done later
-	dice     dice // for all further choices
+	leaves   int  // number of records that a goroutine marks as done later
+	dice     dice // source of all further choices
 }
 
-// changers modify a handler's arguments. The first changes nothing.
+// changers contains functions that modify a handler's arguments. The first one changes nothing.
 var changers = []func(d *dice, b *weir.Batch){
 	func(*dice, *weir.Batch) {},
-	// like a queue
+	// Remove the first records, as from a queue.
 	func(d *dice, b *weir.Batch) { b.Records = b.Records[d.below(len(b.Records)+1):] },
 	func(d *dice, b *weir.Batch) {
 		b.Records = slices.DeleteFunc(b.Records, func(weir.Record) bool { return d.chance(.5) })
@@ -53,8 +53,8 @@ var changers = []func(d *dice, b *weir.Batch){
 
 var errNotAll = errors.New("sim: the rest is for later")
 
-// noters mark the first n records of a batch as done, independent of changes to the batch. They
-// also work with a copy of the batch.
+// noters contains functions that mark the first n records of a batch as done. They work after any
+// change to the batch, and with a copy of the batch.
 var noters = []func(ctx context.Context, d *dice, b *weir.Batch, records []weir.Record) error{
 	func(_ context.Context, _ *dice, b *weir.Batch, records []weir.Record) error {
 		return b.Done(records[len(records)-1])
@@ -65,7 +65,7 @@ var noters = []func(ctx context.Context, d *dice, b *weir.Batch, records []weir.
 		}
 		return err
 	},
-	// in any order, and repeatedly
+	// Mark in any order, and repeatedly.
 	func(_ context.Context, d *dice, b *weir.Batch, records []weir.Record) (err error) {
 		for i := range records {
 			err = errors.Join(err, b.Done(records[d.below(len(records))]), b.Done(records[len(records)-1-i]))
@@ -77,7 +77,7 @@ var noters = []func(ctx context.Context, d *dice, b *weir.Batch, records []weir.
 		half.Records = records
 		return half.Checkpoint(ctx, half.Records[len(half.Records)-1])
 	},
-	// goroutines, one after the other in an order that the seed decides
+	// Mark in goroutines, one after the other, in an order that the seed determines.
 	func(_ context.Context, d *dice, b *weir.Batch, records []weir.Record) error {
 		return inTurn(d, len(records), func(i int) error { return b.Done(records[i]) })
 	},
@@ -95,7 +95,7 @@ var noters = []func(ctx context.Context, d *dice, b *weir.Batch, records []weir.
 		all.Wait()
 		return errors.Join(errs...)
 	},
-	// like a function for each record
+	// Mark like a function that is called for each record.
 	func(ctx context.Context, _ *dice, b *weir.Batch, records []weir.Record) error {
 		some := *b
 		some.Records = append(slices.Clone(records), weir.Record{})
@@ -112,7 +112,8 @@ var noters = []func(ctx context.Context, d *dice, b *weir.Batch, records []weir.
 	},
 }
 
-// inTurn calls f with 0 to n-1 in goroutines that wait for one another in a random order.
+// inTurn calls f with the numbers from 0 to n-1. It uses goroutines that wait for each other, in a
+// random order.
 func inTurn(d *dice, n int, f func(i int) error) error {
 	order := make([]int, n)
 	for i := range order {
@@ -138,7 +139,7 @@ func inTurn(d *dice, n int, f func(i int) error) error {
 	return errors.Join(errs...)
 }
 
-// follow carries out a habit, and then the driver's decision.
+// follow carries out a habit, and then the decision of the driver.
 func (l *life) follow(ctx context.Context, b *weir.Batch, h *handling, v *habit) error {
 	where := about(b.Stream, b.Shard)
 	records, d := slices.Clone(b.Records), v.dice // the handler's own data
@@ -180,7 +181,7 @@ func (l *life) follow(ctx context.Context, b *weir.Batch, h *handling, v *habit)
 // late is the call of a goroutine that a handler has left behind.
 type late struct {
 	of  *judge.Batch
-	ctx context.Context // of the handler's call
+	ctx context.Context // context of the handler's call
 	n   int             // number of records that it marks as done
 }
 
@@ -190,11 +191,11 @@ func (l *life) notesLate(c *call, b *weir.Batch, r weir.Record) {
 	}
 }
 
-// kept is the data that the handlers of a life keep.
+// kept contains the data that the handlers of a life keep after their return.
 type kept struct {
 	mu     sync.Mutex
 	all    []keptRecords
-	others []weir.Record // the last batch of each shard, in the order of the shards' first batches
+	others []weir.Record // last batch of each shard, in the order in which the shards first appeared
 	over   []*weir.Batch // their batches
 }
 
@@ -203,7 +204,7 @@ type keptRecords struct {
 	sum     uint64
 }
 
-// mostKept limits the batches that a life keeps.
+// mostKept is the maximum number of batches that a life keeps.
 const mostKept = 4
 
 var sumSeed = maphash.MakeSeed()
@@ -218,7 +219,7 @@ func sum(records []weir.Record) uint64 {
 	return h.Sum64()
 }
 
-// keep keeps the records of a batch: as a slice that others must not write to.
+// keep keeps the records of a batch, as a slice that no one else may write to.
 func (k *kept) keep(b *weir.Batch, records []weir.Record) {
 	if len(records) == 0 {
 		return
@@ -238,7 +239,7 @@ func (k *kept) keep(b *weir.Batch, records []weir.Record) {
 	k.others[i], k.over[i] = last, &before
 }
 
-// changed describes changes of the kept data, or returns "".
+// changed describes how the kept data has changed. It returns "" if it has not.
 func (k *kept) changed() string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -250,7 +251,7 @@ func (k *kept) changed() string {
 	return ""
 }
 
-// confuse marks progress with records from outside of the batch, and returns which were accepted.
+// confuse marks progress with records of another batch. It returns which of them weir accepted.
 // inParts means that an earlier batch may be another part of the same records.
 func (k *kept) confuse(b *weir.Batch, inParts bool) string {
 	k.mu.Lock()

@@ -12,21 +12,22 @@ import (
 	"github.com/weir-go/weir/internal/proof/sim/judge"
 )
 
-// handling is a handler's call for the driver.
+// handling is what the driver knows about a call of a handler.
 type handling struct {
 	batch   *weir.Batch
 	judge   *judge.Batch
-	saved   error  // of the checkpoint in its middle
-	upTo    int    // records to save; 0 in the first half
-	habit   *habit // nil in the first half
-	wrong   string // the problem that the handler found
+	saved   error  // result of the checkpoint in the middle of the batch
+	upTo    int    // number of records to save; 0 in the first half of the call
+	habit   *habit // nil in the first half of the call
+	wrong   string // a problem that the handler found
 	attempt int    // from the batch, before the handler changed it
-	// of the records, before the handler changed them; only with a sink
+	// positions contains the positions of the records, before the handler changed them. It is set
+	// only with a sink.
 	positions []weir.Position
 	about     string // the shard
 }
 
-// done returns how many records the handler has certainly marked as done.
+// done returns the number of records that the handler has certainly marked as done.
 func (h *handling) done() int {
 	if h.saved != nil {
 		return 0
@@ -34,17 +35,17 @@ func (h *handling) done() int {
 	return h.upTo
 }
 
-// verdict is the decision about a handler's call.
+// verdict is the driver's decision about a call of a handler.
 type verdict struct {
-	kind       Fault  // "" for success
-	checkpoint int    // records to save before that, 0 for none
-	habit      *habit // the action before that, or nil
-	bad        *badly // fail at one of the records
+	kind       Fault  // "" means success
+	checkpoint int    // number of records to save before that; may be 0
+	habit      *habit // what the handler does before that; may be nil
+	bad        *badly // fail at this record; may be nil
 }
 
 var errHandler = errors.New("sim: the handler failed")
 
-// handle is every worker's handler. It carries out the driver's decision.
+// handle is the handler of every worker. It carries out the decision of the driver.
 func (l *life) handle(ctx context.Context, b *weir.Batch) error {
 	if !l.reads(b.Stream) {
 		l.w.gate.tell(&call{life: l, op: "strays", ctx: l.ctx, body: b.Stream})
@@ -83,8 +84,8 @@ func (l *life) handle(ctx context.Context, b *weir.Batch) error {
 	return v.end()
 }
 
-// contents returns a hash of the records of a batch. They belong to a handler until it returns, and
-// are not overwritten unless buffers are reused.
+// contents returns a hash of the records of a batch. The records belong to the handler until it
+// returns. They may be overwritten afterwards only if buffers are reused.
 func (l *life) contents(b *weir.Batch) (hash uint64) {
 	if !l.w.reuses {
 		return 0
@@ -95,7 +96,7 @@ func (l *life) contents(b *weir.Batch) (hash uint64) {
 	return hash
 }
 
-// end ends a handler's call.
+// end ends the call of a handler as decided.
 func (v verdict) end() error {
 	switch v.kind {
 	case HandlerFails, Checkpoints:
@@ -120,7 +121,8 @@ func positionsOf(records []weir.Record) []weir.Position {
 	return all
 }
 
-// idOf parses the ID that Put wrote; for an aggregate, that of its first record.
+// idOf parses the ID that put wrote into a record. For an aggregate it returns the ID of the first
+// record.
 func idOf(data []byte) (judge.ID, bool) {
 	if len(data) > 0 && data[0] == 0xf3 {
 		var all aggregate.Aggregate
@@ -137,13 +139,14 @@ func idOf(data []byte) (judge.ID, bool) {
 	return judge.ID{Key: key, N: count}, ok && err == nil
 }
 
-// payload returns the data of a record: its name, and a common filling.
+// payload returns the data of a record in two parts: its name, and a filling that all records
+// share.
 func payload(id judge.ID, size int) (name, rest []byte) {
 	name = append(strconv.AppendInt(append(append(make([]byte, 0, len(id.Key)+12), id.Key...), ' '), int64(id.N), 10), '|')
 	return name, filling[min(len(name), size):size]
 }
 
-// filling is the common content of records.
+// filling is the content that all records share.
 var filling = func() []byte {
 	b := make([]byte, hugeRecord)
 	for i := range b {
@@ -152,7 +155,7 @@ var filling = func() []byte {
 	return b
 }()
 
-// largeRecord is the size of a record where they are large.
+// largeRecord is the size of a record in profiles with large records.
 const largeRecord = 160 << 10
 
 // hugeRecord is the size of a record that is larger than any shard's share of the memory.

@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// history records all events: a running hash of all, and the last part in full.
+// history records all events. It keeps a running hash of all events and the last events in full.
 type history struct {
 	hash   uint64
 	count  int
 	recent []moment
-	all    bool // keep everything
+	all    bool // keep all events in full
 }
 
 type moment struct {
@@ -21,7 +21,7 @@ type moment struct {
 	who   string
 	life  int
 	op    string
-	how   string // the progress of a call
+	how   string // progress of a call
 	about string
 	n     int
 	what  string
@@ -29,7 +29,7 @@ type moment struct {
 
 const keptMoments = 6000
 
-// add adds an event; [history.seal] must follow.
+// add adds an event. The caller must fill in the event and then call [history.seal].
 func (h *history) add(m moment) *moment {
 	if h.recent == nil {
 		h.recent = slices.Grow(room, 2*keptMoments)
@@ -42,11 +42,11 @@ func (h *history) add(m moment) *moment {
 	return &h.recent[len(h.recent)-1]
 }
 
-// room is the memory of the last history, for the next one: it is large, and most simulations are
+// room is the memory of the last history, for reuse. A history is large, and most simulations are
 // short.
 var room []moment
 
-// end releases a history.
+// end releases the memory of a history.
 func (h *history) end() { room, h.recent = h.recent[:0], nil }
 
 // seal adds the last event to the hash.
@@ -57,14 +57,14 @@ func (h *history) seal(m *moment) {
 	h.hash = mix(h.hash ^ s)
 }
 
-// stirred hashes a string into a hash.
+// stirred adds a string to a hash.
 func stirred(s uint64, part string) uint64 {
 	s ^= uint64(len(part)) << 56
 	for ; len(part) >= 8; part = part[8:] {
 		s = (s ^ binary.LittleEndian.Uint64([]byte(part[:8]))) * golden
 		s ^= s >> 29
 	}
-	if n := len(part); n >= 4 { // the two halves overlap
+	if n := len(part); n >= 4 { // the two halves may overlap
 		s = (s ^ uint64(binary.LittleEndian.Uint32([]byte(part[:4])))<<32 ^ uint64(binary.LittleEndian.Uint32([]byte(part[n-4:])))) * golden
 	} else {
 		for i := range n {

@@ -8,13 +8,13 @@ import (
 	"github.com/weir-go/weir"
 )
 
-// hookCall is a call of Options.Events, or of the logger, with a fault.
+// hookCall is a call of Options.Events or of the logger that has a fault.
 type hookCall struct{ fault Fault }
 
-// longestHook limits the duration of such a call.
+// longestHook is the maximum duration of a hookCall.
 const longestHook = 3 * time.Minute
 
-// hooks returns a worker's Events: most calls do nothing, some block or panic.
+// hooks returns the Events of a worker. Most of their calls do nothing; some block or panic.
 func (l *life) hooks() weir.Events {
 	if l.w.profile.Rates[HookBlocks] == 0 {
 		return weir.Events{LeaseTaken: func(context.Context, weir.LeaseTaken) {}}
@@ -28,7 +28,7 @@ func (l *life) hooks() weir.Events {
 	}
 }
 
-// hook is called by the goroutine that calls hooks, which is one for each life.
+// hook is called by the goroutine that calls hooks. Each life has one such goroutine.
 func (l *life) hook(what, about string, epoch uint64) {
 	w := l.w
 	if w.calm.Load() || l.dead.Load() {
@@ -40,7 +40,7 @@ func (l *life) hook(what, about string, epoch uint64) {
 	case d.chance(w.profile.Rates[HookBlocks]):
 		f = HookBlocks
 	case what != "log" && d.chance(w.profile.Rates[HookPanics]):
-		// weir prints a logger's panic on stderr
+		// After a panic of the logger, weir would print on standard error.
 		f = HookPanics
 	default:
 		return
@@ -51,7 +51,7 @@ func (l *life) hook(what, about string, epoch uint64) {
 	}
 }
 
-// admitHook decides how long a hook takes.
+// admitHook decides how long a call of a hook takes.
 func (w *world) admitHook(c *call, h hookCall) {
 	if !w.strikes(h.fault, c.id(h.fault)) {
 		w.answer(c, reply{})
@@ -66,7 +66,7 @@ func (w *world) admitHook(c *call, h hookCall) {
 	w.after(took, func() { w.answer(c, reply{value: h.fault}) })
 }
 
-// logger returns a worker's logger.
+// logger returns the logger of a worker.
 func (l *life) logger() *slog.Logger {
 	if l.w.profile.Rates[HookBlocks] == 0 {
 		return quiet
@@ -74,7 +74,7 @@ func (l *life) logger() *slog.Logger {
 	return slog.New(logs{l})
 }
 
-// logs is a handler of log records with the faults of hooks.
+// logs is a log handler with the faults of hooks.
 type logs struct{ l *life }
 
 func (logs) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelWarn }
@@ -82,6 +82,6 @@ func (h logs) WithAttrs([]slog.Attr) slog.Handler             { return h }
 func (h logs) WithGroup(string) slog.Handler                  { return h }
 
 func (h logs) Handle(_ context.Context, r slog.Record) error {
-	h.l.hook("log", "", uint64(r.Level)) // not by the message, which may contain a stack
+	h.l.hook("log", "", uint64(r.Level)) // not by the message, which may contain a stack trace
 	return nil
 }

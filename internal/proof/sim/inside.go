@@ -6,8 +6,8 @@ import (
 	"github.com/weir-go/weir/internal/lock"
 )
 
-// checkInside checks after each step that workers lock mutexes in order, which needs the build tag
-// lockranks, and that none of their counters decreases.
+// checkInside checks two things after each step: that workers lock mutexes in the right order,
+// which needs the build tag lockranks, and that none of their counters decreases.
 func (w *world) checkInside() {
 	for _, found := range lock.Violations() {
 		w.breaks("%s", found)
@@ -25,7 +25,7 @@ func (w *world) checkInside() {
 	}
 }
 
-// wentBack returns the name of a counter that has decreased, or "".
+// wentBack returns the name of a counter that has decreased. It returns "" if none has.
 func wentBack(before, now any) string {
 	was, is := reflect.ValueOf(before).Elem(), reflect.ValueOf(now).Elem()
 	for i := range is.NumField() {

@@ -9,7 +9,7 @@ import (
 	"github.com/weir-go/weir/internal/lock"
 )
 
-// A simulation in which mutexes are locked in the wrong order fails.
+// A simulation fails if mutexes are locked in the wrong order.
 func TestMutexesTakenInTheWrongOrderAreNoticed(t *testing.T) {
 	p, _ := ProfileNamed("calm")
 	r := Run(t, 1, p, Options{Breaks: func([]string) string {

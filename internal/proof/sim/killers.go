@@ -11,22 +11,23 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// killers contains the data about records that end their process.
+// killers contains the data about records that end the process that handles them.
 type killers struct {
-	after  int                 // Options.SuspectAfter
+	after  int                 // value of Options.SuspectAfter
 	inHand map[hand][]judge.ID // records in running handlers
-	// workers that crashed while it was the only one in hand, of its shard
+	// alone counts, for each record, the workers that crashed while it was the only record of its
+	// shard in a handler.
 	alone  map[judge.ID]int
-	only   judge.ID                    // the only record that kills; only with a sink
-	killed map[judge.ID]int            // killed workers, by the first killing record in hand
-	ended  map[string]bool             // sessions
-	at     map[judge.ID]shard.Position // the checkpoint when a record last killed
-	moved  map[judge.ID]int            // deaths of a record before which the checkpoint had moved
-	// records that workers announced to try alone
+	only   judge.ID                    // the only record that kills; set only with a sink
+	killed map[judge.ID]int            // number of killed workers, by the first killing record in the handler
+	ended  map[string]bool             // ended sessions
+	at     map[judge.ID]shard.Position // the checkpoint when a record last killed a worker
+	moved  map[judge.ID]int            // number of deaths of a record before which the checkpoint had moved
+	// tried contains the records that workers announced to handle alone.
 	tried map[trial]bool
 }
 
-// trial is a record that a life announced to try alone.
+// trial is an announcement of a life that it will handle a record alone.
 type trial struct {
 	life    *life
 	session string
@@ -34,7 +35,7 @@ type trial struct {
 	record  shard.Position
 }
 
-// hand identifies a call of a handler in one life: by its shard, and by its key if there is one.
+// hand identifies a call of a handler in one life: by its shard, and by its key if it has one.
 type hand struct {
 	life  *life
 	about string
@@ -49,8 +50,8 @@ func (w *world) makeKillers() {
 	w.killers = &killers{after: 1 + d.below(3), inHand: map[hand][]judge.ID{}, alone: map[judge.ID]int{}, tried: map[trial]bool{}, ended: map[string]bool{}, killed: map[judge.ID]int{}, at: map[judge.ID]shard.Position{}, moved: map[judge.ID]int{}}
 }
 
-// suspectAfter returns Options.SuspectAfter: in other profiles nothing is handled one by one,
-// because that is slow.
+// suspectAfter returns Options.SuspectAfter. It is off in other profiles, because handling records
+// one by one is slow.
 func (w *world) suspectAfter() int {
 	if w.killers == nil {
 		return -1
@@ -58,12 +59,12 @@ func (w *world) suspectAfter() int {
 	return w.killers.after
 }
 
-// kills decides whether a record ends the process that handles it.
+// kills reports whether a record ends the process that handles it.
 func (w *world) kills(id judge.ID) bool {
 	if w.killers == nil {
 		return false
 	}
-	// otherwise it would kill forever
+	// Without dead letters, the record would kill forever, so it stops after some deaths.
 	if w.letters == nil && w.killers.killed[id] >= w.killers.after {
 		return false
 	}
@@ -71,8 +72,9 @@ func (w *world) kills(id judge.ID) bool {
 	if !d.chance(.01) {
 		return false
 	}
-	// With a sink, dead-lettered records are read again, and two of them in a row are not
-	// remembered for long enough. Without GiveUp, the pauses grow with each record that kills.
+	// With a sink, dead-lettered records are read again, and weir does not remember two killing
+	// records in a row for long enough. Without GiveUp, the pauses get longer with each killing
+	// record.
 	if w.sink == nil && w.letters != nil {
 		return true
 	}
@@ -82,8 +84,8 @@ func (w *world) kills(id judge.ID) bool {
 	return w.killers.only == id
 }
 
-// hasInHand records a handler's current records, nil when it returns, and reports whether one of
-// them ends it.
+// hasInHand records the current records of a handler, or nil when the handler returns. It reports
+// whether one of the records ends the process.
 func (w *world) hasInHand(l *life, of hand, ids []judge.ID) (kills bool) {
 	if w.killers == nil {
 		return false
@@ -99,7 +101,7 @@ func (w *world) hasInHand(l *life, of hand, ids []judge.ID) (kills bool) {
 	return kills
 }
 
-// killsOneMore records that a worker dies of a record, and checks the maximum.
+// killsOneMore records that a record kills a worker, and checks the maximum.
 func (w *world) killsOneMore(h *handling) {
 	ids := h.judge.IDs
 	i := slices.IndexFunc(ids, w.kills)
@@ -107,9 +109,10 @@ func (w *world) killsOneMore(h *handling) {
 		return
 	}
 	k := w.killers
-	// More workers than intended may die: if the position had not been saved when they died, others
-	// were tried in the same process, or the announcement was lost. With keys in parallel, records
-	// of other keys may move the checkpoint between two deaths, and deaths count at one position.
+	// More workers than intended may die in some cases. The position may not have been saved when
+	// they died. Other records may have been tried in the same process. The announcement may have
+	// been lost. With parallel keys, records of other keys may move the checkpoint between two
+	// deaths, and weir counts deaths at one position.
 	l := w.books.last[lease.Key{Stream: h.batch.Stream, Shard: h.batch.Shard}]
 	if at, some := k.at[ids[i]]; some && at != l.Position {
 		k.moved[ids[i]]++
@@ -120,16 +123,16 @@ func (w *world) killsOneMore(h *handling) {
 	}
 }
 
-// mostMore is how many more workers than without faults a record may kill.
+// mostMore is the number of additional workers that a record may kill because of faults.
 const mostMore = 8
 
-// mourn records what a life had in hand when it crashed.
+// mourn records which records a life was handling when it crashed.
 func (w *world) mourn(l *life) {
 	k := w.killers
 	if k == nil {
 		return
 	}
-	others := map[string]int{} // records in hand by shard
+	others := map[string]int{} // current records by shard
 	for h, ids := range k.inHand {
 		if h.life == l {
 			others[h.about] += len(ids)
@@ -148,11 +151,12 @@ func (w *world) mourn(l *life) {
 // countsAsDead records that a session was ended.
 func (w *world) countsAsDead(session string) {
 	if w.killers != nil {
-		w.killers.ended[session] = true // once, for any later end
+		w.killers.ended[session] = true // set once; the reason for the end does not matter
 	}
 }
 
-// trials records which records a worker announces to try. It may crash before it does.
+// trials records which records a worker announces to handle alone. The worker may crash before it
+// does.
 func (w *world) trials(l *life, session string, progress []lease.Progress) {
 	if w.killers == nil {
 		return
@@ -164,8 +168,8 @@ func (w *world) trials(l *life, session string, progress []lease.Progress) {
 	}
 }
 
-// diedTrying reports whether a worker crashed that was about to try a record, or was declared dead
-// because its heartbeats were lost.
+// diedTrying reports whether a worker that was about to handle a record alone has crashed. It also
+// reports true if the worker was declared dead because its heartbeats were lost.
 func (w *world) diedTrying(shardOf, position string) bool {
 	v, err := w.store.View(context.Background(), w.app, "")
 	if err != nil {
@@ -185,7 +189,7 @@ func sameRecord(after shard.Position, letter string) bool {
 	return after.String() == letter || after.SequenceNumber() == letter
 }
 
-// checkKilled compares the letter of a record that killed its workers with the observations.
+// checkKilled compares the letter of a record that killed workers with what was observed.
 func (w *world) checkKilled(letter deadletter.Letter, id judge.ID, together int) string {
 	k := w.killers
 	switch {

@@ -13,15 +13,16 @@ import (
 
 // letters contains the data about failing and dead-lettered records.
 type letters struct {
-	policy weir.GiveUp // without its destination
-	// by owner: failed calls with a record as their first, and those that were about it alone
+	policy weir.GiveUp // the policy without its destination
+	// failed counts failed calls by owner and record: calls whose first record it was, and calls
+	// with only this record.
 	failed map[owned]*failures
-	ids    map[judge.ID]string // the first letter of each record
-	again  map[owned]bool      // a letter that may be put again, because its worker got no success
+	ids    map[judge.ID]string // ID of the first letter of each record
+	again  map[owned]bool      // letters that may be put again, because the worker received no success
 	kept   int
 }
 
-// owned is a record at one owner of its shard.
+// owned is a record with one owner of its shard.
 type owned struct {
 	by    judge.Worker
 	epoch uint64
@@ -30,11 +31,11 @@ type owned struct {
 
 type failures struct{ head, alone, rejected, all, untried int }
 
-// badly is a way in which a handler fails at a record, with or without naming it.
+// badly is a way in which a handler fails at a record. The error may name the record or not.
 type badly struct {
-	index int // in the batch
+	index int // index in the batch
 	how   int
-	n     int // records from index on that are skipped because of their age
+	n     int // number of records from index on that are skipped because of their age
 	wraps int // how the error is wrapped
 }
 
@@ -44,7 +45,7 @@ const (
 	names
 	rejects
 	rejectsByName
-	waysToFail // of the profiles that cross no features
+	waysToFail // of the profiles that do not cross features
 	leavesOut
 )
 
@@ -53,7 +54,7 @@ const (
 	bare = iota
 	withText
 	joined
-	joinedLater // with an error that names a later record
+	joinedLater // joined with an error that names a later record
 	rejectedInside
 	panicking // the handler panics with the error
 	wraps
@@ -75,7 +76,7 @@ func (f *badly) String() string {
 // rejects reports whether the handler rejects the record.
 func (f *badly) rejects() bool { return f.how == rejects || f.how == rejectsByName }
 
-// fail ends a handler's call at one of its records.
+// fail ends the call of a handler at the chosen record.
 func (f *badly) fail(records []weir.Record) error {
 	err := f.err(records)
 	switch f.wraps {
@@ -97,7 +98,7 @@ func (f *badly) fail(records []weir.Record) error {
 	return err
 }
 
-// err returns the handler's error for its records.
+// err returns the error of the handler for the records.
 func (f *badly) err(records []weir.Record) error {
 	switch r := records[f.index]; f.how {
 	case names:
@@ -112,7 +113,7 @@ func (f *badly) err(records []weir.Record) error {
 	return errBad
 }
 
-// makeLetters draws a policy.
+// makeLetters chooses a random policy for dead letters.
 func (w *world) makeLetters() {
 	if !w.profile.Letters {
 		return
@@ -140,20 +141,20 @@ func (w *world) makeLetters() {
 	}
 }
 
-// patience returns how much longer a record that can never be handled may wait.
+// patience returns the additional time that a record may wait if it can never be handled.
 func (w *world) patience() time.Duration {
 	if w.letters == nil {
 		return 0
 	}
 	p := &w.letters.policy
 	d := max(p.Patience, 0) + retryMax
-	if p.Attempts == 0 { // a record is given up only for its age
+	if p.Attempts == 0 { // records are dead-lettered only for their age
 		d += p.MaxAge + w.skewed()
 	}
 	return d
 }
 
-// lastingWays returns the ways of failing that lead to a letter if they repeat.
+// lastingWays returns the ways of failing that lead to a dead letter if they repeat.
 func (w *world) lastingWays() []int {
 	p := &w.letters.policy
 	var ways []int
@@ -170,7 +171,7 @@ func (w *world) lastingWays() []int {
 	return ways
 }
 
-// badAt decides whether handlers always fail at one of the records, and how.
+// badAt returns how handlers always fail at one of the records. It returns nil if they do not.
 func (w *world) badAt(ids []judge.ID) *badly {
 	if w.letters == nil {
 		return nil
@@ -191,7 +192,7 @@ func (w *world) badAt(ids []judge.ID) *badly {
 	return nil
 }
 
-// fails records that a handler's call failed; bad is nil if the handler's error is about no record.
+// fails records that a call of a handler failed. bad is nil if the error does not concern a record.
 func (w *world) fails(h *handling, bad *badly) {
 	s := w.letters
 	if s == nil || h.judge.Stale {
@@ -238,10 +239,10 @@ func (s *letters) of(by judge.Worker, epoch uint64, id judge.ID) *failures {
 	return s.failed[key]
 }
 
-// lettersCall asks the destination to store letters.
+// lettersCall is a call that stores dead letters.
 type lettersCall struct{ letters []deadletter.Letter }
 
-// put is every worker's destination.
+// put is the destination of every worker.
 func (l *life) put(ctx context.Context, all []deadletter.Letter) error {
 	c := &call{life: l, op: "letters", about: about(all[0].Stream, all[0].Shard), ctx: ctx, body: lettersCall{all}}
 	r := l.w.gate.wait(c)
@@ -253,7 +254,7 @@ func (l *life) put(ctx context.Context, all []deadletter.Letter) error {
 
 var ofLetters = []Fault{LettersFail, LettersLost, LettersPanic, LettersSlow}
 
-// admitLetters decides the fate of letters.
+// admitLetters decides the fate of a call that stores dead letters.
 func (w *world) admitLetters(c *call, body lettersCall) {
 	l, d := c.life, w.dice(c, "")
 	l.hindered.handles[c.about] = w.now()
@@ -293,7 +294,8 @@ func (w *world) admitLetters(c *call, body lettersCall) {
 	})
 }
 
-// checkLetters compares letters with the policy, and with the observations of their records.
+// checkLetters compares dead letters with the policy, and with what was observed about their
+// records.
 func (w *world) checkLetters(l *life, all []deadletter.Letter) {
 	s, p := w.letters, &w.letters.policy
 	var head *failures
@@ -341,10 +343,11 @@ func (w *world) checkLetters(l *life, all []deadletter.Letter) {
 	}
 }
 
-// skewed returns how much too old a record may seem: the service's times use its clock.
+// skewed returns how much older a record may appear than it is. The arrival times come from the
+// service's clock.
 func (w *world) skewed() time.Duration { return w.skew.Abs() + time.Second }
 
-// keepLetters records that letters are durable, before their worker gets the answer.
+// keepLetters records that dead letters are durable, before their worker receives the answer.
 func (w *world) keepLetters(l *life, all []deadletter.Letter) {
 	s := w.letters
 	w.judge.Moving = w.amid()
@@ -359,18 +362,18 @@ func (w *world) keepLetters(l *life, all []deadletter.Letter) {
 	}
 }
 
-// heardLetters records that a worker gets the answer that letters are durable.
+// heardLetters records that a worker receives the answer that dead letters are durable.
 func (w *world) heardLetters(l *life, all []deadletter.Letter) {
 	for _, letter := range all {
 		id, _ := idOf(letter.Data)
 		delete(w.letters.again, owned{l.who, letter.Epoch, id})
-		if w.sink == nil { // a sink has no place for it: its position may be before it
+		if w.sink == nil { // with a sink, the saved position may be before the record
 			w.judge.Acked(&judge.Batch{IDs: []judge.ID{id}}, 1)
 		}
 	}
 }
 
-// sawLetters checks the dead letters at the end.
+// sawLetters checks the dead letters at the end of the simulation.
 func (w *world) sawLetters() {
 	if w.letters == nil {
 		return

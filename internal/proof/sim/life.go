@@ -21,67 +21,68 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// worker is a worker of the application; its lives follow one another.
+// worker is a worker of the application. It has one life after another.
 type worker struct {
 	name  string
-	rate  float64 // of its clock
-	life  *life   // the current one, nil between two
+	rate  float64 // rate of its clock
+	life  *life   // current life; nil between two lives
 	lifes int
 }
 
-// life is one run of a worker, until Run returns or it crashes.
+// life is one run of a worker. It ends when Run returns or the worker crashes.
 type life struct {
 	w        *world
 	of       *worker
-	index    int // among all lives, in order
+	index    int // index among all lives, in order
 	who      judge.Worker
 	began    int64
 	ctx      context.Context
 	cancel   context.CancelFunc
 	dead     atomic.Bool
 	consumer *weir.Consumer
-	counted  weir.Counts          // at the last step
-	counts   map[string][]counted // calls, by subject
-	parked   []*call              // in no particular order
+	counted  weir.Counts          // counts at the last step
+	counts   map[string][]counted // numbers of calls, by subject
+	parked   []*call              // parked calls in no particular order
 
 	stopping bool
-	goodbye  bool          // it is leaving, or has left: it sends no more heartbeats
-	done     chan struct{} // Run has returned
-	paused   int64         // until this time
-	cutOff   int64         // from the store, until this time
+	goodbye  bool          // it is leaving or has left, so it sends no more heartbeats
+	done     chan struct{} // closed when Run has returned
+	paused   int64         // paused until this time
+	cutOff   int64         // cut off from the store until this time
 	lastWord time.Duration // duration of a cut that begins with the effect of the next heartbeat
-	leads    int64         // a leader's calls to the store fail until this time
+	leads    int64         // until this time, a leader's calls to the store fail
 	barred   int64         // since when they fail
-	older    bool          // it runs the previous version
+	older    bool          // it runs the previous version of weir
 	pulls    bool          // its handlers pull batches
-	unread   int64         // and all calls to Kinesis
+	unread   int64         // until this time, its calls to Kinesis fail
 	trusted  trusted
-	session  string // as in the store
+	session  string // session in the store
 	farewell bool   // the last call of Leave succeeded
 	unheard  bool   // the last call of Leave failed
 	walksOut bool   // the body has left its loop, and gets no error
 	heard    bool   // a heartbeat was answered
 	hindered hindered
-	left     map[string]*leftover // records left by failed calls of handlers, by shard
-	// records up to which a goroutine marked progress after its call, with the epoch
+	left     map[string]*leftover // records that failed calls of handlers left undone, by shard
+	// noted contains records that a goroutine marked as done after its call, with the epoch.
 	noted  map[judge.ID]uint64
-	strays map[string][]judge.ID // told when the lease was another's, by shard
+	strays map[string][]judge.ID // strays passed to user code after the lease had moved, by shard
 	kept   kept
 	tries  tries
-	epochs map[lease.Key]uint64 // of the leases that it last held; only with a loop
+	epochs map[lease.Key]uint64 // epochs of the leases that it last held; only with a loop
 	pins   map[string]int64     // when it last learned which shards are open, by stream
-	// records that it has handled or given up since the end of the faults
+	// finished contains records that it has handled or dead-lettered since the end of the faults.
 	finished map[judge.ID]bool
-	// how far it has read since the end of the faults, if records are dropped
+	// settling contains how far it has read since the end of the faults. It is used if records are
+	// dropped.
 	settling map[lease.Key]reading
 }
 
-// retryMax limits the backoff after a failure.
+// retryMax is the maximum backoff after a failure.
 const retryMax = 5 * time.Second
 
 var quiet = slog.New(slog.NewTextHandler(io.Discard, &slog.HandlerOptions{Level: slog.LevelError + 100}))
 
-// counted is the number of calls of an op; there are few ops.
+// counted is the number of calls of an operation. There are few operations.
 type counted struct {
 	op string
 	n  int
@@ -100,16 +101,16 @@ func (l *life) number(c *call) int {
 	return 1
 }
 
-// park makes a call wait for its answer.
+// park adds a call to those that wait for an answer.
 func (l *life) park(c *call) {
 	c.slot = len(l.parked)
 	l.parked = append(l.parked, c)
 }
 
-// unpark removes a call, if that has not been done.
+// unpark removes a call, unless it has been removed already.
 func (l *life) unpark(c *call) {
 	if c.slot >= len(l.parked) || l.parked[c.slot] != c {
-		return // one of its answers came before
+		return // an earlier answer removed the call
 	}
 	last := len(l.parked) - 1
 	moved := l.parked[last]
@@ -118,7 +119,7 @@ func (l *life) unpark(c *call) {
 	l.parked = l.parked[:last]
 }
 
-// unparkAll answers all waiting calls: the life is over.
+// unparkAll answers all waiting calls with an error, because the life is over.
 func (l *life) unparkAll() {
 	for _, c := range l.parked {
 		c.answer(reply{err: errDead})
@@ -182,7 +183,7 @@ func (w *world) start(of *worker) {
 	}()
 }
 
-// options returns a worker's options: all durations by its own clock.
+// options returns the options of a worker. All durations are in the time of its own clock.
 func (w *world) options(of *worker, l *life) weir.Options {
 	by := func(d time.Duration) time.Duration { return time.Duration(float64(d) / of.rate) }
 	o := w.settings
@@ -210,13 +211,13 @@ func (w *world) options(of *worker, l *life) weir.Options {
 	return opts
 }
 
-// crash ends a life immediately: its calls have no effect any more.
+// crash ends a life immediately. Its calls have no effect any more.
 func (w *world) crash(l *life, why string) {
 	if l.dead.Load() {
 		return
 	}
 	w.note(l, "crashes", "", 0, why)
-	if w.stage >= settling && l.session != "" { // all may stop before anybody sees that it is dead
+	if w.stage >= settling && l.session != "" { // all workers may stop before one of them notices the death
 		w.books.ghosts[l.session] = true
 	}
 	w.judge.Fault(l.who, w.wall())
@@ -259,8 +260,8 @@ func (w *world) returned(l *life, err error) {
 		}
 	}
 	l.trusted = trusted{}
-	// A worker without answers to its heartbeats cannot know that one of them began its session,
-	// and which leases it got. Its error says that the store did not answer.
+	// A worker that received no answer to its heartbeats cannot know its leases. It does not even
+	// know whether a heartbeat began its session. Its error must say that the store did not answer.
 	unanswered := err != nil && !l.heard &&
 		strings.Contains(err.Error(), "stopped before the store had answered")
 	names := errors.Is(err, weir.ErrNotReleased) || errors.Is(err, weir.ErrNotSaved)
@@ -269,7 +270,7 @@ func (w *world) returned(l *life, err error) {
 	}
 	switch {
 	case unanswered:
-	// the store did not answer its last call
+	// The store did not answer the worker's last call.
 	case errors.Is(err, weir.ErrNotSaved), errors.Is(err, weir.ErrNotReleased):
 		if l.farewell && errors.Is(err, weir.ErrNotReleased) {
 			w.breaks("Run of %s has returned %v although the store took in its farewell", l.who, err)
@@ -281,15 +282,15 @@ func (w *world) returned(l *life, err error) {
 	w.ends(l)
 }
 
-// holdsNothing reports a violation if Run returned no error about its leases although the store
-// still lists some as this worker's.
+// holdsNothing reports a violation if Run returned no error about leases, although the store still
+// lists some leases of the worker.
 func (w *world) holdsNothing(l *life, err error) {
 	v, failed := w.store.View(context.Background(), "app", "")
 	if failed != nil {
 		w.breaks("looking at the store: %v", failed)
 		return
 	}
-	// its leases may stay until a worker reads the stream
+	// Its leases may stay until a worker reads the stream.
 	if w.profile.Apart && w.isEnded(v, l.session) {
 		return
 	}
@@ -303,20 +304,20 @@ func (w *world) holdsNothing(l *life, err error) {
 
 var errStop = errors.New("sim: a handler asked to stop")
 
-// store is the store as a life sees it.
+// store is the store as a life uses it.
 type store struct{ l *life }
 
 type beatCall struct {
-	call   call // both in one allocation
+	call   call // part of the struct, to save an allocation
 	report lease.Report
-	// without a fault: it takes effect and is then answered, once each
+	// plain means that the call has no fault. It takes effect once and is then answered once.
 	plain   bool
-	orders  lease.Orders // the answer without a fault
-	watched bool         // the driver checks whether it was answered in time
-	spent   bool         // it was answered, and can be reused
+	orders  lease.Orders // answer if there is no fault
+	watched bool         // the driver checks whether the call was answered in time
+	spent   bool         // the call was answered, so the object can be reused
 }
 
-// answered returns the orders of a reply.
+// answered returns the orders in a reply.
 func (b *beatCall) answered(r reply) lease.Orders {
 	if b.plain {
 		return b.orders
@@ -343,7 +344,7 @@ func asked[T any](c *call) (T, error) {
 	return v, r.err
 }
 
-// names records an application that the life names to the store, if it is not its own.
+// names records the name of an application that the life passes to the store, if it is not its own.
 func (l *life) names(app string) {
 	if app != l.w.app {
 		l.w.foreign.Store(&app)
@@ -352,7 +353,7 @@ func (l *life) names(app string) {
 
 var errPanics = errors.New("sim: the store panics")
 
-// unlessPanics returns err, unless it reports a panic of the store.
+// unlessPanics returns err. If err reports a panic of the store, it panics instead.
 func unlessPanics(err error) error {
 	if errors.Is(err, errPanics) {
 		panic(err)
@@ -360,7 +361,8 @@ func unlessPanics(err error) error {
 	return err
 }
 
-// The methods of [lease.Store]. For a crashed worker, the store answers that the session is over.
+// These are the methods of [lease.Store]. To a crashed worker, the store answers that the session
+// is over.
 
 func (s store) Abilities() lease.Abilities { return s.l.w.store.Abilities() }
 

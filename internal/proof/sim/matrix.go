@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// matrix counts for how long each pair of features was on together.
+// matrix sums up how long each pair of features was enabled together.
 type matrix struct {
 	hours map[pair]time.Duration
-	seeds map[pair]int // how often it was drawn, even if no worker lived
+	seeds map[pair]int // number of times the pair was chosen, even if no worker lived
 }
 
 func newMatrix() *matrix { return &matrix{hours: map[pair]time.Duration{}, seeds: map[pair]int{}} }
@@ -24,7 +24,7 @@ func (m *matrix) add(c Crossed) {
 	}
 }
 
-// missing returns the legal pairs that were never on.
+// missing returns the legal pairs that were never enabled together.
 func (m *matrix) missing() (ps []pair) {
 	for _, p := range legalPairs() {
 		if m.seeds[p] == 0 {
@@ -34,9 +34,9 @@ func (m *matrix) missing() (ps []pair) {
 	return ps
 }
 
-// print writes the number of pairs, and those with the least hours. With whole it writes all of
-// them, in whole worker hours: "-" is a pair that weir refuses, and "." one that the API cannot
-// express.
+// print writes the number of pairs, and the pairs with the fewest hours. If whole is true, it
+// writes all pairs, in whole worker hours. "-" marks a pair that weir refuses, and "." a pair that
+// the API cannot express.
 func (m *matrix) print(to io.Writer, whole bool) {
 	legal := legalPairs()
 	refused, unsaid := 0, 0
@@ -79,8 +79,8 @@ func (m *matrix) print(to io.Writer, whole bool) {
 	}
 }
 
-// legality returns "" for a pair that can be combined, "-" for one that weir refuses, and "." for
-// one that the API cannot express.
+// legality returns "" for a pair that can be combined, "-" for a pair that weir refuses, and "."
+// for a pair that the API cannot express.
 func legality(a, b feature) string {
 	if setOf(a, b).legal() {
 		return ""

@@ -23,7 +23,7 @@ func TestCoveringListHoldsEveryLegalPair(t *testing.T) {
 	}
 }
 
-// TestEachPairIsLegalOrHasAReason compares the rules with the pairs that they are about.
+// TestEachPairIsLegalOrHasAReason compares the rules about pairs with expected results.
 func TestEachPairIsLegalOrHasAReason(t *testing.T) {
 	for _, tt := range []struct {
 		a, b feature

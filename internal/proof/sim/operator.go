@@ -12,19 +12,19 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// operator moves the checkpoints of the application, as "weir group reset" does: it reads the
-// leases, lists the stream, confirms the plan, applies it, and repeats all of it for leases that
-// changed meanwhile. The command's own code (package change) computes the plan. The judge learns
-// the results as they happen.
+// operator moves the checkpoints of the application like "weir group reset". It reads the leases,
+// lists the stream, confirms the plan and applies it. It repeats all this for leases that changed
+// in the meantime. The plan is computed by the command's own code (package change). The judge
+// learns the results as they happen.
 type operator struct {
 	w       *world
 	st      *stream
 	wish    change.Wish
 	dice    dice
-	stopped bool // all workers are stopped for it, otherwise they lose their leases
-	moving  bool // the first shard may have been moved, but not all
-	failed  int  // failed calls to the store, of which there is a limit
-	// leases that the current call moves
+	stopped bool // all workers are stopped for the reset; otherwise they lose their leases
+	moving  bool // some shards may have been moved, but not all
+	failed  int  // failed calls to the store; their number is limited
+	// moved contains the leases that the current call moves.
 	moved map[lease.Key]bool
 }
 
@@ -52,7 +52,7 @@ func (w *world) resets(id string, d *dice) {
 	o.await()
 }
 
-// await waits until no worker runs, and until dead ones count as dead.
+// await waits until no worker runs and all dead workers count as dead.
 func (o *operator) await() {
 	if slices.ContainsFunc(o.w.workers, func(wk *worker) bool { return wk.life != nil }) {
 		o.w.after(500*time.Millisecond, o.await)
@@ -64,7 +64,7 @@ func (o *operator) await() {
 // closed reports whether an operator keeps workers from starting.
 func (w *world) closed() bool { return w.operator != nil && w.operator.stopped }
 
-// startSoon starts a stopped worker as soon as no operator prevents it.
+// startSoon starts a stopped worker after d. If an operator prevents that, it waits longer.
 func (w *world) startSoon(of *worker, d time.Duration) {
 	w.after(d, func() {
 		switch {
@@ -77,8 +77,8 @@ func (w *world) startSoon(of *worker, d time.Duration) {
 	})
 }
 
-// look begins a run of the command: leases first, then the stream, so that no child has a lease
-// before its parents' leases show their ends.
+// look begins a run of the command. It reads the leases first and the stream later. So if it sees a
+// child's lease, it has also seen the ends of the parents in their leases.
 func (o *operator) look() {
 	w := o.w
 	view, err := w.store.View(context.Background(), w.app, "")
@@ -87,7 +87,7 @@ func (o *operator) look() {
 		return
 	}
 	view.Leases = slices.DeleteFunc(view.Leases, func(l lease.Lease) bool { return l.Stream != o.st.name })
-	if len(view.Leases) == 0 { // the command reports that, and ends
+	if len(view.Leases) == 0 { // the command reports this and ends
 		w.operator = nil
 		return
 	}
@@ -120,7 +120,7 @@ func (o *operator) look() {
 	})
 }
 
-// listing returns the service's listing of a stream's shards.
+// listing returns the shards of a stream as the service lists them.
 func listing(st *stream) (all []shard.Shard, err error) {
 	for sh := range st.shards() {
 		s := shard.Shard{ID: sh.ID, Closed: !sh.Closed.IsZero()}
@@ -135,8 +135,8 @@ func listing(st *stream) (all []shard.Shard, err error) {
 	return all, nil
 }
 
-// choose draws where reading resumes: in all of the stream, or in a shard and its descendants,
-// often exactly at the current position.
+// choose chooses where reading resumes: in the whole stream, or in a shard and its descendants.
+// Often this is exactly the current position.
 func (o *operator) choose(leases []lease.Lease, now time.Time) {
 	d := &o.dice
 	one := &leases[d.below(len(leases))]
@@ -155,7 +155,8 @@ func (o *operator) choose(leases []lease.Lease, now time.Time) {
 	o.w.note(nil, "reset", o.wish.Shard, 0, "to "+o.wish.To.String())
 }
 
-// place returns a position before or after a record of a shard, or before one inside its aggregate.
+// place returns a position before or after a record of a shard, or before a record inside an
+// aggregate.
 func (o *operator) place(l *lease.Lease) shard.Position {
 	kept := o.w.books.kept[nameOf(o.st.now, l.Shard)]
 	if len(kept) == 0 {
@@ -173,8 +174,8 @@ func (o *operator) place(l *lease.Lease) shard.Position {
 	return at
 }
 
-// unchanged informs the judge about leases that stay because they were already at their destination
-// and had no owner, then or since. All their later records are handled from now on, too.
+// unchanged tells the judge about leases that stay unchanged. They were already at their
+// destination, and have had no owner. All their later records must be handled from now on too.
 func (o *operator) unchanged(steps []change.Step, seen leases) {
 	for i := range steps {
 		s := &steps[i]
@@ -184,8 +185,8 @@ func (o *operator) unchanged(steps []change.Step, seen leases) {
 	}
 }
 
-// carryOut moves leases, all at once or in two calls with others in between. The command does that
-// for many leases, and some stores do it for any number.
+// carryOut moves the leases, either all at once or in two calls with other calls in between. The
+// command uses several calls for many leases, and some stores do so for any number.
 func (o *operator) carryOut(steps []change.Step) {
 	o.moving = true
 	part := len(steps)
@@ -205,7 +206,7 @@ func (o *operator) carryOut(steps []change.Step) {
 	})
 }
 
-// apply applies steps, and returns how many are left.
+// apply applies steps. It returns the number of steps that are left.
 func (o *operator) apply(steps []change.Step) (left int) {
 	w := o.w
 	var actions []lease.Action
@@ -245,15 +246,15 @@ func (o *operator) apply(steps []change.Step) (left int) {
 	return left
 }
 
-// wanted informs the judge of the place from which the records of a shard are handled again,
-// regardless of their earlier handling under an earlier epoch.
+// wanted tells the judge from which record on a shard must be handled again. It does not matter
+// whether these records were handled under an earlier epoch.
 func (o *operator) wanted(s *change.Step, epoch uint64) {
 	b := &o.w.books
 	i := slices.IndexFunc(o.st.now.Shards, func(sh *model.Shard) bool { return sh.ID == s.Shard })
 	sh := o.st.now.Shards[i]
 	kept := b.kept[sh.Name]
 	var skipped, wanted []judge.ID
-	reached := false // reading begins with the first record of the time
+	reached := false // reading starts at the first record of that time
 	b.passed[sh.Name] = len(kept)
 	for n, c := range kept {
 		before := len(c.ids)
@@ -261,7 +262,7 @@ func (o *operator) wanted(s *change.Step, epoch uint64) {
 		case shard.First:
 			before = 0
 		case shard.Time:
-			// A record may be dated before the previous one.
+			// A record may have an earlier time than the record before it.
 			if reached = reached || !sh.Records[n].Arrival.Before(to.Time()); reached {
 				before = 0
 			}
@@ -283,7 +284,7 @@ func (o *operator) wanted(s *change.Step, epoch uint64) {
 			delete(o.w.killers.killed, id)
 		}
 	}
-	if o.w.sink != nil { // the sink decides where reading begins, not the checkpoint
+	if o.w.sink != nil { // the sink decides where reading starts, not the checkpoint
 		for _, id := range skipped {
 			o.w.judge.MayPass(id)
 		}
@@ -299,6 +300,6 @@ func (o *operator) wanted(s *change.Step, epoch uint64) {
 	}
 }
 
-// amid reports whether an operator's reset may have reached an ancestor of a shard, and not the
+// amid reports whether an operator's reset may have reached an ancestor of a shard, but not the
 // shard itself.
 func (w *world) amid() bool { return w.operator != nil && w.operator.moving }

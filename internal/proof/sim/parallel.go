@@ -4,7 +4,7 @@ import (
 	"time"
 )
 
-// makeParallel draws the options for parallel keys.
+// makeParallel chooses random options for parallel keys.
 func (w *world) makeParallel() {
 	if !w.profile.Parallel {
 		return

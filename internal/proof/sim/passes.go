@@ -8,26 +8,27 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// If a filter drops records, an owner may read for long before it finds a record for its handler.
-// Kinesis allows 5 reads/s of a shard, and a read has at most Options.Batch records: with a batch
-// of 3, a backlog of 1,200 dropped records takes 80 s. The checkpoint does not show this work if
-// the records lie before it, which happens after a sink was restored from a backup. So the waiting
-// time of a shard restarts with each answer that has only dropped or handled records, and takes the
-// reader farther than any answer before it.
+// This file decides what counts as progress while an owner reads records that a filter drops. An
+// owner may read for long before it finds a record for its handler. Kinesis allows 5 reads per
+// second from a shard, and a read returns at most Options.Batch records. With a batch of 3, reading
+// 1,200 dropped records takes 80 s. If these records lie before the checkpoint, the checkpoint does
+// not show this work. That happens after a sink was restored from a backup. So the waiting time of
+// a shard starts again with each answer that has only dropped or handled records and that takes the
+// reader farther than all earlier answers.
 //
-// Three rules keep that strict. A record that its handler should get ends it: later records do not
-// count until it is handled. An answer without new records does not count. And a lease that moves
-// after the faults have ended counts once for each life of a worker, so that leases that move
-// forever do not hide behind the records that each owner reads again.
+// Three rules keep this strict. First, a record that the handler should receive ends it: later
+// records do not count until that record is handled. Second, an answer without new records does not
+// count. Third, a lease that moves after the end of the faults counts only once for each life of a
+// worker. Otherwise leases could move forever, because each new owner reads the same records again.
 
-// reading is how far a shard's answers have taken a reader.
+// reading is how far the answers about a shard have taken a reader.
 type reading struct {
-	reached uint64 // the sequence number of the last record
-	passed  int    // the number of leading containers without a record to handle
+	reached uint64 // sequence number of the last record
+	passed  int    // number of leading containers without a record that must be handled
 }
 
-// reached returns the sequence number of the last record in an answer of Kinesis, 0 if there is no
-// record.
+// reached returns the sequence number of the last record in an answer of Kinesis. It returns 0 if
+// there is no record.
 func (r reply) reached() uint64 {
 	switch got := r.value.(type) {
 	case httpAnswer:
@@ -68,8 +69,8 @@ func (w *world) noteRead(c *call, r reply) {
 	c.life.settling[key] = of
 }
 
-// advances records that an answer ends with a record, and reports whether that is progress: the
-// answer ends farther than any before, and no record up to there is wanted by a handler.
+// advances records the last record of an answer. It reports whether the answer is progress: it
+// reaches farther than all earlier answers, and no record up to there is wanted by a handler.
 func (r *reading) advances(kept []container, reached uint64, wants func(judge.ID) bool) bool {
 	if reached <= r.reached {
 		return false
@@ -86,9 +87,9 @@ func (r *reading) advances(kept []container, reached uint64, wants func(judge.ID
 	return true
 }
 
-// noteFinished notes records that a life has handled or given up. If their shard's former owner
-// had given up records, the life may have to handle all of these again, and each bad one may take
-// as long as the first time. So since the end of the faults each record counts as progress, once
+// noteFinished records that a life has handled or dead-lettered records. The previous owner of the
+// shard may have dead-lettered records that this life has to handle again. Each bad record may take
+// as long as the first time. So, since the end of the faults, each record counts as progress once
 // for each life.
 func (w *world) noteFinished(l *life, ids []judge.ID) {
 	if w.stage != settling || w.letters == nil && w.killers == nil {
@@ -105,7 +106,7 @@ func (w *world) noteFinished(l *life, ids []judge.ID) {
 	}
 }
 
-// leaseAbout returns the key of the lease in a call's subject.
+// leaseAbout returns the key of the lease that a call is about.
 func leaseAbout(about string) lease.Key {
 	if stream, shard, other := strings.Cut(about, "/"); other {
 		return lease.Key{Stream: stream, Shard: shard}

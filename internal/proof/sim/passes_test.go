@@ -7,8 +7,8 @@ import (
 	"github.com/weir-go/weir/internal/proof/sim/model"
 )
 
-// TestReadingDroppedRecordsIsProgress checks for a series of answers whether each is progress.
-// Record 4 of 5 should get to a handler.
+// TestReadingDroppedRecordsIsProgress checks which answers of a series count as progress. Record 4
+// of 5 must get to a handler.
 func TestReadingDroppedRecordsIsProgress(t *testing.T) {
 	var kept []container
 	for n := range 5 {
@@ -40,7 +40,7 @@ func TestReadingDroppedRecordsIsProgress(t *testing.T) {
 	}
 }
 
-// TestLeaseOfACall derives the lease from the name of a shard.
+// TestLeaseOfACall checks that the lease is derived from the name of a shard.
 func TestLeaseOfACall(t *testing.T) {
 	for _, stream := range []string{firstStream, "other"} {
 		key := leaseAbout(about(stream, "shard"))
@@ -50,15 +50,15 @@ func TestLeaseOfACall(t *testing.T) {
 	}
 }
 
-// TestHandlingAgainIsProgress checks for a series of handled records whether each is progress,
-// although an earlier owner had already handled all of them.
+// TestHandlingAgainIsProgress checks which handled records of a series count as progress, although
+// an earlier owner has handled all of them.
 func TestHandlingAgainIsProgress(t *testing.T) {
 	id := func(n int) judge.ID { return judge.ID{Key: "k", N: n} }
 	one, two := &life{}, &life{}
 	for _, step := range []struct {
 		what     string
 		stage    int
-		without  bool // no record is given up, or kills
+		without  bool // without dead letters and killing records
 		by       *life
 		records  []judge.ID
 		progress bool

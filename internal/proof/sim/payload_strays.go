@@ -10,8 +10,8 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// uncounted returns a stray that user code got and that results do not count yet, because windows
-// are open. It returns the zero ID if results count all of them.
+// uncounted returns a stray that user code received but that results do not count yet, because
+// windows are open. It returns the zero ID if results count all strays.
 func (v *windows) uncounted() judge.ID {
 	if v == nil || v.payload == nil || v.w.loosely() {
 		return judge.ID{}
@@ -26,8 +26,9 @@ func (v *windows) uncounted() judge.ID {
 	return judge.ID{}
 }
 
-// keepsStrays tells the judge about the strays of a former owner when the sink stores its results.
-// The next owner begins after these results, so it does not read the strays before their end.
+// keepsStrays tells the judge about the strays of a previous owner when the sink stores the owner's
+// results. The next owner starts after these results, so it does not read the strays before their
+// end.
 func (w *world) keepsStrays(l *life, about string, e *emission) {
 	if len(l.strays[about]) == 0 {
 		return
@@ -46,8 +47,9 @@ func (w *world) keepsStrays(l *life, about string, e *emission) {
 }
 
 // repeats returns the records of results that may also be in earlier results. A term can begin
-// right before a record at which the time entered a new window. It then leaves out records of
-// earlier windows. If that record has expired, the term cannot do so, and counts them again.
+// right before a record at which the time entered a new window. The term then leaves out records of
+// earlier windows. If that record has expired, the term cannot know this and counts the records
+// again.
 func (v *windows) repeats(of string, from weir.Position, ids []judge.ID) map[judge.ID]bool {
 	if v.payload == nil || from.Kind() != shard.Sequence || from.Done() == shard.Whole {
 		return nil
@@ -66,7 +68,7 @@ func (v *windows) repeats(of string, from weir.Position, ids []judge.ID) map[jud
 	return again
 }
 
-// windowOf returns the start of the window of a record.
+// windowOf returns the start of the window that a record belongs to.
 func (v *windows) windowOf(a arrived) time.Time {
 	if a.timed {
 		return v.begins(a.of)

@@ -14,7 +14,8 @@ import (
 )
 
 // timedRecords returns windows of 10 s by a time in the payload, and a shard "1/s" with a record
-// for each of the seconds. The n-th record, from 1 on, has the ID k/n and the sequence number n.
+// for each of the given seconds. The n-th record, counted from 1, has the ID k/n and the sequence
+// number n.
 func timedRecords(seconds ...int) *windows {
 	w := &world{shared: &shared{}, books: newBooks(), judge: judge.New()}
 	v := &windows{w: w, size: 10 * time.Second, places: map[judge.ID]int{}, shards: map[string][]arrived{}}
@@ -45,7 +46,7 @@ func TestWhatATermMayCountTwice(t *testing.T) {
 		what    string
 		from    weir.Position
 		expired []int
-		again   []int // of the records 3 to 6, which are in results
+		again   []int // which of the records 3 to 6 are in results
 	}{
 		{"the record of the new window has expired", before(3), []int{1, 2, 3}, []int{4, 6}},
 		{"it has not", before(3), []int{1, 2}, nil},
@@ -86,8 +87,8 @@ func TestStraysAreCountedByLaterResults(t *testing.T) {
 	}
 }
 
-// TestStraysOfAFormerOwner lets a worker whose lease was revoked move the sink: strays before that
-// place are handled, later ones are not.
+// TestStraysOfAFormerOwner checks the strays of a worker whose lease was revoked. The worker moves
+// the sink. Strays before the new position count as handled, and later ones do not.
 func TestStraysOfAFormerOwner(t *testing.T) {
 	v := timedRecords(1, 5, 12, 3, 4)
 	w := v.w

@@ -15,26 +15,27 @@ import (
 )
 
 // payloadTime contains the data about results of windows by a time in the payload. Which records
-// are late follows from the earlier records alone, back to the last early end of all windows: see
-// [payloadTime.late].
+// are late depends only on earlier records, back to the last point at which all windows ended
+// early; see [payloadTime.late].
 type payloadTime struct {
 	lateness, ahead, maxAge time.Duration
-	// whether user code receives late records and those without a time
+	// strays reports whether user code receives late records and records without a time.
 	strays bool
-	told   map[judge.ID]window.Why // passed to that code
-	counts map[string]strayCounts  // of results, by shard and end
-	cuts   map[string]map[int]bool // places with a fresh start, by shard; true if certain
-	// how many of a shard's records are before the farthest results
+	told   map[judge.ID]window.Why // strays passed to user code
+	counts map[string]strayCounts  // counts in results, by shard and end
+	cuts   map[string]map[int]bool // places at which all windows ended early, by shard; true if that is certain
+	// reached contains, by shard, the number of records before the farthest results.
 	reached map[string]int
 }
 
-// strayCounts are the counts of strays in results.
+// strayCounts contains the counts of strays in results.
 type strayCounts struct{ late, noTime int }
 
-// makePayload draws the lateness, for half of the window profiles.
+// makePayload selects windows by a time in the payload for half of the seeds, with a random
+// lateness.
 func (v *windows) makePayload() {
 	d := roll(v.w.seed, "payload")
-	// a checkpoint may move into windows that have ended
+	// A checkpoint may move into windows that have ended.
 	if !d.chance(.5) || v.w.crosses.has(featResetting) {
 		return
 	}
@@ -45,8 +46,8 @@ func (v *windows) makePayload() {
 	}
 }
 
-// timeOf returns the time in a record with an arrival time: mostly a little earlier, sometimes
-// much, and rarely an impossible one.
+// timeOf returns the time in the payload of a record. It is mostly a little earlier than the
+// arrival, sometimes much earlier, and rarely impossible.
 func (v *windows) timeOf(id judge.ID, arrived time.Time) (at time.Time, timed bool) {
 	p := v.payload
 	d := roll(v.w.seed, "time "+id.String())
@@ -63,7 +64,7 @@ func (v *windows) timeOf(id judge.ID, arrived time.Time) (at time.Time, timed bo
 	return arrived.Add(-d.span(0, 2*(p.lateness+v.size))), true
 }
 
-// configure makes a worker's windows use the times in payloads, if selected.
+// configure makes the windows of a worker use the times in payloads, if the seed selected that.
 func (v *windows) configure(l *life, c *window.Config[[]judge.ID]) {
 	p := v.payload
 	if p == nil {
@@ -83,14 +84,14 @@ func (v *windows) configure(l *life, c *window.Config[[]judge.ID]) {
 	}
 }
 
-// strayCall reports a record that is in no window.
+// strayCall reports a record that belongs to no window.
 type strayCall struct {
 	id  judge.ID
 	key lease.Key
 	why window.Why
 }
 
-// stray is Config.Stray of every worker.
+// stray is the Config.Stray of every worker.
 func (l *life) stray(ctx context.Context, s window.Stray) error {
 	id, _ := idOf(s.Record.Data)
 	key := lease.Key{Stream: s.Record.Stream(), Shard: s.Record.Shard()}
@@ -124,8 +125,8 @@ func (w *world) admitStray(c *call, s strayCall) {
 				b := &judge.Batch{Worker: l.who, Shard: w.nameOfLease(&held), Epoch: held.Epoch, IDs: []judge.ID{s.id}}
 				w.judge.Noted(b, 1, w.wall())
 			default:
-				// The next owner repeats a call of a former one, unless the former one then moves
-				// the sink beyond the record.
+				// The next owner repeats a call of the previous owner. It does not if the previous
+				// owner then moves the sink past the record.
 				l.strays[c.about] = append(l.strays[c.about], s.id)
 			}
 			w.answer(c, reply{value: verdict{}})
@@ -133,7 +134,7 @@ func (w *world) admitStray(c *call, s strayCall) {
 	})
 }
 
-// strayed records that a record is reported to be in no window.
+// strayed records that a record was reported as a stray.
 func (v *windows) strayed(s strayCall) string {
 	if _, known := v.places[s.id]; !known {
 		return fmt.Sprintf("%s is told as %s, and nobody put it", s.id, s.why)
@@ -152,7 +153,8 @@ func (v *windows) strayed(s strayCall) string {
 	return ""
 }
 
-// check returns what is wrong with results that ended together, as far as it can be known yet.
+// check describes what is wrong with results that ended together, as far as that can be known
+// already.
 func (p *payloadTime) check(v *windows, of string, r *window.Results[[]judge.ID]) string {
 	all := v.shards[of]
 	var counts strayCounts
@@ -180,7 +182,7 @@ func (p *payloadTime) check(v *windows, of string, r *window.Results[[]judge.ID]
 		return fmt.Sprintf("results up to %s say that %v are late and without a time, and have %v", r.UpTo, said, counts)
 	}
 	p.reached[of] = max(p.reached[of], v.upTo(of, r.UpTo))
-	if r.From == r.UpTo { // the end of a shard whose windows all had results before
+	if r.From == r.UpTo { // the end of a shard whose windows have all had results before
 		return ""
 	}
 	where := of + " " + r.UpTo.String()
@@ -194,7 +196,7 @@ func (p *payloadTime) check(v *windows, of string, r *window.Results[[]judge.ID]
 	}
 	if n := v.upTo(of, r.UpTo); early {
 		p.cuts[of][n] = true
-		// it is unknown whether all windows ended there
+		// It is not known whether all windows ended there.
 	} else if len(r.Windows) == 0 && !p.cuts[of][n] {
 		p.cuts[of][n] = false
 	}
@@ -216,8 +218,9 @@ func (v *windows) upTo(of string, p weir.Position) int {
 	return n
 }
 
-// tallied checks all results of a shard together: each record is in one, or was reported as a
-// stray, as late exactly if it is; and the counts match.
+// tallied checks all results of a shard together. Each record must be in a result, or must have
+// been reported as a stray. A record is reported as late exactly if it is late. The counts must
+// match.
 func (p *payloadTime) tallied(v *windows, of string) string {
 	var counts, said strayCounts
 	for i, a := range v.shards[of] {
@@ -253,8 +256,9 @@ func (p *payloadTime) tallied(v *windows, of string) string {
 	return ""
 }
 
-// late reports whether a record before the i-th of a shard has a time at least Lateness after the
-// end of its window, without a fresh start in between: certainly, or perhaps.
+// late reports whether the i-th record of a shard is late. It is late if an earlier record has a
+// time at least Lateness after the end of its window, and if the windows did not all end early in
+// between. The result is certain, or only possible.
 func (p *payloadTime) late(v *windows, of string, i int) (certain, perhaps bool) {
 	all := v.shards[of]
 	past := v.begins(all[i].of).Add(v.size + p.lateness)

@@ -11,8 +11,9 @@ import (
 	"testing"
 )
 
-// placeless returns the faults that have a rate, but that no code of the simulation causes. The
-// summary of make sim cannot find them, because it expects a fault only where one could happen.
+// placeless returns the faults that have a rate in a profile, but that no code of the simulation
+// causes. The summary of make sim cannot find them, because it expects only faults that could
+// happen.
 func placeless(rates map[Fault]float64, places map[Fault]bool) (faults []Fault) {
 	for f := range rates {
 		if !places[f] {
@@ -23,8 +24,8 @@ func placeless(rates map[Fault]float64, places map[Fault]bool) (faults []Fault) 
 	return faults
 }
 
-// faultPlaces returns the faults that the source of this package causes. A fault as the key of a
-// map, or as the index of Profile.Rates, does not count.
+// faultPlaces returns the faults that the source of this package causes. A fault used as the key of
+// a map, or as the index of Profile.Rates, does not count.
 func faultPlaces(t *testing.T) map[Fault]bool {
 	t.Helper()
 	files, err := os.ReadDir(".")
@@ -69,7 +70,7 @@ func faultPlaces(t *testing.T) map[Fault]bool {
 	return places
 }
 
-// readFaults reads the constants of fault.go.
+// readFaults reads the constants in fault.go.
 func readFaults(t *testing.T, file *ast.File, values map[string]Fault) {
 	t.Helper()
 	ast.Inspect(file, func(n ast.Node) bool {

@@ -7,38 +7,43 @@ import (
 	"github.com/weir-go/weir"
 )
 
-// Profile contains the frequency of faults: for calls a fraction, for scheduled events a number per
-// hour, and for permanent ones a fraction of the simulations.
+// Profile describes the faults of a simulation and their rates. The rate of a fault of calls is a
+// fraction of the calls. The rate of a scheduled event is a number per hour. The rate of a
+// permanent fault is a fraction of the simulations.
 type Profile struct {
 	Name    string
 	Workers [2]int
 	Shards  [2]int
-	Lasts   [2]time.Duration // of the part with faults
+	Lasts   [2]time.Duration // duration of the part with faults
 	Rates   map[Fault]float64
 	Repeats bool // records may be handled again
-	Large   bool // records of 160 KiB, so that answers are split
-	// with Large, the fraction of records that are larger than any shard's share of the memory
+	Large   bool // records have 160 KiB, so that answers are split
+	// Huge is, with Large, the fraction of records that are larger than any shard's share of the
+	// memory.
 	Huge  float64
 	Start weir.Position
-	// Options.Start is a time in the stream's first half minute, after which the workers begin
+	// Since makes Options.Start a time in the first half minute of the stream. The workers start
+	// after that time.
 	Since  bool
 	Pushed float64 // fraction of the simulations that read by fan-out
-	Reuses float64 // fraction with Options.ReuseBuffers
-	Older  float64 // fraction of workers' starts with the previous version
-	Sinks  bool    // handlers write to a sink that decides where reading begins
-	// handlers always fail at some records, and Options.GiveUp decides about them
+	Reuses float64 // fraction of the simulations that use Options.ReuseBuffers
+	Older  float64 // fraction of the starts that use the previous version
+	Sinks  bool    // handlers write to a sink that decides where reading starts
+	// Letters means that handlers always fail at some records, and that Options.GiveUp decides
+	// about these records.
 	Letters bool
-	Killers bool // and handlers end the process at other records
-	// the keys of a shard are handled in parallel
+	Killers bool // handlers also end the process at some records
+	// Parallel means that the keys of a shard are handled in parallel.
 	Parallel bool
 	Filters  bool // Options.Filter drops records
-	Windows  bool // handlers are those of package window; in some seeds Options.Filter drops records
-	// the seed draws the features from the covering list; see [covering]
+	Windows  bool // handlers are those of package window; with some seeds, Options.Filter drops records
+	// Crosses means that the seed chooses the features from the covering list. See [covering].
 	Crosses bool
-	Apps    int // number of applications, one if 0
-	// number of streams; with a second number Options.StreamsFunc names all but the first
+	Apps    int // number of applications; 0 means one
+	// Streams is the number of streams. If there is a second number, Options.StreamsFunc names all
+	// streams but the first.
 	Streams [2]int
-	Apart   bool // some workers read only some of them
+	Apart   bool // some workers read only some of the streams
 	Records time.Duration
 	Idle    [2]time.Duration
 }
@@ -84,7 +89,7 @@ func all(of ...map[Fault]float64) map[Fault]float64 {
 	return sum
 }
 
-// Profiles are all profiles.
+// Profiles contains all profiles.
 var Profiles = append(long, briefs("latest", "since", "streams", "recreate", "fanout", "retention", "habits", "sinks", "letters", "killers", "keys", "keys-letters", "filter", "filter-keys", "windows", "reset", "reset-keys")...)
 
 var long = []Profile{
@@ -211,15 +216,16 @@ var long = []Profile{
 	{Name: "crowd", Rates: all(workerFaults, storeFaults, map[Fault]float64{Split: 20}), Repeats: true, Workers: [2]int{20, 50}, Shards: [2]int{20, 60}, Idle: [2]time.Duration{4 * time.Second, 30 * time.Second}},
 }
 
-// briefs returns variants with less than a minute and a half of faults, with all faults of fan-out,
-// and three times as many scheduled faults. Most faults occur at the beginning of an activity.
+// briefs returns variants of profiles. They have less than a minute and a half of faults, all
+// faults of fan-out, and three times as many scheduled faults. Most faults occur when an activity
+// begins.
 func briefs(names ...string) (them []Profile) {
 	for _, name := range names {
 		p := long[slices.IndexFunc(long, func(p Profile) bool { return p.Name == name })]
 		p.Name, p.Pushed, p.Lasts = p.Name+"-brief", 1, [2]time.Duration{20 * time.Second, 90 * time.Second}
 		p.Rates = all(p.Rates, eventFaults, map[Fault]float64{CrashWaits: .001, Garbled: .01, InPages: .5})
 		for _, f := range []Fault{Expired, EmptyPage, ShortPage, BrokenAnswer} {
-			delete(p.Rates, f) // of polling
+			delete(p.Rates, f) // only for polling
 		}
 		for f, rate := range p.Rates {
 			if rate > 1 {
@@ -231,7 +237,7 @@ func briefs(names ...string) (them []Profile) {
 	return them
 }
 
-// ProfileNamed returns the profile of a name.
+// ProfileNamed returns the profile with this name.
 func ProfileNamed(name string) (Profile, bool) {
 	for _, p := range Profiles {
 		if p.Name == name {

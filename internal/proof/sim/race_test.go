@@ -2,6 +2,6 @@
 
 package sim
 
-// raced reports whether the race detector is on: it makes everything ten times slower, and the
-// order of goroutines random.
+// raced reports whether the race detector is on. It makes everything ten times slower, and makes
+// the order of goroutines random.
 const raced = true

@@ -19,11 +19,12 @@ type regression struct {
 	profile Profile
 	seed    uint64
 	showed  string
-	shows   bool // it failed again when the repair was undone
+	shows   bool // it failed again when the fix was removed
 }
 
-// TestRegressionSeeds runs the seeds that have found a bug: by default those that failed again when
-// the repair was undone, in the long form all. The head of the file states their guarantees.
+// TestRegressionSeeds runs seeds that have found a bug. By default it runs those that failed again
+// when the fix was removed. The long form runs all. The head of the file states what they
+// guarantee.
 func TestRegressionSeeds(t *testing.T) {
 	if raced {
 		t.Skip("a Go program that looks for races has a scheduler that is random on purpose: nothing replays")

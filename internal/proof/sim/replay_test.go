@@ -11,16 +11,17 @@ import (
 	"github.com/weir-go/weir/internal/proof/longform"
 )
 
-// print makes the test in another process print its result.
+// print is the variable that makes the test print its result in another process.
 const print = "WEIR_SIM_PRINT"
 
-// mostRuns is how often a seed runs until two runs agree.
+// mostRuns is how often a seed runs before the test gives up finding two equal runs.
 const mostRuns = 10
 
-// agreed returns a history that two runs of a seed have in common. The test tolerates other
-// histories in between, because a few seeds have two or three on a busy machine. The likely reason
-// is that the Go scheduler preempts a goroutine in the middle of a step; that is not proved. The
-// test finds chance that makes most runs differ, and can miss chance between two outcomes.
+// agreed returns a history that two runs of a seed have in common. It tolerates other histories in
+// between, because a few seeds have two or three histories on a busy machine. The likely reason is
+// that the Go scheduler interrupts a goroutine in the middle of a step; this is not proved. The
+// test detects randomness that makes most runs differ. It can miss randomness with only two
+// outcomes.
 func agreed(t *testing.T, seed uint64, p Profile, lasts time.Duration) string {
 	t.Helper()
 	var runs []string
@@ -43,14 +44,14 @@ func agreed(t *testing.T, seed uint64, p Profile, lasts time.Duration) string {
 func told(t *testing.T, seed uint64, p Profile, lasts time.Duration) string {
 	o := Options{Lasts: lasts}
 	if p.Workers[0] > 5 {
-		o.Workers = p.Workers[0] // the fewest of a large profile
+		o.Workers = p.Workers[0] // the smallest number of workers of a large profile
 	}
 	r := Run(t, seed, p, o)
 	return fmt.Sprintf("seed %d of %s: %d steps, %x\n", r.Seed, p.Name, r.Steps, r.Hash)
 }
 
-// comesTo reports whether a seed also has a history here that another process found. A busy machine
-// may produce two histories of one seed, and two processes may find different ones.
+// comesTo reports whether a seed also has, in this process, a history that another process found. A
+// busy machine may produce two histories of one seed, and two processes may find different ones.
 func comesTo(t *testing.T, history string, seed uint64, p Profile, lasts time.Duration) bool {
 	t.Helper()
 	t.Logf("more runs have to show whether this happens here, too: %s", history)

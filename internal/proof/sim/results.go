@@ -13,20 +13,20 @@ import (
 )
 
 // windows contains the data about the results of an application with windows, by arrival time or by
-// a time in the payload. The expected results follow from the records of each shard alone: see
+// a time in the payload. The expected results follow from the records of each shard; see
 // [windows.cut] and [payloadTime.late].
 type windows struct {
 	w      *world
 	size   time.Duration
 	byKey  bool
-	most   int  // records of a cut
-	once   bool // results go into the sink, with their position
+	most   int  // maximum number of records of a cut
+	once   bool // results are stored in the sink, with their position
 	made   map[string]madeResult
 	of     map[judge.ID]string    // the result of each record
-	cuts   map[string]map[int]cut // of a shard, by their first record
-	places map[judge.ID]int       // in the shard, among those that are not dropped
+	cuts   map[string]map[int]cut // cuts of each shard, by their first record
+	places map[judge.ID]int       // index in the shard, among the records that are not dropped
 	shards map[string][]arrived
-	// nil for windows by arrival time
+	// payload is nil for windows by arrival time.
 	payload *payloadTime
 }
 
@@ -34,17 +34,18 @@ type windows struct {
 type arrived struct {
 	id   judge.ID
 	at   time.Time
-	last bool // of its aggregate
-	// its place in the stream, and the time in its payload, if valid
+	last bool // last record of its aggregate
+	// number is the record's sequence number in the stream. The following fields are the time in
+	// its payload, if valid.
 	number string
 	index  uint32
 	of     time.Time
 	timed  bool
 }
 
-// cut is a run of a shard's records whose results ended together.
+// cut is a sequence of records of a shard whose results ended together.
 type cut struct {
-	next int // the first record after it
+	next int // index of the first record after the cut
 	full bool
 }
 
@@ -56,14 +57,14 @@ type madeResult struct {
 	why   window.Why
 }
 
-// windowAllowance is Config.Allowance, larger than the difference of the clocks.
+// windowAllowance is the value of Config.Allowance. It is larger than the difference of the clocks.
 const windowAllowance = 5 * time.Second
 
-// mostAggregated limits the records of an aggregate.
+// mostAggregated is the maximum number of records in an aggregate.
 const mostAggregated = 6
 
-// makeWindows draws the configuration of windows. The service's clock differs by less than the
-// allowance.
+// makeWindows chooses a random configuration of windows. The service's clock then differs from the
+// true time by less than the allowance.
 func (w *world) makeWindows() {
 	if !w.profile.Windows {
 		return
@@ -76,14 +77,14 @@ func (w *world) makeWindows() {
 	}
 	if w.crosses != nil {
 		w.windows.once = w.crosses.has(featPosition)
-	} else if d.chance(.5) { // dropped records lie between windows, and in them
+	} else if d.chance(.5) { // dropped records lie between windows and within them
 		w.profile.Filters = true
 	}
 	w.windows.makePayload()
 }
 
-// arrives returns the service's arrival time of a record that is put now: the second of two records
-// in quick succession may be dated before the first.
+// arrives returns the service's arrival time for a record that is put now. If two records are put
+// in quick succession, the second may have the earlier time.
 func (w *world) arrives(d *dice) time.Time {
 	if w.windows == nil || !d.chance(.3) {
 		return w.clock()
@@ -91,7 +92,7 @@ func (w *world) arrives(d *dice) time.Time {
 	return w.clock().Add(-d.span(0, 400*time.Millisecond))
 }
 
-// putInWindow records a put record, or the last record of an aggregate.
+// putInWindow records a record that was put. For an aggregate it records the last record.
 func (w *world) putInWindow(ids []judge.ID, shard, number string, at time.Time) {
 	v := w.windows
 	if v == nil {
@@ -113,7 +114,7 @@ func (w *world) putInWindow(ids []judge.ID, shard, number string, at time.Time) 
 	}
 }
 
-// held returns how much longer a record may wait for the end of its window.
+// held returns the additional time that a record may wait for the end of its window.
 func (w *world) held() time.Duration {
 	if w.windows == nil {
 		return 0
@@ -152,7 +153,7 @@ type emission struct {
 	judge   *judge.Batch
 }
 
-// emit is Config.Emit of every worker. It carries out the driver's decision.
+// emit is the Config.Emit of every worker. It carries out the decision of the driver.
 func (l *life) emit(ctx context.Context, r window.Results[[]judge.ID]) error {
 	of := about(r.Term.Stream, r.Term.Shard)
 	c := &call{life: l, op: "emit", about: of, ctx: ctx, body: &emission{results: r}}
@@ -167,7 +168,7 @@ func (l *life) emit(ctx context.Context, r window.Results[[]judge.ID]) error {
 	return answer.value.(verdict).end()
 }
 
-// begins returns the start of the window of a time: windows are counted from 1970 on.
+// begins returns the start of the window that contains a time. Windows are counted from 1970.
 func (v *windows) begins(t time.Time) time.Time {
 	at := t.UnixMilli()
 	return time.UnixMilli(at - at%v.size.Milliseconds()).UTC()
@@ -207,8 +208,8 @@ func (v *windows) check(shard string, r *window.Results[[]judge.ID]) (ids []judg
 	return ids, v.cut(shard, r, ids)
 }
 
-// cut checks records whose results ended together. They must be consecutive in their shard, and
-// none may belong to a later window than the first.
+// cut checks records whose results ended together. They must be consecutive in their shard. None
+// may belong to a later window than the first.
 func (v *windows) cut(shard string, r *window.Results[[]judge.ID], ids []judge.ID) string {
 	if len(ids) == 0 {
 		return ""
@@ -250,9 +251,9 @@ func (v *windows) cut(shard string, r *window.Results[[]judge.ID], ids []judge.I
 	return ""
 }
 
-// tallied checks all results together at the end. The cuts of each shard must be consecutive from
-// its first record to its last. Each must end because the next record belongs to a later window,
-// because of a size limit, or with the shard.
+// tallied checks all results together at the end of the simulation. The cuts of each shard must be
+// consecutive, from its first record to its last. There are three valid reasons for the end of a
+// cut: the next record belongs to a later window, a size limit was reached, or the shard ended.
 func (w *world) tallied() {
 	v := w.windows
 	if v == nil || w.loosely() {

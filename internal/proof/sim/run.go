@@ -8,7 +8,7 @@ import (
 	"github.com/weir-go/weir/internal/jitter"
 )
 
-// Run runs one simulation. It requires GOMAXPROCS=1, and no other work in the process.
+// Run runs one simulation. It needs GOMAXPROCS=1, and no other work in the process.
 func Run(t *testing.T, seed uint64, p Profile, o Options) (r Result) {
 	restore := jitter.Replace(func(of string, n uint64) uint64 {
 		h := unnamed

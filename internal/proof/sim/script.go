@@ -11,13 +11,13 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// scripted are the scheduled faults, in a fixed order.
+// scripted contains the scheduled faults, in a fixed order.
 var scripted = []Fault{Crash, AllButOne, ShortPause, LongPause, Isolated, LeaderCutOff, Outage, NoService, Leaves, Split, Merge, Doubles, Trim, Recreate, Renames, SetBack, Resets}
 
-// ofStreams are the faults of streams, which applications share.
+// ofStreams contains the faults of streams, which applications share.
 var ofStreams = []Fault{Split, Merge, Doubles, Trim, Recreate, Renames}
 
-// script puts them on the calendar.
+// script puts the scheduled faults on the calendar.
 func (w *world) script() {
 	w.after(w.settings.beat, w.tick)
 	whose := ""
@@ -44,7 +44,7 @@ func (w *world) script() {
 	}
 }
 
-// happens carries out a scheduled fault, if it applies to anything.
+// happens carries out a scheduled fault, if there is anything it can affect.
 func (w *world) happens(f Fault, id string) {
 	d := roll(w.seed, id)
 	var living []*life
@@ -109,7 +109,7 @@ func (w *world) happens(f Fault, id string) {
 	}
 }
 
-// faults tells the judge about a lasting fault.
+// faults tells the judge about a fault that lasts for a while.
 func (w *world) faults(who judge.Worker, span time.Duration) { w.judge.Fault(who, w.wall().Add(span)) }
 
 func (w *world) befalls(f Fault, l *life, d dice) {
@@ -121,7 +121,7 @@ func (w *world) befalls(f Fault, l *life, d dice) {
 		span := d.span(100*time.Millisecond, failover*9/10)
 		if f == LongPause {
 			span = d.span(failover*9/10, 8*failover)
-			if d.chance(.5) { // when it may just have been declared dead
+			if d.chance(.5) { // it may just have been declared dead
 				span = d.span(failover*9/10, failover*3/2)
 			}
 		}
@@ -129,7 +129,8 @@ func (w *world) befalls(f Fault, l *life, d dice) {
 		w.faults(l.who, span)
 	case Isolated:
 		span := d.span(time.Second, 12*failover)
-		// right after a heartbeat that reached the store, and whose answer is slow
+		// Cut the worker off right after a heartbeat that reaches the store, and whose answer is
+		// slow.
 		if d.chance(.4) {
 			l.lastWord = span
 			return
@@ -195,8 +196,7 @@ func (w *world) settle() {
 	w.after(time.Second, again)
 }
 
-// calms ends the faults of an application's workers, except for the leader and the reader that stay
-// cut off.
+// calms ends the faults of an application's workers. A leader and a reader may stay cut off.
 func (w *world) calms(leader, reader *life) {
 	w.settleStreams()
 	now := w.now() // end of the hindrances, for later duties
@@ -215,8 +215,8 @@ func (w *world) calms(leader, reader *life) {
 	}
 }
 
-// diedLate reports whether a worker died of an earlier fault, such as a crash with a call that a
-// pause delayed.
+// diedLate reports whether a worker has died of an earlier fault. An example is a crash with a call
+// that a pause delayed.
 func (w *world) diedLate() bool {
 	return slices.ContainsFunc(w.allWorkers(), func(wk *worker) bool { return wk.life == nil })
 }
@@ -229,8 +229,8 @@ func (s *shared) allWorkers() (all []*worker) {
 	return all
 }
 
-// stays selects a leader and a reader that remain cut off, if the seed says so and there are
-// others.
+// stays chooses a leader and a reader that remain cut off. It returns nil for both unless the seed
+// selects this and there are other workers.
 func (w *world) stays() (leader, reader *life) {
 	d := roll(w.seed, "stays")
 	living := 0
@@ -316,12 +316,13 @@ func (w *world) emptied() {
 	if err != nil {
 		w.breaks("%v", err)
 	}
-	// A lease that was handed to a worker that has left is free: that session has no row.
+	// A lease that was given to a worker that has left counts as free, because that session has no
+	// row.
 	for _, l := range v.Leases {
 		if !w.streamNamed(l.Stream).named { // leases of dead workers stay
 			continue
 		}
-		// by an operator, perhaps while a worker held it that has died since
+		// An operator finished the lease, perhaps while a worker held it that has died since.
 		if l.Finished() && l.Owner == "" {
 			continue
 		}
@@ -333,7 +334,7 @@ func (w *world) emptied() {
 		}
 	}
 	for _, s := range v.Workers {
-		// rows of ended sessions stay for a while
+		// Rows of ended sessions stay for a while.
 		if !s.Ended && !w.books.ghosts[s.Session] {
 			w.breaks("everybody has stopped, and a session is left: %+v", s)
 		}

@@ -10,18 +10,19 @@ import (
 	"github.com/weir-go/weir/internal/proof/sim/model"
 )
 
-// service is Kinesis for a life: an HTTP transport without a network.
+// service is Kinesis for a life. It is an HTTP transport without a network.
 type service struct{ l *life }
 
-// httpAnswer is an answer, perhaps incomplete.
+// httpAnswer is an answer that may be incomplete.
 type httpAnswer struct {
 	model.Answer
 	broken bool
 	sub    *model.Subscription
-	date   string // as in its header
+	date   string // Date header of the answer
 }
 
-// date returns the service's clock as in its answers: the same for a second.
+// date returns the time of the service's clock in the format of its answers. It is the same text
+// for a whole second.
 func (w *world) date() string {
 	now := w.clock()
 	if second := now.Unix(); second != w.dated.second {
@@ -30,20 +31,20 @@ func (w *world) date() string {
 	return w.dated.text
 }
 
-// exchange is a request and its answer, with most of their data.
+// exchange is a request with its answer and most of their data, in one allocation.
 type exchange struct {
 	call   call
 	asked  model.Call
 	answer http.Response
 	fields [3]string
 	body   bytes.Reader
-	whole  model.Answer // the decoded body
+	whole  model.Answer // the answer, whose memory Close releases
 }
 
-// Read implements io.Reader, of the answer's body.
+// Read reads the body of the answer.
 func (e *exchange) Read(b []byte) (int, error) { return e.body.Read(b) }
 
-// Close implements io.Closer.
+// Close releases the body of the answer.
 func (e *exchange) Close() error {
 	e.body.Reset(nil)
 	e.whole.Release()

@@ -6,8 +6,9 @@ import (
 	"github.com/weir-go/weir"
 )
 
-// settings are a seed's choices besides faults: the times that users configure, in true time (see
-// [world.options] for a worker's), and the content of the stream.
+// settings contains the choices of a seed, except for faults. They are the times that users
+// configure, and the content of the stream. The times are in true time; [world.options] converts
+// them for a worker.
 type settings struct {
 	beat, failover, handoff, stop, stall, handler, list, idle time.Duration
 	expired                                                   weir.ExpiredPolicy
@@ -16,9 +17,9 @@ type settings struct {
 	keys                                                      int
 }
 
-// choose draws the settings. Three seeds of ten have weir's default heartbeat interval and failover
-// time, all others any valid values. Every other time is drawn independently, so that unexpected
-// ratios occur.
+// choose chooses random settings. Three of ten seeds use weir's default heartbeat interval and
+// failover time. All others use any valid values. Every other time is chosen independently, so that
+// unusual ratios occur.
 func choose(d *dice, p Profile) settings {
 	s := settings{
 		beat: time.Second, failover: 5 * time.Second, handoff: 30 * time.Second, stop: 30 * time.Second, stall: 2 * time.Minute,
@@ -60,27 +61,27 @@ func choose(d *dice, p Profile) settings {
 	return s
 }
 
-// scaled scales a time for a failover time of 5 s to this seed's.
+// scaled scales a time that is meant for a failover time of 5 s to the failover time of this seed.
 func (s *settings) scaled(d time.Duration) time.Duration {
 	return time.Duration(float64(d) * s.failover.Seconds() / 5)
 }
 
-// Limits that follow from the settings; clocks may be slow by 4.5 %.
+// The following limits result from the settings. Clocks may be slow by 4.5 %.
 
 // stopsWithin returns how long all workers may take to stop.
 func (s *settings) stopsWithin() time.Duration {
 	return (longestHandler + s.stop + 4*s.failover) * 21 / 20
 }
 
-// explains returns how long after a fault its consequences may show: a worker that was cut off
-// keeps handling its records for as long as it trusts its leases.
+// explains returns how long after a fault its consequences may appear. A worker that was cut off
+// handles its records for as long as it trusts its leases.
 func (s *settings) explains() time.Duration { return 5*time.Second + 2*s.failover }
 
-// learnsOfStream returns how long a recreated stream may be mistaken for the old one: until a
-// listing shows the difference.
+// learnsOfStream returns how long a recreated stream may be mistaken for the old one. That ends
+// when a listing shows the difference.
 func (s *settings) learnsOfStream() time.Duration {
 	return s.list*5/4 + max(10*time.Second, 2*s.failover)
 }
 
-// longestHandler limits a handler's duration, including one that ignores its context.
+// longestHandler is the maximum duration of a handler, even if it ignores its context.
 const longestHandler = 70 * time.Second

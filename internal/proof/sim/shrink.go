@@ -6,8 +6,9 @@ import (
 	"testing"
 )
 
-// Shrink searches for few faults with which a broken simulation still breaks a promise, in at most
-// runs runs. It returns the last such result, with its complete history.
+// Shrink repeats a simulation that broke a promise with fewer faults. It searches for the fewest
+// faults that still break a promise, with at most runs runs. It returns the last such result, with
+// its complete history.
 func Shrink(t *testing.T, r Result, p Profile, o Options, runs int) Result {
 	try := func(faults []string) (Result, bool) {
 		runs--
@@ -22,8 +23,8 @@ func Shrink(t *testing.T, r Result, p Profile, o Options, runs int) Result {
 	if !ok {
 		return r
 	}
-	// Delta debugging: omit ever smaller parts. The faults that struck are fewer than those
-	// allowed, because a history ends where it breaks.
+	// This is delta debugging: it omits ever smaller parts of the faults. The faults that happened
+	// are fewer than the allowed faults, because a history ends where a promise breaks.
 	for parts := 2; runs > 0 && len(best.Struck) > 0; {
 		faults := best.Struck
 		size := (len(faults) + parts - 1) / parts
@@ -47,15 +48,15 @@ func Shrink(t *testing.T, r Result, p Profile, o Options, runs int) Result {
 	return best
 }
 
-// kind returns a violation without names and numbers.
+// kind returns the text of a violation without names and numbers.
 func kind(wrong string) string {
 	words := strings.FieldsFunc(wrong, func(r rune) bool { return r < 'a' || r > 'z' })
 	words = slices.DeleteFunc(words, func(w string) bool { return len(w) < 4 })
 	return strings.Join(words[:min(len(words), 4)], " ")
 }
 
-// Story returns the end of a history that concerns the violation, without other shards and
-// successful reads.
+// Story returns the last part of a history that concerns the violation. It leaves out other shards
+// and successful reads.
 func (r Result) Story(most int) []string {
 	var told []string
 	for _, line := range r.History {

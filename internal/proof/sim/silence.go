@@ -2,15 +2,16 @@ package sim
 
 import "time"
 
-// A read without an answer is sent a second time, for one in twenty answered reads plus ten at the
-// start. The second tries of a life are counted here from its calls, so that a shard is excused for
-// the whole time of a hanging call only if no try was left, or the second one hangs too.
+// This file counts second tries of reads. weir sends a read a second time if the first try gets no
+// answer. It may do so for one in twenty answered reads, plus ten at the start. The second tries of
+// a life are counted from its calls. A shard is excused for the whole time of a call that hangs
+// only if no second try was left, or if the second try hangs too.
 
-// silentWithin is the maximum duration of a read whose first try gets no answer: the longest
-// tolerated silence, plus an answer.
+// silentWithin is the maximum duration of a read whose first try gets no answer. It is the longest
+// tolerated silence, plus the time of an answer.
 const silentWithin = 5 * time.Second
 
-// tries are the second tries of a life.
+// tries counts the second tries of a life.
 type tries struct {
 	answers int
 	second  int
@@ -19,10 +20,10 @@ type tries struct {
 
 type tryKey struct{ op, about string }
 
-// repeatable reports whether a call can get a second try.
+// repeatable reports whether weir sends a call of this operation a second time.
 func repeatable(op string) bool { return op == "GetRecords" || op == "GetShardIterator" }
 
-// arrives records a call, and reports whether it is a second try.
+// arrives records a call. It reports whether the call is a second try.
 func (t *tries) arrives(c *call, now int64) (second bool) {
 	key := tryKey{c.op, c.about}
 	if last := t.last[key]; last != nil && last.gone.Load() && !last.over && now-last.sent < int64(silentWithin) {
@@ -39,7 +40,7 @@ func (t *tries) arrives(c *call, now int64) (second bool) {
 // left reports whether there is certainly a second try for each of this many calls.
 func (t *tries) left(calls int) bool { return 20*(t.second+calls) <= 200+t.answers }
 
-// hangs records that a call to Kinesis is answered late, or not at all.
+// hangs records that a call to Kinesis is answered late or not at all.
 func (w *world) hangs(c *call, second bool) {
 	l, d := c.life, callWithin+retryMax
 	if repeatable(c.op) && !second {

@@ -36,11 +36,11 @@ func TestMain(m *testing.M) {
 	if f := flag.Lookup("test.memprofile"); f == nil || f.Value.String() == "" {
 		runtime.MemProfileRate = 0
 	}
-	debug.SetGCPercent(400) // little live memory, and much garbage
+	debug.SetGCPercent(400) // there is little live memory and much garbage
 	os.Exit(leaktest.Run(m))
 }
 
-// tally is the sum of the simulations of a profile.
+// tally sums up the simulations of a profile.
 type tally struct {
 	seeds, steps, handled, again, broken int
 	beats                                int
@@ -48,12 +48,12 @@ type tally struct {
 	faults                               map[Fault]int
 	due                                  map[Fault]float64
 	worst                                map[string]float64
-	pairs                                *matrix // nil if no features are crossed
+	pairs                                *matrix // nil if the profile does not cross features
 }
 
-// TestSimulations runs seeds of each profile. By default it is one seed, always the same, with as
-// few workers as a large profile has, in which things go wrong for a minute at most. The long form
-// takes two seeds and the profiles' own ranges, and `make sim` takes other seeds.
+// TestSimulations runs seeds of each profile. By default it runs one seed, which is always the
+// same. Large profiles use their smallest number of workers, and faults last for at most a minute.
+// The long form runs two seeds with the profiles' own ranges. `make sim` runs other seeds.
 func TestSimulations(t *testing.T) {
 	seed, seeds, short := *flagSeed, *flagSeeds, false
 	if seeds == 0 && *flagTime == 0 {
@@ -117,8 +117,8 @@ func TestSimulations(t *testing.T) {
 	summarize(t, profiles, all, time.Since(began))
 }
 
-// missed reports whether a fault never happened, although it was expected 20 times or more. By
-// chance that happens once in e^20 runs.
+// missed reports whether a fault never happened, although at least 20 were expected. By chance,
+// that happens once in e^20 runs.
 func (a *tally) missed(f Fault) bool { return a.faults[f] == 0 && a.due[f] >= 20 }
 
 func (a *tally) add(r Result, cpu time.Duration) {
@@ -150,7 +150,7 @@ func (a *tally) add(r Result, cpu time.Duration) {
 	}
 }
 
-// report reports a violation, with a history that is as short as possible.
+// report reports a violation with the shortest history that it can find.
 func report(t *testing.T, r Result, p Profile, o Options) {
 	t.Errorf("profile %s, seed %d: %s\nAgain: go test ./internal/proof/sim -run TestSimulations -sim.profile=%s -sim.seed=%d -sim.seeds=1 -sim.quick",
 		p.Name, r.Seed, r.Wrong, p.Name, r.Seed)
@@ -200,7 +200,7 @@ func summarize(t *testing.T, profiles []Profile, all map[string]*tally, took tim
 		fmt.Println()
 		if a.pairs != nil {
 			a.pairs.print(os.Stdout, *flagMatrix)
-			// Consecutive seeds visit every set of the covering list.
+			// Consecutive seeds use every set of the covering list.
 			if missing := a.pairs.missing(); len(missing) > 0 && a.seeds >= len(covering()) {
 				t.Errorf("profile %s: %d pairs of features had no worker, such as %s with %s", p.Name, len(missing), missing[0][0], missing[0][1])
 			}

@@ -14,35 +14,36 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// sink is a database that all workers write to. The effect of a record and its position are written
-// in one transaction, and the workers ask it where reading begins. It can be restored from a
-// backup.
+// sink is a database that all workers write to. It stores the effect of a record and the position
+// in one transaction. Workers query it for the position at which reading starts. It can be restored
+// from a backup.
 type sink struct {
-	at       map[string]weir.Position // by shard
-	effects  []judge.ID               // in order
-	has      map[judge.ID]bool        // the same
-	lost     map[judge.ID]bool        // records that a restore removed, and that are still missing
-	epochs   map[string]uint64        // the last owner's epoch of a shard, for windows
+	at       map[string]weir.Position // positions by shard
+	effects  []judge.ID               // records whose effects it contains, in order
+	has      map[judge.ID]bool        // the same records
+	lost     map[judge.ID]bool        // records that a restore removed and that are still missing
+	epochs   map[string]uint64        // epoch of the last owner of each shard; for windows
 	backups  []backup
 	complete bool // it reports an unknown shard as empty
 	ends     bool // it also stores the ends of shards
-	// shards whose position was at a record that has expired: it is unknown which windows of
-	// payload time had ended there
+	// torn contains shards whose position was at a record that has expired. For windows by payload
+	// time, it is not known which windows had ended there.
 	torn map[string]bool
 
-	// it was restored, or has returned a wrong position: a lease may be set back
+	// doubts means that the sink was restored or has returned a wrong position. A lease may then be
+	// set back.
 	doubts   bool
-	moved    map[lease.Key]bool // leases that the current call set back
+	moved    map[lease.Key]bool // leases that the current call has set back
 	reopened map[lease.Key]bool // leases that were ever set back
 }
 
-// backup is an earlier state of a sink: the number of effects, and the positions.
+// backup is an earlier state of a sink: the number of its effects, and its positions.
 type backup struct {
 	effects int
 	at      map[string]weir.Position
 }
 
-// makeSink creates the sink of an application that has one, and schedules its backups.
+// makeSink creates the sink, if the application has one, and schedules backups.
 func (w *world) makeSink() {
 	if !w.profile.Sinks && (w.windows == nil || !w.windows.once) {
 		return
@@ -52,7 +53,7 @@ func (w *world) makeSink() {
 		at: map[string]weir.Position{}, has: map[judge.ID]bool{}, lost: map[judge.ID]bool{}, epochs: map[string]uint64{}, complete: d.chance(.5), ends: d.chance(.5),
 		moved: map[lease.Key]bool{}, reopened: map[lease.Key]bool{}, torn: map[string]bool{},
 	}
-	// otherwise a dead-lettered record at the end of a shard is read repeatedly
+	// Otherwise a dead-lettered record at the end of a shard would be read again and again.
 	if w.profile.Letters {
 		w.sink.ends = true
 	}
@@ -66,7 +67,8 @@ func (w *world) makeSink() {
 	again()
 }
 
-// takes applies the first n records of a batch to the sink, except those that it has.
+// takes applies the first n records of a batch to the sink. It skips records that the sink already
+// contains.
 func (w *world) takes(h *handling, n int) {
 	s := w.sink
 	if s == nil {
@@ -91,13 +93,15 @@ func (w *world) takes(h *handling, n int) {
 	}
 }
 
-// expires notes that a record has expired at which reading of a shard would begin.
+// expires records that a record has expired. It checks whether reading of the shard would start at
+// that record.
 func (s *sink) expires(of, number string) {
 	at := s.at[of]
 	s.torn[of] = s.torn[of] || at.SequenceNumber() == number && at.Done() != shard.Whole
 }
 
-// setsBack restores a backup of the sink. No worker may use it meanwhile, so all workers crash.
+// setsBack restores a backup of the sink. No worker may use the sink during that time, so all
+// workers crash.
 func (w *world) setsBack(id string, d *dice) {
 	s := w.sink
 	usable := slices.DeleteFunc(slices.Clone(s.backups), func(b backup) bool { return !s.complete && !w.tellsLost(b) })
@@ -105,7 +109,7 @@ func (w *world) setsBack(id string, d *dice) {
 		return
 	}
 	w.note(nil, "FAULT", "", 0, id)
-	for _, l := range w.lives { // also handlers that have outlasted their Run
+	for _, l := range w.lives { // also handlers that are still running after their Run
 		w.crash(l, string(SetBack))
 	}
 	b := usable[d.below(len(usable))]
@@ -119,9 +123,10 @@ func (w *world) setsBack(id string, d *dice) {
 	w.faults(judge.Worker{}, 0)
 }
 
-// tellsLost reports whether a restored sink that does not report unknown shards can report its lost
-// records. It can if it knows each affected shard, or an ancestor. Records that were lost earlier
-// and are still missing count too, because checkpoints have passed them.
+// tellsLost reports whether the position of a restored sink shows that records are lost. It matters
+// for a sink that does not report unknown shards. The sink must contain each affected shard or an
+// ancestor. Records that were lost earlier and are still missing count too, because checkpoints
+// have passed them.
 func (w *world) tellsLost(b backup) bool {
 	st := w.streams[0]
 	known := map[string]bool{} // by name
@@ -141,7 +146,7 @@ func (w *world) tellsLost(b backup) bool {
 	return !slices.ContainsFunc(w.sink.effects[b.effects:], unknown)
 }
 
-// sinkCall asks the sink for its position in a shard, or for a handler.
+// sinkCall queries the position of a shard, or opens a handler.
 type sinkCall struct{ opens bool }
 
 // sinkReply is the answer of the sink.
@@ -179,7 +184,7 @@ func (l *life) askSink(ctx context.Context, c *call) (weir.Position, error) {
 	c.life, c.ctx = l, ctx
 	r := l.w.gate.wait(c)
 	if ctx.Err() != nil {
-		return weir.Position{}, nil // not an answer either
+		return weir.Position{}, nil // this is not an answer either
 	}
 	said, _ := r.value.(sinkReply)
 	if said.panics {
@@ -212,7 +217,7 @@ func (l *life) pull(ctx context.Context, s *weir.Shard) error {
 		if err != nil {
 			return err
 		}
-		var last weir.Record // the handler may change the batch
+		var last weir.Record // a copy, because the handler may change the batch
 		n := len(b.Records)
 		if n > 0 {
 			last = b.Records[n-1]
@@ -221,7 +226,7 @@ func (l *life) pull(ctx context.Context, s *weir.Shard) error {
 		if err := l.handle(ctx, b); err != nil {
 			return err
 		}
-		// otherwise with a later one
+		// Otherwise a later call marks the records.
 		notes := n > 0 && (d.chance(.7) || l.w.reuses && l.w.crosses != nil)
 		if l.w.crosses.has(featHolds) {
 			why := ""
@@ -242,7 +247,7 @@ func (l *life) pull(ctx context.Context, s *weir.Shard) error {
 // positionTimeout is how long weir waits for a position.
 const positionTimeout = 30 * time.Second
 
-// admitSink decides the sink's answer, and its time.
+// admitSink decides the answer of the sink, and when it comes.
 func (w *world) admitSink(c *call, asked sinkCall) {
 	l, d := c.life, w.dice(c, "")
 	there := d.often(time.Millisecond, 25*time.Millisecond)
@@ -274,8 +279,8 @@ func (w *world) admitSink(c *call, asked sinkCall) {
 	default:
 		w.after(there, func() {
 			at := w.sink.says(c.about)
-			// not a place to begin at: pulled records without a mark are delivered again, from the
-			// checkpoint on
+			// Reading cannot start at an end. Records that were pulled and not marked are delivered
+			// again, from the checkpoint on.
 			if at.IsEnd() && l.pulls {
 				w.judge.Doubted(w.shardAbout(c.about))
 			}
@@ -296,7 +301,7 @@ func (s *sink) says(of string) weir.Position {
 }
 
 // lies returns a wrong position: an impossible one, one of an earlier stream, or an unknown one.
-// None causes more than repeated records.
+// None of them causes more than repeated records.
 func (w *world) lies(c *call, d *dice) weir.Position {
 	switch d.below(3) {
 	case 0:
@@ -340,10 +345,10 @@ func (w *world) sunk() {
 	}
 }
 
-// gaveUp reports whether a record has a letter.
+// gaveUp reports whether a record has a dead letter.
 func (w *world) gaveUp(id judge.ID) bool { return w.letters != nil && w.letters.ids[id] != "" }
 
-// isStray reports whether the window's function for strays got a record.
+// isStray reports whether the function for strays has received a record.
 func (w *world) isStray(id judge.ID) bool {
 	if w.windows == nil || w.windows.payload == nil {
 		return false
@@ -352,7 +357,7 @@ func (w *world) isStray(id judge.ID) bool {
 	return told
 }
 
-// shardAbout returns the shard in a call's subject.
+// shardAbout returns the shard that a call is about.
 func (w *world) shardAbout(about string) string {
 	if stream, shard, other := strings.Cut(about, "/"); other {
 		return nameOf(w.streamNamed(stream).now, shard)
@@ -360,6 +365,6 @@ func (w *world) shardAbout(about string) string {
 	return nameOf(w.streams[0].now, about)
 }
 
-// opensLess reports whether a worker can never read the leases, which shards of sinks need to
-// begin.
+// opensLess reports whether a worker can never read the leases. Shards of sinks need the leases to
+// start.
 func (w *world) opensLess() bool { return w.sink != nil && w.counts[LeaderStuck] > 0 }

@@ -8,14 +8,14 @@ import (
 	"github.com/weir-go/weir/internal/proof/sim/model"
 )
 
-// TestBackupsThatTellWhatIsLost restores a sink that does not report unknown shards. It had a
-// record of a shard that the backup does not know.
+// TestBackupsThatTellWhatIsLost restores a sink that does not report unknown shards. The sink
+// contained a record of a shard that the backup does not contain.
 func TestBackupsThatTellWhatIsLost(t *testing.T) {
 	id := judge.ID{Key: "k", N: 1}
 	for _, tt := range []struct {
 		what  string
 		sink  sink
-		known string // the shard whose position the backup has
+		known string // the shard whose position the backup contains
 		tells bool
 	}{
 		{"it has the record", sink{effects: []judge.ID{id}}, "", false},

@@ -20,15 +20,15 @@ import (
 // stream is a stream that the application reads, or may read later.
 type stream struct {
 	name    string
-	now     *model.Stream   // nil while it is deleted
-	deleted bool            // it has been
-	named   bool            // Options.StreamsFunc names it, or Options.Stream does
-	since   int64           // time of the last change; zero before the first
-	anew    int64           // time of the last recreation, 0 if there was none
-	lives   []*model.Stream // all streams that had the name
+	now     *model.Stream   // nil while the stream is deleted
+	deleted bool            // the stream has been deleted at least once
+	named   bool            // Options.StreamsFunc or Options.Stream names the stream
+	since   int64           // when named last changed; zero before the first change
+	anew    int64           // when the stream was last recreated; 0 if never
+	lives   []*model.Stream // all streams that have had this name
 }
 
-// makeStreams creates the application's streams. Options.Stream names the first one,
+// makeStreams creates the streams of an application. Options.Stream names the first one, and
 // Options.StreamsFunc the others.
 func (w *world) makeStreams(shards int) {
 	d := roll(w.seed, "streams")
@@ -78,7 +78,7 @@ func (s *shared) allStreams() (all []*stream) {
 
 const firstStream = "s"
 
-// named is Options.StreamsFunc.
+// named is the Options.StreamsFunc of every worker.
 func (l *life) named(ctx context.Context) ([]string, error) {
 	r := l.w.gate.wait(&call{life: l, op: "streams", ctx: ctx, body: namesCall{}})
 	names, _ := r.value.([]string)
@@ -112,7 +112,7 @@ func (w *world) admitNames(c *call) {
 	}
 }
 
-// about names a shard without distinguishing deleted streams.
+// about returns a name for a shard. It does not distinguish successive streams with the same name.
 func about(stream, shard string) string {
 	if stream == firstStream {
 		return shard
@@ -120,7 +120,7 @@ func about(stream, shard string) string {
 	return stream + "/" + shard
 }
 
-// streamNamed returns the stream with a name, or nil.
+// streamNamed returns the stream with this name, or nil.
 func (w *world) streamNamed(name string) *stream {
 	for _, st := range w.streams {
 		if st.name == name {
@@ -130,7 +130,7 @@ func (w *world) streamNamed(name string) *stream {
 	return nil
 }
 
-// learned returns since when every worker knows which streams are named.
+// learned returns the time since which every worker must know whether a stream is named.
 func (w *world) learned(st *stream) int64 {
 	if st.since == math.MinInt64 {
 		return st.since
@@ -200,8 +200,9 @@ func (w *world) reshapes(f Fault, id string, d *dice) {
 // shortestRetention is the age at which the youngest records expire in a simulation.
 const shortestRetention = 20 * time.Second
 
-// Kinesis keeps records for 24 hours at least, and weir relies on it. In the profiles with keys in
-// parallel and records that expire, the service's clock differs by 2 s at most.
+// Kinesis keeps records for at least 24 hours, and weir relies on that. So adapt weir's value to
+// the simulation. In the profiles with parallel keys and expiring records, the service's clock
+// differs from the true time by at most 2 s.
 func init() { keyed.Kept = shortestRetention - 2*time.Second }
 
 // expires tells the judge that a record has left the stream.
@@ -227,17 +228,17 @@ func (w *world) create(st *stream, shards int) {
 	st.now = w.service.Create(st.name, shards, w.clock())
 	st.lives = append(st.lives, st.now)
 	if st.deleted {
-		// Until a listing shows the difference, its shards are taken for unread ones of the old
-		// stream.
+		// Until a listing shows the difference, the new shards are mistaken for unread shards of
+		// the old stream.
 		st.anew = w.now()
-		// Duties about the old stream's shards do not apply to new shards with the same names.
+		// Duties about the shards of the old stream do not apply to new shards with the same names.
 		maps.DeleteFunc(w.duties.leases, func(of lease.Key, _ *duty) bool { return of.Stream == st.name })
 	}
 	st.deleted = false
 	w.born(st)
 }
 
-// remove deletes a stream, with all unhandled records.
+// remove deletes a stream, with all records that are not handled.
 func (w *world) remove(st *stream) {
 	w.forgets(st)
 	w.service.Delete(st.name)
@@ -245,7 +246,7 @@ func (w *world) remove(st *stream) {
 	w.judge.Fault(judge.Worker{}, w.wall())
 }
 
-// forgets tells the judge not to expect that a stream's records are handled.
+// forgets tells the judge that the records of a stream need not be handled any more.
 func (w *world) forgets(st *stream) {
 	if st.now == nil {
 		return
@@ -257,14 +258,14 @@ func (w *world) forgets(st *stream) {
 	}
 }
 
-// born records the shards of a stream for the applications that read it.
+// born records the shards of a stream for all applications that read it.
 func (w *world) born(st *stream) {
 	for _, x := range w.reads(st) {
 		x.birth(st)
 	}
 }
 
-// birth records the shards of a stream for the judge.
+// birth tells the judge about the shards of a stream.
 func (w *world) birth(st *stream) {
 	if st.now == nil {
 		return
@@ -278,7 +279,7 @@ func (w *world) birth(st *stream) {
 	}
 }
 
-// put writes some records, from time to time.
+// put puts some records, and schedules the next call of put.
 func (w *world) put() {
 	d := roll(w.seed, "put", uint64(w.now()))
 	if w.stage < settling || w.stage == settling && time.Duration(w.now()) < w.settings.lasts+stillPutting {
@@ -336,10 +337,10 @@ func (w *world) write(st *stream, d *dice) {
 	w.note(nil, "put", sh.Name, 0, ids[0].String()+" "+model.Number(r.Seq))
 }
 
-// noteContainer records a record of a stream that the application reads.
+// noteContainer records a record that was put into a stream that the application reads.
 func (w *world) noteContainer(name string, c container, arrival, at time.Time) {
 	rest := c.ids[len(c.ids):]
-	if w.crosses.has(featKeepPacked) { // the first one represents all, which are delivered as one
+	if w.crosses.has(featKeepPacked) { // the first record represents all, because they are delivered as one record
 		c.ids, rest = c.ids[:1], c.ids[1:]
 	}
 	w.books.kept[name] = append(w.books.kept[name], c)
@@ -357,7 +358,8 @@ func (w *world) noteContainer(name string, c container, arrival, at time.Time) {
 	w.putInWindow(c.ids, name, c.number, at)
 }
 
-// settleStreams creates every missing stream, and expects nothing of streams that are not named.
+// settleStreams creates every missing stream. Records of streams that are not named need not be
+// handled any more.
 func (w *world) settleStreams() {
 	for _, st := range w.streams {
 		if st.now == nil {
@@ -369,7 +371,8 @@ func (w *world) settleStreams() {
 	}
 }
 
-// unnamed checks that no worker holds leases of a stream that is not named, once all can know.
+// unnamed checks that no worker holds leases of a stream that is not named, once all workers can
+// know that.
 func (w *world) unnamed(st *stream, led int64) {
 	s := w.settings
 	for key, l := range w.books.last {
@@ -387,7 +390,7 @@ func (w *world) unnamed(st *stream, led int64) {
 	}
 }
 
-// shards returns the shards of a stream in the order of their creation, without expired ones.
+// shards returns the shards of a stream in the order of their creation, without expired shards.
 func (st *stream) shards() iter.Seq[*model.Shard] {
 	return func(yield func(*model.Shard) bool) {
 		if st.now == nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/weir-go/weir/internal/proof/sim/model"
 )
 
-// events is the body of an answer to SubscribeToShard: each read without data waits for the next
-// event at the gate.
+// events is the body of an answer to SubscribeToShard. A read waits at the gate for the next event
+// if there is no data.
 type events struct {
 	l      *life
 	about  string
@@ -29,7 +29,7 @@ func newEvents(l *life, about string, ctx context.Context, first []byte, sub *mo
 	return e
 }
 
-// Read implements io.Reader.
+// Read returns data of the event stream, and waits for an event if there is none.
 func (e *events) Read(b []byte) (int, error) {
 	for e.got.Len() == 0 {
 		if e.err != nil {
@@ -46,21 +46,21 @@ func (e *events) Read(b []byte) (int, error) {
 	return e.got.Read(b)
 }
 
-// Close implements io.Closer.
+// Close ends the subscription.
 func (e *events) Close() error {
 	e.cancel()
 	return nil
 }
 
-// sent is data on a connection, with its fault if any.
+// sent is data on a connection, with its fault if it has one.
 type sent struct {
 	bytes   []byte
 	then    error
-	reached uint64 // the sequence number of the last record, 0 if no record is whole
+	reached uint64 // sequence number of the last complete record; 0 if there is none
 }
 
 const (
-	quietEvent = 3 * time.Second // the service sends something this often
+	quietEvent = 3 * time.Second // interval at which the service sends something
 	quietLook  = 250 * time.Millisecond
 )
 
@@ -143,6 +143,6 @@ func (w *world) event(e *events, f Fault, now time.Time) sent {
 	return sent{bytes: b, reached: e.sub.Reached()}
 }
 
-// silence limits how long a pushed shard may be silent because of its connection: until that is
-// detected, and another subscription is allowed.
+// silence is how long a subscribed shard may be silent because of its connection. It covers the
+// detection of the silence and the time until another subscription is allowed.
 const silence = 60 * time.Second

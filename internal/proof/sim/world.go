@@ -13,116 +13,116 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// Stages of a simulation.
+// The stages of a simulation.
 const (
 	faulty   = iota // with faults
-	settling        // without faults: all must be read, and distributed evenly
+	settling        // without faults: all records must be handled, and leases distributed evenly
 	stopping        // all workers stop gracefully
 	over
 )
 
-// shared is the state that all applications of a simulation share. Only the driver uses it, except
-// for marked fields.
+// shared contains the state that all applications of a simulation share. Only the driver uses it,
+// except for fields with another comment.
 type shared struct {
-	allowed map[string]bool // faults that may happen; nil for all
+	allowed map[string]bool // the faults that may happen; nil means all
 	planted func([]string) string
 
 	gate     gate
 	calendar calendar
 	history  history
 	began    time.Time
-	instant  int64       // at the driver's last wait
-	stirred  bool        // a goroutine of weir may have work since all was quiet
-	calm     atomic.Bool // there are no more faults; read by handlers too
+	instant  int64       // time of the driver's last wait
+	stirred  bool        // a goroutine of weir may have work since all were parked
+	calm     atomic.Bool // there are no more faults; handlers read it too
 	stage    int
 	steps    int
-	skew     time.Duration // of the service's clock
-	dated    struct {      // its last requested date
+	skew     time.Duration // difference of the service's clock
+	dated    struct {      // the last date that was formatted
 		second int64
 		text   string
 	}
 	store   *memstore.Store
 	service *model.Service
-	written map[string]int // records by key
+	written map[string]int // number of records by key
 	counts  map[Fault]int
-	due     map[Fault]float64 // expected count of each fault, except for those in odds
-	struck  []string          // the faults that happened
+	due     map[Fault]float64 // expected number of each fault, except for those in odds
+	struck  []string          // faults that happened
 	wrong   string
-	settled int64    // when all was well again
+	settled int64    // when everything was well again
 	late    []string // problems found until then
 	begun   int      // number of lives
 	apps    []*world
-	foreign atomic.Pointer[string] // the name of an application that a worker of another one named
+	foreign atomic.Pointer[string] // name of an application that a worker of another application passed to the store
 }
 
-// world is one application of a simulation, with the state that it shares with the others.
+// world is one application of a simulation, with the state that applications share.
 type world struct {
 	*shared
 	app      string
-	seed     uint64 // determines its random choices
+	seed     uint64 // determines the random choices
 	profile  Profile
 	settings settings
-	crosses  *crossing // nil if the profile alone decides the features
+	crosses  *crossing // nil if only the profile decides the features
 
 	odds    map[oddsKey][]odds // cached odds of calls
 	reading weir.Reading
-	reuses  bool // Options.ReuseBuffers
+	reuses  bool // value of Options.ReuseBuffers
 	starts  weir.Position
-	beats   int // that were sent
+	beats   int // number of heartbeats sent
 
 	workers []*worker
 	lives   []*life
-	sink    *sink    // nil if handlers have none
-	letters *letters // nil if no record is given up
+	sink    *sink    // nil if handlers have no sink
+	letters *letters // nil if no record is dead-lettered
 	killers *killers // nil if no record ends a process
-	// options for parallel keys; zero without them
+	// parallel is Options.Parallel. It is zero if keys are not handled in parallel.
 	parallel weir.Parallel
 	filters  *filters // nil if no record is dropped
-	windows  *windows // nil without windows
+	windows  *windows // nil if there are no windows
 	streams  []*stream
-	operator *operator // nil while none is running
+	operator *operator // nil if no operator is running
 	judge    *judge.Judge
-	unsaid   map[string]bool // streams that no worker reported at the beginning of the stop
+	unsaid   map[string]bool // streams that no worker reported when the stop began
 	books    books
 	duties   duties
 	firstPut time.Duration // time of the first put
-	leader   string        // the session, by the last read of the store
+	leader   string        // session of the leader, when the store was last read
 
 	outage  int64 // end of the store's outage for all workers
 	outages []stretch
-	lived   int64 // by workers that have ended
+	lived   int64 // total time lived by workers that have ended
 }
 
 // Result is the result of a simulation.
 type Result struct {
 	Seed          uint64
 	Profile       string
-	Wrong         string // "" if every promise was kept
-	Hash          uint64 // of the complete history
+	Wrong         string // first broken promise; "" if there is none
+	Hash          uint64 // hash of the complete history
 	Steps, Events int
 	Beats         int
-	Lived         time.Duration // sum over all workers
-	Settled       time.Duration // time from the last fault until all was well
-	Late          []string      // why it took until then
+	Lived         time.Duration // total time lived by all workers
+	Settled       time.Duration // time from the last fault until everything was well
+	Late          []string      // why it took that long
 	Handled       int
 	Again         int
 	Faults        map[Fault]int
-	// expected count of each fault
+	// Due is the expected number of each fault.
 	Due     map[Fault]float64
 	Struck  []string
-	Worst   map[string]float64 // the largest used part of the limit of each kind of duty
-	Crossed []Crossed          // the features of each application, in a profile that crosses them
+	Worst   map[string]float64 // largest used part of the limit of each kind of duty
+	Crossed []Crossed          // features of each application, in a profile that crosses features
 	History []string
 }
 
-// Options of a simulation.
+// Options configures a simulation.
 type Options struct {
-	Allowed map[string]bool // the faults that may happen, by name; nil for all
-	Workers int             // 0 for the profile's number
-	Lasts   time.Duration   // of the part with faults; 0 for the profile's
+	Allowed map[string]bool // names of the faults that may happen; nil means all
+	Workers int             // 0 means the number of the profile
+	Lasts   time.Duration   // duration of the part with faults; 0 means that of the profile
 	Whole   bool            // keep the complete history
-	// Breaks, if set, decides from the faults whether a promise is broken. Tests of shrinking use
-	// it.
+	// Breaks, if set, decides from the faults whether a promise counts as broken. Tests of Shrink
+	// use it.
 	Breaks func(struck []string) string
 }
 
@@ -142,7 +142,7 @@ func simulate(seed uint64, p Profile, o Options) Result {
 	for _, w := range all.apps {
 		w.prepare(o)
 	}
-	lock.Violations() // those of earlier seeds
+	lock.Violations() // discard those of earlier seeds
 	w := all.apps[0]
 	w.after(w.firstPut, w.put)
 	for _, w := range all.apps {
@@ -168,7 +168,7 @@ func simulate(seed uint64, p Profile, o Options) Result {
 	return r
 }
 
-// newWorld adds the i-th application of a simulation.
+// newWorld adds the i-th application to a simulation.
 func newWorld(all *shared, seed uint64, i int, p Profile) {
 	w := &world{
 		shared: all, app: "app", seed: seed, profile: p, judge: judge.New(), books: newBooks(), duties: newDuties(), odds: map[oddsKey][]odds{},
@@ -186,13 +186,13 @@ func newWorld(all *shared, seed uint64, i int, p Profile) {
 	}
 }
 
-// otherApp is the second application of a simulation of two.
+// otherApp is the name of the second application in a simulation of two.
 const otherApp = "other"
 
 // isFirst reports whether the world is the first application.
 func (w *world) isFirst() bool { return w == w.apps[0] }
 
-// adds adds the application's part to a result.
+// adds adds the results of the application to r.
 func (w *world) adds(r *Result) {
 	if w.wrong == "" {
 		w.wrong = w.judge.Wrong()
@@ -251,7 +251,7 @@ func (w *world) prepare(o Options) {
 		name = w.app
 	}
 	for i := range n {
-		// Rates within 4.5 % of true time: any two differ by less than a tenth.
+		// Rates are within 4.5 % of true time, so any two rates differ by less than a tenth.
 		wk := &worker{name: fmt.Sprintf("%s%d", name, i), rate: 1 + (float64(d.below(90001))-45000)/1e6}
 		w.workers = append(w.workers, wk)
 		w.startSoon(wk, late+d.span(0, 10*time.Second))
@@ -259,17 +259,17 @@ func (w *world) prepare(o Options) {
 	w.firstPut = d.span(0, time.Second)
 }
 
-// now returns nanoseconds since the beginning. Time only passes while the driver waits.
+// now returns nanoseconds since the start. Time passes only while the driver waits.
 func (w *world) now() int64 { return w.instant }
 
 func (w *world) passed() { w.instant = int64(time.Since(w.began)) }
 
-// wall returns now on a correct clock.
+// wall returns the current time of a correct clock.
 func (w *world) wall() time.Time { return w.began.Add(time.Duration(w.instant)) }
 
 func (w *world) after(d time.Duration, do func()) { w.calendar.add(w.now()+int64(d), do) }
 
-// unseen is after, for events that are invisible to weir and add nothing to the calendar.
+// unseen schedules an event that weir cannot notice. The event must not schedule further events.
 func (w *world) unseen(d time.Duration, do func()) { w.calendar.addUnseen(w.now()+int64(d), do) }
 
 func (w *world) breaks(format string, args ...any) {
@@ -286,7 +286,7 @@ func (w *world) note(l *life, op, about string, n int, what string) {
 	w.history.seal(m)
 }
 
-// noteOf records the progress of a call.
+// noteOf records the progress of a call in the history.
 func (w *world) noteOf(c *call, how, what string) {
 	w.history.seal(w.history.add(moment{
 		at: w.now(), who: c.life.who.Name, life: c.life.who.Life, op: c.op, how: how, about: c.about, n: c.n, what: what,
@@ -371,10 +371,10 @@ func (w *world) isWrong() string {
 	return w.wrong
 }
 
-// mostSteps is many times the largest simulation's number of steps.
+// mostSteps is the maximum number of steps. It is many times that of the largest simulation.
 const mostSteps = 20_000_000
 
-// end crashes all remaining workers, and waits for their goroutines.
+// end crashes all remaining workers and waits for their goroutines.
 func (w *world) end() {
 	w.calm.Store(true)
 	w.stage = over
@@ -411,7 +411,7 @@ func (w *world) end() {
 	w.breaks("a worker that was told to stop has not returned after ten minutes")
 }
 
-// dice returns the dice of a call.
+// dice returns the dice for a call.
 func (w *world) dice(c *call, more string) dice {
 	return rolled(w.seed, named(named(named(unnamed, c.op), c.about), more), uint64(c.n), uint64(c.life.who.Life), mix(uint64(len(c.life.who.Name))<<32+uint64(hashName(c.life.who.Name))))
 }
@@ -424,7 +424,7 @@ func hashName(s string) uint32 {
 	return h
 }
 
-// id names a fault of a call.
+// id returns the name of a fault of a call.
 func (c *call) id(f Fault) string {
 	return fmt.Sprintf("%s/%s/%s#%d: %s", c.life.who, c.op, c.about, c.n, f)
 }

@@ -1,6 +1,6 @@
-// Package judge decides whether the handlers of an application kept the promises, from the records
-// in its stream and the faults. It knows the promises, not their implementation, and imports
-// nothing of weir.
+// Package judge checks whether the handlers of an application kept weir's promises. Its input is
+// the records in the stream, the faults, and the calls of the handlers. It knows the promises but
+// not how weir keeps them, and it imports nothing of weir.
 package judge
 
 import (
@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// ID identifies a record: the n-th of its key, from 1.
+// ID identifies a record: it is the N-th record of its key, counted from 1.
 type ID struct {
 	Key string
 	N   int
@@ -20,7 +20,7 @@ type ID struct {
 // String returns "key/n".
 func (id ID) String() string { return id.Key + "/" + strconv.Itoa(id.N) }
 
-// Worker is one run of a worker. The zero value means none.
+// Worker is one run of a worker. The zero value means no worker.
 type Worker struct {
 	Name string
 	Life int
@@ -32,13 +32,13 @@ func (w Worker) String() string { return w.Name + "." + strconv.Itoa(w.Life) }
 // record is the state of one record.
 type record struct {
 	shard   string
-	place   int  // in the shard, from 0
-	exempt  bool // it need not be handled any more
-	dropped bool // … and must not be handled
-	done    bool // a handler marked it as done
-	acked   bool // … and was told that this counts
-	undone  bool // it was done, but that was lost
-	letter  bool // it has a dead letter
+	place   int  // position in the shard, counted from 0
+	exempt  bool // the record need not be handled any more
+	dropped bool // the record must not be handled
+	done    bool // a handler marked the record as done
+	acked   bool // the handler was told that its mark counts
+	undone  bool // the record was done, but that was lost
+	letter  bool // the record has a dead letter
 	by      Worker
 	epoch   uint64
 	at      time.Time
@@ -52,60 +52,62 @@ type Batch struct {
 	Epoch  uint64
 	IDs    []ID
 	End    bool
-	Alive  func() bool // its context has not ended
-	// Stale means that it was read with a lease of a stream that was deleted and created again: it
-	// does not count, and all of it must be handled again. Order only matters from then on.
+	Alive  func() bool // reports whether the context of the call has not ended
+	// Stale means that the batch was read with a lease of a stream that was deleted and created
+	// again. The batch does not count, and all its records must be handled again. Their order
+	// matters only from then on.
 	Stale bool
-	// Amid means that an operator is moving checkpoints (see [Judge.Moved]), and may have reached
-	// the shard's parents but not the shard: all of it must be handled again after them.
+	// Amid means that an operator is moving checkpoints (see [Judge.Moved]). The operator may have
+	// reached the shard's parents but not the shard. All records of the batch must be handled again
+	// after the parents' records.
 	Amid bool
-	// Repeats are records that may be handled again without a reason.
+	// Repeats contains records that may be handled again without a reason.
 	Repeats map[ID]bool
 	// Unordered means that the records of a key may come in any order.
 	Unordered bool
-	// Unsure means that the code that handles the batch does not notice the end of its lease. A
-	// record that was handled after that may be handled again with the same lease.
+	// Unsure means that the code that handles the batch does not notice the end of its lease.
+	// Records that it handled after the end may be handled again with the same lease.
 	Unsure bool
 }
 
-// Judge records events as they happen. It keeps the first violation. It is not safe for concurrent
-// use.
+// Judge records events as they happen. It keeps the first violation of a promise. It is not safe
+// for concurrent use.
 type Judge struct {
 	now     time.Time
-	keys    map[string][]record // by key, the n-th at n-1
-	low     map[string]int      // the number of leading records of a key that are done or exempt
+	keys    map[string][]record // records by key; the N-th record has index N-1
+	low     map[string]int      // number of leading records of a key that are done or exempt
 	missing int
 	shards  map[string]*shardState
-	faults  map[Worker]time.Time // the last fault that explains repeated records of a worker
+	faults  map[Worker]time.Time // for each worker, the last fault that explains repeated records
 	general time.Time            // the last fault that may affect all workers
 	wrong   string
 
-	// Grace limits how long after a fault its consequences may show: a duplicate that it explains
-	// was first handled at most this long after it. New sets it to 15 s.
+	// Grace limits how long after a fault its consequences may appear. A fault explains a duplicate
+	// only if the record was first handled at most this long after the fault. New sets it to 15 s.
 	Grace time.Duration
 
-	// Span is not 0 if the keys of a shard are handled in parallel: the number of records of a
-	// shard that an owner may have started from the oldest undone one on. The next owner may handle
-	// this many again without another reason.
+	// Span is not 0 if the keys of a shard are handled in parallel. It is the number of records of
+	// a shard that an owner may have started, counted from the oldest record that is not done. The
+	// next owner may handle this many records again without another reason.
 	Span int
 
-	// Moving means that an operator is moving checkpoints while a letter is stored, like Batch.Amid
-	// for a batch.
+	// Moving means that an operator is moving checkpoints while a letter is stored. It corresponds
+	// to Batch.Amid.
 	Moving bool
 
-	Handled, Again int // records
+	Handled, Again int // numbers of records
 }
 
 type shardState struct {
 	parents []string
-	left    int       // records that are neither done nor exempt
+	left    int       // number of records that are neither done nor exempt
 	since   time.Time // when one of these was last handled, or when the first was put
-	over    bool      // its end was handled
-	epoch   uint64    // the highest that has begun
-	counts  uint64    // the lowest whose progress counts
-	doubted bool      // any owner may read it again
+	over    bool      // the end of the shard was handled
+	epoch   uint64    // highest epoch that has begun
+	counts  uint64    // lowest epoch whose progress counts
+	doubted bool      // any owner may read the shard again
 	order   []ID      // with Span: all records
-	low     int       // … the number of leading records that are done or exempt
+	low     int       // with Span: number of leading records that are done or exempt
 	again   int       // with Span: records repeated at the current epoch without another reason
 	active  []*Batch
 }
@@ -115,13 +117,13 @@ func New() *Judge {
 	return &Judge{Grace: 15 * time.Second, keys: map[string][]record{}, low: map[string]int{}, shards: map[string]*shardState{}, faults: map[Worker]time.Time{}}
 }
 
-// Wrong returns the first broken promise, or "".
+// Wrong describes the first broken promise. It returns "" if there is none.
 func (j *Judge) Wrong() string { return j.wrong }
 
-// Missing returns the number of records that should be handled but were not.
+// Missing returns the number of records that should have been handled but were not.
 func (j *Judge) Missing() int { return j.missing }
 
-// Lost names a missing record.
+// Lost returns the name of a missing record.
 func (j *Judge) Lost() string {
 	for _, key := range slices.Sorted(maps.Keys(j.keys)) {
 		all := j.keys[key]
@@ -132,14 +134,14 @@ func (j *Judge) Lost() string {
 	return ""
 }
 
-// Waits returns how many records of a shard should be handled but were not, and when one of them
-// was last handled, or when they began to wait.
+// Waits returns the number of records of a shard that should have been handled but were not. since
+// is when one of them was last handled, or when they began to wait.
 func (j *Judge) Waits(shard string) (since time.Time, left int) {
 	s := j.shard(shard)
 	return s.since, s.left
 }
 
-// Over reports whether a handler got the end of a shard.
+// Over reports whether a handler has received the end of a shard.
 func (j *Judge) Over(shard string) bool { return j.shard(shard).over }
 
 func (j *Judge) breaks(format string, args ...any) {
@@ -157,10 +159,11 @@ func (j *Judge) shard(id string) *shardState {
 	return s
 }
 
-// Born records a shard with its parents.
+// Born records that a shard exists, and its parents.
 func (j *Judge) Born(id string, parents ...string) { j.shard(id).parents = parents }
 
-// Put records that a record was put into a shard. The records of a key come in order.
+// Put records that a record was put into a shard. Put must be called in the order of the records of
+// a key.
 func (j *Judge) Put(id ID, shard string, now time.Time) {
 	s := j.shard(shard)
 	j.keys[id.Key] = append(j.keys[id.Key], record{shard: shard, place: len(s.order)})
@@ -173,13 +176,13 @@ func (j *Judge) Put(id ID, shard string, now time.Time) {
 	j.missing++
 }
 
-// PutDropped records a record that must not be handled.
+// PutDropped records that a record was put which must not be handled.
 func (j *Judge) PutDropped(id ID, shard string) {
 	j.keys[id.Key] = append(j.keys[id.Key], record{shard: shard, place: len(j.shard(shard).order), exempt: true, dropped: true})
 	j.advance(id.Key)
 }
 
-// Exempt records that a record has left the stream: it need not be handled any more.
+// Exempt records that a record has left the stream, so it need not be handled any more.
 func (j *Judge) Exempt(id ID) {
 	r := j.record(id)
 	if !r.done && !r.exempt {
@@ -190,20 +193,20 @@ func (j *Judge) Exempt(id ID) {
 	}
 }
 
-// Wants reports whether a record should be handled but was not.
+// Wants reports whether a record should be handled and has not been.
 func (j *Judge) Wants(id ID) bool {
 	r := j.record(id)
 	return r != nil && !r.done && !r.exempt
 }
 
-// Exempted reports whether a record need not be handled and was not.
+// Exempted reports whether a record need not be handled and has not been.
 func (j *Judge) Exempted(id ID) bool {
 	r := j.record(id)
 	return r != nil && r.exempt
 }
 
-// Fault records a fault that may cause another worker to repeat a worker's records; the zero Worker
-// stands for all.
+// Fault records a fault of a worker. After it, another worker may handle the worker's records
+// again. The zero Worker means all workers.
 func (j *Judge) Fault(w Worker, at time.Time) {
 	if w == (Worker{}) {
 		j.general = later(j.general, at)
@@ -236,7 +239,7 @@ func (j *Judge) advance(key string) {
 	j.low[key] = n
 }
 
-// Begin checks a batch that a handler gets.
+// Begin checks a batch that a handler receives.
 func (j *Judge) Begin(b *Batch, now time.Time) {
 	j.now = now
 	s := j.shard(b.Shard)
@@ -287,7 +290,7 @@ func (j *Judge) Begin(b *Batch, now time.Time) {
 	}
 }
 
-// count returns how many records of a batch are counted as left.
+// count returns the number of records of a batch that the shard's left counts.
 func (j *Judge) count(b *Batch) int {
 	n := 0
 	for _, id := range b.IDs {
@@ -298,7 +301,7 @@ func (j *Judge) count(b *Batch) int {
 	return n
 }
 
-// inOrder checks that the earlier records of the key are done, or in the same batch before id.
+// inOrder checks that all earlier records of the key are done, or precede id in the batch.
 func (j *Judge) inOrder(b *Batch, i int, id ID) {
 	low := j.low[id.Key]
 	if b.Amid || b.Unordered || id.N <= low+1 || j.follows(b.IDs[:i], id, low) {
@@ -317,7 +320,7 @@ func (j *Judge) inOrder(b *Batch, i int, id ID) {
 	}
 }
 
-// inSpan checks that records are not started too far beyond the undone ones.
+// inSpan checks that a record is not too far from the oldest record that is not done.
 func (j *Judge) inSpan(b *Batch, id ID, r *record) {
 	if j.Span == 0 {
 		return
@@ -334,8 +337,8 @@ func (j *Judge) inSpan(b *Batch, id ID, r *record) {
 	}
 }
 
-// follows reports whether the records of the key between low and id that are neither done nor
-// exempt are in others, in order, which is nearly always the case.
+// follows reports whether others contains all records of the key between low and id that are
+// neither done nor exempt, in order. This is nearly always true.
 func (j *Judge) follows(others []ID, id ID, low int) bool {
 	for n := id.N - 1; n > low; n-- {
 		before := ID{id.Key, n}
@@ -363,7 +366,7 @@ func (j *Judge) explained(b *Batch, id ID, r *record) {
 	since := r.at.Add(-j.Grace)
 	explained := j.faulty(r.by, since)
 	if s := j.shard(b.Shard); j.Span > 0 && !explained && r.epoch != b.Epoch {
-		r.acked = false // it counts once, however often the handler fails now
+		r.acked = false // the reason counts once, no matter how often the handler fails now
 		if s.again++; s.again > j.Span {
 			j.breaks("%s is handed more than %d records of %s again at epoch %d, such as %s", b.Worker, j.Span, b.Shard, b.Epoch, id)
 		}
@@ -378,13 +381,13 @@ func (j *Judge) explained(b *Batch, id ID, r *record) {
 	}
 }
 
-// faulty reports whether a fault has affected a worker, or all, since a time.
+// faulty reports whether a fault has affected the worker, or all workers, since a time.
 func (j *Judge) faulty(w Worker, since time.Time) bool {
 	return j.faults[w].After(since) || j.general.After(since)
 }
 
-// Done records that the handler is done with the first n records of a batch, and with the shard's
-// end if that is all and includes it.
+// Done records that the handler has done the first n records of a batch. If these are all records
+// and the batch includes the end of the shard, the end is done too.
 func (j *Judge) Done(b *Batch, n int, now time.Time) {
 	if s := j.shard(b.Shard); b.End && n == len(b.IDs) && !j.stale(b) {
 		s.over = true
@@ -392,8 +395,8 @@ func (j *Judge) Done(b *Batch, n int, now time.Time) {
 	j.Noted(b, n, now)
 }
 
-// Noted records that the handler is done with the first n records of a batch. They count after a
-// call of Acked, but a checkpoint may pass them.
+// Noted records that the handler has marked the first n records of a batch as done. They count only
+// after Acked is called, but a checkpoint may pass them before.
 func (j *Judge) Noted(b *Batch, n int, now time.Time) {
 	j.now = now
 	if j.stale(b) {
@@ -411,7 +414,7 @@ func (j *Judge) Noted(b *Batch, n int, now time.Time) {
 			s.left--
 			s.since = now
 		}
-		// an answer to an earlier owner does not apply to this one
+		// An answer to an earlier owner does not apply to this one.
 		if r.by != b.Worker || r.epoch != b.Epoch {
 			r.acked = false
 		}
@@ -421,24 +424,24 @@ func (j *Judge) Noted(b *Batch, n int, now time.Time) {
 	}
 }
 
-// GivenUp records that a letter of a record is durable, which counts as handling it. again means
-// that its worker may store the letter a second time, because it got no answer.
+// GivenUp records that the dead letter of a record is durable, which counts as handling the record.
+// again means that the worker may store the letter a second time, because it received no answer.
 func (j *Judge) GivenUp(by Worker, epoch uint64, id ID, again bool, now time.Time) {
 	r := j.record(id)
 	if r == nil {
 		j.breaks("%s gives %s up, which nobody put", by, id)
 		return
 	}
-	if epoch < j.shard(r.shard).counts { // an operator has moved the checkpoint since
+	if epoch < j.shard(r.shard).counts { // an operator has moved the checkpoint since then
 		return
 	}
 	low := j.low[id.Key]
 	same := r.done && r.by == by && r.epoch == epoch
 	if j.Span > 0 && j.faulty(by, r.at.Add(-j.Grace)) {
-		same = false // its term may have restarted, at the checkpoint
+		same = false // the term may have started again, at the checkpoint
 	}
 	switch {
-	case same && !r.letter && r.acked: // otherwise weir may not know that it is handled
+	case same && !r.letter && r.acked: // otherwise weir may not know that the record is handled
 		j.breaks("%s gives %s up, which it has handled at the same epoch %d", by, id, epoch)
 	case same && r.letter && !again:
 		j.breaks("%s puts the letter of %s twice at the same epoch %d", by, id, epoch)
@@ -455,7 +458,7 @@ func (j *Judge) GivenUp(by Worker, epoch uint64, id ID, again bool, now time.Tim
 	j.advance(id.Key)
 }
 
-// Acked records that the handler may rely on Done.
+// Acked records that the handler may rely on the progress in Done.
 func (j *Judge) Acked(b *Batch, n int) {
 	if j.stale(b) {
 		return
@@ -467,8 +470,8 @@ func (j *Judge) Acked(b *Batch, n int) {
 	}
 }
 
-// Unheard records that the handler got an error for its progress, or that its progress is refused:
-// it may repeat it.
+// Unheard records that the handler received an error for its progress, or that its progress is
+// refused. The worker may then repeat the records.
 func (j *Judge) Unheard(b *Batch) {
 	for _, id := range b.IDs {
 		if r := j.record(id); r != nil && r.by == b.Worker && r.epoch == b.Epoch {
@@ -488,7 +491,8 @@ func (j *Judge) Ended(b *Batch) {
 	}
 }
 
-// Passed checks a checkpoint after some records: they must have been done, even if that was lost.
+// Passed checks a checkpoint after the given records. They must have been done, even if that was
+// lost.
 func (j *Judge) Passed(shard string, ids ...ID) {
 	for _, id := range ids {
 		if r := j.record(id); r != nil && !r.done && !r.exempt && !r.undone {

@@ -8,8 +8,8 @@ import (
 
 var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// court is a judge with a parent with two records, and its child with one, all of key "k" except
-// one.
+// court is a judge for a parent shard with two records and its child with one. A third shard has
+// one record of another key; all other records have the key "k".
 type court struct {
 	*Judge
 	now time.Time
@@ -38,7 +38,7 @@ func (c *court) begins(w Worker, shard string, epoch uint64, alive func() bool, 
 	return b
 }
 
-// handles is a batch without faults.
+// handles passes a batch without faults to the judge.
 func (c *court) handles(w Worker, shard string, epoch uint64, ids ...ID) {
 	b := c.begins(w, shard, epoch, yes, ids...)
 	c.now = c.now.Add(time.Second)
@@ -47,7 +47,7 @@ func (c *court) handles(w Worker, shard string, epoch uint64, ids ...ID) {
 	c.Ended(b)
 }
 
-// handleEach is a batch of the first record of each key.
+// handleEach passes a batch with the first record of each key to the judge.
 func (c *court) handleEach(w Worker, epoch uint64, keys ...string) {
 	for _, key := range keys {
 		c.handles(w, "solo", epoch, ID{key, 1})
@@ -59,7 +59,7 @@ func TestWhatIsRightAndWrong(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		do    func(c *court)
-		wrong string // "" when nothing is
+		wrong string // "" if nothing is wrong
 	}{
 		{"everything in order", func(c *court) {
 			c.handles(one, "parent", 1, k1, other)
@@ -294,7 +294,7 @@ func TestWhatIsRightAndWrongSideBySide(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		do    func(c *court)
-		wrong string // "" when nothing is
+		wrong string // "" if nothing is wrong
 	}{
 		{"two keys at a time", func(c *court) {
 			c.begins(one, "solo", 1, yes, id("a", 1))

@@ -2,10 +2,10 @@ package judge
 
 import "slices"
 
-// Rules for shards whose keys are handled in parallel, with [Judge.Span].
+// This file contains the rules for shards whose keys are handled in parallel, with [Judge.Span].
 
-// beside reports whether two batches may be handled concurrently: by one worker, with different
-// keys.
+// beside reports whether two batches may be handled at the same time. They must have different keys
+// and the same worker.
 func (j *Judge) beside(a, b *Batch) bool {
 	if j.Span == 0 || a.Worker != b.Worker || a.Epoch != b.Epoch || a.End || b.End {
 		return false
@@ -15,7 +15,7 @@ func (j *Judge) beside(a, b *Batch) bool {
 	})
 }
 
-// ofOneKey checks that a batch has records of one key.
+// ofOneKey checks that all records of a batch have the same key.
 func (j *Judge) ofOneKey(b *Batch) {
 	for _, id := range b.IDs {
 		if j.Span > 0 && id.Key != b.IDs[0].Key {

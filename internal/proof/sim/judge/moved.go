@@ -2,19 +2,19 @@ package judge
 
 import "time"
 
-// Doubted records that the progress of a shard is reported as lost: it may be handled again at any
-// epoch.
+// Doubted records that the progress of a shard may be lost. The shard may then be handled again at
+// any epoch.
 func (j *Judge) Doubted(id string) { j.shard(id).doubted = true }
 
-// MayPass records that a checkpoint may pass an unhandled record, because the position of a sink
-// makes weir handle it later.
+// MayPass records that a checkpoint may pass a record that was not handled. The position of a sink
+// makes weir handle the record later.
 func (j *Judge) MayPass(id ID) {
 	if r := j.record(id); r != nil {
 		r.undone = true
 	}
 }
 
-// Undone records that the effect of a record is lost: it must be handled again.
+// Undone records that the effect of a record is lost, so it must be handled again.
 func (j *Judge) Undone(id ID, now time.Time) {
 	r := j.record(id)
 	if r == nil || !r.done {
@@ -34,9 +34,10 @@ func (j *Judge) Undone(id ID, now time.Time) {
 	}
 }
 
-// Moved records that an operator moved the checkpoint of a shard, which gave its lease this epoch.
-// Later records must be handled from now on, even if they were done; earlier ones need not be
-// handled any more. Further progress of earlier owners does not count: it is not saved.
+// Moved records that an operator moved the checkpoint of a shard. epoch is the new epoch of its
+// lease. The records in after must be handled from now on, even if they were done. The records in
+// before need not be handled any more. Further progress of earlier owners does not count, because
+// it is not saved.
 func (j *Judge) Moved(shard string, epoch uint64, before, after []ID, now time.Time) {
 	s := j.shard(shard)
 	s.counts = max(s.counts, epoch)
@@ -60,5 +61,5 @@ func (j *Judge) Moved(shard string, epoch uint64, before, after []ID, now time.T
 	}
 }
 
-// stale reports whether a batch's progress does not count.
+// stale reports whether the progress of a batch does not count.
 func (j *Judge) stale(b *Batch) bool { return b.Stale || b.Epoch < j.shard(b.Shard).counts }

@@ -13,32 +13,33 @@ import (
 
 // Call is one request to the service.
 type Call struct {
-	Op            string // GetRecords, GetShardIterator, ListShards, DescribeStreamSummary
+	Op            string // GetRecords, GetShardIterator, ListShards or DescribeStreamSummary
 	Stream, Shard string
-	kind, start   string // of the requested iterator
+	kind, start   string // starting position of the requested iterator
 	at            time.Time
-	it            iterator // as sent
-	known         bool     // it was created by this model
+	it            iterator // iterator in the request
+	known         bool     // this model created the iterator
 	limit         int
 	filter        string
-	consumer      string // its name, or its ARN in SubscribeToShard
-	loose         bool   // positions need not belong to records
+	consumer      string // name of the consumer; for SubscribeToShard its ARN
+	loose         bool   // positions need not be those of records
 	page          page
 }
 
-// Answer is an answer. Body has the format of the call.
+// Answer is the answer to a call. Body has the format of the call.
 type Answer struct {
 	Status int
 	Body   []byte
 	CBOR   bool
-	// Reached is the sequence number of its last record, 0 if it has no record.
+	// Reached is the sequence number of the last record in the answer. It is 0 if there is no
+	// record.
 	Reached uint64
 }
 
 // iteratorLife is the lifetime of an iterator.
 const iteratorLife = 5 * time.Minute
 
-// mostBytes limits an answer to GetRecords.
+// mostBytes is the maximum size of an answer to GetRecords.
 const mostBytes = 10 << 20
 
 // Read parses a request.
@@ -107,7 +108,7 @@ func Read(target, contentType string, body []byte) (Call, error) {
 	return c, nil
 }
 
-// Tip reports whether the call requests the first page of the currently open shards.
+// Tip reports whether the call requests the first page of the shards that are open now.
 func (c Call) Tip() bool { return c.Op == "ListShards" && c.filter == "AT_LATEST" && c.page.from == 0 }
 
 // iterator points after a sequence number.
@@ -142,16 +143,16 @@ func parseIterator(s string) (i iterator, ok bool) {
 	return i, errs == [3]error{}
 }
 
-// Whim is a variation of an answer that the service's documentation allows.
+// Whim selects among the answers that the service's documentation allows.
 type Whim struct {
-	Most      int  // records of a page, 0 for the requested number
-	Empty     bool // no records although there are some
-	Few       int  // shards of a page, 0 for all
-	NoKids    bool // the end of a shard does not name its children
-	FromStart bool // a position after a record is treated as at the record (AT for AFTER)
+	Most      int  // maximum number of records on a page; 0 means the requested number
+	Empty     bool // no records, although there are some
+	Few       int  // maximum number of shards on a page; 0 means all
+	NoKids    bool // the end of a shard does not name the children
+	FromStart bool // AFTER a record is treated as AT the record
 }
 
-// Do carries out a call.
+// Do carries out a call and returns the answer.
 func (s *Service) Do(c Call, w Whim, now time.Time) Answer {
 	st := s.streams[c.Stream]
 	if st == nil {
@@ -202,8 +203,7 @@ func (st *Stream) iterator(c Call, w Whim, now time.Time) Answer {
 	return answer(struct{ ShardIterator string }{it.String()})
 }
 
-// place returns the sequence number after which a position lies. The error has no status on
-// success.
+// place returns the sequence number after which a position lies. On success, fail has no status.
 func (sh *Shard) place(c Call, w Whim) (after uint64, fail Answer) {
 	switch c.kind {
 	case "TRIM_HORIZON":
@@ -214,7 +214,7 @@ func (sh *Shard) place(c Call, w Whim) (after uint64, fail Answer) {
 		}
 		return sh.Start, fail
 	case "AT_TIMESTAMP":
-		// a record may be dated before the previous one
+		// A record may have an earlier time than the record before it.
 		i := slices.IndexFunc(sh.Records, func(r Record) bool { return !r.Arrival.Before(c.at) })
 		if i >= 0 {
 			return sh.Records[i].Seq - 1, fail
@@ -276,8 +276,8 @@ func (st *Stream) records(c Call, w Whim, now time.Time) Answer {
 	return Answer{Status: 200, Body: out.encode(), CBOR: true, Reached: reached}
 }
 
-// page returns up to limit records after a sequence number; to is its end among the shard's
-// records.
+// page returns up to limit records after a sequence number. to is the index of the record after the
+// page.
 func (sh *Shard) page(after uint64, limit int, w Whim, now time.Time) (page []Record, to int, behind int64) {
 	from := sort.Search(len(sh.Records), func(i int) bool { return sh.Records[i].Seq > after })
 	from = max(from, sh.Trimmed)
@@ -286,7 +286,7 @@ func (sh *Shard) page(after uint64, limit int, w Whim, now time.Time) (page []Re
 		to = min(to, from+w.Most)
 	}
 	size := 0
-	for i := from; i < to; i++ { // at least one
+	for i := from; i < to; i++ { // at least one record
 		if size += sh.Records[i].size(); size > mostBytes && i > from {
 			to = i
 		}
@@ -300,7 +300,7 @@ func (sh *Shard) page(after uint64, limit int, w Whim, now time.Time) (page []Re
 	return sh.Records[from:to], to, behind
 }
 
-// Fail returns an error of the service.
+// Fail returns an error answer of the service.
 func Fail(status int, code, message string) Answer {
 	a := answer(map[string]any{"__type": code, "message": message})
 	a.Status = status
@@ -310,7 +310,7 @@ func Fail(status int, code, message string) Answer {
 func answer(body any) Answer {
 	b, err := json.Marshal(body)
 	if err != nil {
-		panic(err) // only texts and numbers
+		panic(err) // cannot fail: only texts and numbers
 	}
 	return Answer{Status: 200, Body: b}
 }

@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// pageCBOR is an answer to GetRecords.
+// pageCBOR is an answer to GetRecords that can be encoded in CBOR.
 type pageCBOR struct {
 	records  []Record
 	next     string
@@ -58,7 +58,8 @@ func (p *pageCBOR) encode() []byte {
 	return b
 }
 
-// rooms contains memory of large answers that have been read: allocating costs as much as writing.
+// rooms contains the memory of large answers that have been read. Allocating such memory costs as
+// much as filling it.
 var rooms sync.Pool
 
 const largeRoom = 32 << 10
@@ -73,7 +74,7 @@ func room(size int) []byte {
 	return make([]byte, 0, size)
 }
 
-// Release frees the answer's body.
+// Release frees the memory of the answer's body.
 func (a *Answer) Release() {
 	if b := a.Body; a.CBOR && cap(b) >= largeRoom {
 		rooms.Put(&b)
@@ -100,8 +101,8 @@ func text(b []byte, s string) []byte { return append(head(b, 3, uint64(len(s))),
 
 var errCBOR = errors.New("not the CBOR of a request")
 
-// readCBOR reads a map of texts and numbers, which is sufficient for requests for records. The
-// texts are parts of b.
+// readCBOR reads a map of texts and numbers, and calls field for each entry. That is sufficient for
+// requests for records. The texts alias b.
 func readCBOR(b []byte, field func(name, text []byte, n uint64)) error {
 	next := func() (major byte, n uint64, ok bool) {
 		if len(b) == 0 {

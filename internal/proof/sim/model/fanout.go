@@ -10,15 +10,16 @@ import (
 	"time"
 )
 
-// Fan-out: consumers of a stream, and their subscriptions, one for each shard.
+// This file contains fan-out: the consumers of a stream and their subscriptions. Each shard has at
+// most one.
 
-// Subscription is a subscription, from the answer on until it ends or another replaces it.
+// Subscription is a subscription to a shard. It lasts until it ends or another one replaces it.
 type Subscription struct {
 	st     *Stream
 	sh     *Shard
 	began  time.Time
 	after  uint64
-	taken  bool // another has replaced it
+	taken  bool // another subscription has replaced it
 	over   bool // the end of the shard was sent
 	last   []byte
 	Stream string
@@ -27,11 +28,11 @@ type Subscription struct {
 
 const (
 	consumerAfter    = 2 * time.Second // time until a consumer is ACTIVE
-	takeoverAfter    = 5 * time.Second // a subscription is refused for this time after another
+	takeoverAfter    = 5 * time.Second // time after a subscription during which another one is refused
 	subscriptionLife = 5 * time.Minute
 )
 
-// consumers carries out the calls about consumers.
+// consumers carries out calls about consumers.
 func (st *Stream) consumers(c Call, now time.Time) Answer {
 	since, known := st.made[c.consumer]
 	describe := func() map[string]any {
@@ -70,14 +71,14 @@ func (st *Stream) consumerARN(name string) string {
 
 const arnPrefix = "arn:aws:kinesis:us-east-1:123456789012:stream/"
 
-// streamOf returns the stream name in the ARN of a stream or of a consumer.
+// streamOf returns the name of the stream in the ARN of a stream or consumer.
 func streamOf(arn string) string {
 	name, _, _ := strings.Cut(strings.TrimPrefix(arn, arnPrefix), "/")
 	return name
 }
 
-// Subscribe answers SubscribeToShard with an error, or with a subscription and the beginning of its
-// stream.
+// Subscribe carries out SubscribeToShard. It returns an error answer, or a subscription and the
+// beginning of its stream.
 func (s *Service) Subscribe(c Call, w Whim, now time.Time) (*Subscription, Answer) {
 	st := s.streams[c.Stream]
 	if st == nil {
@@ -110,14 +111,14 @@ func (s *Service) Subscribe(c Call, w Whim, now time.Time) (*Subscription, Answe
 	return sh.sub, Answer{Status: 200, Body: message("initial-response", []byte("{}"))}
 }
 
-// Quiet reports whether the service has nothing to send.
+// Quiet reports whether the service has nothing to send at this time.
 func (sub *Subscription) Quiet(now time.Time) bool {
 	n := len(sub.sh.Records)
 	return !sub.taken && !sub.over && now.Sub(sub.began) < subscriptionLife && sub.st.shard(sub.Shard) != nil && sub.sh.Closed.IsZero() &&
 		(n == 0 || sub.sh.Records[n-1].Seq <= sub.after || sub.sh.Trimmed == n)
 }
 
-// The content of an event, with fields in alphabetical order.
+// The content of an event. The fields are in alphabetical order.
 type (
 	event struct {
 		ChildShards                []born `json:",omitempty"`
@@ -138,7 +139,7 @@ type (
 	}
 )
 
-// Next returns the next message, nil at the end of the stream.
+// Next returns the next message. It returns nil at the end of the stream.
 func (sub *Subscription) Next(w Whim, now time.Time) []byte {
 	switch {
 	case sub.over || now.Sub(sub.began) >= subscriptionLife || sub.st.shard(sub.Shard) == nil:
@@ -170,24 +171,24 @@ func (sub *Subscription) Next(w Whim, now time.Time) []byte {
 	}
 	body, err := json.Marshal(e)
 	if err != nil {
-		panic(err) // only texts and numbers
+		panic(err) // cannot fail: only texts and numbers
 	}
 	sub.last = message("SubscribeToShardEvent", body)
 	return sub.last
 }
 
-// Again returns the last sent event, or nil.
+// Again returns the event that was sent last, or nil.
 func (sub *Subscription) Again() []byte { return sub.last }
 
-// Reached returns the sequence number of the last sent record, or of the place where the
-// subscription began.
+// Reached returns the sequence number of the record that was sent last. If none was sent, it
+// returns the number at which the subscription began.
 func (sub *Subscription) Reached() uint64 { return sub.after }
 
-// Trouble returns an error of the service in the stream.
+// Trouble returns a message with an error of the service.
 func Trouble() []byte { return exception("InternalFailureException") }
 
 func exception(code string) []byte {
-	body, _ := json.Marshal(map[string]string{"message": "sim"}) // only strings
+	body, _ := json.Marshal(map[string]string{"message": "sim"}) // cannot fail: only strings
 	return messageOf(body, ":message-type", "exception", ":exception-type", code, ":content-type", "application/x-amz-json-1.1")
 }
 
@@ -195,8 +196,9 @@ func message(event string, payload []byte) []byte {
 	return messageOf(payload, ":message-type", "event", ":event-type", event, ":content-type", "application/x-amz-json-1.1")
 }
 
-// messageOf returns a message of the event stream: its length, that of the headers, their checksum,
-// headers that are strings, the payload, and a checksum of everything.
+// messageOf returns a message of the event stream. It consists of the length of the message, the
+// length of the headers, a checksum of both, the headers, the payload, and a checksum of
+// everything. All headers are strings.
 func messageOf(payload []byte, headers ...string) []byte {
 	var h []byte
 	for i := 0; i < len(headers); i += 2 {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// payloadOf parses a message according to the format.
+// payloadOf parses a message and returns its payload.
 func payloadOf(t *testing.T, m []byte) []byte {
 	t.Helper()
 	total, headers := int(binary.BigEndian.Uint32(m)), int(binary.BigEndian.Uint32(m[4:]))

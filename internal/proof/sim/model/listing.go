@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// The fields of answers are in alphabetical order. There are many answers, and maps would cost
-// several times as much.
+// The fields of answers, in alphabetical order. They are structs because there are many answers,
+// and maps would cost several times as much.
 type (
 	listed struct {
 		AdjacentParentShardId string `json:",omitempty"`
@@ -22,12 +22,13 @@ type (
 	hashes struct{ EndingHashKey, StartingHashKey string }
 )
 
-// page is where a listing continues. Each page has the current state of the stream.
+// page is the position at which a listing continues. Each page shows the current state of the
+// stream.
 type page struct {
 	stream, filter string
 	life           int64
-	at             int64 // of AT_TIMESTAMP, in milliseconds
-	from           int   // of the stream's shards
+	at             int64 // time of AT_TIMESTAMP in milliseconds
+	from           int   // index of the next shard of the stream
 }
 
 func (p page) String() string {
@@ -47,7 +48,7 @@ func parsePage(token string) (p page, ok bool) {
 	return p, errs == [3]error{} && p.from > 0
 }
 
-// list answers ListShards.
+// list carries out ListShards.
 func (st *Stream) list(c Call, w Whim) Answer {
 	if c.page.from > 0 && c.page.life != st.Life {
 		return Fail(400, "ExpiredNextTokenException", "of a stream that is gone")

@@ -2,12 +2,12 @@ package model
 
 import "crypto/md5"
 
-// Payload is the data of a record, in two parts: a unique beginning, and a shared rest.
+// Payload is the data of a record in two parts: a unique beginning, and a rest that records share.
 type Payload struct{ Data, Rest []byte }
 
 func (p Payload) size() int { return len(p.Data) + len(p.Rest) }
 
-// Pack packs payloads of one key into one, like the Kinesis Producer Library.
+// Pack packs payloads of one key into an aggregate, like the Kinesis Producer Library.
 func Pack(key string, payloads []Payload) []byte {
 	size := 4 + 6 + len(key) + md5.Size
 	for _, p := range payloads {

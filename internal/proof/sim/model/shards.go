@@ -1,6 +1,7 @@
-// Package model is a Kinesis for the simulation: streams and shards that split and merge, records
-// that are trimmed, iterators that expire, and the protocol. It has no goroutine and no clock, and
-// imports nothing of weir: the two implement the behaviour of Kinesis independently.
+// Package model is a model of Kinesis for the simulation. It has streams and shards that split and
+// merge, records that are trimmed, iterators that expire, and the protocol. It has no goroutine and
+// no clock. It imports nothing of weir, so that weir and the model implement the behaviour of
+// Kinesis independently.
 package model
 
 import (
@@ -11,36 +12,36 @@ import (
 	"time"
 )
 
-// Service is one region with its streams by name. It is not safe for concurrent use.
+// Service is one region with its streams. It is not safe for concurrent use.
 type Service struct {
 	streams map[string]*Stream
-	seq     uint64 // the last assigned one
-	lives   int64  // number of created streams
+	seq     uint64 // last assigned sequence number
+	lives   int64  // number of streams created so far
 }
 
 // Stream is a stream from its creation to its deletion.
 type Stream struct {
 	Name   string
 	Born   time.Time
-	Life   int64 // distinguishes it from others with its name
+	Life   int64 // distinguishes streams with the same name
 	Shards []*Shard
-	made   map[string]time.Time // consumers
+	made   map[string]time.Time // creation times of consumers
 }
 
-// Shard holds its records in order.
+// Shard is a shard with its records in order.
 type Shard struct {
 	ID       string
-	Name     string // includes the stream's life
+	Name     string // includes the life of the stream
 	Parents  []*Shard
 	Children []*Shard
-	Lo, Hi   uint64 // of the hash keys, their upper 64 bits
-	Start    uint64 // a sequence number before the first record
+	Lo, Hi   uint64 // upper 64 bits of the first and the last hash key
+	Start    uint64 // sequence number before the first record
 	Closed   time.Time
-	Records  []Record // all records until now
-	Trimmed  int      // the number of expired ones
+	Records  []Record // all records so far
+	Trimmed  int      // number of expired records
 	GoneAt   time.Time
 	hashes   hashes
-	sub      *Subscription // of the consumer
+	sub      *Subscription // subscription of the consumer
 }
 
 // Record is a stored record.
@@ -48,7 +49,7 @@ type Record struct {
 	Seq     uint64
 	Key     string
 	Data    []byte
-	Rest    []byte // of the data, which may contain many records
+	Rest    []byte // second part of the data, which many records may share
 	Arrival time.Time
 }
 
@@ -67,7 +68,7 @@ func Number(seq uint64) string {
 	return string(b[:])
 }
 
-// seqOf is the inverse of Number.
+// seqOf returns the number that Number formats.
 func seqOf(number string) (uint64, bool) {
 	if len(number) != 21 || number[:2] != "49" {
 		return 0, false
@@ -109,10 +110,11 @@ func (s *Service) add(st *Stream, lo, hi uint64, parents ...*Shard) *Shard {
 	return sh
 }
 
-// NameOf returns a name that distinguishes shards with one ID, in successive streams with one name.
+// NameOf returns a name for a shard. The name distinguishes shards with the same ID, in successive
+// streams with the same name.
 func NameOf(life int64, id string) string { return strconv.FormatInt(life, 10) + "/" + id }
 
-// Put appends a record to the shard of its key.
+// Put appends a record to the shard that its key selects.
 func (s *Service) Put(st *Stream, key string, data, rest []byte, now time.Time) (*Shard, Record) {
 	h := Hash(key)
 	for _, sh := range st.Shards {
@@ -126,12 +128,12 @@ func (s *Service) Put(st *Stream, key string, data, rest []byte, now time.Time) 
 	return nil, Record{}
 }
 
-// Hash hashes a key. It is not MD5 as in Kinesis, which a consumer cannot detect.
+// Hash returns the hash of a key. Kinesis uses MD5, but a consumer cannot detect the difference.
 func Hash(key string) uint64 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(key))
 	x := h.Sum64()
-	x ^= x >> 31 // the upper bits of FNV differ little between short keys
+	x ^= x >> 31 // FNV's upper bits differ little between short keys
 	x *= 0x9e3779b97f4a7c15
 	return x ^ x>>29
 }
@@ -147,7 +149,7 @@ func (st *Stream) Open() []*Shard {
 	return open
 }
 
-// Split replaces a shard with two. It returns false for a closed or too narrow one.
+// Split replaces a shard by two. It returns false if the shard is closed or too narrow.
 func (s *Service) Split(st *Stream, sh *Shard, now time.Time) bool {
 	if !sh.Closed.IsZero() || sh.Hi-sh.Lo < 1<<16 {
 		return false
@@ -159,7 +161,7 @@ func (s *Service) Split(st *Stream, sh *Shard, now time.Time) bool {
 	return true
 }
 
-// Merge replaces a shard and its upper neighbour with one shard. It returns false without a
+// Merge replaces a shard and its upper neighbour by one shard. It returns false if there is no such
 // neighbour.
 func (s *Service) Merge(st *Stream, sh *Shard, now time.Time) bool {
 	for _, next := range st.Shards {
@@ -172,7 +174,7 @@ func (s *Service) Merge(st *Stream, sh *Shard, now time.Time) bool {
 	return false
 }
 
-// Trim expires records that arrived before a time, and calls each with every expired record.
+// Trim expires the records that arrived before a time. It calls each for every expired record.
 func (st *Stream) Trim(before, now time.Time, each func(*Shard, Record)) {
 	for _, sh := range st.Shards {
 		for sh.Trimmed < len(sh.Records) && sh.Records[sh.Trimmed].Arrival.Before(before) {
@@ -185,7 +187,7 @@ func (st *Stream) Trim(before, now time.Time, each func(*Shard, Record)) {
 	}
 }
 
-// shard returns a listed shard by ID, or nil.
+// shard returns the listed shard with this ID, or nil.
 func (st *Stream) shard(id string) *Shard {
 	for _, sh := range st.Shards {
 		if sh.ID == id && sh.GoneAt.IsZero() {

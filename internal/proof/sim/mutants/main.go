@@ -1,12 +1,13 @@
-// Command mutants breaks weir in each of the ways listed in internal/proof/sim/mutations, one at a
-// time and without changing a file, and checks that the simulation detects it. It prints a table,
-// and fails if a mutation is not detected or does not fit the code any more. The unchanged weir has
-// to keep its promises in the same seeds in which a mutation is detected: otherwise the result says
-// nothing about the mutation.
+// Command mutants checks that the simulation detects broken versions of weir. It applies each of
+// the mutations in internal/proof/sim/mutations, one at a time and without changing a file. It
+// prints a table. It fails if a mutation is not detected, or does not fit the code any more.
 //
-// A mutation is a text file: a sentence about the broken behaviour, "profiles: " with the profiles
-// that must detect it, "seeds: " with the number of seeds of each, if it differs from the default,
-// and edits:
+// The unchanged weir must keep its promises with the seeds that detect a mutation. Otherwise the
+// result would say nothing about the mutation.
+//
+// A mutation is a text file. It contains a sentence about the broken behaviour, and "profiles: "
+// with the profiles that must detect it. It may contain "seeds: " with the number of seeds per
+// profile. The edits follow:
 //
 //	=== path/of/file.go
 //	the text that is there, once
@@ -80,7 +81,7 @@ func run(only string, most int, bound time.Duration, check bool) (unnoticed int,
 		return 0, err
 	}
 	weir := control{binary, bound, map[string]error{}}
-	// This builds the binary once, so that the runs do not wait for each other.
+	// This builds the binary once, before several runs need it.
 	if err := weir.clean(seeds{profilesOf(chosen), 1, 1}); err != nil {
 		return 0, err
 	}
@@ -99,14 +100,14 @@ func run(only string, most int, bound time.Duration, check bool) (unnoticed int,
 	return unnoticed, nil
 }
 
-// control is the unchanged weir.
+// control runs the unchanged weir.
 type control struct {
 	binary string
 	bound  time.Duration
 	known  map[string]error
 }
 
-// clean returns an error unless weir keeps its promises in some seeds.
+// clean returns an error unless the unchanged weir keeps its promises with the given seeds.
 func (c control) clean(some seeds) error {
 	key := fmt.Sprint(some)
 	err, known := c.known[key]
@@ -117,7 +118,7 @@ func (c control) clean(some seeds) error {
 	return err
 }
 
-// try builds the simulation with the mutation, and runs it.
+// try builds the simulation with the mutation and runs it.
 func (m *mutation) try(dir string, bound time.Duration) verdict {
 	binary, err := build(dir, m.name, m.list)
 	if err != nil {

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// TestMutationsFitTheCode: after changing a line that a mutation replaces, change the mutation too.
+// TestMutationsFitTheCode checks that the text that each mutation replaces is in the code. If it
+// fails after a change, adapt the mutation.
 func TestMutationsFitTheCode(t *testing.T) {
 	t.Chdir("../../../..")
 	if _, err := run("", 0, 0, true); err != nil {
@@ -16,8 +17,8 @@ func TestMutationsFitTheCode(t *testing.T) {
 	}
 }
 
-// TestTheNumberOfMutationsIsStated: the Makefile and the page about correctness state the number of
-// mutations.
+// TestTheNumberOfMutationsIsStated checks the number of mutations in the Makefile and on the page
+// about correctness.
 func TestTheNumberOfMutationsIsStated(t *testing.T) {
 	t.Chdir("../../../..")
 	files, err := filepath.Glob("internal/proof/sim/mutations/*.txt")

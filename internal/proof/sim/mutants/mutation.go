@@ -14,12 +14,12 @@ type edit struct{ path, old, new string }
 type mutation struct {
 	name, breaks string
 	profiles     []string
-	seeds        int // of each profile
+	seeds        int // number of seeds per profile
 	edits        []edit
-	list         string // of the changed files, for the go command
+	list         string // list of the changed files, for the go command
 }
 
-// read reads a mutation. most is the default number of seeds in which it must be detected.
+// read reads a mutation. most is the default number of seeds per profile.
 func read(file string, most int) (m mutation, err error) {
 	b, err := os.ReadFile(file)
 	if err != nil {
@@ -49,7 +49,8 @@ func read(file string, most int) (m mutation, err error) {
 	return m, nil
 }
 
-// overlay writes the changed files, and their list for the go command.
+// overlay writes the changed files, and their list for the go command. It returns the path of the
+// list.
 func (m *mutation) overlay(dir string) (string, error) {
 	changed := map[string]string{}
 	for _, e := range m.edits {

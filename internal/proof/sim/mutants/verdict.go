@@ -10,13 +10,13 @@ import (
 	"strings"
 )
 
-// seeds is a number of seeds of each of some profiles, from a first one on.
+// seeds is a range of seeds, for some profiles.
 type seeds struct {
 	profiles     []string
 	first, count int
 }
 
-// profilesOf returns the profiles of all mutations, each once.
+// profilesOf returns the profiles of all mutations, without repetition.
 func profilesOf(all []mutation) []string {
 	var profiles []string
 	for _, m := range all {
@@ -30,17 +30,18 @@ func profilesOf(all []mutation) []string {
 type outcome struct {
 	out  []byte
 	err  error
-	late bool // it was ended because it took too long
+	late bool // the run was ended because it took too long
 }
 
-// verdict reports whether a mutation was detected, and how, or why not.
+// verdict reports whether a mutation was detected. how describes how it was detected, or why not.
 type verdict struct {
 	noticed bool
 	how     string
-	in      seeds // where it was detected
+	in      seeds // the seeds that detected it
 }
 
-// unless returns the verdict, given whether the unchanged weir fails in the same seeds.
+// unless returns the verdict after a run of the unchanged weir with the same seeds. fails is the
+// error of that run, or nil.
 func (v verdict) unless(fails error) verdict {
 	if fails != nil {
 		return verdict{how: fmt.Sprintf("FAILED: %s, but so does weir as it is: %v", v.how, fails)}
@@ -48,8 +49,8 @@ func (v verdict) unless(fails error) verdict {
 	return v
 }
 
-// verdict returns the verdict of a run. Only two results count as detected: a promise that the
-// simulation reports as broken in one of the requested seeds, and a panic inside weir. Any other
+// verdict returns the verdict of a run. Only two results count as detection: a promise that the
+// simulation reports as broken with one of the given seeds, and a panic inside weir. Any other
 // failure says nothing about weir.
 func (o outcome) verdict(some seeds, breaks string) verdict {
 	promise, in := o.broken(some)
@@ -63,7 +64,7 @@ func (o outcome) verdict(some seeds, breaks string) verdict {
 		return verdict{how: "NOT NOTICED: " + breaks}
 	case crash != "" && ours:
 		return verdict{true, "weir panics: " + crash, some}
-	case strings.Contains(crash, "sim: the store panics"): // the simulation does that on purpose
+	case strings.Contains(crash, "sim: the store panics"): // the simulation causes this panic on purpose
 		return verdict{true, "a panic of the store ends the process", some}
 	case crash != "":
 		return verdict{how: "FAILED: not weir but the simulation panics: " + crash}
@@ -71,7 +72,7 @@ func (o outcome) verdict(some seeds, breaks string) verdict {
 	return verdict{how: fmt.Sprintf("FAILED: the simulation names no broken promise of a seed that it was to run: %v\n%s", o.err, o.out)}
 }
 
-// clean returns an error unless the simulation ran to its end and no promise was broken.
+// clean returns an error unless the simulation ran to its end and broke no promise.
 func (o outcome) clean(some seeds) error {
 	promise, _ := o.broken(some)
 	switch {
@@ -92,7 +93,8 @@ func (o outcome) clean(some seeds) error {
 
 var wrong = regexp.MustCompile(`(?m)profile ([\w-]+), seed (\d+): (.+)$`)
 
-// broken returns the first broken promise of the requested seeds, and the seed, or "".
+// broken returns the first promise that was broken with one of the given seeds, and that seed. It
+// returns "" if there is none.
 func (o outcome) broken(some seeds) (promise string, in seeds) {
 	for _, found := range wrong.FindAllSubmatch(o.out, -1) {
 		profile := string(found[1])
@@ -106,8 +108,8 @@ func (o outcome) broken(some seeds) (promise string, in seeds) {
 
 const module = "github.com/weir-go/weir"
 
-// crash returns the text of a panic, and whether it was in weir: the innermost function of this
-// module in the panic's stack decides.
+// crash returns the text of a panic. ours reports whether the panic was in weir: the innermost
+// function of this module in the stack decides.
 func (o outcome) crash() (what string, ours bool) {
 	for line := range strings.Lines(string(o.out)) {
 		line = strings.TrimSpace(line)

@@ -61,8 +61,8 @@ func TestWhatCountsAsNoticed(t *testing.T) {
 	}
 }
 
-// The unchanged weir must keep its promises in the seed in which a mutation is detected. A panic
-// names no seed; then it must keep them in all seeds.
+// The unchanged weir must keep its promises with the seed that detects a mutation. The output of a
+// panic contains no seed. In that case weir must keep its promises with all seeds.
 func TestWhereAMutationIsNoticed(t *testing.T) {
 	some := seeds{[]string{"latest-brief", "store"}, 1, 60}
 	for out, want := range map[string]seeds{
