@@ -1,6 +1,6 @@
-// Package emfweir writes metrics of a consumer as lines of CloudWatch's embedded metric format.
-// CloudWatch Logs extracts the metrics from the lines, without calls to CloudWatch and without
-// permissions.
+// Package emfweir writes the metrics of a consumer as log lines in CloudWatch's embedded metric
+// format (EMF). CloudWatch Logs extracts the metrics from the lines. The program makes no calls to
+// CloudWatch and needs no permissions for it.
 //
 //	metrics, err := emfweir.New(&options, emfweir.Config{ByShard: true}) // wraps options.Events
 //	consumer, err := weir.New(client, store, options)
@@ -8,8 +8,9 @@
 //	metrics.Watch(consumer)
 //	go metrics.Run(ctx, os.Stderr)
 //
-// Names and dimensions are those of the Java KCL if they mean the same, so that its dashboards and
-// alarms keep working. Keys and sequence numbers are in no line.
+// Metrics that mean the same as a metric of the Java KCL have its name and dimensions. Dashboards
+// and alarms for the KCL therefore keep working. The lines contain no partition keys and no
+// sequence numbers.
 package emfweir
 
 import (
@@ -26,18 +27,18 @@ import (
 	"github.com/weir-go/weir"
 )
 
-// Config configures [New]. The zero Config is useful.
+// Config configures [New]. The zero value is a useful configuration.
 type Config struct {
-	// Namespace is the CloudWatch namespace, of up to 255 characters. Defaults to Options.App, as
-	// in the KCL.
+	// Namespace is the CloudWatch namespace, with up to 255 characters. The default is Options.App,
+	// as in the KCL.
 	Namespace string
-	// Every is the interval between lines, 1 s to an hour. Defaults to a minute, which is
+	// Every is the interval between lines, from 1 s to an hour. The default is a minute, which is
 	// CloudWatch's resolution.
 	Every time.Duration
-	// ByShard writes a line for each shard, with the dimension ShardId. It also adds
-	// WorkerIdentifier to the worker's own metrics if Options.Worker is set, as the KCL does.
-	// CloudWatch charges for each metric and set of dimensions. Without ByShard there is a line for
-	// each stream.
+	// ByShard writes a line for each shard, with the dimension ShardId. Without ByShard, there is
+	// one line for each stream. If Options.Worker is set, ByShard also adds the dimension
+	// WorkerIdentifier to the worker's own metrics, as the KCL does. CloudWatch charges for each
+	// combination of a metric and its dimensions.
 	ByShard bool
 }
 
@@ -45,11 +46,11 @@ type Config struct {
 type Metrics struct {
 	namespace, worker string
 	every             time.Duration
-	byShard, byStream bool // which dimensions are used
+	byShard, byStream bool // which dimensions the lines have
 	consumer          atomic.Pointer[weir.Consumer]
 
 	mu          sync.Mutex
-	shards      map[shardKey]*counts // events since the last lines
+	shards      map[shardKey]*counts // counted events since the last lines
 	taken, lost int
 }
 
@@ -57,9 +58,9 @@ type shardKey struct{ stream, shard string }
 
 var namespaces = regexp.MustCompile(`^[0-9A-Za-z._/#: -]{1,255}$`)
 
-// New returns metrics for a consumer with the given options. It wraps options.Events; functions
-// that are already set are called afterwards. Call it before [weir.New], and [Metrics.Watch] after
-// it. The error names an invalid field of Config, or reports that Options.App cannot be the
+// New returns metrics for a consumer with the given options. It wraps options.Events, and calls
+// functions that are already set after its own. Call New before [weir.New], and [Metrics.Watch]
+// after it. The error names an invalid field of Config, or says that Options.App cannot be the
 // namespace.
 func New(options *weir.Options, c Config) (*Metrics, error) {
 	m := &Metrics{
@@ -86,12 +87,12 @@ func New(options *weir.Options, c Config) (*Metrics, error) {
 	return m, nil
 }
 
-// Watch reports the shards of c, a consumer created with the same options. A later call replaces
-// the consumer.
+// Watch adds the shards of c to the metrics. c must be created with the options that were passed to
+// New. A later call replaces the consumer.
 func (m *Metrics) Watch(c *weir.Consumer) { m.consumer.Store(c) }
 
-// Run writes lines to w, each with one Write call, until ctx ends, and then the remaining ones. It
-// stops at the first error of w.
+// Run writes lines to w until ctx ends, and then writes the remaining lines. It writes each line
+// with one call of Write. It stops at the first error of w.
 func (m *Metrics) Run(ctx context.Context, w io.Writer) error {
 	ticker := time.NewTicker(m.every)
 	defer ticker.Stop()
@@ -107,7 +108,7 @@ func (m *Metrics) Run(ctx context.Context, w io.Writer) error {
 	}
 }
 
-// write writes the events since its last call.
+// write writes lines for the events since its last call.
 func (m *Metrics) write(w io.Writer) error {
 	var held []weir.ShardStatus
 	if c := m.consumer.Load(); c != nil {

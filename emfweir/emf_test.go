@@ -18,7 +18,7 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// parsed is a line, checked against the specification of the format.
+// parsed is a decoded line that conforms to the specification of the format.
 type parsed struct {
 	dimensions map[string]string
 	values     map[string][]float64
@@ -35,7 +35,8 @@ func parse(t *testing.T, text string) parsed {
 	return p
 }
 
-// check implements the specification: the allowed fields, their types and their limits.
+// check decodes a line and returns an error if it violates the specification: its fields, their
+// types and their limits.
 func check(text string) (p parsed, err error) {
 	p = parsed{map[string]string{}, map[string][]float64{}, map[string]string{}, time.Time{}}
 	if len(text) > 256<<10 {
@@ -98,7 +99,7 @@ func check(text string) (p parsed, err error) {
 	return p, nil
 }
 
-// emitted returns the lines for held shards.
+// emitted returns the lines for the given shards, decoded.
 func emitted(t *testing.T, m *Metrics, held ...weir.ShardStatus) (all []parsed) {
 	t.Helper()
 	for _, l := range m.lines(held) {
@@ -138,7 +139,7 @@ func TestLinesHaveTheNamesAndDimensionsOfTheKCL(t *testing.T) {
 		o.Events.BatchHandled(ctx, weir.BatchHandled{Stream: "orders", Shard: "one", Records: 10, Bytes: 1000, Behind: took * 100, Took: took})
 	}
 	o.Events.Read(ctx, weir.Read{Stream: "orders", Shard: "one", Records: 20, Took: 30 * time.Millisecond})
-	o.Events.Read(ctx, weir.Read{Stream: "orders", Shard: "one", Records: 20}) // with fan-out
+	o.Events.Read(ctx, weir.Read{Stream: "orders", Shard: "one", Records: 20}) // as with fan-out
 	o.Events.HandlerFailed(ctx, weir.HandlerFailed{Stream: "orders", Shard: "one"})
 	o.Events.GivenUp(ctx, weir.GivenUp{Stream: "orders", Shard: "one", Records: 3})
 	o.Events.ReadFailed(ctx, weir.ReadFailed{Stream: "orders", Shard: "one", Throttled: true})
@@ -166,7 +167,7 @@ func TestLinesHaveTheNamesAndDimensionsOfTheKCL(t *testing.T) {
 		}
 	}
 
-	// The next lines cover the events since then.
+	// The next lines count only events since the previous lines.
 	all = emitted(t, m, held...)
 	if v := fmt.Sprint(all[0].values, all[2].values, all[3].values); v != "map[DataBytesProcessed:[0] MillisBehindLatest:[3000] RecordsProcessed:[0]] map[CurrentLeases:[1] LostLeases:[0]] map[TakenLeases:[0]]" {
 		t.Error(v)
@@ -229,7 +230,7 @@ func TestConfigsThatMakeNoSense(t *testing.T) {
 	}
 }
 
-// These tests detect a line that violates the specification.
+// These tests detect lines that violate the specification.
 func TestTheSpecificationIsHeld(t *testing.T) {
 	text, err := line{[]pair{{"Operation", "x"}}, []metric{{"m", "Count", 1}}}.encode("n", time.Now())
 	if _, wrong := check(string(text)); err != nil || wrong != nil {
@@ -299,8 +300,8 @@ func TestRunWritesEachMinuteAndAtTheEnd(t *testing.T) {
 	})
 }
 
-// A running consumer writes as many lines as it has shards, and their sum is the number of put
-// records.
+// A running consumer writes one line for each shard. The sum over the lines is the number of
+// records that were put.
 func TestLinesOfAConsumerThatRuns(t *testing.T) {
 	const records = 200
 	server := kinesistest.NewServer(t)

@@ -9,7 +9,7 @@ import (
 	"github.com/weir-go/weir"
 )
 
-// line is one line: dimensions, and metrics in the order of their definition.
+// line is one line: its dimensions, and its metrics in the order of their definition.
 type line struct {
 	dimensions []pair
 	metrics    []metric
@@ -19,10 +19,10 @@ type pair struct{ name, value string }
 
 type metric struct {
 	name, unit string
-	value      any // a number, or up to 100 of them
+	value      any // a number, or up to 100 numbers
 }
 
-// lines returns the lines for the events so far, and starts the next interval.
+// lines returns the lines for the events so far and starts the next interval.
 func (m *Metrics) lines(held []weir.ShardStatus) []line {
 	m.mu.Lock()
 	shards, taken, lost := m.shards, m.taken, m.lost
@@ -32,7 +32,7 @@ func (m *Metrics) lines(held []weir.ShardStatus) []line {
 	leases := 0
 	worst := time.Duration(-1)
 	for _, s := range held {
-		if s.State == weir.ShardAbandoned { // another worker may own it
+		if s.State == weir.ShardAbandoned { // another worker may own the shard
 			continue
 		}
 		leases++
@@ -60,7 +60,7 @@ func (m *Metrics) lines(held []weir.ShardStatus) []line {
 		line{m.ofWorker("TakeLeases"), []metric{{"TakenLeases", "Count", taken}}})
 }
 
-// ofWorker returns the dimensions of a worker's metrics.
+// ofWorker returns the dimensions for the metrics of a worker.
 func (m *Metrics) ofWorker(operation string) []pair {
 	all := []pair{{"Operation", operation}}
 	if m.byShard && m.worker != "" {
@@ -69,7 +69,7 @@ func (m *Metrics) ofWorker(operation string) []pair {
 	return all
 }
 
-// processed returns the line of a shard, or of a stream.
+// processed returns the line for a shard or a stream.
 func (m *Metrics) processed(key shardKey, c *counts) line {
 	l := line{dimensions: []pair{{"Operation", "ProcessTask"}}}
 	if m.byStream {
@@ -90,7 +90,7 @@ func (m *Metrics) processed(key shardKey, c *counts) line {
 			l.metrics = append(l.metrics, metric{d.name, "Milliseconds", d.of.values()})
 		}
 	}
-	// A missing metric costs nothing, and an alarm treats it as not breaching.
+	// A metric that is left out costs nothing, and an alarm can treat it as not breaching.
 	for _, n := range []struct {
 		name string
 		of   int

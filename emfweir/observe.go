@@ -8,23 +8,23 @@ import (
 	"github.com/weir-go/weir"
 )
 
-// counts are the events of a shard since the last lines.
+// counts contains the counted events of a shard since the last lines.
 type counts struct {
 	records, bytes              int
 	failures, givenUp, throttle int
-	behind                      time.Duration // the maximum over batches; negative if unknown
+	behind                      time.Duration // maximum over the batches; negative if unknown
 	handling, reading           durations
 }
 
-// most limits the values of a metric in a line.
+// most is the maximum number of values of a metric in a line.
 const most = 100
 
-// durations is a sample of measured durations: all up to most, otherwise a random choice, and the
-// longest.
+// durations is a sample of measured durations. It contains all durations if there are at most most
+// of them. Otherwise it contains a random choice, and the longest duration.
 type durations struct {
 	n       int
 	longest float64
-	some    []float64 // milliseconds
+	some    []float64 // in milliseconds
 }
 
 func (d *durations) add(took time.Duration) {
@@ -68,7 +68,7 @@ func (d *durations) merge(other *durations) {
 	d.longest = max(d.longest, other.longest)
 }
 
-// observe returns events that count and then call next.
+// observe returns events that count and then call the functions of next.
 func (m *Metrics) observe(next weir.Events) weir.Events {
 	return weir.Events{
 		LeaseTaken: locked(m, func(e weir.LeaseTaken) { m.taken++ }),
@@ -110,7 +110,7 @@ func (m *Metrics) of(stream, shard string) *counts {
 	return c
 }
 
-// locked returns a function that calls note with the lock held.
+// locked returns a function that calls note while it holds the lock.
 func locked[E any](m *Metrics, note func(E)) func(context.Context, E) {
 	return func(_ context.Context, e E) {
 		m.mu.Lock()
