@@ -7,7 +7,8 @@ import (
 	"go.opentelemetry.io/otel/metric"
 )
 
-// Attribute keys. The messaging conventions are in development: names may change with them.
+// The attribute keys. OpenTelemetry's messaging conventions are still in development, so names may
+// change.
 const (
 	system        = attribute.Key("messaging.system")
 	operationName = attribute.Key("messaging.operation.name")
@@ -30,31 +31,31 @@ const (
 	versionKey = attribute.Key("version")
 )
 
-// kinesis is the value of messaging.system; there is no registered value for Kinesis.
+// kinesis is the value of messaging.system. OpenTelemetry has not registered a value for Kinesis.
 const kinesis = "aws.kinesis"
 
-// ofStream contains the attributes of one stream, created once.
+// ofStream contains the attributes of one stream. They are created only once.
 type ofStream struct {
-	own  []metric.AddOption    // app and stream
-	ownR []metric.RecordOption // the same
-	// of the messaging conventions
+	own  []metric.AddOption    // the attributes app and stream
+	ownR []metric.RecordOption // the same attributes
+	// Attributes of the messaging conventions.
 	read     []metric.AddOption
 	readR    []metric.RecordOption
 	process  attribute.Set
 	processR []metric.RecordOption
-	span     []attribute.KeyValue // of a process span, all but shard and count
-	poll     []attribute.KeyValue // of a read span, likewise
-	// the names of spans
+	span     []attribute.KeyValue // attributes of a process span, except for the shard and the number of records
+	poll     []attribute.KeyValue // attributes of a read span, with the same exceptions
+	// The names of the spans.
 	processSpan, pollSpan string
 }
 
-// streams contains the attributes of all streams seen so far.
+// streams contains the attributes of all streams that the consumer has read so far.
 type streams struct {
 	mu    sync.RWMutex
 	known map[string]*ofStream
 }
 
-// of returns the attributes of a stream. There is one set per stream that the consumer reads.
+// of returns the attributes of a stream.
 func (t *Telemetry) of(stream string) *ofStream {
 	s := &t.streams
 	s.mu.RLock()
@@ -95,7 +96,7 @@ func (t *Telemetry) attributesOf(stream string) *ofStream {
 	}
 }
 
-// seen returns the names of the streams seen so far.
+// seen returns the names of the streams that the consumer has read so far.
 func (s *streams) seen() []string {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -106,7 +107,7 @@ func (s *streams) seen() []string {
 	return names
 }
 
-// with returns the attributes of the application and the stream, and one more.
+// with returns the attributes app and stream, and one more attribute.
 func (t *Telemetry) with(stream string, more attribute.KeyValue) metric.MeasurementOption {
 	return metric.WithAttributeSet(attribute.NewSet(appKey.String(t.app), streamKey.String(stream), more))
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/weir-go/weir"
 )
 
-// BenchmarkRecord reports the cost of telemetry for a record: a call of the handler and the events
-// of one batch, as in a worker. "records" has a span for each record, "links" reads trace context
+// BenchmarkRecord measures the cost of telemetry for a record. It calls the handler and the events
+// of one batch like a worker. "records" has a span for each record. "links" reads trace context
 // from the payloads of up to 128 records per batch.
 func BenchmarkRecord(b *testing.B) {
 	metrics := func() Options {
@@ -39,7 +39,7 @@ func BenchmarkRecord(b *testing.B) {
 	for _, records := range []int{1, 100, 1000} {
 		for _, mode := range []struct {
 			name     string
-			o        func() Options // nil for a handler without telemetry
+			o        func() Options // nil means a handler without telemetry
 			byRecord bool
 		}{{"off", nil, false}, {"noop", silent, false}, {"metrics", metrics, false}, {"traces", traces, false}, {"links", links, false}, {"records", links, true}} {
 			b.Run(fmt.Sprintf("batch=%d/%s", records, mode.name), func(b *testing.B) {

@@ -13,16 +13,16 @@ import (
 	"github.com/weir-go/weir/aggregate"
 )
 
-// mostPayload limits the payloads that the built-in carriers parse. A Kinesis record has at most 10
-// MiB; parsing one of those for a link costs more than the link is worth.
+// mostPayload is the maximum size of a payload that the built-in carriers parse. A Kinesis record
+// can have 10 MiB, and parsing such a record costs more than a link is worth.
 const mostPayload = 1 << 20
 
-// mostValue limits the size of a value of trace context, in bytes.
+// mostValue is the maximum size of a value of trace context in bytes.
 const mostValue = 1024
 
-// JSON returns the trace context of a record whose payload is a JSON object with the fields
-// "traceparent" and, optionally, "tracestate". It returns nil for any other record. It does not
-// parse payloads without the word or larger than 1 MiB.
+// JSON returns the trace context of a record whose payload is a JSON object. The object must have
+// the field "traceparent", and may have "tracestate". For any other record, JSON returns nil. It
+// does not parse payloads that are larger than 1 MiB, or that do not contain the word traceparent.
 func JSON(r weir.Record) propagation.TextMapCarrier {
 	var found struct {
 		Parent json.RawMessage `json:"traceparent"`
@@ -38,10 +38,10 @@ func JSON(r weir.Record) propagation.TextMapCarrier {
 	return propagation.MapCarrier{"traceparent": parent, "tracestate": text(found.State)}
 }
 
-// Datadog returns the trace context that Datadog's tracers add to a JSON object, as the field
-// "_datadog": its "traceparent" if there is one, otherwise its x-datadog-… fields converted to
-// W3C's format. It returns nil for any other record. It does not parse payloads without the word or
-// larger than 1 MiB.
+// Datadog returns the trace context that Datadog's tracers add to a JSON object in the field
+// "_datadog". It uses the "traceparent" in that field. If there is none, it converts the
+// x-datadog-… fields to W3C's format. For any other record, Datadog returns nil. It does not parse
+// payloads that are larger than 1 MiB, or that do not contain the word _datadog.
 func Datadog(r weir.Record) propagation.TextMapCarrier {
 	var found struct {
 		Datadog map[string]json.RawMessage `json:"_datadog"`
@@ -65,9 +65,9 @@ func Datadog(r weir.Record) propagation.TextMapCarrier {
 	return propagation.MapCarrier{"traceparent": parent}
 }
 
-// Tags returns the trace context that a producer packed with a record into an aggregate, as tags
-// with the names of the propagator, such as "traceparent". It returns nil for a record without
-// tags. Producers add them with [aggregate.Builder.AddTagged].
+// Tags returns the trace context that a producer added to a record in an aggregate. The trace
+// context is in tags that have the propagator's names, for example "traceparent". A producer adds
+// them with [aggregate.Builder.AddTagged]. Tags returns nil for a record without tags.
 func Tags(r weir.Record) propagation.TextMapCarrier {
 	tags := r.Tags()
 	if tags.IsZero() {
@@ -76,7 +76,7 @@ func Tags(r weir.Record) propagation.TextMapCarrier {
 	return ofTags{tags}
 }
 
-// ofTags is a read-only carrier.
+// ofTags is a read-only carrier for the tags of a record.
 type ofTags struct{ tags aggregate.Tags }
 
 func (c ofTags) Get(key string) string {
@@ -95,12 +95,14 @@ func (c ofTags) Keys() (keys []string) {
 	return keys
 }
 
-// look parses data into found if it is an object that contains the word.
+// look parses data into found if data is an object that contains the word. It reports whether it
+// did.
 func look(data []byte, word string, found any) bool {
 	return len(data) <= mostPayload && bytes.Contains(data, []byte(word)) && json.Unmarshal(data, found) == nil
 }
 
-// text returns v if it is a JSON string of plausible length for trace context.
+// text returns the string in v. It returns "" if v is not a JSON string, or is too long for trace
+// context.
 func text(v json.RawMessage) (s string) {
 	if len(v) > mostValue || json.Unmarshal(v, &s) != nil {
 		return ""
@@ -108,8 +110,9 @@ func text(v json.RawMessage) (s string) {
 	return s
 }
 
-// parentOfDatadog converts x-datadog-… fields to a traceparent: decimal IDs of 64 bits, and the
-// upper half of a trace's ID among the tags. It returns "" for invalid fields.
+// parentOfDatadog converts x-datadog-… fields to a traceparent. The fields contain decimal IDs of
+// 64 bits, and the tags contain the upper half of the trace ID. It returns "" if a field is
+// invalid.
 func parentOfDatadog(member func(key string) string) string {
 	trace, err := strconv.ParseUint(member("trace-id"), 10, 64)
 	if err != nil {

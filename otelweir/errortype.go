@@ -9,11 +9,11 @@ import (
 	"github.com/weir-go/weir"
 )
 
-// mostErrorCode limits the length of an error code in an attribute.
+// mostErrorCode is the maximum length of an error code in an attribute.
 const mostErrorCode = 64
 
-// typeOf returns the kind of an error as a word from a small set. It never returns the error's
-// text, which may contain any data.
+// typeOf returns the type of an error, which is a word from a small set. It never returns the text
+// of the error, because the text may contain any data.
 func typeOf(err error) string {
 	var panicked *weir.PanicError
 	var coded interface{ ErrorCode() string }
@@ -46,8 +46,8 @@ func typeOf(err error) string {
 	return "_OTHER"
 }
 
-// isCode reports whether s looks like a service's code: a letter, then letters, digits, dots and
-// underscores.
+// isCode reports whether s looks like the error code of a service: a letter, followed by letters,
+// digits, dots and underscores.
 func isCode(s string) bool {
 	if s == "" || len(s) > mostErrorCode {
 		return false

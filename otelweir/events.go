@@ -9,7 +9,7 @@ import (
 	"github.com/weir-go/weir"
 )
 
-// events returns the counting functions.
+// events returns the events that update the metrics.
 func (t *Telemetry) events() weir.Events {
 	in := t.instruments
 	return weir.Events{

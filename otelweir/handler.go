@@ -13,16 +13,16 @@ import (
 )
 
 // Handler wraps a handler. Each call with records gets a span of the kind consumer, named "process"
-// and the stream's name, which is in the context for next, and its duration is recorded. The span
-// links to the spans of the records; see [Options].Carrier. A lease that moves between two records
-// does not count as an error of the span.
+// followed by the name of the stream. The context for next contains the span. The duration of the
+// call is recorded. The span has links to the spans of the records; see [Options].Carrier. A lease
+// that moves while records are handled does not count as an error of the span.
 func (t *Telemetry) Handler(next weir.Handler) weir.Handler {
 	t.wrapped.Store(true)
 	return &handler{t: t, next: next, spans: t.tracer != nil}
 }
 
-// Records is [Telemetry.Handler] for a function that handles one record: each record has its own
-// span, and the batch has none.
+// Records does the same for a function that handles one record. Each record gets its own span, and
+// the batch gets none.
 func (t *Telemetry) Records(f weir.RecordFunc) weir.Handler {
 	t.wrapped.Store(true)
 	if t.tracer == nil {
@@ -38,9 +38,9 @@ func (t *Telemetry) Records(f weir.RecordFunc) weir.Handler {
 	})}
 }
 
-// ShardHandlers is [Telemetry.Handler] for the handlers that Open creates. Pull and Position are
-// unchanged: a function that pulls has no calls to measure, so only [weir.BatchHandled] is recorded
-// for it.
+// ShardHandlers does the same for the handlers that Open creates. It does not change Pull and
+// Position. A function that pulls records has no calls to measure, so only [weir.BatchHandled] is
+// recorded for it.
 func (t *Telemetry) ShardHandlers(next weir.ShardHandlers) weir.ShardHandlers {
 	open := next.Open
 	if open == nil {
@@ -66,14 +66,14 @@ type shardHandler struct {
 // Close closes the wrapped handler.
 func (s *shardHandler) Close(ctx context.Context, why weir.EndReason) { s.of.Close(ctx, why) }
 
-// handler measures a wrapped handler.
+// handler wraps a handler and measures its calls.
 type handler struct {
 	t     *Telemetry
 	next  weir.Handler
 	spans bool
 }
 
-// Handle calls the wrapped handler.
+// Handle calls the wrapped handler and records the call.
 func (h *handler) Handle(ctx context.Context, b *weir.Batch) (err error) {
 	if len(b.Records) == 0 {
 		return h.next.Handle(ctx, b)
@@ -82,7 +82,7 @@ func (h *handler) Handle(ctx context.Context, b *weir.Batch) (err error) {
 	if h.spans {
 		ctx, span = h.t.process(ctx, b.Stream, b.Shard, b.Records)
 	}
-	stream := b.Stream // the handler may change its batch
+	stream := b.Stream // a copy, because the handler may change its batch
 	begun, returned := time.Now(), false
 	defer func() {
 		kind := outcome(err, returned)
@@ -96,8 +96,8 @@ func (h *handler) Handle(ctx context.Context, b *weir.Batch) (err error) {
 	return err
 }
 
-// outcome returns the kind of error of a call. It is "" without an error, and if the lease is
-// wanted back, which is not a failure.
+// outcome returns the type of the error of a call. It returns "" if there is no error. It also
+// returns "" if the lease is requested back, because that is not a failure.
 func outcome(err error, returned bool) string {
 	switch {
 	case !returned:
@@ -128,7 +128,7 @@ func (t *Telemetry) process(ctx context.Context, stream, shard string, records [
 		trace.WithAttributes(attributes...), trace.WithLinks(t.links.of(records)...))
 }
 
-// finish ends a span, as failed unless kind is "".
+// finish ends a span. Unless kind is "", it marks the span as failed.
 func finish(span trace.Span, kind string) {
 	if kind != "" {
 		span.SetAttributes(errorType.String(kind))

@@ -9,7 +9,7 @@ import (
 	"github.com/weir-go/weir"
 )
 
-// mostLooked limits how many records of a batch are checked for links.
+// mostLooked is the maximum number of records of a batch that are searched for trace context.
 const mostLooked = 1024
 
 // linker creates the links of spans.
@@ -19,7 +19,7 @@ type linker struct {
 	most       int
 }
 
-// of returns links to the spans of records, each once, in order.
+// of returns links to the spans of the records, in order and without repetition.
 func (l linker) of(records []weir.Record) []trace.Link {
 	if l.carrier == nil {
 		return nil
@@ -42,8 +42,8 @@ func (l linker) of(records []weir.Record) []trace.Link {
 	return links
 }
 
-// from returns the span of a record, an invalid one if there is none. A panic of the carrier only
-// loses the link: it must not block the records.
+// from returns the span context of a record. The result is invalid if the record has none. If the
+// carrier panics, only the link is lost: the panic must not block the records.
 func (l linker) from(r weir.Record) (from trace.SpanContext) {
 	defer func() {
 		if recover() != nil {

@@ -16,9 +16,9 @@ import (
 	"github.com/weir-go/weir/health"
 )
 
-// Observe makes the gauges of t query c for its shards whenever metrics are collected, until stop
-// is called. c must be created with the options given to [New]. A shard that another worker owns by
-// then is no longer among its gauges.
+// Observe makes the gauges of t report the shards of c. Each collection of metrics queries c, until
+// stop is called. c must be created with the options that were passed to [New]. A shard disappears
+// from the gauges when another worker owns it.
 func (t *Telemetry) Observe(c *weir.Consumer) (stop func() error, err error) {
 	if c == nil {
 		return nil, errors.New("otelweir: Observe needs a consumer")
@@ -37,18 +37,18 @@ func (t *Telemetry) Observe(c *weir.Consumer) (stop func() error, err error) {
 	return registered.Unregister, nil
 }
 
-// stateOf is a state of shards of a stream.
+// stateOf is a stream and a state of its shards.
 type stateOf struct {
 	stream string
 	state  health.State
 }
 
-// lags are the lags of a shard.
+// lags contains the lags of a shard.
 type lags struct {
 	read, handled, saved time.Duration
 }
 
-// observe reports the worker's shards.
+// observe reports the gauges for the worker's shards.
 func (t *Telemetry) observe(o metric.Observer, shards []health.Named) {
 	leases, worst := map[string]int64{}, map[string]lags{}
 	states := map[stateOf]int64{}
@@ -97,8 +97,8 @@ func (t *Telemetry) tellLags(o metric.Observer, l lags, of metric.MeasurementOpt
 	}
 }
 
-// tellLeading reports whether this worker leads, and the term only if it does: another worker's
-// knowledge of it is outdated.
+// tellLeading reports whether this worker leads. It reports the term only if the worker leads,
+// because other workers know only an outdated term.
 func (t *Telemetry) tellLeading(o metric.Observer) {
 	app := metric.WithAttributes(appKey.String(t.app))
 	last := t.leading.Load()
@@ -110,7 +110,7 @@ func (t *Telemetry) tellLeading(o metric.Observer) {
 	o.ObserveInt64(t.instruments.leaderTerm, int64(last.Term), app)
 }
 
-// weirVersion returns the version of weir in this program.
+// weirVersion returns the version of weir that this program contains.
 func weirVersion() string {
 	const module = "github.com/weir-go/weir"
 	info, ok := debug.ReadBuildInfo()

@@ -33,7 +33,7 @@ func TestNamesInPrometheus(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := reflect.ValueOf(options.Events) // each event, with a stream and a duration
+	all := reflect.ValueOf(options.Events) // call each event with a stream and a duration
 	for i := range all.NumField() {
 		if f := all.Field(i); !f.IsNil() {
 			e := reflect.New(f.Type().In(1)).Elem()
@@ -156,7 +156,7 @@ func TestCarriers(t *testing.T) {
 		name    string
 		carrier func(weir.Record) propagation.TextMapCarrier
 		data    string
-		want    string // "" for none
+		want    string // "" means no span context
 	}{
 		{"a member", JSON, `{"traceparent":"` + parent + `","x":[1,{}]}`, parent},
 		{"not on top", JSON, `{"x":{"traceparent":"` + parent + `"}}`, ""},

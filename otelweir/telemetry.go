@@ -1,11 +1,11 @@
-// Package otelweir exports telemetry of a weir consumer to OpenTelemetry: metrics of reading,
+// Package otelweir exports telemetry of a weir consumer to OpenTelemetry: metrics about reading,
 // handling, leases and lag, and a span for each call of the handler.
 //
-// [New] wraps the consumer's [weir.Events], [Telemetry.Handler] wraps its handler, and
-// [Telemetry.Observe] queries the consumer's shards whenever metrics are collected. Names follow
-// OpenTelemetry's conventions for messaging where they exist, and begin with "weir." otherwise.
+// [New] wraps the consumer's [weir.Events]. [Telemetry.Handler] wraps its handler.
+// [Telemetry.Observe] queries the consumer's shards at each collection of metrics. Names follow
+// OpenTelemetry's messaging conventions where a convention exists. Other names begin with "weir.".
 //
-// Partition keys, sequence numbers, payloads and error texts are never attributes.
+// Attributes never contain partition keys, sequence numbers, payloads or error texts.
 package otelweir
 
 import (
@@ -27,32 +27,33 @@ import (
 // scope is the name of the instrumentation scope.
 const scope = "github.com/weir-go/weir/otelweir"
 
-// defaultLinks is the default limit of SDKs for a span's links.
+// defaultLinks is the default limit of SDKs for the number of a span's links.
 const defaultLinks = 128
 
 // Options configures telemetry. The zero value uses the global providers and reads no trace context
-// from payloads.
+// from records.
 type Options struct {
-	// MeterProvider creates the instruments. Defaults to the global one; package metric/noop has
-	// one that disables metrics.
+	// MeterProvider creates the instruments. The default is the global provider. To disable
+	// metrics, use the provider of package metric/noop.
 	MeterProvider metric.MeterProvider
-	// TracerProvider creates the spans. Defaults to the global one; package trace/noop has one that
-	// disables traces.
+	// TracerProvider creates the spans. The default is the global provider. To disable traces, use
+	// the provider of package trace/noop.
 	TracerProvider trace.TracerProvider
-	// Carrier returns a record's trace context, for the links of spans; nil if it has none. [JSON],
-	// [Datadog] and [Tags] are built in. Calls are concurrent, and must not keep the records.
-	// Defaults to none: records are not inspected.
+	// Carrier returns the trace context of a record for the links of spans. It returns nil for a
+	// record without trace context. [JSON], [Datadog] and [Tags] are built in. Calls are
+	// concurrent. Carrier must not keep the record. By default, records are not inspected.
 	Carrier func(weir.Record) propagation.TextMapCarrier
-	// Propagator reads the carrier. Defaults to W3C's trace context.
+	// Propagator reads the carrier. The default is W3C's trace context.
 	Propagator propagation.TextMapPropagator
-	// MaxLinks limits the links of a span, 1 to 10,000. Defaults to 128. SDKs have a limit too, 128
-	// by default.
+	// MaxLinks is the maximum number of links of a span, from 1 to 10,000. The default is 128. SDKs
+	// have their own limit, which is 128 by default.
 	MaxLinks int
-	// Shards adds the shard's ID to the gauges of single shards, as an attribute that ends with the
-	// lease. Without it they report the worst of the worker's shards of a stream.
+	// Shards adds the shard's ID as an attribute to the gauges about single shards. Such a series
+	// ends with the lease. Without Shards, a gauge reports the worst value of the worker's shards
+	// of a stream.
 	Shards bool
-	// ReadSpans also creates a span for each read that returned records. These spans have no links:
-	// the records are handled later, under a separate span.
+	// ReadSpans also creates a span for each read that returned records. These spans have no links
+	// to records, because the records are handled later in another span.
 	ReadSpans bool
 }
 
@@ -65,13 +66,14 @@ type Telemetry struct {
 	streams     streams
 	tracer      trace.Tracer // nil if tracing is off
 	links       linker
-	wrapped     atomic.Bool // a handler was wrapped; it records its durations
+	wrapped     atomic.Bool // Handler was called; the wrapped handler records its durations
 	leading     atomic.Pointer[weir.Leading]
 }
 
-// New returns telemetry for a consumer with the given options. It adds to their Events, after
-// existing functions. If Options.Worker is empty, New sets it to the default of weir.New. It
-// returns an error if a field of o is out of range, or the provider refuses an instrument.
+// New returns telemetry for a consumer with the given options. It adds functions to the options'
+// Events, which run after existing functions. If Options.Worker is empty, New sets it to the
+// default of weir.New. It returns an error if a field of o is out of range, or if the provider
+// cannot create an instrument.
 func New(consumer *weir.Options, o Options) (*Telemetry, error) {
 	if consumer == nil {
 		return nil, errors.New("otelweir: New needs the options that the consumer is made with")

@@ -37,7 +37,7 @@ type watched struct {
 	worker    *weirtest.Worker
 }
 
-// watch calls f in a bubble.
+// watch calls f in a bubble with a watched consumer.
 func watch(t *testing.T, shards int, o Options, f func(w *watched)) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, err := kinesistest.Start(kinesistest.Config{InMemory: true})
@@ -79,8 +79,8 @@ func (w *watched) collect() (all metricdata.ResourceMetrics) {
 	return all
 }
 
-// values returns the collected values of a metric, by attributes such as "app=billing
-// stream=orders"; for histograms the count.
+// values returns the collected values of a metric. The keys are the attributes, for example
+// "app=billing stream=orders". For histograms, the value is the count.
 func values(all metricdata.ResourceMetrics, name string) map[string]float64 {
 	found := map[string]float64{}
 	key := func(attributes interface{ MarshalJSON() ([]byte, error) }) string {
@@ -131,7 +131,7 @@ func (w *watched) wants(all metricdata.ResourceMetrics, name, attributes string,
 	}
 }
 
-// exported returns everything exported, as text.
+// exported returns everything that was exported, as text.
 func (w *watched) exported() string {
 	text, err := json.Marshal(w.collect())
 	if err != nil {
@@ -167,7 +167,7 @@ func TestAConsumerIsSeen(t *testing.T) {
 			return nil
 		})))
 		w.worker.Until(weirtest.Handled(2, w.worker))
-		time.Sleep(time.Minute) // the progress is saved and reported
+		time.Sleep(time.Minute) // a heartbeat saves the progress, and the lag is reported
 		all, n := w.collect(), w.worker.Consumer.Counts()
 
 		for name, want := range map[string]uint64{
@@ -189,7 +189,8 @@ func TestAConsumerIsSeen(t *testing.T) {
 		w.wants(all, "weir.leader.term", "app=billing", 1)
 		w.wants(all, "weir.events.dropped", "app=billing", 0)
 		for _, lag := range []string{"weir.lag", "weir.handled.lag", "weir.checkpoint.lag"} {
-			// All is handled and saved; a running read could return more, for its 20 ms.
+			// All records are handled and saved. The lag may be 20 ms, because a read in progress
+			// could still return records.
 			if got, some := values(all, lag)[ofOrders]; !some || got > 0.02 {
 				t.Errorf("%s = %v, want at most 0.02; there is %v", lag, got, values(all, lag))
 			}
