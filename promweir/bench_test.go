@@ -15,8 +15,9 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// BenchmarkMetrics reports the cost of a record with and without metrics, in batches of one record
-// and of many, by fan-out, which does not pace. All figures include the embedded server.
+// BenchmarkMetrics measures the cost of a record with and without metrics, in batches of one record
+// and of many. It uses fan-out, because polling would add pauses. All results include the embedded
+// server.
 func BenchmarkMetrics(b *testing.B) {
 	for _, batch := range []int{1, 500} {
 		for _, on := range []bool{false, true} {
@@ -33,7 +34,7 @@ func BenchmarkMetrics(b *testing.B) {
 	}
 }
 
-// consume handles all records of a new stream; the timer runs from the first to the last.
+// consume handles all records of a new stream. The timer runs from the first record to the last.
 func consume(b *testing.B, records, batch int, on bool) {
 	srv, err := kinesistest.Start(kinesistest.Config{InMemory: true})
 	if err != nil {
@@ -74,7 +75,7 @@ func consume(b *testing.B, records, batch int, on bool) {
 	}
 }
 
-// BenchmarkEvents reports the cost of metrics for a batch, in the goroutine of the events.
+// BenchmarkEvents measures the cost of metrics for a batch, in the goroutine that calls the events.
 func BenchmarkEvents(b *testing.B) {
 	options := weir.Options{App: "a"}
 	promweir.New(&options, promweir.Config{ShardLabel: true})
@@ -86,7 +87,7 @@ func BenchmarkEvents(b *testing.B) {
 	}
 }
 
-// BenchmarkScrape reports the cost of a scrape for a consumer without shards.
+// BenchmarkScrape measures the cost of a scrape for a consumer without shards.
 func BenchmarkScrape(b *testing.B) {
 	options := weir.Options{App: "a"}
 	m := promweir.New(&options, promweir.Config{ShardLabel: true})

@@ -8,7 +8,7 @@ import (
 	"github.com/weir-go/weir/health"
 )
 
-// descriptions are the descriptions of the metrics that are created at a scrape.
+// descriptions contains the descriptions of the metrics that are computed at each scrape.
 type descriptions struct {
 	lag, handledLag, savedLag, state, leases, storeUp, leader, term, dropped, build *prometheus.Desc
 }
@@ -36,7 +36,7 @@ func describe(app prometheus.Labels, worker, version string, shards bool) *descr
 	}
 }
 
-// Describe sends the descriptions of all metrics.
+// Describe sends the descriptions of all metrics to the channel.
 func (m *Metrics) Describe(to chan<- *prometheus.Desc) {
 	for _, c := range m.counters {
 		c.Describe(to)
@@ -47,8 +47,8 @@ func (m *Metrics) Describe(to chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect sends the current values of all metrics. Those of a consumer need a prior call of
-// [Metrics.Watch].
+// Collect sends the current values of all metrics to the channel. The values about a consumer's
+// shards appear only after [Metrics.Watch].
 func (m *Metrics) Collect(to chan<- prometheus.Metric) {
 	for _, c := range m.counters {
 		c.Collect(to)
@@ -93,8 +93,8 @@ func (m *Metrics) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// standing is the state of a worker's shards. Without the label for shards, each stream has its
-// worst state and lags under a key without a shard.
+// standing is the state of a worker's shards. Without the shard label, there is one entry for each
+// stream, with the worst state and the largest lags. The key of such an entry has no shard.
 type standing struct {
 	leads  float64
 	term   uint64
@@ -107,7 +107,7 @@ type shardStanding struct {
 	state                health.State
 }
 
-// stand aggregates shards.
+// stand computes the standing from the state of the shards.
 func (m *Metrics) stand(shards []health.Named) standing {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -6,7 +6,7 @@
 //	metrics.Watch(consumer)
 //	http.Handle("/metrics", promweir.Handler(metrics))
 //
-// Counters and histograms come from [weir.Events], gauges from [weir.Consumer.Shards] at each
-// scrape. Each worker exports the shards that it holds, so sums over the workers are those of the
-// application. A record or a key is never a label.
+// Counters and histograms are updated by [weir.Events]. Gauges come from [weir.Consumer.Shards] at
+// each scrape. Each worker exports only the shards that it holds. The sums over all workers are
+// therefore those of the application. Labels never contain records or partition keys.
 package promweir

@@ -9,11 +9,11 @@ import (
 	"github.com/weir-go/weir/internal/hostcheck"
 )
 
-// Handler serves the metrics of collectors in the formats that Prometheus reads: [Metrics], and
-// others such as those of client_golang about the process. It accepts GET and HEAD only. On a
-// connection to a loopback address a Host that is a name other than localhost gets 403, as with
-// [weir.Consumer.Health]. It panics if two collectors have the same metric, or one is registered
-// twice.
+// Handler serves the metrics of collectors in the formats that Prometheus reads. Besides [Metrics],
+// it accepts other collectors, for example those of client_golang about the process. It accepts
+// only GET and HEAD. On a loopback connection, a Host header with a name other than localhost is
+// refused with status 403, as with [weir.Consumer.Health]. Handler panics if two collectors have
+// the same metric, or if a collector is passed twice.
 func Handler(all ...prometheus.Collector) http.Handler {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(all...)

@@ -15,71 +15,73 @@ import (
 	"github.com/weir-go/weir/deadletter"
 )
 
-// Config configures [New]. The zero Config is useful.
+// Config configures [New]. The zero value is a useful configuration.
 type Config struct {
-	// ShardLabel adds a label for the shard to its gauges, which end with the worker's lease.
-	// Without it they report this worker's worst shard. Resharding creates new label values
-	// forever, so disable it for a stream with thousands of shards.
+	// ShardLabel adds a label with the shard to the gauges about shards. Such a series ends with
+	// the worker's lease. Without the label, the gauges report the worst shard of this worker.
+	// Resharding creates new values of the label forever, so leave ShardLabel off for a stream with
+	// thousands of shards.
 	ShardLabel bool
-	// Version is the label of weir_build_info. Defaults to the version of the weir module in this
-	// program.
+	// Version is the version in weir_build_info. The default is the version of the weir module in
+	// this program.
 	Version string
 }
 
-// Metrics contains the metrics of one consumer and is a [prometheus.Collector]. It is safe for
-// concurrent use. One registry accepts the Metrics of several consumers if their applications
-// differ.
+// Metrics contains the metrics of one consumer. It is a [prometheus.Collector], and is safe for
+// concurrent use. One registry accepts the Metrics of several consumers if the consumers belong to
+// different applications.
 type Metrics struct {
 	shardLabel bool
 	described  *descriptions
 	consumer   atomic.Pointer[weir.Consumer]
 
-	// mu guards the fields that events change.
+	// mu guards the following fields, which events change.
 	mu      sync.Mutex
 	streams map[string]*streamMetrics
 	leads   bool
 	term    uint64
 
-	counters      []prometheus.Collector // those with labels
+	counters      []prometheus.Collector // the metrics with labels
 	storeFailures *prometheus.CounterVec
 	vectors       vectors
 }
 
 type shardKey struct{ stream, shard string }
 
-// vectors are the counting metrics, by stream.
+// vectors contains the metrics that events update, by stream.
 type vectors struct {
 	handledRecords, handledBytes, readRecords, readBytes, reads, filtered                   *prometheus.CounterVec
 	handlerFailures, givenUp, lettersFailures, throttled, readFailures, expired, leaseMoves *prometheus.CounterVec
 	handling, reading, saving                                                               *prometheus.HistogramVec
 }
 
-// streamMetrics are the metrics of one stream, which saves a lookup of labels per event.
+// streamMetrics contains the metrics of one stream. It saves a lookup of labels for each event.
 type streamMetrics struct {
 	handledRecords, handledBytes, readRecords, readBytes, reads, filtered prometheus.Counter
 	handlerFailures, lettersFailures, throttled, readFailures, expired    prometheus.Counter
 	handling, reading, saving                                             prometheus.Observer
 }
 
-// durations are the buckets of histograms, in seconds: those that OpenTelemetry recommends for
-// messaging, and three larger ones for handlers with large batches.
+// durations contains the bucket bounds of histograms in seconds. They are the bounds that
+// OpenTelemetry recommends for messaging, and three larger ones for handlers of large batches.
 var durations = []float64{.005, .01, .025, .05, .075, .1, .25, .5, .75, 1, 2.5, 5, 7.5, 10, 30, 60, 300}
 
-// taken is the reason of a lease change that is not an end.
+// taken is the label value for a lease change that is not the end of a lease.
 const taken = "taken"
 
 var (
 	endReasons = []weir.EndReason{weir.EndLost, weir.EndFinished, weir.EndHandedOff, weir.EndStopped, weir.EndStalled}
-	// These series exist from the start, so that an increase from none to one is visible.
+	// giveUpReasons contains the reasons whose series exist from the start. Otherwise the first
+	// increase of a series would not be visible.
 	giveUpReasons = []deadletter.Reason{deadletter.Rejected, deadletter.Attempts, deadletter.Age, deadletter.Killed}
 )
 
-// New returns metrics for a consumer with the given options. It wraps options.Events; functions
-// that are already set are called afterwards. Call it before [weir.New], and [Metrics.Watch] after
-// it. The options of one consumer can be passed to it once. If Options.Worker is empty, New sets it
-// to the default of weir.New: the host name and the process ID.
+// New returns metrics for a consumer with the given options. It wraps options.Events, and calls
+// functions that are already set after its own. Call New before [weir.New], and [Metrics.Watch]
+// after it. Pass the options of a consumer to New only once. If Options.Worker is empty, New sets
+// it to the default of weir.New: the host name and the process ID.
 func New(options *weir.Options, c Config) *Metrics {
-	if options.Worker == "" { // weir.New would set it later, but the labels are fixed here
+	if options.Worker == "" { // the labels are fixed now, before weir.New would set it
 		host, _ := os.Hostname()
 		options.Worker = fmt.Sprintf("%s-%d", strings.ToValidUTF8(host, "_"), os.Getpid())
 	}
@@ -123,8 +125,8 @@ func New(options *weir.Options, c Config) *Metrics {
 	return m
 }
 
-// Watch reports the shards of c, a consumer created with the same options. A later call replaces
-// the consumer.
+// Watch adds the shards of c to the metrics. c must be created with the options that were passed to
+// New. A later call replaces the consumer.
 func (m *Metrics) Watch(c *weir.Consumer) { m.consumer.Store(c) }
 
 // of returns the metrics of a stream. The caller must hold the lock.
@@ -153,7 +155,8 @@ func (m *Metrics) of(stream string) *streamMetrics {
 	return s
 }
 
-// version returns the version for weir_build_info: the given one, or that of the program's build.
+// version returns the given version. If it is empty, version returns the version in the program's
+// build information.
 func version(given string) string {
 	if given != "" {
 		return given

@@ -24,7 +24,7 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// watched runs a consumer with metrics in a bubble, and f at the same time.
+// watched runs a consumer with metrics in a bubble, and calls f at the same time.
 func watched(t *testing.T, shards int, config promweir.Config, options weir.Options, h weir.HandlerFunc, f func(srv *kinesistest.Server, m *promweir.Metrics, stop func())) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -83,7 +83,7 @@ func scrape(t *testing.T, m *promweir.Metrics) map[string]float64 {
 	return all
 }
 
-// expect fails the test for each sample that differs.
+// expect fails the test for each sample whose value is not the wanted one.
 func expect(t *testing.T, got, want map[string]float64) {
 	t.Helper()
 	for _, name := range slices.Sorted(maps.Keys(want)) {
@@ -123,7 +123,7 @@ func TestWhatIsHandledIsCounted(t *testing.T) {
 	})
 }
 
-// A shard's series end with its lease, however often the stream is resharded.
+// The series of a shard ends with its lease, no matter how often the stream is resharded.
 func TestSeriesOfAShardEndWithItsLease(t *testing.T) {
 	watched(t, 1, promweir.Config{ShardLabel: true}, weir.Options{}, nothing, func(srv *kinesistest.Server, m *promweir.Metrics, stop func()) {
 		time.Sleep(10 * time.Second)
@@ -162,7 +162,7 @@ func TestWithoutTheLabelAStreamHasItsWorstShard(t *testing.T) {
 		if lag := got[`weir_checkpoint_lag_seconds{app="a",stream="s"}`]; lag < 55 || lag > 65 {
 			t.Errorf("the lag of what is saved is %v s", lag)
 		}
-		for range 6 { // the state needs several scrapes
+		for range 6 { // the state is known only after several scrapes
 			time.Sleep(30 * time.Second)
 			got = scrape(t, m)
 		}
@@ -189,13 +189,13 @@ func TestFailuresAreCounted(t *testing.T) {
 	})
 }
 
-// The program's own Events functions are still called.
+// Events functions of the program are still called.
 func TestEventsOfTheProgramAreCalledToo(t *testing.T) {
 	var taken, handled, begun int
 	options := weir.Options{Events: weir.Events{
 		LeaseTaken:   func(context.Context, weir.LeaseTaken) { taken++ },
 		BatchHandled: func(context.Context, weir.BatchHandled) { handled++ },
-		// not used by the metrics
+		// The metrics do not use this event.
 		BatchBegins: func(context.Context, weir.BatchBegins) { begun++ },
 	}}
 	watched(t, 1, promweir.Config{}, options, nothing, func(srv *kinesistest.Server, _ *promweir.Metrics, stop func()) {
@@ -260,7 +260,7 @@ func TestTheHandlerIsForReadingAndAnswersToNoNamesOverLoopback(t *testing.T) {
 	}
 }
 
-// weir_build_info has the worker's name also if Options.Worker is empty.
+// weir_build_info contains the worker's name even if Options.Worker is empty.
 func TestTheDefaultWorkerIsNamed(t *testing.T) {
 	t.Parallel()
 	options := weir.Options{App: "a"}

@@ -6,7 +6,7 @@ import (
 	"github.com/weir-go/weir"
 )
 
-// observe returns events that update the metrics and then call next.
+// observe returns events that update the metrics and then call the functions of next.
 func (m *Metrics) observe(next weir.Events) weir.Events {
 	return weir.Events{
 		LeaseTaken:      locked(m, m.leaseTaken),
@@ -34,7 +34,7 @@ func (m *Metrics) observe(next weir.Events) weir.Events {
 	}.Then(next)
 }
 
-// locked returns a function that calls note with the lock held.
+// locked returns a function that calls note while it holds the lock.
 func locked[E any](m *Metrics, note func(E)) func(context.Context, E) {
 	return func(_ context.Context, e E) {
 		m.mu.Lock()
