@@ -14,31 +14,32 @@ import (
 	"github.com/weir-go/weir/internal/streams"
 )
 
-// readyWithin limits how long CreateStream waits if its context has no deadline. The service takes
-// seconds to a minute.
+// readyWithin is how long CreateStream waits if its context has no deadline. The service usually
+// takes from seconds to a minute.
 const readyWithin = 5 * time.Minute
 
-// The maximum numbers of consecutive failures of a call that may succeed later: if the service asks
-// to wait, if another process changes the stream, and otherwise.
+// The maximum numbers of consecutive failures of a call. mostRefusals applies if the service asks
+// to wait, or if another process is changing the stream. mostFailures applies to other errors that
+// may be temporary.
 const (
 	mostRefusals = 8
 	mostFailures = 2
 )
 
-// CreateStream creates a stream if there is none of its name, and waits until it can be used. Any
-// number of processes may call it at once and any number of times. The first creates the stream,
-// and those that find it while it is being created help to complete it. An existing stream is not
-// changed: Result.Differences lists how it differs. If the stream is being deleted, CreateStream
-// waits for that and creates it again. Without a deadline CreateStream waits for at most five
-// minutes.
+// CreateStream creates a stream unless one with its name exists, and waits until the stream can be
+// used. Any number of processes may call it at the same time and repeatedly. The first call creates
+// the stream. Other calls that find the stream while it is being created help to complete it.
+// CreateStream does not change an existing stream: Result.Differences lists how it differs. If the
+// stream is being deleted, CreateStream waits for that and creates the stream again. If ctx has no
+// deadline, CreateStream waits for at most five minutes.
 //
-// Encryption and a longer retention are set after the stream is created. A process that dies in
-// between leaves a stream without them, which the next call finds and reports as a difference.
-// Write no records until CreateStream has returned.
+// CreateStream sets encryption and a longer retention after it has created the stream. If a process
+// dies in between, the stream lacks these settings. The next call finds such a stream and reports
+// the differences. Write no records before CreateStream has returned.
 //
-// It needs kinesis:DescribeStreamSummary and kinesis:CreateStream, and depending on the settings
-// kinesis:AddTagsToStream and kinesis:ListTagsForStream, kinesis:StartStreamEncryption and
-// kinesis:IncreaseStreamRetentionPeriod.
+// CreateStream needs the permissions kinesis:DescribeStreamSummary and kinesis:CreateStream.
+// Depending on the settings it also needs kinesis:AddTagsToStream and kinesis:ListTagsForStream,
+// kinesis:StartStreamEncryption and kinesis:IncreaseStreamRetentionPeriod.
 func CreateStream(ctx context.Context, client *kinesis.Client, want Stream) (Result, error) {
 	want, err := want.checked(client)
 	if err != nil {
@@ -68,11 +69,11 @@ type making struct {
 	client  *kinesis.Client
 	want    Stream
 	fresh   bool // the stream did not exist when this call began
-	made    bool // this call created it
+	made    bool // this call created the stream
 	backoff retry.Backoff
 }
 
-// run checks the stream and makes the next change, until it can be used.
+// run repeatedly checks the stream and makes the next change, until the stream can be used.
 func (m *making) run(ctx context.Context) (state, error) {
 	looks := retry.Backoff{Low: 200 * time.Millisecond, High: 2 * time.Second}
 	status := "not there yet"
@@ -116,13 +117,13 @@ func (m *making) run(ctx context.Context) (state, error) {
 	}
 }
 
-// patience returns how many consecutive failures are tolerated if err is the latest.
+// patience returns the number of consecutive failures to tolerate if err is the latest.
 func patience(err error) int {
 	switch {
 	case streams.Throttled(err), errors.Is(err, errRetained):
 		return mostRefusals
 	case streams.Code(err) == "ResourceInUseException", streams.Code(err) == "ResourceNotFoundException":
-		// another process changes it at the same time; the next look shows the result
+		// Another process is changing the stream at the same time. The next check shows the result.
 		return mostRefusals
 	case streams.Refused(err):
 		return 0
@@ -169,7 +170,7 @@ func (m *making) create(ctx context.Context) error {
 	return err
 }
 
-// errRetained says that the retention is no longer below the requested one.
+// errRetained means that the retention is no longer shorter than the requested one.
 var errRetained = errors.New("the retention was changed meanwhile")
 
 func (m *making) step(ctx context.Context, do step) error {
@@ -183,14 +184,15 @@ func (m *making) step(ctx context.Context, do step) error {
 		_, err = call(ctx, "kinesis:IncreaseStreamRetentionPeriod", &kinesis.IncreaseStreamRetentionPeriodInput{
 			StreamName: &m.want.Name, RetentionPeriodHours: aws.Int32(int32(m.want.Retention / time.Hour)),
 		}, m.client.IncreaseStreamRetentionPeriod)
-		if streams.Code(err) == "InvalidArgumentException" { // the next look shows the result
+		if streams.Code(err) == "InvalidArgumentException" { // the next check shows the result
 			err = fmt.Errorf("%w: %w", errRetained, err)
 		}
 	}
 	return err
 }
 
-// differences requests the tags only if some are wanted.
+// differences lists the differences from the wanted stream. It requests the tags only if the wanted
+// stream has tags.
 func (m *making) differences(ctx context.Context, has state) ([]string, error) {
 	if len(m.want.Tags) == 0 {
 		return differences(m.want, has, nil), nil
@@ -229,7 +231,7 @@ func (m *making) tags(ctx context.Context) (map[string]string, error) {
 	return tags, nil
 }
 
-// call makes one call with a timeout, and names it in its error.
+// call makes one call with a time limit. Its error contains the name of the action.
 func call[In, Out any](ctx context.Context, action string, in *In, f func(context.Context, *In, ...func(*kinesis.Options)) (*Out, error)) (*Out, error) {
 	ctx, cancel := context.WithTimeout(ctx, streams.CallTimeout)
 	defer cancel()

@@ -16,7 +16,7 @@ import (
 	"github.com/weir-go/weir/kinesistest"
 )
 
-// served runs f with a Kinesis whose streams take a while to change.
+// served runs f with a Kinesis server whose streams take some time to change.
 func served(t *testing.T, f func(t *testing.T, srv *kinesistest.Server, client *kinesis.Client)) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, err := kinesistest.Start(kinesistest.Config{InMemory: true, StateDelay: 3 * time.Second})
@@ -48,7 +48,7 @@ func TestAStreamIsMadeAsWanted(t *testing.T) {
 			d.EncryptionType != types.EncryptionTypeKms || *d.KeyId != everything.KMSKey || *d.RetentionPeriodHours != 48 || *d.MaxRecordSizeInKiB != 2048 {
 			t.Errorf("it is %+v", d)
 		}
-		again, err := CreateStream(t.Context(), client, everything) // it compares the tags too
+		again, err := CreateStream(t.Context(), client, everything) // compares the tags too
 		if err != nil || again.Created || len(again.Differences) != 0 || again.ARN != r.ARN {
 			t.Errorf("again: %+v, %v", again, err)
 		}

@@ -14,18 +14,19 @@ type state struct {
 	status    string
 	onDemand  bool
 	shards    int    // number of open shards
-	key       string // of the encryption, "" without
+	key       string // key of the encryption; "" if there is none
 	encrypted bool
 	retention time.Duration
 	record    int // maximum size of a record in bytes
 }
 
-// A step is one change to a stream that is being created. The service accepts one at a time.
+// A step is one change of a stream that is being created. The service accepts only one change at a
+// time.
 type step int
 
 const (
 	nothing step = iota
-	retain       // raise the retention
+	retain       // increase the retention
 	encrypt      // start the encryption
 )
 
@@ -33,14 +34,14 @@ const (
 func next(want Stream, has state) step {
 	switch {
 	case want.KMSKey != "" && !has.encrypted:
-		return encrypt // first: records that are written earlier are not encrypted
+		return encrypt // comes first, because records that are written before it are not encrypted
 	case want.Retention > has.retention:
 		return retain
 	}
 	return nothing
 }
 
-// differences lists how a stream differs from what was wanted. Tags are compared if they are known.
+// differences lists how a stream differs from the wanted one. It compares tags if they are known.
 func differences(want Stream, has state, tags map[string]string) []string {
 	var all []string
 	add := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
@@ -78,7 +79,8 @@ func differences(want Stream, has state, tags map[string]string) []string {
 	return all
 }
 
-// otherKey reports whether two names certainly mean different keys. An alias may mean any key.
+// otherKey reports whether two names certainly belong to different keys. An alias may belong to any
+// key.
 func otherKey(a, b string) bool {
 	id := func(key string) (name string, alias bool) {
 		alias = strings.HasPrefix(key, "alias/") || strings.Contains(key, ":alias/")

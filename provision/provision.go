@@ -1,8 +1,8 @@
-// Package provision creates streams: with a mode, shards, encryption, tags and a retention. It
-// changes no existing stream, and reports how one differs from what was wanted.
+// Package provision creates streams with a mode, shards, encryption, tags and a retention. It does
+// not change an existing stream, and reports how it differs from the wanted one.
 //
-// Nothing in package weir calls it: a worker needs no permission to create streams. A program calls
-// it before [github.com/weir-go/weir.New], or a deployment runs "weir stream create".
+// Package weir never calls provision, so workers need no permission to create streams. A program
+// calls it before [github.com/weir-go/weir.New], or a deployment runs "weir stream create".
 package provision
 
 import (
@@ -18,31 +18,31 @@ import (
 	"github.com/weir-go/weir/internal/streams"
 )
 
-// Stream describes the wanted stream. Name is required. The zero value of every other field is the
-// service's default.
+// Stream describes the wanted stream. Name is required. For every other field, the zero value means
+// the service's default.
 type Stream struct {
-	// Name is the stream's name, 1 to 128 of a-z, A-Z, 0-9, _ . -. The stream is created in the
-	// account and the region of the client.
+	// Name is the name of the stream: 1 to 128 characters of a-z, A-Z, 0-9, _ . -. The stream is
+	// created in the client's account and region.
 	Name string
-	// Shards is the initial number of shards, 1 to 100,000, in provisioned mode. 0 means on-demand
-	// mode, in which the service decides.
+	// Shards is the initial number of shards in provisioned mode, from 1 to 100,000. The value 0
+	// means on-demand mode, in which the service chooses the number.
 	Shards int
-	// KMSKey encrypts the stored records. It is a key's ARN or ID, or an alias such as
-	// "alias/aws/kinesis", the key of AWS. Defaults to no encryption.
+	// KMSKey is the key that encrypts the stored records: its ARN or ID, or an alias. The alias
+	// "alias/aws/kinesis" is the key that AWS provides. By default records are not encrypted.
 	KMSKey string
-	// Retention is how long records are kept, 24 h to 8,760 h (a year) in whole hours. Defaults to
-	// 24 h. More than that costs more.
+	// Retention is how long records are kept: 24 h to 8,760 h (a year) in whole hours. The default
+	// is 24 h. A longer retention costs more.
 	Retention time.Duration
-	// MaxRecordSize is the maximum size of a record in bytes, 1 MiB to 10 MiB in whole KiB.
-	// Defaults to 1 MiB.
+	// MaxRecordSize is the maximum size of a record in bytes: 1 MiB to 10 MiB in whole KiB. The
+	// default is 1 MiB.
 	MaxRecordSize int
-	// Tags are the stream's tags, at most 50. They are copied.
+	// Tags contains the tags of the stream, at most 50. The map is copied.
 	Tags map[string]string
 }
 
 const mostTags = 50
 
-// checked returns a copy of the stream, or every problem at once.
+// checked returns a copy of the stream, or an error that lists all problems.
 func (s Stream) checked(client *kinesis.Client) (Stream, error) {
 	var problems []error
 	bad := func(format string, args ...any) {
@@ -94,14 +94,15 @@ func checkTag(key, value string) error {
 	return nil
 }
 
-// Result is what [CreateStream] found or created.
+// Result describes the stream that [CreateStream] found or created.
 type Result struct {
-	// ARN is the stream's ARN.
+	// ARN is the ARN of the stream.
 	ARN string
-	// Created says that the stream did not exist before, and was created by this call or by a
-	// concurrent one.
+	// Created reports that the stream did not exist before. This call or a concurrent one created
+	// it.
 	Created bool
-	// Differences lists, one sentence each, how an existing stream differs from the wanted mode and
-	// other settings that were not left at their defaults. The stream was not changed.
+	// Differences lists how an existing stream differs from the wanted one, with a sentence for
+	// each difference. Settings that the wanted stream leaves at their defaults are not compared,
+	// except for the mode. The stream was not changed.
 	Differences []string
 }
