@@ -17,23 +17,24 @@ import (
 type chain struct {
 	bucket         bucket.Bucket
 	stream, shard  string
-	links, objects string // prefixes of their keys
+	links, objects string // prefixes of the keys
 }
 
-// link says which object contains the records after a position.
+// link describes which object contains the records after a position.
 type link struct {
-	Version int    `json:"weir_chain"` // 1
+	Version int    `json:"weir_chain"` // always 1
 	Stream  string `json:"stream"`
 	Shard   string `json:"shard"`
-	// At is the position before the object, zero in the first link of a chain.
+	// At is the position before the object. It is zero in the first link of a chain.
 	At weir.Position `json:"at"`
-	// From is where reading began, in the first link; otherwise zero.
+	// From is the position at which reading began, in the first link. In other links it is zero.
 	From weir.Position `json:"from"`
-	// To is the position after the last record: after a whole record, or the end of the shard.
+	// To is the position after the last record of the object. It is after a whole Kinesis record,
+	// or at the end of the shard.
 	To weir.Position `json:"to"`
-	// Object is the key, or "" if the shard ended without further records.
+	// Object is the key of the object. It is "" if the shard ended without further records.
 	Object string `json:"object"`
-	// For people, as known to the writer of the link.
+	// The following fields are information for users, from the writer of the link.
 	Records int       `json:"records"`
 	Written time.Time `json:"written"`
 }
@@ -43,10 +44,11 @@ const (
 	mostLink = 64 << 10
 )
 
-// key returns the key of the link that begins after a position.
+// key returns the key of the link that begins at a position.
 func (c *chain) key(at weir.Position) string { return c.links + linkName(at) }
 
-// linkName sorts links in reverse order: the newest comes first.
+// linkName returns the name of the link that begins at a position. The names sort in reverse order:
+// the newest link comes first.
 func linkName(at weir.Position) string {
 	if at.IsZero() {
 		return "start"
@@ -55,7 +57,7 @@ func linkName(at weir.Position) string {
 	return strings.Map(func(r rune) rune { return '9' - (r - '0') }, fmt.Sprintf("%03d%s", len(seq), seq))
 }
 
-// read reads the link that begins after a position, nil if there is none.
+// read returns the link that begins at a position. It returns nil if there is none.
 func (c *chain) read(ctx context.Context, at weir.Position) (*link, error) {
 	return c.load(ctx, c.key(at))
 }
@@ -72,7 +74,7 @@ func (c *chain) load(ctx context.Context, key string) (*link, error) {
 	return l, nil
 }
 
-// parse reads a link and checks it against its key.
+// parse decodes a link, and checks that it belongs to its key.
 func (c *chain) parse(key string, text []byte) (*link, error) {
 	var l link
 	if err := json.Unmarshal(text, &l); err != nil {
@@ -97,8 +99,8 @@ func (c *chain) parse(key string, text []byte) (*link, error) {
 	return &l, nil
 }
 
-// claim writes a link, and returns the link that exists after that: l, or the link of another
-// writer that was faster.
+// claim writes a link. It returns the link that exists after that: l, or a link of another writer
+// that was faster.
 func (c *chain) claim(ctx context.Context, l link) (*link, error) {
 	text, err := json.Marshal(l)
 	if err != nil {
@@ -121,8 +123,8 @@ func (c *chain) claim(ctx context.Context, l link) (*link, error) {
 
 // standing describes the end of a chain.
 type standing struct {
-	link    *link // the newest; nil if there is none
-	written bool  // the object of that link exists
+	link    *link // the newest link; nil if the chain is empty
+	written bool  // the object of the newest link exists
 }
 
 // end finds the end of the chain.
@@ -132,7 +134,7 @@ func (c *chain) end(ctx context.Context) (standing, error) {
 		return standing{}, err
 	}
 	l, err := c.load(ctx, keys[0])
-	if err == nil && l == nil { // must not count as an empty chain
+	if err == nil && l == nil { // a missing link must not count as an empty chain
 		err = fmt.Errorf("s3sink: the link %s was listed and is not there", keys[0])
 	}
 	if err != nil {
@@ -142,7 +144,7 @@ func (c *chain) end(ctx context.Context) (standing, error) {
 	return standing{l, written}, err
 }
 
-// written reports whether a link's object exists.
+// written reports whether the object of a link exists.
 func (c *chain) written(ctx context.Context, l *link) (bool, error) {
 	if l.Object == "" {
 		return true, nil
@@ -150,10 +152,11 @@ func (c *chain) written(ctx context.Context, l *link) (bool, error) {
 	return c.bucket.Exists(ctx, l.Object)
 }
 
-// reaches reports whether an object that ends at to contains the record before the position record.
+// reaches reports whether an object that ends at to contains a record. record is the position of
+// that record.
 func reaches(to, record weir.Position) bool { return record.Compare(to) <= 0 }
 
-// continues reports whether a term that reads after from reads all records after the end of a
+// continues reports whether a term that reads from a position reads all records after the end of a
 // chain.
 func continues(from, end weir.Position) bool {
 	switch {

@@ -8,7 +8,7 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// cutStore is a store that can be unreachable.
+// cutStore is a store that cannot be reached while cut is true.
 type cutStore struct {
 	lease.Store
 	cut atomic.Bool

@@ -1,5 +1,6 @@
-// Package s3sink writes the records of a stream into objects in S3: each record into exactly one
-// object, and the records of a shard in order, despite crashes, pauses and repetitions.
+// Package s3sink writes the records of a stream into objects in S3. Each record is in exactly one
+// object, and the records of a shard are in order. Crashes, pauses and repetitions do not change
+// that.
 //
 //	sink, err := s3sink.New(s3.NewFromConfig(cfg), "my-bucket", s3sink.Options{Prefix: "raw"})
 //	...
@@ -7,32 +8,34 @@
 //
 // # Objects
 //
-// An object holds consecutive records of one shard as lines of JSON, compressed with gzip:
+// An object contains consecutive records of one shard as lines of JSON, compressed with gzip:
 //
 //	raw/orders/dt=2026-11-24/hour=03/shardId-000000000007-4959….ndjson.gz
 //
-// It is named after its first record: the hour in which that arrived at the service, in UTC, the
-// shard, and its sequence number. An object ends when the hour changes, by size, by age and at the
-// end of a shard, but never inside an aggregate.
+// The key contains the hour (in UTC) in which the first record arrived at the service, the shard,
+// and the sequence number of that record. An object ends when the hour changes, when it reaches a
+// size or an age, and at the end of the shard. It never ends inside an aggregate.
 //
 // # The chain
 //
-// Each shard has a chain of small objects called links, which give each record a unique place:
+// Each shard has a chain of small objects called links. The chain gives each record a unique place:
 //
 //	raw/_weir/orders/shardId-000000000007/start
 //	raw/_weir/orders/shardId-000000000007/943504…
 //
-// A link is named after the position at which it begins. It says which object contains the records
-// from there on, and up to which position: {"at": …, "to": …, "object": …}. The next link begins
-// there. A link is written first, under the condition that no link of its name exists, and its
-// object after that, under the same condition. A writer that loses the race for a link carries out
-// the existing one. There is therefore one chain for any number of writers, without a lease or an
-// epoch. A writer that was paused and continues late writes either the right data or nothing.
+// The name of a link contains the position at which the link begins. The link states which object
+// contains the records from there on, and up to which position: {"at": …, "to": …, "object": …}.
+// The next link begins at that position. A writer first writes the link, on the condition that no
+// link with its name exists. It then writes the object, on the same condition. If another writer
+// has written the link first, the writer uses the existing link. So there is only one chain, for
+// any number of writers, without a lease or an epoch. A writer that was paused and continues late
+// writes either the right data or nothing.
 //
-// If a writer dies after the link and before the object, the next owner of the shard reads the same
-// records again and writes the object. Only the newest link can lack its object, until the shard
-// has an owner again.
+// A writer may die after it wrote the link and before it wrote the object. The next owner of the
+// shard then reads the same records again and writes the object. Only the newest link can lack its
+// object, and only until the shard has an owner again.
 //
-// The name of a link contains the digits of the sequence number and of its length, each subtracted
-// from 9. The newest link is therefore listed first, and one request finds the end of the chain.
+// The name of a link contains the number of digits of the sequence number and the digits
+// themselves, each subtracted from 9. The newest link is therefore listed first, and a single
+// request finds the end of the chain.
 package s3sink

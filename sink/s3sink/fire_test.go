@@ -15,8 +15,7 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// trouble makes one call in six to a bucket fail, in all ways in which calls can fail, and others
-// take long.
+// trouble makes one in six calls to a bucket fail, in all possible ways. Other calls take long.
 func trouble(bucket *fakes3.Server, seed uint64) {
 	var mu sync.Mutex
 	random := rand.New(rand.NewPCG(seed, 1))
@@ -32,15 +31,15 @@ func trouble(bucket *fakes3.Server, seed uint64) {
 		case 2, 3:
 			return fakes3.Lose
 		case 4, 5:
-			time.Sleep(slow) // a writer that was paused
+			time.Sleep(slow) // simulates a writer that was paused
 		}
 		return fakes3.None
 	})
 }
 
-// underFire makes several applications write one chain at once, which is harder than any late
-// owner. Each reads all records, with its own batches and object sizes. Owners change, shards are
-// split, and calls fail.
+// underFire makes several applications write the same chain at the same time. That is harder than
+// any late owner. Each application reads all records, with its own batches and object sizes. Owners
+// change, shards are split, and calls fail.
 func underFire(t *testing.T, srv *kinesistest.Server, bucket *fakes3.Server, seed uint64) *s3sink.Sink {
 	random := rand.New(rand.NewPCG(seed, 2))
 	trouble(bucket, seed)
@@ -97,7 +96,8 @@ func TestSeveralWritersUnderFire(t *testing.T) {
 	}
 }
 
-// Without the condition the same test fails: the condition makes the place of a record unique.
+// If the bucket ignores conditions, the same test must fail. This shows that the condition makes
+// the place of a record unique.
 func TestWithoutConditionsTheSameFails(t *testing.T) {
 	bubble(t, 2, func(t *testing.T, srv *kinesistest.Server, bucket *fakes3.Server) {
 		bucket.IgnoreConditions = true

@@ -36,7 +36,7 @@ func TestPayloadLines(t *testing.T) {
 	}
 }
 
-// Any payload makes one line of valid JSON.
+// Each payload becomes one line of valid JSON.
 func FuzzPayloadLines(f *testing.F) {
 	f.Add([]byte("{\"a\":\n1}"))
 	f.Add([]byte("\xff"))
@@ -78,7 +78,7 @@ func sequence(t *testing.T, seq string) weir.Position {
 	return p
 }
 
-// The newest link is listed first, for any sequence numbers, and the start last.
+// For any sequence numbers, the newest link is listed first and the start last.
 func TestNamesOfLinksAreInReverse(t *testing.T) {
 	var names []string
 	for _, seq := range []string{"0", "9", "10", "11", "99", "100", "49590338271490256608559692538361571095921575989136588898",
@@ -114,7 +114,7 @@ func TestContinues(t *testing.T) {
 	}
 }
 
-// Damaged links, by the error about them. The second argument of each is the key.
+// The map contains damaged links by the expected error. The second argument of each is the key.
 func TestDamagedLinks(t *testing.T) {
 	s := sink(t, fakes3.New(), s3sink.Options{})
 	start := "_weir/s/shardId-0/start"

@@ -6,7 +6,7 @@ import (
 	"github.com/weir-go/weir"
 )
 
-// held contains, in order, the records of a shard that were read and are not in an object yet.
+// held contains the records of a shard that were read and are not in an object yet, in order.
 type held struct {
 	parts   []part
 	records int
@@ -14,7 +14,7 @@ type held struct {
 	since   time.Time // when the first of them was read
 }
 
-// part is a sequence of consecutive records of a batch.
+// part contains consecutive records of a batch.
 type part struct {
 	batch   *weir.Batch
 	records []weir.Record
@@ -22,13 +22,14 @@ type part struct {
 
 func (p part) last() *weir.Record { return &p.records[len(p.records)-1] }
 
-// overhead is the approximate memory of a record in addition to its payload and key.
+// overhead is the approximate memory of a record without its payload and key.
 const overhead = 160
 
-// size returns the counted size of a record.
+// size returns the size of a record that counts toward MaxBytes.
 func size(r *weir.Record) int { return len(r.Data) + len(r.PartitionKey) }
 
-// add appends the record b.Records[i], which follows the others. It returns the additional memory.
+// add appends the record b.Records[i], which must follow the other records. It returns the
+// additional memory.
 func (h *held) add(b *weir.Batch, i int) int {
 	if h.records == 0 {
 		h.since = time.Now()
@@ -46,11 +47,11 @@ func (h *held) add(b *weir.Batch, i int) int {
 // memory returns the memory of all records.
 func (h *held) memory() int { return h.bytes + h.records*overhead }
 
-// first and last are held records. There must be some.
+// first and last return the first and the last record. held must not be empty.
 func (h *held) first() *weir.Record { return &h.parts[0].records[0] }
 func (h *held) last() *weir.Record  { return h.parts[len(h.parts)-1].last() }
 
-// lastWhole returns the last position at which an object may end, zero if there is none.
+// lastWhole returns the last position at which an object may end. It returns zero if there is none.
 func (h *held) lastWhole() weir.Position {
 	for p := len(h.parts) - 1; p >= 0; p-- {
 		for i := len(h.parts[p].records) - 1; i >= 0; i-- {
@@ -62,7 +63,7 @@ func (h *held) lastWhole() weir.Position {
 	return weir.Position{}
 }
 
-// cut removes and returns the contents of an object that ends at to.
+// cut removes the records of an object that ends at to, and returns them.
 func (h *held) cut(to weir.Position) held {
 	out := held{since: h.since}
 	for len(h.parts) > 0 {

@@ -11,7 +11,7 @@ import (
 	"github.com/weir-go/weir"
 )
 
-// envelope is the line of a record.
+// envelope is the line for a record in the form Envelopes.
 type envelope struct {
 	Shard    string  `json:"shard"`
 	Sequence string  `json:"sequence"`
@@ -55,7 +55,7 @@ func write(to io.Writer, parts []part, form Lines) error {
 	return nil
 }
 
-// Append appends the line of a record, including its end, to a buffer.
+// Append appends the line for a record to a buffer, including the newline.
 func (l Lines) Append(line []byte, r weir.Record) ([]byte, error) {
 	if l == Payloads {
 		return appendPayload(line, r.Data)
@@ -79,7 +79,7 @@ func appendPayload(line, data []byte) ([]byte, error) {
 		return appendJSON(line, struct {
 			Base64 []byte `json:"data_base64"`
 		}{data})
-	case bytes.ContainsAny(data, "\n\r"): // a JSON text cannot contain these
+	case bytes.ContainsAny(data, "\n\r"): // a line of JSON must not contain these
 		to := bytes.NewBuffer(line)
 		err := json.Compact(to, data)
 		return append(to.Bytes(), '\n'), err

@@ -15,23 +15,23 @@ import (
 	"github.com/weir-go/weir"
 )
 
-// Object is one object of a chain: all records after From, up to and including To.
+// Object is one object of a chain. It contains all records after From, up to and including To.
 type Object struct {
 	Stream, Shard string
-	// Key is the object's key, or "" if the shard ended without further records.
+	// Key is the key of the object. It is "" if the shard ended without further records.
 	Key string
 	// From is zero for the first object of a chain.
 	From weir.Position
-	// To is the position after the object's last record. It is [shard.End] if that was the last
-	// record of the shard, and then no object follows.
+	// To is the position after the last record of the object. It is [shard.End] if that was the
+	// last record of the shard; then no object follows.
 	To weir.Position
 }
 
-// Objects yields the objects of a shard in order, after the position after. Pass the zero Position
-// to begin at the first object, or [Object].To of the last known object to continue. The sequence
-// ends at the present end of the chain. An object that is being written is not included, so a
-// program that follows a chain must call Objects again later. It makes one request per object. An
-// error is the last pair.
+// Objects yields the objects of a shard in order, starting after a position. To begin with the
+// first object, pass the zero Position. To continue, pass [Object].To of the last known object. The
+// sequence ends at the current end of the chain. It does not include an object that is still being
+// written. A program that follows a chain must therefore call Objects again later. Objects makes
+// one request per object. If there is an error, it is in the last pair.
 func (s *Sink) Objects(ctx context.Context, stream, shardID string, after weir.Position) iter.Seq2[Object, error] {
 	return func(yield func(Object, error) bool) {
 		c := s.chain(stream, shardID)
@@ -66,7 +66,7 @@ func (s *Sink) Objects(ctx context.Context, stream, shardID string, after weir.P
 	}
 }
 
-// empty returns an error if a chain without a start has other links.
+// empty returns an error if a chain without a start link has other links.
 func (c *chain) empty(ctx context.Context) error {
 	keys, err := c.bucket.List(ctx, c.links, "", 1)
 	if err == nil && len(keys) > 0 {
@@ -75,8 +75,8 @@ func (c *chain) empty(ctx context.Context) error {
 	return err
 }
 
-// Shards yields the IDs of all shards of a stream that have a chain, sorted. An error is the last
-// pair.
+// Shards yields the sorted IDs of all shards of a stream that have a chain. If there is an error,
+// it is in the last pair.
 func (s *Sink) Shards(ctx context.Context, stream string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		prefix := s.o.Prefix + "_weir/" + stream + "/"
@@ -96,7 +96,7 @@ func (s *Sink) Shards(ctx context.Context, stream string) iter.Seq2[string, erro
 	}
 }
 
-// Open returns the decompressed lines of an object. The caller must close it.
+// Open returns a reader of the decompressed lines of an object. The caller must close it.
 func (s *Sink) Open(ctx context.Context, o Object) (io.ReadCloser, error) {
 	if o.Key == "" {
 		return io.NopCloser(strings.NewReader("")), nil
@@ -115,7 +115,7 @@ func (s *Sink) Open(ctx context.Context, o Object) (io.ReadCloser, error) {
 	return lines{z, answer.Body}, nil
 }
 
-// lines also closes the source of a decompressor.
+// lines is a decompressor that also closes its source.
 type lines struct {
 	*gzip.Reader
 	body io.Closer
@@ -123,5 +123,5 @@ type lines struct {
 
 func (l lines) Close() error { return errors.Join(l.Reader.Close(), l.body.Close()) }
 
-// compressed reports whether an object with this key is compressed.
+// compressed reports whether the object with this key is compressed.
 func compressed(key string) bool { return strings.HasSuffix(key, ".gz") }

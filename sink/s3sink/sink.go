@@ -14,33 +14,36 @@ import (
 	"github.com/weir-go/weir/sink/s3sink/internal/bucket"
 )
 
-// Options configures where objects are written and how large they become. The zero Options are
-// useful.
+// Options configures where a sink writes objects and how large they become. The zero value is a
+// useful configuration.
 type Options struct {
-	// Prefix begins all keys. A slash is appended if it has none. Defaults to no prefix, at most
-	// 256 bytes. Two applications with the same bucket, prefix and stream write one common chain.
+	// Prefix is the beginning of all keys, with at most 256 bytes. If it does not end in a slash, a
+	// slash is appended. By default there is no prefix. Two applications with the same bucket,
+	// prefix and stream write one common chain.
 	Prefix string
-	// Partition determines the folders of objects. Defaults to [Hourly].
+	// Partition selects the folders of objects. The default is [Hourly].
 	Partition Partition
-	// Lines determines the form of a line. Defaults to [Payloads].
+	// Lines selects the form of the lines. The default is [Payloads].
 	Lines Lines
-	// Plain leaves objects uncompressed: they end in .ndjson instead of .ndjson.gz.
+	// Plain writes objects without compression. Their keys end in .ndjson instead of .ndjson.gz.
 	Plain bool
-	// MaxBytes ends an object with this many bytes of payloads and keys, before compression. One
-	// record or aggregate may exceed it. Defaults to 16 MiB, 1 byte to 1 GiB.
+	// MaxBytes is the size at which an object ends, in bytes of payloads and keys before
+	// compression. A single record or aggregate may exceed it. The default is 16 MiB. It ranges
+	// from 1 byte to 1 GiB.
 	MaxBytes int
-	// MaxAge ends an object when its first record was read this long ago, even if no record
-	// follows. Defaults to 1 min, 1 s to 24 h. Each object costs two writes.
+	// MaxAge ends an object this long after its first record was read, even if no record follows.
+	// The default is 1 min. It ranges from 1 s to 24 h. Each object costs two writes.
 	MaxAge time.Duration
-	// MaxMemory is how many bytes of records of all shards may wait for their objects before
-	// objects are ended early. Defaults to 256 MiB, 1 MiB to 1 TiB. It may be exceeded by a half
-	// and by one batch per shard. In addition, at most eight encoded objects are in memory. An
-	// object that was begun by a worker with a larger MaxBytes is held as a whole.
+	// MaxMemory limits the memory of records, of all shards, that wait for their objects. At the
+	// limit, objects end early. The default is 256 MiB. It ranges from 1 MiB to 1 TiB. The memory
+	// may exceed the limit by half and by one batch per shard. In addition, up to eight encoded
+	// objects are in memory. If a worker with a larger MaxBytes has begun an object, the whole
+	// object is kept in memory.
 	MaxMemory int
 }
 
-// Partition determines the folders of objects, by the time in UTC at which the first record of an
-// object arrived at the service.
+// Partition selects the folder of an object. The folder depends on the time in UTC at which the
+// object's first record arrived at the service.
 type Partition uint8
 
 const (
@@ -53,32 +56,33 @@ const (
 type Lines uint8
 
 const (
-	// Payloads writes the payload alone. JSON on one line stays unchanged. In JSON on several lines
-	// the white space between its parts is removed. Anything else becomes {"data_base64":"…"}.
+	// Payloads writes only the payload. JSON on one line stays unchanged. In JSON on several lines,
+	// the white space between its parts is removed. Any other payload becomes {"data_base64":"…"}.
 	Payloads Lines = iota
-	// Envelopes writes JSON objects with the members shard, sequence, position (only for a record
-	// that others follow in an aggregate), key, arrival, and data, which is the payload as a text,
-	// or data_base64 if it is not UTF-8. It is the output of "weir consume -o json".
+	// Envelopes writes a JSON object for each record, like "weir consume -o json". The members are
+	// shard, sequence, key, arrival and data, which is the payload as text. If the payload is not
+	// UTF-8, data_base64 replaces data. The member position is present only if the record is in an
+	// aggregate and others follow it there.
 	Envelopes
 )
 
-// uploads is how many objects a Sink sends at a time. Each of them is in memory.
+// uploads is the number of objects that a Sink sends at the same time. Each of them is in memory.
 const uploads = 8
 
-// Sink writes shards into a bucket. Its methods may be called concurrently.
+// Sink writes the records of shards into a bucket. Its methods may be called concurrently.
 type Sink struct {
 	bucket bucket.Bucket
 	o      Options
 
-	probing   chan struct{} // holds a token while a goroutine checks the bucket's conditions
+	probing   chan struct{} // contains a token while a goroutine checks the bucket
 	probed    atomic.Bool
 	uploading chan struct{}
-	waiting   atomic.Int64 // bytes of records that are not in an object yet
+	waiting   atomic.Int64 // memory of records that are not in an object yet
 	shards    atomic.Int64 // number of shards that are being written
 }
 
-// New makes a sink. It makes no call. The client's region must be the bucket's. An error lists all
-// invalid arguments.
+// New returns a sink. It makes no call. The client's region must be that of the bucket. The error
+// lists all invalid arguments.
 func New(client *s3.Client, bucketName string, o Options) (*Sink, error) {
 	var wrong []error
 	bad := func(format string, args ...any) {
@@ -121,16 +125,16 @@ func within[T int | time.Duration](bad func(string, ...any), name string, is *T,
 	}
 }
 
-// Handlers returns the handlers for [weir.Consumer.RunShards]. Their Position must not be replaced.
-// The sink keeps records until it writes their object, so RunShards refuses
-// [weir.Options].ReuseBuffers. It repeats a failed write until the write succeeds, so RunShards
-// also refuses [weir.Options].GiveUp.
+// Handlers returns the handlers for [weir.Consumer.RunShards]. Do not replace their Position. The
+// sink keeps records until it has written their object, so RunShards refuses
+// [weir.Options].ReuseBuffers. The sink repeats a failed write until the write succeeds, so
+// RunShards also refuses [weir.Options].GiveUp.
 func (s *Sink) Handlers() weir.ShardHandlers {
 	return weir.ShardHandlers{Position: s.Position, Pull: s.pull, KeepsRecords: true}
 }
 
-// Position returns the end of a shard's objects, or the zero Position if there are none. It takes
-// three requests for a chain of any length.
+// Position returns the position at which the objects of a shard end. It returns the zero Position
+// if there are none. It makes three requests, no matter how long the chain is.
 func (s *Sink) Position(ctx context.Context, stream, shardID string) (weir.Position, error) {
 	end, err := s.chain(stream, shardID).end(ctx)
 	switch {
@@ -157,9 +161,9 @@ func (s *Sink) pull(ctx context.Context, of *weir.Shard) error {
 	return w.run(ctx, of)
 }
 
-// Check returns an error if the bucket cannot be written, or overwrites an object although a
-// request forbids it. Once it has succeeded it makes no more calls. Handlers call it themselves.
-// Call it to detect a mistake before a stream is read.
+// Check returns an error if the bucket cannot be written. It also returns an error if the bucket
+// overwrites an object although the request forbids that. After it has succeeded once, it makes no
+// more calls. Handlers call it themselves. Call it to detect a mistake before a stream is read.
 func (s *Sink) Check(ctx context.Context) error {
 	if s.probed.Load() {
 		return nil
@@ -174,7 +178,7 @@ func (s *Sink) Check(ctx context.Context) error {
 		return nil
 	}
 	key := s.o.Prefix + "_weir/conditional-writes"
-	for range 2 { // the first may create the object
+	for range 2 { // the first write may create the object
 		text := []byte("weir looks here whether this bucket refuses to write an object that exists.\n")
 		_, made, err := s.bucket.Put(ctx, key, text, nil, bucket.Condition{New: true})
 		if err != nil {
@@ -198,8 +202,8 @@ func (s *Sink) chain(stream, shardID string) *chain {
 	}
 }
 
-// folder returns the folder of an object whose first record arrived at a time, "" or with a slash
-// at its end.
+// folder returns the folder of an object whose first record arrived at the given time. The result
+// is "", or ends in a slash.
 func (p Partition) folder(arrived time.Time) string {
 	switch p {
 	case Hourly:
@@ -212,10 +216,11 @@ func (p Partition) folder(arrived time.Time) string {
 }
 
 // later reports whether a record that arrived at t belongs to a later folder than one that arrived
-// at first. Arrival times do not increase strictly: a slightly earlier record stays.
+// at first. Arrival times are not always in order. A record with a slightly earlier time stays in
+// the folder.
 func (p Partition) later(first, t time.Time) bool {
 	return t.After(first) && p.folder(first) != p.folder(t)
 }
 
-// whole reports whether the position is after the last sub-record of its sequence number.
+// whole reports whether a position is after the last sub-record of its sequence number.
 func whole(p weir.Position) bool { return p.Kind() == shard.Sequence && p.Done() == shard.Whole }

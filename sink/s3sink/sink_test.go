@@ -22,7 +22,7 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// bubble has a stream "s" in virtual time.
+// bubble runs f in virtual time, with a stream "s".
 func bubble(t *testing.T, shards int, f func(t *testing.T, srv *kinesistest.Server, bucket *fakes3.Server)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -55,7 +55,7 @@ func sink(t *testing.T, bucket *fakes3.Server, o s3sink.Options) *s3sink.Sink {
 	return s
 }
 
-// start runs a worker. stop ends it in an orderly way.
+// start starts a worker. stop ends the worker gracefully.
 func start(t *testing.T, srv *kinesistest.Server, store lease.Store, h weir.ShardHandlers, change ...func(*weir.Options)) (stop func()) {
 	t.Helper()
 	o := weir.Options{App: "app", Stream: "s", Logger: slog.New(slog.DiscardHandler)}
@@ -131,8 +131,8 @@ func content(t *testing.T, s *s3sink.Sink, o s3sink.Object) (lines []string) {
 	return lines
 }
 
-// faults returns what is wrong with the objects: each record of the stream must be in one of them,
-// once and in order, according to the chains and to a listing.
+// faults returns the problems with the objects. According to the chains and to a listing of the
+// bucket, each record of the stream must be in exactly one object, and in order.
 func faults(t *testing.T, s *s3sink.Sink, bucket *fakes3.Server, want map[string][]string) (wrong []string) {
 	t.Helper()
 	objects, lines := chains(t, s)
@@ -173,7 +173,7 @@ func TestEachRecordIsInOneObject(t *testing.T) {
 		if len(objects) < 10 {
 			t.Errorf("%d objects of about 100 bytes", len(objects))
 		}
-		time.Sleep(2 * time.Minute) // the stream is silent: the rest is written because of its age
+		time.Sleep(2 * time.Minute) // no records arrive, so the rest is written because of its age
 		check(t, s, bucket, inStream(srv))
 		if n := s.Waiting(); n != 0 {
 			t.Errorf("%d bytes wait", n)
@@ -191,8 +191,8 @@ func TestEachRecordIsInOneObject(t *testing.T) {
 			}
 		}
 
-		// no finished record is missing from the objects, and finished records are not written
-		// again
+		// The objects contain all records before the checkpoints, and these records are not written
+		// again.
 		view, err := store.View(t.Context(), "app", "")
 		if err != nil {
 			t.Fatal(err)
@@ -203,7 +203,7 @@ func TestEachRecordIsInOneObject(t *testing.T) {
 				t.Errorf("%s: the checkpoint is %v, the objects go to %v, %v", l.Shard, l.Position, at, err)
 			}
 		}
-		// the leases are lost: everything after the end of the objects is read again
+		// The leases are lost, so the records after the end of the objects are read again.
 		before := len(bucket.Keys())
 		stop = start(t, srv, memstore.New(), s.Handlers())
 		time.Sleep(2 * time.Minute)
@@ -215,12 +215,12 @@ func TestEachRecordIsInOneObject(t *testing.T) {
 	})
 }
 
-// An object has records of one hour, by the arrival of its first record.
+// An object contains records of one hour, according to the arrival of its first record.
 func TestObjectsAreCutWhereTheHourChanges(t *testing.T) {
 	for p, folders := range map[s3sink.Partition]int{s3sink.Hourly: 3, s3sink.Daily: 2, s3sink.Unpartitioned: 1} {
 		t.Run(fmt.Sprint(p), func(t *testing.T) {
 			bubble(t, 1, func(t *testing.T, srv *kinesistest.Server, bucket *fakes3.Server) {
-				// bubbles begin at midnight
+				// Bubbles begin at midnight.
 				time.Sleep(22*time.Hour + 59*time.Minute + 59*time.Second + 500*time.Millisecond)
 				for i := range 30 {
 					put(srv, i, i)
@@ -265,8 +265,8 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// A store that overwrites objects in spite of the condition is detected before any record is
-// handled.
+// If a store overwrites objects in spite of the condition, the sink detects that before it handles
+// a record.
 func TestAStoreWithoutConditionsIsRefused(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server, bucket *fakes3.Server) {
 		bucket.IgnoreConditions = true
@@ -284,7 +284,7 @@ func TestAStoreWithoutConditionsIsRefused(t *testing.T) {
 	})
 }
 
-// During an outage of S3 records wait, and only as many as allowed are in memory.
+// During an outage of S3 the sink loses no records, and keeps only as many in memory as allowed.
 func TestAnOutageGivesNothingUp(t *testing.T) {
 	bubble(t, 4, func(t *testing.T, srv *kinesistest.Server, bucket *fakes3.Server) {
 		s := sink(t, bucket, s3sink.Options{MaxMemory: 1 << 20, MaxAge: 5 * time.Minute})

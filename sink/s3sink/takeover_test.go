@@ -19,11 +19,11 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// isObject reports whether a key belongs to an object, and not to a link.
+// isObject reports whether a key is that of an object and not of a link.
 func isObject(key string) bool { return key != "" && !strings.Contains(key, "_weir/") }
 
-// If a writer dies between a link and its object, the next writer writes the object, although it
-// ends its own objects elsewhere.
+// If a writer dies between writing a link and its object, the next writer writes the object. Its
+// own objects would end elsewhere.
 func TestAnObjectThatWasBegunIsWrittenByTheNextOwner(t *testing.T) {
 	for name, more := range map[string]int{"and goes on": 20, "and there is nothing more": 0} {
 		t.Run(name, func(t *testing.T) {
@@ -33,7 +33,7 @@ func TestAnObjectThatWasBegunIsWrittenByTheNextOwner(t *testing.T) {
 				stop := start(t, srv, memstore.New(), first.Handlers())
 				time.Sleep(15 * time.Second)
 				written := len(bucket.Keys())
-				bucket.Control(func(c fakes3.Call) fakes3.Fault { // links succeed, objects do not
+				bucket.Control(func(c fakes3.Call) fakes3.Fault { // links can be written, objects cannot
 					if c.Method == "PUT" && isObject(c.Key) {
 						return fakes3.Deny
 					}
@@ -63,8 +63,8 @@ func TestAnObjectThatWasBegunIsWrittenByTheNextOwner(t *testing.T) {
 	}
 }
 
-// A write whose answer is lost, once or as often as the SDK retries, is neither made twice nor
-// skipped.
+// If the answer to a write is lost, the write is neither made twice nor skipped. The answer may be
+// lost once, or as often as the SDK retries.
 func TestALostAnswerIsHarmless(t *testing.T) {
 	for name, lost := range map[string]int{"once": 1, "every time": 3} {
 		for what, of := range map[string]func(string) bool{"a link": func(key string) bool { return !isObject(key) }, "an object": isObject} {
@@ -124,7 +124,7 @@ func TestTheEndOfAShard(t *testing.T) {
 				for o, err := range s.Objects(t.Context(), "s", parent, shard.End) {
 					t.Errorf("after the end: %+v, %v", o, err)
 				}
-				// the leases are lost: a finished shard is not written again
+				// The leases are lost, but a finished shard is not written again.
 				before := len(bucket.Keys())
 				stop = start(t, srv, memstore.New(), s.Handlers())
 				time.Sleep(time.Minute)
@@ -137,7 +137,7 @@ func TestTheEndOfAShard(t *testing.T) {
 	}
 }
 
-// Before a lease is handed on, all held records are written to an object and finished.
+// Before a handoff, all records that the writer holds are written to an object, and are finished.
 func TestAHandOffWritesWhatIsHeld(t *testing.T) {
 	bubble(t, 4, func(t *testing.T, srv *kinesistest.Server, bucket *fakes3.Server) {
 		s := sink(t, bucket, s3sink.Options{MaxAge: time.Hour})
@@ -151,7 +151,7 @@ func TestAHandOffWritesWhatIsHeld(t *testing.T) {
 		}
 		other := start(t, srv, store, s.Handlers(), named("two"))
 		time.Sleep(time.Minute)
-		// of the two shards that were handed over
+		// One object for each of the two shards that were handed off.
 		if objects, _ := chains(t, s); len(objects) != 2 {
 			t.Errorf("%d objects", len(objects))
 		}
@@ -164,7 +164,8 @@ func TestAHandOffWritesWhatIsHeld(t *testing.T) {
 	})
 }
 
-// If S3 does not answer, a lease is still handed on after HandoffTimeout, without the held records.
+// If S3 does not answer, the lease is still handed off after HandoffTimeout. The held records are
+// not written.
 func TestAHandOffDoesNotWaitForS3(t *testing.T) {
 	bubble(t, 2, func(t *testing.T, srv *kinesistest.Server, bucket *fakes3.Server) {
 		store := memstore.New()
@@ -198,7 +199,7 @@ func TestAHandOffDoesNotWaitForS3(t *testing.T) {
 	})
 }
 
-// A worker that has lost its leases drops its held records.
+// A worker that has lost its leases drops the records that it holds.
 func TestALostLeaseIsLeftAtOnce(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server, bucket *fakes3.Server) {
 		s := sink(t, bucket, s3sink.Options{MaxAge: time.Hour})
@@ -226,7 +227,7 @@ func TestALostLeaseIsLeftAtOnce(t *testing.T) {
 	})
 }
 
-// A program can follow the objects of a chain from the last one that it has seen.
+// A program can follow the objects of a chain, starting after the last one that it has seen.
 func TestObjectsAreFollowed(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server, bucket *fakes3.Server) {
 		s := sink(t, bucket, s3sink.Options{MaxBytes: 20})
@@ -264,8 +265,8 @@ func TestObjectsAreFollowed(t *testing.T) {
 	})
 }
 
-// A writer that began to read after the end of a chain, which another writer has made meanwhile,
-// leaves no gap in it.
+// A writer may begin to read after the end of a chain that another writer has created in the
+// meantime. It must leave no gap in the chain.
 func TestAWriterThatBeganElsewhere(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server, bucket *fakes3.Server) {
 		put(srv, 1, 10)
@@ -299,7 +300,7 @@ func TestAWriterThatBeganElsewhere(t *testing.T) {
 	})
 }
 
-// No object ends inside an aggregate, wherever it ends.
+// No object ends inside an aggregate.
 func TestAggregatesAreKeptTogether(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server, bucket *fakes3.Server) {
 		var want []string
@@ -325,8 +326,8 @@ func TestAggregatesAreKeptTogether(t *testing.T) {
 	})
 }
 
-// If the records of a claimed object have left the stream before it was written, the chain
-// continues with the remaining records.
+// The records of a claimed object may have left the stream before the object was written. The chain
+// then continues with the remaining records.
 func TestAnObjectWhoseRecordsAreGone(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server, bucket *fakes3.Server) {
 		s := sink(t, bucket, s3sink.Options{})
@@ -347,7 +348,7 @@ func TestAnObjectWhoseRecordsAreGone(t *testing.T) {
 		stop = start(t, srv, store, s.Handlers())
 		time.Sleep(2 * time.Minute)
 		stop()
-		check(t, s, bucket, inStream(srv)) // the records that the stream still has
+		check(t, s, bucket, inStream(srv)) // the records that are still in the stream
 		if objects, _ := chains(t, s); len(objects) != 2 {
 			t.Errorf("%+v", objects)
 		}

@@ -16,9 +16,9 @@ import (
 type writer struct {
 	sink  *Sink
 	chain *chain
-	from  weir.Position // where reading began
-	at    weir.Position // end of the chain, as far as its objects exist; zero before the first
-	next  *link         // the link that begins there, while its object must be written
+	from  weir.Position // position at which reading began
+	at    weir.Position // end of that part of the chain whose objects exist; zero if there is none
+	next  *link         // the link that begins at that position, while its object must be written
 	held  held
 }
 
@@ -28,9 +28,9 @@ type pulled struct {
 	err   error
 }
 
-// pull requests batches until left is closed or the last one has arrived. If left is closed during
-// a wait for a batch, the wait ends when weir ends the iteration, which is when the pulling
-// function has returned.
+// pull requests batches until left is closed or the last batch has arrived. If left is closed
+// during a wait for a batch, the wait continues until weir ends the iteration. weir does that when
+// the pulling function has returned.
 func pull(s *weir.Shard, left <-chan struct{}) <-chan pulled {
 	to := make(chan pulled)
 	go func() {
@@ -72,7 +72,7 @@ func (w *writer) run(ctx context.Context, s *weir.Shard) error {
 			if err := w.flush(ctx); err != nil {
 				return err
 			}
-			w.held.since = time.Now() // of the remaining records
+			w.held.since = time.Now() // the remaining records
 		}
 	}
 }
@@ -97,7 +97,7 @@ func (w *writer) begin(ctx context.Context, from weir.Position) error {
 	return nil
 }
 
-// moved is the error of a term that did not begin to read at the end of the chain. weir then
+// moved returns the error of a term that did not begin to read at the end of the chain. weir then
 // queries the sink's position again and begins there.
 func moved(from, at weir.Position) error {
 	return fmt.Errorf("s3sink: reading began at %s, and the chain of objects ends at %q, because another writer has extended it: reading begins again there", from, at)
@@ -113,7 +113,7 @@ func (w *writer) take(ctx context.Context, b *weir.Batch) error {
 				return err
 			}
 		}
-		if !w.at.IsZero() && reaches(w.at, at) { // another writer wrote it
+		if !w.at.IsZero() && reaches(w.at, at) { // another writer has written it
 			if err := b.Done(*r); err != nil {
 				return err
 			}
@@ -132,11 +132,12 @@ func (w *writer) take(ctx context.Context, b *weir.Batch) error {
 	return nil
 }
 
-// before returns where an object must end before the record r is added, zero if none must.
+// before returns the position at which an object must end before the record r is added. It returns
+// zero if no object must end.
 func (w *writer) before(r *weir.Record, at weir.Position) weir.Position {
 	switch {
 	case w.next != nil:
-		if !reaches(w.next.To, at) { // its last records have left the stream
+		if !reaches(w.next.To, at) { // the last records of the object have left the stream
 			return w.next.To
 		}
 	case w.held.records > 0 && w.sink.o.Partition.later(w.held.first().ArrivalTime(), r.ArrivalTime()):
@@ -147,7 +148,8 @@ func (w *writer) before(r *weir.Record, at weir.Position) weir.Position {
 	return weir.Position{}
 }
 
-// full reports whether an object ends with the last held record, whose position is at.
+// full reports whether the object ends with the last held record. at is the position of that
+// record.
 func (w *writer) full(at weir.Position) bool {
 	if w.next != nil {
 		return at == w.next.To
@@ -157,8 +159,8 @@ func (w *writer) full(at weir.Position) bool {
 	return whole(at) && (w.held.bytes >= o.MaxBytes || crowded)
 }
 
-// flush writes everything that an object may contain now. It does not shorten an object that
-// another writer has begun.
+// flush writes all held records that an object may contain now. If another writer has begun an
+// object, flush does not shorten that object.
 func (w *writer) flush(ctx context.Context) error {
 	if to := w.held.lastWhole(); w.next == nil && !to.IsZero() {
 		return w.write(ctx, to)
@@ -166,8 +168,8 @@ func (w *writer) flush(ctx context.Context) error {
 	return nil
 }
 
-// leave is called at the end of the term. If the lease is handed on in an orderly way, all held
-// records are written. If the lease is lost, ctx has ended.
+// leave is called at the end of the term. If the lease is handed off, all held records are written.
+// If the lease is lost, ctx has ended, and they are not written.
 func (w *writer) leave(ctx context.Context, why error) error {
 	if ctx.Err() != nil {
 		return why
@@ -175,9 +177,9 @@ func (w *writer) leave(ctx context.Context, why error) error {
 	return errors.Join(w.flush(ctx), why)
 }
 
-// write extends the chain to a position: that of the last record of an object, or the end of the
-// shard. If another writer was faster, the chain may extend beyond that. Or an object needs records
-// that have not been read yet: in that case write returns and w.next is set.
+// write extends the chain to a position: after the last record of an object, or the end of the
+// shard. If another writer was faster, the chain may extend beyond that position. Or the next
+// object may need records that have not been read yet. Then write sets w.next and returns.
 func (w *writer) write(ctx context.Context, to weir.Position) error {
 	for w.at.Compare(to) < 0 {
 		if w.next == nil {
@@ -207,7 +209,7 @@ func (w *writer) write(ctx context.Context, to weir.Position) error {
 	return nil
 }
 
-// claim determines the link after the end of the chain, and writes it if there is none.
+// claim determines the link at the end of the chain. It writes the link if there is none.
 func (w *writer) claim(ctx context.Context, to weir.Position) error {
 	c := w.chain
 	l := link{Version: version, Stream: c.stream, Shard: c.shard, At: w.at, To: to, Records: w.held.records, Written: time.Now().UTC().Truncate(time.Millisecond)}
@@ -225,14 +227,14 @@ func (w *writer) claim(ctx context.Context, to weir.Position) error {
 	if err != nil {
 		return err
 	}
-	if there.From != l.From { // it is unknown what lies between
+	if there.From != l.From { // it is unknown which records lie between
 		return moved(w.from, there.To)
 	}
 	w.next = there
 	return nil
 }
 
-// put writes the object of a link, unless another writer has.
+// put writes the object of a link, unless another writer has written it.
 func (w *writer) put(ctx context.Context, l *link) error {
 	select {
 	case w.sink.uploading <- struct{}{}:
@@ -252,7 +254,7 @@ func (w *writer) put(ctx context.Context, l *link) error {
 	return err
 }
 
-// settle records that the chain with all of its objects extends to a position.
+// settle records that the chain, with all its objects, extends to a position.
 func (w *writer) settle(to weir.Position) error {
 	of := w.held.cut(to)
 	w.sink.waiting.Add(-int64(of.memory()))

@@ -11,17 +11,17 @@ const trialKey = "_weir/letters"
 
 var trial = []byte("weir looks here whether letters can be written.\n")
 
-// Readable returns why dead letters cannot be listed, so that the problem is found before they are
-// needed.
+// Readable returns an error if dead letters cannot be listed. Call it at the start to find such a
+// problem early.
 func (b *Box) Readable(ctx context.Context) error {
 	_, err := b.bucket.List(ctx, b.prefix, "", 1)
 	return err
 }
 
-// Writable returns why dead letters cannot be written, listed or marked, so that the problem is
-// found before a record is at stake. It leaves a small object, PREFIX/_weir/letters. It returns an
-// error for a server that does not honour the condition of a write, because two processes could
-// handle one letter again there.
+// Writable returns an error if dead letters cannot be written, listed or marked. Call it at the
+// start to find such a problem before a record has to be dead-lettered. It leaves a small object,
+// PREFIX/_weir/letters. It also returns an error if the server ignores the condition of a write.
+// With such a server, two processes could handle one letter again at the same time.
 func (b *Box) Writable(ctx context.Context) error {
 	if err := b.Readable(ctx); err != nil {
 		return err

@@ -10,27 +10,27 @@ import (
 	"github.com/weir-go/weir/sink/s3sink/internal/bucket"
 )
 
-// Lambda is a [deadletter.Destination] in a bucket for programs that read the objects of AWS
-// Lambda's event source mappings: one object in Lambda's form for letters that were put together,
-// with their records. These objects are not letters: a [Box] ignores them.
+// Lambda is a [deadletter.Destination] in a bucket, in the format of AWS Lambda's event source
+// mappings. Use it for programs that read such objects. Letters that were put together become one
+// object with their records. A [Box] ignores these objects, because they are not letters.
 //
 // Keys are those of Lambda after the prefix, with the time in UTC:
 //
 //	PREFIX/aws/lambda/MAPPING/shardId-000000000007/2026/11/23/2026-11-23T01.02.03-REQUEST
 //
-// MAPPING identifies the function and the stream, and REQUEST the letters, both in the form of a
-// UUID. The same letters have the same key when they are put again. A worker that takes the shard
-// over and gives the same records up again makes another object.
+// MAPPING identifies the function and the stream, and REQUEST identifies the letters. Both have the
+// form of a UUID. If the same letters are put again, they have the same key. If another worker
+// takes the shard over and dead-letters the same records again, it creates another object.
 //
-// Its methods may be called concurrently.
+// The methods of Lambda may be called concurrently.
 type Lambda struct {
 	bucket bucket.Bucket
 	prefix string
 	form   deadletter.Lambda
 }
 
-// NewLambda is like [New], for objects in Lambda's form. It makes no call. The objects always
-// contain the records, as they do with Lambda, regardless of form.Payload.
+// NewLambda returns a destination that writes objects in Lambda's format. Like [New] it makes no
+// call. The objects always contain the records, as with Lambda, whatever form.Payload is.
 func NewLambda(client *s3.Client, bucketName, prefix string, form deadletter.Lambda) (*Lambda, error) {
 	b, err := New(client, bucketName, prefix)
 	if err != nil {
@@ -40,14 +40,14 @@ func NewLambda(client *s3.Client, bucketName, prefix string, form deadletter.Lam
 	return &Lambda{b.bucket, b.prefix, form}, form.Check()
 }
 
-// Writable returns why objects cannot be written, so that the problem is found before a record is
-// at stake. It leaves a small object, PREFIX/_weir/letters.
+// Writable returns an error if objects cannot be written. Call it at the start to find such a
+// problem before a record has to be dead-lettered. It leaves a small object, PREFIX/_weir/letters.
 func (l *Lambda) Writable(ctx context.Context) error {
 	_, _, err := l.bucket.Put(ctx, l.prefix+trialKey, trial, nil, bucket.Condition{})
 	return err
 }
 
-// Put writes objects, several at a time. See [deadletter.Destination].
+// Put writes the objects for letters, several at a time. See [deadletter.Destination].
 func (l *Lambda) Put(ctx context.Context, letters []deadletter.Letter) error {
 	messages, err := l.form.Messages(letters)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package s3letters keeps dead letters in S3, one object for each.
+// Package s3letters keeps dead letters in S3, with one object for each letter.
 package s3letters
 
 import (
@@ -25,25 +25,27 @@ import (
 	"github.com/weir-go/weir/sink/s3sink/internal/bucket"
 )
 
-// Box is a [deadletter.Box] in a bucket. Applications may share a prefix, even if they read the
-// same stream: the ID of a letter, which begins with the application, is its key,
+// Box is a [deadletter.Box] in a bucket. Its methods may be called concurrently. Applications may
+// share a prefix, even if they read the same stream. The key of a letter is the prefix and the
+// letter's ID, which begins with the application:
 //
 //	PREFIX/billing/orders/shardId-000000000007/4959….json
 //
-// (Letters of earlier versions have no application in their key, and are read as well.) If the key
-// would be longer than S3 allows, it is PREFIX/%HASH.json with the SHA-256 of the ID. A letter
-// replaces one with the same ID. An object is the letter's JSON, with its state in the members
-// "state", "since" and "marked_by". A worker waits until its letters are written, so there are no
-// partial letters. A letter that is put again becomes Kept again, even if it was handled or dropped
-// before.
+// If the key would be longer than S3 allows, it is PREFIX/%HASH.json with the SHA-256 of the ID.
+// Letters of earlier versions have no application in their key. The box reads them too.
 //
-// Two processes cannot take one letter unknowingly. A Box marks a letter that it has yielded only
-// if the letter was not changed since. If two processes list the same letters and hand them out,
-// the second mark of a letter fails with [deadletter.ErrChanged].
+// An object contains the letter's JSON. Its state is in the members "state", "since" and
+// "marked_by". A letter replaces an existing letter with the same ID. A letter that is put again
+// becomes Kept again, even if it was handled or dropped before. A worker waits until its letters
+// are written, so there are no partial letters.
 //
-// The box remembers the letters of the bucket that it has yielded, in about 80 bytes each, and
-// forgets those that the next complete listing does not find. It remembers nothing about letters
-// that it only puts. Its methods may be called concurrently.
+// Two processes cannot handle the same letter without noticing it. A Box marks a letter that it has
+// yielded only if the letter has not changed since then. If two processes list the same letters and
+// handle them, the second mark of a letter fails with [deadletter.ErrChanged].
+//
+// The box remembers the letters that it has yielded, with about 80 bytes for each. It forgets a
+// letter if the next complete listing does not contain it. It does not remember letters that it
+// only puts.
 type Box struct {
 	bucket bucket.Bucket
 	prefix string
@@ -53,8 +55,8 @@ type Box struct {
 	seen versions // guarded by mu
 }
 
-// New makes a box. It makes no call. A slash is appended to a prefix without one. "" is the whole
-// bucket. Only keys that end in .json are letters.
+// New returns a box. It makes no call. If the prefix does not end in a slash, New appends one. The
+// prefix "" means the whole bucket. Only objects whose keys end in .json are letters.
 func New(client *s3.Client, bucketName, prefix string) (*Box, error) {
 	prefix, ok := bucket.CheckPrefix(prefix)
 	switch {
@@ -75,7 +77,7 @@ const (
 	ending  = ".json"
 	atOnce  = 8
 	mostKey = 1024
-	mostID  = 2048 // bytes of an ID: an application of 255 bytes has at most 765 in it
+	mostID  = 2048 // bytes of an ID; an application of 255 bytes takes up to 765 of them
 	// mostLetter is the maximum size of a letter: a record of 10 MiB in base64, and its
 	// description.
 	mostLetter = 16 << 20
@@ -87,7 +89,7 @@ type content struct {
 	By string `json:"marked_by,omitempty"`
 }
 
-// key returns the key of a letter. The keys of a shard sort like its positions.
+// key returns the key of a letter. The keys of a shard sort like the positions in the shard.
 func (b *Box) key(id string) (string, error) {
 	parts := strings.Split(id, "/")
 	last := &parts[len(parts)-1]
@@ -116,8 +118,8 @@ func (b *Box) key(id string) (string, error) {
 	return key, nil
 }
 
-// escape encodes bytes as % and two digits, except letters, digits, -, _ and, unless it is the
-// first byte, the dot.
+// escape encodes bytes as % and two hexadecimal digits. It leaves letters, digits, - and _
+// unchanged, and dots except at the start.
 func escape(s string) string {
 	var e strings.Builder
 	for i := range len(s) {
@@ -153,8 +155,9 @@ func (b *Box) Put(ctx context.Context, letters []deadletter.Letter) error {
 	})
 }
 
-// Mark records the state of letters. It returns [deadletter.ErrChanged] for those that this box has
-// yielded and that were changed since. The others are marked. See [deadletter.Box].
+// Mark sets the state of letters. If this box has yielded a letter and the letter has changed since
+// then, Mark returns [deadletter.ErrChanged] for it. It marks the other letters. See
+// [deadletter.Box].
 func (b *Box) Mark(ctx context.Context, to deadletter.State, ids ...string) error {
 	switch to {
 	case deadletter.Kept, deadletter.Begun, deadletter.Done, deadletter.Dropped:
@@ -175,7 +178,7 @@ func (b *Box) mark(ctx context.Context, to deadletter.State, id string) error {
 		if err != nil {
 			return err
 		}
-		if written != nil && now.By == b.by { // the answer to our write was lost
+		if written != nil && now.By == b.by { // the answer to this box's own write was lost
 			if text, err := json.Marshal(now); err == nil && bytes.Equal(text, written) {
 				b.know(key, etag)
 				return nil
@@ -202,7 +205,7 @@ func (b *Box) mark(ctx context.Context, to deadletter.State, id string) error {
 	}
 }
 
-// read reads a letter, which must exist.
+// read returns the content of a letter, which must exist.
 func (b *Box) read(ctx context.Context, key string) (content, string, error) {
 	text, etag, err := b.bucket.Get(ctx, key, mostLetter)
 	if err == nil && text == nil {
@@ -215,7 +218,7 @@ func (b *Box) read(ctx context.Context, key string) (content, string, error) {
 	return c, etag, err
 }
 
-// parse reads a letter, and checks its ID against the key.
+// parse decodes a letter, and checks that its ID belongs to the key.
 func (b *Box) parse(key string, text []byte) (content, error) {
 	l, err := deadletter.Parse(text)
 	var c content
@@ -239,8 +242,9 @@ func (b *Box) parse(key string, text []byte) (content, error) {
 	return c, nil
 }
 
-// Items yields letters: those of a shard in the order of its records, one shard after the other. It
-// requests a thousand keys at a time, and reads each letter. See [deadletter.Box].
+// Items yields all letters, one shard after the other. The letters of a shard are in the order of
+// their records. Items lists a thousand keys at a time, and reads each letter. See
+// [deadletter.Box].
 func (b *Box) Items(ctx context.Context) iter.Seq2[deadletter.Item, error] {
 	return func(yield func(deadletter.Item, error) bool) {
 		after := ""
@@ -282,7 +286,7 @@ func (b *Box) yield(ctx context.Context, keys []string, yield func(deadletter.It
 			yield(deadletter.Item{}, context.Cause(ctx))
 			return false
 		}
-		b.know(key, etags[i]) // or that it still exists, if it could not be read
+		b.know(key, etags[i]) // if the letter could not be read, this records only that it exists
 		if !yield(items[i].Item, errs[i]) {
 			return false
 		}
@@ -304,7 +308,7 @@ func (b *Box) changed(key, etag string) bool {
 	return b.seen.other(key, etag)
 }
 
-// inParallel calls f with 0 to n-1, several at a time, and joins the first errors.
+// inParallel calls f with the numbers from 0 to n-1, several at a time, and joins the first errors.
 func inParallel(n int, f func(int) error) error {
 	const most = 3 // an outage causes the same error for every letter
 	var mu sync.Mutex

@@ -21,7 +21,7 @@ import (
 	"github.com/weir-go/weir/sink/s3sink/s3letters"
 )
 
-// clientOf returns a client of a bucket in memory.
+// clientOf returns a client for a bucket in memory.
 func clientOf(bucket *fakes3.Server) *s3.Client {
 	return s3.New(s3.Options{
 		Region: "us-east-1", BaseEndpoint: aws.String("http://s3.test"), UsePathStyle: true, HTTPClient: bucket,
@@ -58,7 +58,7 @@ func put(t *testing.T, b deadletter.Box, positions ...string) {
 	}
 }
 
-// items returns the letters of a box, each as its position and state, and the errors.
+// items returns the letters of a box, with their positions and states, and the errors.
 func items(t *testing.T, b deadletter.Box) (all, failed []string) {
 	t.Helper()
 	for i, err := range b.Items(t.Context()) {
@@ -106,7 +106,7 @@ func TestABucketKeepsLettersAndWhatBecameOfThem(t *testing.T) {
 	mark(deadletter.Kept, "11+2")
 	want(t, b, "10 done", "11+2 kept", "11+10 kept", "11 begun", "12 dropped")
 	want(t, box(t, bucket), "10 done", "11+2 kept", "11+10 kept", "11 begun", "12 dropped")
-	put(t, b, "10", "12") // given up again
+	put(t, b, "10", "12") // dead-lettered again
 	want(t, b, "10 kept", "11+2 kept", "11+10 kept", "11 begun", "12 kept")
 	if n := len(bucket.Keys()); n != 7 {
 		t.Errorf("%q", bucket.Keys())
@@ -123,7 +123,7 @@ func TestABucketKeepsLettersAndWhatBecameOfThem(t *testing.T) {
 	}
 }
 
-// For any ID, its letter is found by it, and no other.
+// For any ID, the ID finds its own letter and no other.
 func TestKeysOfLetters(t *testing.T) {
 	bucket := fakes3.New()
 	b := box(t, bucket)
@@ -155,7 +155,7 @@ func TestKeysOfLetters(t *testing.T) {
 	}
 }
 
-// A worker gives a record up again while its letter is being handled: the letter stays.
+// If a worker dead-letters a record again while its letter is being handled, the letter stays.
 func TestALetterThatComesAgainMeanwhileStays(t *testing.T) {
 	bucket := fakes3.New()
 	put(t, box(t, bucket), "1")
@@ -176,7 +176,7 @@ func TestALetterThatComesAgainMeanwhileStays(t *testing.T) {
 	want(t, b, "1 kept")
 }
 
-// A mark whose answer is lost is valid, and belongs to its box.
+// A mark whose answer is lost still counts, and the box recognizes it as its own.
 func TestALostAnswerToAMark(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		bucket := fakes3.New()
@@ -223,7 +223,7 @@ func TestDamagedLettersSpoilNoOthers(t *testing.T) {
 	}
 }
 
-// A box of many letters is read page by page, and reading may stop early.
+// The box reads many letters page by page, and the caller may stop early.
 func TestManyLetters(t *testing.T) {
 	bucket := fakes3.New()
 	b := box(t, bucket)
@@ -254,7 +254,7 @@ func TestManyLetters(t *testing.T) {
 	}
 }
 
-// The error about an outage is short, and the letters can be put again.
+// The error about an outage is short. The letters can be put again afterwards.
 func TestAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		bucket := fakes3.New()
@@ -293,7 +293,7 @@ func TestNew(t *testing.T) {
 
 func second(_ *s3letters.Box, err error) error { return err }
 
-// For any content of an object, reading ends without a panic, and the other letter is found.
+// For any content of an object, reading must not panic, and must find the other letter.
 func FuzzLetters(f *testing.F) {
 	whole, err := json.Marshal(letter("2"))
 	if err != nil {
@@ -318,7 +318,8 @@ func FuzzLetters(f *testing.F) {
 	})
 }
 
-// A change between a box's read of a letter and its write is detected by the write itself.
+// If a letter changes between the read and the write of a mark, the condition of the write detects
+// it.
 func TestAChangeAtTheLastMoment(t *testing.T) {
 	bucket := fakes3.New()
 	put(t, box(t, bucket), "1")
@@ -342,7 +343,7 @@ func TestAChangeAtTheLastMoment(t *testing.T) {
 	}
 }
 
-// A long-lived box does not remember every letter that ever existed.
+// A box that is used for a long time forgets letters that have been removed.
 func TestABoxForgetsLettersThatAreGone(t *testing.T) {
 	bucket := fakes3.New()
 	b := box(t, bucket)

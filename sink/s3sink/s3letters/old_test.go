@@ -9,7 +9,7 @@ import (
 	"github.com/weir-go/weir/internal/proof/oldletters"
 )
 
-// A worker and a command of an earlier version write to the bucket together with this version.
+// A worker and a command of an earlier version write to the same bucket as this version.
 func TestABucketThatAnEarlierVersionWritesToAsWell(t *testing.T) {
 	bucket := fakes3.New()
 	b := box(t, bucket)
@@ -41,12 +41,12 @@ func TestABucketThatAnEarlierVersionWritesToAsWell(t *testing.T) {
 		t.Error(err)
 	}
 	states(now.ID+" begun", oldletters.ID+" begun")
-	bucket.Put("dead/"+oldletters.Key, []byte(oldletters.Text)) // given up again
+	bucket.Put("dead/"+oldletters.Key, []byte(oldletters.Text)) // dead-lettered again
 	if err := b.Mark(t.Context(), deadletter.Done, now.ID); err != nil {
 		t.Error(err)
 	}
 	states(now.ID+" done", oldletters.ID+" kept")
-	// The command of the earlier version marks a letter of the new form, and uses the same key.
+	// The command of the earlier version marks a letter in the new format, and keeps its key.
 	bucket.Put("dead/"+now.ID+".json", []byte(strings.TrimSuffix(strings.Replace(oldletters.Text, oldletters.ID, now.ID, 1), "}")+
 		`,"state":"dropped","since":"2026-11-23T01:02:06Z","marked_by":"old"}`))
 	states(now.ID+" dropped", oldletters.ID+" kept")

@@ -1,5 +1,5 @@
-// Package bucket makes the few requests to S3 that weir's packages need, with conditions, and with
-// a time limit for each.
+// Package bucket makes the few kinds of requests to S3 that weir's packages need. It supports
+// conditions, and sets a time limit for each request.
 package bucket
 
 import (
@@ -18,21 +18,22 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 )
 
-// Bucket is a bucket. Its methods may be called concurrently.
+// Bucket is a bucket in S3. Its methods may be called concurrently.
 type Bucket struct {
 	Client *s3.Client
 	Name   string
-	Who    string // the beginning of errors
+	Who    string // beginning of error texts
 }
 
 const (
 	callTimeout = time.Minute
-	slowest     = 256 << 10 // minimum rate of an upload or download in bytes per second
-	// how often a write that collides with another one is repeated
+	slowest     = 256 << 10 // lowest expected rate of a transfer in bytes per second
+	// conflicts is how often a write is repeated if it collides with another write.
 	conflicts = 5
 )
 
-// CheckPrefix returns a prefix of keys with a slash at its end, and whether it is valid.
+// CheckPrefix returns a prefix of keys with a slash at its end, and reports whether the prefix is
+// valid.
 func CheckPrefix(prefix string) (string, bool) {
 	if prefix != "" && !strings.HasSuffix(prefix, "/") {
 		prefix += "/"
@@ -40,15 +41,15 @@ func CheckPrefix(prefix string) (string, bool) {
 	return prefix, len(prefix) <= 257 && utf8.ValidString(prefix) && !strings.HasPrefix(prefix, "/") && !strings.Contains(prefix, "//")
 }
 
-// Condition is the condition of a write.
+// Condition is the condition of a write. Set one of the fields, or none.
 type Condition struct {
 	New  bool   // no object with the key exists
-	ETag string // or: the existing object has this ETag
+	ETag string // the existing object has this ETag
 }
 
-// Put writes an object. It reports whether the condition held, and the new ETag of the object. If
-// the answer to a write was lost, its condition does not hold any more: read the object in that
-// case.
+// Put writes an object. It reports whether the condition was met, and returns the new ETag of the
+// object. If the answer to a write is lost, the write is repeated and its condition is no longer
+// met. Read the object in that case.
 func (b Bucket) Put(ctx context.Context, key string, body []byte, about map[string]string, when Condition) (etag string, held bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout+time.Duration(len(body)/slowest)*time.Second)
 	defer cancel()
@@ -67,7 +68,7 @@ func (b Bucket) Put(ctx context.Context, key string, body []byte, about map[stri
 			return aws.ToString(out.ETag), true, nil
 		case answered == http.StatusPreconditionFailed, answered == http.StatusNotFound && when.ETag != "":
 			return "", false, nil
-		case answered == http.StatusConflict && try < conflicts: // another write of the key is under way
+		case answered == http.StatusConflict && try < conflicts: // another write of the key is in progress
 			select {
 			case <-time.After(100 * time.Millisecond << try):
 				continue
@@ -78,7 +79,7 @@ func (b Bucket) Put(ctx context.Context, key string, body []byte, about map[stri
 	}
 }
 
-// Get reads an object of at most most bytes. body is nil if there is no object.
+// Get reads an object with at most most bytes. body is nil if there is no object.
 func (b Bucket) Get(ctx context.Context, key string, most int64) (body []byte, etag string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout+time.Duration(most/slowest)*time.Second)
 	defer cancel()
@@ -113,8 +114,8 @@ func (b Bucket) Exists(ctx context.Context, key string) (bool, error) {
 	return true, nil
 }
 
-// List returns, in order, up to most keys (at most 1,000) that begin with prefix and come after a
-// key.
+// List returns up to most keys in order, at most 1,000. The keys begin with prefix and come after
+// the key after.
 func (b Bucket) List(ctx context.Context, prefix, after string, most int32) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -133,7 +134,7 @@ func (b Bucket) List(ctx context.Context, prefix, after string, most int32) ([]s
 	return keys, nil
 }
 
-// status returns the HTTP status of the answer in err, 0 if there was none.
+// status returns the HTTP status of the answer in err, or 0 if there was no answer.
 func status(err error) int {
 	var answered *awshttp.ResponseError
 	if errors.As(err, &answered) {
