@@ -8,11 +8,11 @@ import (
 	"github.com/weir-go/weir/internal/sqltable"
 )
 
-// Schema returns the statement that creates the table, for administrators who allow no program to
-// change a schema.
+// Schema returns the statement that creates the table. It is for administrators who do not allow
+// programs to change a schema.
 func (s *Sink) Schema() string { return s.named(s.dialect.table) + ";\n" }
 
-// Migrate creates the table unless it exists. The sink never calls it itself. It may be called
+// Migrate creates the table unless it exists. The sink never calls Migrate itself. It may be called
 // concurrently.
 func (s *Sink) Migrate(ctx context.Context) error {
 	probe := s.named("SELECT app, stream, shard, epoch, position, ended, updated FROM {table} WHERE 1 = 0")
@@ -22,20 +22,20 @@ func (s *Sink) Migrate(ctx context.Context) error {
 	return nil
 }
 
-// ResetEpochs admits owners of any epoch again. If the leases of an application are deleted or
-// lost, epochs start again. Each owner then looks like a former one, and fails with [ErrFenced],
-// until ResetEpochs is called once. Positions and their guarantees stay. If a worker that has lost
-// its leases still runs, it may take turns with its successor. ResetEpochs returns the number of
-// affected shards.
+// ResetEpochs admits owners of any epoch again, and returns the number of affected shards. Call it
+// once if the leases of an application were deleted or lost. The epochs of leases then start again.
+// Without ResetEpochs, each new owner looks like a previous owner, and fails with [ErrFenced].
+// Positions and their guarantees do not change. If a worker that has lost its leases is still
+// running, it may take turns with its successor.
 func (s *Sink) ResetEpochs(ctx context.Context) (int, error) {
 	return s.change(ctx, "resetting epochs", "UPDATE {table} SET epoch = 0 WHERE app = ? AND epoch <> 0", s.o.App)
 }
 
-// Forget removes the rows of shards that have ended and were unchanged for a duration of at least a
-// day, by the database's clock. Call it occasionally if streams are split and merged often. The
-// sink never calls it itself. The duration must be longer than the stream's retention. After a
-// restore from a backup, the sink needs these rows to replay lost records and to recognize repeated
-// ones. Forget returns the number of removed rows.
+// Forget removes the rows of shards that have ended and have not changed for a duration, and
+// returns their number. The duration is measured by the database's clock. It must be at least a
+// day, and longer than the retention of the stream. After a restore from a backup, the sink needs
+// the rows to replay lost records and to recognize repeated ones. Call Forget occasionally if
+// streams are split and merged often. The sink never calls it itself.
 func (s *Sink) Forget(ctx context.Context, unchangedFor time.Duration) (int, error) {
 	if unchangedFor < 24*time.Hour {
 		return 0, fmt.Errorf("sqlsink: forgetting shards that ended %v ago: want at least 24h, and longer than the stream keeps records", unchangedFor)
@@ -44,14 +44,14 @@ func (s *Sink) Forget(ctx context.Context, unchangedFor time.Duration) (int, err
 		s.o.App, s.dialect.ago(int64(unchangedFor/time.Second)))
 }
 
-// RemoveStream removes all rows of a stream, for example one that is deleted and created again
-// under the same name. No worker that reads it may be running. Records that are read again take
-// effect again. RemoveStream returns the number of affected shards.
+// RemoveStream removes all rows of a stream, and returns the number of affected shards. Use it for
+// example for a stream that is deleted and created again under the same name. No worker that reads
+// the stream may be running. Records that are read again after that take effect again.
 func (s *Sink) RemoveStream(ctx context.Context, stream string) (int, error) {
 	return s.change(ctx, "removing the rows of a stream", "DELETE FROM {table} WHERE app = ? AND stream = ?", s.o.App, stream)
 }
 
-// change runs a single statement, and returns the number of affected rows.
+// change runs a single statement. It returns the number of affected rows.
 func (s *Sink) change(ctx context.Context, what, statement string, args ...any) (int, error) {
 	if err := s.takeTurn(ctx); err != nil {
 		return 0, err

@@ -6,10 +6,10 @@ import (
 	"github.com/weir-go/weir/internal/sqltable"
 )
 
-// Dialect is the kind of database behind the *sql.DB.
+// Dialect is the kind of the database.
 type Dialect int
 
-// The dialects. The zero Dialect is invalid.
+// The dialects. The zero value is invalid.
 const (
 	// SQLite is SQLite 3.24 or newer.
 	SQLite Dialect = iota + 1
@@ -19,7 +19,7 @@ const (
 	MySQL
 )
 
-// String returns the dialect's name.
+// String returns the name of the dialect.
 func (d Dialect) String() string {
 	if k := dialects[d]; k != nil {
 		return k.name
@@ -27,33 +27,35 @@ func (d Dialect) String() string {
 	return "no dialect"
 }
 
-// dialect contains the differences between databases. {table} stands for the table.
+// dialect contains the differences between databases. In statements, {table} is replaced by the
+// name of the table.
 type dialect struct {
 	name  string
-	quote string // around names
+	quote string // the quote around names
 	lower bool   // names without quotes are in lower case
-	// schemas says that the table can be in another schema than that of the connection.
+	// schemas means that the table can be in a schema other than that of the connection.
 	schemas bool
 	dollars bool // parameters are written $1, $2 instead of ?
-	// oneWriter says that a transaction locks the whole database.
+	// oneWriter means that a transaction locks the whole database.
 	oneWriter bool
 	table     string
-	// insert follows INSERT INTO {table} (…) VALUES (…) and leaves an existing row unchanged.
+	// insert is the end of an INSERT statement. It makes the statement leave an existing row
+	// unchanged.
 	insert string
-	// begin is the first statement of a transaction, with the number of milliseconds that it may be
-	// idle; "" for none.
+	// begin is the first statement of a transaction. Its parameter is the number of milliseconds
+	// that the transaction may be idle. It is "" if there is no such statement.
 	begin string
-	// lock is executed before the row is read, if the database has no locking reads. locking is the
-	// end of a locking read.
+	// lock is a statement that runs before the row is read, for databases without locking reads.
+	// locking is the end of a locking read.
 	lock, locking string
-	now           string // the time by the database's clock
-	before        string // the time some seconds ago; the parameter is their number
-	// ago returns the parameter of before.
+	now           string // expression for the current time of the database
+	before        string // expression for an earlier time; its parameter is the distance in seconds
+	// ago returns the parameter for before.
 	ago func(seconds int64) any
-	// endsByStatement says that the driver abandons a statement when its context ends, and waits
-	// for the answer to Commit and Rollback for as long as the connection seems to be alive.
+	// endsByStatement means that the driver abandons a statement when its context ends. For Commit
+	// and Rollback, such a driver waits for the answer as long as the connection seems to be alive.
 	endsByStatement bool
-	// locked reports whether an error says that another transaction has locked the row.
+	// locked reports whether an error means that another transaction has locked the row.
 	locked func(error) bool
 }
 
@@ -70,7 +72,7 @@ var postgres = &dialect{
   ended SMALLINT NOT NULL,   -- 1: the shard has no more records
   updated TIMESTAMPTZ NOT NULL,
   PRIMARY KEY (app, stream, shard)
-) WITH (fillfactor = 50)`, // room for the new version of a row on the same page
+) WITH (fillfactor = 50)`, // leaves room on the page for the new version of a row
 	insert:  " ON CONFLICT (app, stream, shard) DO NOTHING",
 	begin:   "SET LOCAL idle_in_transaction_session_timeout = ",
 	locking: " FOR UPDATE NOWAIT",
@@ -82,8 +84,7 @@ var postgres = &dialect{
 
 var mysql = &dialect{
 	name: "MySQL", quote: "`", schemas: true, endsByStatement: true,
-	// Names are bytes, because the collations that compare text by its bytes ignore trailing
-	// spaces.
+	// Names are bytes. The collations that compare text by its bytes would ignore trailing spaces.
 	table: `CREATE TABLE IF NOT EXISTS {table} (
   app VARBINARY(255) NOT NULL,
   stream VARBINARY(255) NOT NULL,
@@ -122,8 +123,8 @@ var sqlite = &dialect{
   PRIMARY KEY (app, stream, shard)
 ) WITHOUT ROWID`,
 	insert: " ON CONFLICT (app, stream, shard) DO NOTHING",
-	// A transaction that begins with a write has exclusive access to the file and reads the present
-	// state, whether the driver uses BEGIN or BEGIN IMMEDIATE.
+	// Begin the transaction with a write. It then has exclusive access to the file and reads the
+	// current state. This works for drivers that use BEGIN and for those that use BEGIN IMMEDIATE.
 	lock:   "UPDATE {table} SET epoch = epoch WHERE app = ? AND stream = ? AND shard = ?",
 	now:    "datetime('now')",
 	before: "datetime('now', ?)",
@@ -134,7 +135,7 @@ var sqlite = &dialect{
 	},
 }
 
-// noTable reports whether an error says that the table is missing.
+// noTable reports whether an error means that the table does not exist.
 func noTable(err error) bool {
 	return sqltable.SQLState(err) == "42P01" || sqltable.MySQLCode(err) == "1146" || sqltable.Mentions(err, "no such table")
 }

@@ -10,9 +10,9 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// Letters returns a destination for [weir.GiveUp].To. It stores letters in another destination, and
+// Letters returns a destination for [weir.GiveUp].To. It stores letters in the destination to, and
 // then moves the position past their records. Without it, the next owner of a shard handles a
-// given-up record again if no later record of the shard is done.
+// dead-lettered record again if no later record of the shard is done.
 func (s *Sink) Letters(to deadletter.Destination) deadletter.Destination {
 	return deadletter.Func(func(ctx context.Context, letters []deadletter.Letter) error {
 		if to == nil {
@@ -26,7 +26,7 @@ func (s *Sink) Letters(to deadletter.Destination) deadletter.Destination {
 }
 
 // pass moves the position past the record of a letter. All earlier records have taken effect or
-// were given up.
+// were dead-lettered.
 func (s *Sink) pass(ctx context.Context, l deadletter.Letter) error {
 	at, err := shard.Parse(l.Position)
 	if err == nil && at.Kind() != shard.Sequence {

@@ -9,14 +9,16 @@ import (
 	"github.com/weir-go/weir"
 )
 
-// Move runs apply in the transaction that moves the position of a term's shard from one position to
-// another. It is for effects of many records at once, such as the results of windows. end says that
-// the shard has ended at to. If the effect is in the database already, apply is not called. apply
-// must not end tx. Use [Sink.Position] for [weir.ShardHandlers].Position, so that reading begins
-// where the last Move ended, and use no other [Sink.Handlers] for the same App.
+// Move moves the position of a shard from one position to another, and calls apply in the same
+// transaction. Use it for effects of many records at once, for example the results of windows. end
+// means that the shard has ended at to. If the effect is already in the database, Move does not
+// call apply. apply must not end tx.
 //
-// It returns [ErrFenced] if a later owner has written the row. It returns errors that wrap
-// [ErrSetBack] and end Run if the position is before from. It may be called concurrently for
+// Use [Sink.Position] as [weir.ShardHandlers].Position, so that reading begins where the last Move
+// ended. Do not use [Sink.Handlers] for the same App.
+//
+// Move returns [ErrFenced] if a later owner has written the row. If the position is before from, it
+// returns an error that wraps [ErrSetBack] and ends Run. It may be called concurrently for
 // different shards.
 func (s *Sink) Move(ctx context.Context, t weir.Term, from, to weir.Position, end bool, apply func(ctx context.Context, tx *sql.Tx) error) error {
 	if from.IsZero() || to.Compare(from) < 0 {
@@ -49,8 +51,8 @@ func (s *Sink) Move(ctx context.Context, t weir.Term, from, to weir.Position, en
 	return err
 }
 
-// judgeMove returns the row after a move, which is unchanged if the effect is in the database
-// already.
+// judgeMove returns the row after a move. The row is unchanged if the effect is already in the
+// database.
 func judgeMove(was row, found bool, epoch uint64, from, to weir.Position, end bool) (row, error) {
 	switch c := was.at.Compare(from); {
 	case !found:

@@ -13,15 +13,16 @@ import (
 
 // row is the row of a shard.
 type row struct {
-	epoch uint64 // the highest that has written
-	// at is after the last record that took effect. Before the first one it is where the first term
-	// began, zero for the tip.
+	epoch uint64 // highest epoch that has written the row
+	// at is the position after the last record that took effect. Before that, it is the position at
+	// which the first term began. It is zero if that was the tip.
 	at    weir.Position
 	ended bool
 }
 
-// reached returns the position of the sink for weir. A row that has ended still keeps the position
-// of its last record: a recreated stream has shards with the same names, whose records come later.
+// reached returns the position of the sink for weir. A row that has ended still contains the
+// position of its last record. If the stream is recreated, its shards have the same names, and
+// their records come later.
 func (r row) reached() weir.Position {
 	if r.ended {
 		return shard.End
@@ -36,7 +37,7 @@ type querier interface {
 
 const where = " WHERE app = ? AND stream = ? AND shard = ?"
 
-// read reads the row of a shard. locking is appended to the query.
+// read reads the row of a shard. It appends locking to the query.
 func (s *Sink) read(ctx context.Context, q querier, stream, id, locking string) (row, bool, error) {
 	var (
 		epoch, ended int64
@@ -81,8 +82,8 @@ type verdict struct {
 	none bool          // there is nothing to do
 }
 
-// judge decides about a batch. was is the row, if found is set. known is the row's position when
-// this term last saw it.
+// judge decides about a batch. was is the current row; it is valid only if found is true. known is
+// the position of the row when this term last read it.
 func judge(was row, found bool, known weir.Position, b *weir.Batch) (verdict, error) {
 	switch {
 	case !found:
@@ -112,7 +113,7 @@ func judge(was row, found bool, known weir.Position, b *weir.Batch) (verdict, er
 	return v, nil
 }
 
-// fenced returns the error of an owner that is too late.
+// fenced returns the error of an owner whose shard has a later owner.
 func fenced(theirs, own uint64) error {
 	return fmt.Errorf("%w: its epoch is %d, this one's %d (if there is no later owner, because leases were deleted or lost and epochs started again, "+
 		"call ResetEpochs once)", ErrFenced, theirs, own)

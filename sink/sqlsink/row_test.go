@@ -10,7 +10,7 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// numbered returns records with these sequence numbers, and at the position after one.
+// numbered returns records with these sequence numbers. at returns the position after one of them.
 func numbered(numbers ...int) (all []weir.Record) {
 	for _, n := range numbers {
 		all = append(all, weir.Record{SequenceNumber: strconv.Itoa(n)})
@@ -27,7 +27,7 @@ func TestWhatBecomesOfABatch(t *testing.T) {
 		gone  bool
 		known weir.Position
 		batch weir.Batch
-		todo  int // of the records, from the end
+		todo  int // number of remaining records, counted from the end
 		next  row
 		none  bool
 		err   error
@@ -86,7 +86,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// The error that weir gets does not name a record, but keeps all its other properties.
+// The error that weir receives does not name a record, but keeps its other properties.
 func TestAnUnnamedError(t *testing.T) {
 	own := errors.New("own")
 	for _, err := range []error{own, weir.Stop(own), weir.Reject(own), errors.Join(ErrFenced, own)} {

@@ -15,18 +15,17 @@ import (
 )
 
 var (
-	// ErrFenced is wrapped by the error of a handler that is too late: an owner of the shard with a
-	// higher epoch has written the row. It wraps [weir.ErrLeaseLost].
+	// ErrFenced is the error of a handler that is too late: an owner of the shard with a higher
+	// epoch has written the row. It wraps [weir.ErrLeaseLost].
 	ErrFenced = fmt.Errorf("sqlsink: a later owner of the shard was here: %w", weir.ErrLeaseLost)
-	// ErrSetBack is wrapped by the error of Run if the position of a shard is before its value
-	// earlier in this term, or is gone: the database was restored, or its rows were changed, while
-	// a worker ran. Nothing was skipped. Start the workers again: they read from the position in
-	// the database.
+	// ErrSetBack is the error of Run if the position of a shard is missing, or is before its value
+	// earlier in this term. The database was restored, or its rows were changed, while a worker was
+	// running. No record was skipped. Start the workers again: they read from the position in the
+	// database.
 	ErrSetBack = errors.New("sqlsink: the database was set back while a worker ran")
-	// ErrTxEnded is wrapped by the error of Run if a [Func] has committed or rolled back its
-	// transaction.
+	// ErrTxEnded is the error of Run if a [Func] has committed or rolled back its transaction.
 	ErrTxEnded = errors.New("sqlsink: the function has ended the transaction, which only the sink may end")
-	// ErrLocked is wrapped by the error of a handler that has waited for Options.LockTimeout.
+	// ErrLocked is the error of a handler that has waited for Options.LockTimeout.
 	ErrLocked = errors.New("sqlsink: another transaction holds the position of the shard")
 )
 
@@ -34,59 +33,63 @@ var (
 type Options struct {
 	// Dialect is the kind of the database. Required.
 	Dialect Dialect
-	// App is the name of the application, 1 to 255 bytes, as in [weir.Options].App. Required.
+	// App is the name of the application, as in [weir.Options].App, with 1 to 255 bytes. Required.
 	// Applications that share a table have separate positions.
 	App string
-	// Table is the name of the table of positions, "weir_positions" by default: a letter or
-	// underscore, then letters, digits and underscores, at most 60.
+	// Table is the name of the table of positions. The default is "weir_positions". A name begins
+	// with a letter or underscore, followed by letters, digits and underscores. It has at most 60
+	// characters.
 	Table string
-	// Schema contains the table: a schema of Postgres, or a database of MySQL. The default "" is
-	// the one that the connection has selected. The form is that of Table.
+	// Schema is the schema of Postgres, or the database of MySQL, that contains the table. Its form
+	// is that of Table. The default "" is the schema or database that the connection has selected.
 	Schema string
 	// LockTimeout is how long a batch waits while another transaction holds the position of its
-	// shard, for example that of the previous owner. After that the batch fails, and is retried
-	// like after any other failure. Defaults to 5 s, 1 ms to 1 h.
+	// shard. Such a transaction may be that of the previous owner. After LockTimeout the batch
+	// fails, and is retried as after any other failure. The default is 5 s. It ranges from 1 ms to
+	// 1 h.
 	LockTimeout time.Duration
-	// MaxIdle is how long a transaction may wait for its process before Postgres rolls it back.
-	// Without a limit a machine that disappears would block its shards for hours. It must be longer
-	// than a [Func] works between two statements. Defaults to 1 min, 100 ms to 24 h. It has no
-	// effect on other databases.
+	// MaxIdle is how long a transaction may be idle before Postgres rolls it back. Without a limit,
+	// a machine that disappears would block its shards for hours. MaxIdle must be longer than the
+	// time that a [Func] works between two statements. The default is 1 min. It ranges from 100 ms
+	// to 24 h. It has no effect on other databases.
 	MaxIdle time.Duration
 }
 
 // Func applies the records. It must write only through tx and must not end tx. b contains the
-// records of a batch that have not taken effect yet. They are empty only if b.End is set. The
-// progress of b belongs to the transaction: [weir.Batch.Done] and [weir.Batch.Checkpoint] fail.
-// After an error or a panic the transaction is rolled back, and Func is called again after a pause
-// like other handlers; see [weir.FailedAt], [weir.Reject] and [weir.Stop]. ctx ends as a handler's
-// does, and the transaction ends with it.
+// records of a batch that have not taken effect yet. It has no records only if b.End is set. The
+// transaction determines the progress of b, so [weir.Batch.Done] and [weir.Batch.Checkpoint] fail.
+//
+// After an error or a panic, the transaction is rolled back. Func is called again after a backoff,
+// like other handlers; see [weir.FailedAt], [weir.Reject] and [weir.Stop]. ctx ends like the
+// context of a handler, and the transaction ends with it.
 type Func func(ctx context.Context, tx *sql.Tx, b *weir.Batch) error
 
-// Sink keeps the positions of an application in the database that contains the effects of its
-// records. It is safe for concurrent use, by any number of processes.
+// Sink stores the positions of an application in the database that contains the effects of its
+// records. It is safe for concurrent use by any number of processes.
 type Sink struct {
 	db      *sql.DB
 	dialect *dialect
 	o       Options
 	table   string
-	// held by the writer of this process, if the database allows only one; otherwise nil
+	// turn is held by the current writer of this process. It is nil if the database allows several
+	// writers.
 	turn chan struct{}
 
 	batches, records, skipped, fenced, unknown atomic.Uint64
 }
 
-// Counts are the numbers of events since a sink was made.
+// Counts contains the numbers of events since the sink was created.
 type Counts struct {
 	Batches uint64 // committed transactions
 	Records uint64 // records in these transactions
 	Skipped uint64 // repeated records
 	Fenced  uint64 // calls that were refused because of a later owner
-	// Unknown is the number of commits that failed and may have taken effect. The following calls
-	// find out.
+	// Unknown is the number of commits that failed but may have taken effect. The following calls
+	// find out whether they did.
 	Unknown uint64
 }
 
-// Counts returns the counts.
+// Counts returns the current counts.
 func (s *Sink) Counts() Counts {
 	return Counts{s.batches.Load(), s.records.Load(), s.skipped.Load(), s.fenced.Load(), s.unknown.Load()}
 }
@@ -95,8 +98,8 @@ const maxName = 255 // bytes of an application's name
 
 var tableForm = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,59}$`)
 
-// New returns a Sink on a database, which the caller must close. It returns an error for invalid
-// options and does not access the database.
+// New returns a Sink for a database. The caller must close the database. New returns an error for
+// invalid options, and does not access the database.
 func New(db *sql.DB, o Options) (*Sink, error) {
 	d := dialects[o.Dialect]
 	switch {
@@ -137,8 +140,8 @@ func New(db *sql.DB, o Options) (*Sink, error) {
 	return s, nil
 }
 
-// Handlers returns the handlers for [weir.Consumer.RunShards]. apply is called by one goroutine at
-// a time for each shard, and concurrently for different shards.
+// Handlers returns the handlers for [weir.Consumer.RunShards]. For each shard, one goroutine at a
+// time calls apply. For different shards, apply is called concurrently.
 func (s *Sink) Handlers(apply Func) weir.ShardHandlers {
 	return weir.ShardHandlers{
 		Open: func(ctx context.Context, t weir.Term) (weir.ShardHandler, error) {
@@ -151,7 +154,7 @@ func (s *Sink) Handlers(apply Func) weir.ShardHandlers {
 	}
 }
 
-// Position returns the sink's position in a shard, for [weir.ShardHandlers].Position.
+// Position returns the sink's position in a shard. Use it as [weir.ShardHandlers].Position.
 func (s *Sink) Position(ctx context.Context, stream, shard string) (weir.Position, error) {
 	at, there, err := s.read(ctx, s.db, stream, shard, "")
 	if err != nil || !there {

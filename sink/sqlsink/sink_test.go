@@ -70,7 +70,7 @@ type coded string
 func (c coded) Error() string    { return "the server's words" }
 func (c coded) SQLState() string { return string(c) }
 
-// The sink retries only after a lock of another transaction. weir retries after all other errors.
+// The sink retries only if another transaction holds a lock. weir retries after all other errors.
 func TestLocksAreToldFromOtherFailures(t *testing.T) {
 	for _, c := range []struct {
 		d      *dialect
@@ -111,7 +111,7 @@ func TestWhatIsMissingEndsRun(t *testing.T) {
 	}
 }
 
-// The position moves only when the letters are durable, and only to a position of a record.
+// The position moves only after the letters are durable, and only to the position of a record.
 func TestLettersComeFirst(t *testing.T) {
 	s, err := New(new(sql.DB), Options{Dialect: SQLite, App: "a"})
 	if err != nil {

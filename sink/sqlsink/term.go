@@ -13,8 +13,8 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// endWithin limits COMMIT and ROLLBACK. The end of the handler's context does not interrupt them:
-// an answer is better than none.
+// endWithin is the time limit of COMMIT and ROLLBACK. The end of the handler's context does not
+// interrupt them, because the answer is important.
 const endWithin = 10 * time.Second
 
 // term handles a shard for one term.
@@ -22,12 +22,12 @@ type term struct {
 	*Sink
 	weir.Term
 	apply Func
-	known weir.Position // the last position of the row in this term
+	known weir.Position // the last known position of the row in this term
 }
 
-// open makes the handler of a term, and the row of its shard if there is none: a transaction can
-// only lock an existing row. A new row has the position at which the term begins, so that a
-// database that is later restored to this state has the shard read again from there.
+// open returns the handler for a term. If the shard has no row, it creates one, because a
+// transaction can lock only an existing row. The new row contains the position at which the term
+// begins. If the database is later restored to this state, the shard is read again from there.
 func (s *Sink) open(ctx context.Context, t weir.Term, apply Func) (weir.ShardHandler, error) {
 	is, there, err := s.read(ctx, s.db, t.Stream, t.Shard, "")
 	if err == nil && !there {
@@ -60,8 +60,8 @@ func (s *Sink) open(ctx context.Context, t weir.Term, apply Func) (weir.ShardHan
 // Close does nothing: a term holds no resources.
 func (t *term) Close(context.Context, weir.EndReason) {}
 
-// Handle applies a batch. If [weir.FailedAt] names a record, weir counts the records before it as
-// done, but they were rolled back. Handle applies them separately.
+// Handle applies a batch. If the error names a record with [weir.FailedAt], weir counts the records
+// before it as done, but they were rolled back. So Handle applies these records separately.
 func (t *term) Handle(ctx context.Context, b *weir.Batch) error {
 	err := t.try(ctx, b)
 	at, named := weir.FailedRecord(err)
@@ -70,7 +70,7 @@ func (t *term) Handle(ctx context.Context, b *weir.Batch) error {
 	}
 	place := slices.IndexFunc(b.Records, func(r weir.Record) bool { return r.Position() == at.Position() })
 	if place < 0 {
-		return unnamed{err} // weir would count all records before one from another batch as done
+		return unnamed{err} // if the record is from another batch, weir would count all records before it as done
 	}
 	if place == 0 {
 		return err
@@ -83,7 +83,7 @@ func (t *term) Handle(ctx context.Context, b *weir.Batch) error {
 	return err
 }
 
-// unnamed is an error that hides from weir which record it names.
+// unnamed wraps an error and hides from weir which record it names.
 type unnamed struct{ err error }
 
 func (e unnamed) Error() string        { return e.err.Error() }
@@ -100,8 +100,8 @@ func (t *term) try(ctx context.Context, b *weir.Batch) (err error) {
 		if err := t.move(ctx, tx, b.Stream, b.Shard, did.next); err != nil {
 			return was, err
 		}
-		// Without b's progress, which a rollback would not undo, and with a copy of its slice,
-		// because weir may need the original again.
+		// Pass a batch without b's progress, because a rollback would not undo that progress. Copy
+		// the slice, because weir may need the original again.
 		own := weir.Batch{
 			Stream: b.Stream, Shard: b.Shard, Epoch: b.Epoch, Records: slices.Clone(did.todo), Behind: b.Behind, End: b.End, Attempt: b.Attempt, FirstFailure: b.FirstFailure,
 		}
@@ -125,14 +125,14 @@ func (t *term) try(ctx context.Context, b *weir.Batch) (err error) {
 	return nil
 }
 
-// transact runs do in a transaction that has locked the row of a shard. It commits unless do
-// returns the row unchanged. It returns the new row.
+// transact runs do in a transaction that has locked the row of a shard, and returns the new row. It
+// commits unless do returns the row unchanged.
 func (s *Sink) transact(ctx context.Context, stream, id string, do func(tx *sql.Tx, was row, found bool) (row, error)) (row, error) {
 	if err := s.takeTurn(ctx); err != nil {
 		return row{}, err
 	}
 	defer s.endTurn()
-	// The transaction ends with ctx, except for its COMMIT or ROLLBACK.
+	// The transaction ends with ctx, but its COMMIT or ROLLBACK does not.
 	own, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	release := context.AfterFunc(ctx, cancel)
@@ -170,13 +170,13 @@ func (s *Sink) transact(ctx context.Context, stream, id string, do func(tx *sql.
 	return next, nil
 }
 
-// The ends of a transaction.
+// The statements that end a transaction.
 const (
 	commit   = "COMMIT"
 	rollback = "ROLLBACK"
 )
 
-// end commits or rolls back a transaction that ends with own, which cancel ends.
+// end commits or rolls back a transaction. The transaction ends when own ends, and cancel ends own.
 func (s *Sink) end(own context.Context, cancel func(), tx *sql.Tx, word string) error {
 	if s.dialect.endsByStatement {
 		ctx, stop := context.WithTimeout(own, endWithin)
@@ -191,7 +191,8 @@ func (s *Sink) end(own context.Context, cancel func(), tx *sql.Tx, word string) 
 	return tx.Rollback()
 }
 
-// takeTurn waits until no other writer of this process is active, if the database allows only one.
+// takeTurn waits until no other writer of this process is active, if the database allows only one
+// writer.
 func (s *Sink) takeTurn(ctx context.Context) error {
 	if s.turn == nil {
 		return nil
@@ -212,7 +213,8 @@ func (s *Sink) endTurn() {
 }
 
 // lock begins a transaction that has locked the row of a shard. It retries for a while instead of
-// waiting in the database, where the wait would continue after its process has abandoned it.
+// waiting in the database. A wait in the database would continue after its process has abandoned
+// it.
 func (s *Sink) lock(ctx, own context.Context, stream, id string) (*sql.Tx, row, bool, error) {
 	began, pause := time.Now(), 2*time.Millisecond
 	for {
@@ -229,7 +231,7 @@ func (s *Sink) lock(ctx, own context.Context, stream, id string) (*sql.Tx, row, 
 		if time.Since(began) >= s.o.LockTimeout {
 			return nil, row{}, false, fmt.Errorf("%w: %s/%s for %v: %w", ErrLocked, stream, id, s.o.LockTimeout, err)
 		}
-		timer := time.NewTimer(pause/2 + rand.N(pause)) // so that two do not retry in step
+		timer := time.NewTimer(pause/2 + rand.N(pause)) // random, so that two writers do not retry at the same times
 		select {
 		case <-timer.C:
 		case <-ctx.Done():
@@ -240,7 +242,7 @@ func (s *Sink) lock(ctx, own context.Context, stream, id string) (*sql.Tx, row, 
 	}
 }
 
-// tryLock makes one attempt to lock.
+// tryLock makes one attempt to lock the row.
 func (s *Sink) tryLock(ctx context.Context, stream, id string) (*sql.Tx, row, bool, error) {
 	tx, err := s.db.BeginTx(ctx, nil)
 	if err != nil {
@@ -253,7 +255,7 @@ func (s *Sink) tryLock(ctx context.Context, stream, id string) (*sql.Tx, row, bo
 		_, err = tx.ExecContext(ctx, s.named(s.dialect.lock), s.o.App, stream, id)
 	}
 	if err != nil {
-		_ = tx.Rollback() // only the earlier error counts
+		_ = tx.Rollback() // the error of the query matters more
 		return nil, row{}, false, fmt.Errorf("sqlsink: beginning a transaction for %s/%s: %w", stream, id, err)
 	}
 	is, found, err := s.read(ctx, tx, stream, id, s.dialect.locking)
@@ -264,8 +266,8 @@ func (s *Sink) tryLock(ctx context.Context, stream, id string) (*sql.Tx, row, bo
 	return tx, is, found, nil
 }
 
-// move writes the row of a shard before the effects. So even if the function commits the
-// transaction, effects and position are committed together.
+// move writes the row of a shard before the effects. If the function itself commits the
+// transaction, effects and position are still committed together.
 func (s *Sink) move(ctx context.Context, tx *sql.Tx, stream, id string, to row) error {
 	ended := 0
 	if to.ended {
