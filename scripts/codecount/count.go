@@ -14,10 +14,10 @@ import (
 	"strings"
 )
 
-// counts are the counts of one package.
+// counts contains the counts of one package.
 type counts struct {
 	files, lines, testLines int
-	exported, statements    int // of product code
+	exported, statements    int // only in product code
 }
 
 func (c *counts) add(d counts) {
@@ -28,19 +28,19 @@ func (c *counts) add(d counts) {
 	c.statements += d.statements
 }
 
-// item is a function, by its lines, or a struct, by its fields.
+// item is a function with its number of lines, or a struct with its number of fields.
 type item struct {
 	kind, pkg, name string
 	size            int
 }
 
-// tree has the counts of all packages, by their folders.
+// tree contains the counts of all packages, by their folders.
 type tree struct {
 	packages map[string]counts
 	items    []item
 }
 
-// countTree counts the Go files of a file system, except hidden folders and testdata.
+// countTree counts the Go files in a file system. It skips hidden folders and testdata.
 func countTree(files fs.FS) (tree, error) {
 	t := tree{packages: map[string]counts{}}
 	err := fs.WalkDir(files, ".", func(name string, d fs.DirEntry, err error) error {
@@ -95,7 +95,7 @@ func (t *tree) addFile(name string, source []byte) error {
 	}
 	ast.Inspect(file, func(n ast.Node) bool {
 		switch n := n.(type) {
-		case *ast.BlockStmt, *ast.EmptyStmt: // a block is counted by its statements
+		case *ast.BlockStmt, *ast.EmptyStmt: // the statements of a block are counted instead
 		case *ast.TypeSpec:
 			if s, is := n.Type.(*ast.StructType); is {
 				t.items = append(t.items, item{"struct", pkg, n.Name.Name, s.Fields.NumFields()})
@@ -108,7 +108,7 @@ func (t *tree) addFile(name string, source []byte) error {
 	return nil
 }
 
-// receiverOf returns the name of a method's type, "" for a function.
+// receiverOf returns the name of a method's type. It returns "" for a function.
 func receiverOf(d *ast.FuncDecl) string {
 	if d.Recv == nil {
 		return ""
@@ -130,7 +130,7 @@ func receiverOf(d *ast.FuncDecl) string {
 	}
 }
 
-// exportedOf returns how many exported names a declaration has, without fields and methods.
+// exportedOf returns the number of exported names in a declaration, without fields and methods.
 func exportedOf(s ast.Spec) (n int) {
 	switch s := s.(type) {
 	case *ast.TypeSpec:
@@ -147,7 +147,8 @@ func exportedOf(s ast.Spec) (n int) {
 	return n
 }
 
-// printLargest prints the largest functions or structs of some packages that are not proof.
+// printLargest prints the n largest functions or structs of some packages. It skips packages below
+// internal/proof.
 func (t tree) printLargest(out io.Writer, kind string, n int, of map[string]counts) {
 	var all []item
 	for _, i := range t.items {

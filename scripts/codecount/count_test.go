@@ -21,7 +21,7 @@ func TestCounts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Statements: if, two returns, the assignment. Exported: T, C, M.
+	// The statements are an if, two returns and the assignment. T, C and M are exported.
 	if want := (counts{files: 1, lines: 18, testLines: 3, exported: 3, statements: 4}); got.packages["a"] != want {
 		t.Errorf("package a: %+v, want %+v", got.packages["a"], want)
 	}

@@ -2,10 +2,11 @@
 //
 //	go run ./scripts/codecount [-compare COMMIT] [-largest N] [PACKAGE...]
 //
-// For each package it prints the files, the lines of product code and of tests, the exported names
-// and the statements, then the largest functions and structs of product code. Statements come from
-// the syntax tree, so that denser lines gain nothing. With -compare it prints the counts of an
-// earlier commit in front of each, and the total without internal/proof.
+// For each package it prints the number of files, of lines of product code and of tests, of
+// exported names and of statements. Then it prints the largest functions and structs of product
+// code. Statements are counted in the syntax tree, so writing more code on a line does not reduce
+// their number. With -compare it prints the counts of an earlier commit in front of each count. The
+// total does not include internal/proof.
 package main
 
 import (
@@ -70,7 +71,7 @@ func run(out io.Writer, compare string, largest int, packages []string) error {
 	return nil
 }
 
-// print prints a row for each package and the total of those that are not proof.
+// print prints a row for each package, and the total of the packages outside of internal/proof.
 func print(out io.Writer, compared bool, names []string, before, after tree) {
 	cell := func(b, a int) string {
 		if !compared {
@@ -98,7 +99,7 @@ func isProof(name string) bool {
 	return name == "internal/proof" || strings.HasPrefix(name, "internal/proof/")
 }
 
-// treeOf returns the Go files of a commit.
+// treeOf returns the files of a commit.
 func treeOf(commit string) (fs.FS, error) {
 	var stdout, stderr bytes.Buffer
 	cmd := exec.Command("git", "archive", "--format=tar", commit)

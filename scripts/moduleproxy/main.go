@@ -1,10 +1,11 @@
-// Command moduleproxy makes a module proxy of files from a tree. It has the files that the go
-// command would receive if the tree were tagged with a version. With it, installs can be tried
-// before there is a tag, and go.sum files get the checksums of the future tag.
+// Command moduleproxy writes a module proxy as a tree of files. The files are what the go command
+// would download if the source tree were tagged with a version. With the proxy, installs can be
+// tested before there is a tag, and go.sum files can contain the checksums of the future tag.
 //
 //	moduleproxy -tree . -version v1.2.3 -out DIR
 //
-// Then GOPROXY=file://DIR. It packs the files that git tracks, with their current contents.
+// Use it with GOPROXY=file://DIR. The command packs the files that git tracks, with their current
+// contents.
 package main
 
 import (
@@ -22,7 +23,7 @@ import (
 	"strings"
 )
 
-// published are the directories of the published modules, the root first.
+// published contains the directories of the published modules. The root module comes first.
 var published = []string{".", "deadletter/sqsletters", "otelweir", "promweir", "sink/s3sink", "store/redisstore", "cmd/weir"}
 
 const module = "github.com/weir-go/weir"
@@ -57,7 +58,7 @@ func run(tree, version, out string) error {
 	return nil
 }
 
-// pack writes what the proxy answers about one module.
+// pack writes the files of the proxy for one module.
 func pack(tree, dir, version, out string, files []string) error {
 	mod, err := os.ReadFile(filepath.Join(tree, dir, "go.mod"))
 	if err != nil {
@@ -96,17 +97,17 @@ func pack(tree, dir, version, out string, files []string) error {
 	return nil
 }
 
-// packedFile is a file of the repository, and its name in a module.
+// packedFile is a file of the repository with its name in a module.
 type packedFile struct{ from, to string }
 
-// of returns the files of the module in dir, without those of nested modules. A module without a
-// licence file gets the root's, as in the go command.
+// of returns the files of the module in dir, without those of nested modules. If the module has no
+// licence file, it gets the licence file of the root, as in the go command.
 func of(dir string, files []string) (all []packedFile) {
 	prefix := ""
 	if dir != "." {
 		prefix = dir + "/"
 	}
-	var below []string // other modules
+	var below []string // directories of nested modules
 	for _, f := range files {
 		if path.Base(f) == "go.mod" && path.Dir(f) != dir && strings.HasPrefix(f, prefix) {
 			below = append(below, path.Dir(f)+"/")

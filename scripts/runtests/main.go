@@ -1,12 +1,12 @@
-// Command runtests runs go test over several modules at once and reports what failed at the end:
+// Command runtests runs go test for several modules at once and reports the failures at the end:
 //
 //	go run ./scripts/runtests [-note TEXT] [-slowest N] [go test flags] PACKAGE...
 //
-// It runs every package even if one fails to build, prints one line for each package, prints the
-// output of failed tests only, shortens goroutine dumps, and closes with at most ten lines that
-// count the tests and name the failures. Output that was cut is in a file that the summary names.
-// With -slowest, the N slowest tests are listed before the summary. The exit code is 1 if anything
-// failed, or if no test ran.
+// It runs every package even if one of them does not build. It prints one line for each package,
+// and the output of failed tests only. It shortens goroutine dumps. The summary at the end has at
+// most ten lines: it counts the tests and names the failures. It also names a file with the output
+// that was left out. With -slowest, the N slowest tests are listed before the summary. The exit
+// code is 1 if anything failed or if no test ran.
 package main
 
 import (
@@ -46,14 +46,15 @@ func run(args []string, out io.Writer) int {
 	}
 	defer full.Close()
 
-	// The go command gets signals from the terminal by itself. This process waits for its summary.
+	// The go command itself receives the signals of the terminal. This process waits for it and
+	// prints the summary.
 	signal.Ignore(os.Interrupt, syscall.SIGTERM)
 	goCommand := os.Getenv("GO")
 	if goCommand == "" {
 		goCommand = "go"
 	}
-	// Tests that wait for processes and servers leave processors idle, so more packages run at once
-	// than there are processors. A -p among the arguments counts, because it comes later.
+	// Tests that wait for processes and servers leave processors idle, so run more packages at once
+	// than there are processors. A -p among the arguments has precedence, because it comes later.
 	args = append([]string{"test", "-json", "-p", strconv.Itoa(runtime.NumCPU() + 2)}, args...)
 	cmd := exec.CommandContext(context.Background(), goCommand, args...)
 	cmd.Stderr = os.Stderr
@@ -90,7 +91,7 @@ func run(args []string, out io.Writer) int {
 	return 0
 }
 
-// take removes a flag with a value from the arguments.
+// take removes a flag and its value from the arguments.
 func take(args []string, name string) (value string, rest []string) {
 	for i := 0; i+1 < len(args); i++ {
 		if args[i] == name {
@@ -100,7 +101,8 @@ func take(args []string, name string) (value string, rest []string) {
 	return "", args
 }
 
-// load returns the machine's load average of the last minute, or "" where it is unknown.
+// load returns the load average of the machine in the last minute. It returns "" if that is
+// unknown.
 func load() string {
 	b, err := os.ReadFile("/proc/loadavg")
 	if err != nil {

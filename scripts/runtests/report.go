@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// The limits of what is printed. The log file has everything.
+// The limits of the printed output. The log file contains all output.
 const (
-	maxLines     = 80 // of the output of one failed test or package
-	maxDumpLines = 20 // of a goroutine dump
+	maxLines     = 80 // lines of output of one failed test or package
+	maxDumpLines = 20 // lines of a goroutine dump
 	maxNamed     = 7  // failures in the summary
 )
 
@@ -34,19 +34,19 @@ type unit struct{ pkg, test string }
 
 // report prints the results of a test run as they arrive and sums them up.
 type report struct {
-	out  io.Writer // shown to the user
-	full io.Writer // everything
+	out  io.Writer // the output for the user
+	full io.Writer // the complete output
 
 	output  map[unit][]string
 	passed  int
 	failed  int
 	names   []string          // failed tests and packages, in the order of their failures
-	skipped map[string]int    // the number of skipped tests by reason
-	reasons map[unit]string   // the last line that a test printed, which is the reason if it skips
+	skipped map[string]int    // number of skipped tests by reason
+	reasons map[unit]string   // last line that a test printed, which is the reason if the test is skipped
 	builds  map[string]bool   // packages that do not build
-	tests   map[string]int    // tests that ended, by package
-	running map[unit]struct{} // tests that began and have not ended
-	times   map[unit]float64  // seconds that each test took, with its subtests
+	tests   map[string]int    // number of tests that ended, by package
+	running map[unit]struct{} // tests that have begun and not ended
+	times   map[unit]float64  // duration of each test in seconds, with its subtests
 }
 
 func newReport(out, full io.Writer) *report {
@@ -58,7 +58,7 @@ func newReport(out, full io.Writer) *report {
 	}
 }
 
-// line takes one line of go test -json. Other lines are passed on.
+// line processes one line of go test -json. It prints other lines unchanged.
 func (r *report) line(s string) {
 	var e event
 	if !strings.HasPrefix(s, "{") || json.Unmarshal([]byte(s), &e) != nil {
@@ -113,7 +113,7 @@ func (r *report) testEnded(u unit, action string) {
 func (r *report) packageEnded(e event) {
 	switch {
 	case e.Action == "pass" && r.tests[e.Package] == 0, e.Action == "skip":
-		// It has no tests.
+		// The package has no tests.
 	case e.Action == "pass":
 		fmt.Fprintf(r.out, "ok  \t%s\t%.1fs\n", e.Package, e.Elapsed)
 	case e.FailedBuild != "" && r.builds[e.FailedBuild]:
@@ -124,8 +124,9 @@ func (r *report) packageEnded(e event) {
 	}
 }
 
-// packageFailed names a package that failed although none of its tests reported a failure: it
-// panicked, timed out, or left goroutines behind. Its tests that were running are named.
+// packageFailed reports a package that failed although none of its tests reported a failure. The
+// package panicked, timed out, or left goroutines behind. packageFailed names the tests that were
+// running.
 func (r *report) packageFailed(pkg string) {
 	for u := range r.running {
 		if u.pkg == pkg && u.test != "" {
@@ -140,7 +141,7 @@ func (r *report) packageFailed(pkg string) {
 	}
 }
 
-// fail prints the output of what failed and remembers its name.
+// fail prints the output of a failed unit and adds its name to the failures.
 func (r *report) fail(u unit, name string) {
 	r.names = append(r.names, name)
 	r.print(u)
@@ -153,8 +154,8 @@ func (r *report) print(u unit) {
 	delete(r.output, u)
 }
 
-// listSlowest prints the n tests that took longest, with the seconds of each. A test that runs in
-// parallel with others shares the processor with them, so its time is longer than alone.
+// listSlowest prints the n slowest tests with their durations in seconds. A test that runs in
+// parallel with others shares the processor with them, so it takes longer than it would alone.
 func (r *report) listSlowest(n int) {
 	units := slices.SortedFunc(maps.Keys(r.times), func(a, b unit) int {
 		return cmp.Or(cmp.Compare(r.times[b], r.times[a]), cmp.Compare(a.pkg+a.test, b.pkg+b.test))
@@ -164,7 +165,7 @@ func (r *report) listSlowest(n int) {
 	}
 }
 
-// close prints the summary, at most ten lines, and returns whether all is well.
+// close prints the summary, which has at most ten lines. It returns whether there were no failures.
 func (r *report) close(took time.Duration, log, load string) bool {
 	if load != "" {
 		load = ", load " + load
@@ -184,7 +185,7 @@ func (r *report) close(took time.Duration, log, load string) bool {
 	if r.passed == 0 && len(r.names) == 0 {
 		fmt.Fprintln(r.out, "no test ran")
 	}
-	// A test and its subtests are one failure: the innermost names say more.
+	// A test and its failed subtests are one failure. The innermost names say the most.
 	names := leaves(r.names)
 	if len(names) > 0 {
 		fmt.Fprintf(r.out, "Failed (everything that was printed is in %s):\n", log)
@@ -200,19 +201,19 @@ func (r *report) close(took time.Duration, log, load string) bool {
 	return ok
 }
 
-// leaves leaves out tests that failed only because a subtest failed.
+// leaves removes tests that failed only because a subtest failed.
 func leaves(names []string) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(n string) bool {
 		return slices.ContainsFunc(names, func(other string) bool { return strings.HasPrefix(other, n+"/") })
 	})
 }
 
-// short returns a package's path within the project.
+// short returns the path of a package within the project.
 func short(pkg string) string {
 	return strings.TrimPrefix(strings.TrimPrefix(pkg, "github.com/weir-go/weir"), "/")
 }
 
-// reason returns the text of a skip without the place in the source.
+// reason returns the text of a skip without the position in the source.
 func reason(line string) string {
 	if _, text, found := strings.Cut(line, ".go:"); found {
 		if _, after, found := strings.Cut(text, ": "); found {
@@ -228,7 +229,7 @@ func reason(line string) string {
 	return line
 }
 
-// shorten cuts goroutine dumps, then the middle of what is still long.
+// shorten cuts goroutine dumps, and then the middle of output that is still too long.
 func shorten(lines []string) []string {
 	var kept []string
 	dump := 0

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// play reports the events and returns what was printed and whether all was well.
+// play reports the events. It returns the output, and whether there were no failures.
 func play(events ...string) (string, bool) {
 	var out, full strings.Builder
 	r := newReport(&out, &full)
@@ -118,5 +118,5 @@ func TestTheSlowestTestsAreListedWithTheSlowestFirst(t *testing.T) {
 	if want := "   20.0 s  a TestB\n    3.0 s  a TestC\n    1.5 s  a TestA\n"; out.String() != want {
 		t.Errorf("it printed\n%s, want\n%s", out.String(), want)
 	}
-	r.listSlowest(9) // more than there are
+	r.listSlowest(9) // there are fewer tests than that
 }

@@ -1,5 +1,5 @@
-// Command sbom lists what a Go program was built of, in CycloneDX's JSON: the modules that the
-// build put into it, with their versions.
+// Command sbom lists the modules and versions from which a Go program was built, in CycloneDX's
+// JSON format.
 //
 //	sbom FILE > FILE.cdx.json
 package main
@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// bom is a list in the form of CycloneDX 1.6, as far as it is used.
+// bom is a list in the format of CycloneDX 1.6. It contains only the fields that the command uses.
 type bom struct {
 	Format     string      `json:"bomFormat"`
 	Spec       string      `json:"specVersion"`
@@ -65,7 +65,8 @@ func listOf(program string, info *buildinfo.BuildInfo) bom {
 	return b
 }
 
-// module is a Go module as a component. The version of one that was built from a tree is not known.
+// module returns a Go module as a component. The version of a module that was built from a working
+// tree is unknown.
 func module(kind, path, version string) component {
 	if version == "(devel)" {
 		version = ""
