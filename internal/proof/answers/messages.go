@@ -12,7 +12,7 @@ import (
 	"github.com/aws/smithy-go/eventstream"
 )
 
-// Message encodes a message like the SDK.
+// Message encodes a message with the SDK's encoder. headers contains names and values in turn.
 func Message(tb testing.TB, payload string, headers ...string) []byte {
 	tb.Helper()
 	m := eventstream.Message{Payload: []byte(payload)}
@@ -22,7 +22,7 @@ func Message(tb testing.TB, payload string, headers ...string) []byte {
 	return EncodeMessage(tb, m)
 }
 
-// EncodeMessage writes m as the SDK does.
+// EncodeMessage encodes m with the SDK's encoder.
 func EncodeMessage(tb testing.TB, m eventstream.Message) []byte {
 	tb.Helper()
 	var b bytes.Buffer
@@ -32,12 +32,12 @@ func EncodeMessage(tb testing.TB, m eventstream.Message) []byte {
 	return b.Bytes()
 }
 
-// EventMessage encodes an event of a kind.
+// EventMessage encodes an event of the given kind.
 func EventMessage(tb testing.TB, kind, contentType, payload string) []byte {
 	return Message(tb, payload, ":message-type", "event", ":event-type", kind, ":content-type", contentType)
 }
 
-// RawMessage frames any headers and payload with correct lengths and checksums.
+// RawMessage encodes any headers and payload as a message with correct lengths and checksums.
 func RawMessage(headers, payload []byte) []byte {
 	b := binary.BigEndian.AppendUint32(nil, uint32(16+len(headers)+len(payload)))
 	b = binary.BigEndian.AppendUint32(b, uint32(len(headers)))
@@ -46,14 +46,14 @@ func RawMessage(headers, payload []byte) []byte {
 	return binary.BigEndian.AppendUint32(b, crc32.ChecksumIEEE(b))
 }
 
-// Prelude returns the beginning of a message with its length.
+// Prelude returns the beginning of a message with the given lengths.
 func Prelude(total, headers uint32) []byte {
 	b := binary.BigEndian.AppendUint32(nil, total)
 	b = binary.BigEndian.AppendUint32(b, headers)
 	return binary.BigEndian.AppendUint32(b, crc32.ChecksumIEEE(b))
 }
 
-// EveryType returns a message with a header of each type, and a duplicate header.
+// EveryType returns a message that has a header of each type, and the same header twice.
 func EveryType(tb testing.TB) []byte {
 	return EncodeMessage(tb, eventstream.Message{Payload: []byte("{}"), Headers: eventstream.Headers{
 		{Name: ":event-type", Value: eventstream.StringValue("Other")},
@@ -65,7 +65,7 @@ func EveryType(tb testing.TB) []byte {
 	}})
 }
 
-// DecodeMessage calls the SDK's decoder. A panic in it fails the test.
+// DecodeMessage decodes a message with the SDK's decoder. A panic of the decoder becomes an error.
 func DecodeMessage(d *eventstream.Decoder, r io.Reader) (m eventstream.Message, err error) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -12,7 +12,8 @@ import (
 	"github.com/weir-go/weir/internal/wire/codec"
 )
 
-// A naive reader of CBOR: it decodes the whole answer to a tree, then the tree to a page.
+// This file contains a simple reader of CBOR. It decodes the whole answer to a tree, and then
+// converts the tree to a page.
 
 type pair struct{ key, value any }
 type cborList []any
@@ -35,7 +36,7 @@ func (n *naive) take(k uint64) ([]byte, error) {
 	return b, nil
 }
 
-// item reads one item, or a break if that is allowed.
+// item reads one item. If breaks are allowed, it may also read a break.
 func (n *naive) item(depth, tags int) (v any, isBreak bool, err error) {
 	if tags > 16 {
 		return nil, false, errNaive
@@ -142,7 +143,7 @@ func (n *naive) item(depth, tags int) (v any, isBreak bool, err error) {
 	return cborSimple(arg), false, nil
 }
 
-// half decodes a number of 16 bits.
+// half decodes a 16-bit floating-point number.
 func half(bits uint16) float64 {
 	sign, exp, frac := 1-2*float64(bits>>15), float64(bits>>10&31), float64(bits&1023)/1024
 	switch {
@@ -171,7 +172,7 @@ func (i int128) int64() (int64, error) {
 	return int64(i.arg), nil
 }
 
-// Tree returns decoded CBOR, formatted by fmt.
+// Tree decodes CBOR and formats the result with fmt.
 func Tree(body []byte) (string, error) {
 	n := &naive{in: body}
 	v, end, err := n.item(0, 0)
@@ -181,7 +182,7 @@ func Tree(body []byte) (string, error) {
 	return fmt.Sprint(v), nil
 }
 
-// NaiveDecode decodes a page from CBOR. Internally it panics with errNaive, for brevity.
+// NaiveDecode decodes a page from CBOR. To keep the code short, it panics internally with errNaive.
 func NaiveDecode(body []byte) (p *codec.Page, err error) {
 	n := &naive{in: body}
 	v, end, err := n.item(0, 0)
@@ -189,7 +190,7 @@ func NaiveDecode(body []byte) (p *codec.Page, err error) {
 		return nil, errNaive
 	}
 	defer func() {
-		if r := recover(); r == errNaive { //nolint:errorlint // it is compared with itself
+		if r := recover(); r == errNaive { // compared with itself
 			p, err = nil, errNaive
 		} else if r != nil {
 			panic(r)

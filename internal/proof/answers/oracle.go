@@ -26,15 +26,16 @@ import (
 
 var getRecordsSchema = smithy.NewOperationSchema(schemas.GetRecords, schemas.GetRecordsInput, schemas.GetRecordsOutput)
 
-// SDKDecode decodes an answer with the SDK: with the protocol of its Kinesis client, or, for CBOR,
-// with that of other services, which reads the same structures but treats times as seconds.
+// SDKDecode decodes an answer with the SDK. For JSON it uses the protocol of the SDK's Kinesis
+// client. For CBOR it uses the protocol of other services, which reads the same structures but
+// treats times as seconds.
 func SDKDecode(f codec.Format, body []byte) (out *kinesis.GetRecordsOutput, err error) {
 	var protocol smithyhttp.ClientProtocol = awsjson.New11(schemas.Kinesis_20131202)
 	if f == codec.CBOR {
 		protocol = rpcv2.NewCBOR(schemas.Kinesis_20131202)
 	}
 	defer func() {
-		if r := recover(); r != nil { // it reads beyond the end of some invalid answers
+		if r := recover(); r != nil { // the SDK reads beyond the end of some invalid answers
 			out, err = nil, fmt.Errorf("the SDK panicked: %v", r)
 		}
 	}()
@@ -44,7 +45,7 @@ func SDKDecode(f codec.Format, body []byte) (out *kinesis.GetRecordsOutput, err 
 	return out, err
 }
 
-// FromSDK converts the SDK's result to a page. Impossible arrival times become OddTime.
+// FromSDK converts the SDK's result to a page. It replaces impossible arrival times by OddTime.
 func FromSDK(f codec.Format, out *kinesis.GetRecordsOutput) *codec.Page {
 	p := &codec.Page{Behind: -1, Next: aws.ToString(out.NextShardIterator), Children: out.ChildShards}
 	if out.MillisBehindLatest != nil {
@@ -67,19 +68,20 @@ func FromSDK(f codec.Format, out *kinesis.GetRecordsOutput) *codec.Page {
 // OddTime replaces impossible arrival times in [FromSDK].
 const OddTime = math.MinInt64
 
-// Milliseconds of the years 0 and 10,000, the limits of arrival times.
+// The limits of arrival times, in milliseconds: the years 0 and 10,000.
 const (
 	MinArrival = -62_167_219_200_000
 	MaxArrival = 253_402_300_800_000
 )
 
-// behind converts a distance to the tip, which is never negative and may be absurdly large.
+// behind converts a lag from the tip in milliseconds. The value is never negative, but may be
+// absurdly large.
 func behind(ms int64) time.Duration {
 	return time.Duration(min(max(ms, 0), math.MaxInt64/int64(time.Millisecond))) * time.Millisecond
 }
 
-// Differ describes the difference of two pages, "" if they are equal. sameTime compares arrival
-// times.
+// Differ describes how two pages differ. It returns "" if they are equal. sameTime compares two
+// arrival times.
 func Differ(got, want *codec.Page, sameTime func(got, want int64) bool) string {
 	if misplaced, marked := Noted(got.Records); got.Misplaced != misplaced || got.Marked != marked {
 		return fmt.Sprintf("misplaced %d, marked %v, want %d, %v", got.Misplaced, got.Marked, misplaced, marked)
@@ -108,7 +110,8 @@ func Differ(got, want *codec.Page, sameTime func(got, want int64) bool) string {
 	return ""
 }
 
-// Noted returns a page's expected data about its records.
+// Noted returns what a page should report about its records: the first record that is out of order,
+// and whether a record is marked.
 func Noted(records []codec.Record) (misplaced int, marked bool) {
 	for i, r := range records {
 		if misplaced == 0 && i > 0 && shard.CompareSequence(records[i-1].SequenceNumber, r.SequenceNumber) >= 0 {
@@ -119,10 +122,10 @@ func Noted(records []codec.Record) (misplaced int, marked bool) {
 	return misplaced, marked
 }
 
-// EqualTime is an argument of [Differ].
+// EqualTime compares two arrival times; pass it to [Differ].
 func EqualTime(a, b int64) bool { return a == b }
 
-// Bounded reports whether an answer was refused because of a limit that only the codec has.
+// Bounded reports whether an answer was refused because of a limit that only weir's codec has.
 func Bounded(err error) bool {
 	for _, what := range []string{"nested too deep", "too many", "longer than"} {
 		if strings.Contains(err.Error(), what) {

@@ -1,6 +1,6 @@
 package answers
 
-// Purse is a Memory with a limit.
+// Purse is a Memory of limited size.
 type Purse struct{ Left, Most, Used int }
 
 func (m *Purse) TryTake(least, most int) int {

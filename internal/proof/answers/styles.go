@@ -1,5 +1,5 @@
-// Package answers encodes answers to GetRecords and events of subscriptions in every valid style,
-// and decodes them with slow reference readers.
+// Package answers encodes answers to GetRecords and events of subscriptions in every valid style.
+// It decodes them with slow reference readers.
 package answers
 
 import (
@@ -17,23 +17,23 @@ import (
 
 // CBOR is a style of encoding an answer.
 type CBOR struct {
-	Open       bool // maps and lists of indefinite length
-	Chunks     bool // strings in chunks
+	Open       bool // maps and lists have indefinite lengths
+	Chunks     bool // strings are in chunks
 	Order      []string
-	Extra      bool // unknown fields
-	TextData   bool // data as base64 text
-	Untagged   bool // times
-	Float      bool // times
-	Seconds    bool // times
-	NullKey    bool // of records without a key, instead of omitting it
-	Encryption bool // NONE and KMS, instead of omitting NONE
-	Last       bool // records at the end of the answer
+	Extra      bool // add unknown fields
+	TextData   bool // data is base64 text
+	Untagged   bool // times have no tag
+	Float      bool // times are floating-point numbers
+	Seconds    bool // times are in seconds
+	NullKey    bool // records without a key have a null key; otherwise the key is omitted
+	Encryption bool // include encryption type NONE; otherwise only KMS is included
+	Last       bool // records are the last field of the answer
 }
 
 // UsualOrder is the usual order of a record's fields.
 var UsualOrder = []string{"SequenceNumber", "ApproximateArrivalTimestamp", "Data", "PartitionKey", "EncryptionType"}
 
-// Major types of RFC 8949, in place in the first byte of an item, and simple values.
+// Major types of RFC 8949, at their position in the first byte of an item, and simple values.
 const (
 	cborUint    = 0 << 5
 	cborBytes   = 2 << 5
@@ -109,7 +109,7 @@ func (st CBOR) time(b []byte, ms int64) []byte {
 	return appendHead(b, cborUint, uint64(ms))
 }
 
-// Encode encodes p as a CBOR answer.
+// Encode encodes p as an answer in CBOR.
 func (st CBOR) Encode(p *codec.Page) []byte {
 	order := st.Order
 	if order == nil {
@@ -133,7 +133,7 @@ func (st CBOR) Encode(p *codec.Page) []byte {
 	}
 	if st.Extra {
 		members = append(members, func(b []byte) []byte {
-			// A map with a list, a float, a tagged string in chunks and a break in it.
+			// This is a map that contains a list, a float, a tagged string in chunks, and a break.
 			b = append(st.key(b, "Unheard"), cborMap|cborOpen)
 			b = append(st.key(b, "of"), cborArray|2, cborFloat16, 0x3c, 0, cborTag|3, cborText|cborOpen, cborText|1, 'x', cborBreak)
 			b = append(b, cborUint|5, cborOther|24, 200)
@@ -226,16 +226,16 @@ func (st CBOR) record(b []byte, r *codec.Record, order []string) []byte {
 // JSON is a style of encoding an answer.
 type JSON struct {
 	Order  []string
-	Time   string // "" for seconds with three digits, "e" with an exponent, "int" for whole seconds
+	Time   string // "" means seconds with three decimals, "e" an exponent, and "int" whole seconds
 	Blanks bool
 	Extra  bool
 	Slash  bool // escape slashes
-	Escape bool // every character of strings except data
+	Escape bool // escape every character of strings, except in data
 }
 
 func (st JSON) text(s string) string {
 	if !st.Escape {
-		return strconv.Quote(s) // equal to JSON for the tests' strings
+		return strconv.Quote(s) // for the tests' strings, this equals JSON
 	}
 	var b strings.Builder
 	b.WriteByte('"')
@@ -251,7 +251,7 @@ func (st JSON) text(s string) string {
 	return b.String()
 }
 
-// Encode encodes p as a JSON answer.
+// Encode encodes p as an answer in JSON.
 func (st JSON) Encode(p *codec.Page) []byte {
 	order := st.Order
 	if order == nil {
@@ -331,7 +331,8 @@ func (st JSON) record(r *codec.Record, order []string) string {
 	return "{" + strings.Join(members, ",") + "}"
 }
 
-// Sample returns a page of n records with data of size bytes; the result is deterministic.
+// Sample returns a page of n records with data of size bytes. The same arguments give the same
+// page.
 func Sample(n, size int) *codec.Page {
 	rng := rand.New(rand.NewPCG(uint64(n), uint64(size)))
 	p := &codec.Page{Behind: 0, Next: strings.Repeat("AAAAAAAAAAE", 20) + "=="}
@@ -353,7 +354,7 @@ func Sample(n, size int) *codec.Page {
 	return p
 }
 
-// Decode decodes body into p; an error fails the test.
+// Decode decodes body into p. It fails the test if there is an error.
 func Decode(tb testing.TB, f codec.Format, body []byte, p *codec.Page) {
 	tb.Helper()
 	if err := codec.Decode(f, body, p); err != nil {

@@ -18,7 +18,7 @@ import (
 	"testing"
 )
 
-// root is the top of the repository, relative to this package.
+// root is the root of the repository, relative to this package.
 const root = "../../.."
 
 func TestImports(t *testing.T) {
@@ -37,8 +37,8 @@ func TestImports(t *testing.T) {
 	}
 }
 
-// TestRootRequiresTheSDKAlone: users of the library get the parts of the AWS SDK that weir calls,
-// their dependencies, and nothing else.
+// TestRootRequiresTheSDKAlone checks the requirements of the root module. They must be only those
+// parts of the AWS SDK that weir calls, and their dependencies.
 func TestRootRequiresTheSDKAlone(t *testing.T) {
 	t.Parallel()
 	cmd := exec.CommandContext(t.Context(), "go", "mod", "edit", "-json")
@@ -61,7 +61,8 @@ func TestRootRequiresTheSDKAlone(t *testing.T) {
 	if mod.Module.Path != module || len(mod.Require) == 0 {
 		t.Fatalf("%s requires %d modules", mod.Module.Path, len(mod.Require))
 	}
-	// Not its config, which imports clients of the services that supply credentials.
+	// The SDK's config module is not among them: it imports clients of services that supply
+	// credentials.
 	used := []string{sdk, sdk + "/service/dynamodb", sdk + "/service/kinesis", "github.com/aws/smithy-go"}
 	for _, m := range mod.Require {
 		if !m.Indirect && !slices.Contains(used, m.Path) || !isSDK(m.Path) {
@@ -73,12 +74,12 @@ func TestRootRequiresTheSDKAlone(t *testing.T) {
 	}
 }
 
-// TestReleasesOfGo: go.mod, go.work, the Makefile and README.md state the same Go releases. The
-// library requires the release before the one used for development. go vet checks that its code
-// uses no newer functions of the standard library.
+// TestReleasesOfGo checks that go.mod, go.work, the Makefile and README.md state the same Go
+// releases. The library requires the release before the one used for development. go vet checks
+// that its code uses no newer functions of the standard library.
 func TestReleasesOfGo(t *testing.T) {
 	t.Parallel()
-	// minors returns the numbers that a pattern finds in a file.
+	// minors returns the numbers that a pattern matches in a file.
 	minors := func(name, pattern string) (all []int) {
 		text, err := os.ReadFile(filepath.Join(root, name))
 		if err != nil {
@@ -112,12 +113,12 @@ func TestReleasesOfGo(t *testing.T) {
 	}
 }
 
-// TestPlantedViolations checks that the test above detects violations.
+// TestPlantedViolations checks that problems detects violations.
 func TestPlantedViolations(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name, path, source string
-		want               string // "" for no violation
+		want               string // "" means no violation
 	}{
 		{"a lease may know shards", "lease/x.go", `import _ "` + module + `/shard"`, ""},
 		{"shards know no leases", "shard/x.go", `import _ "` + module + `/lease"`, "shard imports lease"},
@@ -183,18 +184,19 @@ func TestPlantedViolations(t *testing.T) {
 	}
 }
 
-// file is one Go file, as far as the rules need it.
+// file contains what the rules need to know about a Go file.
 type file struct {
-	path    string // inside the repository
-	pkg     string // its directory, "." for the root
+	path    string // relative to the repository
+	pkg     string // directory of the file; "." for the root
 	test    bool
 	imports []string
-	calls   []string // used functions of package time
-	spawns  bool     // it starts a goroutine
-	mutexes []string // of package sync
+	calls   []string // functions of package time that the file uses
+	spawns  bool     // the file starts a goroutine
+	mutexes []string // types of package sync that the file uses
 }
 
-// readRepository parses all Go files with any build constraints, and finds the nested modules.
+// readRepository parses all Go files, with any build constraints. It also returns the nested
+// modules.
 func readRepository(t *testing.T) (files []file, modules []string) {
 	t.Helper()
 	err := filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
@@ -264,7 +266,7 @@ func parse(name string, source []byte) (file, error) {
 		case *ast.GoStmt:
 			f.spawns = true
 		case *ast.CallExpr:
-			// of a WaitGroup
+			// This is the method Go of a WaitGroup.
 			if called, ok := n.Fun.(*ast.SelectorExpr); ok && called.Sel.Name == "Go" {
 				f.spawns = true
 			}
@@ -288,7 +290,7 @@ func parse(name string, source []byte) (file, error) {
 	return f, nil
 }
 
-// problems compares files with the table.
+// problems returns the violations of the table in the given files.
 func problems(files []file) []string {
 	var found []string
 	seen := map[string]bool{}
@@ -330,22 +332,22 @@ func problems(files []file) []string {
 	return found
 }
 
-// engine lists the packages whose mutexes have ranks; see internal/lock.
+// engine lists the packages whose mutexes have ranks. See internal/lock.
 var engine = []string{
 	".", "internal/delivery", "internal/failure", "internal/group", "internal/keyed", "internal/lineage", "internal/polling", "internal/fanout", "internal/follow",
 	"internal/supervise", "internal/notify", "internal/memory", "internal/history/...", "internal/wire/...",
 }
 
-// forbidden returns why a file must not import a package, or "".
+// forbidden returns the reason why a file must not import a package. It returns "" if it may.
 func forbidden(f file, r row, imported string) string {
 	ours := local(imported)
 	switch {
 	case ours == f.pkg:
 		return "" // an external test of its own package
 	case ours == "internal/proof/pooled" && f.test:
-		return "" // tests of every package may check reused objects
+		return "" // tests of all packages may check reused objects
 	case (ours == "internal/proof/leaktest" || ours == "internal/proof/longform") && (f.test || runsTests(f.pkg)):
-		return "" // tests of every package may check for leaked goroutines
+		return "" // tests of all packages may check for leaked goroutines
 	case ours != imported:
 		for _, n := range never {
 			if within(ours, n) && !within(f.pkg, n) {
@@ -375,7 +377,8 @@ func forbidden(f file, r row, imported string) string {
 	return ""
 }
 
-// local returns the name of one of our packages in the table; other import paths are unchanged.
+// local returns the name that the table uses for a package of this repository. It returns other
+// import paths unchanged.
 func local(imported string) string {
 	if imported == module {
 		return "."
@@ -383,8 +386,8 @@ func local(imported string) string {
 	return strings.TrimPrefix(imported, module+"/")
 }
 
-// within reports whether a package matches a pattern, which includes packages below it if it ends
-// in "/...".
+// within reports whether a package matches a pattern. A pattern that ends in "/..." includes the
+// packages below it.
 func within(pkg, pattern string) bool {
 	base, deep := strings.CutSuffix(pattern, "/...")
 	return pkg == base || deep && strings.HasPrefix(pkg, base+"/")

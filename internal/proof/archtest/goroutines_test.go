@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestGoroutinesAreLookedFor: tests of a package that starts goroutines, or uses one that does,
-// must fail if goroutines outlive them.
+// TestGoroutinesAreLookedFor checks all packages that start goroutines, or that use such a package.
+// Their tests must fail if goroutines outlive the tests.
 func TestGoroutinesAreLookedFor(t *testing.T) {
 	t.Parallel()
 	files, _ := readRepository(t)
@@ -23,11 +23,11 @@ func TestPlantedGoroutines(t *testing.T) {
 		looks  = `import _ "` + module + `/internal/proof/leaktest"`
 		starts = `func f() { go f() }`
 	)
-	type planted map[string]string // file contents by path
+	type planted map[string]string // contents of files by path
 	for _, c := range []struct {
 		name  string
 		files planted
-		want  []string // prefixes of the reported packages
+		want  []string // prefixes of the packages that must be reported
 	}{
 		{"nothing is started", planted{"a/x.go": ``, "a/x_test.go": ``}, nil},
 		{"tests that do not look", planted{"a/x.go": starts, "a/x_test.go": ``}, []string{"a "}},
@@ -67,22 +67,23 @@ func TestPlantedGoroutines(t *testing.T) {
 	}
 }
 
-// crowd and commandTests provide the TestMain for their users, with leaktest.Run.
+// crowd and commandTests are packages that provide TestMain for the packages that use them. That
+// TestMain calls leaktest.Run.
 const (
 	crowd        = "internal/proof/integration/crowd"
 	commandTests = "cmd/weir/internal/clitest"
 )
 
-// runsTests reports whether a package provides the TestMain for its users.
+// runsTests reports whether a package provides TestMain for the packages that use it.
 func runsTests(pkg string) bool { return pkg == crowd || pkg == commandTests }
 
-// unwatched returns the packages that start goroutines, or use one that does, without tests that
-// check for leaked goroutines.
+// unwatched returns the packages that start goroutines, or use such a package, but whose tests do
+// not check for leaked goroutines.
 func unwatched(files []file) (found []string) {
 	type unit struct {
-		spawns, tests, watched, counted bool // spawns: outside its tests
+		spawns, tests, watched, counted bool // spawns does not count goroutines of tests
 		testSpawns                      bool
-		imports, testImports            []string // of ours
+		imports, testImports            []string // imported packages of this repository
 	}
 	units := map[string]*unit{}
 	for _, f := range files {
@@ -106,7 +107,7 @@ func unwatched(files []file) (found []string) {
 		u.testImports = append(u.testImports, ours...)
 		u.watched = u.watched || slices.Contains(ours, "internal/proof/leaktest") || slices.ContainsFunc(ours, runsTests)
 	}
-	// reach returns a package and all of our packages that it uses, including its tests.
+	// reach returns a package and all packages of this repository that it or its tests use.
 	reach := func(pkg string) map[string]bool {
 		all := map[string]bool{}
 		var add func(string)
@@ -128,7 +129,7 @@ func unwatched(files []file) (found []string) {
 	names := slices.Sorted(maps.Keys(units))
 	for _, pkg := range names {
 		u := units[pkg]
-		if !u.tests || pkg == "internal/proof/leaktest" { // it tests itself
+		if !u.tests || pkg == "internal/proof/leaktest" { // leaktest tests itself
 			continue
 		}
 		starts := u.testSpawns

@@ -12,8 +12,8 @@ import (
 	"unicode"
 )
 
-// Each relative link of a page must lead to an existing file or directory, and each anchor to a
-// heading.
+// Each relative link of a page must point to an existing file or directory. Each anchor must point
+// to a heading.
 func TestLinksLeadSomewhere(t *testing.T) {
 	t.Parallel()
 	var pages []string
@@ -56,7 +56,7 @@ var (
 	code    = regexp.MustCompile("`[^`\n]*`")
 )
 
-// targets returns the links of a page that are not URLs. Code has none.
+// targets returns the links of a page that are not URLs. It ignores code.
 func targets(text string) (all []string) {
 	text = code.ReplaceAllString(fenced.ReplaceAllString(text, ""), "code")
 	for _, found := range link.FindAllStringSubmatch(text, -1) {
@@ -67,7 +67,7 @@ func targets(text string) (all []string) {
 	return all
 }
 
-// leads returns why a link of a page is broken, or "".
+// leads returns the reason why a link of a page is broken. It returns "" if the link works.
 func leads(page, target string) string {
 	file, anchor, anchored := strings.Cut(target, "#")
 	if file != "" {
@@ -112,7 +112,7 @@ func anchors(text string) (all []string) {
 	return all
 }
 
-// TestPlantedLinks checks that the test above detects broken links.
+// TestPlantedLinks checks that leads detects broken links.
 func TestPlantedLinks(t *testing.T) {
 	t.Parallel()
 	page := filepath.Join(t.TempDir(), "page.md")

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// The page of the complete proof must have one row for each stage of the script, in its order, and
-// no other rows.
+// The page about the complete proof must have one row for each stage of the script, in the same
+// order, and no other rows.
 func TestTheNightlyPageHasEachStage(t *testing.T) {
 	t.Parallel()
 	script, err := os.ReadFile(filepath.Join(root, "scripts", "nightly.sh"))

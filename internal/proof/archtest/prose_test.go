@@ -79,10 +79,11 @@ func TestProseFindsAwkwardSentences(t *testing.T) {
 	}
 }
 
-// prose counts the words of a package's comments or of a page, and the matches of awkward in them.
+// prose contains the number of words in the comments of a package or on a page, and the matches of
+// awkward in them.
 type prose struct {
 	words, hits int
-	lines       []string // lines with a match
+	lines       []string // lines that contain a match
 }
 
 func (p *prose) rate() float64 { return 1000 * float64(p.hits) / float64(max(p.words, 1)) }
@@ -113,8 +114,8 @@ func (p *prose) addGo(src []byte) {
 	}
 }
 
-// addTexts adds the texts in the strings of a Go file: help, errors, log messages. Strings of less
-// than four words and statements of SQL do not count.
+// addTexts adds the texts in the strings of a Go file, such as help, errors and log messages.
+// Strings of fewer than four words and SQL statements do not count.
 func (p *prose) addTexts(src []byte) {
 	var s scanner.Scanner
 	files := token.NewFileSet()
@@ -136,7 +137,7 @@ func (p *prose) addTexts(src []byte) {
 
 var sql = regexp.MustCompile(`\b(?:SELECT|INSERT INTO|UPDATE|DELETE FROM|CREATE TABLE|ALTER TABLE|WHERE)\b`)
 
-// addMarkdown adds the text of a page without its code.
+// addMarkdown adds the text of a page, without its code.
 func (p *prose) addMarkdown(src []byte) {
 	code := false
 	for line := range bytes.Lines(src) {
@@ -149,8 +150,8 @@ func (p *prose) addMarkdown(src []byte) {
 	}
 }
 
-// proseOf reads the repository. Comments and texts of Go files count for their directory, and each
-// page for itself.
+// proseOf reads the repository. Comments and texts of Go files count for their directory. Each page
+// counts separately.
 func proseOf(t *testing.T) map[string]*prose {
 	t.Helper()
 	found := map[string]*prose{}
@@ -185,7 +186,7 @@ func proseOf(t *testing.T) map[string]*prose {
 			return nil
 		}
 		found[place].addGo(src)
-		// those of tests are read by contributors alone
+		// Texts in tests do not count, because only contributors read them.
 		if texts := "the texts of " + place; !strings.HasSuffix(rel, "_test.go") && !strings.HasPrefix(rel, "internal/proof/") && !strings.HasSuffix(place, "test") {
 			if found[texts] == nil {
 				found[texts] = &prose{}

@@ -1,6 +1,6 @@
 package archtest
 
-// commandUses are the packages of the root module that the command may use.
+// commandUses lists the packages of the root module that the command may use.
 var commandUses = []string{
 	".", "shard", "lease", "aggregate", "dashboard", "deadletter/...", "emfweir", "filter", "health",
 	"lambda", "producer", "promweir", "provision", "store/...", "sink/...", "kinesistest", "internal/fanout",
@@ -8,9 +8,9 @@ var commandUses = []string{
 	"internal/streams", "internal/wire",
 }
 
-// commandRows lists the packages below cmd/weir/internal that import each other. Shared packages do
-// not import commands, and commands rarely import each other. Packages without a row are imported
-// only from elsewhere, or are programs.
+// commandRows lists the packages below cmd/weir/internal that other packages there import. Shared
+// packages do not import commands, and commands rarely import each other. A package without a row
+// is imported only from elsewhere, or is a program.
 var commandRows = []row{
 	commandRow("redact", "takes passwords out of texts"),
 	commandRow("figures", "writes numbers for people"),
@@ -39,7 +39,8 @@ var commandRows = []row{
 	commandRow("consume", "weir consume", "awsconf", "cli", "deadletters", "explain", "fanout", "peers", "records", "serve", "shellexec", "stores", "stream"),
 }
 
-// commandRow is the row of a package below cmd/weir/internal. It uses others from there.
+// commandRow returns the row of a package below cmd/weir/internal. others are the packages there
+// that it may import.
 func commandRow(pkg, why string, others ...string) row {
 	r := row{pkg: "cmd/weir/internal/" + pkg, why: why, ours: commandUses[:len(commandUses):len(commandUses)], tests: []string{"cmd/weir/...", "internal/proof/fakes3"}, sdk: true}
 	for _, o := range others {

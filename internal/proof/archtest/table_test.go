@@ -1,22 +1,22 @@
-// Package archtest checks the allowed imports between the packages of this repository. It only has
+// Package archtest checks which packages of this repository import each other. It contains only
 // tests.
 package archtest
 
 import "slices"
 
-// module is the path of the root module, and the prefix of the nested ones.
+// module is the path of the root module, and the prefix of the paths of nested modules.
 const module = "github.com/weir-go/weir"
 
-// A row states why a package exists and which packages it may import besides the standard library.
-// A name that ends in "/..." includes all packages below it. Packages are named without the
-// module's path; the root package is ".".
+// A row states why a package exists, and which packages it may import in addition to the standard
+// library. Packages are named without the path of the module. The root package is ".". A name that
+// ends in "/..." includes all packages below it.
 type row struct {
 	pkg   string
 	why   string
-	ours  []string // packages of this repository
-	tests []string // additional packages for its tests
-	sdk   bool     // the AWS SDK
-	pure  bool     // no goroutine, clock, logger, I/O or randomness
+	ours  []string // packages of this repository that it may import
+	tests []string // additional packages that its tests may import
+	sdk   bool     // it may import the AWS SDK
+	pure  bool     // it has no goroutine, clock, logger, I/O or randomness
 }
 
 // rows is the architecture. A new package needs a row, and a row needs a sentence.
@@ -255,11 +255,11 @@ var rows = slices.Concat(commandRows, []row{
 	{pkg: "internal/proof/leaktest", why: "fails tests that leave goroutines behind; any test may import it"},
 })
 
-// nested are the other modules. They may require anything; the root module requires the AWS SDK
-// only.
+// nested lists the nested modules. They may require any modules. The root module may require only
+// the AWS SDK.
 var nested = []string{"cmd/weir", "deadletter/sqsletters", "internal/proof/integration", "otelweir", "promweir", "sink/s3sink", "store/redisstore"}
 
-// never lists packages that must not be imported from outside, regardless of the rows.
+// never lists packages that other packages must not import, whatever the rows say.
 var never = []string{"cmd/...", "internal/proof/sim/..."}
 
 // impure lists packages that a pure package must not import.
@@ -267,8 +267,8 @@ var impure = []string{
 	"crypto/rand", "log", "log/slog", "math/rand", "math/rand/v2", "net", "net/http", "os", "os/exec", "os/signal", "syscall",
 }
 
-// clocks are the functions of package time that read a clock or wait for one; AfterFunc counts as
-// starting a goroutine.
+// clocks lists the functions of package time that read a clock or wait for one. AfterFunc is not
+// listed, because it counts as starting a goroutine.
 var clocks = []string{
 	"After", "NewTicker", "NewTimer", "Now", "Since", "Sleep", "Tick", "Until",
 }

@@ -16,7 +16,7 @@ import (
 	"unicode/utf8"
 )
 
-// gone maps obscure names to their replacements.
+// gone maps obscure names that were replaced to their replacements.
 var gone = map[string]string{
 	"Hears": "Listener", "Hearing": "ListenerFuncs", "aloft": "underWay", "brisk": "bringing", "frugality": "shortageWait",
 	"Untold": "OutOfDate", "reborn": "recreated", "births": "Catalog", "errands": "waitQueue", "vigil": "watched",
@@ -24,10 +24,10 @@ var gone = map[string]string{
 	"vitals": "supervise.Shard", "naming": "streams.Set",
 }
 
-// longestComment is the maximum width of a comment in columns; a tab counts as four.
+// longestComment is the maximum width of a comment in columns. A tab counts as four columns.
 const longestComment = 100
 
-// preformatted matches comment lines that must not be wrapped: code, pictures, directives.
+// preformatted matches comment lines that cannot be wrapped: code, pictures and directives.
 var preformatted = regexp.MustCompile(`^//(\t|    |go:|line |nolint)`)
 
 func TestNamesAndComments(t *testing.T) {

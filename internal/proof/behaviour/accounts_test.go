@@ -15,8 +15,9 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// TestAnyAnswerOfAHandlerAccountsForEveryRecord: for any mix of progress and errors that a handler
-// returns, each record is said to be done by the handler or is in a letter, and the counts agree.
+// TestAnyAnswerOfAHandlerAccountsForEveryRecord lets a handler report progress and return errors in
+// any combination. Each record must then be done according to the handler, or be in a dead letter.
+// The counts must match.
 func TestAnyAnswerOfAHandlerAccountsForEveryRecord(t *testing.T) {
 	for seed := range uint64(8) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {

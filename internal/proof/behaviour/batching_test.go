@@ -16,7 +16,8 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// gotBatches are batches as a handler got them: their payloads, each cut at the first space.
+// gotBatches contains the batches that a handler received, as their payloads. Each payload is cut
+// at the first space.
 type gotBatches struct {
 	mu      sync.Mutex
 	batches [][]string
@@ -53,8 +54,8 @@ func same(t *testing.T, what string, got [][]string, want ...string) {
 	}
 }
 
-// One larger than BatchBytes is a batch by itself, and no batch has more; also of what aggregates
-// had, and of one key.
+// A batch has at most BatchBytes. A larger record is a batch by itself. This also holds for records
+// from aggregates, and for batches of one key.
 func TestBatchesAreBoundedByBytes(t *testing.T) {
 	sizes := []int{40, 40, 40, 300, 10, 90, 1, 50, 50}
 	want := []string{"0 1", "2", "3", "4 5", "6 7", "8"}
@@ -93,8 +94,8 @@ func TestBatchesAreBoundedByBytes(t *testing.T) {
 	}
 }
 
-// A batch that is not full waits until its first record has waited for BatchWait, for every way of
-// reading. Its records are handled once, in order.
+// A batch that is not full waits until its first record has waited for BatchWait. This holds for
+// all ways of reading. The records are handled once, and in order.
 func TestABatchThatIsNotFullWaits(t *testing.T) {
 	for _, reading := range []weir.Reading{weir.Polling, weir.FanOut} {
 		for _, reuse := range []bool{false, true} {
@@ -127,7 +128,7 @@ func TestABatchThatIsNotFullWaits(t *testing.T) {
 					}
 					time.Sleep(3 * time.Second)
 					same(t, "full ones", got.all(), "0 1 2 3", "0 1 2 3 4 5", "6 7 8 9 10 11")
-					if err := stop(); err != nil { // it hands over what waits
+					if err := stop(); err != nil { // delivers the waiting records
 						t.Error(err)
 					}
 					same(t, "at the stop", got.all(), "0 1 2 3", "0 1 2 3 4 5", "6 7 8 9 10 11", "12")
@@ -140,7 +141,7 @@ func TestABatchThatIsNotFullWaits(t *testing.T) {
 	}
 }
 
-// When a page fills a waiting batch, the rest of the page goes into the next batch.
+// If a page fills a waiting batch, the rest of the page goes into the next batch.
 func TestAPageThatFillsABatchGoesOnInWholeOnes(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		var got gotBatches
@@ -164,7 +165,8 @@ func TestAPageThatFillsABatchGoesOnInWholeOnes(t *testing.T) {
 	})
 }
 
-// Waiting records are handed over with the end of their shard, before those of its children.
+// When a shard ends, its waiting records are delivered together with the end. The records of its
+// children come later.
 func TestTheEndOfAShardEndsTheWait(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		var got gotBatches
@@ -186,8 +188,8 @@ func TestTheEndOfAShardEndsTheWait(t *testing.T) {
 	})
 }
 
-// Another worker gets the lease soon although a batch could wait for minutes, and nothing is
-// handled twice.
+// A batch that could wait for minutes is given up for a handoff, so another worker gets the lease
+// soon. Nothing is handled twice.
 func TestAHandOffEndsTheWait(t *testing.T) {
 	bubble(t, 2, func(t *testing.T, srv *kinesistest.Server) {
 		store := memstore.New()
@@ -221,7 +223,7 @@ func TestAHandOffEndsTheWait(t *testing.T) {
 	})
 }
 
-// A batch that waits takes no more than its share of memory, and other shards are read meanwhile.
+// A waiting batch uses no more than its share of the memory. Other shards are read in the meantime.
 func TestWhatWaitsIsBoundedByMemory(t *testing.T) {
 	bubbleWith(t, kinesistest.Config{NoLimits: true}, 1, func(t *testing.T, srv *kinesistest.Server) {
 		s := newSink(t)
@@ -254,7 +256,8 @@ func TestWhatWaitsIsBoundedByMemory(t *testing.T) {
 	})
 }
 
-// A batch that fails is handled again as it was, with those that came meanwhile behind it.
+// A batch that fails is handled again with the same records. Records that have arrived since then
+// follow it.
 func TestABatchThatWaitedAndFailsIsRepeated(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		var got gotBatches
@@ -277,7 +280,7 @@ func TestABatchThatWaitedAndFailsIsRepeated(t *testing.T) {
 	})
 }
 
-// A shard with a waiting batch needs no separate goroutine, and its status is ShardGathering.
+// A shard with a waiting batch needs no goroutine of its own, and its status is ShardGathering.
 func TestABatchThatWaitsIsShown(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		var got gotBatches
@@ -295,7 +298,7 @@ func TestABatchThatWaitsIsShown(t *testing.T) {
 			t.Errorf("%+v", s)
 		}
 		time.Sleep(time.Minute)
-		until(t, "the batch is handled, and the shard at its tip", time.Second, func() bool { // except for reads in between
+		until(t, "the batch is handled, and the shard at its tip", time.Second, func() bool { // the status may be different during a read
 			s := c.Shards()
 			return len(s) == 1 && s[0].State == weir.ShardAtTip
 		})
@@ -306,8 +309,8 @@ func TestABatchThatWaitsIsShown(t *testing.T) {
 	})
 }
 
-// Handlers with idle calls are called when there is no record, for every way of reading and of
-// handling. A failed call is repeated, and it moves no checkpoint.
+// A handler with idle calls is called when there are no records. This holds for all ways of reading
+// and handling. A failed idle call is repeated. It does not move the checkpoint.
 func TestCallsWhenThereIsNothing(t *testing.T) {
 	for _, reading := range []weir.Reading{weir.Polling, weir.FanOut} {
 		for _, pull := range []bool{false, true} {
@@ -328,7 +331,7 @@ func TestCallsWhenThereIsNothing(t *testing.T) {
 								return errors.New("oh")
 							}
 							idle++
-							if !b.Tip.IsZero() { // it is zero while a read is under way
+							if !b.Tip.IsZero() { // Tip is zero while a read is in progress
 								tip = b.Tip
 								if tip.After(time.Now()) || b.Behind != 0 {
 									t.Errorf("the tip is at %v, behind %v", tip, b.Behind)
@@ -372,7 +375,7 @@ func TestCallsWhenThereIsNothing(t *testing.T) {
 					}
 					idle = 0
 					mu.Unlock()
-					for i := range 60 { // never idle for that long
+					for i := range 60 { // the shard is never idle for that long
 						put(srv, i, i)
 						time.Sleep(time.Second)
 					}

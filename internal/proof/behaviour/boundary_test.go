@@ -15,7 +15,7 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// Misuse by a handler, and unusual uses that are allowed.
+// This file tests misuse by handlers, and unusual uses that are allowed.
 
 func TestPoisonCatchesAHandlerThatWritesIntoData(t *testing.T) {
 	t.Setenv("WEIR_POISON", "1")
@@ -88,8 +88,8 @@ func TestPoisonLetsHandlersDoWhatTheyMay(t *testing.T) {
 	}
 }
 
-// A handler that ends its goroutine, as t.FailNow does, ends Run with an error that names the
-// cause. Its finished records are saved.
+// A handler may end its goroutine, as t.FailNow does. Run then ends with an error that names the
+// cause. Records that the handler has finished are saved.
 func TestAHandlerThatEndsItsGoroutineEndsRun(t *testing.T) {
 	inEachReading(t, func(t *testing.T, srv *kinesistest.Server, opts weir.Options, want []string) {
 		store := memstore.New()
@@ -115,8 +115,8 @@ func TestAHandlerThatEndsItsGoroutineEndsRun(t *testing.T) {
 	})
 }
 
-// A Run that ends because of an error waits for handlers that ignore their contexts only as long as
-// a Run whose context ends.
+// A Run that ends because of an error does not wait longer for handlers that ignore their contexts
+// than a Run whose context ends.
 func TestARunThatEndsByItselfDoesNotWaitForHandlersForLong(t *testing.T) {
 	bubble(t, 2, func(t *testing.T, srv *kinesistest.Server) {
 		fill(srv, newSink(t), 20, 1)
@@ -147,7 +147,7 @@ func TestARunThatEndsByItselfDoesNotWaitForHandlersForLong(t *testing.T) {
 	})
 }
 
-// From inside of a handler everything of the consumer may be called, Run too.
+// A handler may call all methods of the consumer, including Run.
 func TestAHandlerMayCallItsConsumer(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		want := putSome(t, srv, false)
@@ -186,8 +186,8 @@ func TestAHandlerMayCallItsConsumer(t *testing.T) {
 	})
 }
 
-// A handler that never returns delays Run by the time in the options. The error names its shard,
-// and its later actions have no effect.
+// A handler that never returns delays the end of Run only by the time in the options. The error
+// names its shard. Later actions of the handler have no effect.
 func TestWhatAnAbandonedHandlerDoesLaterChangesNothing(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		want := putSome(t, srv, false)

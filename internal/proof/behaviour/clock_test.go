@@ -19,8 +19,8 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// skewed is a client of srv, through a service whose clock is off and which refuses requests that
-// were signed by another one.
+// skewed returns a client of srv behind a proxy. The proxy's clock is wrong, and it refuses
+// requests that were signed with another time.
 func skewed(t *testing.T, srv *kinesistest.Server, off time.Duration) *kinesis.Client {
 	t.Helper()
 	behind, err := url.Parse(srv.URL())
@@ -51,8 +51,8 @@ func skewed(t *testing.T, srv *kinesistest.Server, off time.Duration) *kinesis.C
 	})
 }
 
-// A machine whose clock is off reads all the same, on every path: requests are signed by the
-// service's clock, once that is known.
+// A machine with a wrong clock can still read in every way. Requests are signed with the service's
+// time as soon as it is known.
 func TestAMachineWhoseClockIsOffReads(t *testing.T) {
 	for name, opts := range map[string]weir.Options{
 		"polling": {}, "under the SDK": {Wire: weir.UnderSDK}, "by the SDK": {Wire: weir.SDKWire}, "over net/http": {Wire: weir.OverNetHTTP}, "fan-out": {Reading: weir.FanOut},

@@ -24,7 +24,8 @@ import (
 // quiet is a logger for tests that provoke warnings.
 var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
 
-// bubble runs f in virtual time with an embedded Kinesis that has stream "s" with some shards.
+// bubble runs f in virtual time. The embedded Kinesis has a stream "s" with the given number of
+// shards.
 func bubble(t *testing.T, shards int, f func(t *testing.T, srv *kinesistest.Server)) {
 	t.Helper()
 	bubbleWith(t, kinesistest.Config{}, shards, f)
@@ -46,7 +47,7 @@ func bubbleWith(t *testing.T, cfg kinesistest.Config, shards int, f func(t *test
 	})
 }
 
-// start runs a worker; the returned function stops it and returns what Run returned.
+// start starts a worker. The returned function stops the worker and returns the result of Run.
 func start(t *testing.T, client *kinesis.Client, store lease.Store, opts weir.Options, h weir.HandlerFunc) (stop func() error) {
 	t.Helper()
 	if opts.App == "" {
@@ -76,7 +77,7 @@ func start(t *testing.T, client *kinesis.Client, store lease.Store, opts weir.Op
 	}
 }
 
-// until waits, in virtual time, for something to become true.
+// until waits, in virtual time, until f returns true.
 func until(t *testing.T, what string, bound time.Duration, f func() bool) time.Duration {
 	t.Helper()
 	began := time.Now()
@@ -153,7 +154,7 @@ func TestStartPositions(t *testing.T) {
 				time.Sleep(10 * time.Second)
 				srv.Put("s", "a", []byte("late"))
 				time.Sleep(10 * time.Second)
-				var got []string // one key, one shard: one goroutine at a time
+				var got []string // no lock needed: one key and one shard have one goroutine at a time
 				stop := start(t, srv.Client(), memstore.New(), weir.Options{Start: start0}, func(_ context.Context, b *weir.Batch) error {
 					for _, r := range b.Records {
 						got = append(got, string(r.Data))
@@ -174,8 +175,8 @@ func TestStartPositions(t *testing.T) {
 	}
 }
 
-// The application's start at Latest is fixed when it first sees the stream: records that arrive
-// before the first worker reads, or while no worker runs, are handled.
+// When the application first sees a stream, it fixes the position of Latest. Records that arrive
+// later are handled, even if no worker has read yet or no worker runs.
 func TestLatestIsPinnedAtFirstSight(t *testing.T) {
 	bubble(t, 2, func(t *testing.T, srv *kinesistest.Server) {
 		srv.Put("s", "old", []byte("old 1"))
@@ -289,8 +290,8 @@ func TestCheckpointInsideABatch(t *testing.T) {
 	})
 }
 
-// With reused buffers nothing that outlives the handler may point into them, least of all a
-// checkpoint.
+// With reused buffers, nothing that outlives the handler may refer to them. Checkpoints above all
+// must not.
 func TestReusedBuffersDoNotReachCheckpoints(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		s, store := newSink(t), memstore.New()
@@ -305,7 +306,7 @@ func TestReusedBuffersDoNotReachCheckpoints(t *testing.T) {
 		for range 20 {
 			fill(srv, s, 5, 4)
 			until(t, "everything handled", time.Minute, func() bool { return s.missing() == 0 })
-			time.Sleep(1500 * time.Millisecond) // a beat saves it
+			time.Sleep(1500 * time.Millisecond) // a heartbeat saves the checkpoint
 			view, err := store.View(t.Context(), "app", "")
 			if err != nil {
 				t.Fatal(err)
@@ -342,7 +343,7 @@ func TestStopDuringAStopIsStillReturned(t *testing.T) {
 		broken := errors.New("the disk is full")
 		stop := start(t, srv.Client(), memstore.New(), weir.Options{}, func(context.Context, *weir.Batch) error {
 			close(entered)
-			time.Sleep(3 * time.Second) // the worker's context ends meanwhile
+			time.Sleep(3 * time.Second) // the worker's context ends in the meantime
 			return weir.Stop(broken)
 		})
 		<-entered

@@ -11,7 +11,7 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// cutOff are the names of the workers that say that they are cut off.
+// cutOff returns the names of the workers that report that they are cut off.
 func cutOff(t *testing.T, store lease.Store) (names []string) {
 	t.Helper()
 	v, err := store.View(t.Context(), "app", "")
@@ -26,8 +26,8 @@ func cutOff(t *testing.T, store lease.Store) (names []string) {
 	return names
 }
 
-// A worker that is cut off is given nothing more, whether it has many shards or one, and comes back
-// by itself.
+// A worker that is cut off gets no more shards, whether it has many shards or one. It recovers by
+// itself.
 func TestAWorkerThatIsCutOffGetsNothingMore(t *testing.T) {
 	for _, shards := range []int{2, 5} {
 		for _, reading := range []weir.Reading{weir.Polling, weir.FanOut} {
@@ -43,7 +43,7 @@ func TestAWorkerThatIsCutOffGetsNothingMore(t *testing.T) {
 				})
 				a.down.Store(true)
 				if reading == weir.FanOut {
-					time.Sleep(6 * time.Minute) // a subscription that is already open continues
+					time.Sleep(6 * time.Minute) // a subscription that is open already continues
 				}
 				fill(srv, s, 20, 5)
 				until(t, "b handles everything", 6*time.Minute, func() bool { return s.missing() == 0 })
@@ -57,10 +57,10 @@ func TestAWorkerThatIsCutOffGetsNothingMore(t *testing.T) {
 					}
 					time.Sleep(9 * time.Second)
 				}
-				// By fan-out it is not cut off before the last of its subscriptions has ended,
-				// which takes five minutes at most. Until then it is given another shard in place
-				// of one that it gives up, after StallAfter, which is three in the place of each
-				// but that last.
+				// With fan-out, a worker counts as cut off only after its last subscription has
+				// ended, which takes up to five minutes. Until then, it gets another shard for each
+				// one that it gives up after StallAfter. In place of each shard but the last, it
+				// can get up to three.
 				most := (shards + 1) / 2
 				if reading == weir.FanOut {
 					most = 3*(most-1) + 1
@@ -87,7 +87,7 @@ func TestAWorkerThatIsCutOffGetsNothingMore(t *testing.T) {
 	}
 }
 
-// One shard that no worker can read does not make its owner suspect itself.
+// If no worker can read a shard, the owner of the shard does not report that it is cut off.
 func TestAShardThatCannotBeReadIsNotItsWorkersFault(t *testing.T) {
 	bubble(t, 2, func(t *testing.T, srv *kinesistest.Server) {
 		store := memstore.New()
@@ -146,7 +146,7 @@ func TestAllWorkersAreCutOff(t *testing.T) {
 		if names := cutOff(t, store); len(names) != 2 {
 			t.Errorf("cut off are %v", names)
 		}
-		if free > 30 { // of 2,400 looks at a lease
+		if free > 30 { // 2,400 times a lease was looked at
 			t.Errorf("leases were seen without an owner %d times", free)
 		}
 		fill(srv, s, 20, 5)

@@ -29,11 +29,11 @@ var (
 	fanOutHours = flag.Int("day.fanout", 4, "virtual hours of the day of faults by fan-out")
 )
 
-// TestADayOfFaults runs three workers for 24 virtual hours in the long form, and for five in the
-// ordinary form, while workers crash and come back, hang
-// for longer than the failover time in the middle of a batch, lose the store, lose answers of the
-// store, and the store fails for all; while Kinesis throttles, fails and cuts connections; while
-// shards are split and merged. The sink judges: nothing lost, order kept, one owner, parents first.
+// TestADayOfFaults runs three workers with many faults. It lasts 24 virtual hours in the long form,
+// and five otherwise. Workers crash and restart. They hang for longer than the failover time in the
+// middle of a batch. They lose the store, or answers of the store, and the store fails for all.
+// Kinesis throttles, fails and cuts connections. Shards are split and merged. The sink checks that
+// no record is lost, that order is kept, that a shard has one owner, and that parents come first.
 func TestADayOfFaults(t *testing.T) {
 	hours := *dayHours
 	switch {
@@ -46,8 +46,8 @@ func TestADayOfFaults(t *testing.T) {
 	aDayOfFaults(t, weir.Polling, hours)
 }
 
-// TestADayOfFaultsByFanOut is the same with subscriptions, which also break, end and go silent. It
-// lasts four hours unless a flag sets another number.
+// TestADayOfFaultsByFanOut does the same with subscriptions, which also break, end and go silent.
+// It lasts four hours unless a flag sets another number.
 func TestADayOfFaultsByFanOut(t *testing.T) { aDayOfFaults(t, weir.FanOut, *fanOutHours) }
 
 func aDayOfFaults(t *testing.T, reading weir.Reading, hours int) {
@@ -71,16 +71,16 @@ type day struct {
 	sink    *sink
 	store   lease.Store
 	reading weir.Reading
-	rnd     *rand.Rand // the script's; faults of single calls draw from the global one
+	rnd     *rand.Rand // used only by the script; faults of single calls use the global one
 
 	mu      sync.Mutex
-	trouble float64 // the share of Kinesis calls that go wrong
+	trouble float64 // fraction of the Kinesis calls that fail
 	workers []*process
 	counts  map[string]int
-	gone    sync.WaitGroup // crashed workers
+	gone    sync.WaitGroup // counts crashed workers
 }
 
-// process is one run of one worker.
+// process is one run of a worker.
 type process struct {
 	*faultyStore
 	stop func() error
@@ -104,7 +104,7 @@ func (d *day) run(length time.Duration) {
 		}
 		time.Sleep(time.Duration(3+d.rnd.IntN(5)) * time.Second)
 	}
-	// Faults stop: everything must be handled within a bound.
+	// The faults stop, and everything must be handled within a time limit.
 	d.mu.Lock()
 	d.trouble = 0
 	d.mu.Unlock()
@@ -137,7 +137,7 @@ func (d *day) run(length time.Duration) {
 	}
 }
 
-// act lets one thing go wrong, or reshards.
+// act causes one fault, or splits or merges shards.
 func (d *day) act() {
 	w := d.workers[d.rnd.IntN(len(d.workers))]
 	lasts := time.Duration(1+d.rnd.IntN(40)) * time.Second
@@ -201,7 +201,7 @@ func (d *day) act() {
 	}
 }
 
-// merge merges two neighbours.
+// merge merges two neighbouring shards.
 func (d *day) merge() {
 	open := d.listed()
 	open = slices.DeleteFunc(open, func(s types.Shard) bool { return s.SequenceNumberRange.EndingSequenceNumber != nil })
@@ -221,7 +221,7 @@ func (d *day) merge() {
 	d.learn()
 }
 
-// listed asks the server past the faults.
+// listed lists the shards without faults.
 func (d *day) listed() []types.Shard {
 	d.mu.Lock()
 	trouble := d.trouble
@@ -240,7 +240,7 @@ func (d *day) listed() []types.Shard {
 	return out.Shards
 }
 
-// learn passes the lineage to the sink.
+// learn passes the shards and their parents to the sink.
 func (d *day) learn() {
 	listed := d.listed()
 	here := map[string]bool{}
@@ -297,7 +297,7 @@ func (d *day) kinesisFault(call *kinesistest.Call) kinesistest.Fault {
 	}
 }
 
-// start starts a worker with separate connections.
+// start starts a worker with its own connections.
 func (d *day) start() *process {
 	p := &process{faultyStore: &faultyStore{Store: d.store}}
 	transport := d.srv.Transport()
@@ -305,8 +305,8 @@ func (d *day) start() *process {
 	p.stop = start(d.t, client, p, weir.Options{Reading: d.reading, ReuseBuffers: d.rnd.IntN(2) == 0, IdleInterval: 10 * time.Second, Worker: fmt.Sprintf("worker-%d", d.rnd.IntN(1000))},
 		func(ctx context.Context, b *weir.Batch) error {
 			defer d.sink.enter(ctx, b)()
-			// A handler takes its time, and is deaf while its process hangs: it writes after that,
-			// not knowing how late it is.
+			// A handler takes some time. While its process hangs, it ignores its context. It writes
+			// after that, because it does not know how late it is.
 			select {
 			case <-time.After(time.Duration(rand.IntN(5000)) * time.Millisecond):
 			case <-ctx.Done():
@@ -330,15 +330,15 @@ func (d *day) start() *process {
 	return p
 }
 
-// afterwards checks what the store says when everybody has left.
+// afterwards checks the content of the store after all workers have left.
 func (d *day) afterwards() {
 	view, err := d.store.View(context.Background(), "app", "")
 	if err != nil {
 		d.t.Fatal(err)
 	}
 	for _, l := range view.Leases {
-		// An owner without a row is an heir that left in the moment the lease was released to it,
-		// and counts as none.
+		// If the owner has no row, the lease was released to a worker that left at the same moment.
+		// Such a lease counts as free.
 		if slices.ContainsFunc(view.Workers, func(w lease.Worker) bool { return w.Session == l.Owner && !w.Ended }) {
 			d.t.Errorf("%s is owned although everybody has left", l)
 		}

@@ -13,10 +13,10 @@ import (
 	"github.com/weir-go/weir/weirtest"
 )
 
-// TestATrialThatEndsInAPageHandsOverOneKeyAtATime: with Parallel a batch has records of one key,
-// also the rest of a page in which a trial ended.
+// TestATrialThatEndsInAPageHandsOverOneKeyAtATime checks that with Parallel all records of a batch
+// have the same key. This includes the rest of a page after a trial has ended in it.
 func TestATrialThatEndsInAPageHandsOverOneKeyAtATime(t *testing.T) {
-	const records = 1500 // more than are tried
+	const records = 1500 // more records than are tried one by one
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		for i := range records {
 			srv.Put("s", fmt.Sprint("key ", i%5), []byte(fmt.Sprint(i)))

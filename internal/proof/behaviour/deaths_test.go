@@ -18,8 +18,8 @@ import (
 	"github.com/weir-go/weir/weirtest"
 )
 
-// fleet is a group of workers whose handlers kill their process at some records: their stores get
-// no more calls from them. New ones replace them after a while.
+// fleet is a group of workers whose handlers kill their process at some records. The store of a
+// dead worker receives no more calls. A new worker replaces it after a while.
 type fleet struct {
 	t      *testing.T
 	srv    *kinesistest.Server
@@ -27,9 +27,9 @@ type fleet struct {
 	opts   weir.Options
 	kills  func(r weir.Record) bool
 	slow   func(r weir.Record) time.Duration
-	anew   time.Duration // after which a worker that died is started again; 0 is never
+	anew   time.Duration // time after which a dead worker is started again; 0 means never
 	mu     sync.Mutex
-	deaths map[string][]time.Time // by the record's data
+	deaths map[string][]time.Time // times of deaths, by the data of the record
 	got    map[string]int
 	told   []weir.Suspected
 	began  int
@@ -49,7 +49,7 @@ func (f *fleet) start(n int) {
 			f.told = append(f.told, e)
 		}
 		var w *weirtest.Worker
-		var dies sync.Once // handlers of several shards may kill it at once
+		var dies sync.Once // handlers of several shards may kill the worker at the same time
 		ready := make(chan struct{})
 		w = weirtest.Start(f.t, f.srv.Client(), f.store, opts, weir.HandlerFunc(func(ctx context.Context, b *weir.Batch) error {
 			<-ready
@@ -87,7 +87,7 @@ func newFleet(t *testing.T, srv *kinesistest.Server, opts weir.Options, kills ..
 	}
 }
 
-// putMany puts records of many keys, and those that kill among them.
+// putMany puts n records with many keys. among contains the records that kill, by index.
 func putMany(srv *kinesistest.Server, n int, among map[int]string) (names []string) {
 	for i := range n {
 		name := cmp.Or(among[i], fmt.Sprint("r ", i))
@@ -97,8 +97,8 @@ func putMany(srv *kinesistest.Server, n int, among map[int]string) (names []stri
 	return names
 }
 
-// A record that kills its process is found and given up, when as many workers have died of it as
-// may, and one more.
+// A record that kills its process is found and dead-lettered. Before that, it kills as many workers
+// as the option allows, and one more.
 func TestARecordThatKillsIsGivenUp(t *testing.T) {
 	for _, row := range []struct {
 		after int
@@ -127,7 +127,8 @@ func TestARecordThatKillsIsGivenUp(t *testing.T) {
 			for _, l := range letters {
 				name := string(l.Data)
 				n := len(f.deaths[name])
-				// two at once may die in one process, which then is the death of neither
+				// Two records may kill the same process at the same time. The death then counts for
+				// neither.
 				if n != want && (len(kills) == 1 || n > want+1) || l.Reason != deadletter.Killed || l.Attempts < n || l.Together != 1 ||
 					!strings.HasPrefix(l.Error, fmt.Sprintf("weir: %d workers died one after the other at this record", l.Attempts)) {
 					t.Errorf("%d workers died of %q; the letter is %+v", n, name, l)
@@ -148,8 +149,8 @@ func TestARecordThatKillsIsGivenUp(t *testing.T) {
 	}
 }
 
-// Without a policy the workers die less and less often, whatever their number, while all other
-// shards are read; an operator who moves the shard past the record ends it.
+// Without a policy, workers die less and less often, whatever their number. All other shards are
+// read. An operator can end this by moving the shard past the record.
 func TestARecordThatKillsIsTriedLessAndLessOften(t *testing.T) {
 	bubble(t, 2, func(t *testing.T, srv *kinesistest.Server) {
 		f := newFleet(t, srv, weir.Options{}, "bad")
@@ -190,8 +191,8 @@ func TestARecordThatKillsIsTriedLessAndLessOften(t *testing.T) {
 	})
 }
 
-// A slow record in handling at the same time as a killer dies with it repeatedly, and is not given
-// up for that.
+// A slow record that is handled at the same time as a killing record dies with it repeatedly. It is
+// not dead-lettered because of that.
 func TestWhoDiesWithAKillerIsNoKiller(t *testing.T) {
 	bubble(t, 8, func(t *testing.T, srv *kinesistest.Server) {
 		box := &letterbox{}
@@ -226,7 +227,7 @@ func TestWhoDiesWithAKillerIsNoKiller(t *testing.T) {
 		if got := box.data(); !slices.Equal(got, []string{"bad"}) {
 			t.Errorf("letters of %q", got)
 		}
-		if n := len(f.deaths["bad"]); n > 5 { // two, one together with others, and one alone
+		if n := len(f.deaths["bad"]); n > 5 { // two deaths, one together with others, and one alone
 			t.Errorf("%d deaths", n)
 		}
 		if len(f.got) < 7 {
@@ -235,8 +236,8 @@ func TestWhoDiesWithAKillerIsNoKiller(t *testing.T) {
 	})
 }
 
-// A build that dies at every record does not empty a stream into letters, and its shards are read
-// as soon as it is repaired.
+// A broken build that dies at every record must not dead-letter the whole stream. Its shards are
+// read as soon as the build is fixed.
 func TestABrokenBuildIsNoReasonToGiveUp(t *testing.T) {
 	bubble(t, 4, func(t *testing.T, srv *kinesistest.Server) {
 		box := &letterbox{}
@@ -246,11 +247,11 @@ func TestABrokenBuildIsNoReasonToGiveUp(t *testing.T) {
 		f.kills = func(weir.Record) bool { return time.Since(began) < 10*time.Minute }
 		f.start(3)
 		names := putMany(srv, 200, nil)
-		time.Sleep(14 * time.Minute) // a letter may wait for its patience
+		time.Sleep(14 * time.Minute) // a letter may wait for the patience
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		letters := box.data()
-		if len(letters) > 4*6 { // one for each shard and patience
+		if len(letters) > 4*6 { // one letter for each shard and patience
 			t.Errorf("%d letters", len(letters))
 		}
 		for _, name := range names {

@@ -16,7 +16,7 @@ import (
 
 var errOnceMore = errors.New("once more")
 
-// readings are ways of reading that make no difference to what a handler may do.
+// readings contains ways of reading that make no difference to a handler.
 var readings = []struct {
 	name   string
 	opts   weir.Options
@@ -32,8 +32,8 @@ var readings = []struct {
 	{"reused buffers, fan-out", weir.Options{ReuseBuffers: true, Reading: weir.FanOut}, false},
 }
 
-// inEachReading runs f for each, with a stream of one shard that holds some records. want is their
-// data, in order.
+// inEachReading runs f for each of them, with a stream of one shard that contains some records.
+// want is the data of the records in order.
 func inEachReading(t *testing.T, f func(t *testing.T, srv *kinesistest.Server, opts weir.Options, want []string)) {
 	t.Helper()
 	for _, r := range readings {
@@ -47,8 +47,8 @@ func inEachReading(t *testing.T, f func(t *testing.T, srv *kinesistest.Server, o
 	}
 }
 
-// putSome puts 30 records into stream "s", some of them aggregates of three if they are to be
-// packed.
+// putSome puts 30 records into stream "s". If aggregates is true, some of them are aggregates of
+// three records.
 func putSome(t *testing.T, srv *kinesistest.Server, aggregates bool) (names []string) {
 	t.Helper()
 	for i := range 30 {
@@ -64,7 +64,7 @@ func putSome(t *testing.T, srv *kinesistest.Server, aggregates bool) (names []st
 	return names
 }
 
-// texts say everything of records that a handler sees.
+// texts formats all properties of the records that a handler can see.
 func texts(records []weir.Record) (all []string) {
 	for _, r := range records {
 		all = append(all, fmt.Sprintf("%s|%s|%s|%v|%v", r.Data, r.PartitionKey, r.SequenceNumber, r.Position(), r.ArrivalTime().UnixMilli()))
@@ -79,7 +79,7 @@ func data(records []weir.Record) (all []string) {
 	return all
 }
 
-// habits are changes that Go code makes to a slice argument and to its array.
+// habits contains changes that Go code may make to a slice argument or its array.
 var habits = map[string]func(b *weir.Batch){
 	"takes records off as from a queue": func(b *weir.Batch) { b.Records = b.Records[len(b.Records)/2:] },
 	"takes all of them off":             func(b *weir.Batch) { b.Records = b.Records[len(b.Records):] },
@@ -132,7 +132,7 @@ func TestARetryIsWholeWhateverTheHandlerDidToItsRecords(t *testing.T) {
 					}
 					tries = 0
 					got = append(got, data(b.Records)...)
-					do(b) // which must not change what counts as done either
+					do(b) // the change must not affect which records count as done
 					return nil
 				})
 				time.Sleep(30 * time.Second)
@@ -150,7 +150,7 @@ func TestARetryIsWholeWhateverTheHandlerDidToItsRecords(t *testing.T) {
 	}
 }
 
-// The demonstration in its plainest form: a loop over a queue that fails in its middle, once.
+// This is the simplest demonstration: a loop over a queue that fails once in the middle.
 func TestAQueueThatFailsInTheMiddleLosesNothing(t *testing.T) {
 	inEachReading(t, func(t *testing.T, srv *kinesistest.Server, opts weir.Options, want []string) {
 		got, failed := map[string]int{}, false
@@ -181,14 +181,14 @@ func TestAQueueThatFailsInTheMiddleLosesNothing(t *testing.T) {
 func TestRecordsOfEarlierAttemptsStayWhatTheyWere(t *testing.T) {
 	inEachReading(t, func(t *testing.T, srv *kinesistest.Server, opts weir.Options, want []string) {
 		if opts.ReuseBuffers {
-			return // which says that they do not
+			return // the error says that they do not
 		}
 		var kept [][]weir.Record
 		var were [][]string
 		var batches []*weir.Batch
 		calls, done := 0, 0
 		stop := start(t, srv.Client(), memstore.New(), opts, func(_ context.Context, b *weir.Batch) error {
-			for i, records := range kept { // also while they are being handled again
+			for i, records := range kept { // check also while the records are handled again
 				if !slices.Equal(texts(records), were[i]) {
 					t.Errorf("what call %d was given has changed by call %d", i+1, calls+1)
 				}
@@ -216,7 +216,8 @@ func TestRecordsOfEarlierAttemptsStayWhatTheyWere(t *testing.T) {
 	})
 }
 
-// Checkpointed records are done, also if they are the whole batch and the handler fails after that.
+// Checkpointed records are done. That also holds if they are the whole batch and the handler fails
+// afterwards.
 func TestAHandlerThatFailsWhenAllIsDoneIsNotCalledAgain(t *testing.T) {
 	for how, fail := range map[string]func() error{
 		"with an error": func() error { return errOnceMore },
@@ -260,7 +261,8 @@ func TestAHandlerThatFailsWhenAllIsDoneIsNotCalledAgain(t *testing.T) {
 	}
 }
 
-// The end of a shard comes again until it is handled, without the records that are done.
+// The end of a shard is delivered until it is handled. Records that are done are not delivered with
+// it again.
 func TestTheEndComesAgainWithoutWhatIsDone(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		want := putSome(t, srv, false)
@@ -313,7 +315,7 @@ func TestWhatACopyOfABatchCheckpointsIsDone(t *testing.T) {
 				got = append(got, data(b.Records)...)
 				return nil
 			}
-			half := *b // as middleware does that hands on less at a time
+			half := *b // like middleware that passes on part of a batch at a time
 			half.Records = b.Records[:len(b.Records)/2]
 			got = append(got, data(half.Records)...)
 			if err := half.Checkpoint(ctx, half.Records[len(half.Records)-1]); err != nil {
@@ -331,7 +333,7 @@ func TestWhatACopyOfABatchCheckpointsIsDone(t *testing.T) {
 	})
 }
 
-// Several goroutines may note progress at a time; records that any of them noted are done.
+// Several goroutines may mark progress at the same time. A record that any of them marked is done.
 func TestGoroutinesCheckpointAtOneTime(t *testing.T) {
 	inEachReading(t, func(t *testing.T, srv *kinesistest.Server, opts weir.Options, want []string) {
 		var got []string
@@ -359,10 +361,10 @@ func TestGoroutinesCheckpointAtOneTime(t *testing.T) {
 	})
 }
 
-// A record of another shard says nothing about how far this one is, also if its number lies in
+// A record of another shard must not move the checkpoint of this one, even if its number lies in
 // between.
 func TestACheckpointOfAnotherShardsRecordIsRefused(t *testing.T) {
-	// numbers of the first and the last are in one range
+	// The numbers of the first and the last shard overlap.
 	bubble(t, 17, func(t *testing.T, srv *kinesistest.Server) {
 		home := map[string][]string{}
 		for i := range 300 {

@@ -14,13 +14,13 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// denied refuses an operation.
+// denied is a fault: the call is not allowed.
 func denied(*kinesistest.Call) kinesistest.Fault {
 	return kinesistest.Fault{Err: &kinesistest.Error{Code: "AccessDeniedException", Message: "no", Status: http.StatusBadRequest}}
 }
 
-// A leader that may not list its stream is not ready after a minute, and its error names the
-// stream.
+// A leader that has no permission to list its stream is not ready after a minute. Its error names
+// the stream.
 func TestAWorkerThatMayNotListIsNotReady(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		c, err := weir.New(srv.Client(), memstore.New(), weir.Options{App: "app", Stream: "s", Logger: quiet})
@@ -51,7 +51,7 @@ func TestAWorkerThatMayNotListIsNotReady(t *testing.T) {
 	})
 }
 
-// If reads are denied from the beginning, the lag is at least the time since then.
+// If reads are denied from the start, the lag is at least the time since the start.
 func TestTheLagIsKnownWhileReadsAreDenied(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		srv.Control("GetShardIterator", denied)
@@ -74,7 +74,7 @@ func TestTheLagIsKnownWhileReadsAreDenied(t *testing.T) {
 }
 
 // A stream that was deleted and created again refuses its old positions for a moment. Workers
-// recover by themselves, so the log asks for no reset.
+// recover by themselves, so the log does not ask for a reset.
 func TestAStreamThatIsMadeAnewNeedsNoReset(t *testing.T) {
 	bubble(t, 2, func(t *testing.T, srv *kinesistest.Server) {
 		for i := range 20 {
@@ -97,7 +97,8 @@ func TestAStreamThatIsMadeAnewNeedsNoReset(t *testing.T) {
 	})
 }
 
-// If the handlers of two hundred shards fail for seven seconds, the log has a few lines about it.
+// If the handlers of two hundred shards fail for seven seconds, the log contains only a few lines
+// about it.
 func TestAnOutageOfWhatHandlersNeedIsLoggedInAFewLines(t *testing.T) {
 	bubble(t, 200, func(t *testing.T, srv *kinesistest.Server) {
 		for i := range 2000 {

@@ -21,12 +21,12 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// fat is a payload of a sink that is n bytes long.
+// fat extends a payload of a sink by n bytes.
 func fat(data []byte, n int) []byte {
 	return append(append(data, ' '), bytes.Repeat([]byte{'.'}, n)...)
 }
 
-// slim is the handler's batch with the payloads of a sink as it knows them.
+// slim returns a batch whose payloads have the original length.
 func slim(b *weir.Batch) *weir.Batch {
 	own := *b
 	own.Records = slices.Clone(b.Records)
@@ -39,8 +39,8 @@ func slim(b *weir.Batch) *weir.Batch {
 	return &own
 }
 
-// Pages of many parts move between workers whose handlers are slow: nothing is lost, order holds,
-// and an orderly hand-off repeats nothing.
+// Large pages move between workers whose handlers are slow. No record is lost, and the order is
+// kept. A graceful handoff repeats nothing.
 func TestLargePagesSurviveHandOffs(t *testing.T) {
 	bubbleWith(t, kinesistest.Config{NoLimits: true}, 3, func(t *testing.T, srv *kinesistest.Server) {
 		s, store := newSink(t), memstore.New()
@@ -79,9 +79,9 @@ func TestLargePagesSurviveHandOffs(t *testing.T) {
 	})
 }
 
-// A page of aggregates can be many batches, and handling them can take longer than StopTimeout.
-// Batches that were not started are left to the next owner, which resumes inside the aggregate.
-// Nothing is done twice.
+// A page of aggregates can be many batches, and handling all of them can take longer than
+// StopTimeout. Batches that have not started are left to the next owner, which continues inside the
+// aggregate. Nothing is done twice.
 func TestAStopLeavesTheRestOfAPage(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		s, store := newSink(t), memstore.New()
@@ -107,7 +107,7 @@ func TestAStopLeavesTheRestOfAPage(t *testing.T) {
 		if err := stop(); err != nil {
 			t.Error(err)
 		}
-		// the batch under way, and a beat or two
+		// the batch in progress, and a heartbeat or two
 		if took := time.Since(began); took > 7*time.Second {
 			t.Errorf("Run returned after %v, although no batch takes longer than 3 s", took)
 		}
@@ -126,8 +126,8 @@ func TestAStopLeavesTheRestOfAPage(t *testing.T) {
 	})
 }
 
-// A handler that hangs stops its shard, and the status shows it. The other shards continue within
-// the remaining memory.
+// A handler that hangs stops only its own shard, and the status shows this. The other shards
+// continue with the remaining memory.
 func TestAHungHandlerStopsItsShardOnlyAndShows(t *testing.T) {
 	bubbleWith(t, kinesistest.Config{NoLimits: true}, 4, func(t *testing.T, srv *kinesistest.Server) {
 		for n := range 40_000 {
@@ -158,7 +158,7 @@ func TestAHungHandlerStopsItsShardOnlyAndShows(t *testing.T) {
 			}))
 		}()
 		time.Sleep(2 * time.Minute)
-		synctest.Wait() // for reads that are under way just now
+		synctest.Wait() // wait for reads that are in progress
 		all := c.Shards()
 		if len(all) != 4 {
 			t.Fatalf("%d shards", len(all))
@@ -283,7 +283,7 @@ func TestAnExpiredCheckpointFollowsThePolicy(t *testing.T) {
 	}
 }
 
-// The states that a status can have are those that are documented.
+// A status can have only the documented states.
 func TestStatesAreTheSourcesOnes(t *testing.T) {
 	known := []weir.ShardState{
 		weir.ShardStarting, weir.ShardAtTip, weir.ShardPacing, weir.ShardPositioning, weir.ShardReading, weir.ShardAwaitingHandler,

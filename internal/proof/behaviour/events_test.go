@@ -17,7 +17,7 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// A hook that takes as long as FailoverAfter, or for ever, costs no lease and no record.
+// A hook may take as long as FailoverAfter, or forever. That costs no lease and no record.
 func TestASlowHookHoldsNothingUp(t *testing.T) {
 	bubble(t, 4, func(t *testing.T, srv *kinesistest.Server) {
 		var c *weir.Consumer
@@ -91,7 +91,7 @@ func TestAHookThatNeverReturns(t *testing.T) {
 	})
 }
 
-// Counts never decrease while a run that stops waits for a hook, and afterwards.
+// Counts never decrease, neither while a stopping Run waits for a hook nor afterwards.
 func TestCountsOfEventsNeverGoBack(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		opts := weir.Options{App: "app", Stream: "s", Logger: slog.New(slog.DiscardHandler), Events: weir.Events{
@@ -124,7 +124,7 @@ func TestCountsOfEventsNeverGoBack(t *testing.T) {
 	})
 }
 
-// Panics of hooks and loggers end nothing; hooks may call back into weir.
+// Panics of hooks and loggers stop nothing. Hooks may call weir.
 func TestHooksThatPanicAndCallBack(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		var c *weir.Consumer
@@ -177,7 +177,7 @@ func (l *logLines) String() string {
 	return l.b.String()
 }
 
-// The events of a shard arrive in order, with their times and details.
+// The events of a shard arrive in order, with the right times and details.
 func TestEventsOfAShardAreToldInOrder(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		var got []string
@@ -222,8 +222,8 @@ func TestEventsOfAShardAreToldInOrder(t *testing.T) {
 	})
 }
 
-// Reads that fail repeatedly are logged once when they have failed for a while, and once when they
-// succeed again; many shards are summed up.
+// Reads that fail repeatedly are logged once after a while, and once when they succeed again. The
+// lines sum up many shards.
 func TestReadsThatFailForLongAreToldOnce(t *testing.T) {
 	const shards = 40
 	bubble(t, shards, func(t *testing.T, srv *kinesistest.Server) {
@@ -272,14 +272,14 @@ func TestReadsThatFailForLongAreToldOnce(t *testing.T) {
 	})
 }
 
-// silentFarewell is a store that answers no farewell.
+// silentFarewell is a store that does not answer Leave.
 type silentFarewell struct{ *memstore.Store }
 
 func (s silentFarewell) Leave(context.Context, string, lease.Report) error {
 	return errors.New("no connection")
 }
 
-// The end of a lease is reported even if the store never received it.
+// The end of a lease is reported even if the store never learns of it.
 func TestTheEndOfALeaseIsToldWithoutTheStore(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, srv *kinesistest.Server) {
 		ended := 0
@@ -290,7 +290,7 @@ func TestTheEndOfALeaseIsToldWithoutTheStore(t *testing.T) {
 		}}}
 		stop := start(t, srv.Client(), silentFarewell{memstore.New()}, opts, func(context.Context, *weir.Batch) error { return nil })
 		time.Sleep(20 * time.Second)
-		// A beat may release the leases before the farewell. If not, Run says so.
+		// A heartbeat may release the leases before Leave. If not, Run returns an error about it.
 		if err := stop(); err != nil && !errors.Is(err, weir.ErrNotReleased) {
 			t.Error(err)
 		}

@@ -27,8 +27,9 @@ func troublesOf(t *testing.T, store lease.Store) []lease.Trouble {
 	return v.Workers[0].Troubles
 }
 
-// The store shows the record at which a handler fails, why it is not given up, that dead letters
-// cannot be put, and recently given-up records. It shows nothing once all is well.
+// The store shows the record at which a handler fails, and why it is not dead-lettered. It also
+// shows that dead letters cannot be stored, and the number of records that were recently
+// dead-lettered. When everything is well again, it shows nothing.
 func TestAWorkerTellsAtWhatItsHandlerFails(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		box := &letterbox{fail: func(put int) error {
@@ -84,8 +85,8 @@ func TestAWorkerTellsAtWhatItsHandlerFails(t *testing.T) {
 	})
 }
 
-// If the handler does not name the failed record, the trouble counts the candidates until one is
-// left.
+// If the handler does not name the failed record, the trouble contains the number of candidates
+// until only one is left.
 func TestAWorkerTellsHowManyItsHandlerFailsAt(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		for i := range 5 {
@@ -105,8 +106,8 @@ func TestAWorkerTellsHowManyItsHandlerFailsAt(t *testing.T) {
 	})
 }
 
-// A report of given-up records does not displace a current problem. Both are one trouble if they
-// concern the same shard.
+// A report of dead-lettered records does not replace a current problem. If both concern the same
+// shard, they are one trouble.
 func TestRecordsGivenUpAreToldBesideOtherTroubles(t *testing.T) {
 	bubble(t, 4, func(t *testing.T, srv *kinesistest.Server) {
 		const first, second = "shardId-000000000000", "shardId-000000000001"

@@ -16,15 +16,15 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// A failure names what will be handed over again, in the event and in the log, and a panic's stack
-// is logged at its first attempt only.
+// The event and the log of a failure name the records that will be delivered again. The stack of a
+// panic is logged only at the first attempt.
 func TestAFailureNamesItsRecords(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		for _, text := range []string{"a", "b", "c", "d"} {
 			srv.Put("s", "key", []byte(text))
 		}
 		var told []weir.HandlerFailed
-		var log bytes.Buffer // the queue's goroutine writes, one record at a time
+		var log bytes.Buffer // the goroutine of the queue writes, one record at a time
 		opts := weir.Options{
 			App: "app", Stream: "s", Worker: "w", Logger: slog.New(slog.NewTextHandler(&log, nil)),
 			Events: weir.Events{HandlerFailed: func(_ context.Context, e weir.HandlerFailed) { told = append(told, e) }},
@@ -71,7 +71,7 @@ func TestAFailureNamesItsRecords(t *testing.T) {
 				lines = append(lines, line)
 			}
 		}
-		// Lines that repeat for one cause are limited: the first and the last are logged.
+		// Repeated lines with the same cause are limited: only the first and the last are logged.
 		if len(lines) != 2 || !strings.Contains(lines[1], "repeated=2") {
 			t.Fatalf("logged %q", lines)
 		}
@@ -106,8 +106,8 @@ func TestTheStackOfAPanicIsLoggedOnce(t *testing.T) {
 			stop()
 			return nil
 		})
-		// Lines that repeat for one cause are limited: the first and the last of the eight panics
-		// are logged.
+		// Repeated lines with the same cause are limited: only the first and the last of the eight
+		// panics are logged.
 		for text, want := range map[string]int{"the handler panicked": 2, "a function of Options.Events panicked": 10, " stack=": 2} {
 			if got := strings.Count(log.String(), text); got != want {
 				t.Errorf("%q is %d times in the log, want %d:\n%s", text, got, want, log.String())

@@ -16,8 +16,8 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// A stream whose consumer is given by its ARN is read by that one, and nothing is registered or
-// removed.
+// If a consumer is given by its ARN, the stream is read with that consumer. No consumer is
+// registered or removed.
 func TestFanOutByAGivenARN(t *testing.T) {
 	bubble(t, 2, func(t *testing.T, srv *kinesistest.Server) {
 		arn := srv.RegisterConsumer("s", "theirs")
@@ -41,7 +41,7 @@ func TestFanOutByAGivenARN(t *testing.T) {
 	})
 }
 
-// A worker with a given consumer may have the permission to subscribe and no other permission.
+// A worker with a given consumer needs only the permission to subscribe.
 func TestFanOutByAGivenARNWithoutMorePermissions(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		arn := srv.RegisterConsumer("s", "theirs")
@@ -63,8 +63,8 @@ func TestFanOutByAGivenARNWithoutMorePermissions(t *testing.T) {
 	})
 }
 
-// Shards of all streams have the same names: a consumer of another stream would have its shards
-// read.
+// Shards of all streams have the same names. With a consumer of another stream, the shards of that
+// stream would be read.
 func TestAConsumerOfAnotherStreamEndsRun(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		theirs := srv.RegisterConsumer("s", "theirs")
@@ -111,7 +111,7 @@ func TestAGivenConsumerThatIsGoneIsNotRegistered(t *testing.T) {
 	})
 }
 
-// The last worker that stops removes the consumer, and none before.
+// The last worker that stops removes the consumer. Workers that stop earlier do not.
 func TestTheLastWorkerRemovesTheConsumer(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, srv *kinesistest.Server) {
 		s, store := newSink(t), memstore.New()
@@ -135,7 +135,7 @@ func TestTheLastWorkerRemovesTheConsumer(t *testing.T) {
 		if names := consumersOf(t, srv); len(names) != 0 {
 			t.Errorf("after the last: %q", names)
 		}
-		third := start(t, srv.Client(), store, opts, s.handle) // which starts over
+		third := start(t, srv.Client(), store, opts, s.handle) // it registers the consumer again
 		fill(srv, s, 20, 3)
 		until(t, "everything handled", time.Minute, func() bool { return s.missing() == 0 })
 		if err := third(); err != nil {
@@ -148,7 +148,7 @@ func TestTheLastWorkerRemovesTheConsumer(t *testing.T) {
 	})
 }
 
-// A worker that starts while the last one removes the consumer loses nothing.
+// A worker that starts while the last one removes the consumer loses no record.
 func TestAWorkerThatStartsWhileTheConsumerIsRemoved(t *testing.T) {
 	bubble(t, 2, func(t *testing.T, srv *kinesistest.Server) {
 		s, store := newSink(t), memstore.New()
@@ -183,7 +183,7 @@ func TestAWorkerThatStartsWhileTheConsumerIsRemoved(t *testing.T) {
 	})
 }
 
-// While the store does not return which workers live, the consumer stays.
+// If the store does not return which workers are alive, the consumer is not removed.
 func TestTheConsumerStaysWhenTheStoreIsSilent(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		s := newSink(t)
@@ -205,7 +205,7 @@ func TestTheConsumerStaysWhenTheStoreIsSilent(t *testing.T) {
 	})
 }
 
-// silentAtTheEnd is a store whose View does not answer once over.
+// silentAtTheEnd is a store whose View does not answer after over is set.
 type silentAtTheEnd struct {
 	*memstore.Store
 	over atomic.Bool

@@ -11,8 +11,8 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// A shard that is polled because fan-out is refused is not in trouble: its status is that of
-// polling, and no worker probes other shards.
+// If fan-out is refused, a shard is polled. Its status is then that of polling, which is not a
+// problem, and no worker probes other shards.
 func TestTheStatusWhileFanOutIsRefused(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		refuse := func(code string) func(*kinesistest.Call) kinesistest.Fault {
@@ -34,7 +34,7 @@ func TestTheStatusWhileFanOutIsRefused(t *testing.T) {
 		}()
 		time.Sleep(30 * time.Second)
 		tip := 0
-		for range 100 { // of ten minutes
+		for range 100 { // ten minutes in all
 			time.Sleep(6 * time.Second)
 			s := c.Shards()[0]
 			if s.State == weir.ShardAtTip {
@@ -62,8 +62,8 @@ func TestTheStatusWhileFanOutIsRefused(t *testing.T) {
 	})
 }
 
-// Shards of a deleted stream request it at growing intervals, and continue at most some seconds
-// after it is back.
+// Shards of a deleted stream query it at increasing intervals. They continue at most some seconds
+// after the stream is back.
 func TestADeletedStreamIsNoStorm(t *testing.T) {
 	for _, reading := range []weir.Reading{weir.Polling, weir.FanOut} {
 		t.Run(reading.String(), func(t *testing.T) {
@@ -85,7 +85,7 @@ func TestADeletedStreamIsNoStorm(t *testing.T) {
 				listed := srv.Requests("ListShards")
 				time.Sleep(10 * time.Minute)
 				mu.Lock()
-				if told < 10*30 || told > 10*140 { // pauses of 5 to 10 s
+				if told < 10*30 || told > 10*140 { // with pauses of 5 to 10 s
 					t.Errorf("10 shards said %d times in ten minutes that the stream is gone", told)
 				}
 				mu.Unlock()

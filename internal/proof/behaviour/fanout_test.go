@@ -16,8 +16,8 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// Three workers of one client read by fan-out, through splits, merges and changes of hands:
-// everything, in order, and by one consumer.
+// Three workers with one client read by fan-out, through splits, merges and handoffs. They handle
+// all records in order, and use one consumer.
 func TestFanOutThroughSplitAndMerge(t *testing.T) {
 	for name, cfg := range map[string]kinesistest.Config{
 		"as usual": {}, "ends on empty events, subscriptions are held": {EndOnEmptyPage: true, HoldSubscriptions: true},
@@ -47,7 +47,7 @@ func TestFanOutThroughSplitAndMerge(t *testing.T) {
 					srv.Merge("s", open[0], open[1])
 					d.learn()
 					fill(srv, d.sink, 20, 3)
-					time.Sleep(6 * time.Minute) // over the end of the subscriptions
+					time.Sleep(6 * time.Minute) // longer than a subscription lasts
 				}
 				fill(srv, d.sink, 20, 3)
 				took := until(t, "everything handled", 10*time.Second, func() bool { return d.sink.missing() == 0 })
@@ -78,7 +78,8 @@ func TestFanOutThroughSplitAndMerge(t *testing.T) {
 	}
 }
 
-// The next owner of a shard is refused for 5 seconds at most, whether the last one stopped or died.
+// The next owner of a shard is refused for at most 5 seconds, whether the previous owner stopped or
+// died.
 func TestFanOutFailover(t *testing.T) {
 	for _, hold := range []bool{false, true} {
 		bubbleWith(t, kinesistest.Config{HoldSubscriptions: hold}, 2, func(t *testing.T, srv *kinesistest.Server) {
@@ -97,7 +98,7 @@ func TestFanOutFailover(t *testing.T) {
 			first.crash(&gone)
 			stop := start(t, srv.Client(), store, weir.Options{Reading: weir.FanOut}, s.handle)
 			fill(srv, s, 10, 1)
-			// 7 s of failover, 6 of fan-out
+			// 7 s of failover and 6 s of fan-out
 			took := until(t, "taken over", 13*time.Second, func() bool { return s.missing() == 0 })
 			t.Logf("held %v: read %v after a crash", hold, took)
 			if err := stop(); err != nil {
@@ -116,7 +117,7 @@ func TestFanOutFailover(t *testing.T) {
 	}
 }
 
-// If fan-out is refused the shards are polled, which is reported once. Fan-out is back about a
+// If fan-out is refused, the shards are polled, and this is reported once. Fan-out resumes about a
 // minute after it is allowed.
 func TestFanOutIsRefusedAndThenAllowed(t *testing.T) {
 	for action, code := range map[string]string{
@@ -182,7 +183,8 @@ func TestFanOutIsRefusedAndThenAllowed(t *testing.T) {
 	}
 }
 
-// A handler that takes longer than a subscription lives loses nothing and is asked nothing twice.
+// If a handler takes longer than a subscription lasts, no record is lost, and no record is handled
+// twice.
 func TestFanOutWithASlowHandler(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		s := newSink(t)
@@ -213,8 +215,8 @@ func TestFanOutWithASlowHandler(t *testing.T) {
 	})
 }
 
-// A worker that abandons a handler leaves no subscription, which the next owner would have to
-// replace.
+// A worker that abandons a handler leaves no subscription behind. The next owner would have to
+// replace it.
 func TestAnAbandonedHandlerKeepsNoSubscription(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		entered, hang := make(chan struct{}), make(chan struct{})
@@ -236,11 +238,11 @@ func TestAnAbandonedHandlerKeepsNoSubscription(t *testing.T) {
 		until(t, "a subscription", time.Minute, func() bool { return len(srv.Subscriptions("s")) == 1 })
 		srv.Put("s", "k", []byte("x"))
 		<-entered
-		time.Sleep(50 * time.Second) // its time is not over yet
+		time.Sleep(50 * time.Second) // the handoff timeout has not passed yet
 		if n := len(srv.Subscriptions("s")); n != 1 {
 			t.Errorf("%d subscriptions while the handler has time", n)
 		}
-		// the hand-off timeout is over, a subscription's five minutes are not
+		// The handoff timeout has passed, but the five minutes of a subscription have not.
 		time.Sleep(50 * time.Second)
 		if left := srv.Subscriptions("s"); len(left) > 0 {
 			t.Errorf("when it has been left behind: %v", left)
@@ -262,7 +264,7 @@ func TestFanOutOfAStreamGivenByARN(t *testing.T) {
 		if err := stop(); err != nil {
 			t.Error(err)
 		}
-		// the leader asks when it was created
+		// The leader queries the creation time once.
 		if n := srv.Requests("DescribeStreamSummary"); n > 1 {
 			t.Errorf("the stream was described %d times although its ARN is known", n)
 		}
@@ -289,7 +291,8 @@ func TestFanOutOptions(t *testing.T) {
 	}
 }
 
-// A stream that is deleted under a fan-out reader waits, and Run ends in order.
+// If a stream is deleted while a worker reads it by fan-out, the worker waits, and Run ends
+// gracefully.
 func TestFanOutOfADeletedStream(t *testing.T) {
 	bubble(t, 2, func(t *testing.T, srv *kinesistest.Server) {
 		s := newSink(t)

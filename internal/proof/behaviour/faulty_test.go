@@ -9,15 +9,15 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// faultyStore is one worker's connection to the store: it can be cut, and lose answers. It also
-// says whether the worker's process hangs or is dead.
+// faultyStore is the connection of one worker to the store. It can be cut, and can lose answers. It
+// also records whether the worker's process hangs or is dead.
 type faultyStore struct {
 	lease.Store
 
 	mu   sync.Mutex
 	down bool
-	deny bool    // while it is down calls fail at once, instead of hanging
-	lose float64 // the share of answers that get lost after the call took effect
+	deny bool    // while down, calls fail immediately instead of hanging
+	lose float64 // fraction of the answers that are lost after the call took effect
 	dead bool
 	hang chan struct{}
 }
@@ -30,7 +30,7 @@ func (s *faultyStore) set(down bool, lose float64) {
 	s.down, s.lose = down || s.dead, lose
 }
 
-// suspend makes the process hang: its handlers and its store calls stop until resume.
+// suspend makes the process hang. Its handlers and its calls to the store stop until resume.
 func (s *faultyStore) suspend() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -61,8 +61,8 @@ func (s *faultyStore) crashed() bool {
 	return s.dead
 }
 
-// crash cuts the worker off permanently: its calls have no effect any more. gone is done when it
-// has ended.
+// crash cuts the worker off forever, so that its calls have no more effect. gone is done when the
+// worker has ended.
 func (p *process) crash(gone *sync.WaitGroup) {
 	p.mu.Lock()
 	p.dead, p.down = true, true

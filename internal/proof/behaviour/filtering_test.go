@@ -15,13 +15,13 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// wanted is a filter for records whose payload says so.
+// wanted is a filter for records whose payload has "keep": true.
 var wanted = filter.MustCompile(`{"data":{"keep":[true]}}`)
 
 func kept(i int) []byte    { return fmt.Appendf(nil, `{"n":%d,"keep":true}`, i) }
 func dropped(i int) []byte { return fmt.Appendf(nil, `{"n":%d,"keep":false}`, i) }
 
-// collector is a handler that keeps the data of what it gets.
+// collector is a handler that keeps the data of the records that it receives.
 type collector struct {
 	mu   sync.Mutex
 	got  []string
@@ -47,7 +47,7 @@ func (c *collector) data() []string {
 	return slices.Clone(c.got)
 }
 
-// pull handles what is pulled.
+// pull pulls batches and handles them.
 func (c *collector) pull(ctx context.Context, s *weir.Shard) error {
 	for b, err := range s.Batches() {
 		if err != nil {
@@ -65,7 +65,7 @@ func (c *collector) pull(ctx context.Context, s *weir.Shard) error {
 	return nil
 }
 
-// filteredWays are the ways in which records can be handled.
+// filteredWays contains the ways of handling records.
 var filteredWays = map[string]func(t *testing.T, srv *kinesistest.Server, store *memstore.Store, opts weir.Options, c *collector) (stop func() error){
 	"batches": func(t *testing.T, srv *kinesistest.Server, store *memstore.Store, opts weir.Options, c *collector) func() error {
 		return start(t, srv.Client(), store, opts, c.handle)
@@ -87,7 +87,7 @@ var filteredWays = map[string]func(t *testing.T, srv *kinesistest.Server, store 
 	},
 }
 
-// everyWay runs f for each way to read.
+// everyWay runs f for each way of handling records.
 func everyWay(t *testing.T, f func(t *testing.T, srv *kinesistest.Server, begin func(*memstore.Store, weir.Options, *collector) (stop func() error))) {
 	for name, way := range filteredWays {
 		t.Run(name, func(t *testing.T) {
@@ -182,8 +182,8 @@ func TestAggregatesAreSplitBeforeTheyAreFiltered(t *testing.T) {
 	})
 }
 
-// The checkpoint does not pass pulled records that are not done when the records after them are
-// dropped.
+// Records that were pulled and are not done keep the checkpoint. Dropped records after them must
+// not move it.
 func TestWhatIsDroppedIsNotPassedBeforeWhatIsPulled(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		srv.Put("s", "key", kept(1))
@@ -285,7 +285,8 @@ func TestWhatIsNotJSON(t *testing.T) {
 	}
 }
 
-// Without a place for letters it is tried again for ever, and nothing passes it.
+// Without a destination for dead letters, the record is retried forever, and the checkpoint does
+// not pass it.
 func TestWhatFailsTheFilterIsTriedAgain(t *testing.T) {
 	for _, keys := range []int{0, 4} {
 		bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
@@ -312,7 +313,7 @@ func TestWhatFailsTheFilterIsTriedAgain(t *testing.T) {
 	}
 }
 
-// matcher is a filter of a user.
+// matcher is a filter that a user supplies.
 type matcher func(data []byte) (matches, isJSON bool)
 
 func (m matcher) Match(data []byte, _ string, _ time.Time) (matches, isJSON bool) { return m(data) }
@@ -344,7 +345,7 @@ func TestAFilterThatPanicsLosesNothing(t *testing.T) {
 	})
 }
 
-// A filter that panics once about a record decides about it at the next attempt.
+// If a filter panics once at a record, it decides about that record at the next attempt.
 func TestAFilterThatPanicsOnceDecidesLater(t *testing.T) {
 	for _, notJSON := range []weir.NotJSON{weir.PassNotJSON, weir.DropNotJSON} {
 		bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
@@ -400,7 +401,8 @@ func TestWhatIsPulledCannotBeGivenUp(t *testing.T) {
 	})
 }
 
-// A sink that does not store the ends of shards is not behind if it lacks only dropped records.
+// A sink that does not store the ends of shards may lack only dropped records. It is then not
+// behind.
 func TestASinkIsNotBehindBecauseOfWhatIsDropped(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		srv.Put("s", "key", kept(1))
@@ -411,7 +413,7 @@ func TestASinkIsNotBehindBecauseOfWhatIsDropped(t *testing.T) {
 		}
 		srv.Put("s", "key", kept(5))
 		store, sink := memstore.New(), newDatabase()
-		for range 2 { // the second asks the sink about ancestors that the first has finished
+		for range 2 { // the second run queries the sink about ancestors that the first has finished
 			stop := startShards(t, srv, store, weir.Options{Filter: weir.Filter{By: wanted}}, sink.handlers())
 			time.Sleep(time.Minute)
 			if err := stop(); err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// A bad record among hundreds is found with the shortest pauses, and each further one too; from
-// then on its own failures make them longer.
+// A bad record among hundreds is found with the shortest pauses, and so is each further one. After
+// it is found, its own failures make the pauses longer.
 func TestABadRecordIsFoundSoon(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		const n, halvings = 512, 9
@@ -45,7 +45,7 @@ func TestABadRecordIsFoundSoon(t *testing.T) {
 		if got := box.data(); !slices.Equal(got, []string{"0", "300", "511"}) {
 			t.Errorf("letters of %v", got)
 		}
-		for i, pause := range alone { // the second is of two failures
+		for i, pause := range alone { // the second pause follows two failures
 			if least := (50 * time.Millisecond) << (i % 2); pause < least || pause > 2*least {
 				t.Errorf("the pauses between calls with a bad record alone are %v", alone)
 			}

@@ -15,27 +15,27 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// Failed batches in AWS Lambda's event source, as documented and recorded, row by row, and in weir.
-// Records are letters; a call is what it got, with a ! if it failed. Where weir differs on purpose,
-// differs says why.
+// The table compares weir with AWS Lambda's event source, as documented and recorded: what happens
+// to failed batches. In the columns, records are letters. A call is the records that it received,
+// with a ! if it failed. If weir differs on purpose, the field differs contains the reason.
 //
-// Behaviour without a row, with the reason:
+// The following behaviour has no row:
 //
-//   - The pauses between tries: Lambda's schedule is not published, only that they grow. Here they
-//     are as long as each other, and TestBisectingTakesALogarithmOfCalls needs hardly any.
-//   - Where an odd number of records is halved: no document says it. weir puts the one that is over
-//     into the first half.
-//   - Answers that only JSON can give: a null or empty list, an empty object, a misspelt name, no
-//     JSON at all. A handler in Go returns nil or an error. "weir consume --exec-results" has such
-//     answers, and takes whatever it does not know for a failure of the batch, where Lambda takes
-//     some for success.
-//   - The switch without which Lambda ignores partial answers: [weir.FailedAt] has none.
-//   - A record that blocks its shard until it leaves the stream: what follows then is the policy
-//     for positions that have expired, and not one for failures.
+//   - Pauses between attempts. Lambda's schedule is not published, except that the pauses grow.
+//     Here all pauses are equal. TestBisectingTakesALogarithmOfCalls needs hardly any.
+//   - How an odd number of records is halved. No document says it. weir puts the extra record into
+//     the first half.
+//   - Answers that only JSON can express: a null or empty list, an empty object, a misspelt name,
+//     or text that is not JSON. A handler in Go returns nil or an error. "weir consume
+//     --exec-results" has such answers. It treats unknown answers as a failure of the batch, while
+//     Lambda treats some of them as success.
+//   - The switch without which Lambda ignores partial answers. [weir.FailedAt] has no such switch.
+//   - A record that blocks its shard until it leaves the stream. After that, the policy for expired
+//     positions applies, and not the policy for failures.
 //
 // Calls that fail before the function runs are in TestReadsThatFailAreNoAttempts.
 func TestWhatLambdaDoesWithFailures(t *testing.T) {
-	// at fails at the first of some records, and names it
+	// at fails at the first bad record and names it.
 	at := func(bad string) answer {
 		return func(b *weir.Batch) error {
 			for _, r := range b.Records {
@@ -46,7 +46,7 @@ func TestWhatLambdaDoesWithFailures(t *testing.T) {
 			return nil
 		}
 	}
-	// throws fails if some are there, and does not say which
+	// throws fails if the batch contains a bad record, and does not name it.
 	throws := func(bad string) answer {
 		return func(b *weir.Batch) error {
 			for _, r := range b.Records {
@@ -57,7 +57,7 @@ func TestWhatLambdaDoesWithFailures(t *testing.T) {
 			return nil
 		}
 	}
-	// leavesOld does not try what is older than an hour
+	// leavesOld skips records older than an hour.
 	leavesOld := func(b *weir.Batch) error {
 		n := 0
 		for n < len(b.Records) && time.Since(b.Records[n].ArrivalTime()) > time.Hour {
@@ -202,11 +202,11 @@ type answer func(b *weir.Batch) error
 type lambdaRow struct {
 	fact    string
 	policy  *weir.GiveUp
-	old     int // records older than any age
+	old     int // records that are older than any age limit
 	batch   int
 	answers answer
-	calls   string // … for ever
-	letters string // with the attempts that they tell
+	calls   string // "…" means forever
+	letters string // with the number of attempts in each letter
 	differs string
 }
 
@@ -260,7 +260,7 @@ func (row lambdaRow) check(t *testing.T) {
 	})
 }
 
-// A failure before the call of the handler is no attempt.
+// A failure before the handler is called is not an attempt.
 func TestReadsThatFailAreNoAttempts(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		names := putSome(t, srv, false)
@@ -291,7 +291,8 @@ func TestReadsThatFailAreNoAttempts(t *testing.T) {
 	})
 }
 
-// One bad record of many is found by the logarithm of calls that fail, and everything else is done.
+// One bad record among many is found with a logarithmic number of failed calls. All other records
+// are done.
 func TestBisectingTakesALogarithmOfCalls(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		const records, bad = 1024, 700

@@ -16,8 +16,9 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// A record that a handler leaves out because of its age is no failure, and the brake neither delays
-// nor counts it: the record that fails behind 200 of them is given up in its minute.
+// A record that a handler skips because of its age has not failed. The limits on dead letters
+// neither delay nor count it. The record behind 200 such records fails and is dead-lettered within
+// its minute.
 func TestWhatIsLeftOutForItsAgeHasNoBrake(t *testing.T) {
 	for _, keys := range []int{0, 4} {
 		t.Run(fmt.Sprintf("%d keys in parallel", keys), func(t *testing.T) {
@@ -30,7 +31,7 @@ func TestWhatIsLeftOutForItsAgeHasNoBrake(t *testing.T) {
 				srv.Put("s", "0", []byte("young"))
 				box := &letterbox{fail: func(put int) error {
 					if put == 2 {
-						return errOnceMore // and nothing passes it
+						return errOnceMore // the record is not passed
 					}
 					return nil
 				}}
@@ -83,11 +84,11 @@ func TestWhatIsLeftOutForItsAgeHasNoBrake(t *testing.T) {
 	}
 }
 
-// The delivery of one key is reused for another key. Records that the handler of the first key left
-// out must not change which records of the second key are handled, dead-lettered or counted.
+// The delivery of one key is reused for another key. Records that the handler skipped for the first
+// key must not change which records of the second key are handled, dead-lettered or counted.
 func TestWhatWasLeftOutOfOneKeySaysNothingOfTheNext(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
-		srv.Put("s", "slow", []byte("slow")) // has one of the two slots, so that the others share a delivery
+		srv.Put("s", "slow", []byte("slow")) // takes one of the two slots, so that the others share a delivery
 		for i := range 10 {
 			srv.Put("s", "old", fmt.Appendf(nil, "old %d", i))
 		}
@@ -163,7 +164,7 @@ func TestWhatWasLeftOutOfOneKeySaysNothingOfTheNext(t *testing.T) {
 	})
 }
 
-// A record that failed and is left out later says so in its letter.
+// If a record fails and is skipped later, its dead letter contains the failures.
 func TestARecordThatGotTooOldTellsOfItsFailures(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		srv.Put("s", "k", []byte("bad"))
@@ -191,7 +192,7 @@ func TestARecordThatGotTooOldTellsOfItsFailures(t *testing.T) {
 	})
 }
 
-// Without a place for letters nothing is left out: that would lose it.
+// Without a destination for dead letters, no record is skipped, because it would be lost.
 func TestNothingIsLeftOutWithoutAPlaceForLetters(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		srv.Put("s", "k", []byte("old"))

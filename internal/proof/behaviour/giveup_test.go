@@ -19,12 +19,12 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// letterbox keeps letters, and fails as the test asks.
+// letterbox keeps dead letters. It fails as the test requests.
 type letterbox struct {
 	mu   sync.Mutex
 	got  []deadletter.Letter
 	puts int
-	fail func(put int) error // of calls from 1 on; may panic
+	fail func(put int) error // returns the error of a call, counted from 1; may panic
 }
 
 func (b *letterbox) Put(_ context.Context, letters []deadletter.Letter) error {
@@ -54,10 +54,10 @@ func (b *letterbox) data() (all []string) {
 	return all
 }
 
-// taster is a handler that fails at some records in a given way.
+// taster is a handler that fails in a given way at some records.
 type taster struct {
 	bad   map[string]bool
-	calls map[string]int // at a bad record
+	calls map[string]int // number of calls at each bad record
 	got   []string
 }
 
@@ -69,7 +69,8 @@ func (h *taster) tastes(r weir.Record) error {
 	return fmt.Errorf("record %s: %w", r.Data, errOnceMore)
 }
 
-// ways are those in which a handler may fail at a record, with the policies that find it.
+// ways contains the ways in which a handler may fail at a record, with a policy that finds the
+// record.
 var ways = map[string]struct {
 	policy weir.GiveUp
 	reason deadletter.Reason
@@ -156,9 +157,9 @@ var ways = map[string]struct {
 	}},
 }
 
-// For each way of reading and of failing: the record that fails is in a letter, all others are
-// handled in order, once if the handler reports its progress, and a later worker gets none of them
-// again.
+// For each way of reading and of failing, the failing record is in a dead letter. All other records
+// are handled in order, and only once if the handler reports its progress. A later worker receives
+// none of them again.
 func TestOnlyWhatFailsIsGivenUp(t *testing.T) {
 	for name, way := range ways {
 		t.Run(name, func(t *testing.T) {
@@ -206,7 +207,7 @@ func TestOnlyWhatFailsIsGivenUp(t *testing.T) {
 						t.Errorf("told of %+v, with the letter %+v", e, l)
 					}
 				}
-				if way.policy.Attempts > 0 && name != "all before it is done" { // which fails there among others first
+				if way.policy.Attempts > 0 && name != "all before it is done" { // in that case it fails there first, together with others
 					for record, n := range h.calls {
 						if n != way.policy.Attempts {
 							t.Errorf("%q failed %d times", record, n)
@@ -224,8 +225,8 @@ func TestOnlyWhatFailsIsGivenUp(t *testing.T) {
 	}
 }
 
-// A batch whose handler does not name the failed record is given up as one, except its done
-// records.
+// If a handler does not name the failed record, its batch is dead-lettered as a whole, except for
+// records that are done.
 func TestABatchThatFailsAsOneIsGivenUpAsOne(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		names := putSome(t, srv, false)
@@ -263,13 +264,13 @@ func TestABatchThatFailsAsOneIsGivenUpAsOne(t *testing.T) {
 				t.Errorf("%+v", l)
 			}
 		}
-		if !slices.Equal(attempts, []int{2, 3}) { // the first failed there as it was said to be the next
+		if !slices.Equal(attempts, []int{2, 3}) { // the first record counts an earlier failure, which named it as the next record
 			t.Errorf("attempts %v", attempts)
 		}
 	})
 }
 
-// The age of a record gives nothing up by itself: it has to fail.
+// A record is not dead-lettered only because of its age: it must also fail.
 func TestAgeGivesUpOnlyWhatHasFailed(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		names := putSome(t, srv, false)
@@ -298,8 +299,8 @@ func TestAgeGivesUpOnlyWhatHasFailed(t *testing.T) {
 	})
 }
 
-// While nothing else succeeds a record is not given up before the patience is over, and that is
-// reported once; if something else succeeds, it is given up at once.
+// While no other record succeeds, a failing record is not dead-lettered before the patience is
+// over. This is reported once. If another record succeeds, it is dead-lettered immediately.
 func TestTheBrakeWaitsForOtherRecords(t *testing.T) {
 	for _, others := range []bool{false, true} {
 		bubble(t, 2, func(t *testing.T, srv *kinesistest.Server) {
@@ -356,8 +357,8 @@ func TestTheBrakeWaitsForOtherRecords(t *testing.T) {
 	}
 }
 
-// An outage of a handler's dependency for a minute gives no letter; one of ten minutes gives a
-// letter for each shard and two minutes.
+// If a dependency of the handlers is away for a minute, no record is dead-lettered. If it is away
+// for ten minutes, there is one letter for each shard and two minutes.
 func TestAnOutageDoesNotEmptyAStreamIntoLetters(t *testing.T) {
 	for _, row := range []struct {
 		away time.Duration
@@ -373,7 +374,7 @@ func TestAnOutageDoesNotEmptyAStreamIntoLetters(t *testing.T) {
 			var mu sync.Mutex
 			stop := start(t, srv.Client(), memstore.New(), opts, weir.RecordFunc(func(_ context.Context, r weir.Record) error {
 				if away() {
-					time.Sleep(3 * time.Second) // and may end when others succeed again
+					time.Sleep(3 * time.Second) // the hold may end when others succeed again
 					return errOnceMore
 				}
 				time.Sleep(50 * time.Millisecond)
@@ -409,8 +410,8 @@ func TestAnOutageDoesNotEmptyAStreamIntoLetters(t *testing.T) {
 	}
 }
 
-// A record that fails right before an outage, and would succeed later, gets no letter: records that
-// were handled before the outage do not count for the failures in it.
+// A record that fails right before an outage, and would succeed later, is not dead-lettered.
+// Records that were handled before the outage do not count for failures during it.
 func TestAFailureRightBeforeAnOutageIsNoReasonToGiveUp(t *testing.T) {
 	bubble(t, 4, func(t *testing.T, srv *kinesistest.Server) {
 		box := &letterbox{}
@@ -425,7 +426,7 @@ func TestAFailureRightBeforeAnOutageIsNoReasonToGiveUp(t *testing.T) {
 			name := string(r.Data)
 			switch d := time.Since(begins); {
 			case name == "unlucky" && !failed:
-				failed, begins = true, time.Now().Add(2200*time.Millisecond) // others are handled meanwhile
+				failed, begins = true, time.Now().Add(2200*time.Millisecond) // other records are handled in the meantime
 				return errOnceMore
 			case failed && d >= 0 && d < time.Minute:
 				return errOnceMore
@@ -451,7 +452,7 @@ func TestAFailureRightBeforeAnOutageIsNoReasonToGiveUp(t *testing.T) {
 	})
 }
 
-// A stream of nothing but rejects goes at the rate that is allowed.
+// A stream that contains only rejected records is dead-lettered at the allowed rate.
 func TestTheRateOfLettersIsBounded(t *testing.T) {
 	bubble(t, 2, func(t *testing.T, srv *kinesistest.Server) {
 		for i := range 500 {
@@ -477,8 +478,8 @@ func TestTheRateOfLettersIsBounded(t *testing.T) {
 	})
 }
 
-// No record passes one whose letter is not durable, for any failure of its destination, and one
-// owner puts no letter twice.
+// The checkpoint does not pass a record whose letter is not durable, however the destination fails.
+// One owner stores no letter twice.
 func TestNothingPassesALetterThatFails(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		names := putSome(t, srv, false)
@@ -527,8 +528,8 @@ func TestNothingPassesALetterThatFails(t *testing.T) {
 	})
 }
 
-// A worker that ends between letter and checkpoint leaves the record to the next, which may put the
-// letter again: it has the same ID.
+// A worker may end between the letter and the checkpoint. The next worker then receives the record,
+// and may store the letter again. It has the same ID.
 func TestALetterThatIsPutAgainHasItsID(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		names := putSome(t, srv, true)
@@ -568,7 +569,7 @@ func TestALetterThatIsPutAgainHasItsID(t *testing.T) {
 	})
 }
 
-// The end of a shard is never given up, and follows the letters of its last records.
+// The end of a shard is never dead-lettered. It follows the letters of the shard's last records.
 func TestAShardEndsAfterItsLetters(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		names := putSome(t, srv, false)
@@ -610,7 +611,7 @@ func TestAShardEndsAfterItsLetters(t *testing.T) {
 	})
 }
 
-// A record that the handler did not get is not the one at fault.
+// If the error names a record that the handler did not receive, that record is not blamed.
 func TestFailedAtNamesARecordOfTheBatch(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		names := putSome(t, srv, false)
@@ -645,7 +646,7 @@ func TestFailedAtNamesARecordOfTheBatch(t *testing.T) {
 	})
 }
 
-// While a letter waits for its destination the shard goes to a worker that wants it.
+// While a letter waits for its destination, the shard can be handed off to another worker.
 func TestAShardWhoseLettersFailIsHandedOff(t *testing.T) {
 	bubble(t, 2, func(t *testing.T, srv *kinesistest.Server) {
 		for i := range 20 {
@@ -653,7 +654,7 @@ func TestAShardWhoseLettersFailIsHandedOff(t *testing.T) {
 		}
 		var store lease.Store = memstore.New()
 		opts := weir.Options{GiveUp: weir.GiveUp{Attempts: 1, Patience: -1, To: deadletter.Func(func(ctx context.Context, _ []deadletter.Letter) error {
-			<-ctx.Done() // until the term is over
+			<-ctx.Done() // until the term has ended
 			return context.Cause(ctx)
 		})}}
 		fail := func(context.Context, *weir.Batch) error { return errOnceMore }
@@ -676,8 +677,8 @@ func TestAShardWhoseLettersFailIsHandedOff(t *testing.T) {
 	})
 }
 
-// If a handler fails after all records of a part are done, the first record of the next part has
-// not failed.
+// If a handler fails after all records of a part are done, this does not count as a failure of the
+// first record of the next part.
 func TestAFailureWhenAPartIsDoneIsNobodysAttempt(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		putSome(t, srv, false)
@@ -707,7 +708,7 @@ func TestAFailureWhenAPartIsDoneIsNobodysAttempt(t *testing.T) {
 	})
 }
 
-// A call for the end alone shows nothing of what records need.
+// A call that contains only the end of a shard does not show that other records can be handled.
 func TestTheEndOfAShardIsNoOtherRecord(t *testing.T) {
 	bubble(t, 2, func(t *testing.T, srv *kinesistest.Server) {
 		bad, _ := srv.Put("s", "bad", []byte("bad"))
@@ -739,7 +740,7 @@ func TestTheEndOfAShardIsNoOtherRecord(t *testing.T) {
 	})
 }
 
-// A handler that calls another one sees at which record that failed.
+// A handler that calls another handler can find out at which record that one failed.
 func TestTheRecordThatAnErrorNames(t *testing.T) {
 	three, five, oops := weir.Record{SequenceNumber: "3"}, weir.Record{SequenceNumber: "5"}, errors.New("oops")
 	for _, c := range []struct {

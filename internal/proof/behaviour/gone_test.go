@@ -11,7 +11,7 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// A shard that left the stream unread is reported as lost, and its children are read.
+// A shard that expired before it was read is reported as lost, and its children are read.
 func TestTheChildrenOfAShardThatIsGoneAreRead(t *testing.T) {
 	for _, reading := range []weir.Reading{weir.Polling, weir.FanOut} {
 		t.Run(reading.String(), func(t *testing.T) {
@@ -43,15 +43,15 @@ func TestTheChildrenOfAShardThatIsGoneAreRead(t *testing.T) {
 	}
 }
 
-// The worker that finds shards gone has just listed the stream, so their child is read without
-// waiting for the leader's listing.
+// The worker that finds missing shards has just listed the stream. Their child is read without
+// waiting for the leader's next listing.
 func TestTheChildOfShardsThatAreGoneWaitsForNoListing(t *testing.T) {
 	for _, reading := range []weir.Reading{weir.Polling, weir.FanOut} {
 		t.Run(reading.String(), func(t *testing.T) {
 			bubble(t, 2, func(t *testing.T, srv *kinesistest.Server) {
 				store := memstore.New()
 				s := &seen{data: map[string]int{}}
-				// of a name fan-out would ask for the ARN
+				// For a stream given by name, fan-out would query the ARN.
 				opts := weir.Options{Stream: srv.StreamARN("s"), Reading: reading}
 				stop := start(t, srv.Client(), store, opts, s.handle)
 				time.Sleep(10 * time.Second)
@@ -62,7 +62,7 @@ func TestTheChildOfShardsThatAreGoneWaitsForNoListing(t *testing.T) {
 				srv.Merge("s", open[0], open[1])
 				time.Sleep(50 * time.Hour)
 				srv.Put("s", "k", []byte("1"))
-				// with which the leader's listing begins
+				// The leader's listing begins with this call.
 				srv.Control("DescribeStreamSummary", func(*kinesistest.Call) kinesistest.Fault {
 					return kinesistest.Fault{Delay: 15 * time.Second}
 				})
@@ -90,8 +90,8 @@ func TestReaderGoesOnWithTheChildrenOfAShardThatIsGone(t *testing.T) {
 				continue
 			}
 			switch got = append(got, string(rec.Data[:1])); got[len(got)-1] {
-			case "1": // and then nothing is taken for two days
-				// and no more is read ahead
+			case "1": // after this record, the handler blocks for two days
+				// Later records are not read ahead.
 				srv.Put("s", "k", append([]byte("2"), make([]byte, 1<<19)...))
 				time.Sleep(5 * time.Second)
 				srv.Put("s", "k", []byte("lost"))
@@ -109,8 +109,8 @@ func TestReaderGoesOnWithTheChildrenOfAShardThatIsGone(t *testing.T) {
 	})
 }
 
-// A stream that is deleted under the workers is said to be gone once, not by each shard at each
-// try.
+// If a stream is deleted while workers run, this is logged once, and not by each shard at each
+// attempt.
 func TestAStreamThatIsGoneIsToldOnce(t *testing.T) {
 	for _, reading := range []weir.Reading{weir.Polling, weir.FanOut} {
 		t.Run(reading.String(), func(t *testing.T) {
@@ -121,7 +121,7 @@ func TestAStreamThatIsGoneIsToldOnce(t *testing.T) {
 				stop := start(t, srv.Client(), memstore.New(), opts, s.handle)
 				time.Sleep(10 * time.Second)
 				srv.DeleteStream("s")
-				time.Sleep(9 * time.Minute) // iterators expire after five
+				time.Sleep(9 * time.Minute) // iterators expire after five minutes
 				if n, of := log.count("the stream no longer exists"), log.count("level=ERROR"); n != 1 || of != 1 {
 					t.Errorf("it was said %d times, of %d errors: %q", n, of, log.all)
 				}

@@ -24,9 +24,9 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// spied is a store that calls a function before each method, with the method's name and the place
-// in weir that called it. It embeds nothing, so the package compiles only if it has every method of
-// the interfaces.
+// spied is a store that calls a function before each method. The arguments are the name of the
+// method and the place in weir that called it. spied embeds nothing, so the package compiles only
+// if it has every method of the interfaces.
 type spied struct {
 	to   *memstore.Store
 	call func(method, site string)
@@ -79,7 +79,7 @@ func (s *spied) History(ctx context.Context, app string, since int64) ([]lease.H
 	return s.to.History(ctx, app, since)
 }
 
-// callers are the folders of the packages that call the store.
+// callers lists the folders of the packages that call the store.
 var callers = []string{".", "internal/group", "internal/history/sampling"}
 
 // packageOf returns the name of the package in a folder.
@@ -90,7 +90,7 @@ func packageOf(dir string) string {
 	return filepath.Base(dir)
 }
 
-// callSite returns the function of one of these packages that called the guarded store.
+// callSite returns the function, in one of these packages, that called the store.
 func callSite() string {
 	pcs := make([]uintptr, 32)
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(3, pcs)])
@@ -108,10 +108,10 @@ func callSite() string {
 	}
 }
 
-// storeLife runs a worker that calls its store in every way: it leads, reads by fan-out for a sink
-// that was set back across a split, keeps history for two minutes, stops, and removes its consumer.
-// helped also starts a second worker, whose store is not spied on. storeLife returns the error of
-// Run.
+// storeLife runs a worker that calls its store in every way, and returns the error of Run. The
+// worker leads, and reads by fan-out across a split. It reads for a sink that was set back. It
+// keeps history for two minutes, stops, and removes its consumer. If helped is true, storeLife also
+// starts a second worker with an ordinary store.
 func storeLife(t *testing.T, srv *kinesistest.Server, helped bool, call func(method, site string)) error {
 	t.Helper()
 	store, db := memstore.New(), newDatabase()
@@ -161,7 +161,7 @@ func storeLife(t *testing.T, srv *kinesistest.Server, helped bool, call func(met
 	return <-done
 }
 
-// sites returns the places from which storeLife calls the store, as "method site".
+// sites returns the places from which storeLife calls the store, in the form "method site".
 func sites(t *testing.T) []string {
 	t.Helper()
 	seen := map[string]bool{}
@@ -178,7 +178,7 @@ func sites(t *testing.T) []string {
 	return slices.Sorted(maps.Keys(seen))
 }
 
-// storeMethods are the methods that a worker may call.
+// storeMethods returns the methods that a worker may call.
 func storeMethods() (all []string) {
 	for _, of := range []reflect.Type{reflect.TypeFor[lease.Store](), reflect.TypeFor[lease.Historian]()} {
 		for i := range of.NumMethod() {
@@ -188,7 +188,8 @@ func storeMethods() (all []string) {
 	return all
 }
 
-// The tests below make the store fail at every place in the source that calls it.
+// The tests below make the store fail at every place in the source that calls it. This test checks
+// that they know all places.
 func TestEveryCallOfAStoreIsKnownToTheTests(t *testing.T) {
 	known := sites(t)
 	called := map[string]bool{}
@@ -211,7 +212,7 @@ func TestEveryCallOfAStoreIsKnownToTheTests(t *testing.T) {
 					continue
 				}
 				ast.Inspect(fn, func(n ast.Node) bool {
-					if method := calledOfStore(n); method != "" && method != "Abilities" { // New calls it, once
+					if method := calledOfStore(n); method != "" && method != "Abilities" { // New calls it once
 						called[method+" "+siteOf(f.Name.Name, fn)] = true
 					}
 					return true
@@ -222,9 +223,9 @@ func TestEveryCallOfAStoreIsKnownToTheTests(t *testing.T) {
 	if len(called) < 8 {
 		t.Errorf("the source calls a store from %v only", called)
 	}
-	// The life of one worker does not reach these: a store without lease.ResignByBeat that has
-	// failed its leader for long, a stop after an outage, and workers that read different streams
-	// or are of another version.
+	// The life of one worker does not reach these calls. They need a store without
+	// lease.ResignByBeat that has failed for long, a stop after an outage, or workers that read
+	// different streams or have another version.
 	for _, site := range []string{
 		"Lead group.(*worker).resign", "Beat group.(*worker).farewell", "Apply group.(*deputy).step",
 		"View group.(*deputy).step", "View group.(*olderLeader).look",
@@ -241,7 +242,8 @@ func TestEveryCallOfAStoreIsKnownToTheTests(t *testing.T) {
 	}
 }
 
-// calledOfStore returns the method that n calls of a field or variable named store or Store, or "".
+// calledOfStore returns the method if n calls a method of a field or variable named store or Store.
+// Otherwise it returns "".
 func calledOfStore(n ast.Node) string {
 	call, ok := n.(*ast.CallExpr)
 	if !ok {
@@ -264,7 +266,7 @@ func calledOfStore(n ast.Node) string {
 	return ""
 }
 
-// siteOf names a function as the runtime does.
+// siteOf returns the name of a function in the form that package runtime uses.
 func siteOf(pkg string, fn *ast.FuncDecl) string {
 	if fn.Recv == nil {
 		return pkg + "." + fn.Name.Name
@@ -277,7 +279,7 @@ func siteOf(pkg string, fn *ast.FuncDecl) string {
 	}
 }
 
-// A store may panic three times at any one place that calls it: that counts as three failed calls.
+// A store may panic three times at each place that calls it. Each panic counts as a failed call.
 func TestAStoreMayPanicWhereverItIsCalled(t *testing.T) {
 	for _, at := range sites(t) {
 		t.Run(at, func(t *testing.T) {
@@ -308,12 +310,12 @@ func TestAStoreMayPanicWhereverItIsCalled(t *testing.T) {
 	}
 }
 
-// A call of a store that ignores its context and does not return stops at most the worker that made
-// it. Another worker handles the records, and Run returns after the call does.
+// If a call of a store ignores its context and does not return, it stops at most the worker that
+// made it. Another worker handles the records. Run returns after the call has returned.
 func TestAStoreMayBlockWhereverItIsCalled(t *testing.T) {
 	longform.Only(t)
 	for _, at := range sites(t) {
-		if strings.HasPrefix(at, "Abilities ") { // New makes this call, and the caller waits for it
+		if strings.HasPrefix(at, "Abilities ") { // New makes this call, and the caller of New waits for it
 			continue
 		}
 		t.Run(at, func(t *testing.T) {
@@ -335,7 +337,7 @@ func TestAStoreMayBlockWhereverItIsCalled(t *testing.T) {
 				if !blocked {
 					t.Error("the store was not called there")
 				}
-				time.Sleep(30 * time.Minute) // until a call that was left behind has returned
+				time.Sleep(30 * time.Minute) // until an abandoned call has returned
 			})
 		})
 	}

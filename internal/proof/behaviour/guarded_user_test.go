@@ -21,11 +21,11 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// before is called with the name of a function or method of the user's before it does its work.
+// before is called with the name of a user's function or method before that function does its work.
 type before func(name string)
 
-// Doubles of the interfaces that users implement. They embed nothing, so the package compiles only
-// if they have every method of the interfaces.
+// The following types implement the interfaces that users implement. They embed nothing, so the
+// package compiles only if they have every method of the interfaces.
 
 type spiedLog struct {
 	before before
@@ -81,7 +81,7 @@ func (s spiedShard) Handle(ctx context.Context, b *weir.Batch) error { return s.
 
 func (s spiedShard) Close(context.Context, weir.EndReason) { s.before("ShardHandler.Close") }
 
-// spiedEvents sets every hook that there is.
+// spiedEvents returns Events with all hooks set.
 func spiedEvents(do before) (e weir.Events) {
 	of := reflect.ValueOf(&e).Elem()
 	for i := range of.NumField() {
@@ -94,12 +94,12 @@ func spiedEvents(do before) (e weir.Events) {
 	return e
 }
 
-// errBad is the handler's error for the record that is given up.
+// errBad is the handler's error for the record that is dead-lettered.
 var errBad = errors.New("bad")
 
 // userLife runs a worker in one of three ways, with every function and interface that a user can
-// supply. It returns the error of Run, and fails the test unless each record was handled or given
-// up.
+// supply. It returns the error of Run. It fails the test unless each record was handled or
+// dead-lettered.
 func userLife(t *testing.T, srv *kinesistest.Server, way string, do before) error {
 	t.Helper()
 	var mu sync.Mutex
@@ -177,7 +177,7 @@ func userLife(t *testing.T, srv *kinesistest.Server, way string, do before) erro
 	if err := c.Live(); err != nil && !strings.Contains(err.Error(), "handler") {
 		t.Errorf("the worker is not live: %v", err)
 	}
-	_, _ = c.Ready(), c.Shards() // they wait for no function of the user's
+	_, _ = c.Ready(), c.Shards() // they do not wait for the user's functions
 	cancel()
 	err = <-done
 	mu.Lock()
@@ -192,7 +192,7 @@ var errNotAll = errors.New("not all was handled")
 
 var userWays = []string{"Run", "Open", "Pull"}
 
-// usersCode returns the user's functions that userLife calls, by way.
+// usersCode returns the user's functions that userLife calls, for each way.
 func usersCode(t *testing.T) map[string][]string {
 	t.Helper()
 	all := map[string][]string{}
@@ -214,7 +214,8 @@ func usersCode(t *testing.T) map[string][]string {
 }
 
 // The tests below make every function in Options and ShardHandlers fail, and every method of their
-// interfaces. (Hooks go through one queue, so some of them stand for all.)
+// interfaces. This test checks that they know all functions. All hooks use one queue, so a few of
+// them are enough.
 func TestEveryFunctionOfTheUserIsKnownToTheTests(t *testing.T) {
 	var known []string
 	for _, names := range usersCode(t) {
@@ -252,7 +253,7 @@ func TestEveryFunctionOfTheUserIsKnownToTheTests(t *testing.T) {
 	}
 }
 
-// Each function of the user may panic three times: all records are still handled, and Run returns
+// Each function of the user may panic three times. All records are still handled, and Run returns
 // nil.
 func TestWhatAUserGivesMayPanic(t *testing.T) {
 	for way, names := range usersCode(t) {
@@ -277,7 +278,7 @@ func TestWhatAUserGivesMayPanic(t *testing.T) {
 	}
 }
 
-// A function of the user may never return: Run still returns, with an error that wraps
+// A function of the user may never return. Run still returns, with an error that wraps
 // ErrAbandoned.
 func TestWhatAUserGivesMayBlock(t *testing.T) {
 	longform.Only(t)

@@ -17,8 +17,8 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// FuzzHealth sends the health checks any request that net/http accepts. Each status has one answer,
-// no matter what the request is, so the answer contains nothing from the request.
+// FuzzHealth sends any request that net/http accepts to the health checks. For each status there is
+// one fixed answer, so the answer contains nothing from the request.
 func FuzzHealth(f *testing.F) {
 	c, err := weir.New(kinesis.New(kinesis.Options{}), memstore.New(), weir.Options{App: "app", Stream: "s"})
 	if err != nil {
@@ -82,7 +82,7 @@ func FuzzHealth(f *testing.F) {
 	})
 }
 
-// names, and names that no third party can own
+// Host names, and host names that no third party can own.
 var (
 	someName = regexp.MustCompile(`^[A-Za-z0-9_.-]+(:[0-9]*)?$`)
 	ourName  = regexp.MustCompile(`^((?i:localhost\.?)|` + number + `(\.` + number + `){3})(:[0-9]*)?$`)

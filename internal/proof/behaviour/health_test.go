@@ -20,7 +20,7 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// stuckStore ignores the contexts of its calls while it is stuck.
+// stuckStore is a store whose calls ignore their contexts while it is stuck.
 type stuckStore struct {
 	lease.Store
 	hang atomic.Pointer[chan struct{}]
@@ -133,7 +133,7 @@ func TestHealthIsForReading(t *testing.T) {
 	}
 }
 
-// Over a loopback address it accepts only names that no third party can own.
+// On a loopback address, the health check accepts only host names that no third party can own.
 func TestHealthOverLoopbackAnswersToNoNames(t *testing.T) {
 	c, err := weir.New(kinesis.New(kinesis.Options{}), memstore.New(), weir.Options{App: "app", Stream: "s"})
 	if err != nil {
@@ -153,7 +153,7 @@ func TestHealthOverLoopbackAnswersToNoNames(t *testing.T) {
 		{tcp("10.1.2.3"), false},
 		{tcp("fe80::1"), false},
 		{&net.UnixAddr{Name: "/run/health", Net: "unix"}, false},
-		{nil, false}, // a handler of the user's that has no server
+		{nil, false}, // a handler that the user calls without a server
 	} {
 		for _, hosts := range [][]string{allowed, refused} {
 			for _, host := range hosts {
@@ -176,7 +176,7 @@ func TestHealthOverLoopbackAnswersToNoNames(t *testing.T) {
 	}
 }
 
-// net/http passes the handler the local address of a connection.
+// net/http passes the local address of the connection to the handler.
 func TestHealthBehindAServerRefusesNames(t *testing.T) {
 	c, err := weir.New(kinesis.New(kinesis.Options{}), memstore.New(), weir.Options{App: "app", Stream: "s"})
 	if err != nil {
@@ -189,7 +189,7 @@ func TestHealthBehindAServerRefusesNames(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		req.Host = host // "" is that of the URL
+		req.Host = host // "" means the host of the URL
 		resp, err := server.Client().Do(req)
 		if err != nil {
 			t.Fatal(err)

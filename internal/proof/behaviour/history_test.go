@@ -16,7 +16,7 @@ import (
 	"github.com/weir-go/weir/store/storetest"
 )
 
-// reported reads what the workers of an application have reported.
+// reported returns what the workers of an application have reported.
 func reported(t *testing.T, store lease.Store) (samples []history.Sample, sessions map[string]int) {
 	t.Helper()
 	chunks, err := store.(lease.Historian).History(t.Context(), "app", 0)
@@ -47,7 +47,7 @@ func TestOwnersReportHowTheirShardsStand(t *testing.T) {
 		}
 		stop := start(t, srv.Client(), store, weir.Options{Worker: "one", Batch: 1}, slow)
 		stopTwo := start(t, srv.Client(), store, weir.Options{Worker: "two", Batch: 1}, slow)
-		for range 10 * 60 / 2 { // twice as many as one shard's handler gets done; all of one key
+		for range 10 * 60 / 2 { // twice as many as the handler of one shard can handle; all have one key
 			srv.Put("s", "key", []byte("x"))
 			time.Sleep(2 * time.Second)
 		}
@@ -64,7 +64,7 @@ func TestOwnersReportHowTheirShardsStand(t *testing.T) {
 				t.Errorf("session %s reported %d samples of its two shards in 10 minutes", w.Session, sessions[w.Session])
 			}
 		}
-		// they come by session, and a shard may have moved
+		// The samples are grouped by session, and a shard may have moved.
 		slices.SortStableFunc(samples, func(a, b history.Sample) int { return cmp.Compare(a.Minute, b.Minute) })
 		var busy, idle, began, ended int
 		var last time.Duration
@@ -92,16 +92,16 @@ func TestOwnersReportHowTheirShardsStand(t *testing.T) {
 	})
 }
 
-// The reported throttling grows with the time that reading waited. The number of throttles does
-// not: if all reads are throttled there are fewer of them, since each is followed by a longer
-// pause.
+// The reported throttling is the time that reading waited. The number of throttled reads would be
+// misleading: if all reads are throttled, there are fewer of them, because a longer pause follows
+// each.
 func TestOwnersReportForHowLongThrottlesHeldReadingUp(t *testing.T) {
 	const throttled = "ProvisionedThroughputExceededException"
 	for _, c := range []struct {
 		name, action, code string
 		reading            weir.Reading
-		fails              func(n int) bool // in a minute; the first and last are incomplete
-		least, most        int              // in a minute; the first and the last minute are incomplete
+		fails              func(n int) bool // per minute; the first and last minutes are incomplete
+		least, most        int              // per minute; the first and last minutes are incomplete
 		marks              history.Marks
 	}{
 		{"no read", "GetRecords", throttled, weir.Polling, func(int) bool { return false }, 0, 0, 0},
@@ -149,7 +149,8 @@ func TestOwnersReportForHowLongThrottlesHeldReadingUp(t *testing.T) {
 	}
 }
 
-// A subscription that Kinesis refuses because of its limits is retried, and reported as a throttle.
+// If Kinesis refuses a subscription because of its limits, the subscription is retried and reported
+// as throttled.
 func TestOwnersReportThatSubscribingWasThrottled(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		srv.Control("SubscribeToShard", func(call *kinesistest.Call) kinesistest.Fault {
@@ -160,7 +161,7 @@ func TestOwnersReportThatSubscribingWasThrottled(t *testing.T) {
 		})
 		store := memstore.New()
 		stop := start(t, srv.Client(), store, weir.Options{Reading: weir.FanOut}, func(context.Context, *weir.Batch) error { return nil })
-		time.Sleep(8 * time.Minute) // a subscription ends after five
+		time.Sleep(8 * time.Minute) // a subscription ends after five minutes
 		if err := stop(); err != nil {
 			t.Error(err)
 		}

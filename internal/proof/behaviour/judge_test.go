@@ -17,7 +17,7 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// judged runs a consumer of one shard, and stops it after f.
+// judged runs a consumer of one shard, calls f, and stops the consumer.
 func judged(t *testing.T, o weir.Options, run func(context.Context, *weir.Consumer) error, f func(*kinesistest.Server, *faultyStore, *weir.Consumer)) {
 	t.Helper()
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
@@ -39,8 +39,8 @@ func judged(t *testing.T, o weir.Options, run func(context.Context, *weir.Consum
 	})
 }
 
-// wantLags compares the three lags of the only shard, within 2 s: beats and reads are a second
-// apart.
+// wantLags compares the three lags of the only shard with the wanted values. They may differ by 2
+// s, because heartbeats and reads are a second apart.
 func wantLags(t *testing.T, when string, c *weir.Consumer, read, handled, saved time.Duration) {
 	t.Helper()
 	all := c.Shards()
@@ -55,7 +55,7 @@ func wantLags(t *testing.T, when string, c *weir.Consumer, read, handled, saved 
 	}
 }
 
-// handler is one that can be made to hang.
+// hangs is a handler that can be made to hang.
 type hangs struct{ on atomic.Pointer[chan struct{}] }
 
 func (h *hangs) hang() (release func()) {
@@ -127,7 +127,7 @@ func TestLagsOfWhatIsReadHandledAndSaved(t *testing.T) {
 
 				store.set(true, 0)
 				srv.Put("s", "k", []byte("3"))
-				time.Sleep(3 * time.Second) // its leases can be trusted for a little longer
+				time.Sleep(3 * time.Second) // its leases can be trusted a little longer
 				wantLags(t, "the store is away", consumer, 0, 0, 3*time.Second)
 				store.set(false, 0)
 				time.Sleep(20 * time.Second)

@@ -17,14 +17,14 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// mortalSink is a sink that keeps its positions itself, in workers that die of some records. A
-// position moves every few records, as where a sink writes objects.
+// mortalSink is a sink that stores its positions itself. Its workers die at some records. A
+// position moves only every few records, like that of a sink that writes objects.
 type mortalSink struct {
 	t      *testing.T
 	srv    *kinesistest.Server
 	store  lease.Store
 	opts   weir.Options
-	every  int // records that a write takes
+	every  int // number of records in a write
 	kills  []string
 	mu     sync.Mutex
 	at     map[string]weir.Position
@@ -42,7 +42,7 @@ type mortalTerm struct {
 	store *mortalStore
 }
 
-// mortalStore does not answer after its worker's death.
+// mortalStore is a store that does not answer after the death of its worker.
 type mortalStore struct {
 	lease.Store
 	dead chan struct{}
@@ -164,8 +164,8 @@ func (s *mortalSink) start() {
 	})
 }
 
-// TestKillersInARowWithASink: each of several records in a row that kill is found and given up,
-// although the sink does not have them, and each worker begins to read before them.
+// TestKillersInARowWithASink puts several killing records in a row. Each of them must be found and
+// dead-lettered. The sink does not contain them, and each worker begins to read before them.
 func TestKillersInARowWithASink(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -190,7 +190,7 @@ func TestKillersInARowWithASink(t *testing.T) {
 				s.ends = ends
 				defer s.runs.Wait()
 				defer cancel()
-				names := putMany(srv, 100+len(c.kills), nil) // 100 that a sink gets
+				names := putMany(srv, 100+len(c.kills), nil) // 100 records for the sink
 				s.start()
 				time.Sleep(20 * time.Minute)
 				cancel()
@@ -209,7 +209,7 @@ func TestKillersInARowWithASink(t *testing.T) {
 				if !slices.Equal(given, c.kills) {
 					t.Errorf("letters of %q, want %q", given, c.kills)
 				}
-				for _, name := range c.kills { // by itself, and twice at first without
+				for _, name := range c.kills { // alone, and first twice not alone
 					if n := s.deaths[name]; n < 2 || n > 3 {
 						t.Errorf("%d workers died of %q", n, name)
 					}
@@ -224,15 +224,16 @@ func TestKillersInARowWithASink(t *testing.T) {
 	}
 }
 
-// onlyRecords matches the records that a sink gets.
+// onlyRecords matches the records that the sink gets.
 type onlyRecords struct{}
 
 func (onlyRecords) Match(data []byte, _ string, _ time.Time) (matches, isJSON bool) {
 	return strings.HasPrefix(string(data), "r "), true
 }
 
-// The checkpoint passes records that the filter drops, and the position of a sink does not. A
-// worker that begins at the position does not try a record again that was given up before them.
+// The checkpoint passes records that the filter drops, but the position of a sink does not. A
+// worker that begins at the position must not handle a record again that was dead-lettered before
+// the dropped records.
 func TestAKillerBeforeDroppedRecordsIsNotTriedAgain(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		box := &letterbox{}

@@ -24,7 +24,7 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// allowLarge lets records of "s" have 10 MiB.
+// allowLarge raises the maximum size of records in stream "s" to 10 MiB.
 func allowLarge(t *testing.T, srv *kinesistest.Server) {
 	t.Helper()
 	in := &kinesis.UpdateMaxRecordSizeInput{StreamARN: aws.String(srv.StreamARN("s")), MaxRecordSizeInKiB: aws.Int32(10 << 10)}
@@ -33,7 +33,7 @@ func allowLarge(t *testing.T, srv *kinesistest.Server) {
 	}
 }
 
-// keysOf returns a key for each of n shards that split the keys evenly, in order.
+// keysOf returns a key for each of n shards that divide the hash keys evenly, in order.
 func keysOf(n int) []string {
 	keys := make([]string, n)
 	for i, left := 0, n; left > 0; i++ {
@@ -48,12 +48,12 @@ func keysOf(n int) []string {
 	return keys
 }
 
-// Records that are larger than a shard's share of MaxMemory are read at the pace of the service.
+// Records larger than a shard's share of MaxMemory are read as fast as the service allows.
 func TestRecordsLargerThanAShareAreRead(t *testing.T) {
 	for name, test := range map[string]struct {
 		shards, busy, records, size, memory int
 		bound                               time.Duration
-		reads                               int // that are wasted, at most
+		reads                               int // maximum number of reads whose results are discarded
 	}{
 		"one busy shard among idle ones":  {100, 1, 2, 1_048_560, 0, 5 * time.Second, 2},
 		"records of 5,000 KiB":            {8, 8, 1, 5000 << 10, 128 << 20, 30 * time.Second, 16},
@@ -96,8 +96,8 @@ func TestRecordsLargerThanAShareAreRead(t *testing.T) {
 	}
 }
 
-// Records of any size are read with any legal MaxMemory, over each Wire and by fan-out. The long
-// form draws many more settings, with up to 2,000 shards.
+// Records of any size are read with any valid MaxMemory, with each Wire and by fan-out. The long
+// form tries many more settings, with up to 2,000 shards.
 func TestRecordsOfAnySizeAreReadWithAnyMemory(t *testing.T) {
 	seed, runs, most := uint64(1), 4, 12
 	if longform.On() {
@@ -147,15 +147,15 @@ func drawnMemory(t *testing.T, dice *rand.Rand, i, most int) {
 		took := until(t, "everything is handled", 10*time.Minute, func() bool { return got.Load() >= int64(want) })
 		t.Logf("%d shards, MaxMemory %d, wire %d, fan-out %t, handler %v: %d records of %d bytes after %v and %d reads",
 			shards, opts.MaxMemory, opts.Wire, fan, pause, want, bytes, took, srv.Requests("GetRecords"))
-		// the service lets 2 MiB/s through, and one page waits for the one before
+		// The service allows 2 MiB/s, and a page waits for the previous page.
 		if bound := time.Duration(bytes>>20)*time.Second + time.Duration(want)*(pause+time.Second) + time.Minute; took > bound {
 			t.Errorf("it took %v, want %v at most", took, bound)
 		}
 	})
 }
 
-// A shard that waits for memory says so in its status and in the log. The line about shards without
-// progress gives it as the reason.
+// If a shard waits for memory, its status and the log say so. The log line about shards without
+// progress names this as the reason.
 func TestAShardThatWaitsForMemorySaysSo(t *testing.T) {
 	bubbleWith(t, kinesistest.Config{}, 3, func(t *testing.T, srv *kinesistest.Server) {
 		allowLarge(t, srv)

@@ -24,7 +24,7 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// programs counts the records that each of several programs has handled. The programs share an
+// programs counts the records that several programs have handled. The programs belong to one
 // application and read different streams.
 type programs struct {
 	mu      sync.Mutex
@@ -48,7 +48,7 @@ func (p *programs) handler(program string) weir.HandlerFunc {
 	}
 }
 
-// count returns how many records of a stream a program has handled.
+// count returns the number of records of a stream that a program has handled.
 func (p *programs) count(program, stream string) (n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -97,7 +97,8 @@ func TestTwoProgramsOfOneApplicationHandleTheirOwnStreams(t *testing.T) {
 				if log.count("read different streams") == 0 {
 					t.Error("the log does not warn")
 				}
-				// The leader ends, and a program without the other's stream leads again.
+				// The leader ends. Then a program that does not read the other stream becomes the
+				// leader again.
 				if err := stops["one1"](); err != nil {
 					t.Error(err)
 				}
@@ -109,7 +110,7 @@ func TestTwoProgramsOfOneApplicationHandleTheirOwnStreams(t *testing.T) {
 				if p.count("one", "b")+p.count("two", "a") > 0 {
 					t.Error("a program handled records of the other's stream")
 				}
-				// The program that reads a shard also reads its children after a split.
+				// After a split, the program that reads a shard also reads its children.
 				for _, stream := range []string{"a", "b"} {
 					srv.Split(stream, "shardId-000000000001")
 					fillStream(srv, stream, 2000, 100)
@@ -153,7 +154,7 @@ func TestARollingDeploymentAddsAndRemovesAStream(t *testing.T) {
 		if p.count("old", "b") > 0 {
 			t.Error("an old worker handled records of the new stream")
 		}
-		// Then the other way: the stream is removed again.
+		// Now the reverse: the second stream is removed again.
 		var last []func() error
 		for i := range now {
 			last = append(last, begin("last", fmt.Sprint("last", i), "a"))
@@ -207,7 +208,8 @@ func TestANewWorkerUnderALeaderOfTheVersionBefore(t *testing.T) {
 		store, p := memstore.New(), &programs{}
 		old := start(t, srv.Client(), previous.Client(store), weir.Options{Worker: "old", Stream: "a", ListInterval: interval}, p.handler("old"))
 		until(t, "a is read", 10*time.Second, func() bool { return len(owned(t, store)) == 1 })
-		// A leader of the version before gives shards to any worker, so this one gives them back.
+		// A leader of the previous version assigns shards to any worker, so this worker returns
+		// them.
 		var log lines
 		now := start(t, srv.Client(), store, weir.Options{Worker: "new", Stream: "b", ListInterval: interval, Logger: slog.New(slog.NewTextHandler(&log, nil))}, p.handler("new"))
 		fillStream(srv, "a", 0, 100)
@@ -224,7 +226,7 @@ func TestANewWorkerUnderALeaderOfTheVersionBefore(t *testing.T) {
 		if p.count("new", "a") > 0 {
 			t.Error("a worker handled records of a stream that it does not read")
 		}
-		// A worker of the version before that joins now gets no shards of the other stream.
+		// A worker of the previous version that joins now gets no shards of the other stream.
 		old = start(t, srv.Client(), previous.Client(store), weir.Options{Worker: "old", Stream: "a", ListInterval: interval}, p.handler("old"))
 		fillStream(srv, "b", 100, 100)
 		until(t, "b is handled", interval, func() bool { return p.count("new", "b") == 200 })
@@ -241,8 +243,9 @@ func TestANewWorkerUnderALeaderOfTheVersionBefore(t *testing.T) {
 	})
 }
 
-// A new leader gives nothing of a stream to workers of the version before, which do not say what
-// they read, unless it reads the stream itself. It says so, once for each stream.
+// Workers of the previous version do not report which streams they read. A new leader assigns them
+// no shards of a stream unless the leader itself reads that stream. The leader logs this once for
+// each stream.
 func TestAStreamOfOlderWorkersUnderANewLeader(t *testing.T) {
 	bubble(t, 0, func(t *testing.T, srv *kinesistest.Server) {
 		srv.CreateStream("a", 2)
@@ -258,7 +261,7 @@ func TestAStreamOfOlderWorkersUnderANewLeader(t *testing.T) {
 		if err := old(); err != nil {
 			t.Error(err)
 		}
-		time.Sleep(2 * interval) // the new worker leads by now
+		time.Sleep(2 * interval) // the new worker is the leader by now
 		if n := log.count(waits); n > 0 {
 			t.Errorf("%d warnings while no older worker is there", n)
 		}
@@ -309,7 +312,7 @@ func TestAWorkerStopsWhenTheStoresFormatIsNewer(t *testing.T) {
 	})
 }
 
-// denying refuses listings of a stream.
+// denying is an HTTP client that refuses listings of a stream.
 type denying struct {
 	*http.Client
 	stream string
@@ -328,7 +331,7 @@ func (d denying) Do(r *http.Request) (*http.Response, error) {
 	return d.Client.Do(r)
 }
 
-// upgraded is a store whose format becomes newer.
+// upgraded is a store whose format can become newer.
 type upgraded struct {
 	lease.Store
 	newer atomic.Bool

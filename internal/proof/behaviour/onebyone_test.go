@@ -16,7 +16,7 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// looping is a worker whose records are taken one by one.
+// looping is a worker that ranges over its records.
 type looping struct {
 	stop context.CancelFunc
 	err  error
@@ -34,7 +34,7 @@ func startLoop(t *testing.T, srv *kinesistest.Server, store lease.Store, opts we
 	l := &looping{stop: cancel, done: make(chan struct{})}
 	go func() {
 		defer close(l.done)
-		defer func() { _ = recover() }() // of bodies that panic
+		defer func() { _ = recover() }() // some bodies panic
 		for r, err := range c.Records(ctx) {
 			if err != nil {
 				l.err = err
@@ -57,7 +57,7 @@ func (l *looping) end(t *testing.T) {
 	}
 }
 
-// taken records how often the bodies saw each record, and whether the order of each key was kept.
+// taken counts how often the bodies received each record, and checks the order of each key.
 type taken struct {
 	mu    sync.Mutex
 	times map[string]int
@@ -70,7 +70,7 @@ func newTaken() *taken { return &taken{times: map[string]int{}, last: map[string
 func (k *taken) take(r weir.Record) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	data, key := string(r.Data), strings.Clone(r.PartitionKey) // its memory may be used again
+	data, key := string(r.Data), strings.Clone(r.PartitionKey) // cloned, because the memory may be used again
 	if k.times[data]++; k.times[data] == 1 {
 		if data < k.last[key] {
 			k.wrong = append(k.wrong, fmt.Sprintf("%s after %s", data, k.last[key]))
@@ -95,8 +95,8 @@ func putKeyed(srv *kinesistest.Server, from, to int) {
 	}
 }
 
-// Two workers take what is there one by one, through splits, merges, a hand-off and a stop: each
-// record once, those of a key in order.
+// Two workers range over the records, through splits, merges, a handoff and a stop. Each record is
+// handled once, and those of a key in order.
 func TestRecordsComeOneByOne(t *testing.T) {
 	for _, reuse := range []bool{false, true} {
 		bubble(t, 3, func(t *testing.T, srv *kinesistest.Server) {
@@ -134,8 +134,8 @@ func TestRecordsComeOneByOne(t *testing.T) {
 	}
 }
 
-// The record at which the loop is left is not done, also as the last one of a shard that has ended;
-// those before it are.
+// If the body leaves the loop, the current record is not done. This holds even for the last record
+// of a shard that has ended. Earlier records are done.
 func TestTheRecordAtWhichTheLoopIsLeftComesAgain(t *testing.T) {
 	for name, leave := range map[string]func() bool{"break": func() bool { return false }, "panic": func() bool { panic("on purpose") }} {
 		t.Run(name, func(t *testing.T) {
@@ -167,8 +167,8 @@ func TestTheRecordAtWhichTheLoopIsLeftComesAgain(t *testing.T) {
 	}
 }
 
-// When ctx ends in the middle of a batch its record is done, and the rest is handled by the next
-// worker.
+// If ctx ends in the middle of a batch, the current record is done. The next worker handles the
+// rest.
 func TestTheLoopEndsWithItsContext(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		k, store := newTaken(), memstore.New()
@@ -197,8 +197,8 @@ func TestTheLoopEndsWithItsContext(t *testing.T) {
 	})
 }
 
-// A worker whose store is silent loses its shards: the loop yields no more of their records, and
-// continues with them when the store is back.
+// A worker that cannot reach the store loses its shards. The loop yields no more of their records.
+// It continues with them when the store is back.
 func TestTheLoopStopsWhereTheLeaseIsLost(t *testing.T) {
 	bubble(t, 2, func(t *testing.T, srv *kinesistest.Server) {
 		k := newTaken()
@@ -222,13 +222,13 @@ func TestTheLoopStopsWhereTheLeaseIsLost(t *testing.T) {
 		if _, again := k.count(); again > 200 || len(k.wrong) > 0 {
 			t.Errorf("%d came again, and not in order: %q", again, k.wrong)
 		}
-		if late > 2 { // one of each shard may be in the body
+		if late > 2 { // one record of each shard may be in the body
 			t.Errorf("%d records were given out without a lease", late)
 		}
 	})
 }
 
-// The error of Run is the last pair of the loop, even if Run refuses the options.
+// The last pair of the loop contains the error of Run, even if Run refuses the options.
 func TestTheLoopYieldsTheErrorOfTheRun(t *testing.T) {
 	bubble(t, 0, func(t *testing.T, srv *kinesistest.Server) {
 		l := startLoop(t, srv, memstore.New(), weir.Options{}, func(weir.Record) bool { return true })
@@ -244,7 +244,7 @@ func TestTheLoopYieldsTheErrorOfTheRun(t *testing.T) {
 	})
 }
 
-// With iter.Pull2 it is a Next that is called.
+// With iter.Pull2, records come from calls of next.
 func TestRecordsByNext(t *testing.T) {
 	bubble(t, 2, func(t *testing.T, srv *kinesistest.Server) {
 		putKeyed(srv, 0, 50)
@@ -256,7 +256,7 @@ func TestRecordsByNext(t *testing.T) {
 				t.Fatal(err)
 			}
 			next, stop := iter.Pull2(c.Records(t.Context()))
-			for range 11 { // the eleventh is not done when it stops
+			for range 11 { // the eleventh record is not done at the stop
 				r, err, ok := next()
 				if err != nil || !ok {
 					t.Fatalf("round %d: %v, %v", round, err, ok)

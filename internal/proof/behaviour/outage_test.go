@@ -13,8 +13,8 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// A store outage of half of FailoverAfter stops no worker, no matter when it begins and whether
-// calls fail at once or get no answer.
+// If the store is unreachable for half of FailoverAfter, no worker stops. It does not matter when
+// the outage begins, or whether calls fail immediately or get no answer.
 func TestAShortOutageOfTheStoreStopsNobody(t *testing.T) {
 	for _, deny := range []bool{false, true} {
 		bubble(t, 4, func(t *testing.T, srv *kinesistest.Server) {
@@ -59,7 +59,7 @@ func TestAShortOutageOfTheStoreStopsNobody(t *testing.T) {
 	}
 }
 
-// slow is a store that takes a quarter of a beat for a beat.
+// slow is a store that takes a quarter of the heartbeat interval for a heartbeat.
 type slow struct{ lease.Store }
 
 func (s slow) Beat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
@@ -67,8 +67,8 @@ func (s slow) Beat(ctx context.Context, app string, r lease.Report) (lease.Order
 	return s.Store.Beat(ctx, app, r)
 }
 
-// Each worker logs a store outage once when it begins and once when it ends, for any number of
-// leases. The outage moves no lease, and all workers recover without help.
+// Each worker logs an outage of the store once when it begins and once when it ends, for any number
+// of leases. The outage moves no lease. All workers recover without help.
 func TestAnOutageOfTheStoreWithAHundredLeases(t *testing.T) {
 	for name, lasts := range map[string]time.Duration{"short": 2500 * time.Millisecond, "long": time.Hour} {
 		t.Run(name, func(t *testing.T) {
@@ -102,7 +102,7 @@ func TestAnOutageOfTheStoreWithAHundredLeases(t *testing.T) {
 					c.set(false, 0)
 				}
 				until(t, "what came meanwhile handled", time.Minute, func() bool { return s.missing() == 0 })
-				time.Sleep(10 * time.Second) // until the last beat that got no answer has given up
+				time.Sleep(10 * time.Second) // until the last unanswered heartbeat has timed out
 				for _, log := range logs {
 					down, up := log.count("the store does not answer"), log.count("")
 					if down != 1 || up != 1 {

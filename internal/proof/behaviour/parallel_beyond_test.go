@@ -13,8 +13,8 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// One key fails, so the checkpoint stays before it, while the others are done beyond it. The way in
-// which the next owner gets the shard decides which of them it gets.
+// One key fails, so the checkpoint stays before it. Records of other keys after the checkpoint are
+// done. Which of them the next owner receives again depends on how it gets the shard.
 func TestWhatIsDoneBeyondTheCheckpoint(t *testing.T) {
 	const each = 10
 	keys := someKeys(20)
@@ -105,7 +105,7 @@ func TestWhatIsDoneBeyondTheCheckpoint(t *testing.T) {
 
 func parallel(keys int) weir.Options { return weir.Options{Parallel: weir.Parallel{Keys: keys}} }
 
-// reset moves the shard to where it is, or to the beginning.
+// reset returns a function that resets the shard to its current position, or to the beginning.
 func reset(beginning bool) func(t *testing.T, store *memstore.Store) {
 	return func(t *testing.T, store *memstore.Store) {
 		t.Helper()
@@ -125,8 +125,8 @@ func reset(beginning bool) func(t *testing.T, store *memstore.Store) {
 	}
 }
 
-// resetAsBefore moves the shard to where it is as a client does that does not know the note: the
-// epoch moves, and the note stays.
+// resetAsBefore resets the shard to its current position like a client that does not know the note
+// about done records. The epoch changes, and the note stays.
 func resetAsBefore(t *testing.T, store *memstore.Store) {
 	t.Helper()
 	v, err := store.View(t.Context(), "app", "")

@@ -20,8 +20,8 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// Where the service distributes records there is no order per key: it is said at the start, and
-// records without a key are handled like as many keys.
+// If the service distributes the records, there is no order per key. The log says so at the start.
+// Records without a key are handled as if each had its own key.
 func TestAStreamWithoutOrderIsTold(t *testing.T) {
 	bubble(t, 0, func(t *testing.T, srv *kinesistest.Server) {
 		client := srv.Client()
@@ -67,8 +67,8 @@ func TestAStreamWithoutOrderIsTold(t *testing.T) {
 	})
 }
 
-// During an outage of the handlers' dependency, waiting records fill the memory and no shard can be
-// read. Leases do not move for that: other workers would have the same problem.
+// During an outage of a dependency of the handlers, waiting records fill the memory, and no shard
+// can be read. Leases do not move because of that: other workers would have the same problem.
 func TestAnOutageKeepsLeasesWhenKeysAreSideBySide(t *testing.T) {
 	bubble(t, 8, func(t *testing.T, srv *kinesistest.Server) {
 		var stalled, taken atomic.Int64
@@ -91,7 +91,7 @@ func TestAnOutageKeepsLeasesWhenKeysAreSideBySide(t *testing.T) {
 		opts.App, opts.Stream, opts.Logger = "app", "s", quiet
 		stop := start(t, srv.Client(), memstore.New(), opts, h.handle)
 		data, puts, quietShard, of := make([]byte, 200<<10), 0, "", map[string]string{}
-		for i := range 400 { // more than there is memory for, at the service's pace; of one shard the first few alone
+		for i := range 400 { // more than fits into memory, as fast as the service allows; of one shard only the first few
 			copy(data, fmt.Sprint("record ", i, " "))
 			key, shard := fmt.Sprint("key ", i%40), ""
 			if i < 40 {
@@ -107,7 +107,7 @@ func TestAnOutageKeepsLeasesWhenKeysAreSideBySide(t *testing.T) {
 			time.Sleep(200 * time.Millisecond)
 		}
 		for key, shard := range of {
-			if shard == quietShard { // which cannot be read now
+			if shard == quietShard { // this shard cannot be read now
 				srv.Put("s", key, data)
 				puts++
 			}

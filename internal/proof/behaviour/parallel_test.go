@@ -18,17 +18,17 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// keyed is a handler of keys side by side, and what it saw.
+// keyed is a handler for parallel keys. It records its calls.
 type keyed struct {
 	t     *testing.T
-	takes time.Duration // a record
+	takes time.Duration // duration of a record
 	does  func(ctx context.Context, b *weir.Batch, r weir.Record) error
 
 	mu    sync.Mutex
-	got   map[string][]string // by key, what was handled, in order
-	works map[string]int      // by shard
-	most  int                 // calls at a time, of a shard
-	in    map[string]bool     // keys
+	got   map[string][]string // handled records by key, in order
+	works map[string]int      // calls in progress by shard
+	most  int                 // maximum number of concurrent calls of a shard
+	in    map[string]bool     // keys with a call in progress
 	ended map[string]time.Time
 }
 
@@ -96,7 +96,7 @@ func (h *keyed) all() (n int) {
 	return n
 }
 
-// inOrder sees that each key has all of its records, once and in order.
+// inOrder checks that each key has all of its records once and in order.
 func (h *keyed) inOrder(keys []string, each int) {
 	h.t.Helper()
 	h.mu.Lock()
@@ -112,7 +112,7 @@ func (h *keyed) inOrder(keys []string, each int) {
 	}
 }
 
-// putKeys puts n records of each key, in turns.
+// putKeys puts the given number of records of each key, alternating between the keys.
 func putKeys(srv *kinesistest.Server, keys []string, each int) {
 	for i := range each {
 		for _, key := range keys {
@@ -128,7 +128,7 @@ func someKeys(n int) (keys []string) {
 	return keys
 }
 
-// shardOf is how the only shard of a consumer stands.
+// shardOf returns the status of a consumer's only shard.
 func shardOf(t *testing.T, c *weir.Consumer) weir.ShardStatus {
 	t.Helper()
 	all := c.Shards()
@@ -138,7 +138,8 @@ func shardOf(t *testing.T, c *weir.Consumer) weir.ShardStatus {
 	return all[0]
 }
 
-// runs starts a consumer whose health can be asked. It sends the result of Run.
+// runs starts a consumer and returns it, so that a test can query its health. The channel receives
+// the result of Run.
 func runs(t *testing.T, srv *kinesistest.Server, store lease.Store, opts weir.Options, h weir.HandlerFunc) (*weir.Consumer, context.CancelFunc, <-chan error) {
 	t.Helper()
 	opts.App, opts.Stream, opts.Logger = "app", "s", quiet
@@ -157,13 +158,13 @@ func TestKeysAreHandledSideBySide(t *testing.T) {
 		keys, calls, shards, records, want int
 		most                               time.Duration
 	}{
-		{8, 100, 1, 64, 8, 4 * time.Second},      // 64 keys by 8 at a time: 8 rounds of 4 records of 100 ms, and reading
-		{8, 3, 1, 64, 4, 9 * time.Second},        // three, which take 8.5 s, and at times the one with the oldest record
-		{64, 100, 1, 64, 64, 1 * time.Second},    // all at once
+		{8, 100, 1, 64, 8, 4 * time.Second},      // 64 keys, 8 at a time: 8 rounds of 4 records of 100 ms, and reading
+		{8, 3, 1, 64, 4, 9 * time.Second},        // three records, which take 8.5 s, and sometimes the oldest record too
+		{64, 100, 1, 64, 64, 1 * time.Second},    // all at the same time
 		{2, 100, 1, 1, 1, 1 * time.Second},       // a single key
 		{64, 100, 4, 64, 40, 2 * time.Second},    // in four shards
-		{16, 1, 1, 256, 2, 60 * time.Second},     // a place, and the oldest
-		{100, 100, 1, 100, 100, 2 * time.Second}, // and as many as there are
+		{16, 1, 1, 256, 2, 60 * time.Second},     // one slot, and the oldest record
+		{100, 100, 1, 100, 100, 2 * time.Second}, // as many as there are keys
 	} {
 		t.Run(fmt.Sprintf("%d of %d keys, %d calls, %d shards", row.keys, row.records, row.calls, row.shards), func(t *testing.T) {
 			bubble(t, row.shards, func(t *testing.T, srv *kinesistest.Server) {
@@ -185,8 +186,8 @@ func TestKeysAreHandledSideBySide(t *testing.T) {
 	}
 }
 
-// A key that fails waits alone: other keys continue as far as the span allows, the checkpoint waits
-// with it, and the status shows it.
+// A key that fails delays only itself. Other keys continue as far as the span allows. The
+// checkpoint waits for the failing key, and the status shows it.
 func TestAKeyThatFailsHoldsUpItself(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		store, h := memstore.New(), newKeyed(t, time.Millisecond)
@@ -199,13 +200,13 @@ func TestAKeyThatFailsHoldsUpItself(t *testing.T) {
 			return nil
 		}
 		keys := someKeys(10)
-		putKeys(srv, keys, 50) // 500, of which 23 come before the bad one
+		putKeys(srv, keys, 50) // 500 records, 23 of them before the bad one
 		c, stop, over := runs(t, srv, store, weir.Options{Parallel: weir.Parallel{Keys: 4, Span: 200}}, h.handle)
 		time.Sleep(time.Minute)
 		if n := h.count("k3"); n != 2 {
 			t.Errorf("%d of the key that fails were handled", n)
 		}
-		if n := h.all(); n < 23+150 || n > 23+180 { // a tenth is of the key that fails
+		if n := h.all(); n < 23+150 || n > 23+180 { // a tenth of the records belongs to the failing key
 			t.Errorf("%d were handled, want as many as a span has beyond the bad one", n)
 		}
 		s := shardOf(t, c)
@@ -234,7 +235,7 @@ func TestAKeyThatFailsHoldsUpItself(t *testing.T) {
 	})
 }
 
-// With a policy a key that fails is given up alone, and the checkpoint advances.
+// With a policy, only the failing record is dead-lettered, and the checkpoint advances.
 func TestAKeyIsGivenUpBesideOthers(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		h, box := newKeyed(t, time.Millisecond), &letterbox{fail: func(put int) error {
@@ -274,7 +275,8 @@ func TestAKeyIsGivenUpBesideOthers(t *testing.T) {
 	})
 }
 
-// The end of a shard comes when all of its keys are done, and its children after that.
+// The end of a shard is delivered when all of its keys are done. The records of its children come
+// after that.
 func TestTheEndWaitsForAllKeys(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		h := newKeyed(t, time.Millisecond)
@@ -310,8 +312,8 @@ func TestTheEndWaitsForAllKeys(t *testing.T) {
 	})
 }
 
-// A handler that stops Run takes effect at once, even during other calls: nothing new begins, in no
-// shard.
+// If a handler stops Run, this takes effect immediately, even during other calls. No new call
+// begins in any shard.
 func TestStopIsHeardWhileOthersAreAtWork(t *testing.T) {
 	for name, end := range map[string]func() error{
 		"Stop":         func() error { return weir.Stop(errors.New("enough")) },
@@ -325,7 +327,7 @@ func TestStopIsHeardWhileOthersAreAtWork(t *testing.T) {
 				keys := someKeys(40)
 				h.does = func(_ context.Context, _ *weir.Batch, r weir.Record) error {
 					switch string(r.Data) {
-					case "k0 1": // ignores that its context has ended
+					case "k0 1": // ignores the end of its context
 						<-release
 					case "k1 2", "k2 2", "k3 2", "k4 2":
 						time.Sleep(2 * time.Second)
@@ -355,7 +357,8 @@ func TestStopIsHeardWhileOthersAreAtWork(t *testing.T) {
 	}
 }
 
-// Calls that wait until all before them is saved leave their places to those that are before them.
+// Calls that wait until all earlier records are saved release their slots to calls for those
+// earlier records.
 func TestCallsThatSaveLeaveTheirPlaces(t *testing.T) {
 	bubble(t, 2, func(t *testing.T, srv *kinesistest.Server) {
 		h := newKeyed(t, 100*time.Millisecond)
@@ -372,7 +375,7 @@ func TestCallsThatSaveLeaveTheirPlaces(t *testing.T) {
 	})
 }
 
-// A save inside a handler covers everything up to there, of other keys, too.
+// A checkpoint inside a handler covers all records up to that point, including those of other keys.
 func TestACheckpointWaitsForOtherKeys(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		h, store := newKeyed(t, time.Millisecond), memstore.New()
@@ -380,7 +383,7 @@ func TestACheckpointWaitsForOtherKeys(t *testing.T) {
 		began := time.Now()
 		h.does = func(ctx context.Context, b *weir.Batch, r weir.Record) error {
 			switch string(r.Data) {
-			case "k0 0": // comes before the other
+			case "k0 0": // comes before the other key
 				time.Sleep(20 * time.Second)
 			case "k1 0":
 				if err := b.Checkpoint(ctx, r); err != nil {
@@ -407,8 +410,8 @@ func TestACheckpointWaitsForOtherKeys(t *testing.T) {
 	})
 }
 
-// weir reuses the memory of a call for the next one. A batch that is over cannot reach it: it takes
-// no record of another one, and returns an error.
+// weir reuses the memory of a call for the next call. A batch that has ended must not affect it:
+// marking a record of the next call with the old batch returns an error.
 func TestABatchThatIsOverTakesNoRecordOfTheNext(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		h := newKeyed(t, time.Millisecond)
@@ -432,7 +435,7 @@ func TestABatchThatIsOverTakesNoRecordOfTheNext(t *testing.T) {
 			}
 			if key := r.PartitionKey; !failed[key] {
 				failed[key] = true
-				return errors.New("not yet") // none of it is done, even if the others said so
+				return errors.New("not yet") // nothing of it is done, whatever the other calls marked
 			}
 			return nil
 		}

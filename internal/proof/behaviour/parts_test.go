@@ -15,9 +15,9 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// TestProgressOnlyOfWhatABatchHolds: a handler keeps a part of a batch, and notes progress through
-// it with a record of a later part. Without the refusal records would count as done that no call
-// has got since they failed.
+// TestProgressOnlyOfWhatABatchHolds keeps a part of a batch and marks progress through it with a
+// record of a later part. This must be refused. Otherwise records would count as done that no call
+// has received since they failed.
 func TestProgressOnlyOfWhatABatchHolds(t *testing.T) {
 	for name, parallel := range map[string]weir.Parallel{"one after the other": {}, "keys in parallel": {Keys: 4}} {
 		t.Run(name, func(t *testing.T) {
@@ -60,7 +60,7 @@ func TestProgressOnlyOfWhatABatchHolds(t *testing.T) {
 							t.Errorf("Done of a record that is done failed: %v", err)
 						}
 						return errOnceMore
-					case 4: // the batch that had all of them may speak for all of them
+					case 4: // the batch that contained all records may mark all of them
 						if err := whole.Done(records[6]); err != nil {
 							t.Error(err)
 						}
@@ -88,8 +88,8 @@ func TestProgressOnlyOfWhatABatchHolds(t *testing.T) {
 	}
 }
 
-// TestProgressThroughAPulledBatch: a function that pulls can note progress of what an earlier batch
-// holds, and of nothing else.
+// TestProgressThroughAPulledBatch checks that a function that pulls can mark records of an earlier
+// batch as done, and no other records.
 func TestProgressThroughAPulledBatch(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		putSome(t, srv, false)
@@ -131,8 +131,8 @@ func TestProgressThroughAPulledBatch(t *testing.T) {
 	})
 }
 
-// TestAFailureAtADoneRecord: Done and FailedAt contradict each other. The record stays done, and
-// the one after it is not given up for a failure that is not its own.
+// TestAFailureAtADoneRecord lets Done and FailedAt contradict each other. The record stays done.
+// The next record must not be dead-lettered for a failure that is not its own.
 func TestAFailureAtADoneRecord(t *testing.T) {
 	reject := weir.Reject(errOnceMore)
 	for name, c := range map[string]struct {
@@ -187,7 +187,7 @@ func TestAFailureAtADoneRecord(t *testing.T) {
 				if want := []string{"0", "1", "2", "3", "4"}; !slices.Equal(got, want) {
 					t.Errorf("handled %q, want %q", got, want)
 				}
-				for _, e := range told[:max(len(told)-1, 0)] { // at the last, all is done
+				for _, e := range told[:max(len(told)-1, 0)] { // at the last failure everything is done
 					if !strings.Contains(e.Err.Error(), "Batch.Done had marked") || e.Attempt != 1 {
 						t.Errorf("told of attempt %d: %v", e.Attempt, e.Err)
 					}

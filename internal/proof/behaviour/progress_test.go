@@ -18,7 +18,7 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// Done records are not delivered again, in any order and number of Done calls.
+// Records that are done are not delivered again, whatever the order and number of calls of Done.
 func TestARetryBeginsAfterWhatIsDone(t *testing.T) {
 	done := func(t *testing.T, b *weir.Batch, r weir.Record) {
 		t.Helper()
@@ -26,7 +26,7 @@ func TestARetryBeginsAfterWhatIsDone(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	// that the first n records are done
+	// Each function marks the first n records as done.
 	for how, note := range map[string]func(t *testing.T, b *weir.Batch, n int){
 		"the last of them": func(t *testing.T, b *weir.Batch, n int) { done(t, b, b.Records[n-1]) },
 		"one after the other": func(t *testing.T, b *weir.Batch, n int) {
@@ -119,7 +119,7 @@ func TestProgressWithAnythingElseThanTheBatchsRecordsIsRefused(t *testing.T) {
 			if lists[0][0].SequenceNumber != b.Records[0].SequenceNumber {
 				refused("a later batch's record", batches[0], b.Records[2])
 				refused("an earlier batch's record", b, lists[0][4])
-				for _, r := range lists[0] { // nothing that is wrong, and nothing new
+				for _, r := range lists[0] { // nothing invalid and nothing new
 					if err := errors.Join(batches[0].Done(r), batches[0].Checkpoint(ctx, r)); err != nil {
 						t.Error(err)
 					}
@@ -141,7 +141,7 @@ func TestProgressWithAnythingElseThanTheBatchsRecordsIsRefused(t *testing.T) {
 	})
 }
 
-// Goroutines that a call has left behind may note progress for as long as they like.
+// Goroutines that a call has left behind may mark progress at any later time.
 func TestProgressCountsAfterTheHandlerHasReturned(t *testing.T) {
 	inEachReading(t, func(t *testing.T, srv *kinesistest.Server, opts weir.Options, want []string) {
 		opts.RetryMin, opts.RetryMax = time.Second, time.Second
@@ -156,7 +156,7 @@ func TestProgressCountsAfterTheHandlerHasReturned(t *testing.T) {
 			if b.Attempt != 1 || !b.FirstFailure.IsZero() {
 				t.Errorf("attempt %d, failed since %v, of what never was the first of a batch", b.Attempt, b.FirstFailure)
 			}
-			if calls%4 == 0 { // all is done when the batch is over already
+			if calls%4 == 0 { // everything is done when the batch ends
 				mu.Lock()
 				got = append(got, data(b.Records)...)
 				mu.Unlock()
@@ -193,7 +193,7 @@ func TestProgressCountsAfterTheHandlerHasReturned(t *testing.T) {
 	})
 }
 
-// Once another worker has the shard, marking progress has no effect and returns an error.
+// After another worker has taken the shard, marking progress has no effect and returns an error.
 func TestProgressAfterTheLeaseIsLostFails(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		want := putSome(t, srv, false)
@@ -221,7 +221,7 @@ func TestProgressAfterTheLeaseIsLostFails(t *testing.T) {
 			return ctx.Err()
 		})
 		b := <-kept
-		time.Sleep(3 * time.Second) // so that a beat takes it along
+		time.Sleep(3 * time.Second) // so that a heartbeat saves it
 		store.set(true, 0)
 		got := handled(t, srv, shared, weir.Options{})
 		if !slices.Equal(got, want[5:]) {
@@ -236,7 +236,7 @@ func TestProgressAfterTheLeaseIsLostFails(t *testing.T) {
 	})
 }
 
-// position is where the only lease of an application is.
+// position returns the position of the application's only lease.
 func position(t *testing.T, store lease.Store) weir.Position {
 	t.Helper()
 	v, err := store.View(t.Context(), "app", "")
@@ -253,7 +253,7 @@ func TestWhatIsDoneIsSavedWhileTheHandlerIsAtWork(t *testing.T) {
 			if calls++; calls > 1 {
 				return nil
 			}
-			for i, r := range b.Records { // an hour in all
+			for i, r := range b.Records { // an hour in total
 				time.Sleep(time.Hour / time.Duration(len(b.Records)))
 				if i > 0 && position(t, store) != b.Records[i-1].Position() {
 					t.Errorf("when record %d is about to be done the checkpoint is %v, want %v", i, position(t, store), b.Records[i-1].Position())
@@ -274,16 +274,16 @@ func TestWhatIsDoneIsSavedWhileTheHandlerIsAtWork(t *testing.T) {
 	})
 }
 
-// How often what failed, and since when, is of the record that is at the head.
+// The number of attempts and the time of the first failure belong to the record at the head.
 func TestAttemptsBelongToTheFirstRecord(t *testing.T) {
 	type call struct {
-		done   int  // records that this call notes as done
-		panics bool // panics instead of failing
+		done   int  // number of records that this call marks as done
+		panics bool // the call panics instead of returning an error
 	}
 	for _, c := range []struct {
 		name  string
 		calls []call
-		want  string // Attempt of each call, and which call's failure was the first
+		want  string // Attempt of each call, and the call whose failure was the first
 	}{
 		{"nothing ever fails", nil, "1"},
 		{"it fails thrice", []call{{}, {}, {}}, "1 2/1 3/1 4/1"},
@@ -329,7 +329,8 @@ func TestAttemptsBelongToTheFirstRecord(t *testing.T) {
 				if s := strings.Join(got, " "); s != c.want {
 					t.Errorf("attempts %s, want %s", s, c.want)
 				}
-				// a failure is reported with the attempt that failed, at the current first record
+				// A failure is reported with the number of the attempt that failed, for the current
+				// first record.
 				for i, attempt := range told {
 					if next := strings.Split(got[i+1], "/")[0]; next != fmt.Sprint(attempt+1) {
 						t.Errorf("failure %d was told as attempt %d, and the next call says %s", i+1, attempt, next)
@@ -372,7 +373,7 @@ func TestARecordKnowsWhatItIs(t *testing.T) {
 			}
 			return nil
 		}
-		// other attempts, other parts of pages, other applications, other ways of reading
+		// IDs must not depend on attempts, parts of pages, applications or ways of reading.
 		for i := range 5 {
 			opts := weir.Options{App: fmt.Sprint("app-", i%3), Batch: []int{1000, 3, 7}[i%3], RetryMin: time.Millisecond, RetryMax: time.Millisecond}
 			if i%2 == 1 {

@@ -24,8 +24,8 @@ func checkpointOf(t *testing.T, store lease.Store) weir.Position {
 	return view.Leases[0].Position
 }
 
-// A pulled record is done only when the test marks it. This works for earlier batches and from
-// other goroutines.
+// A pulled record is done only when the test marks it. Marking also works for earlier batches and
+// from other goroutines.
 func TestWhatIsPulledIsDoneWhenThatIsSaid(t *testing.T) {
 	for _, reading := range []weir.Reading{weir.Polling, weir.FanOut} {
 		t.Run(reading.String(), func(t *testing.T) {
@@ -57,7 +57,7 @@ func TestWhatIsPulledIsDoneWhenThatIsSaid(t *testing.T) {
 				if err := got[2].Checkpoint(t.Context(), got[2].Records[0]); err != nil {
 					t.Error(err)
 				}
-				if err := got[1].Done(got[1].Records[1]); err != nil { // before it
+				if err := got[1].Done(got[1].Records[1]); err != nil { // an earlier record
 					t.Error(err)
 				}
 				if at := checkpointOf(t, store); at != got[2].Records[0].Position() {
@@ -83,7 +83,8 @@ func TestWhatIsPulledIsDoneWhenThatIsSaid(t *testing.T) {
 	}
 }
 
-// A function that fails gets what is not done again, in order, and nothing else.
+// After a failure, a function that pulls receives the records that are not done again, in order,
+// and no others.
 func TestAFunctionThatPullsAndFails(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		put(srv, 1, 100)
@@ -101,7 +102,7 @@ func TestAFunctionThatPullsAndFails(t *testing.T) {
 					if err != nil {
 						return nil
 					}
-					// every other batch is done whole, with the one before
+					// Every second batch is marked as a whole, together with the batch before it.
 					if pulled++; pulled%2 == 0 {
 						continue
 					}
@@ -112,7 +113,7 @@ func TestAFunctionThatPullsAndFails(t *testing.T) {
 						panic("oh")
 					}
 					if call%3 == 0 && pulled == 3 {
-						return nil // before the end
+						return nil // before the end of the shard
 					}
 					for _, r := range b.Records {
 						mu.Lock()
@@ -147,8 +148,7 @@ func TestAFunctionThatPullsAndFails(t *testing.T) {
 	})
 }
 
-// The end of a shard is saved when the function has returned nil after it, and then the children
-// come.
+// The end of a shard is saved after the function has returned nil. Then the children are read.
 func TestPullingToTheEndOfAShard(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		put(srv, 1, 10)
@@ -190,8 +190,8 @@ func TestPullingToTheEndOfAShard(t *testing.T) {
 	})
 }
 
-// With ReuseBuffers a batch that was pulled lasts until the next is asked for, also when the term
-// is over before that.
+// With ReuseBuffers, a pulled batch is valid until the next batch is requested. This holds even if
+// the term ends before that.
 func TestAPulledBatchOutlastsItsTerm(t *testing.T) {
 	t.Setenv("WEIR_POISON", "1")
 	for _, reading := range []weir.Reading{weir.Polling, weir.FanOut} {
@@ -224,7 +224,7 @@ func TestAPulledBatchOutlastsItsTerm(t *testing.T) {
 	}
 }
 
-// A batch that is done before the next one is asked for is no failure, and is counted as handled.
+// A batch that is done before the next one is requested has not failed, and counts as handled.
 func TestAPulledBatchThatIsDoneIsNoFailure(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		put(srv, 1, 9)

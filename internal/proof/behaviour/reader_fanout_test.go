@@ -15,8 +15,8 @@ import (
 	"github.com/weir-go/weir/kinesistest"
 )
 
-// consumersOf returns the names of the consumers that are registered, once none is being removed
-// any more.
+// consumersOf returns the names of the registered consumers, after it has waited for removals to
+// complete.
 func consumersOf(t *testing.T, srv *kinesistest.Server) (names []string) {
 	t.Helper()
 	time.Sleep(time.Minute)
@@ -30,8 +30,8 @@ func consumersOf(t *testing.T, srv *kinesistest.Server) (names []string) {
 	return names
 }
 
-// A Reader by fan-out reads what one that polls does: every record once, parents before children,
-// and to the tip.
+// A Reader with fan-out reads the same as one that polls: every record once, parents before
+// children, and up to the tip.
 func TestReaderReadsByFanOut(t *testing.T) {
 	bubble(t, 2, func(t *testing.T, srv *kinesistest.Server) {
 		s := newSink(t)
@@ -68,14 +68,14 @@ func TestReaderReadsByFanOut(t *testing.T) {
 	})
 }
 
-// A consumer is registered only on request. The Reader that registered it deregisters it however
-// reading ends, unless it existed before or the options keep it.
+// A Reader registers a consumer only on request. However reading ends, it deregisters that
+// consumer, unless the consumer existed before or the options keep it.
 func TestTheConsumerOfAReader(t *testing.T) {
 	for name, test := range map[string]struct {
 		there bool
 		asked weir.Registration
-		fails string // text in the error
-		left  bool   // registered in the end
+		fails string // text that the error must contain
+		left  bool   // the consumer is still registered at the end
 	}{
 		"not there, and not asked for": {false, weir.ExistingConsumer, "not registered", false},
 		"there":                        {true, weir.ExistingConsumer, "", true},
@@ -85,7 +85,7 @@ func TestTheConsumerOfAReader(t *testing.T) {
 	} {
 		for how, end := range map[string]func(cancel func()) (more bool){
 			"left":  func(func()) bool { return false },
-			"ended": func(cancel func()) bool { cancel(); return true }, // as by Ctrl-C
+			"ended": func(cancel func()) bool { cancel(); return true }, // like Ctrl-C
 		} {
 			t.Run(name+", "+how, func(t *testing.T) {
 				bubble(t, 3, func(t *testing.T, srv *kinesistest.Server) {
@@ -137,8 +137,8 @@ func TestTheConsumerOfAReader(t *testing.T) {
 	}
 }
 
-// Also one that was not ready when the reader ended, or whose registration was not answered, is
-// removed.
+// The consumer is also removed if it was not ready when the Reader ended, or if its registration
+// was not answered.
 func TestAConsumerThatWasNotReadyIsRemoved(t *testing.T) {
 	for name, fault := range map[string]kinesistest.Fault{"not ready": {}, "no answer": {LoseAnswer: true}} {
 		t.Run(name, func(t *testing.T) {

@@ -17,8 +17,8 @@ import (
 	"github.com/weir-go/weir/kinesistest"
 )
 
-// behind puts large records of the given number and size, and some small ones, into each shard of
-// "s".
+// behind puts large records of the given number and size into each shard of "s", and some small
+// ones.
 func behind(srv *kinesistest.Server, records, size int) {
 	open := srv.OpenShards("s")
 	keys := map[string]string{}
@@ -45,8 +45,8 @@ func reader(t *testing.T, client *kinesis.Client, opts weir.ReaderOptions) *weir
 	return r
 }
 
-// gone fills the shards of "s" with more than a reader reads ahead, splits them and lets them leave
-// the stream. Each child gets at least one record.
+// gone fills the shards of "s" with more records than a Reader reads ahead. It then splits the
+// shards and waits until they have expired. Each child gets at least one record.
 func gone(srv *kinesistest.Server) {
 	for i := range 20 {
 		srv.Put("s", string(rune('a'+i)), make([]byte, 1<<20-10))
@@ -59,8 +59,8 @@ func gone(srv *kinesistest.Server) {
 	behind(srv, 0, 0)
 }
 
-// Shards that have left the stream are reported as lost, each once, and their children are read,
-// even when listing them fails for a while. The caller sees that failure.
+// Shards that have expired are reported as lost once each, and their children are read. This works
+// even if listing the children fails for a while; the caller receives that error.
 func TestReaderGoesOnWithTheChildrenOfShardsThatAreGone(t *testing.T) {
 	for _, reading := range []weir.Reading{weir.Polling, weir.FanOut} {
 		for name, c := range map[string]struct {
@@ -81,7 +81,7 @@ func TestReaderGoesOnWithTheChildrenOfShardsThatAreGone(t *testing.T) {
 					srv.Control("ListShards", func(*kinesistest.Call) kinesistest.Fault {
 						mu.Lock()
 						defer mu.Unlock()
-						// each shard asks once whether it has left
+						// Each shard checks once whether it has expired.
 						if lists++; began && lists > c.shards && time.Since(since) < c.failing {
 							return kinesistest.Fault{Err: &kinesistest.Error{Code: "InternalFailure"}}
 						}
@@ -117,14 +117,14 @@ func TestReaderGoesOnWithTheChildrenOfShardsThatAreGone(t *testing.T) {
 	}
 }
 
-// A stream that is gone ends reading, whenever that shows.
+// If the stream is deleted, reading ends, whenever the Reader notices it.
 func TestReaderEndsWithItsStream(t *testing.T) {
 	for name, end := range map[string]func(*kinesistest.Server){
 		"gone": func(srv *kinesistest.Server) { srv.DeleteStream("s") },
 		"gone after its shards": func(srv *kinesistest.Server) {
 			n := 0
 			srv.Control("ListShards", func(*kinesistest.Call) kinesistest.Fault {
-				if n++; n > 1 { // the shard has asked whether it has left
+				if n++; n > 1 { // the shard has checked whether it has expired
 					return kinesistest.Fault{Err: &kinesistest.Error{Code: "ResourceNotFoundException"}}
 				}
 				return kinesistest.Fault{}
@@ -152,8 +152,8 @@ func TestReaderEndsWithItsStream(t *testing.T) {
 	}
 }
 
-// Order holds over splits and merges while the loop is so slow that answers are given up and asked
-// for again.
+// The order is kept across splits and merges, even if the loop is so slow that answers are
+// discarded and requested again.
 func TestReaderKeepsOrderWhileTheLoopIsSlow(t *testing.T) {
 	bubbleWith(t, kinesistest.Config{NoLimits: true}, 2, func(t *testing.T, srv *kinesistest.Server) {
 		s := newSink(t)

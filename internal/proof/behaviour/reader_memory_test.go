@@ -8,8 +8,8 @@ import (
 	"github.com/weir-go/weir/kinesistest"
 )
 
-// A Reader by fan-out lets go of what was yielded: it reads more than it may have in memory at a
-// time.
+// A Reader with fan-out releases the records that it has yielded. It can read more than its memory
+// limit in total.
 func TestReaderByFanOutReadsMoreThanItsMemory(t *testing.T) {
 	bubbleWith(t, kinesistest.Config{NoLimits: true}, 1, func(t *testing.T, srv *kinesistest.Server) {
 		big := bytes.Repeat([]byte{'x'}, 1<<20-1)

@@ -11,7 +11,7 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// Shards that are named are read with their descendants, and no others.
+// The named shards and their descendants are read, and no others.
 func TestReaderReadsTheShardsThatAreNamed(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, srv *kinesistest.Server) {
 		named := srv.OpenShards("s")[1]
@@ -46,7 +46,7 @@ func TestReaderReadsTheShardsThatAreNamed(t *testing.T) {
 }
 
 // A Reader may begin anywhere in a shard: at a record, after it, or inside an aggregate. The
-// shard's descendants are read from their beginning.
+// descendants of the shard are read from their beginning.
 func TestReaderBeginsAtASequenceNumber(t *testing.T) {
 	for _, reading := range []weir.Reading{weir.Polling, weir.FanOut} {
 		t.Run(reading.String(), func(t *testing.T) {

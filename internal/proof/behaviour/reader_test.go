@@ -49,7 +49,7 @@ func TestReaderReadsParentsBeforeChildren(t *testing.T) {
 	}
 }
 
-// Later reads never change the records that a Reader has yielded.
+// Later reads never change records that a Reader has yielded.
 func TestWhatAReaderYieldedStays(t *testing.T) {
 	bubble(t, 2, func(t *testing.T, srv *kinesistest.Server) {
 		r, err := weir.NewReader(srv.Client(), weir.ReaderOptions{Stream: "s"})
@@ -112,7 +112,7 @@ func TestReaderFollowsUntilItIsLeft(t *testing.T) {
 		if !slices.Equal(got, []string{"1", "2"}) {
 			t.Errorf("got %q", got)
 		}
-		time.Sleep(10 * time.Second) // the producer ends
+		time.Sleep(10 * time.Second) // until the producer has ended
 	})
 }
 
@@ -193,7 +193,7 @@ func TestReaderErrors(t *testing.T) {
 	})
 }
 
-// The next page is read while the caller still has the last one.
+// The next page is read while the caller still uses the previous one.
 func TestReaderLeavesWhatItHandedOutAlone(t *testing.T) {
 	bubble(t, 2, func(t *testing.T, srv *kinesistest.Server) {
 		s := newSink(t)
@@ -226,8 +226,8 @@ func TestReaderLeavesWhatItHandedOutAlone(t *testing.T) {
 	})
 }
 
-// Records after a failure that lasted arrive after the failure, even if the loop was busy with
-// another shard meanwhile.
+// Records that arrive after a long failure are yielded after the failure. This holds even if the
+// loop was busy with another shard in the meantime.
 func TestReaderYieldsWhatComesAfterAFailure(t *testing.T) {
 	bubble(t, 2, func(t *testing.T, srv *kinesistest.Server) {
 		first, _ := srv.Put("s", "a", []byte("first"))

@@ -14,7 +14,7 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// backlog puts n records, each of size bytes including the key, into stream s.
+// backlog puts n records into stream s. Each has size bytes, including the key.
 func backlog(srv *kinesistest.Server, n, size int) {
 	data := []byte(strings.Repeat("x", size-1))
 	for range n {
@@ -49,8 +49,8 @@ func share(t *testing.T, srv *kinesistest.Server, app string, part float64) *sha
 	return s
 }
 
-// Applications with a share each of a shard's throughput catch up concurrently: none is throttled,
-// and each gets its full share.
+// Several applications, each with a share of a shard's throughput, catch up at the same time. None
+// is throttled, and each gets its full share.
 func TestReadSharesLeaveEachOtherRoom(t *testing.T) {
 	const mib = 1 << 20
 	for name, test := range map[string]struct {
@@ -79,7 +79,7 @@ func TestReadSharesLeaveEachOtherRoom(t *testing.T) {
 				}
 				bytes := float64(test.records * test.size)
 				within := time.Duration(bytes / (least * 2 * mib) * 1.2 * float64(time.Second))
-				within += 10 * time.Second // until it is known how large records are
+				within += 10 * time.Second // until the size of records is known
 				until(t, "everything read", within, func() bool {
 					for _, s := range all {
 						if s.records.Load() < int64(test.records) {
@@ -102,8 +102,8 @@ func TestReadSharesLeaveEachOtherRoom(t *testing.T) {
 	}
 }
 
-// The calls and the bytes of an application are no more than its share, in any ten seconds, behind
-// and at the tip.
+// In any ten seconds, an application makes no more calls and reads no more bytes than its share
+// allows. This holds both behind the tip and at the tip.
 func TestReadShareBoundsCallsAndBytes(t *testing.T) {
 	const mib = 1 << 20
 	for name, test := range map[string]struct {
@@ -123,7 +123,7 @@ func TestReadShareBoundsCallsAndBytes(t *testing.T) {
 				backlog(srv, test.records, test.size)
 				s := share(t, srv, "app", test.share)
 				if test.records == 0 {
-					go func() { // records at the tip must not make it faster than that
+					go func() { // records at the tip must not make it faster
 						for range 600 {
 							time.Sleep(100 * time.Millisecond)
 							srv.Put("s", "k", []byte("x"))
@@ -131,8 +131,8 @@ func TestReadShareBoundsCallsAndBytes(t *testing.T) {
 					}()
 				}
 				until(t, "a first read", 10*time.Second, func() bool { return srv.Requests("GetRecords") > 0 })
-				// no window begins or ends at the instant of a read, which might be in both or
-				// neither
+				// No measured interval begins or ends at the moment of a read, which could then
+				// count in both intervals or in neither.
 				time.Sleep(10 * time.Millisecond)
 				for range 6 {
 					reads, bytes := srv.Requests("GetRecords"), s.bytes.Load()
@@ -201,7 +201,8 @@ func TestAReaderKeepsToItsShare(t *testing.T) {
 	})
 }
 
-// How often reads were throttled, and failed otherwise, stays known after they succeed.
+// The numbers of throttled reads and of other failed reads stay available after reads succeed
+// again.
 func TestShardsCountsThrottledReads(t *testing.T) {
 	for reading, action := range map[weir.Reading]string{weir.Polling: "GetRecords", weir.FanOut: "SubscribeToShard"} {
 		t.Run(reading.String(), func(t *testing.T) {

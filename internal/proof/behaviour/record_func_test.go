@@ -49,8 +49,8 @@ func TestARecordFuncIsRetriedAtTheRecordThatFailed(t *testing.T) {
 	}
 }
 
-// Of ten thousand records that take a second each none but the one at hand keeps the next owner
-// waiting.
+// The page has ten thousand records that take a second each. A handoff waits only for the current
+// one.
 func TestARecordFuncHandsOffBetweenTwoRecords(t *testing.T) {
 	bubble(t, 2, func(t *testing.T, srv *kinesistest.Server) {
 		puts := map[string]int{}
@@ -121,7 +121,7 @@ func TestARecordFuncEndsWithItsContext(t *testing.T) {
 			if len(got) == 4 {
 				time.Sleep(3 * time.Second)
 				<-ctx.Done()
-				return nil // which counts, as long as the lease is ours
+				return nil // counts while the worker owns the lease
 			}
 			return nil
 		})

@@ -13,8 +13,8 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// Without ReuseBuffers a batch and its slice of records belong to the handler: later batches do not
-// change it, and the handler's changes affect neither other batches nor checkpoints.
+// Without ReuseBuffers, a batch and its slice of records belong to the handler. Later batches do
+// not change them. Changes by the handler affect neither other batches nor checkpoints.
 func TestABatchIsTheHandlers(t *testing.T) {
 	const records, size = 600, 40
 	for _, c := range []struct {
@@ -58,7 +58,8 @@ func TestABatchIsTheHandlers(t *testing.T) {
 						then = append(then, say(r))
 					}
 					all += len(b.Records)
-					// into what is not its own, if there is room
+					// Append writes beyond the slice if there is room, into memory that must not
+					// belong to other records.
 					_ = append(b.Records, weir.Record{}, weir.Record{})
 					return nil
 				})
@@ -78,7 +79,7 @@ func TestABatchIsTheHandlers(t *testing.T) {
 				if all < records || len(kept) < records/size {
 					t.Errorf("%d records in %d batches", all, len(kept))
 				}
-				// A handler that spoils what it has had.
+				// spoil is a handler that overwrites the records that it has received.
 				spoil := func(_ context.Context, b *weir.Batch) error {
 					mu.Lock()
 					defer mu.Unlock()
@@ -86,7 +87,7 @@ func TestABatchIsTheHandlers(t *testing.T) {
 					clear(b.Records)
 					return nil
 				}
-				for _, more := range []int{5, 0} { // the second has nothing left to do
+				for _, more := range []int{5, 0} { // the second worker has nothing left to do
 					stop = start(t, srv.Client(), store, weir.Options{App: "spoils", Batch: size}, spoil)
 					time.Sleep(time.Minute)
 					for i := range more {

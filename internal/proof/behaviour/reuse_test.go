@@ -13,9 +13,9 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// With ReuseBuffers a batch stays intact until its handler has returned, also if it was unpacked or
-// is part of a page. Soon after that its buffer is released. The test overwrites released buffers,
-// so that later use shows.
+// With ReuseBuffers, a batch stays intact until its handler has returned, even if it was unpacked
+// or is part of a page. Its buffer is released soon afterwards. The test overwrites released
+// buffers, so that a later use would be visible.
 func TestReusedBuffersLastAsLongAsTheHandler(t *testing.T) {
 	t.Setenv("WEIR_POISON", "1")
 	for _, reading := range []weir.Reading{weir.Polling, weir.FanOut} {
@@ -45,7 +45,7 @@ func testReused(t *testing.T, reading weir.Reading, wait time.Duration) {
 			var keptAs []string
 			opts := weir.Options{Reading: reading, ReuseBuffers: true, Batch: 3, BatchWait: wait}
 			stop := start(t, srv.Client(), memstore.New(), opts, func(_ context.Context, b *weir.Batch) error {
-				time.Sleep(100 * time.Millisecond) // others could be at it meanwhile
+				time.Sleep(100 * time.Millisecond) // others could write to it in the meantime
 				mu.Lock()
 				defer mu.Unlock()
 				for _, r := range b.Records {

@@ -18,7 +18,7 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// startShards is start for RunShards.
+// startShards starts a worker with RunShards.
 func startShards(t *testing.T, srv *kinesistest.Server, store lease.Store, opts weir.Options, h weir.ShardHandlers) (stop func() error) {
 	t.Helper()
 	opts.App, opts.Stream = "app", "s"
@@ -38,10 +38,10 @@ func startShards(t *testing.T, srv *kinesistest.Server, store lease.Store, opts 
 	}
 }
 
-// database is a sink whose transactions hold effects and positions.
+// database is a sink whose transactions contain effects and positions.
 type database struct {
 	mu      sync.Mutex
-	at      map[string]weir.Position // by shard
+	at      map[string]weir.Position // positions by shard
 	effects []string
 	opened  []string // "shard from position"
 	closed  []string // "shard reason"
@@ -49,7 +49,7 @@ type database struct {
 
 func newDatabase() *database { return &database{at: map[string]weir.Position{}} }
 
-// backup returns a copy of what is durable.
+// backup returns a copy of the durable state.
 func (s *database) backup() *database {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -109,7 +109,7 @@ func numbers(to int) (all []string) {
 	return all
 }
 
-// A sink that was restored from a backup across two splits gets the missing records of finished
+// A sink that was restored from a backup across two splits receives the missing records of finished
 // shards and of their descendants, in order.
 func TestASinkThatWasRestoredAcrossSplitsMissesNothing(t *testing.T) {
 	for _, reading := range []weir.Reading{weir.Polling, weir.FanOut} {
@@ -154,11 +154,11 @@ func TestASinkThatWasRestoredAcrossSplitsMissesNothing(t *testing.T) {
 }
 
 func TestASinksPositionWins(t *testing.T) {
-	var positions []weir.Position // after 1, 2, ...
+	var positions []weir.Position // positions after record 1, 2, ...
 	for _, c := range []struct {
 		name  string
 		sink  func() weir.Position
-		want  string // handled in the second run, of 1 to 10; 6 was checkpointed
+		want  string // records of 1 to 10 that the second run handles; record 6 was checkpointed
 		start string
 	}{
 		{"behind the checkpoint", func() weir.Position { return positions[2] }, "4 5 6 7 8 9 10", "sink"},
@@ -198,7 +198,7 @@ func TestASinksPositionWins(t *testing.T) {
 						}
 						return shardFunc(func(_ context.Context, b *weir.Batch) error {
 							got = append(got, string(b.Records[0].Data))
-							time.Sleep(3 * time.Second) // several beats
+							time.Sleep(3 * time.Second) // several heartbeats
 							if p := checkpoint(); p.Compare(lowest) < 0 {
 								lowest = p
 							}
@@ -225,14 +225,14 @@ func TestASinksPositionWins(t *testing.T) {
 	}
 }
 
-// shardFunc is a ShardHandler without a Close.
+// shardFunc is a ShardHandler whose Close does nothing.
 type shardFunc func(context.Context, *weir.Batch) error
 
 func (f shardFunc) Handle(ctx context.Context, b *weir.Batch) error { return f(ctx, b) }
 func (shardFunc) Close(context.Context, weir.EndReason)             {}
 
-// A position that cannot be had, or cannot be, is never read as "nowhere": nothing is handled until
-// the sink answers.
+// An error or an invalid position never counts as "no position": no record is handled until the
+// sink returns a valid answer.
 func TestASinkThatDoesNotAnswerIsAskedAgain(t *testing.T) {
 	earlier, _ := shard.After("7")
 	for _, c := range []struct {
@@ -307,7 +307,7 @@ func TestAHandlerOfItsOwnForEachTerm(t *testing.T) {
 		second.at = first.at
 		stop := startShards(t, srv, store, weir.Options{}, first.handlers())
 		time.Sleep(10 * time.Second)
-		// takes one of the two
+		// The second worker takes one of the two shards.
 		stop2 := startShards(t, srv, store, weir.Options{}, second.handlers())
 		time.Sleep(20 * time.Second)
 		for _, open := range srv.OpenShards("s") {
@@ -335,7 +335,7 @@ func TestAHandlerOfItsOwnForEachTerm(t *testing.T) {
 	})
 }
 
-// A handler that cannot be opened is tried again; nothing is lost meanwhile.
+// If a handler cannot be opened, opening is retried. No record is lost in the meantime.
 func TestAHandlerThatCannotBeOpened(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		put(srv, 1, 5)
@@ -369,7 +369,7 @@ func TestAHandlerThatCannotBeOpened(t *testing.T) {
 	})
 }
 
-// closing is a handler whose Close may panic, or never return.
+// closing is a handler whose Close may panic or never return.
 type closing struct {
 	shardFunc
 	close func()

@@ -19,8 +19,8 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// deadLines are the connections of a network that can die without an error: written bytes get lost,
-// so no answer arrives.
+// deadLines contains the connections of a network that can die without an error. Written bytes are
+// then lost, so no answer arrives.
 type deadLines struct {
 	dial func(ctx context.Context, network, addr string) (net.Conn, error)
 
@@ -31,8 +31,8 @@ type deadLines struct {
 type deadLine struct {
 	net.Conn
 	dead atomic.Bool
-	ends atomic.Bool  // after a number of bytes
-	left atomic.Int64 // that still come
+	ends atomic.Bool  // die after a number of bytes
+	left atomic.Int64 // bytes that still arrive
 }
 
 func (l *deadLine) Read(b []byte) (int, error) {
@@ -86,7 +86,7 @@ func (d *deadLines) stopAnswers(after int64) {
 	d.all = nil
 }
 
-// kill has all lines that there are die.
+// kill makes all open connections die.
 func (d *deadLines) kill() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -96,10 +96,10 @@ func (d *deadLines) kill() {
 	d.all = nil
 }
 
-// foreign is a transport of a type unknown to weir, so that net/http makes all calls.
+// foreign is a transport of a type that weir does not know, so net/http makes all calls.
 type foreign struct{ *http.Transport }
 
-// rungs are the ways that calls take by themselves.
+// rungs contains the ways in which weir makes calls.
 var rungs = []struct {
 	name   string
 	client func(*http.Transport) *http.Client
@@ -110,7 +110,8 @@ var rungs = []struct {
 	{"under the SDK", func(t *http.Transport) *http.Client { return &http.Client{Transport: t} }, weir.Options{Wire: weir.UnderSDK}},
 }
 
-// overRungs runs a test in a bubble on each rung, with a client whose connections can die.
+// overRungs runs a test in a bubble for each of these ways, with a client whose connections can
+// die.
 func overRungs(t *testing.T, shards int, f func(t *testing.T, srv *kinesistest.Server, client *kinesis.Client, d *deadLines, opts weir.Options)) {
 	for _, rung := range rungs {
 		t.Run(rung.name, func(t *testing.T) {
@@ -124,7 +125,7 @@ func overRungs(t *testing.T, shards int, f func(t *testing.T, srv *kinesistest.S
 	}
 }
 
-// waits is a handler that notes how long records have waited.
+// waits is a handler that records how long records have waited.
 type waits struct {
 	mu  sync.Mutex
 	all []time.Duration
@@ -154,7 +155,7 @@ func (w *waits) take() (n int, longest time.Duration) {
 	return len(all), slices.Max(all)
 }
 
-// putEach puts a record into every shard each 100 ms for a while.
+// putEach puts a record into every shard each 100 ms, for the given time.
 func putEach(srv *kinesistest.Server, lasts time.Duration) (n int) {
 	for began := time.Now(); time.Since(began) < lasts; time.Sleep(100 * time.Millisecond) {
 		for key := range 32 {
@@ -165,9 +166,9 @@ func putEach(srv *kinesistest.Server, lasts time.Duration) (n int) {
 	return n
 }
 
-// Connections that die without a word, all at once, cost a read at most 5 s, with the interval
-// between reads and whenever it happens: just after the start, when nothing is known of the
-// service, and later.
+// If all connections die silently at the same time, a read is delayed by at most 5 s, including the
+// interval between reads. This holds at any time: right after the start, when the latency of the
+// service is not known yet, and later.
 func TestSilentConnectionsCostFiveSeconds(t *testing.T) {
 	overRungs(t, 16, func(t *testing.T, srv *kinesistest.Server, client *kinesis.Client, d *deadLines, opts weir.Options) {
 		srv.Control("GetRecords", func(*kinesistest.Call) kinesistest.Fault { return kinesistest.Fault{Delay: 20 * time.Millisecond} })
@@ -214,8 +215,8 @@ func TestSilentConnectionsCostFiveSeconds(t *testing.T) {
 	})
 }
 
-// A service that always takes two seconds is asked once: as many calls as without second tries,
-// and none of them is given up.
+// A service that always takes two seconds receives each call only once. There are as many calls as
+// without second tries, and no call is abandoned.
 func TestASlowServiceIsAskedOnce(t *testing.T) {
 	overRungs(t, 4, func(t *testing.T, srv *kinesistest.Server, client *kinesis.Client, _ *deadLines, opts weir.Options) {
 		var given atomic.Int32
@@ -248,16 +249,15 @@ func TestASlowServiceIsAskedOnce(t *testing.T) {
 	})
 }
 
-// When half of all calls are never answered, no more than one in twenty is made a second time, but
-// for the few of the start; and each shard is read five times a second at most, second tries
-// included.
+// Half of all calls are never answered. At most one call in twenty is made a second time, except
+// for a few at the start. Each shard is read at most five times a second, including second tries.
 func TestSecondTriesAreFew(t *testing.T) {
 	const shards = 8
 	overRungs(t, shards, func(t *testing.T, srv *kinesistest.Server, client *kinesis.Client, _ *deadLines, opts weir.Options) {
 		var mu sync.Mutex
 		calls := map[string][]time.Time{}
 		n := 0
-		var retried atomic.Int32 // calls that were given up long before their time
+		var retried atomic.Int32 // calls that were abandoned long before their time limit
 		var over atomic.Bool
 		srv.Control("GetRecords", func(c *kinesistest.Call) (f kinesistest.Fault) {
 			mu.Lock()
@@ -304,8 +304,8 @@ func TestSecondTriesAreFew(t *testing.T) {
 	})
 }
 
-// A small share of a shard's reads holds for second tries: there are never two within the time
-// that the share has for one.
+// Second tries count toward a small ReadShare. There are never two calls within the time that the
+// share allows for one.
 func TestSecondTriesKeepToTheReadShare(t *testing.T) {
 	overRungs(t, 2, func(t *testing.T, srv *kinesistest.Server, client *kinesis.Client, _ *deadLines, opts weir.Options) {
 		const share, apart = 0.08, 2500 * time.Millisecond
@@ -319,7 +319,7 @@ func TestSecondTriesKeepToTheReadShare(t *testing.T) {
 				least = min(least, time.Since(at))
 			}
 			last[c.Shard] = time.Now()
-			if c.N%30 == 0 { // few enough for each to be made again
+			if c.N%30 == 0 { // few enough that each is repeated
 				return kinesistest.Fault{Delay: time.Hour}
 			}
 			return kinesistest.Fault{}
@@ -336,7 +336,7 @@ func TestSecondTriesKeepToTheReadShare(t *testing.T) {
 	})
 }
 
-// An answer that stops in the middle is given up as soon as one that does not begin.
+// An answer that stops in the middle is abandoned as soon as an answer that does not begin.
 func TestAnAnswerThatStopsCostsFiveSeconds(t *testing.T) {
 	overRungs(t, 1, func(t *testing.T, srv *kinesistest.Server, client *kinesis.Client, d *deadLines, opts weir.Options) {
 		var w waits
@@ -344,7 +344,7 @@ func TestAnAnswerThatStopsCostsFiveSeconds(t *testing.T) {
 		putEach(srv, 30*time.Second)
 		time.Sleep(3 * time.Second)
 		w.take()
-		// From now on a proxy stands between them that lets the beginning of an answer through.
+		// From now on, a proxy lets only the beginning of an answer through.
 		d.stopAnswers(200)
 		n := putEach(srv, 3*time.Second)
 		time.Sleep(15 * time.Second)
@@ -359,8 +359,8 @@ func TestAnAnswerThatStopsCostsFiveSeconds(t *testing.T) {
 	})
 }
 
-// The very first calls, without any measured latency, are repeated as well, no matter which of them
-// gets no answer.
+// The very first calls are repeated too, although no latency has been measured yet. It does not
+// matter which of them gets no answer.
 func TestASilentStartCostsFiveSeconds(t *testing.T) {
 	for _, action := range []string{"GetShardIterator", "GetRecords"} {
 		overRungs(t, 1, func(t *testing.T, srv *kinesistest.Server, client *kinesis.Client, _ *deadLines, opts weir.Options) {
@@ -391,5 +391,5 @@ func TestASilentStartCostsFiveSeconds(t *testing.T) {
 	}
 }
 
-// leastCold is how long a call waits before the first answer of a service.
+// leastCold is how long a call waits before the first answer of a service has come.
 const leastCold = 4 * time.Second

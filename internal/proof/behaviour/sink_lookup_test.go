@@ -20,8 +20,8 @@ func (blind) View(context.Context, string, string) (lease.View, error) {
 	return lease.View{}, errors.New("no permission to look")
 }
 
-// A worker that cannot find out what a sink's shards descend from gives them up, as one does that
-// cannot read.
+// To open the shards of a sink, a worker must find out their ancestors. A worker that cannot do so
+// gives up the shards, like one that cannot read.
 func TestShardsOfASinkMoveToAWorkerThatCanOpenThem(t *testing.T) {
 	bubble(t, 4, func(t *testing.T, srv *kinesistest.Server) {
 		for i := range 40 {
@@ -40,7 +40,7 @@ func TestShardsOfASinkMoveToAWorkerThatCanOpenThem(t *testing.T) {
 		if n != 40 {
 			t.Errorf("the sink has %d of 40 records", n)
 		}
-		// And they stay there: it says that it is cut off.
+		// The shards stay there, because the other worker reports that it is cut off.
 		worst := 0
 		for i := range 120 {
 			for j := range 40 {

@@ -12,24 +12,24 @@ import (
 	"github.com/weir-go/weir"
 )
 
-// sink is where handlers write, and the judge of what they wrote. It shares nothing with the code
-// under test: it knows what was put, and sees what was handled. Like a careful database it refuses
-// writes of an epoch lower than one it has seen for the shard.
+// sink receives the writes of handlers and checks them. It shares no code with weir. It knows which
+// records were put, and sees which are handled. Like a careful database, it refuses writes whose
+// epoch is lower than one that it has seen for the shard.
 type sink struct {
 	t *testing.T
 
 	mu  sync.Mutex
-	put map[string]int // per key, how many were put: 1, 2, 3, …
-	// per key, the highest handled with nothing missing before it
+	put map[string]int // number of records put for each key: 1, 2, 3, …
+	// high is, for each key, the highest record up to which all are handled.
 	high    map[string]int
-	epochs  map[string]uint64                  // per shard
-	active  map[string]map[int]context.Context // per shard, the handler calls under way
+	epochs  map[string]uint64                  // by shard
+	active  map[string]map[int]context.Context // handler calls in progress, by shard
 	ended   map[string]bool                    // shards whose last batch was handled
 	parents map[string][]string
 	calls   int
 	handled int
-	again   int // handled more than once
-	refused int // writes of an old epoch
+	again   int // records handled more than once
+	refused int // writes with an old epoch
 	shards  map[string]int
 }
 
@@ -40,7 +40,7 @@ func newSink(t *testing.T) *sink {
 	}
 }
 
-// next is the next payload of key. Call it in the order of the puts.
+// next returns the next payload of a key. Call it in the order of the puts.
 func (s *sink) next(key string) []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -48,8 +48,8 @@ func (s *sink) next(key string) []byte {
 	return []byte(key + " " + strconv.Itoa(s.put[key]))
 }
 
-// enter records the start of a handler call, and checks for concurrent calls. leave must be called
-// at the end of the call.
+// enter records the start of a handler call, and checks that there is no concurrent call. Call
+// leave at the end of the handler call.
 func (s *sink) enter(ctx context.Context, b *weir.Batch) (leave func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -76,7 +76,7 @@ func (s *sink) enter(ctx context.Context, b *weir.Batch) (leave func()) {
 	}
 }
 
-// write takes the records of a batch, or refuses them all if their epoch is old.
+// write accepts the records of a batch. If their epoch is old, it refuses all of them.
 func (s *sink) write(b *weir.Batch) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -110,13 +110,13 @@ func (s *sink) write(b *weir.Batch) error {
 	return nil
 }
 
-// handle is a handler that does just that.
+// handle is a handler that writes its batch to the sink.
 func (s *sink) handle(ctx context.Context, b *weir.Batch) error {
 	defer s.enter(ctx, b)()
 	return s.write(b)
 }
 
-// missing is how many of the records put have not been handled.
+// missing returns the number of records that were put but not handled.
 func (s *sink) missing() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -127,7 +127,7 @@ func (s *sink) missing() int {
 	return n
 }
 
-// born registers a new shard with the sink, for its checks when the shard is handled.
+// born tells the sink about a new shard, so that it can check the order when the shard is handled.
 func (s *sink) born(child string, parents ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

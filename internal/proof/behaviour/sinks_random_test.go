@@ -21,10 +21,10 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// flaky is a database that fails now and then. Some workers pull for it.
+// flaky is a database that sometimes fails. Some of its workers pull records.
 type flaky struct {
 	*database
-	complete bool // it removes nothing, and says so of shards that it does not know
+	complete bool // it removes nothing, and reports shards that it does not know as new
 	mu       sync.Mutex
 	rng      *rand.Rand
 }
@@ -35,7 +35,7 @@ func (f *flaky) often(n int) bool {
 	return f.rng.IntN(n) == 0
 }
 
-// apply is a transaction: effects and position move together, or not at all.
+// apply is a transaction: effects and position change together, or not at all.
 func (f *flaky) apply(id string, records []weir.Record) error {
 	if f.often(10) {
 		return errors.New("the transaction was rolled back")
@@ -61,10 +61,10 @@ func (f *flaky) handlers(pull bool) weir.ShardHandlers {
 		case f.often(20):
 			panic("oh")
 		case f.often(20):
-			return weir.Latest, nil // no position of a sink
+			return weir.Latest, nil // not a valid position of a sink
 		case f.often(40):
 			<-ctx.Done()
-			return weir.Position{}, nil // not an answer either
+			return weir.Position{}, nil // this is not an answer either
 		case at.IsZero() && f.complete:
 			return weir.Oldest, nil
 		}
@@ -79,7 +79,7 @@ func (f *flaky) handlers(pull bool) weir.ShardHandlers {
 				if err := f.apply(s.Shard, b.Records); err != nil {
 					return err
 				}
-				if n := len(b.Records); n > 0 && !f.often(3) { // else with a later one
+				if n := len(b.Records); n > 0 && !f.often(3) { // otherwise a later call marks it
 					if err := b.Done(b.Records[n-1]); err != nil {
 						return err
 					}
@@ -98,8 +98,8 @@ func (f *flaky) handlers(pull bool) weir.ShardHandlers {
 	return h
 }
 
-// Each record has its effect exactly once, and the records of a key are applied in order, in spite
-// of crashes, resharding, failures of the sink, and restores of the sink from a backup while no
+// Each record takes effect exactly once, and the records of a key are applied in order. There are
+// crashes, resharding and failures of the sink. The sink is also restored from a backup while no
 // worker runs.
 func TestSinksThatAreSetBackAtRandom(t *testing.T) {
 	seeds := uint64(3)
@@ -147,8 +147,8 @@ func TestSinksThatAreSetBackAtRandom(t *testing.T) {
 						}
 					}
 					if phase < 5 && rng.IntN(2) == 0 {
-						// A sink without positions cannot distinguish a new shard from a lost one,
-						// unless it reports that it has none of its records.
+						// A sink without positions cannot distinguish a new shard from a lost one.
+						// It can only if it reports that it contains no records of the shard.
 						b := backups[rng.IntN(len(backups))]
 						if db.complete || len(b.at) > 1 && !b.at["shardId-000000000000"].IsZero() && !b.at["shardId-000000000001"].IsZero() {
 							db.database = b.backup()
@@ -178,7 +178,7 @@ func TestSinksThatAreSetBackAtRandom(t *testing.T) {
 	}
 }
 
-// mergeTwo merges two shards that lie side by side, if there are such.
+// mergeTwo merges two adjacent shards if there are any.
 func mergeTwo(t *testing.T, srv *kinesistest.Server, open []string) {
 	list, err := srv.Client().ListShards(t.Context(), &kinesis.ListShardsInput{StreamName: aws.String("s")})
 	if err != nil {
@@ -199,7 +199,7 @@ func mergeTwo(t *testing.T, srv *kinesistest.Server, open []string) {
 	}
 }
 
-// forgetful is a store whose calls fail now and then after they had their effect.
+// forgetful is a store whose calls sometimes fail after they took effect.
 type forgetful struct {
 	lease.Store
 	mu sync.Mutex

@@ -15,16 +15,16 @@ import (
 
 var errMine = errors.New("the handler's own")
 
-// TestRunReturnsWhatItDidNotKeep stops Run while the store or the handler fails, and checks its
-// error.
+// TestRunReturnsWhatItDidNotKeep stops Run while the store or the handler fails, and checks the
+// error of Run.
 func TestRunReturnsWhatItDidNotKeep(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		// handle handles a record that is put while the store is down.
 		handle   func(ctx context.Context, store *faultyStore) error
-		back     time.Duration // how long the store is down; 0 for ever
-		stopLate time.Duration // how long after the store went down Run is stopped
-		other    bool          // another worker lives, whose store answers
+		back     time.Duration // how long the store is down; 0 means forever
+		stopLate time.Duration // time between the failure of the store and the stop of Run
+		other    bool          // another worker is alive, whose store answers
 		is, not  []error
 		says     string
 	}{
@@ -88,7 +88,7 @@ func TestRunReturnsWhatItDidNotKeep(t *testing.T) {
 						}
 						return nil
 					})
-					defer func() { _ = stopOther() }() // may fail: the store may be down
+					defer func() { _ = stopOther() }() // may fail, because the store may be down
 					time.Sleep(5 * time.Second)
 				}
 				store.set(true, 0)
@@ -120,7 +120,7 @@ func TestRunReturnsWhatItDidNotKeep(t *testing.T) {
 	}
 }
 
-// A worker that holds no lease breaks no promise when it stops while the store is down.
+// A worker without leases stops without an error, even if the store is down.
 func TestAWorkerWithoutLeasesStopsWithoutAnError(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		shared := memstore.New()

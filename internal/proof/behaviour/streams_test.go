@@ -17,7 +17,7 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// names is a StreamsFunc whose answer changes.
+// names is a StreamsFunc whose result can change.
 type names struct {
 	mu    sync.Mutex
 	names []string
@@ -36,7 +36,7 @@ func (n *names) ask(context.Context) ([]string, error) {
 	return n.names, n.err
 }
 
-// seen counts what was handled, by stream.
+// seen counts the handled records by stream.
 type seen struct {
 	mu   sync.Mutex
 	data map[string]int
@@ -157,7 +157,8 @@ func TestAStreamThatIsMadeAnewIsReadFromItsBeginning(t *testing.T) {
 	}
 }
 
-// Its birth is not that of the stream which is listed then: nothing else would show it for an hour.
+// The creation time that the leader knows is not that of the stream that it lists later. It would
+// otherwise notice the difference only after an hour.
 func TestAStreamThatIsMadeAnewBeforeItsFirstListing(t *testing.T) {
 	bubble(t, 2, func(t *testing.T, srv *kinesistest.Server) {
 		srv.Control("ListShards", func(call *kinesistest.Call) kinesistest.Fault {
@@ -216,7 +217,7 @@ func TestNoPermissionToAskWhenAStreamWasCreatedIsSaidOnce(t *testing.T) {
 	})
 }
 
-// lines is a log.
+// lines is a log that keeps its lines.
 type lines struct {
 	mu  sync.Mutex
 	all []string
@@ -240,8 +241,8 @@ func (l *lines) count(what string) (n int) {
 	return n
 }
 
-// A call that is refused because our clock is off, or credentials are over, says nothing about
-// permissions: it is made again soon.
+// A call may be refused because this machine's clock is wrong, or because the credentials have
+// expired. That does not mean that a permission is missing, so the call is repeated soon.
 func TestASignatureThatIsRefusedIsNoLackOfPermission(t *testing.T) {
 	for _, code := range []string{"InvalidSignatureException", "ExpiredTokenException"} {
 		bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {

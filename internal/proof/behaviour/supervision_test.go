@@ -20,7 +20,7 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// link is one worker's connection to the service, which can be cut.
+// link is the connection of one worker to the service. It can be cut.
 type link struct {
 	http.RoundTripper
 	down atomic.Bool
@@ -66,20 +66,20 @@ func (s *told) all() []weir.Stalled {
 	return slices.Clone(s.stalls)
 }
 
-// reasons are why leases ended.
+// reasons returns the reasons why leases ended.
 func (s *told) reasons() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.ended)
 }
 
-// holders are the names of the workers that hold a lease of "s", sorted and once each.
+// holders returns the sorted names of the workers that hold a lease of "s".
 func holders(t *testing.T, store lease.Store) (names []string) {
 	t.Helper()
 	return slices.Sorted(maps.Keys(held(t, store)))
 }
 
-// held is how many leases each worker has that has any.
+// held returns the number of leases of each worker that has any.
 func held(t *testing.T, store lease.Store) map[string]int {
 	t.Helper()
 	v, err := store.View(t.Context(), "app", "")
@@ -161,8 +161,8 @@ func TestAnOutageOfTheServiceIsNoStormOfMoves(t *testing.T) {
 			}
 			fill(srv, s, 20, 5)
 			time.Sleep(time.Hour)
-			// 2 + 4 + 8 + 16 minutes for each worker's patience; now and then a worker that has not
-			// had a shard for long has forgotten one of its stalls.
+			// Each worker's patience is 2 + 4 + 8 + 16 minutes. Sometimes a worker that has not had
+			// a shard for long has forgotten one of its stalls.
 			if n := len(events.all()); n < 4*2 || n > 4*6*workers {
 				t.Errorf("%d workers: %d stalls of 4 shards within an hour", workers, n)
 			}
@@ -170,8 +170,8 @@ func TestAnOutageOfTheServiceIsNoStormOfMoves(t *testing.T) {
 				l.down.Store(false)
 			}
 			until(t, "what came meanwhile handled", time.Minute, func() bool { return s.missing() == 0 })
-			// There was no stall since then, so the patience is back at its start, unless the other
-			// worker remembers the stalls.
+			// There was no stall since then. So the patience is back at its initial value, unless
+			// the other worker remembers the stalls.
 			time.Sleep(time.Minute)
 			before := len(events.all())
 			for _, l := range links {
@@ -197,7 +197,7 @@ func TestAnOutageOfTheServiceIsNoStormOfMoves(t *testing.T) {
 	}
 }
 
-// An error that every worker would get moves no lease.
+// An error that every worker would receive moves no lease.
 func TestWhatIsTheSameEverywhereIsNoStall(t *testing.T) {
 	for code, errText := range map[string]string{"ProvisionedThroughputExceededException": "", "handler": "the disk is full"} {
 		bubble(t, 2, func(t *testing.T, srv *kinesistest.Server) {
@@ -353,7 +353,7 @@ func TestAnAbandonedHandlerThatReturnsLetsTheShardGoOn(t *testing.T) {
 	})
 }
 
-// A stop is bounded although a handler ignores it, and names the shard.
+// A stop takes limited time even if a handler ignores it. The error names the shard.
 func TestAStopDoesNotWaitForEver(t *testing.T) {
 	bubble(t, 2, func(t *testing.T, srv *kinesistest.Server) {
 		store, hang, entered := memstore.New(), make(chan struct{}), make(chan string, 1)
@@ -383,8 +383,8 @@ func TestAStopDoesNotWaitForEver(t *testing.T) {
 	})
 }
 
-// A stop does not wait for handlers that were abandoned before it, for any length of the hand-off
-// timeout. This includes a stop that a handler requested.
+// A stop does not wait for handlers that were abandoned before it, whatever the handoff timeout is.
+// This also holds for a stop that a handler requested.
 func TestAStopDoesNotWaitForWhatWasLostBefore(t *testing.T) {
 	for _, asked := range []bool{false, true} {
 		bubble(t, 2, func(t *testing.T, srv *kinesistest.Server) {
@@ -421,7 +421,7 @@ func TestAStopDoesNotWaitForWhatWasLostBefore(t *testing.T) {
 	}
 }
 
-// A batch that a stop cuts short is reported, and the next worker handles it again.
+// If a stop interrupts a batch, this is reported, and the next worker handles the batch again.
 func TestAStopThatCutsAHandlerShortSaysSo(t *testing.T) {
 	bubble(t, 2, func(t *testing.T, srv *kinesistest.Server) {
 		store, s := memstore.New(), newSink(t)

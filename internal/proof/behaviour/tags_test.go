@@ -16,11 +16,11 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// tagsOf returns a record's tags as text.
+// tagsOf returns the tags of a record as text.
 func tagsOf(r weir.Record) string { return fmt.Sprint(maps.Collect(r.Tags().All())) }
 
-// putTagged puts aggregates whose every second record has a tag with its own name, and plain
-// records between them. It returns each record's data with its tags.
+// putTagged puts aggregates and plain records. In the aggregates, every second record has a tag
+// with its own name. It returns the data of each record with its tags.
 func putTagged(t *testing.T, srv *kinesistest.Server) (want map[string]string) {
 	t.Helper()
 	want = map[string]string{}
@@ -38,7 +38,7 @@ func putTagged(t *testing.T, srv *kinesistest.Server) (want map[string]string) {
 			}
 		}
 		srv.Put("s", "a", b.AppendContainer(nil))
-		for j := range i { // pages may also have plain records
+		for j := range i { // a page may also contain plain records
 			name := fmt.Sprint("plain ", i, " ", j)
 			want[name] = "map[]"
 			srv.Put("s", "a", []byte(name))
@@ -74,7 +74,7 @@ func TestEachRecordHasTheTagsThatWerePackedWithIt(t *testing.T) {
 					for _, r := range b.Records {
 						got[string(r.Data)] = tagsOf(r)
 					}
-					// a change of the slice by the handler gives no record the tags of another
+					// If the handler changes the slice, no record gets the tags of another.
 					for i := range b.Records {
 						b.Records[i] = b.Records[0]
 					}
@@ -128,7 +128,7 @@ func TestTagsOfRecordsThatAReaderReads(t *testing.T) {
 		if none := (weir.Record{}).Tags(); !none.IsZero() {
 			t.Error("a record that weir did not make has tags")
 		}
-		// a slot that a handler filled with another record
+		// The handler fills an element of the slice with another record.
 		i := slices.IndexFunc(kept, func(r weir.Record) bool { return !r.Tags().IsZero() })
 		other := kept[i]
 		other.SequenceNumber = kept[len(kept)-1].SequenceNumber

@@ -16,7 +16,7 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// packed is an aggregate of n records, "name 1" to "name n".
+// packed returns an aggregate of n records, from "name 1" to "name n".
 func packed(t *testing.T, name string, n int) []byte {
 	t.Helper()
 	var b aggregate.Builder
@@ -28,7 +28,7 @@ func packed(t *testing.T, name string, n int) []byte {
 	return b.AppendContainer(nil)
 }
 
-// packedOf is an aggregate of payloads.
+// packedOf returns an aggregate of the given payloads.
 func packedOf(t *testing.T, payloads ...[]byte) []byte {
 	t.Helper()
 	var b aggregate.Builder
@@ -40,7 +40,7 @@ func packedOf(t *testing.T, payloads ...[]byte) []byte {
 	return b.AppendContainer(nil)
 }
 
-// handled runs a worker until it has handled all there is, and returns the data.
+// handled runs a worker until it has handled all records, and returns their data.
 func handled(t *testing.T, srv *kinesistest.Server, store *memstore.Store, opts weir.Options) []string {
 	t.Helper()
 	var (
@@ -129,7 +129,7 @@ func TestACheckpointInsideAnAggregate(t *testing.T) {
 
 func TestStraysOfASplitAreDroppedWhenAskedFor(t *testing.T) {
 	bubble(t, 2, func(t *testing.T, srv *kinesistest.Server) {
-		srv.Put("s", "a", packed(t, "x", 40)) // keys of both shards in one container
+		srv.Put("s", "a", packed(t, "x", 40)) // one container has keys of both shards
 		dropped := 0
 		opts := weir.Options{App: "own", Aggregates: weir.UnpackOwn, Events: weir.Events{Unpacked: func(_ context.Context, u weir.Unpacked) { dropped += u.Dropped }}}
 		got := handled(t, srv, memstore.New(), opts)

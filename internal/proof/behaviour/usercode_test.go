@@ -23,7 +23,7 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// User code other than handlers may be slow, panic, and never return.
+// This file tests user code other than handlers, which may be slow, panic, or never return.
 
 func TestStreamsFuncMayPanicAndEndItsGoroutine(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
@@ -64,8 +64,8 @@ func TestStreamsFuncMayPanicAndEndItsGoroutine(t *testing.T) {
 	})
 }
 
-// One that does not return when its context ends is not asked again before it does, and keeps Run
-// for a second.
+// A StreamsFunc that does not return when its context ends is not called again before it returns.
+// It delays the end of Run by a second.
 func TestStreamsFuncMayHang(t *testing.T) {
 	for _, first := range []bool{true, false} {
 		bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
@@ -113,10 +113,10 @@ func TestStreamsFuncMayHang(t *testing.T) {
 	}
 }
 
-// oddStore is a store some of whose calls panic, or hang although their contexts end.
+// oddStore is a store with calls that panic, or that hang although their contexts have ended.
 type oddStore struct {
 	lease.Store
-	panic float64 // the part of the calls
+	panic float64 // fraction of the calls
 	hang  atomic.Pointer[chan struct{}]
 }
 
@@ -181,7 +181,7 @@ func TestAStoreMayPanic(t *testing.T) {
 }
 
 // A store that never answers, even when a call's context ends, keeps Run from returning. It has no
-// other effect: handlers' contexts end in time, and another worker takes over.
+// other effect: the contexts of handlers end in time, and another worker takes over.
 func TestAStoreThatHangsEndsTrust(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		want := putSome(t, srv, false)
@@ -218,7 +218,7 @@ func TestAStoreThatHangsEndsTrust(t *testing.T) {
 	})
 }
 
-// transport is an HTTP transport that may hang although its request's context ends.
+// transport is an HTTP transport that may hang although the context of the request has ended.
 type transport struct {
 	http.RoundTripper
 	hang atomic.Pointer[chan struct{}]
@@ -232,8 +232,8 @@ func (tr *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return tr.RoundTripper.RoundTrip(r)
 }
 
-// Credentials and an HTTP client that hang keep shards from being read, and nothing else: beats go
-// on, the lease goes to a worker that can read, and what comes late counts for nothing.
+// Credentials or an HTTP client that hang keep shards from being read, and have no other effect.
+// Heartbeats continue, and the lease moves to a worker that can read. Late results are ignored.
 func TestCredentialsAndHTTPClientsMayHang(t *testing.T) {
 	for _, what := range []string{"credentials", "an HTTP client"} {
 		t.Run(what, func(t *testing.T) {
@@ -288,7 +288,7 @@ func TestCredentialsAndHTTPClientsMayHang(t *testing.T) {
 				hangs.Store(false)
 				tr.hang.Store(nil)
 				close(goOn)
-				// which names the shards of such calls
+				// The error names the shards of such calls.
 				if err := <-stopped; err != nil && !errors.Is(err, weir.ErrAbandoned) {
 					t.Errorf("Run returned %v", err)
 				}
