@@ -8,22 +8,22 @@ import (
 	"github.com/weir-go/weir"
 )
 
-// The whole consumer, over TLS and with the server in another process, allocates almost nothing for
-// each record, since all allocations are for a page. More than half is from crypto/tls, for each
-// read of the connection; a slower answer needs more reads. So the machine's load adds allocations,
-// and the test uses the best of a few rounds.
+// The test runs the whole consumer over TLS, with the server in another process. It must allocate
+// almost nothing per record, because all allocations are per page. More than half of them are in
+// crypto/tls, for each read of the connection. A slower answer needs more reads, so a busy machine
+// causes more allocations. The test therefore uses the best of several rounds.
 func TestAllocationsPerRecord(t *testing.T) {
 	if raceDetector {
 		t.Skip("what is allocated under the race detector says nothing: pools drop at random what they are given")
 	}
 	const most, rounds = 0.1, 3
-	c := readCase{"", true, 1000, 1024, 64, 24, 400, 0, 4} // by when connections have been made
+	c := readCase{"", true, 1000, 1024, 64, 24, 400, 0, 4} // until connections are open
 	p := serveBench(t, c.config())
 	for _, m := range []struct {
 		name string
 		opts weir.Options
 	}{{"reused buffers", reuse}, {"default", weir.Options{}}} {
-		// the default allocates new memory for each part
+		// By default, each part needs new memory.
 		best := 1.0
 		for round := 0; round < rounds && best > most; round++ {
 			if err := p.Reset(); err != nil {

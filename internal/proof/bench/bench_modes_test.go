@@ -26,22 +26,22 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// spent is the cost of reading for this process.
+// spent is the cost of reading, in this process.
 type spent struct {
 	cpu     time.Duration
 	mallocs uint64
 	records int64
 
-	// Of all, also of what came before it was measured:
-	all         int64   // records
-	connections int     // that were made
-	reads       float64 // for each page that was handled; more than one when answers were given up
+	// The following fields include everything before the measurement.
+	all         int64   // number of records
+	connections int     // connections that were opened
+	reads       float64 // reads per handled page; more than one if answers were discarded
 }
 
 func (s spent) perRecord() float64 { return float64(s.cpu) / float64(s.records) }
 func (s spent) allocs() float64    { return float64(s.mallocs) / float64(s.records) }
 
-// meter starts a measurement. The function that it returns ends it.
+// meter starts a measurement. The returned function ends it.
 func meter() func(records int64) spent {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -53,21 +53,21 @@ func meter() func(records int64) spent {
 	}
 }
 
-// readCase is a set of shards and records to read.
+// readCase describes the shards and records to read.
 type readCase struct {
 	name           string
 	tls            bool
-	records, bytes int // of a page
-	shards, pages  int // in the stream for weir, whose reads per second and shard are limited
-	read, readSDK  int // pages that are measured
-	warm           int // pages of each shard that weir has read before that; one when 0
+	records, bytes int // per page
+	shards, pages  int // in the stream for weir, because the reads per second of a shard are limited
+	read, readSDK  int // number of measured pages
+	warm           int // pages of each shard that weir reads before the measurement; 0 means one
 }
 
 func (c readCase) config() benchserver.Config {
 	return benchserver.Config{TLS: c.tls, Shards: c.shards, Records: c.records * c.pages, Page: c.records, Bytes: c.bytes}
 }
 
-// counted checks that what was handled are whole records of the right size.
+// counted checks that whole records of the right size were handled.
 func (c readCase) counted(tb testing.TB, who string, records, size int64) {
 	tb.Helper()
 	if records == 0 || size != records*int64(c.bytes) {
@@ -75,14 +75,14 @@ func (c readCase) counted(tb testing.TB, who string, records, size int64) {
 	}
 }
 
-// readByWeir runs a consumer. It measures a number of pages after each shard has delivered its
-// first records, so that the cost of starting does not count.
+// readByWeir runs a consumer and measures a number of pages. The measurement starts after each
+// shard has delivered its first records, so that it does not include the start.
 func readByWeir(tb testing.TB, client *kinesis.Client, c readCase, opts weir.Options) spent {
 	tb.Helper()
 	var (
 		records, size, began atomic.Int64
 		enough               atomic.Int64
-		seen                 = make([]atomic.Int64, c.shards) // records
+		seen                 = make([]atomic.Int64, c.shards) // records by shard
 		warm                 = int64(max(c.warm-1, 0)*c.records) + 1
 		missing              atomic.Int64
 		all, done            = make(chan struct{}), make(chan struct{})
@@ -138,7 +138,7 @@ func readByWeir(tb testing.TB, client *kinesis.Client, c readCase, opts weir.Opt
 	return s
 }
 
-// withMiddleware adds a middleware without effect to a client.
+// withMiddleware adds a middleware to a client that does nothing.
 func withMiddleware(o *kinesis.Options) {
 	o.APIOptions = append(o.APIOptions, func(stack *middleware.Stack) error {
 		return stack.Initialize.Add(middleware.InitializeMiddlewareFunc("mine", func(
@@ -149,8 +149,8 @@ func withMiddleware(o *kinesis.Options) {
 	})
 }
 
-// overNetHTTP makes a client one whose HTTP transport weir does not know, so that its calls are
-// made by net/http, with as many connections as weir's own client has.
+// overNetHTTP gives a client an HTTP transport that weir does not know, so that net/http makes its
+// calls. The transport has as many connections as weir's own client.
 func overNetHTTP(o *kinesis.Options) {
 	t := o.HTTPClient.(*http.Client).Transport.(*http.Transport)
 	t.MaxIdleConns, t.MaxIdleConnsPerHost, t.MaxConnsPerHost, t.DisableCompression = 256, 256, 256, true
@@ -159,13 +159,13 @@ func overNetHTTP(o *kinesis.Options) {
 	o.HTTPClient = &http.Client{Transport: struct{ http.RoundTripper }{t}}
 }
 
-// pageReader reads the page of a shard that begins at a record, and returns how many records and
-// how many bytes of data it had.
+// pageReader reads the page of a shard that begins at the record from. It returns the number of
+// records and the size of their data in bytes.
 type pageReader func(ctx context.Context, shard, from int) (records, size int, err error)
 
-const readers = 8 // side by side
+const readers = 8 // concurrent readers
 
-// readPages measures reading a number of pages on connections that are already open.
+// readPages measures the cost of reading pages on connections that are already open.
 func readPages(tb testing.TB, who string, c readCase, pages int, read pageReader) spent {
 	tb.Helper()
 	var records, size atomic.Int64
@@ -200,7 +200,8 @@ func readPages(tb testing.TB, who string, c readCase, pages int, read pageReader
 	return s
 }
 
-// drop reads pages over HTTP/1.1 into a buffer and drops them: the cost of net/http alone.
+// drop reads pages over HTTP/1.1 into a buffer and discards them. Its cost is that of net/http
+// alone.
 func drop(addr benchserver.Address, c readCase) pageReader {
 	t := benchTransport(addr)
 	t.Protocols = new(http.Protocols)
@@ -224,7 +225,7 @@ func drop(addr benchserver.Address, c readCase) pageReader {
 	}
 }
 
-// copyAway reads to the end and returns how much that was.
+// copyAway reads to the end. It returns the number of bytes.
 func copyAway(r io.Reader, buf []byte) (n int, err error) {
 	for err == nil {
 		var k int
@@ -250,7 +251,7 @@ func post(ctx context.Context, client *http.Client, url, action, contentType str
 	return client.Do(req)
 }
 
-// cborRequest is {"ShardIterator": iterator, "Limit": limit}.
+// cborRequest encodes {"ShardIterator": iterator, "Limit": limit}.
 func cborRequest(iterator string, limit int) []byte {
 	text := func(b []byte, s string) []byte {
 		return append(append(b, 0x79, byte(len(s)>>8), byte(len(s))), s...)
@@ -259,7 +260,7 @@ func cborRequest(iterator string, limit int) []byte {
 	return append(append(append(b, 0x65), "Limit"...), 0x19, byte(limit>>8), byte(limit))
 }
 
-// bareSDK reads pages with the SDK's client alone.
+// bareSDK reads pages with only the SDK's client.
 func bareSDK(client *kinesis.Client, limit int) pageReader {
 	return func(ctx context.Context, shard, from int) (int, int, error) {
 		iterator := benchserver.Iterator(shard, from)

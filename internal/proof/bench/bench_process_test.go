@@ -25,8 +25,8 @@ import (
 	"github.com/weir-go/weir/internal/proof/leaktest"
 )
 
-// The server of the read benchmarks runs in a separate process of the same test binary, so that the
-// CPU time of this process is the client's alone. Memory benchmarks also run the client in a
+// The server of the read benchmarks runs in a separate process of the same test binary. So the CPU
+// time of this process is only that of the client. Memory benchmarks also run the client in a
 // separate process.
 
 func TestMain(m *testing.M) {
@@ -57,7 +57,7 @@ func serverStats(tb testing.TB, p *benchserver.Process) benchserver.Stats {
 	return s
 }
 
-// benchTransport is a transport like the default one.
+// benchTransport returns a transport like the default one that trusts the server's certificate.
 func benchTransport(addr benchserver.Address) *http.Transport {
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	roots := x509.NewCertPool()
@@ -79,13 +79,13 @@ func benchClient(addr benchserver.Address, opts ...func(*kinesis.Options)) *kine
 func cpuTime() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		panic(err) // it has no way to fail
+		panic(err) // it cannot fail
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// memory returns this process's memory in MB as the system reports it: VmRSS is the current value,
-// VmHWM the maximum. It returns 0 on systems without that report.
+// memory returns the memory of this process in MB, as the system reports it. VmRSS is the current
+// size, and VmHWM is the maximum. It returns 0 on systems without such a report.
 func memory(which string) float64 {
 	status, err := os.ReadFile("/proc/self/status")
 	if err != nil {
@@ -100,7 +100,7 @@ func memory(which string) float64 {
 	return 0
 }
 
-// clientJob describes the work of a client in a separate process; see clients.
+// clientJob is the task of a client in a separate process. See clients.
 type clientJob struct {
 	Client  string
 	Address benchserver.Address
@@ -110,19 +110,19 @@ type clientJob struct {
 
 // clientResult is the cost of a clientJob.
 type clientResult struct {
-	CPU, Length   time.Duration // of what was measured
-	StartCPU      time.Duration // before
+	CPU, Length   time.Duration // of the measurement
+	StartCPU      time.Duration // before the measurement
 	Goroutines    int
-	Before        float64 // MB, before it began
+	Before        float64 // MB, before the client began
 	Memory, Peak  float64 // MB
-	Records, Data int64   // that were read
+	Records, Data int64   // numbers of records and bytes read
 }
 
 const clientVariable = "WEIR_BENCH_CLIENT"
 
-// clientMain is a client, if startClient started this process. It prints "ready", waits for a line,
-// prints its measurements, and continues until its standard input ends, so that the test can query
-// the server before anything stops.
+// clientMain runs a client if startClient started this process. It prints "ready", waits for a
+// line, and prints its measurements. It then continues until its standard input ends, so that the
+// test can query the server before anything stops.
 func clientMain() {
 	text := os.Getenv(clientVariable)
 	if text == "" {
@@ -166,7 +166,7 @@ func (p *clientProcess) close() {
 	_ = p.cmd.Wait()
 }
 
-// startClient runs a client and returns when it is ready.
+// startClient starts a client process and waits until it is ready.
 func startClient(tb testing.TB, job clientJob) *clientProcess {
 	tb.Helper()
 	text, err := json.Marshal(job)
@@ -195,7 +195,7 @@ func startClient(tb testing.TB, job clientJob) *clientProcess {
 	return p
 }
 
-// measure makes it measure, and returns what it found.
+// measure makes the client measure and returns the result.
 func (p *clientProcess) measure(tb testing.TB) (r clientResult) {
 	tb.Helper()
 	if _, err := fmt.Fprintln(p.in); err != nil {

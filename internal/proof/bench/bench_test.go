@@ -17,13 +17,13 @@ import (
 // quiet is a logger that discards everything.
 var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
 
-// BenchmarkStart measures how long a new application takes from Run to the first record handled,
-// and to a record of each of 16 shards.
+// BenchmarkStart measures the start of a new application: the time from Run to the first handled
+// record, and the time until a record of each of 16 shards is handled.
 func BenchmarkStart(b *testing.B) {
-	// the runs follow each other faster than real applications
+	// The runs follow each other faster than real applications, so disable limits.
 	srv := kinesistest.NewServer(b, kinesistest.Config{NoLimits: true})
 	srv.CreateStream("s", 16)
-	for i := range 400 { // enough for every shard to get some
+	for i := range 400 { // enough that every shard gets some
 		key := fmt.Sprint(i)
 		srv.Put("s", key, []byte(key))
 	}

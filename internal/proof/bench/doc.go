@@ -1,3 +1,3 @@
-// Package bench measures whole consumers and readers by the public API, next to the AWS SDK. It has
-// only benchmarks and a test of the number of allocations.
+// Package bench measures whole consumers and readers through the public API, and compares them with
+// the AWS SDK. It contains only benchmarks, and a test of the number of allocations.
 package bench

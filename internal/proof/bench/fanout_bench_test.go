@@ -19,8 +19,8 @@ import (
 	"github.com/weir-go/weir/internal/proof/benchserver"
 )
 
-// BenchmarkFanout is [BenchmarkConsumer] for fan-out: events of 1,000 records in JSON over TLS and
-// HTTP/2, as fast as they are taken.
+// BenchmarkFanout is like [BenchmarkConsumer], but uses fan-out. It reads events of 1,000 records
+// in JSON over TLS and HTTP/2, as fast as possible.
 //
 //	go test -run '^$' -bench Fanout -benchtime 1x ./internal/proof/bench
 func BenchmarkFanout(b *testing.B) {
@@ -33,7 +33,7 @@ func BenchmarkFanout(b *testing.B) {
 	})
 }
 
-// readEvents measures reading all events of the given number of shards concurrently.
+// readEvents measures the cost of reading all events of some shards concurrently.
 func readEvents(tb testing.TB, who string, c readCase, shards int, read func(ctx context.Context, shard int) (records, size int, err error)) spent {
 	tb.Helper()
 	var records, size atomic.Int64
@@ -59,7 +59,7 @@ func readEvents(tb testing.TB, who string, c readCase, shards int, read func(ctx
 	return s
 }
 
-// dropEvents reads the answers of SubscribeToShard over HTTP/2 into a buffer and drops them.
+// dropEvents reads the answers of SubscribeToShard over HTTP/2 into a buffer and discards them.
 func dropEvents(tb testing.TB, p *benchserver.Process, c readCase) spent {
 	t := benchTransport(p.Address)
 	defer t.CloseIdleConnections()
@@ -85,10 +85,11 @@ func dropEvents(tb testing.TB, p *benchserver.Process, c readCase) spent {
 	})
 }
 
-// subscribeBySDK reads events with the SDK's client alone.
+// subscribeBySDK reads events with only the SDK's client.
 func subscribeBySDK(tb testing.TB, p *benchserver.Process, c readCase) spent {
 	return readEvents(tb, sdkMode, c, max(1, c.readSDK/c.pages), func(ctx context.Context, shard int) (records, size int, err error) {
-		// A client for each: subscriptions of one share a decoder without a lock.
+		// Each subscription needs its own client, because subscriptions of one client share a
+		// decoder without a lock.
 		out, err := benchClient(p.Address).SubscribeToShard(ctx, &kinesis.SubscribeToShardInput{
 			ConsumerARN: aws.String(benchserver.ConsumerARN), ShardId: aws.String(fmt.Sprintf("shardId-%012d", shard)),
 			StartingPosition: &types.StartingPosition{Type: types.ShardIteratorTypeTrimHorizon},

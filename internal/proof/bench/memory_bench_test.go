@@ -18,9 +18,9 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// BenchmarkLargePages reads pages of 10 MB from many shards at the same time, over TLS and so
-// slowly that all are in flight together, and prints the peak of memory: the largest resident size
-// of a client in a separate process, less the size before.
+// BenchmarkLargePages measures the peak of memory while many pages of 10 MB are in progress. It
+// reads them from many shards over TLS, slowly enough that all are in progress at once. The result
+// is the largest resident size of a client in a separate process, minus its size before.
 //
 //	go test -run '^$' -bench LargePages -benchtime 1x ./internal/proof/bench
 func BenchmarkLargePages(b *testing.B) {
@@ -91,7 +91,7 @@ func runLargePagesSDK(job clientJob, ready func() error) (r clientResult, err er
 			iterator := benchserver.Iterator(shard, 0)
 			out, err := client.GetRecords(context.Background(), &kinesis.GetRecordsInput{ShardIterator: &iterator, Limit: aws.Int32(10_000)})
 			if err != nil {
-				return // the number of records shows it
+				return // the number of records shows the error
 			}
 			for i := range out.Records {
 				data.Add(int64(len(out.Records[i].Data)))

@@ -15,10 +15,10 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// BenchmarkPaced measures the cost of a worker with little to do. It reads a few shards of a live
-// stream at the pace of the service's limits and weir's idle interval. The receive-and-drop loop
-// and the bare SDK make the same calls at the same times, so that each program pays for a wake-up
-// and cold caches with each read.
+// BenchmarkPaced measures the cost of a worker with little to do. The worker reads a few shards of
+// a live stream. The limits of the service and weir's idle interval determine its pace. A loop that
+// receives and discards answers, and one with the bare SDK, make the same calls at the same times.
+// So each program pays for a wake-up and cold caches with each read.
 //
 //	go test -run '^$' -bench Paced -benchtime 1x ./internal/proof/bench
 func BenchmarkPaced(b *testing.B) {
@@ -42,7 +42,7 @@ func BenchmarkPaced(b *testing.B) {
 	}
 }
 
-// paced runs a consumer for some seconds and returns what that cost and which reads it made.
+// paced runs a consumer for some seconds. It returns the cost and the reads that the consumer made.
 func paced(b *testing.B, p *benchserver.Process, c readCase) (spent, []benchserver.Read) {
 	length := 8 * time.Second
 	if testing.Short() {
@@ -83,13 +83,13 @@ func paced(b *testing.B, p *benchserver.Process, c readCase) (spent, []benchserv
 	return s, reads
 }
 
-// again makes the same reads at the same times, a goroutine for each shard.
+// again makes the same reads at the same times, with a goroutine for each shard.
 func again(b *testing.B, c readCase, reads []benchserver.Read, read pageReader) spent {
 	shards := make([][]benchserver.Read, c.shards)
 	for _, r := range reads {
 		shards[r.Shard] = append(shards[r.Shard], r)
 	}
-	for i := range readers { // connections
+	for i := range readers { // opens the connections
 		if _, _, err := read(b.Context(), i, 0); err != nil {
 			b.Fatal(err)
 		}

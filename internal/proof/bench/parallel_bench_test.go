@@ -20,13 +20,14 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// BenchmarkParallel is what Options.Parallel costs a record with a handler that does nothing: the
-// CPU time of the whole consumer with it less that without, for some distributions of keys, beside
-// that of sending a record's key through a channel and counting it in a map, in the same run.
+// BenchmarkParallel measures what Options.Parallel costs per record, with a handler that does
+// nothing. The cost is the CPU time of the whole consumer with Parallel, minus the CPU time
+// without. It is measured for several distributions of keys. For comparison, the benchmark sends
+// the key of each record through a channel and counts it in a map.
 //
 //	go test -run '^$' -bench 'Parallel$' -benchtime 1x ./internal/proof/bench
 func BenchmarkParallel(b *testing.B) {
-	const most = 4 // target: times a send and an update
+	const most = 4 // target: at most this many times the cost of a send and a count
 	table := &strings.Builder{}
 	fmt.Fprintf(table, "\n%-22s %14s %14s %14s %12s %24s %24s\n", "CPU, ns a record", "one by one", "Parallel", "difference", "send+update", "difference ÷ send+update", "more allocations/record")
 	for _, keys := range []struct {
@@ -67,8 +68,8 @@ func BenchmarkParallel(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// readDoingNothing measures a consumer whose handler does nothing, after the first pages: what it
-// has handled is what it counts itself.
+// readDoingNothing measures a consumer whose handler does nothing, after the first pages. It uses
+// the consumer's own count of handled records.
 func readDoingNothing(tb testing.TB, client *kinesis.Client, c readCase, opts weir.Options) spent {
 	tb.Helper()
 	opts.App, opts.Stream, opts.Logger = "bench", benchserver.Stream, quiet
@@ -110,7 +111,8 @@ func besideTarget(figure, target float64) string {
 	return strings.TrimSpace(beside("%.1f", figure, target, false))
 }
 
-// sendAndCount is the CPU time in ns of sending a key through a channel and counting it in a map.
+// sendAndCount returns the CPU time in ns for sending a key through a channel and counting it in a
+// map.
 func sendAndCount(keys int) float64 {
 	const n = 2_000_000
 	names := make([]string, min(keys, 10_000))
@@ -134,15 +136,15 @@ func sendAndCount(keys int) float64 {
 	return stop(n).perRecord()
 }
 
-// BenchmarkParallelSlow is how long a handler that takes 5 ms a record needs for the records of one
-// shard, in virtual time: one by one, and 64 keys at a time.
+// BenchmarkParallelSlow measures, in virtual time, how long a handler that takes 5 ms per record
+// needs for the records of one shard: one by one, and with 64 keys at a time.
 //
 //	go test -run '^$' -bench ParallelSlow -benchtime 1x ./internal/proof/bench
 func BenchmarkParallelSlow(b *testing.B) {
 	const records = 6400
 	took := map[int]time.Duration{}
 	for _, keys := range []int{0, 64} {
-		// a test of its own, since virtual time needs one
+		// Virtual time needs a test, so run one here.
 		ok := testing.RunTests(func(string, string) (bool, error) { return true, nil }, []testing.InternalTest{{Name: fmt.Sprint(keys), F: func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv, err := kinesistest.Start(kinesistest.Config{InMemory: true})

@@ -2,6 +2,5 @@
 
 package bench
 
-// raceDetector reports whether the tests run under the race detector, where sync.Pool drops some
-// items at random.
+// raceDetector reports whether the race detector is on. sync.Pool then drops some items at random.
 const raceDetector = false

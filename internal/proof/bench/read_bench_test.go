@@ -18,13 +18,13 @@ import (
 
 var onlyModes = flag.String("modes", "", "measure only what has this in its name; for profiles")
 
-// mode is a way to read.
+// mode is a way of reading.
 type mode struct {
 	name      string
 	read      func(tb testing.TB, p *benchserver.Process, c readCase) spent
-	most      float64 // target: at most this multiple of the limit
+	most      float64 // target: at most this multiple of the cost of receiving and discarding
 	fromSDK   float64 // target: the bare SDK costs at least this many times more
-	mostAlloc float64 // target: at most this many allocations a record; 0 is no target
+	mostAlloc float64 // target: at most this many allocations per record; 0 means no target
 }
 
 const (
@@ -48,12 +48,12 @@ func byWeir(opts weir.Options, client ...func(*kinesis.Options)) func(testing.TB
 
 var reuse = weir.Options{ReuseBuffers: true}
 
-// BenchmarkConsumer reads streams through the whole consumer (Run, leases, checkpoints, a handler
-// that counts bytes). It compares the CPU time of this process with that of two other programs: one
-// receives the same answers over net/http and drops them, the other is a bare loop of the SDK's
-// client. The three take turns in one run. All shards have a backlog, and there are enough of them
-// that the machine limits reading and the service's limit for each shard does not. The ratios
-// matter; they are printed as a table.
+// BenchmarkConsumer reads streams through the whole consumer: Run, leases, checkpoints, and a
+// handler that counts bytes. It compares the CPU time of this process with that of two other
+// programs. One receives the same answers over net/http and discards them. The other is a bare loop
+// with the SDK's client. The three run alternately. All shards have a backlog. There are so many
+// shards that the machine limits the speed, and not the service's limit for each shard. The
+// important results are the ratios, which are printed as a table.
 //
 //	go test -run '^$' -bench Consumer -benchtime 1x ./internal/proof/bench
 func BenchmarkConsumer(b *testing.B) {
@@ -88,7 +88,7 @@ func BenchmarkConsumer(b *testing.B) {
 	}
 }
 
-// rounds is how often each mode has its turn.
+// rounds returns how often each mode runs.
 func rounds() int {
 	if testing.Short() {
 		return 1
@@ -96,7 +96,7 @@ func rounds() int {
 	return 3
 }
 
-// short makes a case smaller where only its working matters.
+// short returns a smaller case if the tests run with -short, where only correctness matters.
 func (c readCase) short() readCase {
 	if testing.Short() {
 		c.shards, c.read, c.readSDK = min(c.shards, 128), c.read/10, c.readSDK/10
@@ -164,7 +164,8 @@ func printTable(b *testing.B, modes []mode, measured map[string][]spent) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// beside prints a figure with its target, an upper or lower bound. 0 is no target.
+// beside formats a figure with its target, which is an upper or lower bound. A target of 0 means
+// none.
 func beside(format string, figure, target float64, lower bool) string {
 	s := fmt.Sprintf(format, figure)
 	if target > 0 {

@@ -19,9 +19,9 @@ import (
 	"github.com/weir-go/weir/internal/proof/benchserver"
 )
 
-// BenchmarkRecords reads like BenchmarkConsumer, but GetRecords answers from memory. It measures
-// weir's work for each record against the limit, which is to copy the answers and drop them.
-// Without the system and TLS the result depends little on the machine's load.
+// BenchmarkRecords reads like BenchmarkConsumer, but the answers to GetRecords come from memory. It
+// measures weir's own work per record. It compares that with copying and discarding the answers.
+// Without the system and TLS, the result depends little on the load of the machine.
 //
 //	go test -run '^$' -bench Records -benchtime 1x ./internal/proof/bench
 func BenchmarkRecords(b *testing.B) {
@@ -71,7 +71,7 @@ func BenchmarkRecords(b *testing.B) {
 	}
 }
 
-// prepare fetches the answers to GetRecords, by the number of the page.
+// prepare fetches the answers to GetRecords. Their index is the number of the page.
 func prepare(tb testing.TB, addr benchserver.Address, c readCase) (answers [][]byte) {
 	client := &http.Client{Transport: benchTransport(addr)}
 	for page := range c.pages {
@@ -90,12 +90,12 @@ func prepare(tb testing.TB, addr benchserver.Address, c readCase) (answers [][]b
 	return answers
 }
 
-// preparedConn answers calls of GetRecords from memory, in pieces as large as those of TLS, and has
-// others go through.
+// preparedConn answers calls of GetRecords from memory, in pieces as large as those of TLS. It
+// forwards other calls.
 type preparedConn struct {
 	net.Conn
 	answers [][]byte
-	page    int // records
+	page    int // number of records
 	left    []byte
 }
 
@@ -103,7 +103,7 @@ func (c *preparedConn) Write(b []byte) (int, error) {
 	if !bytes.Contains(b, []byte("Kinesis_20131202.GetRecords")) {
 		return c.Conn.Write(b)
 	}
-	const head, place, digits = "AAAAAAAAAAG-", 8, 16 // of an iterator
+	const head, place, digits = "AAAAAAAAAAG-", 8, 16 // positions in an iterator
 	i := bytes.Index(b, []byte(head))
 	if i < 0 || len(b) < i+len(head)+place+digits {
 		return c.Conn.Write(b)

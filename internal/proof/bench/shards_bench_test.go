@@ -20,17 +20,17 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// clients are the clients that can run in a separate process. A client calls ready when it runs,
-// and measures from when ready returns.
+// clients contains the clients that can run in a separate process. A client calls ready when it
+// runs. It starts to measure when ready returns.
 var clients = map[string]func(job clientJob, ready func() error) (clientResult, error){
 	"weir": runWeir, overNetHTTPMode: runWeirOverNetHTTP, "bare SDK": runSDKLoop, "large pages": runLargePages, "large pages by the SDK": runLargePagesSDK,
 }
 
 const overNetHTTPMode = "weir, net/http"
 
-// BenchmarkIdleShards holds many shards with nothing to read, each polled once a second over TLS:
-// by one consumer, and by a loop of the SDK's client with a goroutine and a ticker for each shard.
-// Each client has a separate process. The benchmark prints their costs.
+// BenchmarkIdleShards measures the cost of many shards with nothing to read, each polled once a
+// second over TLS. One client is a consumer. The other is a loop with the SDK's client, with a
+// goroutine and a ticker for each shard. Each client runs in a separate process.
 //
 //	go test -run '^$' -bench IdleShards -benchtime 1x ./internal/proof/bench
 func BenchmarkIdleShards(b *testing.B) {
@@ -47,8 +47,8 @@ func BenchmarkIdleShards(b *testing.B) {
 				own := measureShards(b, cfg, "weir", 12*time.Second)
 				plain := measureShards(b, cfg, overNetHTTPMode, 12*time.Second)
 				bare := measureShards(b, cfg, sdkMode, 8*time.Second)
-				// For each read, because a loop that saturates the machine makes fewer than one a
-				// second.
+				// Compare the cost per read, because a loop that saturates the machine makes less
+				// than one read a second.
 				ratio, least, most := bare.perRead/own.perRead, 0.0, 0.0
 				if shards == 10_000 {
 					least, most = 5, 100
@@ -66,8 +66,8 @@ func BenchmarkIdleShards(b *testing.B) {
 	}
 }
 
-// BenchmarkBusyShards reads 1,000 shards that are all behind, a hundred records a page, in one
-// process: each five times a second, as often as the service allows.
+// BenchmarkBusyShards reads 1,000 shards in one process. All shards have a backlog, with a hundred
+// records per page. Each shard is read five times a second, as often as the service allows.
 //
 //	go test -run '^$' -bench BusyShards -benchtime 1x ./internal/proof/bench
 func BenchmarkBusyShards(b *testing.B) {
@@ -88,10 +88,10 @@ func BenchmarkBusyShards(b *testing.B) {
 // shardsResult is the cost of a client that reads many shards.
 type shardsResult struct {
 	clientResult
-	perRead float64 // µs
+	perRead float64 // in µs
 }
 
-// share is how much of a core it took.
+// share returns the CPU time as a fraction of one core.
 func (r clientResult) share() float64 { return float64(r.CPU) / float64(r.Length) }
 
 func heading() {
@@ -99,7 +99,7 @@ func heading() {
 		"KB/shard", "connections", "reads", "reads/s·shard", "most/100ms", "start/100ms")
 }
 
-// measureShards runs a client against a server until each shard has been read, then measures, and
+// measureShards runs a client until each shard has been read. Then it measures the client and
 // prints a line.
 func measureShards(b *testing.B, cfg benchserver.Config, client string, length time.Duration) shardsResult {
 	if testing.Short() {
@@ -107,7 +107,7 @@ func measureShards(b *testing.B, cfg benchserver.Config, client string, length t
 	}
 	p := serveBench(b, cfg)
 	c := startClient(b, clientJob{Client: client, Address: p.Address, Shards: cfg.Shards, Length: length})
-	// A client that is not up to it never gets there.
+	// A client that is too slow never reaches this state.
 	for began := time.Now(); serverStats(b, p).Fewest < 2 && time.Since(began) < 15*time.Second; {
 		time.Sleep(100 * time.Millisecond)
 	}
@@ -132,7 +132,7 @@ func measureShards(b *testing.B, cfg benchserver.Config, client string, length t
 	return shardsResult{r, perRead}
 }
 
-// runWeir is a consumer of all shards.
+// runWeir runs a consumer of all shards.
 func runWeir(job clientJob, ready func() error) (clientResult, error) {
 	return runConsumer(job, benchClient(job.Address), ready)
 }
@@ -156,7 +156,7 @@ func runConsumer(job clientJob, client *kinesis.Client, ready func() error) (r c
 		return r, err
 	}
 	ended := make(chan error, 1)
-	go func() { // until the process ends
+	go func() { // ends with the process
 		ended <- c.Run(context.Background(), weir.HandlerFunc(func(_ context.Context, b *weir.Batch) error {
 			sum := 0
 			for i := range b.Records {
@@ -183,7 +183,7 @@ func runConsumer(job clientJob, client *kinesis.Client, ready func() error) (r c
 	}
 }
 
-// observe measures for some time.
+// observe measures the process for some time.
 func (r *clientResult) observe(length time.Duration) {
 	began, cpu := time.Now(), cpuTime()
 	time.Sleep(length)
@@ -191,13 +191,14 @@ func (r *clientResult) observe(length time.Duration) {
 	r.Goroutines, r.Memory, r.Peak = runtime.NumGoroutine(), memory("VmRSS"), memory("VmHWM")
 }
 
-// runSDKLoop is a goroutine and a ticker for each shard. They do not begin together, but within a
-// second, or half a millisecond for each if that is more: otherwise it drowns in TLS handshakes.
+// runSDKLoop runs a goroutine and a ticker for each shard. The tickers start at different times
+// within a second, or within half a millisecond per shard if that is longer. Otherwise the loop
+// could not handle the TLS handshakes.
 func runSDKLoop(job clientJob, ready func() error) (r clientResult, err error) {
 	r.Before = memory("VmRSS")
 	client := benchClient(job.Address)
 	for shard := range job.Shards {
-		go func() { // until the process ends
+		go func() { // ends with the process
 			time.Sleep(rand.N(max(time.Second, time.Duration(job.Shards)*time.Millisecond/2)))
 			ticker := time.NewTicker(time.Second)
 			iterator := benchserver.Iterator(shard, 0)

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// position is the start of an iterator or a subscription.
+// position is the starting position of an iterator or a subscription.
 type position struct {
 	Type, ShardIteratorType                string
 	SequenceNumber, StartingSequenceNumber string
@@ -48,7 +48,7 @@ func (s *Server) shard(id string) (int, error) {
 
 type object = map[string]any
 
-// control answers all operations except reads, in JSON only.
+// control answers all operations except reads. It supports only JSON.
 func (s *Server) control(w http.ResponseWriter, action string, f format, body []byte) error {
 	var in struct {
 		ShardId, NextToken, ConsumerName string
@@ -107,7 +107,7 @@ func (s *Server) control(w http.ResponseWriter, action string, f format, body []
 	return nil
 }
 
-// list returns a page of the shards, which divide the hash keys evenly.
+// list returns a page of the shards. The shards divide the hash keys evenly.
 func (s *Server) list(token string, most int) (object, error) {
 	from, err := 0, error(nil)
 	if token != "" {

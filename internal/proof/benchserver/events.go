@@ -9,8 +9,8 @@ import (
 // idleEvent is the interval of empty events at the tip.
 const idleEvent = 5 * time.Second
 
-// subscribe sends all events from a position on, as fast as the client reads. Such a stream then
-// ends, as if its time was over; a stream that began at the tip stays open.
+// subscribe sends all events from a position on, as fast as the client reads. The stream then ends,
+// as if its time was over. A stream that began at the tip stays open.
 func (s *Server) subscribe(w http.ResponseWriter, r *http.Request, f format, body []byte) error {
 	var in struct {
 		ShardId          string
@@ -57,7 +57,7 @@ func (s *Server) subscribe(w http.ResponseWriter, r *http.Request, f format, bod
 	return nil
 }
 
-// event sends the records of [from, to) in one event.
+// event sends the records from index from up to index to in one event.
 func (s *Server) event(w http.ResponseWriter, f format, from, to int) {
 	records := s.stock.encoded(f, from, to)
 	open := appendEventHead(nil, f, to-from)

@@ -7,10 +7,11 @@ import (
 
 const eventStreamType = "application/vnd.amazon.eventstream"
 
-// A frame of an event stream is a head with two lengths and a checksum, headers, the payload, and a
-// checksum of everything. It is written around the parts of the payload, without copying them.
+// A frame of an event stream has a head with two lengths and a checksum, headers, the payload, and
+// a checksum of everything. The code below writes it around the parts of the payload, without
+// copying the payload.
 
-// appendFrameHead appends everything before a payload of the given size.
+// appendFrameHead appends the part of a frame before a payload of the given size.
 func appendFrameHead(b []byte, event string, f format, payload int) []byte {
 	start := len(b)
 	b = append(b, make([]byte, 12)...)
@@ -26,7 +27,7 @@ func appendFrameHead(b []byte, event string, f format, payload int) []byte {
 	return b
 }
 
-// checksum returns the end of a frame with these parts.
+// checksum returns the last part of a frame with the given parts.
 func checksum(parts ...[]byte) []byte {
 	sum := uint32(0)
 	for _, p := range parts {

@@ -27,8 +27,8 @@ var errOnlyJSON = errors.New("asked for in JSON alone")
 
 const variable = "WEIR_BENCH_SERVER"
 
-// Main runs the server if [Start] started this process, until its standard input ends, and then
-// exits. A program that calls Start must call Main first.
+// Main runs the server if [Start] started this process. The server runs until standard input ends;
+// then Main exits the process. A program that calls Start must call Main first.
 func Main() {
 	config := os.Getenv(variable)
 	if config == "" {
@@ -44,7 +44,7 @@ func Main() {
 // Address is the address of a server.
 type Address struct {
 	URL         string
-	Certificate []byte // the trusted certificate, in PEM; none without TLS
+	Certificate []byte // the certificate to trust, in PEM; empty without TLS
 }
 
 func serve(config string, in io.Reader, out io.Writer) error {
@@ -63,7 +63,7 @@ func serve(config string, in io.Reader, out io.Writer) error {
 	addr := Address{URL: "http://" + listener.Addr().String()}
 	srv := &http.Server{
 		Handler: s, ConnState: s.stats.connection, ReadHeaderTimeout: time.Minute,
-		// thousands of messages about disconnected clients
+		// There would be thousands of messages about disconnected clients.
 		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError),
 	}
 	ended := make(chan error, 1)
@@ -91,7 +91,7 @@ func serve(config string, in io.Reader, out io.Writer) error {
 		}
 	}
 	_ = srv.Close()
-	<-ended //nolint:errcheck // it returns ErrServerClosed
+	<-ended // always ErrServerClosed
 	return nil
 }
 
@@ -113,7 +113,7 @@ func certificate() (pair tls.Certificate, inPEM []byte, err error) {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), nil
 }
 
-// Process is a server in a separate process. One goroutine at a time may use it.
+// Process is a server in a separate process. Only one goroutine at a time may use it.
 type Process struct {
 	Address
 	cmd *exec.Cmd
@@ -121,7 +121,7 @@ type Process struct {
 	out *json.Decoder
 }
 
-// Start runs this program again, as a server.
+// Start starts this program again as a server.
 func Start(cfg Config) (*Process, error) {
 	config, err := json.Marshal(cfg)
 	if err != nil {
@@ -169,7 +169,7 @@ func (p *Process) ask(what string) (s Stats, err error) {
 	return s, err
 }
 
-// Close ends the server.
+// Close stops the server.
 func (p *Process) Close() error {
 	_ = p.in.Close()
 	return p.cmd.Wait()

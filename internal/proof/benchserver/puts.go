@@ -10,8 +10,8 @@ import (
 	"strconv"
 )
 
-// putRecords answers with a result for each record. It finds the shard by the partition key, which
-// must be plain text.
+// putRecords answers with a result for each record. The partition key, which must be plain text,
+// determines the shard.
 func (s *Server) putRecords(w http.ResponseWriter, f format, body []byte) error {
 	keys, err := partitionKeys(f, body)
 	if err != nil {
@@ -45,14 +45,14 @@ func (s *Server) putRecords(w http.ResponseWriter, f format, body []byte) error 
 	return nil
 }
 
-// shardOf returns the shard that has a key. The shards divide the hash keys evenly.
+// shardOf returns the shard to which a key belongs. The shards divide the hash keys evenly.
 func (s *Server) shardOf(key []byte) int {
 	sum := md5.Sum(key)
 	shard, _ := bits.Mul64(binary.BigEndian.Uint64(sum[:]), uint64(s.cfg.Shards))
 	return int(shard)
 }
 
-// partitionKeys returns the keys of the records in a request.
+// partitionKeys returns the partition keys of the records in a request.
 func partitionKeys(f format, body []byte) (keys [][]byte, err error) {
 	mark := []byte(`"PartitionKey":"`)
 	if f == cborFormat {

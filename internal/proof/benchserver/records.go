@@ -55,8 +55,8 @@ func indexOf(sequence string) (int, error) {
 	return strconv.Atoi(digits)
 }
 
-// An iterator has the length of the service's, and contains the shard and the index of the next
-// record.
+// An iterator has the length of the service's iterators. It contains the shard and the index of the
+// next record.
 const (
 	iteratorHead   = "AAAAAAAAAAG-"
 	iteratorLength = 224
@@ -85,21 +85,21 @@ func parseIterator(it string) (shard, index int, err error) {
 	return 0, 0, err
 }
 
-// stock contains the records of a shard, each encoded with equal size, so that any run of them can
-// be copied.
+// stock contains the records of a shard in encoded form. All records have the same size, so any
+// sequence of records can be copied.
 type stock struct {
 	count, size int
-	keys        int // 0 is one for each
+	keys        int // 0 means that each record has its own key
 	zipf        bool
 	began       time.Time
 	formats     [2]struct {
 		once  sync.Once
-		bytes []byte // in JSON with a comma after each record
-		each  int    // bytes a record
+		bytes []byte // in JSON, with a comma after each record
+		each  int    // bytes per record
 	}
 }
 
-// encoded returns the records of [from, to) in a format, as in a list.
+// encoded returns the records from index from up to index to, encoded as the elements of a list.
 func (s *stock) encoded(f format, from, to int) []byte {
 	e := &s.formats[f]
 	e.once.Do(func() {
@@ -119,7 +119,8 @@ func (s *stock) encoded(f format, from, to int) []byte {
 				binary.LittleEndian.PutUint64(b[:], random.Uint64())
 				copy(data[j:], b[:])
 			}
-			// One per millisecond: older ones first, and all with equally many digits.
+			// There is one record per millisecond. The time is in the past, so that all times have
+			// the same number of digits.
 			r := record{sequence(i), fmt.Sprintf("%036d", key(i)), s.began.UnixMilli() + int64(i), data}
 			before := len(e.bytes)
 			e.bytes = appendRecord(e.bytes, f, &r)
@@ -142,7 +143,7 @@ func (s *stock) encoded(f format, from, to int) []byte {
 	return b
 }
 
-// appendRecord appends a record, with fields in the order of kinesistest.
+// appendRecord appends a record. The fields have the same order as in kinesistest.
 func appendRecord(b []byte, f format, r *record) []byte {
 	if f == jsonFormat {
 		b = fmt.Appendf(b, `{"SequenceNumber":"%s","ApproximateArrivalTimestamp":%d.%03d,"Data":"`, r.sequence, r.arrival/1000, r.arrival%1000)
@@ -156,7 +157,8 @@ func appendRecord(b []byte, f format, r *record) []byte {
 	return appendText(appendText(b, "PartitionKey"), r.key)
 }
 
-// appendPageHead appends everything before the records of a page; appendPageTail everything after.
+// appendPageHead appends the part of a page before its records. appendPageTail appends the part
+// after them.
 func appendPageHead(b []byte, f format, behind int64, next string, records int) []byte {
 	if f == jsonFormat {
 		return fmt.Appendf(b, `{"MillisBehindLatest":%d,"NextShardIterator":"%s","Records":[`, behind, next)
@@ -173,8 +175,8 @@ func appendPageTail(b []byte, f format) []byte {
 	return b
 }
 
-// appendEventHead appends everything before the records of an event; appendEventTail everything
-// after.
+// appendEventHead appends the part of an event before its records. appendEventTail appends the part
+// after them.
 func appendEventHead(b []byte, f format, records int) []byte {
 	if f == jsonFormat {
 		return append(b, `{"Records":[`...)

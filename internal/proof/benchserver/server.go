@@ -13,15 +13,15 @@ import (
 	"time"
 )
 
-// Server is the handler. It is safe for concurrent use.
+// Server is an HTTP handler. It is safe for concurrent use.
 type Server struct {
 	cfg   Config
 	stock *stock
 	stats *counters
-	puts  atomic.Int64 // records that were put
+	puts  atomic.Int64 // number of records that were put
 }
 
-// NewServer returns a server, or an error for an invalid cfg.
+// NewServer returns a server. It returns an error if cfg is invalid.
 func NewServer(cfg Config) (*Server, error) {
 	if cfg.Page == 0 {
 		cfg.Page = maxPage
@@ -29,7 +29,7 @@ func NewServer(cfg Config) (*Server, error) {
 	if cfg.Shards < 1 || cfg.Records < 0 || cfg.Page < 1 || cfg.Page > maxPage || cfg.Bytes < 0 || (cfg.Bytes == 0 && cfg.Records > 0) {
 		return nil, fmt.Errorf("benchserver: %+v has too few or too many of something", cfg)
 	}
-	if cfg.Records > 0 { // the service's pages have at most 10 MiB
+	if cfg.Records > 0 { // pages of the service have at most 10 MiB
 		cfg.Page = max(1, min(cfg.Page, maxPageBytes/cfg.Bytes))
 	}
 	return &Server{
@@ -85,7 +85,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// getRecords answers with prepared records, and a new head and tail.
+// getRecords answers with prepared records between a new head and tail.
 func (s *Server) getRecords(w http.ResponseWriter, f format, body []byte) error {
 	at := bytes.Index(body, []byte(iteratorHead))
 	if at < 0 || len(body) < at+iteratorLength {
@@ -127,7 +127,7 @@ func (s *Server) write(w io.Writer, p []byte) {
 	}
 }
 
-// behind returns how far a page that ends before record to is behind the tip.
+// behind returns the lag of a page that ends before the record to.
 func (s *Server) behind(to int) int64 {
 	if s.cfg.Live {
 		return 0
@@ -135,7 +135,7 @@ func (s *Server) behind(to int) int64 {
 	return int64(s.cfg.Records - to)
 }
 
-// limitOf returns the Limit of a request, 10,000 by default.
+// limitOf returns the Limit in a request. The default is 10,000.
 func limitOf(f format, body []byte) (int, error) {
 	n, err := maxPage, error(nil)
 	if f == jsonFormat {

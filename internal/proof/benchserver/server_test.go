@@ -58,7 +58,7 @@ func getRecords(t *testing.T, url string, f format, iterator string) []byte {
 	return answer
 }
 
-// The answers must be those of kinesistest byte by byte, given the same records.
+// For the same records, the answers must equal those of kinesistest byte by byte.
 func TestAnswersAreThoseOfKinesistest(t *testing.T) {
 	real := kinesistest.NewServer(t, kinesistest.Config{NoLimits: true})
 	real.CreateStream("s", 1)
@@ -92,7 +92,7 @@ func TestAnswersAreThoseOfKinesistest(t *testing.T) {
 	for _, f := range formats {
 		got := getRecords(t, real.URL(), f, *it.ShardIterator)
 		_, after, _ := bytes.Cut(got, []byte("NextShardIterator"))
-		next := after[3:][:len(*it.ShardIterator)] // after the quotes and colon
+		next := after[3:][:len(*it.ShardIterator)] // after the quotation marks and the colon
 		if f == cborFormat {
 			next = after[len(appendHead(nil, cborText, uint64(len(next)))):][:len(next)]
 		}
@@ -154,7 +154,7 @@ func start(t *testing.T, cfg Config) (*Server, string, *kinesis.Client) {
 	})
 }
 
-// All clients read the same records: the SDK in JSON, weir in both formats, by polling and by
+// All clients read the same records: the SDK in JSON, and weir in both formats, by polling and by
 // fan-out.
 func TestEverybodyReadsTheSame(t *testing.T) {
 	_, _, client := start(t, Config{Shards: 2, Records: 25, Page: 10, Bytes: 333, Delay: time.Millisecond})

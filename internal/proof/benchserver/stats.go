@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// counters collect [Stats].
+// counters collects the [Stats].
 type counters struct {
 	mu       sync.Mutex
 	log      bool
 	began    time.Time
 	calls    map[string]int
-	steps    []int // calls in each 10 ms
-	shards   []int // calls of GetRecords
+	steps    []int // number of calls in each 10 ms
+	shards   []int // number of GetRecords calls for each shard
 	reads    []Read
 	together int
 	most     int
@@ -24,7 +24,7 @@ type counters struct {
 
 const (
 	step  = 10 * time.Millisecond
-	burst = 10 // steps
+	burst = 10 // in steps
 )
 
 func newCounters(cfg Config) *counters {
@@ -52,7 +52,7 @@ func (c *counters) called(action string) {
 	c.steps[i]++
 }
 
-// read counts a read of a shard in progress, until done is called.
+// read counts a read of a shard. The read is in progress until done is called.
 func (c *counters) read(shard, from int) (done func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -98,7 +98,7 @@ func (c *counters) now() Stats {
 	return s
 }
 
-// mostWithin returns the largest sum of consecutive counts.
+// mostWithin returns the largest sum of neighbouring counts.
 func mostWithin(counts []int, neighbours int) (most int) {
 	sum := 0
 	for i, n := range counts {

@@ -1,5 +1,5 @@
-// Package fakes3 is an S3 in memory for tests: objects, conditional writes, paged listings, and
-// faults of calls. It imports none of our packages, and no SDK.
+// Package fakes3 is an S3 server in memory for tests. It supports objects, conditional writes,
+// paged listings, and faults of calls. It imports no package of weir and no SDK.
 package fakes3
 
 import (
@@ -21,8 +21,9 @@ import (
 	"time"
 )
 
-// Server is an S3 with one bucket, which accepts any name in path-style requests. It is an
-// [http.Handler], and an [http.RoundTripper] that needs no network, so it works in virtual time.
+// Server is an S3 server with one bucket. It accepts any name of a bucket in path-style requests.
+// It is an [http.Handler], and also an [http.RoundTripper] that needs no network, so it works in
+// virtual time.
 type Server struct {
 	mu      sync.Mutex
 	objects map[string]*object
@@ -39,39 +40,40 @@ type object struct {
 	at     time.Time
 }
 
-// Call is a request, as passed to a control function.
+// Call describes a request. The server passes it to the control function.
 type Call struct {
 	// Context ends when the client disconnects.
 	Context context.Context
 	Method  string // PUT, GET, HEAD, DELETE or LIST
-	Key     string // of a LIST, the prefix
-	N       int    // number of calls of this method, including this one
+	Key     string // for LIST, the prefix
+	N       int    // number of calls with this method, including this one
 }
 
-// Fault is the fault of a call.
+// Fault is the way in which a call fails.
 type Fault uint8
 
 const (
 	None      Fault = iota
-	Refuse          // answered with 503, and not carried out
-	Deny            // answered with 403, and not carried out
+	Refuse          // fails with 503, without effect
+	Deny            // fails with 403, without effect
 	NoBucket        // fails with 404
-	Elsewhere       // fails with 301, as for a bucket of another region
-	Cut             // the connection ends, and it is not carried out
-	Lose            // carried out, and the answer is lost
+	Elsewhere       // fails with 301, as for a bucket in another region
+	Cut             // the connection ends, without effect
+	Lose            // takes effect, but the answer is lost
 )
 
 // New returns an empty server.
 func New() *Server { return &Server{objects: map[string]*object{}, calls: map[string]int{}} }
 
-// Control registers f for each call; f may wait. nil removes it.
+// Control registers a function that is called for each call. f may block. A nil f removes the
+// function.
 func (s *Server) Control(f func(Call) Fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.control = f
 }
 
-// Calls returns the number of calls of a method.
+// Calls returns the number of calls with a method.
 func (s *Server) Calls(method string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -85,7 +87,7 @@ func (s *Server) Keys() []string {
 	return slices.Sorted(maps.Keys(s.objects))
 }
 
-// Get returns the content of an object, nil if it does not exist.
+// Get returns the content of an object. It returns nil if the object does not exist.
 func (s *Server) Get(key string) []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -119,10 +121,10 @@ func (s *Server) put(key string, body []byte, h http.Header) *object {
 // ErrCut is the error of a call without a network whose connection was cut.
 var ErrCut = errors.New("fakes3: the connection ended")
 
-// Do makes a call without a network: the server is an HTTP client for an SDK.
+// Do makes a call without a network. With it, the server can serve as the HTTP client of an SDK.
 func (s *Server) Do(r *http.Request) (*http.Response, error) { return s.RoundTrip(r) }
 
-// RoundTrip is Do.
+// RoundTrip makes a call without a network.
 func (s *Server) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err := r.Context().Err(); err != nil {
 		return nil, err
@@ -137,14 +139,14 @@ func (s *Server) RoundTrip(r *http.Request) (*http.Response, error) {
 	return w.Result(), nil
 }
 
-// ServeHTTP serves over a network.
+// ServeHTTP answers a call over a network.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !s.serve(w, r) {
-		panic(http.ErrAbortHandler) //nolint:forbidigo // net/http then ends the connection
+		panic(http.ErrAbortHandler) // makes net/http end the connection
 	}
 }
 
-// serve returns false if the client gets no answer.
+// serve carries out a call. It returns false if the client gets no answer.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) bool {
 	var body []byte
 	if r.Body != nil {

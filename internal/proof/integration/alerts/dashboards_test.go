@@ -25,10 +25,10 @@ import (
 	"github.com/weir-go/weir/kinesistest"
 )
 
-// onlyAfterAFailure are the panels without data while all is well.
+// onlyAfterAFailure lists the panels that have no data while everything is well.
 var onlyAfterAFailure = []string{"weir-group: Alerts that fire", "weir-group: annotation", "weir-stream: annotation"}
 
-// shown replaces Grafana's variables in these tests.
+// shown replaces the variables of Grafana.
 var shown = strings.NewReplacer("$__rate_interval", "20s", "$__range", "2m", "$app", "billing", "$stream", "orders", "$shard", ".*")
 
 func boards(t *testing.T) map[string][]byte {
@@ -46,10 +46,10 @@ func boards(t *testing.T) map[string][]byte {
 	return all
 }
 
-// classic is the schema that every Grafana version imports.
-type classic = dashboard.Dashboard //nolint:staticcheck // the newer one needs Grafana 12
+// classic is the schema that all versions of Grafana can import.
+type classic = dashboard.Dashboard // the newer one needs Grafana 12
 
-// Unknown fields, or fields of another type, are mistakes in a file.
+// An unknown field, or a field with the wrong type, is a mistake in the file.
 func TestDashboardsKeepGrafanasSchema(t *testing.T) {
 	plugins.RegisterDefaultPlugins()
 	for file, text := range boards(t) {
@@ -70,8 +70,8 @@ func TestDashboardsKeepGrafanasSchema(t *testing.T) {
 	}
 }
 
-// strictly decodes a dashboard and returns the mistakes. The decoder returns a non-nil error
-// without mistakes, which is ignored.
+// strictly decodes a dashboard and returns the mistakes. The decoder returns a non-nil error even
+// if there are no mistakes; that error is ignored.
 func strictly(d *classic, text []byte) string {
 	if err := d.UnmarshalJSONStrict(text); err != nil {
 		return err.Error()
@@ -81,14 +81,14 @@ func strictly(d *classic, text []byte) string {
 
 // question is one query of a dashboard.
 type question struct {
-	where   string // the dashboard and the panel
+	where   string // dashboard and panel
 	expr    string
 	labelOf string // for a variable, its label
 }
 
 var variableQuery = regexp.MustCompile(`^label_values\((.+), ([a-z]+)\)$`)
 
-// questions returns all queries of the dashboards, with variables replaced.
+// questions returns all queries of the dashboards, after replacing variables.
 func questions(t *testing.T) (all []question) {
 	t.Helper()
 	for file, text := range boards(t) {
@@ -136,7 +136,7 @@ func questions(t *testing.T) (all []question) {
 	return all
 }
 
-// answers reports whether Prometheus has data for a query; NaN does not count.
+// answers reports whether Prometheus returns data for a query. NaN does not count as data.
 func (w watcher) answers(ctx context.Context, q question) (bool, error) {
 	path, values := "/api/v1/query", url.Values{"query": {q.expr}}
 	if q.labelOf != "" {
@@ -175,7 +175,7 @@ func (w watcher) answers(ctx context.Context, q question) (bool, error) {
 	return slices.ContainsFunc(vector.Result, func(r struct{ Value [2]any }) bool { return r.Value[1] != "NaN" }), nil
 }
 
-// untilAnswered waits until each query has had data once.
+// untilAnswered waits until each query has returned data once.
 func (w watcher) untilAnswered(within time.Duration, all []question) {
 	w.t.Helper()
 	began := time.Now()
@@ -212,7 +212,7 @@ func (w watcher) untilAnswered(within time.Duration, all []question) {
 	}
 }
 
-// The dashboards' queries return data while a group and an exporter run.
+// All queries of the dashboards return data while a group of workers and an exporter run.
 func TestEachQueryOfTheDashboardsReturnsData(t *testing.T) {
 	t.Parallel()
 	all := questions(t)
@@ -267,7 +267,8 @@ func TestEachQueryOfTheDashboardsReturnsData(t *testing.T) {
 	alerts.untilAnswered(time.Minute, failing)
 }
 
-// If a worker and the exporter report different states of a shard, the worse one is shown.
+// If a worker and the exporter report different states of a shard, the dashboard shows the worse
+// one.
 func TestTheWorstStateOfAShardIsShown(t *testing.T) {
 	t.Parallel()
 	all := questions(t)

@@ -1,4 +1,4 @@
-// Package alerts_test tests the shipped alerts with Prometheus' own programs.
+// Package alerts_test tests the alerts that weir ships, with Prometheus' own programs.
 package alerts_test
 
 import (
@@ -13,7 +13,7 @@ import (
 
 var shipped = filepath.Join("..", "..", "..", "..", "deploy", "prometheus")
 
-// rules returns the file of alerts.
+// rules returns the content of the file of alerts.
 func rules(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(shipped, "weir.rules.yaml"))
@@ -23,7 +23,7 @@ func rules(t *testing.T) string {
 	return string(text)
 }
 
-// Each alert must fire within its time and end afterwards.
+// Each alert must fire within its time, and end afterwards.
 func TestAlertsInVirtualTime(t *testing.T) {
 	for _, args := range [][]string{{"check", "rules", "weir.rules.yaml"}, {"test", "rules", "weir.rules.test.yaml"}} {
 		cmd := servers.Promtool(t, args...)
@@ -34,7 +34,7 @@ func TestAlertsInVirtualTime(t *testing.T) {
 	}
 }
 
-// These tests detect an alert that never fires.
+// The test of alerts detects an alert that never fires.
 func TestAnAlertThatNeverFiresIsFound(t *testing.T) {
 	text := rules(t)
 	all := regexp.MustCompile(`(?s)- alert: (\w+)\n.*?\n        labels:`).FindAllStringSubmatchIndex(text, -1)

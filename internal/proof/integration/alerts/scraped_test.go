@@ -24,7 +24,7 @@ import (
 	"github.com/weir-go/weir/kinesistest"
 )
 
-// factor divides the times of the rules.
+// factor is the number by which the times in the rules are divided.
 const factor = 20
 
 var (
@@ -32,9 +32,10 @@ var (
 	storeUp = regexp.MustCompile(`(weir_store_up_timestamp_seconds\) > )(\d+)`)
 )
 
-// faster returns the rules with their times divided. Detecting a stall still takes its two minutes.
+// faster returns the rules with shorter times. Detecting a stalled shard still takes its two
+// minutes.
 func faster(text string) string {
-	// a worker sends a heartbeat each second, and is scraped as often
+	// A worker sends a heartbeat each second, and is scraped as often.
 	text = storeUp.ReplaceAllString(text, "${1}6")
 	return spans.ReplaceAllStringFunc(text, func(s string) string {
 		m := spans.FindStringSubmatch(s)
@@ -44,7 +45,7 @@ func faster(text string) string {
 	})
 }
 
-// workers are processes of the command.
+// workers runs processes of the command.
 type workers struct {
 	t       *testing.T
 	program string
@@ -84,7 +85,7 @@ func (w *workers) run(port int, args ...string) {
 	w.running[port] = cmd
 }
 
-// killAll ends all workers at once.
+// killAll kills all workers at the same time.
 func (w *workers) killAll() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -95,7 +96,7 @@ func (w *workers) killAll() {
 	}
 }
 
-// watcher queries Prometheus for firing alerts.
+// watcher queries Prometheus for alerts that fire.
 type watcher struct {
 	t   *testing.T
 	url string
@@ -131,7 +132,7 @@ func (w watcher) firing(ctx context.Context) (names []string, err error) {
 	return slices.Compact(names), nil
 }
 
-// until waits until all of the alerts fire, or until none does.
+// until waits until all of the alerts fire, or, if fire is false, until none of them does.
 func (w watcher) until(fire bool, within time.Duration, alerts ...string) {
 	w.t.Helper()
 	began := time.Now()
@@ -159,10 +160,11 @@ func (w watcher) until(fire bool, within time.Duration, alerts ...string) {
 	}
 }
 
-// A shard counts as stalled after two minutes without progress.
+// full adds an alert that takes long: a shard counts as stalled only after two minutes without
+// progress.
 var full = flag.Bool("full", false, "also show the alert of a shard that has stalled, which takes some three minutes")
 
-// Six alerts fire and end with the metrics of real workers during faults; without -full five.
+// Six alerts fire and end during faults of real workers. Without -full there are only five.
 func TestAlertsOfRealWorkers(t *testing.T) {
 	t.Parallel()
 	ports := []int{freePort(t), freePort(t)}
@@ -230,7 +232,7 @@ func TestAlertsOfRealWorkers(t *testing.T) {
 	alerts.until(false, 2*time.Minute, "WeirShardStalled")
 }
 
-// scraping starts a Prometheus that scrapes ports each second, with faster rules.
+// scraping starts a Prometheus server that scrapes the ports each second and uses the faster rules.
 func scraping(t *testing.T, ports ...int) *servers.Server {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "rules.yaml")
@@ -249,7 +251,7 @@ scrape_configs:
 `, file, strings.Join(targets, ", ")))
 }
 
-// built returns the path of the command.
+// built builds the command and returns its path.
 func built(t *testing.T) string {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "weir")
@@ -261,7 +263,7 @@ func built(t *testing.T) string {
 	return program
 }
 
-// freePort returns an unused port.
+// freePort returns the number of an unused port.
 func freePort(t *testing.T) int {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -1,4 +1,4 @@
-// Package capacity measures the cost of a DynamoDB client's requests, as the server reports it.
+// Package capacity measures the cost of a DynamoDB client's requests. The server reports the cost.
 package capacity
 
 import (
@@ -14,20 +14,20 @@ import (
 	"github.com/aws/smithy-go/middleware"
 )
 
-// Cost is in capacity units.
+// Cost is a cost in capacity units.
 type Cost struct {
 	Requests      int
-	Kinds         map[string]int // requests by action
+	Kinds         map[string]int // number of requests by action
 	Writes, Reads float64
 }
 
-// Meter adds up the cost of clients' requests, as the server reports it.
+// Meter adds up the cost of the requests of clients.
 type Meter struct {
 	mu  sync.Mutex
 	sum Cost
 }
 
-// Options makes a client's requests count.
+// Options makes the requests of a client count.
 func (m *Meter) Options(o *dynamodb.Options) {
 	o.APIOptions = append(o.APIOptions, func(stack *middleware.Stack) error {
 		return stack.Initialize.Add(middleware.InitializeMiddlewareFunc("capacity", m.handle), middleware.Before)
@@ -37,7 +37,7 @@ func (m *Meter) Options(o *dynamodb.Options) {
 func (m *Meter) handle(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (
 	out middleware.InitializeOutput, metadata middleware.Metadata, err error,
 ) {
-	// This field is in the answers of all operations that consume capacity.
+	// The answers of all operations that consume capacity contain this field.
 	if field := reflect.ValueOf(in.Parameters).Elem().FieldByName("ReturnConsumedCapacity"); field.IsValid() {
 		field.Set(reflect.ValueOf(types.ReturnConsumedCapacityTotal))
 	}
@@ -53,7 +53,7 @@ func (m *Meter) handle(ctx context.Context, in middleware.InitializeInput, next 
 	if err != nil {
 		var refused *types.ConditionalCheckFailedException
 		if errors.As(err, &refused) {
-			m.sum.Writes++ // same cost as a successful one; rows here are below 1 KB
+			m.sum.Writes++ // costs as much as a successful one; rows here are below 1 KB
 		}
 		return out, metadata, err
 	}
@@ -85,7 +85,7 @@ func (m *Meter) Take() Cost {
 	return sum
 }
 
-// Of returns the cost of do.
+// Of calls do and returns the cost of its requests.
 func (m *Meter) Of(do func()) Cost {
 	m.Take()
 	do()

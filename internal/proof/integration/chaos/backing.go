@@ -15,20 +15,21 @@ import (
 	"github.com/weir-go/weir/internal/proof/integration/servers"
 )
 
-// backing is the store: its server, or its file.
+// backing is the store of a run: a server or a file.
 type backing interface {
-	// the store's address for workers, or addr for workers that use a proxy; "" is the store itself
+	// place returns the address of the store for workers. If workers use a proxy, addr is the
+	// address of the proxy; otherwise it is "".
 	place(addr string) string
-	address() string // host and port, "" for a file
+	address() string // host and port; "" for a file
 
-	// Only for servers.
+	// The following methods are only for servers.
 	kill()
 	start() error
 
-	// Only for files.
+	// The following methods are only for files.
 	lock() (unlock func() error, err error)
-	held() (bool, error) // whether another process holds its lock
-	endless() error      // why its disk cannot be filled, nil if it can
+	held() (bool, error) // reports whether another process holds the lock of the file
+	endless() error      // returns the reason why the disk cannot be filled; nil if it can
 	fill() error
 	free() error
 }
@@ -62,7 +63,7 @@ func newBacking(t testing.TB, kind, dir string) (backing, error) {
 	return nil, fmt.Errorf("no store is called %q", kind)
 }
 
-// noFile has the methods of files.
+// noFile implements the methods for files that a server does not support.
 type noFile struct{}
 
 var errNotThere = errors.New("this store cannot do that")
@@ -73,7 +74,7 @@ func (noFile) endless() error              { return errNotThere }
 func (noFile) fill() error                 { return errNotThere }
 func (noFile) free() error                 { return errNotThere }
 
-// database has the methods of a server that keeps its data in a directory.
+// database is a server that keeps its data in a directory.
 type database struct {
 	noFile
 	d *servers.Database
@@ -83,7 +84,8 @@ func (d *database) address() string { return d.d.Addr }
 
 func (d *database) kill() { d.d.Kill() }
 
-// start retries for a while: the processes of a killed server need a moment to notice.
+// start starts the server. It retries for a while, because the processes of a killed server need a
+// moment to end.
 func (d *database) start() error {
 	for try := 1; ; try++ {
 		err := d.d.TryStart()
@@ -100,7 +102,8 @@ func (p *postgres) place(addr string) string {
 	return (&servers.Database{Addr: cmp.Or(addr, p.d.Addr)}).PostgresURL("weir")
 }
 
-// redis writes each change to its disk before it answers, so that a kill loses none.
+// redis is a Redis server that writes each change to disk before it answers. A kill then loses no
+// change.
 type redis struct{ database }
 
 func (r *redis) place(addr string) string { return cmp.Or(addr, r.d.Addr) }
@@ -128,10 +131,10 @@ func (d *dynamo) start() error {
 	return nil
 }
 
-// sqlite is a file, on a small separate disk if this user may mount one.
+// sqlite is a file. It is on a small separate disk if this user may mount one.
 type sqlite struct {
 	dir       string
-	unlimited error // why it has no separate disk
+	unlimited error // reason why there is no separate disk
 }
 
 func (f *sqlite) address() string     { return "" }
@@ -139,10 +142,11 @@ func (f *sqlite) place(string) string { return filepath.Join(f.dir, "leases.db")
 func (f *sqlite) kill()               {}
 func (f *sqlite) start() error        { return errNotThere }
 
-// lock simulates another writer that keeps the file locked.
+// lock locks the file like another writer.
 func (f *sqlite) lock() (func() error, error) { return f.lockWithin(5 * time.Second) }
 
-// held tries for longer than any write takes, and for less than the shortest freeze.
+// held reports whether the file is locked. It waits longer than any write takes, and shorter than
+// the shortest freeze.
 func (f *sqlite) held() (bool, error) {
 	unlock, err := f.lockWithin(250 * time.Millisecond)
 	if err != nil {
@@ -180,8 +184,8 @@ func (f *sqlite) endless() error { return f.unlimited }
 
 func (f *sqlite) ballast() string { return filepath.Join(f.dir, "ballast") }
 
-// fill leaves no byte free. The write-ahead log would continue in its existing space, so it is
-// truncated, and the freed space is filled too.
+// fill fills the disk completely. The write-ahead log could continue in the space that it already
+// has. So fill truncates the log and fills the freed space too.
 func (f *sqlite) fill() error {
 	db, err := sql.Open("sqlite", f.place(""))
 	if err != nil {

@@ -2,48 +2,48 @@ package main
 
 import "time"
 
-// times are the basis of the limits. Every limit is a promise of the README in this folder; the
-// machine's allowance is added to each.
+// times are the times from which the limits are computed. Every limit is a promise of the README in
+// this folder. The allowance for the machine is added to each limit.
 type times struct{ beat, failover time.Duration }
 
-// takenOver limits the silence of the shards of lost workers: one or all but one, with or without
-// the leader.
+// takenOver is the maximum silence of the shards of lost workers. It covers the loss of one worker
+// and of all but one, with or without the leader.
 func (t times) takenOver() time.Duration { return t.failover + 2*t.beat }
 
-// moved limits the silence of a shard that is handed off, or whose worker was only delayed.
+// moved is the maximum silence of a shard that is handed off, or whose worker was only delayed.
 func (t times) moved() time.Duration { return 2 * t.beat }
 
-// children limits the time from the end of the parents until a child is read.
+// children is the maximum time from the end of the parents until a child is read.
 func (t times) children() time.Duration { return time.Second + 2*t.beat }
 
 const (
 	// readAgain is the longest pause between two attempts to read a shard.
 	readAgain = 10 * time.Second
-	// readEnds is the duration of a read over a silent connection: at most 4 s, and a second
-	// attempt over a new connection.
+	// readEnds is the maximum duration of a read over a silent connection: 4 s for the first
+	// attempt, and a second attempt over a new connection.
 	readEnds = 5 * time.Second
-	// pingEnds is the time after which a silent connection of subscriptions without an answer to a
-	// ping is abandoned.
+	// pingEnds is the time after which a silent connection of subscriptions is abandoned, because
+	// it has not answered a ping.
 	pingEnds = 20 * time.Second
-	// probeEnds is the time after which an attempt to subscribe is abandoned while the shard is
-	// polled.
+	// probeEnds is the time after which an attempt to subscribe is abandoned. The shard is polled
+	// during the attempt.
 	probeEnds = 10 * time.Second
-	// silenceEnds is the time after which a silent subscription, without even an empty event, is
-	// abandoned.
+	// silenceEnds is the time after which a subscription is abandoned that has sent nothing, not
+	// even an empty event.
 	silenceEnds = 30 * time.Second
-	// takeoverAfter is the service's limit, refusedPause the longest pause between two attempts of
-	// a subscription that another one blocks.
+	// takeoverAfter is the service's limit for takeovers. refusedPause is the longest pause between
+	// two attempts to subscribe while another subscription blocks.
 	takeoverAfter = 5 * time.Second
 	refusedPause  = 1500 * time.Millisecond
 )
 
-// kinesisBack limits the time from Kinesis' recovery until reading.
+// kinesisBack is the maximum time from the recovery of Kinesis until records are read.
 func (t times) kinesisBack() time.Duration { return readAgain + t.moved() }
 
-// kinesisDead limits the time until reading after connections to Kinesis have died silently. A
-// subscription ends when its connection does not answer a ping. A shard that is polled because
-// fan-out failed before may be in an attempt to subscribe, and then be read over another silent
-// connection.
+// kinesisDead is the maximum time until records are read after connections to Kinesis have died
+// silently. A subscription ends when its connection does not answer a ping. A shard may be polled
+// because fan-out failed before. It may then be in an attempt to subscribe, and after that in a
+// read over another silent connection.
 func (t times) kinesisDead(pushed bool) time.Duration {
 	polled := readEnds + t.moved()
 	if pushed {
@@ -52,9 +52,9 @@ func (t times) kinesisDead(pushed bool) time.Duration {
 	return polled
 }
 
-// fromFrozen is takenOver for a frozen worker with subscriptions. The service allows no takeover of
-// a young subscription, so the next owner may be refused until then, and tries once more after
-// that.
+// fromFrozen is takenOver for a frozen worker. If the worker has subscriptions, the service does
+// not allow the takeover of a young subscription. The next owner may be refused until then, and
+// tries once more after that.
 func (t times) fromFrozen(pushed bool) time.Duration {
 	if pushed {
 		return max(t.takenOver(), takeoverAfter+refusedPause)
@@ -62,13 +62,14 @@ func (t times) fromFrozen(pushed bool) time.Duration {
 	return t.takenOver()
 }
 
-// subscribedAgain limits the time until reading after a subscription has ended: the service allows
-// a call per second.
+// subscribedAgain is the maximum time until records are read after a subscription has ended. The
+// service allows one call per second.
 func (t times) subscribedAgain() time.Duration { return time.Second + t.moved() }
 
-// silent limits the time until reading after a subscription has become silent on a healthy
-// connection.
+// silent is the maximum time until records are read after a subscription has become silent on a
+// healthy connection.
 func (t times) silent() time.Duration { return silenceEnds + t.subscribedAgain() }
 
-// starting is the time from a process's start to its first beat, without other workers.
+// starting is the time from the start of a process to its first heartbeat, if there are no other
+// workers.
 const starting = time.Second

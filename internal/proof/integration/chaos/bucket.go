@@ -22,13 +22,13 @@ import (
 
 const objects = "out"
 
-// bucketSink is the sink on a server at an address. Objects are small, so that faults often occur
-// while links are written.
+// bucketSink returns a sink that uses the given client. Its objects are small, so that faults often
+// occur while links are written.
 func bucketSink(client *s3.Client) (*s3sink.Sink, error) {
 	return s3sink.New(client, servers.Bucket, s3sink.Options{Prefix: objects, Lines: s3sink.Envelopes, MaxAge: time.Second})
 }
 
-// write runs a worker whose records become lines of objects.
+// write runs a worker that writes its records into objects.
 func (w worker) write(ctx context.Context, c *weir.Consumer) error {
 	sink, err := bucketSink(servers.S3Client(w.Bucket))
 	if err != nil {
@@ -37,7 +37,7 @@ func (w worker) write(ctx context.Context, c *weir.Consumer) error {
 	return c.RunShards(ctx, sink.Handlers())
 }
 
-// bucket is the object server, with the data read so far.
+// bucket is the object server, with the data that has been read from it.
 type bucket struct {
 	server *servers.Database
 	client *s3.Client
@@ -46,7 +46,7 @@ type bucket struct {
 	shards []string             // sorted
 }
 
-// followed is the chain of a shard, as far as it was followed.
+// followed is the chain of a shard, as far as it has been read.
 type followed struct {
 	to      weir.Position
 	objects int
@@ -61,7 +61,7 @@ func (s *stage) prepareBucket(t testing.TB) (err error) {
 	return err
 }
 
-// follow reads the data written since its last call.
+// follow reads the data that was written since its last call.
 func (b *bucket) follow(ctx context.Context) error {
 	b.shards = b.shards[:0]
 	for id, err := range b.sink.Shards(ctx, stream) {
@@ -111,8 +111,8 @@ func (b *bucket) read(ctx context.Context, f *followed, o s3sink.Object) error {
 	return errors.Join(lines.Err(), content.Close())
 }
 
-// rows returns the lines of all chains. A shard's name sorts after those of its ancestors, so those
-// of a key are in order.
+// rows returns the lines of all chains. The name of a shard sorts after the names of its ancestors,
+// so the lines of a key are in order.
 func (b *bucket) rows() (all []verdict.Put) {
 	for _, id := range b.shards {
 		all = append(all, b.chains[id].rows...)
@@ -120,7 +120,7 @@ func (b *bucket) rows() (all []verdict.Put) {
 	return all
 }
 
-// allLines returns the lines of all objects, and checks that each object is in a chain.
+// allLines returns the lines of all objects. It also checks that each object belongs to a chain.
 func (s *stage) allLines(ctx context.Context) ([]verdict.Put, error) {
 	if err := s.bucket.follow(ctx); err != nil {
 		return nil, err
@@ -149,7 +149,7 @@ func (s *stage) allLines(ctx context.Context) ([]verdict.Put, error) {
 	return s.bucket.rows(), nil
 }
 
-// cutBucket cuts one worker or all off from the bucket.
+// cutBucket cuts one worker or all workers off from the bucket.
 func (s *stage) cutBucket(r round, all bool) error {
 	proxies, lives := s.struck(r, all, func(w *slot) *cut.Proxy { return w.bucket })
 	d, mode := r.between(time.Second, 1, 9), cut.Mode(r.mode)

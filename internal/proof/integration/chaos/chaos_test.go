@@ -17,7 +17,7 @@ import (
 	"github.com/weir-go/weir/internal/proof/leaktest"
 )
 
-// TestMain runs the test binary as a worker if it was started as one.
+// TestMain runs the test binary as a worker if it was started as a worker.
 func TestMain(m *testing.M) {
 	if told := os.Getenv(workerVariable); told != "" {
 		os.Exit(runWorker(told))
@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 	os.Exit(leaktest.Run(m))
 }
 
-// TestAShortStorm runs the command itself, on a file, with short times.
+// TestAShortStorm runs the command itself with short times, on a file.
 func TestAShortStorm(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes half a minute")
@@ -52,7 +52,7 @@ func TestAShortStorm(t *testing.T) {
 		t.Errorf("too little happened: %s", &out)
 	}
 
-	// The same files with one line removed.
+	// Judge the same files again with one line removed.
 	dir := filepath.Join(keep, servers.SQLiteStore)
 	journals, err := filepath.Glob(filepath.Join(dir, "*"+journalSuffix))
 	if err != nil || len(journals) < 4 {
@@ -79,12 +79,12 @@ func TestAShortStorm(t *testing.T) {
 	}
 }
 
-// TestAStormThatIsWatched compares Prometheus with the files.
+// TestAStormThatIsWatched compares the metrics in Prometheus with the files.
 func TestAStormThatIsWatched(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes half a minute")
 	}
-	servers.Promtool(t) // skips, or fails, without Prometheus
+	servers.Promtool(t) // without Prometheus, the test is skipped or fails
 	var out bytes.Buffer
 	args := []string{
 		"-watched", "-store", "sqlite", "-for", "12s", "-beat", "300ms", "-failover", "1500ms", "-workers", "3", "-rate", "200", "-seed", "7", "-o", "json", "-allowance", "6s",
@@ -156,7 +156,7 @@ func TestWrongEffectsAreNoticed(t *testing.T) {
 	}
 	puts := put(1, 2, 3)
 	for i := range puts {
-		puts[i].At = 7 // a row does not have it
+		puts[i].At = 7 // rows do not contain it
 	}
 	for _, c := range []struct {
 		rows []verdict.Put

@@ -2,8 +2,8 @@ package main
 
 import "golang.org/x/sys/unix"
 
-// now returns the time since the machine was started, in nanoseconds: one clock for all processes,
-// which is never set, and which continues while the machine is suspended.
+// now returns the time since the start of the machine in nanoseconds. All processes share this
+// clock. It is never set, and continues while the machine is suspended.
 func now() int64 {
 	var t unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &t); err != nil {

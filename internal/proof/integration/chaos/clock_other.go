@@ -4,5 +4,5 @@ package main
 
 import "time"
 
-// now returns the wall clock, because there is no better shared clock.
+// now returns the time of the wall clock, because this system has no better shared clock.
 func now() int64 { return time.Now().UnixNano() }

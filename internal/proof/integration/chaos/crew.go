@@ -9,13 +9,13 @@ import (
 	"github.com/weir-go/weir/internal/proof/integration/chaos/cut"
 )
 
-// slot is a worker with its connections, independent of its current process.
+// slot is a worker with its connections. It stays the same when a new process runs the worker.
 type slot struct {
 	name    string
 	reading weir.Reading
-	n       int // number of its lives
+	n       int // number of processes so far
 	life    *life
-	// store is nil for a file, bucket without one
+	// Proxies; store is nil for a file, and bucket is nil if there is no bucket.
 	store, kinesis, bucket *cut.Proxy
 }
 
@@ -39,7 +39,7 @@ func (s *stage) hire(n int) (err error) {
 	return s.start(w)
 }
 
-// start starts a worker's next process.
+// start starts the next process of a worker.
 func (s *stage) start(w *slot) (err error) {
 	w.n++
 	told := worker{
@@ -64,7 +64,7 @@ func (s *stage) start(w *slot) (err error) {
 	return err
 }
 
-// restart restarts the worker of a process.
+// restart starts a new process for the worker of an ended process.
 func (s *stage) restart(l *life) error { return s.start(s.slot(l)) }
 
 func (s *stage) slot(l *life) *slot {
@@ -72,7 +72,7 @@ func (s *stage) slot(l *life) *slot {
 	return s.slots[i]
 }
 
-// killEverything kills all processes in any case.
+// killEverything kills all processes, whatever their state.
 func (s *stage) killEverything() {
 	for _, l := range s.lives {
 		if l.alive() {
@@ -98,7 +98,7 @@ func (s *stage) living() []*life {
 	return all
 }
 
-// allAlive returns an error if a worker has ended unexpectedly.
+// allAlive returns an error if a worker has ended although it was not asked to.
 func (s *stage) allAlive() error {
 	for _, w := range s.slots {
 		if !w.life.alive() && !w.life.asked.Load() {
@@ -108,7 +108,7 @@ func (s *stage) allAlive() error {
 	return nil
 }
 
-// victims selects live processes.
+// victims selects n processes that are alive.
 func (s *stage) victims(r round, n int, leader bool) []*life {
 	all := s.living()
 	first := int(r.pick % uint64(len(all)))

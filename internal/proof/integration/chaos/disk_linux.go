@@ -7,10 +7,10 @@ import (
 	"syscall"
 )
 
-// diskBytes is the size of the small disk: some times the largest write-ahead log.
+// diskBytes is the size of the small disk. It is several times the largest write-ahead log.
 const diskBytes = 24 << 20
 
-// mountSmall mounts a small disk in memory, which can be filled. It requires root.
+// mountSmall mounts a small disk in memory that can be filled. It requires root.
 func mountSmall(dir string) (unmount func() error, err error) {
 	if err := syscall.Mount("chaos", dir, "tmpfs", syscall.MS_NOSUID|syscall.MS_NODEV|syscall.MS_NOEXEC, fmt.Sprintf("size=%d,mode=700", diskBytes)); err != nil {
 		return nil, fmt.Errorf("no disk that could be filled can be mounted: %w", err)

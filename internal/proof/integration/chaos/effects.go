@@ -13,9 +13,9 @@ import (
 	"github.com/weir-go/weir/sink/sqlsink"
 )
 
-// With -sink the sink's content is judged: a row of the store's database for each record, by
-// sqlsink, or a line of an object in S3, by s3sink. Journals could not show which of their calls
-// were rolled back.
+// With -sink, the verdict is about the content of a sink. With sqlsink, that is a row in the
+// store's database for each record. With s3sink, it is a line of an object in S3. Journals could
+// not show which calls were rolled back.
 const (
 	sqlSink = "sqlsink"
 	s3Sink  = "s3sink"
@@ -32,7 +32,7 @@ func (s *stage) prepareSink(t testing.TB) error {
 	return nil
 }
 
-// countDone counts the handled or dead-lettered records.
+// countDone returns the number of records that were handled or dead-lettered.
 func (s *stage) countDone() (int64, error) {
 	switch s.Sink {
 	case sqlSink:
@@ -66,7 +66,8 @@ func (s *stage) prepareEffects() error {
 	return err
 }
 
-// apply runs a worker whose handler inserts rows, sometimes slowly, like the one with a journal.
+// apply runs a worker whose handler inserts rows. Like the handler with a journal, it is sometimes
+// slow.
 func (w worker) apply(ctx context.Context, c *weir.Consumer) error {
 	db, err := sql.Open("pgx", w.Place)
 	if err != nil {
@@ -78,9 +79,9 @@ func (w worker) apply(ctx context.Context, c *weir.Consumer) error {
 	if err != nil {
 		return err
 	}
-	pauses := &journal{slowed: map[string]time.Time{}} // writes nothing
+	pauses := &journal{slowed: map[string]time.Time{}} // used only for pauses; writes nothing
 	return c.RunShards(ctx, sink.Handlers(func(ctx context.Context, tx *sql.Tx, b *weir.Batch) error {
-		pauseAt := -1 // no record
+		pauseAt := -1 // do not pause
 		if pauses.sometimes(pauses.slowed, b.Shard, slowOne) {
 			pauseAt = rand.IntN(len(b.Records) + 1)
 		}
@@ -117,7 +118,8 @@ func (s *stage) countEffects() (n int64, err error) {
 	return n, err
 }
 
-// judgeEffects checks that each put record is there once, in the order of its key.
+// judgeEffects checks that each record that was put has exactly one effect, and that the effects of
+// a key are in order.
 func (s *stage) judgeEffects(puts []verdict.Put) error {
 	rows, err := s.allEffects()
 	if err != nil {
@@ -130,7 +132,7 @@ func (s *stage) judgeEffects(puts []verdict.Put) error {
 	return nil
 }
 
-// allEffects returns all effects, those of a key in the order of insertion.
+// allEffects returns all effects. The effects of a key are in the order of insertion.
 func (s *stage) allEffects() ([]verdict.Put, error) {
 	if s.Sink == s3Sink {
 		return s.allLines(context.Background())
@@ -156,7 +158,7 @@ func (s *stage) allEffects() ([]verdict.Put, error) {
 	return rows, found.Err()
 }
 
-// wrongEffects describes what is wrong with the rows, "" for nothing.
+// wrongEffects describes what is wrong with the effects. It returns "" if nothing is.
 func wrongEffects(puts, rows []verdict.Put) string {
 	last, seen := map[string]int{}, map[verdict.Put]bool{}
 	lost, doubled, disorder, strange := 0, 0, 0, len(rows)

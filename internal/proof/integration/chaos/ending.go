@@ -10,11 +10,12 @@ import (
 	"github.com/weir-go/weir/internal/proof/integration/chaos/verdict"
 )
 
-// finish waits until all is handled, stops the workers, and checks the final state.
+// finish waits until all records are handled, stops the workers, and checks the final state.
 func (s *stage) finish(puts int64) error {
 	bound := s.times.takenOver() + s.Allowance
 	if s.Failing {
-		// a record that is given up while no other succeeds, and the records after it
+		// Allow for a record that waits because no other record succeeds, and for the records after
+		// it.
 		bound += 2 * patience
 	}
 	s.say("no more faults, %d records; waiting for the last ones", puts)

@@ -17,19 +17,19 @@ import (
 	"github.com/weir-go/weir/internal/proof/integration/chaos/verdict"
 )
 
-// With -failing handlers fail, in every way that a policy distinguishes, and records that always
-// fail are given up.
+// With -failing, handlers fail in every way that a policy distinguishes. Records that always fail
+// are dead-lettered.
 const (
 	lettersPrefix = "letters."
 	awayFile      = "downstream-is-away"
-	// One of poisonOne records always fails.
+	// poisonOne means that one in this many records always fails.
 	poisonOne = 1500
-	// One of luckOne records fails the first time that a process gets it.
+	// luckOne means that one in this many records fails the first time that a process receives it.
 	luckOne = 500
 	// patience is longer than any outage of the downstream service.
 	patience = 30 * time.Second
 	attempts = 3
-	// retryMax limits the backoff, so that a record is given up soon after its patience.
+	// retryMax is the maximum backoff, so that a record is dead-lettered soon after its patience.
 	retryMax = 5 * time.Second
 )
 
@@ -40,7 +40,7 @@ var (
 	errBatch  = errors.New("a record of the batch failed")
 )
 
-// hash returns the same value for a record in every process.
+// hash returns a value for a record that is the same in every process.
 func hash(key string, number int, salt int64) uint64 {
 	h := fnv.New64a()
 	fmt.Fprint(h, key, " ", number, " ", salt)
@@ -53,14 +53,14 @@ func poison(p verdict.Put) bool { return hash(p.Key, p.Number, 0)%poisonOne == 0
 // failingHandler is a handler that fails.
 type failingHandler struct {
 	*journal
-	away string // a file that exists during an outage of the downstream service
-	luck int64  // selects the records that this process fails at once
+	away string // file that exists during an outage of the downstream service
+	luck int64  // selects the records that fail once in this process
 
 	mu     sync.Mutex
 	failed map[verdict.Put]bool
 }
 
-// once reports whether a record fails once in this process.
+// once reports whether a record fails now because it fails once in this process.
 func (f *failingHandler) once(p verdict.Put) bool {
 	if hash(p.Key, p.Number, f.luck)%luckOne != 0 {
 		return false
@@ -75,7 +75,8 @@ func (f *failingHandler) once(p verdict.Put) bool {
 	return !before
 }
 
-// Handle fails, and names the record, or does nothing and does not name it, alternating by shard.
+// Handle fails in one of two ways, depending on the shard. It fails at a record and names it. Or it
+// does nothing and names no record.
 func (f *failingHandler) Handle(ctx context.Context, b *weir.Batch) error {
 	if _, err := os.Stat(f.away); err == nil {
 		start := now()
@@ -113,8 +114,8 @@ func (f *failingHandler) ended(b *weir.Batch, start int64, err error) error {
 	return f.note(func(line []byte) []byte { return verdict.AppendCall(line, call) })
 }
 
-// giveUp returns the policy. Its destination sometimes fails, before letters are stored or, like a
-// lost answer, after that.
+// giveUp returns the policy. Its destination sometimes fails: before letters are stored, or after
+// that, like a lost answer.
 func giveUp(j *journal, path, life string) weir.GiveUp {
 	put := func(_ context.Context, letters []deadletter.Letter) error {
 		var text []byte
@@ -154,11 +155,11 @@ func (s *stage) takeDownstream(r round) error {
 		err = errors.Join(s.pause(d), os.Remove(path))
 	}
 	f.To = now()
-	until(f, f.To, s.times.kinesisBack()) // the longest backoff is equally long
+	until(f, f.To, s.times.kinesisBack()) // the longest backoff is as long
 	return err
 }
 
-// readLetters reads all letters of all processes.
+// readLetters reads the letters of all processes.
 func readLetters(dir string) (all []verdict.Letter, err error) {
 	paths, err := filepath.Glob(filepath.Join(dir, lettersPrefix+"*"))
 	for _, path := range paths {

@@ -12,13 +12,14 @@ import (
 	"github.com/weir-go/weir/internal/proof/integration/chaos/verdict"
 )
 
-// Each method in this file causes one fault, ends it, also if the context ends meanwhile, and
-// records what it did.
+// Each method in this file causes one fault, ends the fault, and records what it did. It ends the
+// fault even if the context ends in the meantime.
 
-// until sets when all must be well again.
+// until sets the time at which everything must be well again.
 func until(f *verdict.Fault, from int64, bound time.Duration) { f.Until = from + int64(bound) }
 
-// kill kills one or several; of several, the first one leads, or none does.
+// kill kills n processes. If leader is true, the first of them is the leader. Otherwise none of
+// them is.
 func (s *stage) kill(r round, n int, leader bool) error {
 	victims := s.victims(r, n, leader)
 	if n > 1 && !leader {
@@ -27,7 +28,7 @@ func (s *stage) kill(r round, n int, leader bool) error {
 		victims = victims[:min(n, len(victims))]
 	}
 	if len(victims) == 0 {
-		return nil // a run with one worker, or only the leader
+		return nil // there is only one worker, or only the leader
 	}
 	f := s.begin(r, verdict.Fault{Lives: names(victims), Repeats: true}, "")
 	var errs []error
@@ -58,8 +59,8 @@ func (s *stage) killAll(r round) error {
 	return errors.Join(append(errs, waiting)...)
 }
 
-// freeze suspends a process for a while. A process that was writing to a file keeps that locked,
-// and then no worker can use the store.
+// freeze suspends a process for a while. If the process was writing to a file, it keeps the file
+// locked, and no worker can use the store.
 func (s *stage) freeze(f *verdict.Fault, l *life, d time.Duration, meanwhile func() error) error {
 	held := false
 	err := l.signal(syscall.SIGSTOP)
@@ -70,7 +71,7 @@ func (s *stage) freeze(f *verdict.Fault, l *life, d time.Duration, meanwhile fun
 		err = meanwhile()
 	}
 	err = errors.Join(err, s.pause(time.Duration(f.From+int64(d)-now())))
-	f.To = now() // before it resumes
+	f.To = now() // before the process resumes
 	if held {
 		s.say("%s keeps the store's file locked", l.name)
 		until(s.part(f, verdict.Fault{Repeats: true}), f.To, s.times.takenOver())
@@ -105,12 +106,13 @@ func (s *stage) stopAndRestart(r round) error {
 	return errors.Join(err, s.restart(v))
 }
 
-// freezeDuringHandOff freezes a worker while another one stops, whose leases it may be getting.
+// freezeDuringHandOff freezes a worker while another worker stops. The frozen worker may be
+// receiving the other one's leases.
 func (s *stage) freezeDuringHandOff(r round) error {
 	victims := s.victims(r, 2, false)
 	frozen, leaving := victims[0], victims[1%len(victims)]
 	if frozen == leaving {
-		return nil // a run with one worker
+		return nil // there is only one worker
 	}
 	d := r.between(s.times.failover, 1.3, 2.5)
 	f := s.begin(r, verdict.Fault{Lives: []string{frozen.name}, Froze: true, Repeats: true}, "%s stops, and %s is frozen for %v", leaving.name, frozen.name, d.Round(10*time.Millisecond))
@@ -121,7 +123,7 @@ func (s *stage) freezeDuringHandOff(r round) error {
 	f.From = now()
 	bound := s.times.fromFrozen(s.pushed(nil))
 	until(f, f.From, bound)
-	// A handoff between the two waits for that end.
+	// A handoff between the two waits until the freeze ends.
 	until(g, f.From, bound+s.times.moved())
 	err := s.freeze(f, frozen, d, nil)
 	err = errors.Join(err, leaving.wait(stopWithin))
@@ -149,7 +151,7 @@ func (s *stage) cutOff(f *verdict.Fault, mode cut.Mode, d time.Duration, proxies
 	return err
 }
 
-// struck returns the proxies and lives of one worker, or of all (nil lives).
+// struck returns the proxies and processes of one worker, or the proxies of all workers and nil.
 func (s *stage) struck(r round, all bool, of func(*slot) *cut.Proxy) (proxies []*cut.Proxy, lives []string) {
 	if !all {
 		v := s.victims(r, 1, false)[0]
@@ -210,11 +212,11 @@ func (s *stage) failKinesis(r round) error {
 	return err
 }
 
-// endSubscriptions ends the subscriptions of a part of the shards.
+// endSubscriptions ends the subscriptions of some of the shards.
 func (s *stage) endSubscriptions(r round) error {
 	shards := s.subscribedTo(r.mode)
 	if len(shards) == 0 {
-		return nil // these are polled now
+		return nil // these shards are polled now
 	}
 	f := s.begin(r, verdict.Fault{Shards: shards}, "%s, of %d shards", r.mode, len(shards))
 	s.kinesis.end(r.mode)
@@ -239,7 +241,8 @@ func (s *stage) killStore(r round) error {
 	return err
 }
 
-// outage makes the store unavailable for all for a while: by the network, or by a lock for a file.
+// outage makes the store unavailable for all workers for a while. For a server it uses the network,
+// and for a file a lock.
 func (s *stage) outage(f *verdict.Fault, r round, d time.Duration, meanwhile func() error) error {
 	if s.backing.address() == "" {
 		return s.lock(f, d, meanwhile)
@@ -309,7 +312,8 @@ func (s *stage) stopDuringOutage(r round) error {
 	err := s.outage(f, r, d, func() error {
 		return errors.Join(s.pause(time.Duration(r.late*float64(d))), v.stop())
 	})
-	// Leaving may have failed: then it counts as killed, at the latest when its timeout ends.
+	// Leaving the store may have failed. The worker then counts as killed, at the latest when its
+	// timeout ends.
 	err = errors.Join(err, v.wait(stopWithin))
 	until(f, max(f.To, now()), s.times.takenOver())
 	return errors.Join(err, s.restart(v))
@@ -321,7 +325,7 @@ func (s *stage) reshard(r round) error {
 	return nil
 }
 
-// splitFrozen splits a shard whose owner cannot finish it.
+// splitFrozen splits a shard whose owner is frozen and cannot finish it.
 func (s *stage) splitFrozen(r round) error {
 	v := s.victims(r, 1, false)[0]
 	shard := s.shardOf(v)
@@ -337,7 +341,7 @@ func (s *stage) splitFrozen(r round) error {
 	})
 }
 
-// pause waits, unless the run is over.
+// pause waits for d, or until the run is over.
 func (s *stage) pause(d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -12,7 +12,7 @@ import (
 	"github.com/weir-go/weir/internal/proof/integration/chaos/verdict"
 )
 
-// The files of a run besides the logs: the complete input of the verdict.
+// The files of a run, except for the logs. They are the complete input of the verdict.
 const (
 	putsFile      = "puts"
 	faultsFile    = "faults"
@@ -77,7 +77,7 @@ func readJournals(dir string) (journals []verdict.Journal, err error) {
 	return journals, nil
 }
 
-// countDistinct counts the handled or dead-lettered records.
+// countDistinct returns the number of records that were handled or dead-lettered.
 func countDistinct(dir string) (int64, error) {
 	journals, err := readJournals(dir)
 	if err != nil {

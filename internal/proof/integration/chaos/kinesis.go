@@ -10,7 +10,7 @@ import (
 	"github.com/weir-go/weir/kinesistest"
 )
 
-// Ways in which calls fail.
+// Ways in which calls can fail.
 const (
 	throttled = "throttled"
 	failing   = "internal failures"
@@ -18,7 +18,7 @@ const (
 	torn      = "torn answers"
 )
 
-// Ways in which healthy subscriptions end.
+// Ways in which healthy subscriptions can end.
 const (
 	cutShort  = "cut in the middle of an event"
 	exception = "an exception"
@@ -26,8 +26,8 @@ const (
 	silence   = "silence"
 )
 
-// ends are the modes of a fault of subscriptions. A shard's number determines its mode, so each
-// mode affects a part of the shards.
+// ends contains the modes of a fault of subscriptions. The number of a shard determines its mode,
+// so each mode affects some of the shards.
 var ends = []string{cutShort, exception, endEarly, silence}
 
 func endOf(shard string) (how string, known bool) {
@@ -39,16 +39,15 @@ func endOf(shard string) (how string, known bool) {
 	return ends[n%len(ends)], true
 }
 
-// unwell contains the current faults of calls to Kinesis. It is used by calls and by the stage
-// concurrently.
+// unwell contains the current faults of calls to Kinesis. Calls and the stage use it concurrently.
 type unwell struct {
 	mu     sync.Mutex
-	how    string // "" for nothing
+	how    string // "" if calls do not fail
 	some   float64
-	strike map[string]chan struct{} // by end; closed to end the subscriptions of this kind
+	strike map[string]chan struct{} // by mode; closed to end the subscriptions of this mode
 
 	subscribed int // calls of SubscribeToShard over HTTP/2
-	outdated   int // … over another protocol
+	outdated   int // calls of SubscribeToShard over another protocol
 }
 
 func newUnwell() *unwell {
@@ -59,14 +58,14 @@ func newUnwell() *unwell {
 	return u
 }
 
-// fail makes some of the calls fail from now on, or none for "".
+// fail makes a fraction of the calls fail from now on. With "" no call fails.
 func (u *unwell) fail(how string, some float64) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.how, u.some = how, some
 }
 
-// end ends the subscriptions of this kind.
+// end ends the subscriptions of a mode.
 func (u *unwell) end(how string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -81,7 +80,7 @@ func (u *unwell) counted() (subscribed, outdated int) {
 	return u.subscribed, u.outdated
 }
 
-// call decides about a call.
+// call decides the fault of a call.
 func (u *unwell) call(c *kinesistest.Call) kinesistest.Fault {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -129,7 +128,7 @@ func failure(how string, subscribes bool) kinesistest.Fault {
 	return kinesistest.Fault{CutAfter: 1 + rand.IntN(200)}
 }
 
-// subscribedTo returns the shards whose subscriptions end in this way.
+// subscribedTo returns the shards whose subscriptions have the given mode.
 func (s *stage) subscribedTo(how string) (shards []string) {
 	for _, sub := range s.server.Subscriptions(stream) {
 		if end, _ := endOf(sub.Shard); end == how {

@@ -10,7 +10,7 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// view returns the store's state, read directly.
+// view reads the state of the store directly.
 func (s *stage) view() (lease.View, error) {
 	store, closer, err := servers.OpenStore(s.Store, s.backing.place(""))
 	if err != nil {
@@ -22,7 +22,7 @@ func (s *stage) view() (lease.View, error) {
 	return store.View(ctx, app, "")
 }
 
-// leader returns the name of the leading process, "" if it is unknown.
+// leader returns the name of the process that leads. It returns "" if that is unknown.
 func (s *stage) leader() string {
 	v, err := s.view()
 	if err != nil {
@@ -36,8 +36,8 @@ func (s *stage) leader() string {
 	return ""
 }
 
-// shardOf returns an open shard of a process, "" if it has none or there are already too many
-// shards.
+// shardOf returns an open shard of a process. It returns "" if the process has none, or if there
+// are too many shards already.
 func (s *stage) shardOf(l *life) string {
 	v, err := s.view()
 	open := s.server.OpenShards(stream)
@@ -54,7 +54,7 @@ func (s *stage) shardOf(l *life) string {
 	return ""
 }
 
-// untilAllIsHeld waits until every worker takes part and every shard is read.
+// untilAllIsHeld waits until every worker holds a lease and every shard is read.
 func (s *stage) untilAllIsHeld() error {
 	bound := time.Now().Add(readyWithin)
 	for {

@@ -1,9 +1,9 @@
-// Command chaos runs an application of real worker processes on a real store, and makes processes,
-// connections, disks, the store and Kinesis fail for minutes. Then it reports whether weir kept its
-// promises, from the handlers' output.
+// Command chaos runs an application of real worker processes on a real store. For some minutes it
+// makes processes, connections, disks, the store and Kinesis fail. Then it reports whether weir
+// kept its promises, according to the output of the handlers.
 //
-// A seed determines the faults, their order, kinds and durations. The timing of real processes is
-// not reproducible, so the same seed is the same storm, but not the same run.
+// A seed determines the faults, with their order, kinds and durations. The timing of real processes
+// is not reproducible. The same seed therefore gives the same faults, but not the same run.
 package main
 
 import (
@@ -35,9 +35,9 @@ type settings struct {
 	Rate      int           `json:"rate"`
 	Seed      uint64        `json:"seed"`
 	Profile   string        `json:"profile"`
-	Sink      string        `json:"sink,omitempty"`    // "" for a journal
-	Failing   bool          `json:"failing,omitempty"` // handlers fail, and records are given up
-	Watched   bool          `json:"watched,omitempty"` // a Prometheus scrapes the workers
+	Sink      string        `json:"sink,omitempty"`    // "" means a journal
+	Failing   bool          `json:"failing,omitempty"` // handlers fail, and records are dead-lettered
+	Watched   bool          `json:"watched,omitempty"` // a Prometheus server scrapes the workers
 	Beat      time.Duration `json:"beat_ns"`
 	Failover  time.Duration `json:"failover_ns"`
 	Allowance time.Duration `json:"allowance_ns"`
@@ -50,8 +50,8 @@ var stores = map[string][]string{
 
 const (
 	broken  = 1 // exit code: a promise was broken
-	failed  = 1 // … or the run failed
-	misused = 2 // … or the command line is wrong
+	failed  = 1 // exit code: the run failed
+	misused = 2 // exit code: the command line is wrong
 )
 
 func main() {
@@ -132,7 +132,7 @@ func command(args []string, out, log io.Writer) int {
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	defer context.AfterFunc(ctx, stop)() // a second Ctrl-C ends it at once
+	defer context.AfterFunc(ctx, stop)() // a second Ctrl-C ends the program immediately
 	worst := 0
 	for _, s.Store = range stores[*store] {
 		if ctx.Err() != nil {
@@ -160,7 +160,7 @@ func show(r *report, err error, format string, out, log io.Writer) int {
 	return 0
 }
 
-// sinkMisused returns which settings cannot be combined, "" if all can.
+// sinkMisused returns the reason why settings cannot be combined. It returns "" if they can.
 func (s *settings) sinkMisused(store string) string {
 	switch {
 	case s.Sink != "" && s.Sink != sqlSink && s.Sink != s3Sink:
@@ -175,7 +175,7 @@ func (s *settings) sinkMisused(store string) string {
 	return ""
 }
 
-// judge judges a history.
+// judge computes the verdict for a history and adds it to the report.
 func (r *report) judge(h verdict.History, dir string) (err error) {
 	switch {
 	case r.Sink != "":
@@ -192,7 +192,7 @@ func (r *report) judge(h verdict.History, dir string) (err error) {
 	return err
 }
 
-// run makes one run and judges it.
+// run makes one run and computes its verdict.
 func run(ctx context.Context, s settings, keep string, log io.Writer) (*report, error) {
 	dir, err := directory(keep, s.Store)
 	if err != nil {
@@ -231,7 +231,7 @@ func run(ctx context.Context, s settings, keep string, log io.Writer) (*report, 
 	return r, nil
 }
 
-// directory creates the directory for a run's files.
+// directory creates the directory for the files of a run.
 func directory(keep, store string) (string, error) {
 	if keep == "" {
 		return os.MkdirTemp("", "weir-chaos-")
@@ -246,7 +246,7 @@ func directory(keep, store string) (string, error) {
 	return dir, os.Mkdir(dir, 0o700)
 }
 
-// judgeAgain judges the files of an earlier run.
+// judgeAgain computes the verdict for the files of an earlier run.
 func judgeAgain(dir string) (*report, error) {
 	text, err := os.ReadFile(filepath.Join(dir, settingsFile))
 	if err != nil {

@@ -15,14 +15,14 @@ import (
 	"time"
 )
 
-// life is one process of a worker: w2.3 is the third process of worker w2.
+// life is one process of a worker. For example, w2.3 is the third process of worker w2.
 type life struct {
 	name     string
 	cmd      *exec.Cmd
-	lifeline io.Closer // its standard input, which closes when this process dies
-	logged   string    // path of its log
+	lifeline io.Closer // standard input of the process; it closes if this process dies
+	logged   string    // path of the log
 	ended    chan struct{}
-	err      error // its result; set before ended is closed
+	err      error // result of the process; set before ended is closed
 	asked    atomic.Bool
 }
 
@@ -42,7 +42,7 @@ func startLife(told worker, dir string) (*life, error) {
 	if err != nil {
 		return nil, err
 	}
-	l.cmd = exec.CommandContext(context.Background(), self) // it ends by a signal
+	l.cmd = exec.CommandContext(context.Background(), self) // the process ends by a signal, not by a context
 	l.cmd.Env = append(os.Environ(), workerVariable+"="+string(text))
 	l.cmd.Stdout, l.cmd.Stderr = log, log
 	l.cmd.SysProcAttr = attributes()
@@ -52,7 +52,7 @@ func startLife(told worker, dir string) (*life, error) {
 	if err := l.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("worker %s cannot be started: %w", l.name, err)
 	}
-	go func() { // waited for through ended
+	go func() { // ended signals its end
 		l.err = l.cmd.Wait()
 		close(l.ended)
 	}()
@@ -75,7 +75,7 @@ func (l *life) signal(s syscall.Signal) error {
 	return nil
 }
 
-// kill ends it like a crash.
+// kill kills the process, like a crash.
 func (l *life) kill() error {
 	l.asked.Store(true)
 	if err := l.signal(syscall.SIGKILL); err != nil && !errors.Is(err, os.ErrProcessDone) {
@@ -85,13 +85,14 @@ func (l *life) kill() error {
 	return nil
 }
 
-// stop stops it like a deployment.
+// stop stops the process, like a deployment.
 func (l *life) stop() error {
 	l.asked.Store(true)
 	return l.signal(syscall.SIGTERM)
 }
 
-// wait waits until it has ended, and kills it after a timeout. The error reports an unexpected end.
+// wait waits until the process has ended, and kills it after a timeout. The error reports an
+// unexpected end.
 func (l *life) wait(bound time.Duration) error {
 	timer := time.NewTimer(bound)
 	defer timer.Stop()
@@ -106,7 +107,7 @@ func (l *life) wait(bound time.Duration) error {
 	}
 }
 
-// lastWords returns the end of its log.
+// lastWords returns the end of the process's log.
 func (l *life) lastWords() string {
 	text, err := os.ReadFile(l.logged)
 	if err != nil {

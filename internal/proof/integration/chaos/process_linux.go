@@ -2,8 +2,9 @@ package main
 
 import "syscall"
 
-// attributes puts a worker into a separate process group, which a terminal's Ctrl-C does not reach,
-// and kills it if this process is killed, even while it is frozen.
+// attributes makes the system put a worker into its own process group, which Ctrl-C in a terminal
+// does not reach. The system also kills the worker if this process is killed, even while the worker
+// is frozen.
 func attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }

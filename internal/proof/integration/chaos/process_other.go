@@ -4,5 +4,6 @@ package main
 
 import "syscall"
 
-// attributes puts a worker into a separate process group, which a terminal's Ctrl-C does not reach.
+// attributes makes the system put a worker into its own process group, which Ctrl-C in a terminal
+// does not reach.
 func attributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }

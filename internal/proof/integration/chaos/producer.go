@@ -15,13 +15,15 @@ import (
 // keys is the number of partition keys.
 const keys = 200
 
-// producer puts numbered records, key by key, and records those that the stream accepted.
+// producer puts numbered records with many keys. It writes down the records that the stream
+// accepted.
 type producer struct {
 	server *kinesistest.Server
 	path   string
-	rate   int // records a second
+	rate   int // records per second
 	put    atomic.Int64
-	// nanoseconds: the largest delay of this process, as a measure of the machine's load
+	// late is the largest delay of this process in nanoseconds. It measures the load of the
+	// machine.
 	late atomic.Int64
 }
 

@@ -15,18 +15,18 @@ import (
 	"github.com/weir-go/weir/internal/proof/integration/servers"
 )
 
-// Ways of reading in a run.
+// The ways of reading in a run.
 const (
 	byPolling = "polling"
 	byFanOut  = "fanout"
-	// With byBoth every other worker subscribes, so that a shard that moves may change how it is
-	// read, as during a rollout of Options.Reading.
+	// byBoth means that every other worker subscribes. When a shard moves, the way of reading it
+	// may change, as during a rollout of Options.Reading.
 	byBoth = "both"
 )
 
 var readings = []string{byPolling, byFanOut, byBoth}
 
-// readingOf returns how worker number n reads, from 1 on.
+// readingOf returns how the n-th worker reads, counted from 1.
 func readingOf(wish string, n int) weir.Reading {
 	if wish == byFanOut || wish == byBoth && n%2 == 1 {
 		return weir.FanOut
@@ -34,15 +34,15 @@ func readingOf(wish string, n int) weir.Reading {
 	return weir.Polling
 }
 
-// pushed reports whether one of these lives reads by fan-out; nil means all.
+// pushed reports whether one of the processes reads by fan-out. nil means all processes.
 func (s *stage) pushed(lives []string) bool {
 	return slices.ContainsFunc(s.slots, func(w *slot) bool {
 		return w.reading == weir.FanOut && (lives == nil || slices.Contains(lives, w.life.name))
 	})
 }
 
-// client trusts the certificate in a file, and speaks HTTP/2 if requested: weir requests it for
-// subscriptions only.
+// client returns a client that trusts the certificate in a file. It can speak HTTP/2, but weir
+// requests HTTP/2 only for subscriptions.
 func client(url, caFile string) (*kinesis.Client, error) {
 	pem, err := os.ReadFile(caFile)
 	if err != nil {

@@ -15,18 +15,19 @@ type report struct {
 	settings
 	Took time.Duration `json:"took_ns"`
 	verdict.Verdict
-	// Calls that reached Kinesis.
+	// The numbers of calls that reached Kinesis.
 	Effects    int      `json:"effects,omitempty"` // rows or lines, with -sink
-	Letters    int      `json:"letters,omitempty"` // with -failing, including duplicates
+	Letters    int      `json:"letters,omitempty"` // with -failing; includes duplicates
 	Subscribed int      `json:"subscribe_calls"`
 	Polled     int      `json:"get_records_calls"`
-	Wrong      []string `json:"wrong"` // broken promises outside of the journals
-	// Machine is the largest delay of the producer: the machine's own share of the waiting times.
+	Wrong      []string `json:"wrong"` // broken promises that the journals do not show
+	// Machine is the largest delay of the producer. That part of the waiting times is caused by the
+	// machine.
 	Machine time.Duration `json:"machine_late_ns"`
 	Metrics *watch.Report `json:"metrics,omitempty"`
-	Dir     string        `json:"dir,omitempty"` // the directory of the files, if they were kept
+	Dir     string        `json:"dir,omitempty"` // directory of the files, if they were kept
 
-	faults int // with -sink, where the verdict does not count them
+	faults int // number of faults, with -sink, where the verdict does not count them
 }
 
 func (r *report) clean() bool {
@@ -65,7 +66,7 @@ func (r *report) write(w io.Writer) {
 	}
 	fmt.Fprintf(w, "%d records waited for longer than allowed, which is a fault's bound and %v for the machine; the machine held this process up for %v at most\n",
 		r.Silences, r.Allowance, brief(r.Machine))
-	if r.Subscribed+r.Polled > 0 { // otherwise they are not known any more
+	if r.Subscribed+r.Polled > 0 { // otherwise the numbers are not known any more
 		fmt.Fprintf(w, "Kinesis had %d calls of SubscribeToShard, all over TLS and HTTP/2, and %d of GetRecords\n", r.Subscribed, r.Polled)
 	}
 	if r.Metrics != nil {
@@ -74,7 +75,7 @@ func (r *report) write(w io.Writer) {
 	r.end(w)
 }
 
-// writeMetrics reports how far Prometheus' samples agree with the files.
+// writeMetrics reports whether the samples in Prometheus agree with the files.
 func (r *report) writeMetrics(w io.Writer) {
 	m := r.Metrics
 	counted, written := m.Again(r.Put)

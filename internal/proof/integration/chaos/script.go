@@ -15,27 +15,28 @@ import (
 // kind is a kind of fault.
 type kind struct {
 	name    string
-	profile string   // its profile
-	modes   []string // in turn; nil for one
-	stores  []string // nil for all
-	// subscribed marks kinds for runs in which a worker reads by fan-out.
+	profile string   // profile of the kind
+	modes   []string // modes in turn; nil means one mode
+	stores  []string // nil means all stores
+	// subscribed means that the kind is only for runs in which a worker reads by fan-out.
 	subscribed bool
-	// failing marks kinds for runs with -failing, bucket for those with -sink s3sink.
+	// failing means that the kind is only for runs with -failing, and bucket that it is only for
+	// runs with -sink s3sink.
 	failing, bucket bool
 	play            func(*stage, round) error
 }
 
-// round is one fault of the script, including its random choices, except for the processes, which
-// are selected among the live ones.
+// round is one fault of the script with its random choices. The processes are not part of it,
+// because they are chosen among those that are alive.
 type round struct {
 	kind *kind
 	mode string
 	pick uint64  // selects a worker or shard
-	long float64 // 0 to 1: its duration, within the kind's range
-	late float64 // 0 to 1: when the second event happens
+	long float64 // duration within the kind's range, from 0 to 1
+	late float64 // when the second event happens, from 0 to 1
 }
 
-// between returns a duration between a fraction of unit and a larger one.
+// between returns a duration from low to high units. r.long determines the position in that range.
 func (r round) between(unit time.Duration, low, high float64) time.Duration {
 	return time.Duration(float64(unit) * (low + r.long*(high-low)))
 }
@@ -47,7 +48,7 @@ var (
 	file    = []string{servers.SQLiteStore}
 )
 
-// kinds are all kinds, in the order of the documentation.
+// kinds contains all kinds, in the order of the documentation.
 var kinds = []*kind{
 	{name: "kill", profile: "workers", play: func(s *stage, r round) error { return s.kill(r, 1, false) }},
 	{name: "kill the leader", profile: "workers", play: func(s *stage, r round) error { return s.kill(r, 1, true) }},
@@ -92,8 +93,8 @@ const (
 	merge = "merge"
 )
 
-// script is the order of faults for a seed: every kind once, in random order, then again in another
-// order, each time with its next mode.
+// script determines the order of faults for a seed. Every kind occurs once, in random order. Then
+// every kind occurs again in another order, each time with its next mode.
 type script struct {
 	rand  *rand.Rand
 	kinds []*kind
@@ -101,8 +102,8 @@ type script struct {
 	turn  map[*kind]int
 }
 
-// newScript creates the script of a profile: "all", or names of profiles and kinds separated by
-// commas.
+// newScript creates the script for a profile. A profile is "all", or a list of names of profiles
+// and kinds, separated by commas.
 func newScript(of settings) (*script, error) {
 	s := &script{rand: rand.New(rand.NewPCG(of.Seed, 1)), turn: map[*kind]int{}}
 	wanted := map[string]bool{}

@@ -18,45 +18,45 @@ import (
 )
 
 const (
-	stopWithin  = 40 * time.Second // a worker leaves much sooner
+	stopWithin  = 40 * time.Second // a worker leaves much sooner than that
 	readyWithin = time.Minute
-	// calm is the time between two faults, beyond the limit of the first one: a shard that is still
-	// silent then has no excuse.
+	// calm is the time between two faults, after the time limit of the first one. A shard that is
+	// still silent then has no excuse.
 	calm = time.Second
-	// subscriptionLife is shorter than the service's five minutes, so that renewals coincide with
-	// faults, and faults with subscriptions that are too young for a takeover.
+	// subscriptionLife is shorter than the service's five minutes. So renewals happen during
+	// faults, and faults hit subscriptions that are too young for a takeover.
 	subscriptionLife = 25 * time.Second
 )
 
 // stage is a running application with faults. It belongs to one goroutine.
 type stage struct {
 	settings
-	ctx        context.Context // of the faults
+	ctx        context.Context // context of the faults
 	dir        string
-	log        io.Writer // for people
+	log        io.Writer // log for the user
 	times      times
 	backing    backing
 	server     *kinesistest.Server
 	kinesis    *unwell
 	prometheus *prometheus // nil without -watched
 	slots      []*slot
-	lives      []*life // all so far
+	lives      []*life // all processes so far
 	started    time.Time
 	faults     []*verdict.Fault
-	logged     int // number of logged faults
+	logged     int // number of faults already written
 	skipped    map[string]bool
 	wrong      []string
 
 	bucket             *bucket // with -sink s3sink
 	effects            int     // rows or lines, with -sink
-	subscribed, polled int     // final counts of SubscribeToShard and GetRecords calls
+	subscribed, polled int     // final numbers of SubscribeToShard and GetRecords calls
 }
 
-// caFile returns the path of Kinesis' certificate.
+// caFile returns the path of the certificate of the Kinesis server.
 func (s *stage) caFile() string { return filepath.Join(s.dir, "ca.pem") }
 
-// play runs the application, its faults, and its end. It adds problems that are not errors of this
-// program to wrong.
+// play runs the application, causes the faults, and stops the application. Problems that are not
+// errors of this program are added to wrong.
 func (s *stage) play(t testing.TB) (puts int64, late time.Duration, err error) {
 	if s.backing, err = newBacking(t, s.Store, s.dir); err != nil {
 		return 0, 0, err
@@ -154,7 +154,7 @@ func (s *stage) begin(r round, f verdict.Fault, format string, args ...any) *ver
 	return &f
 }
 
-// part records a fault that belongs to another one.
+// part records a fault that is part of another one.
 func (s *stage) part(of *verdict.Fault, f verdict.Fault) *verdict.Fault {
 	f.Kind, f.From, f.To, f.Until, f.Part = of.Kind, of.From, of.To, of.Until, true
 	s.faults = append(s.faults, &f)
@@ -166,7 +166,7 @@ func (s *stage) say(format string, args ...any) {
 	fmt.Fprintf(s.log, "%s %6.1fs  %s\n", s.Store, time.Since(s.started).Seconds(), line)
 }
 
-// skip reports once that a fault is not possible.
+// skip reports that a fault is not possible. It reports each fault only once.
 func (s *stage) skip(what string, why error) {
 	if !s.skipped[what] {
 		s.skipped[what] = true
@@ -180,7 +180,7 @@ func (s *stage) blame(format string, args ...any) {
 	s.say("%s", s.wrong[len(s.wrong)-1])
 }
 
-// writeFaults updates the log of faults.
+// writeFaults appends the new faults to the file of faults.
 func (s *stage) writeFaults() error {
 	f, err := os.OpenFile(filepath.Join(s.dir, faultsFile), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {

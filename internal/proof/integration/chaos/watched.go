@@ -29,14 +29,14 @@ const (
 	scrapeEvery = time.Second
 )
 
-// prometheus scrapes each worker's slot.
+// prometheus is a Prometheus server that scrapes each worker.
 type prometheus struct {
 	url     string
-	targets []string // by slot
-	offset  int64    // from the wall clock to the files' clock
+	targets []string // addresses by slot
+	offset  int64    // difference between the wall clock and the clock of the files
 }
 
-// watch starts a Prometheus before the workers.
+// watch starts a Prometheus server before the workers start.
 func (s *stage) watch(t testing.TB) error {
 	if !s.Watched {
 		return nil
@@ -48,7 +48,7 @@ func (s *stage) watch(t testing.TB) error {
 		if err != nil {
 			return err
 		}
-		defer l.Close() // after all ports are selected
+		defer l.Close() // after all ports have been selected
 		p.targets = append(p.targets, l.Addr().String())
 		quoted[i] = strconv.Quote(p.targets[i])
 	}
@@ -61,7 +61,7 @@ scrape_configs:
 	return nil
 }
 
-// collect writes the scraped samples, after the last records.
+// collect writes the scraped samples to a file, after the last records.
 func (s *stage) collect() error {
 	if s.prometheus == nil {
 		return nil
@@ -132,7 +132,8 @@ func (p *prometheus) all(metric string, back time.Duration) ([]watch.Series, err
 	return all, nil
 }
 
-// compare compares the scraped samples with the handlers' output; nil without -watched.
+// compare compares the scraped samples with the output of the handlers. Without -watched it returns
+// nil.
 func compare(h verdict.History, dir string, bounds watch.Bounds) (*watch.Report, error) {
 	text, err := os.ReadFile(filepath.Join(dir, metricsFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -148,8 +149,8 @@ func compare(h verdict.History, dir string, bounds watch.Bounds) (*watch.Report,
 	return watch.Compare(h, seen, bounds), nil
 }
 
-// tell serves a worker's metrics at an address, from the call of watch with the consumer until stop
-// is called.
+// tell serves the metrics of a worker at an address until stop is called. They are available after
+// watch is called with the consumer.
 func tell(addr string, o *weir.Options) (watch func(*weir.Consumer) error, stop func()) {
 	if addr == "" {
 		return func(*weir.Consumer) error { return nil }, func() {}
@@ -179,6 +180,7 @@ func tell(addr string, o *weir.Options) (watch func(*weir.Consumer) error, stop 
 // watchedBounds returns the allowed deviations of metrics.
 func watchedBounds(s settings) watch.Bounds {
 	off := s.Allowance / 2
-	// A silent read fails, and its shard counts as waiting, only after this time.
+	// A read that gets no answer fails only after this time. Only then does its shard count as
+	// waiting.
 	return watch.Bounds{Delay: off, Over: off, Under: readEnds + off, Silence: readEnds + off + scrapeEvery, Thawed: s.Failover + off}
 }

@@ -27,13 +27,13 @@ const (
 	app            = "chaos"
 	idle           = 250 * time.Millisecond
 
-	// work is the duration of a record: short, so that a backlog after a fault is soon handled,
-	// even in a shard with most of the keys. One of slowOne calls takes up to slow longer in its
-	// middle, so that faults strike, and beats are sent, in the middle of calls.
+	// work is the duration of a record. It is short, so that a backlog after a fault is soon
+	// handled, even in a shard that has most of the keys. One in slowOne calls takes up to slow
+	// longer in the middle. So faults happen, and heartbeats are sent, in the middle of calls.
 	work    = time.Millisecond
 	slowOne = 3
 	slow    = 600 * time.Millisecond
-	// One of saveOne calls requests a checkpoint and waits for it.
+	// saveOne means that one in this many calls requests a checkpoint and waits for it.
 	saveOne = 6
 )
 
@@ -44,15 +44,14 @@ type worker struct {
 	Beat, Failover                          time.Duration
 	Sink, Bucket                            string
 	Failing                                 bool
-	Metrics                                 string // an address
+	Metrics                                 string // address of the metrics
 }
 
-// run is a worker process: it takes part in the application until it is stopped, or its parent is
-// gone.
+// run runs a worker process until it is stopped or its parent has died.
 func (w worker) run() error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
-	go func() { // ends with the process: a read from standard input cannot be interrupted
+	go func() { // ends with the process, because a read from standard input cannot be interrupted
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		stop()
 	}()
@@ -99,17 +98,17 @@ func (w worker) run() error {
 	return c.Run(ctx, j)
 }
 
-// journal is the handler: it writes a line for each record, immediately, and one for each call.
+// journal is the handler. It writes a line for each record immediately, and a line for each call.
 type journal struct {
 	mu   sync.Mutex
 	file io.Writer
 	line []byte
-	// when calls for a shard last were slow, or requested a checkpoint
+	// The time when a call for a shard was last slow, or last requested a checkpoint.
 	slowed, saved map[string]time.Time
 }
 
-// sometimes returns true once in this many calls, and at most once per idle interval per such
-// number: with fan-out there are as many calls as records.
+// sometimes returns true for one in this many calls. It returns true at most once per that many
+// idle intervals, because with fan-out there are as many calls as records.
 func (j *journal) sometimes(last map[string]time.Time, shard string, one int) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -120,7 +119,7 @@ func (j *journal) sometimes(last map[string]time.Time, shard string, one int) bo
 	return true
 }
 
-// note appends a line in one write, so that a kill can only damage its end.
+// note appends a line with one write, so that a kill can damage only its end.
 func (j *journal) note(line func([]byte) []byte) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -139,7 +138,7 @@ func (j *journal) Handle(ctx context.Context, b *weir.Batch) error {
 }
 
 func (j *journal) records(ctx context.Context, b *weir.Batch, start int64) error {
-	pauseAt := -1 // no record
+	pauseAt := -1 // do not pause
 	if j.sometimes(j.slowed, b.Shard, slowOne) {
 		pauseAt = rand.IntN(len(b.Records) + 1)
 	}
@@ -180,7 +179,7 @@ func (j *journal) records(ctx context.Context, b *weir.Batch, start int64) error
 	})
 }
 
-// The data of a record is its number among those of its key, and the time of its put.
+// The data of a record is its number within its key, and the time of its put.
 func recordData(p verdict.Put) []byte { return fmt.Appendf(nil, "%d %d", p.Number, p.At) }
 
 func parseRecord(key string, data []byte) (verdict.Put, error) {

@@ -1,5 +1,5 @@
-// Package cut is a proxy between a client and a server that makes the network between them fail:
-// refuse, reset, be silent, be slow.
+// Package cut is a proxy between a client and a server. It can make the network between them refuse
+// or reset connections, be silent, or be slow.
 package cut
 
 import (
@@ -14,23 +14,23 @@ import (
 // Mode is the behaviour of the network.
 type Mode string
 
-// The modes. All but HalfOpen last until the next [Proxy.Set].
+// The modes. All except HalfOpen last until the next [Proxy.Set].
 const (
 	Pass   Mode = "pass"
-	Refuse Mode = "refuse" // connections end regularly, and new ones are refused
-	Reset  Mode = "reset"  // connections are reset, new ones immediately
-	// Blackhole carries nothing. Connections stay, new ones are accepted, and data sent meanwhile
-	// arrives in the end.
+	Refuse Mode = "refuse" // existing connections end regularly, and new ones are refused
+	Reset  Mode = "reset"  // existing connections are reset, and new ones are reset immediately
+	// Blackhole forwards no data. Existing connections stay open, and new ones are accepted. Data
+	// that is sent in this mode arrives after the mode ends.
 	Blackhole Mode = "blackhole"
-	// HalfOpen makes existing connections carry nothing any more, without a signal to either side.
-	// New ones work.
+	// HalfOpen makes existing connections forward no more data, without a signal to either side.
+	// New connections work.
 	HalfOpen Mode = "half-open"
 	Delay    Mode = "delay"   // all data arrives late
-	Trickle  Mode = "trickle" // … and slowly
+	Trickle  Mode = "trickle" // all data arrives late and slowly
 )
 
 const (
-	delay        = 150 * time.Millisecond // each way
+	delay        = 150 * time.Millisecond // in each direction
 	trickleBytes = 32
 	trickleEvery = 50 * time.Millisecond
 	dialWithin   = 5 * time.Second
@@ -49,15 +49,15 @@ type Proxy struct {
 	target   string
 	mode     Mode
 	changed  chan struct{} // closed by the next Set
-	listener net.Listener  // nil while it refuses
+	listener net.Listener  // nil while connections are refused
 	links    map[*link]bool
 }
 
 // link is one connection with both ends.
 type link struct {
 	client, server *net.TCPConn
-	dead           chan struct{} // closed when it is half open
-	done           chan struct{} // closed when it is over
+	dead           chan struct{} // closed when the link becomes half open
+	done           chan struct{} // closed when the link has ended
 	once           sync.Once
 }
 
@@ -75,7 +75,8 @@ func (l *link) reset() {
 	l.close()
 }
 
-// New listens on a free port of 127.0.0.1 and forwards to the target until [Proxy.Close].
+// New returns a proxy that listens on a free port of 127.0.0.1. It forwards connections to the
+// target until [Proxy.Close].
 func New(target string) (*Proxy, error) {
 	p := &Proxy{target: target, mode: Pass, changed: make(chan struct{}), links: map[*link]bool{}}
 	p.over, p.end = context.WithCancel(context.Background())
@@ -98,7 +99,7 @@ func (p *Proxy) Target(addr string) {
 	p.target = addr
 }
 
-// Close ends everything and waits for it.
+// Close ends all connections and waits for the goroutines of the proxy.
 func (p *Proxy) Close() {
 	p.end()
 	p.mu.Lock()
@@ -112,7 +113,7 @@ func (p *Proxy) Close() {
 	p.all.Wait()
 }
 
-// Set changes the mode. It fails only if another process has taken the port while it refused
+// Set changes the mode. It fails only if another process has taken the port while the proxy refused
 // connections.
 func (p *Proxy) Set(m Mode) error {
 	p.mu.Lock()
@@ -149,7 +150,7 @@ func (p *Proxy) Set(m Mode) error {
 	case HalfOpen:
 		for _, l := range links {
 			close(l.dead)
-			p.forget(l) // so that it dies only once
+			p.forget(l) // it must die only once
 		}
 	case Pass, Blackhole, Delay, Trickle:
 	default:
@@ -219,7 +220,7 @@ func (p *Proxy) carry(client *net.TCPConn) {
 	p.links[l] = true
 	now := p.mode
 	p.mu.Unlock()
-	if now == Refuse || now == Reset || p.over.Err() != nil { // the mode changed meanwhile
+	if now == Refuse || now == Reset || p.over.Err() != nil { // the mode has changed in the meantime
 		l.close()
 	}
 	stop := context.AfterFunc(p.over, l.close)
@@ -229,7 +230,7 @@ func (p *Proxy) carry(client *net.TCPConn) {
 	p.copy(l, l.server, l.client)
 }
 
-// copy carries one direction until either side ends the connection.
+// copy forwards one direction until either side ends the connection.
 func (p *Proxy) copy(l *link, from, to *net.TCPConn) {
 	defer l.close()
 	buffer := make([]byte, 32<<10)

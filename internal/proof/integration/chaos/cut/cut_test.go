@@ -17,7 +17,7 @@ const patience = 10 * time.Second
 // short is the time without data after which a connection counts as silent.
 const short = 50 * time.Millisecond
 
-// echo runs a server that answers each line with itself and a name.
+// echo runs a server that answers each line with the line and its own name.
 func echo(t *testing.T, name string) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -97,9 +97,9 @@ func start(t *testing.T) *Proxy {
 	return p
 }
 
-// Each case is a script of actions and results, one per line. A client that is named for the first
-// time connects; "talks" means that it sends a line and gets the answer from the server with that
-// name.
+// Each case is a script of actions and results, one per line. A client connects when its name
+// appears for the first time. "talks" means that it sends a line and receives the answer from the
+// server with that name.
 func TestConnections(t *testing.T) {
 	for name, script := range map[string]string{
 		"refuse, twice, and pass again": `
@@ -175,7 +175,7 @@ func perform(t *testing.T, p *Proxy, clients map[string]client, words []string) 
 		p.Target(echo(t, words[1]+" "))
 		return
 	case "close":
-		p.Close() // returns
+		p.Close() // must return
 		return
 	case "nobody":
 		nobodyGetsIn(t, p, map[string]error{"refused": syscall.ECONNREFUSED, "reset": syscall.ECONNRESET}[words[len(words)-1]])
@@ -209,11 +209,12 @@ func perform(t *testing.T, p *Proxy, clients map[string]client, words []string) 
 	}
 }
 
-// nobodyGetsIn checks that a new connection ends with an error, at once or before any data.
+// nobodyGetsIn checks that a new connection ends with an error, either immediately or before any
+// data.
 func nobodyGetsIn(t *testing.T, p *Proxy, want error) {
 	t.Helper()
 	c, err := net.DialTimeout("tcp", p.Addr(), patience)
-	if err == nil { // the end may arrive before or after connecting returns
+	if err == nil { // the end may arrive before or after the connection is established
 		defer c.Close()
 		_, err = client{t, c, bufio.NewReader(c)}.hears(patience)
 		if errors.Is(want, syscall.ECONNREFUSED) || err == nil || errors.Is(err, os.ErrDeadlineExceeded) {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// repeats finds the series of duplicates and the fault behind each.
+// repeats finds the series of duplicates, and the fault that explains each.
 func (j *judge) repeats() {
 	for _, name := range slices.Sorted(maps.Keys(j.shards)) {
 		for _, e := range j.shards[name].order {
@@ -30,8 +30,8 @@ func (j *judge) repeats() {
 func (j *judge) stretch(e *epoch, repeated []*handling) {
 	j.v.Repeated += len(repeated)
 	head := repeated[0]
-	// An owner that resumes late may interfere with the next one, so that neither's duplicates
-	// begin at its start.
+	// An owner that resumes late may interfere with the next owner. The duplicates of both then
+	// need not begin where an owner begins.
 	behind := head.opens || head.stale || head.before.stale
 	culprit := head.before.life
 	if head.stale {
@@ -56,20 +56,20 @@ func (j *judge) stretch(e *epoch, repeated []*handling) {
 
 func (f *Fault) struck(life string) bool { return f.Lives == nil || slices.Contains(f.Lives, life) }
 
-// waits measures how long each record waited, and how long it was allowed to.
+// waits measures how long each record waited, and how long it was allowed to wait.
 func (j *judge) waits() {
-	struck := make([]map[string]bool, len(j.Faults)) // shards; nil for all
+	struck := make([]map[string]bool, len(j.Faults)) // shards that a fault can silence; nil means all
 	for i, f := range j.Faults {
 		struck[i] = j.shardsOf(f)
 	}
 	for _, p := range j.Puts {
 		h := j.first[p]
 		if h == nil {
-			continue // lost, which is worse
+			continue // the record is lost, which is worse
 		}
 		wait := time.Duration(h.End - p.At)
 		excused, touched := time.Duration(0), false
-		reached := p.At // end of the checked time; faults are in order
+		reached := p.At // end of the time that has been checked; faults are in order
 		for i, f := range j.Faults {
 			if from, until := max(f.From, reached), min(f.Until, h.End); until > from && (struck[i] == nil || struck[i][h.Shard]) {
 				excused += time.Duration(until - from)
@@ -90,8 +90,8 @@ func (j *judge) waits() {
 	}
 }
 
-// shardsOf returns the shards that a fault can silence: those that it names, and those whose owner
-// it affected or that had no handled records yet.
+// shardsOf returns the shards that a fault can silence. These are the shards that it names, the
+// shards whose owner it affected, and the shards of which no record had been handled yet.
 func (j *judge) shardsOf(f Fault) map[string]bool {
 	if f.Lives == nil && f.Shards == nil {
 		return nil

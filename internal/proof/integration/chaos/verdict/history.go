@@ -1,6 +1,6 @@
-// Package verdict decides whether a run with faults kept weir's promises, from the producers' lists
-// and the handlers' files. It is pure and shares no code with weir: it has its own implementation
-// of shards, epochs and checkpoints.
+// Package verdict decides whether weir kept its promises in a run with faults. Its input is the
+// list of records that were put, and the files of the handlers. Its result depends only on them. It
+// shares no code with weir: it has its own implementation of shards, epochs and checkpoints.
 package verdict
 
 import (
@@ -8,22 +8,23 @@ import (
 	"time"
 )
 
-// Times are nanoseconds on one clock that all processes of the machine share and that is never set.
+// All times are in nanoseconds. They come from a clock that all processes of the machine share and
+// that is never set.
 
-// Put is one accepted record. Numbers of a key begin with 1 and have no gaps.
+// Put is one record that the stream accepted. The numbers of a key begin with 1 and have no gaps.
 type Put struct {
 	Key    string
 	Number int
 	At     int64
 }
 
-// Handling is one handled record, written before the handler returned.
+// Handling is one handled record. It was written before the handler returned.
 type Handling struct {
-	Put      // the content of the record: key, number, and time of its put
+	Put      // content of the record: key, number, and time of its put
 	Shard    string
 	Sequence *big.Int
 	Epoch    uint64
-	Start    int64 // of the handler's call, shared by many records
+	Start    int64 // start of the handler's call, which many records share
 	End      int64 // when this record was done
 }
 
@@ -32,7 +33,7 @@ type Call struct {
 	Shard      string
 	Epoch      uint64
 	Start, End int64
-	Failed     bool // it returned an error: its records are handled again
+	Failed     bool // the call returned an error, so its records are handled again
 }
 
 // Save is a confirmed checkpoint.
@@ -40,11 +41,11 @@ type Save struct {
 	Shard      string
 	Sequence   *big.Int
 	Epoch      uint64
-	Start, End int64 // of the call that confirmed it
+	Start, End int64 // start and end of the call that confirmed it
 }
 
-// Journal is the output of one process. A process is one life of a worker; after a restart it is
-// another one.
+// Journal is the output of one process. A worker that is restarted is a new process with a new
+// journal.
 type Journal struct {
 	Life      string
 	Handlings []Handling
@@ -52,24 +53,25 @@ type Journal struct {
 	Saves     []Save
 }
 
-// Fault is a fault, or several that belong together.
+// Fault is a fault, or several faults that belong together.
 type Fault struct {
 	Kind string
-	// Lives are the affected processes, nil for all.
+	// Lives are the affected processes. nil means all processes.
 	Lives []string
-	// Shards are further affected shards, with any owner. Without lives and shards it affected all.
+	// Shards are further affected shards, whoever owns them. If Lives and Shards are both nil, the
+	// fault affected all.
 	Shards []string
 	From   int64
-	To     int64 // when it ended; From for one without an end
-	// Until is the latest time at which every affected shard must be read again, without the
-	// machine's allowance.
+	To     int64 // when it ended; equals From if it has no duration
+	// Until is the time at which every affected shard must be read again, without the allowance for
+	// the machine.
 	Until int64
-	// Repeats means that records of the affected processes may be handled again because of it.
+	// Repeats means that the fault may cause records of the affected processes to be handled again.
 	Repeats bool
-	// Froze means that the affected processes were suspended from From to To, perhaps in the middle
-	// of a handler's call.
+	// Froze means that the affected processes were suspended between From and To. This may have
+	// happened in the middle of a handler's call.
 	Froze bool
-	// Part means that it belongs to the previous fault.
+	// Part means that the fault belongs to the previous one.
 	Part bool
 }
 
@@ -78,10 +80,10 @@ type History struct {
 	Puts      []Put
 	Journals  []Journal
 	Faults    []Fault
-	Allowance time.Duration // the machine's allowance for each limit
+	Allowance time.Duration // added to each limit, for delays of the machine
 
-	// With dead-lettering: the letters, which records may have one, and whether waiting times are
-	// unlimited, because they depend on backoff.
+	// The following fields are for dead-lettering: the letters, which records may have one, and
+	// whether waiting times are unlimited because they depend on the backoff.
 	Letters []Letter
 	Poison  func(Put) bool
 	AnyWait bool
@@ -90,19 +92,21 @@ type History struct {
 // Verdict is the result.
 type Verdict struct {
 	Put      int `json:"put"`
-	Handled  int `json:"handled"`  // including duplicates
-	Repeated int `json:"repeated"` // handlings of a record that was handled before
+	Handled  int `json:"handled"`  // includes duplicates
+	Repeated int `json:"repeated"` // handlings of records that had been handled before
 	Lost     int `json:"lost"`
 	Disorder int `json:"order_breaks"`
 	Overlaps int `json:"overlaps"`
-	// checkpoints that a former owner got confirmed, or that were lost later
+	// Backwards counts checkpoints that a previous owner got confirmed, and confirmed checkpoints
+	// that were lost later.
 	Backwards int `json:"checkpoint_breaks"`
-	// in calls that were running when their process was frozen, after another owner had the shard
+	// Late counts handlings after another owner had the shard, in calls that were running when
+	// their process was frozen.
 	Late    int `json:"late_handlings"`
 	Saves   int `json:"confirmed_saves"`
 	GivenUp int `json:"given_up,omitempty"` // records with a letter
-	// Unexplained counts duplicates that no fault explains, Silences records that waited longer
-	// than any fault excuses.
+	// Unexplained counts duplicates that no fault explains. Silences counts records that waited
+	// longer than the faults excuse.
 	Unexplained int `json:"unexplained_repeats"`
 	Silences    int `json:"silences"`
 
@@ -110,16 +114,16 @@ type Verdict struct {
 	// Calm is the longest wait of a record without a fault.
 	Calm time.Duration `json:"calm_wait_ns"`
 
-	Violations []string `json:"violations"` // the first few of each kind, one sentence each
+	Violations []string `json:"violations"` // the first few of each kind, as sentences
 }
 
 // Kind summarizes the faults of one kind.
 type Kind struct {
 	Kind     string        `json:"kind"`
 	Times    int           `json:"times"`
-	Repeated int           `json:"repeated"` // duplicates that it explains
+	Repeated int           `json:"repeated"` // duplicates that the kind explains
 	Wait     time.Duration `json:"worst_wait_ns"`
-	Allowed  time.Duration `json:"allowed_ns"` // for that wait, including the machine's allowance
+	Allowed  time.Duration `json:"allowed_ns"` // limit for that wait, including the allowance
 }
 
 // Clean reports whether every promise was kept.

@@ -8,20 +8,21 @@ import (
 	"strings"
 )
 
-// A journal consists of lines of tab-separated fields. The first field is the kind of the line.
+// A journal consists of lines with fields separated by tabs. The first field is the kind of the
+// line. The comments list the other fields.
 const (
 	handlingLine = "record" // key number put shard sequence epoch start end
 	callLine     = "call"   // shard epoch start end ok|failed
 	saveLine     = "saved"  // shard sequence epoch start end
 )
 
-// AppendHandling appends the line of a handled record. The sequence number is decimal and need not
-// be parsed.
+// AppendHandling appends the line for a handled record. The sequence number is decimal text and
+// need not be parsed.
 func AppendHandling(b []byte, p Put, shard, sequence string, epoch uint64, start, end int64) []byte {
 	return fmt.Appendf(b, "%s\t%s\t%d\t%d\t%s\t%s\t%d\t%d\t%d\n", handlingLine, p.Key, p.Number, p.At, shard, sequence, epoch, start, end)
 }
 
-// AppendCall appends the line of a finished call.
+// AppendCall appends the line for a finished call.
 func AppendCall(b []byte, c Call) []byte {
 	how := "ok"
 	if c.Failed {
@@ -30,16 +31,16 @@ func AppendCall(b []byte, c Call) []byte {
 	return fmt.Appendf(b, "%s\t%s\t%d\t%d\t%d\t%s\n", callLine, c.Shard, c.Epoch, c.Start, c.End, how)
 }
 
-// AppendSave appends the line of a confirmed checkpoint.
+// AppendSave appends the line for a confirmed checkpoint.
 func AppendSave(b []byte, shard, sequence string, epoch uint64, start, end int64) []byte {
 	return fmt.Appendf(b, "%s\t%s\t%s\t%d\t%d\t%d\n", saveLine, shard, sequence, epoch, start, end)
 }
 
-// AppendPut appends the line of a put record to the producer's list.
+// AppendPut appends the line for a record to the producer's list.
 func AppendPut(b []byte, p Put) []byte { return fmt.Appendf(b, "%s\t%d\t%d\n", p.Key, p.Number, p.At) }
 
-// Add parses complete lines and returns the rest: an incomplete line, which a killed process may
-// never finish. Its handler did not return, so it does not count.
+// Add parses complete lines and returns the rest, which is an incomplete line. A killed process may
+// never complete it. Its handler did not return, so the line does not count.
 func (j *Journal) Add(text []byte) (rest []byte, err error) {
 	return lines(text, func(f *fields) {
 		switch f.text() {
@@ -86,7 +87,7 @@ func lines(text []byte, each func(*fields)) (rest []byte, err error) {
 	}
 }
 
-// fields are the remaining fields of a line, with the first error.
+// fields contains the remaining fields of a line, and the first error.
 type fields struct {
 	line string
 	left []string
@@ -128,7 +129,7 @@ func (f *fields) epoch() uint64 {
 func (f *fields) put() Put { return Put{Key: f.text(), Number: int(f.number()), At: f.number()} }
 
 func (f *fields) sequence() *big.Int {
-	const most = 129 // digits
+	const most = 129 // number of digits
 	s := f.text()
 	n, ok := new(big.Int), false
 	if len(s) > 0 && len(s) <= most && strings.Trim(s, "0123456789") == "" {

@@ -9,25 +9,26 @@ import (
 	"time"
 )
 
-// Judge finds, in a history,
+// Judge finds the following problems in a history:
 //
-//   - lost records: never handled, or only by an owner that had a successor by then. The progress
-//     of such an owner must not count, so the next owner handles the record again; if it did not,
-//     the former owner has saved progress that it did not own.
-//   - broken order: a number of a key that is first handled after a higher one; a shard's records
-//     that do not rise within an epoch, except after a failed call, whose records are handled
-//     again; an epoch with two owners.
-//   - overlaps: a call of the handler that begins, or a record that is handled, after a higher
-//     epoch's first call for the shard. One is allowed: the rest of a call that was running when
-//     its process was frozen, until the allowance after it resumed. A suspended process cannot be
-//     interrupted.
-//   - checkpoints that a former owner got confirmed, and confirmed ones that a later owner does not
-//     know.
-//   - unexplained duplicates: a series of them must begin where an owner begins, or continues after
-//     a failed call, within the time of a fault that may cause them, and repeat the work of a
-//     process that this fault affected.
-//   - silence: a record waits from its put until it is handled. Time in which a fault excuses its
-//     shard does not count; the rest may not exceed the allowance.
+//   - Lost records: records that were never handled, or were handled only by an owner that already
+//     had a successor. The progress of such an owner must not count, so the next owner handles the
+//     record again. If the next owner did not, the previous owner has saved progress that it was
+//     not allowed to save.
+//   - Broken order: a number of a key that is first handled after a higher number; records of a
+//     shard that do not increase within an epoch, except after a failed call, whose records are
+//     handled again; an epoch with two owners.
+//   - Overlaps: a call of the handler that begins, or a record that is handled, after the first
+//     call of a higher epoch for the same shard. One case is allowed, because a suspended process
+//     cannot be interrupted: the rest of a call that was running when its process was frozen. It
+//     must end within the allowance after the process has resumed.
+//   - Broken checkpoints: those that a previous owner got confirmed, and confirmed ones that a
+//     later owner does not know.
+//   - Unexplained duplicates: a series of duplicates must begin where an owner begins, or where it
+//     continues after a failed call. It must be within the time of a fault that may cause
+//     duplicates, and must repeat the work of a process that this fault affected.
+//   - Silence: a record waits from its put until it is handled. Time in which a fault excuses its
+//     shard does not count. The rest must not be longer than the allowance.
 func Judge(h History) Verdict {
 	j := &judge{History: h, shards: map[string]*shard{}, kinds: map[string]*Kind{}, said: map[string]int{}}
 	j.gather()
@@ -49,9 +50,9 @@ type judge struct {
 	History
 	v      Verdict
 	shards map[string]*shard
-	first  map[Put]*handling // the first handling of each record, by any process
+	first  map[Put]*handling // first handling of each record, by any process
 	kinds  map[string]*Kind
-	given  map[Put]*Letter // the last letter of each record
+	given  map[Put]*Letter // last letter of each record
 	said   map[string]int
 }
 
@@ -59,21 +60,21 @@ type handling struct {
 	Handling
 	life   string
 	stale  bool      // a higher epoch had begun
-	before *handling // of the same record, directly before this one
-	opens  bool      // the first of its epoch, or after a failed call
+	before *handling // the previous handling of the same record
+	opens  bool      // first of its epoch, or first after a failed call
 }
 
 // shard contains the events of a shard.
 type shard struct {
 	epochs map[uint64]*epoch
-	order  []*epoch // rising
+	order  []*epoch // epochs in increasing order
 }
 
 type epoch struct {
 	number    uint64
 	life      string
-	begin     int64 // of its first call
-	overtaken int64 // when a higher one began; maximal if none did
+	begin     int64 // start of its first call
+	overtaken int64 // when a higher epoch began; the maximum value if none did
 	handlings []*handling
 	calls     []Call
 	saves     []Save
@@ -81,7 +82,7 @@ type epoch struct {
 
 const never = int64(1) << 62
 
-// violation records a violation. Only the first few of a kind are described.
+// violation records a violation. It describes only the first few of each kind.
 func (j *judge) violation(sort, format string, args ...any) {
 	const most = 8
 	if j.said[sort]++; j.said[sort] <= most {
@@ -144,7 +145,7 @@ func (j *judge) epoch(life, name string, number uint64, start int64) *epoch {
 	return e
 }
 
-// owners sorts the epochs of each shard and determines when each was superseded.
+// owners sorts the epochs of each shard. It determines when the next epoch began.
 func (j *judge) owners() {
 	for _, s := range j.shards {
 		for _, n := range slices.Sorted(maps.Keys(s.epochs)) {
@@ -165,7 +166,7 @@ func (j *judge) owners() {
 	}
 }
 
-// calls checks the effects and times of an epoch's calls, one after the other.
+// calls checks the effects and times of the calls of each epoch, one after the other.
 func (j *judge) calls() {
 	for _, name := range slices.Sorted(maps.Keys(j.shards)) {
 		for _, e := range j.shards[name].order {
@@ -207,7 +208,7 @@ func (j *judge) calls() {
 	}
 }
 
-// begun checks a call that began.
+// begun checks a call that began at start.
 func (j *judge) begun(name string, e *epoch, start int64) {
 	if start > e.overtaken {
 		j.v.Overlaps++
@@ -216,8 +217,8 @@ func (j *judge) begun(name string, e *epoch, start int64) {
 	}
 }
 
-// thawed reports whether a late handling belongs to a process that was suspended when it was
-// superseded, and noticed it soon after it resumed.
+// thawed reports whether a late handling is allowed. Its process must have been suspended when the
+// next epoch began, and must have stopped soon after it resumed.
 func (j *judge) thawed(e *epoch, h *handling) bool {
 	return slices.ContainsFunc(j.Faults, func(f Fault) bool {
 		return f.Froze && slices.Contains(f.Lives, h.life) && f.From < e.overtaken && f.To <= h.End && h.End <= f.To+int64(j.Allowance)
@@ -246,7 +247,7 @@ func (j *judge) saves() {
 	}
 }
 
-// records finds the first handling of each record, and those without a valid one.
+// records finds the first handling of each record, and the records without a valid handling.
 func (j *judge) records() {
 	j.first = make(map[Put]*handling, len(j.Puts))
 	known := make(map[Put]bool, len(j.Puts))

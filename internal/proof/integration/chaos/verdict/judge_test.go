@@ -14,9 +14,9 @@ const (
 	sec = int64(time.Second)
 )
 
-// tale is an artificial history: two shards, a key each, a record every 100 ms for 40 s. The worker
-// a has both shards, is frozen from 10.05 s to 20 s, in the middle of a call on each, and b takes
-// over at 16 s, from the last checkpoint.
+// tale is an artificial history. There are two shards with a key each, and a record every 100 ms
+// for 40 s. Worker a has both shards. It is frozen from 10.05 s to 20 s, in the middle of a call on
+// each shard. Worker b takes over at 16 s from the last checkpoint.
 type tale struct {
 	History
 	a, b *Journal
@@ -44,16 +44,16 @@ func told() *tale {
 			p := t.put(shard, n)
 			t.Puts = append(t.Puts, p)
 			switch {
-			case n <= 100: // a call each
+			case n <= 100: // one call for each record
 				t.handle(t.a, shard, 1, n, p.At+10*ms, p.At+20*ms)
 				t.call(t.a, shard, 1, p.At+10*ms, p.At+21*ms, false)
-			case n == 101: // done before the freeze, in one call with the next
+			case n == 101: // done before the freeze, in one call with the next record
 				t.handle(t.a, shard, 1, n, p.At+10*ms, p.At+20*ms)
 			case n == 102:
 				t.handle(t.a, shard, 1, n, t.put(shard, 101).At+10*ms, 20*sec+10*ms)
 				t.call(t.a, shard, 1, t.put(shard, 101).At+10*ms, 20*sec+20*ms, true)
 			}
-			if n >= 96 { // 95 were saved
+			if n >= 96 { // 95 records were saved
 				start := max(p.At+10*ms, 16*sec+int64(n)*ms)
 				t.handle(t.b, shard, 2, n, start, start+ms/2)
 				t.call(t.b, shard, 2, start, start+ms/2, false)
@@ -75,7 +75,7 @@ func TestAFreezeIsExcused(t *testing.T) {
 	if !v.Clean() {
 		t.Fatalf("%q", v.Violations)
 	}
-	// 96 to 102 again by b; 102 by b first, since a did it late.
+	// b handles 96 to 102 again. b handles 102 first, because a handled it late.
 	if v.Put != 800 || v.Handled != 800+2*7 || v.Repeated != 2*7 || v.Late != 2 || v.Saves != 2 {
 		t.Errorf("%+v", v)
 	}
@@ -93,7 +93,7 @@ func TestWhatIsWrongIsFound(t *testing.T) {
 		i := slices.IndexFunc(j.Handlings, func(h Handling) bool { return h.Shard == shard && h.Number == number })
 		return &j.Handlings[i]
 	}
-	again := func(t *tale, f Fault) { // c handles the last record again, 50 s after the beginning
+	again := func(t *tale, f Fault) { // c handles the last record again, 50 s after the start
 		t.Faults = append(t.Faults, f)
 		c := &Journal{Life: "c.1"}
 		t.handle(c, "one", 3, 400, 50*sec, 50*sec+ms)
@@ -102,7 +102,7 @@ func TestWhatIsWrongIsFound(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		do    func(*tale)
-		sort  string // "" for no violation
+		sort  string // "" means no violation
 		says  string
 		count func(Verdict) int
 	}{
@@ -179,7 +179,7 @@ func TestWhatIsWrongIsFound(t *testing.T) {
 		}, "silence", "key-three", func(v Verdict) int { return v.Silences }},
 		{"a record that was never put", func(t *tale) { at(t.b, "one", 300).Key = "else" }, "order", "never put", nil},
 		{"three epochs, of which the last begins first", func(t *tale) {
-			// Epoch 2 is b's and begins at 16 s.
+			// Epoch 2 belongs to b and begins at 16 s.
 			c := &Journal{Life: "c.1"}
 			t.handle(c, "one", 3, 400, 9*sec, 45*sec)
 			t.Journals = append(t.Journals, *c)
@@ -292,7 +292,7 @@ func FuzzJournal(f *testing.F) {
 		if err == nil && strings.Contains(string(rest), "\n") {
 			t.Errorf("whole lines are left: %q", rest)
 		}
-		Judge(History{Journals: []Journal{j}}) // any result
+		Judge(History{Journals: []Journal{j}}) // any result is accepted
 	})
 }
 
@@ -308,13 +308,13 @@ func TestAFaultOfTwoParts(t *testing.T) {
 	}
 }
 
-// The rest of a record's wait is not excused by any fault, with any number of faults and any
-// overlap.
+// The part of a record's wait that no fault excuses counts once, for any number and overlap of
+// faults.
 func TestTimeIsExcusedOnce(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		faults []Fault
-		calm   int // records that waited too long
+		calm   int // number of records that waited too long
 	}{
 		{"none", nil, 1},
 		{"all of it", []Fault{{Kind: "a", From: 0, Until: 10 * sec}}, 0},

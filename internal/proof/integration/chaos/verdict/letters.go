@@ -6,17 +6,17 @@ import (
 	"slices"
 )
 
-// Letter is a dead letter, as its destination got it.
+// Letter is a dead letter that the destination received.
 type Letter struct {
 	Put
 	ID, Life, Shard string
 	Epoch           uint64
 	At              int64
-	// Confirmed means that the destination confirmed it; otherwise it may be stored again.
+	// Confirmed means that the destination confirmed it. If not, it may be stored again.
 	Confirmed bool
 }
 
-// AppendLetter appends the line of a letter.
+// AppendLetter appends the line for a letter.
 func AppendLetter(b []byte, l Letter) []byte {
 	confirmed := 0
 	if l.Confirmed {
@@ -35,14 +35,14 @@ func ParseLetters(text []byte) (letters []Letter, err error) {
 	return letters, err
 }
 
-// letters finds, among the dead letters,
+// letters finds the following problems with dead letters:
 //
-//   - records that are not poison: they would have succeeded later;
-//   - records that the same owner, or an earlier one, had handled;
-//   - two letters of a record with different IDs, two records with one ID;
-//   - a letter that is stored again although it was confirmed, without another owner in between.
+//   - Letters of records that are not poison. They would have succeeded later.
+//   - Letters of records that the same owner or an earlier one had handled.
+//   - Two letters of a record with different IDs, and two records with the same ID.
+//   - Letters that are stored again although they were confirmed, without another owner in between.
 //
-// A record with a letter is not lost.
+// A record with a letter does not count as lost.
 func (j *judge) letters() {
 	j.given = map[Put]*Letter{}
 	if len(j.Letters) == 0 {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// given returns the tale in which number 100 of a key is poison: it was never handled, and b gave
-// it up.
+// given returns the tale with one change: number 100 of a key is poison. It was never handled, and
+// b dead-lettered it.
 func given() *tale {
 	t := told()
 	t.a.Handlings, t.b.Handlings = without(t.a.Handlings, 100), without(t.b.Handlings, 100)
@@ -35,7 +35,7 @@ func TestLetters(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		do   func(*tale)
-		says string // "" for no violation
+		says string // "" means no violation
 	}{
 		{"a record that was given up is not lost", func(*tale) {}, ""},
 		{"without its letter it is", func(t *tale) { t.Letters = nil }, "number 100 of key key-one was never handled"},

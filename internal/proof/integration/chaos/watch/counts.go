@@ -13,13 +13,13 @@ func sortSamples(all []Sample) {
 	slices.SortFunc(all, func(a, b Sample) int { return cmp.Compare(a.At, b.At) })
 }
 
-// call is the end of a handler's call, with its records.
+// call is the end of a handler's call, with the number of its records.
 type call struct {
 	end     int64
 	records int
 }
 
-// ledger contains calls in the order of their ends, with running counts of records.
+// ledger contains calls in the order of their ends, with running totals of records.
 type ledger struct {
 	ends []int64
 	sums []int
@@ -35,7 +35,7 @@ func newLedger(calls []call) (l ledger) {
 	return l
 }
 
-// at returns how many records were in calls that had ended by a time.
+// at returns the number of records in calls that had ended at a time.
 func (l ledger) at(t int64) int {
 	if i := sort.Search(len(l.ends), func(i int) bool { return l.ends[i] > t }); i > 0 {
 		return l.sums[i-1]
@@ -43,7 +43,8 @@ func (l ledger) at(t int64) int {
 	return 0
 }
 
-// passed returns when the count first exceeded n, and whether it did.
+// passed returns the time at which the total first exceeded n. It also reports whether that
+// happened.
 func (l ledger) passed(n int) (int64, bool) {
 	i := sort.SearchInts(l.sums, n+1)
 	if i == len(l.sums) {
@@ -52,7 +53,7 @@ func (l ledger) passed(n int) (int64, bool) {
 	return l.ends[i], true
 }
 
-// ledgers returns a process's successful calls, and all calls.
+// ledgers returns the successful calls of a process, and all its calls.
 func ledgers(j verdict.Journal) (succeeded, all ledger, failed int) {
 	type key struct {
 		shard string
@@ -74,13 +75,13 @@ func ledgers(j verdict.Journal) (succeeded, all ledger, failed int) {
 		}
 		delete(records, key{c.Shard, c.Epoch, c.Start})
 	}
-	for _, n := range records { // the process died in these calls
+	for _, n := range records { // the process died during these calls
 		failed += n
 	}
 	return newLedger(well), newLedger(any), failed
 }
 
-// counts compares each process's counter at each scrape with its file.
+// counts compares the counter of each process with its file, at each scrape.
 func (r *Report) counts(h verdict.History, seen Seen, lives map[scrape]string, b Bounds) {
 	counted, dropped := perLife(seen[Handled], lives), perLife(seen[Dropped], lives)
 	behind, ahead := 0, 0

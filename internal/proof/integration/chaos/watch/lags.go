@@ -8,11 +8,11 @@ import (
 	"github.com/weir-go/weir/internal/proof/integration/chaos/verdict"
 )
 
-// waiting is a record of a shard: the times of its put, its first handling, and the end of the
-// first successful call with it.
+// waiting is a record of a shard. It contains the times of its put, of its first handling, and of
+// the end of the first successful call with it.
 type waiting struct{ put, handled, done int64 }
 
-// queue contains the records of a shard in the order of their puts, for queries in the order of
+// queue contains the records of a shard in the order of their puts. Queries must be in the order of
 // time.
 type queue struct {
 	records []waiting
@@ -20,8 +20,8 @@ type queue struct {
 	until   func(waiting) int64
 }
 
-// lag returns how long the oldest record has waited at a time, which is not before the last queried
-// one.
+// lag returns how long the oldest waiting record has waited at time t. t must not be before the
+// time of the previous query.
 func (q *queue) lag(t int64) time.Duration {
 	for q.head < len(q.records) && q.until(q.records[q.head]) <= t {
 		q.head++
@@ -80,7 +80,7 @@ func waits(h verdict.History) map[string][]waiting {
 	return all
 }
 
-// thawed reports whether a process had been frozen recently.
+// thawed reports whether a process was frozen at a time or shortly before.
 func thawed(life string, at int64, faults []verdict.Fault, b Bounds) bool {
 	return slices.ContainsFunc(faults, func(f verdict.Fault) bool {
 		return f.Froze && slices.Contains(f.Lives, life) && at >= f.From && at <= f.To+int64(b.Thawed)
@@ -89,8 +89,8 @@ func thawed(life string, at int64, faults []verdict.Fault, b Bounds) bool {
 
 type owner struct{ life, shard string }
 
-// term contains when a process began its first call for a shard in an epoch, and when it finished
-// it.
+// term contains the times at which a process began and finished its first call for a shard in an
+// epoch.
 type term struct{ began, done int64 }
 
 // firstCalls returns the terms of each process and shard, in the order of time.
@@ -119,7 +119,7 @@ func firstCalls(h verdict.History) map[owner][]term {
 }
 
 // begins reports whether a process had not finished its first call for a shard at a time, or would
-// begin it within a scrape or two. Until then the process knows when its current records were read,
+// begin it within a scrape or two. Until then, the process knows when it read its current records,
 // but not when they were put.
 func begins(terms []term, at int64) bool {
 	const soon = 2 * int64(time.Second)
@@ -137,7 +137,7 @@ type told struct {
 	life string
 }
 
-// lags compares each lag gauge with the waiting times of records, and checks that long waits are
+// lags compares the lag gauges with the waiting times of records. It checks that long waits are
 // reported.
 func (r *Report) lags(h verdict.History, seen Seen, lives map[scrape]string, b Bounds) {
 	byShard := map[string][]told{}
@@ -176,13 +176,13 @@ func (r *Report) lags(h verdict.History, seen Seen, lives map[scrape]string, b B
 	}
 }
 
-// silences checks that each long wait of a shard's records is reported: as a lag, or by missing
-// metrics of the shard.
+// silences checks that each long wait of a shard's records is reported: as a lag, or because no
+// process reports metrics of the shard.
 func (r *Report) silences(shard string, records []waiting, samples []told, b Bounds, unseen *int) {
 	if len(records) == 0 {
 		return
 	}
-	const step = int64(time.Second) // of scrapes
+	const step = int64(time.Second) // interval of scrapes
 	q := queue{records: records, until: func(w waiting) int64 { return w.handled }}
 	silent, asLag, asAbsent := false, false, false
 	var since int64
@@ -211,7 +211,8 @@ func (r *Report) silences(shard string, records []waiting, samples []told, b Bou
 			silent, since = true, t
 			r.Silences++
 		}
-		// The reported values since the oldest record was put, and the longest gap between them.
+		// Find the values reported since the oldest record was put, and the longest gap between
+		// them.
 		at, _ := slices.BinarySearchFunc(samples, t-int64(lag), func(s told, at int64) int { return cmp.Compare(s.At, at) })
 		before := t - int64(lag)
 		for _, s := range samples[at:] {

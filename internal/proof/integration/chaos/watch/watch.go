@@ -1,5 +1,6 @@
-// Package watch compares Prometheus' samples of workers during faults with the handlers' files. It
-// is pure, and shares nothing with weir except the names of metrics.
+// Package watch compares Prometheus' samples of workers during faults with the files of the
+// handlers. Its result depends only on these. It shares nothing with weir except the names of
+// metrics.
 package watch
 
 import (
@@ -9,19 +10,19 @@ import (
 	"github.com/weir-go/weir/internal/proof/integration/chaos/verdict"
 )
 
-// Sample is a value at the time of a scrape, on the clock of the files.
+// Sample is a value at the time of a scrape. The time is that of the clock of the files.
 type Sample struct {
 	At    int64   `json:"at"`
 	Value float64 `json:"value"`
 }
 
-// Series is a Prometheus series, with every successful scrape.
+// Series is a series in Prometheus, with all its successful scrapes.
 type Series struct {
 	Labels  map[string]string `json:"labels"`
 	Samples []Sample          `json:"samples"`
 }
 
-// The compared metrics.
+// The names of the compared metrics.
 const (
 	Handled = "weir_handled_records_total"
 	Lag     = "weir_handled_lag_seconds"
@@ -32,53 +33,53 @@ const (
 // Metrics returns the names of all metrics of this package.
 func Metrics() []string { return []string{Handled, Lag, Dropped, Build} }
 
-// Seen contains the scraped series, by metric name.
+// Seen contains the scraped series by the name of the metric.
 type Seen map[string][]Series
 
-// Bounds are the allowed deviations of metrics.
+// Bounds contains the allowed deviations of metrics.
 type Bounds struct {
-	// Delay is how much later, or earlier, than its file a counter may include a call.
+	// Delay is how much later or earlier than its file a counter may include a call.
 	Delay time.Duration
-	// Over is how much a lag gauge may be too large, Under how much too small.
+	// Over is how much too large a lag gauge may be. Under is how much too small it may be.
 	Over, Under time.Duration
-	// Silence is the lag from which a shard counts as silent, more than Under.
+	// Silence is the lag from which a shard counts as silent. It must be larger than Under.
 	Silence time.Duration
-	// Thawed is how long a resumed process may report shards that it has lost meanwhile.
+	// Thawed is how long a resumed process may report shards that it has lost in the meantime.
 	Thawed time.Duration
 }
 
-// Report is the result.
+// Report is the result of the comparison.
 type Report struct {
-	Scrapes int `json:"scrapes"` // compared scrapes of a process's count
+	Scrapes int `json:"scrapes"` // compared scrapes of a counter
 	Lives   int `json:"lives"`   // processes with at least one scrape
-	// the final values of the counters, and of the files: in total, in failed calls, and after the
-	// last scrape of a process
+	// The final values of the counters and of the files: in total, in failed calls, and after the
+	// last scrape of a process.
 	Counted int `json:"counted"`
 	Written int `json:"written"`
 	Failed  int `json:"in_failed_calls"`
 	Unseen  int `json:"after_the_last_scrape"`
-	// the largest delay of a counter after the end of a call, and before
+	// The largest delay of a counter after the end of a call, and the largest lead before it.
 	Late  time.Duration `json:"late_ns"`
 	Early time.Duration `json:"early_ns"`
 
-	LagSamples int `json:"lag_samples"`   // compared
-	Stale      int `json:"stale_samples"` // skipped: of resumed processes
-	// skipped: too small during the first call for a shard
+	LagSamples int `json:"lag_samples"`   // number of compared samples
+	Stale      int `json:"stale_samples"` // samples of resumed processes, which are skipped
+	// First is the number of skipped samples that were too small during the first call for a shard.
 	First int           `json:"first_samples"`
-	Under time.Duration `json:"lag_under_ns"` // the largest deviation below
-	Over  time.Duration `json:"lag_over_ns"`  // the largest deviation above
-	Off   int           `json:"lag_off"`      // samples with a larger deviation than allowed
+	Under time.Duration `json:"lag_under_ns"` // largest deviation below
+	Over  time.Duration `json:"lag_over_ns"`  // largest deviation above
+	Off   int           `json:"lag_off"`      // samples whose deviation is larger than allowed
 
-	Silences int           `json:"silences"` // long waits of a shard's records, by the files
+	Silences int           `json:"silences"` // long waits of a shard's records, according to the files
 	AsLag    int           `json:"silences_told_as_lag"`
-	AsAbsent int           `json:"silences_told_as_absence"` // no process reported the shard
-	Longest  time.Duration `json:"longest_lag_ns"`           // by the files
+	AsAbsent int           `json:"silences_told_as_absence"` // waits during which no process reported the shard
+	Longest  time.Duration `json:"longest_lag_ns"`           // according to the files
 
-	Dropped int      `json:"dropped"` // events or log lines, of all processes
-	Wrong   []string `json:"wrong"`   // the first few of each kind
+	Dropped int      `json:"dropped"` // events or log lines that all processes dropped
+	Wrong   []string `json:"wrong"`   // the first few problems of each kind
 }
 
-// few limits the sentences of a kind.
+// few is the maximum number of sentences of each kind.
 const few = 5
 
 func (r *Report) blame(so *int, format string, args ...any) {
@@ -87,9 +88,10 @@ func (r *Report) blame(so *int, format string, args ...any) {
 	}
 }
 
-// Again returns how many records were handled again, given the number of put records: by the
-// counters, plus the records after the last scrapes, and by the files. The counters do not include
-// records in failed calls, except those that a checkpoint in the middle has confirmed.
+// Again returns the number of records that were handled again, according to the counters and
+// according to the files. put is the number of records that were put. The first result includes the
+// records after the last scrapes. The counters do not include records in failed calls, except for
+// those that a checkpoint in the middle of the call confirmed.
 func (r *Report) Again(put int) (counted, written int) {
 	return r.Counted + r.Unseen - put, r.Written - put
 }
@@ -106,7 +108,7 @@ func Compare(h verdict.History, seen Seen, b Bounds) *Report {
 	return r
 }
 
-// scrape is one answer of a target.
+// scrape identifies one answer of a target.
 type scrape struct {
 	instance string
 	at       int64

@@ -16,13 +16,13 @@ const (
 
 var bounds = Bounds{Delay: 2 * time.Second, Over: 2 * time.Second, Under: 2 * time.Second, Silence: 3 * time.Second, Thawed: 5 * time.Second}
 
-// tale is a record every 100 ms for 30 s, on one shard. The process a.1 handles them one per call
-// and is killed after 10 s; b.1 continues after 16 s, two records earlier. Both are scraped each
-// second.
+// tale is an artificial history: one shard with a record every 100 ms for 30 s. Process a.1 handles
+// one record per call and is killed after 10 s. Process b.1 continues after 16 s, two records
+// earlier. Both are scraped each second.
 type tale struct {
 	verdict.History
 	seen Seen
-	now  map[string]*[]Sample // of a metric and an instance
+	now  map[string]*[]Sample // by metric and instance
 }
 
 func (t *tale) sample(metric, instance string, at int64, value float64) {
@@ -43,7 +43,7 @@ func handle(j *verdict.Journal, number int, at int64) {
 	j.Calls = append(j.Calls, verdict.Call{Shard: "one", Epoch: epoch, Start: at, End: at + 3*ms})
 }
 
-// newTale creates it; change may change a scraped value, or drop it.
+// newTale creates a tale. change may change or drop a scraped value.
 func newTale(change func(metric string, at int64, value float64) (float64, bool)) *tale {
 	t := &tale{now: map[string]*[]Sample{}, seen: Seen{}}
 	a, b := verdict.Journal{Life: "a.1"}, verdict.Journal{Life: "b.1"}
@@ -139,10 +139,10 @@ func TestMetricsThatDoNotAgree(t *testing.T) {
 	}
 }
 
-// A frozen process that reports nothing is different from one that reports that all is well.
+// A frozen process that reports nothing differs from one that reports that everything is well.
 func TestASilenceThatNobodyTells(t *testing.T) {
 	tale := newTale(nil)
-	for at := 10500 * ms; at < 17*sec; at += sec { // the process keeps answering, and does nothing
+	for at := 10500 * ms; at < 17*sec; at += sec { // the process answers scrapes, but does nothing else
 		for m, v := range map[string]float64{Build: 1, Handled: 100, Lag: 0, Dropped: 0} {
 			tale.seen[m] = append(tale.seen[m], Series{
 				Labels: map[string]string{"instance": "1", "worker": "a.1", "shard": "one"}, Samples: []Sample{{at, v}},
